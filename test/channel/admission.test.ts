@@ -12,7 +12,7 @@ const upgrade = {
   'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
 };
 
-/** How an upgrade is refused. Rejects when it is not. */
+/** Returns the refusal of an upgrade. Rejects when it is accepted. */
 function refusal(url: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const request = get(url.replace('ws:', 'http:'), { headers: { ...upgrade, ...headers } }, resolve);
@@ -38,7 +38,7 @@ describe('counting by remote address', () => {
     expect(originKey(address)).toBe(origin);
   });
 
-  test('upgrades are counted by the minute, connections until they end', () => {
+  test('upgrades are counted by the minute, connections until they close', () => {
     const admission = new Admission({ connections: 10, connectionsPerAddress: 2, upgradesPerAddress: 4 });
     admission.tick(0);
     const phone = admission.admit('203.0.113.9', 0);
@@ -59,22 +59,22 @@ describe('counting by remote address', () => {
 });
 
 describe('upgrades of a real api', () => {
-  let world: ChannelFixture;
+  let fixture: ChannelFixture;
   let api: ChannelApi;
 
   beforeAll(async () => {
-    world = await ChannelFixture.create();
-    api = await world.startApi({
+    fixture = await ChannelFixture.create();
+    api = await fixture.startApi({
       env: { TRUSTED_PROXIES: '1' },
       channelLimits: { connectionsPerAddress: 2, connections: 3, connectionsPerApp: 2 },
     });
-    await world.install(['one', 'two', 'three']);
+    await fixture.install(['one', 'two', 'three']);
   });
-  afterAll(() => world.drop());
+  afterAll(() => fixture.drop());
 
   const from = (address: string) => ({ 'x-forwarded-for': `10.9.9.9, ${address}` });
 
-  test('are limited by the address that the trusted proxy saw, and by the process', async () => {
+  test('are limited by the client address of the trusted proxy, and by the process', async () => {
     const open = (address: string) => RawClient.open(api.channelUrl, from(address));
     const [first, second] = await Promise.all([open('203.0.113.1'), open('203.0.113.1')]);
     const perAddress = await refusal(api.channelUrl, from('203.0.113.1'));
@@ -99,13 +99,13 @@ describe('upgrades of a real api', () => {
     await Promise.all([second.closed, other.closed]);
   });
 
-  test('of an app that has all its places are told to come again; a place that is left is given away', async () => {
-    const { appId } = world;
+  test('above the limit of their app are told to retry; a closed connection makes room', async () => {
+    const { appId } = fixture;
     const login = (id: string, i: number) =>
       RawClient.login(api.channelUrl, appId, id, from(`203.0.113.${i}`));
     const [one, two] = await Promise.all([login('one', 1), login('two', 2)]);
     const third = await RawClient.open(api.channelUrl, from('203.0.113.3'));
-    third.say({ cmd: 'login', appId, installationId: 'three' });
+    third.send({ cmd: 'login', appId, installationId: 'three' });
     expect(await third.closed).toEqual({ code: 1013, reason: 'TRY_AGAIN_LATER' });
     one.close();
     await one.closed;
@@ -121,7 +121,7 @@ describe('upgrades of a real api', () => {
     two.close();
   });
 
-  test('to nowhere and in a language that nobody speaks are answered like calls', async () => {
+  test('to another path or with an unknown sub-protocol get error replies of the API', async () => {
     const nowhere = await refusal(api.channelUrl.replace('channel', 'nothing'));
     expect([nowhere.statusCode, JSON.parse(await text(nowhere)).code]).toEqual([404, 404]);
     const language = await refusal(api.channelUrl, { 'sec-websocket-protocol': 'klingon' });

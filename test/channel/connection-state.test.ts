@@ -8,44 +8,46 @@ import {
 } from '../../api/channel/connection-state.ts';
 import { channelLimits as limits } from '../../api/channel/limits.ts';
 
-const seat = { appId: 'app', installation: 7, sessionId: 1 };
+const session = { appId: 'app', installation: 7, sessionId: 1 };
 const login = { kind: 'login', appId: 'app', installationId: 'device' } as const;
-const letter = (pushId: number) => ({ pushId, content: '{}', expiresAtMs: 1 });
+const message = (pushId: number) => ({ pushId, content: '{}', expiresAtMs: 1 });
 
-const applicant = () => new Authenticating(login, limits, limits.loginWithinMs);
-const member = (own = {}) => new Authenticated(seat, login, { ...limits, ...own }, 0);
-const farewellOf = (step: { next: ConnectionState; actions: unknown[] }) => [step.next.name, ...step.actions];
-const leaves = (reason: string) => ['closed', { kind: 'close', reason }];
+const authenticating = () => new Authenticating(login, limits, limits.loginWithinMs);
+const authenticated = (own = {}) => new Authenticated(session, login, { ...limits, ...own }, 0);
+const outcomeOf = (step: { next: ConnectionState; actions: unknown[] }) => [step.next.name, ...step.actions];
+const closedWith = (reason: string) => ['closed', { kind: 'close', reason }];
 
-describe('a stranger', () => {
-  const stranger = () => new Unauthenticated(limits, 0);
+describe('an unauthenticated connection', () => {
+  const unauthenticated = () => new Unauthenticated(limits, 0);
 
-  test('becomes an applicant by its login', () => {
-    const step = stranger().receive(login);
+  test('is authenticating after its login', () => {
+    const step = unauthenticated().receive(login);
     expect(step.next.name).toBe('authenticating');
     expect(step.actions).toEqual([{ kind: 'openSession', appId: 'app', installationId: 'device' }]);
   });
 
-  test('is answered a heartbeat, and nothing else', () => {
-    expect(stranger().receive({ kind: 'heartbeat' }).actions).toEqual([{ kind: 'heartbeat' }]);
-    expect(stranger().receive({ kind: 'ack', pushIds: [1] }).actions).toEqual([]);
-    expect(stranger().receive({ kind: 'other' }).actions).toEqual([]);
+  test('answers heartbeats and nothing else', () => {
+    expect(unauthenticated().receive({ kind: 'heartbeat' }).actions).toEqual([{ kind: 'heartbeat' }]);
+    expect(unauthenticated().receive({ kind: 'ack', pushIds: [1] }).actions).toEqual([]);
+    expect(unauthenticated().receive({ kind: 'other' }).actions).toEqual([]);
   });
 
-  test('leaves for what cannot be understood, for a bad login, and for lateness', () => {
-    expect(farewellOf(stranger().receive({ kind: 'unparseable' }))).toEqual(leaves('unparseable'));
-    expect(farewellOf(stranger().receive({ kind: 'invalidLogin' }))).toEqual(leaves('invalidLogin'));
-    expect(stranger().tick(limits.loginWithinMs - 1).next.name).toBe('unauthenticated');
-    expect(farewellOf(stranger().tick(limits.loginWithinMs))).toEqual(leaves('loginTimeout'));
+  test('closes for an unparseable frame, an invalid login and a late login', () => {
+    expect(outcomeOf(unauthenticated().receive({ kind: 'unparseable' }))).toEqual(closedWith('unparseable'));
+    expect(outcomeOf(unauthenticated().receive({ kind: 'invalidLogin' }))).toEqual(
+      closedWith('invalidLogin'),
+    );
+    expect(unauthenticated().tick(limits.loginWithinMs - 1).next.name).toBe('unauthenticated');
+    expect(outcomeOf(unauthenticated().tick(limits.loginWithinMs))).toEqual(closedWith('loginTimeout'));
   });
 });
 
-describe('an applicant', () => {
-  test('becomes a member when it is seated, and is answered what it said meanwhile', () => {
-    const applying = applicant();
-    expect(applying.receive({ kind: 'heartbeat' }).actions).toEqual([]);
-    expect(applying.receive({ kind: 'ack', pushIds: [3] }).actions).toEqual([]);
-    const step = applying.onSessionOpened(seat, 0);
+describe('an authenticating connection', () => {
+  test('is authenticated with its session, and answers the frames that came before', () => {
+    const state = authenticating();
+    expect(state.receive({ kind: 'heartbeat' }).actions).toEqual([]);
+    expect(state.receive({ kind: 'ack', pushIds: [3] }).actions).toEqual([]);
+    const step = state.onSessionOpened(session, 0);
     expect(step.next.name).toBe('authenticated');
     expect(step.actions).toEqual([
       { kind: 'loggedIn' },
@@ -55,88 +57,92 @@ describe('an applicant', () => {
   });
 
   test('keeps a bounded number of early acknowledgements', () => {
-    const applying = applicant();
+    const state = authenticating();
     for (let i = 0; i < 10; i += 1)
-      applying.receive({ kind: 'ack', pushIds: Array.from({ length: 100 }, (_, n) => i * 100 + n) });
-    const ack = applying.onSessionOpened(seat, 0).actions.find((action) => action.kind === 'ack');
+      state.receive({ kind: 'ack', pushIds: Array.from({ length: 100 }, (_, n) => i * 100 + n) });
+    const ack = state.onSessionOpened(session, 0).actions.find((action) => action.kind === 'ack');
     expect(ack?.pushIds.length).toBe(limits.unacknowledgedMessages);
   });
 
-  test('leaves when it is refused, and when the database takes too long', () => {
-    expect(farewellOf(applicant().onLoginRejected('invalidLogin'))).toEqual(leaves('invalidLogin'));
+  test('closes when the login is rejected or the database takes too long', () => {
+    expect(outcomeOf(authenticating().onLoginRejected('invalidLogin'))).toEqual(closedWith('invalidLogin'));
     const lateMs = limits.loginWithinMs + limits.sessionWithinMs;
-    expect(applicant().tick(lateMs - 1).next.name).toBe('authenticating');
-    expect(farewellOf(applicant().tick(lateMs)), 'not its fault').toEqual(leaves('tryAgainLater'));
-    expect(farewellOf(applicant().receive({ kind: 'unparseable' }))).toEqual(leaves('unparseable'));
+    expect(authenticating().tick(lateMs - 1).next.name).toBe('authenticating');
+    expect(outcomeOf(authenticating().tick(lateMs)), 'a failure of the server').toEqual(
+      closedWith('tryAgainLater'),
+    );
+    expect(outcomeOf(authenticating().receive({ kind: 'unparseable' }))).toEqual(closedWith('unparseable'));
   });
 });
 
-describe('a member', () => {
-  test('takes each letter once, and no more than its window', () => {
-    const reading = member({ unacknowledgedMessages: 2 });
-    expect(reading.take([letter(1), letter(1)])).toEqual([letter(1)]);
-    expect(reading.hasBacklog).toBe(false);
-    expect(reading.take([letter(1), letter(2), letter(3)])).toEqual([letter(2)]);
-    expect(reading.hasBacklog).toBe(true);
-    expect(reading.canTakeMessages).toBe(false);
-    reading.onAcknowledged(1);
-    expect(reading.canTakeMessages).toBe(true);
-    expect(reading.unacknowledged).toEqual([2]);
+describe('an authenticated connection', () => {
+  test('takes each message once, and no more than its window', () => {
+    const device = authenticated({ unacknowledgedMessages: 2 });
+    expect(device.take([message(1), message(1)])).toEqual([message(1)]);
+    expect(device.hasBacklog).toBe(false);
+    expect(device.take([message(1), message(2), message(3)])).toEqual([message(2)]);
+    expect(device.hasBacklog).toBe(true);
+    expect(device.canTakeMessages).toBe(false);
+    device.onAcknowledged(1);
+    expect(device.canTakeMessages).toBe(true);
+    expect(device.unacknowledged).toEqual([2]);
   });
 
-  test('is pinged once when it is silent, and leaves when that brings no sign of life', () => {
-    const silent = member();
+  test('is pinged once when it is silent, and closed without an answer', () => {
+    const silent = authenticated();
     expect(silent.tick(limits.pingAfterMs - 1).actions).toEqual([]);
     expect(silent.tick(limits.pingAfterMs).actions).toEqual([{ kind: 'ping' }]);
     expect(silent.tick(limits.pingAfterMs + 1).actions).toEqual([]);
     const end = limits.pingAfterMs + limits.pongWithinMs;
-    expect(farewellOf(silent.tick(end))).toEqual(leaves('readTimeout'));
+    expect(outcomeOf(silent.tick(end))).toEqual(closedWith('readTimeout'));
     silent.onActivity(end);
     expect(silent.tick(end).actions).toEqual([]);
     expect(silent.tick(end + limits.pingAfterMs).actions).toEqual([{ kind: 'ping' }]);
   });
 
-  test('is pinged before it is given up, even after a pause of the whole process', () => {
-    expect(member().tick(limits.pingAfterMs * 10).actions).toEqual([{ kind: 'ping' }]);
+  test('is pinged before it is closed, even after a pause of the whole process', () => {
+    expect(authenticated().tick(limits.pingAfterMs * 10).actions).toEqual([{ kind: 'ping' }]);
   });
 
-  test('passes acknowledgements on, and stays for its own login', () => {
-    expect(member().receive({ kind: 'ack', pushIds: [4, 5] }).actions).toEqual([
+  test('passes acknowledgements on, and accepts a repeated login', () => {
+    expect(authenticated().receive({ kind: 'ack', pushIds: [4, 5] }).actions).toEqual([
       { kind: 'ack', pushIds: [4, 5] },
     ]);
-    expect(member().receive({ kind: 'ack', pushIds: [] }).actions).toEqual([]);
-    expect(member().receive(login).next.name).toBe('authenticated');
-    expect(farewellOf(member().receive({ ...login, installationId: 'x' }))).toEqual(leaves('invalidLogin'));
+    expect(authenticated().receive({ kind: 'ack', pushIds: [] }).actions).toEqual([]);
+    expect(authenticated().receive(login).next.name).toBe('authenticated');
+    expect(outcomeOf(authenticated().receive({ ...login, installationId: 'x' }))).toEqual(
+      closedWith('invalidLogin'),
+    );
   });
 });
 
-test('a request to another service is refused, and nothing else changes', () => {
+test('a request to another service is rejected, and nothing else changes', () => {
   const request = { service: 2, peerId: 'tom', serial: 9 };
-  for (const session of [new Unauthenticated(limits, 0), applicant(), member()])
-    expect(session.receive({ kind: 'otherService', request })).toEqual({
-      next: session,
+  for (const state of [new Unauthenticated(limits, 0), authenticating(), authenticated()])
+    expect(state.receive({ kind: 'otherService', request })).toEqual({
+      next: state,
       actions: [{ kind: 'rejectRequest', request }],
     });
 });
 
-test('heartbeats and logins are answered under their serials, whatever the state', () => {
+test('heartbeats and logins are answered with their serials in every state', () => {
   const heartbeat = { kind: 'heartbeat', serial: 8 } as const;
-  const beat = { kind: 'heartbeat', serial: 8 };
-  const welcome = { kind: 'loggedIn', serial: 7 };
+  const heartbeatReply = { kind: 'heartbeat', serial: 8 };
+  const loggedIn = { kind: 'loggedIn', serial: 7 };
   const step = new Unauthenticated(limits, 0).receive({ ...login, serial: 7 });
-  const applying = step.next;
-  if (!(applying instanceof Authenticating)) throw new Error('its login was not heard');
-  expect(new Unauthenticated(limits, 0).receive(heartbeat).actions).toEqual([beat]);
-  expect(applying.receive(heartbeat).actions).toEqual([]);
-  expect(applying.onSessionOpened(seat, 0).actions).toEqual([welcome, beat]);
-  expect(member().receive(heartbeat).actions).toEqual([beat]);
-  expect(member().receive({ ...login, serial: 7 }).actions).toEqual([welcome]);
+  const state = step.next;
+  if (!(state instanceof Authenticating)) throw new Error('the login was ignored');
+  expect(new Unauthenticated(limits, 0).receive(heartbeat).actions).toEqual([heartbeatReply]);
+  expect(state.receive(heartbeat).actions).toEqual([]);
+  expect(state.onSessionOpened(session, 0).actions).toEqual([loggedIn, heartbeatReply]);
+  expect(authenticated().receive(heartbeat).actions).toEqual([heartbeatReply]);
+  expect(authenticated().receive({ ...login, serial: 7 }).actions).toEqual([loggedIn]);
 });
 
-test('one who is gone only has acknowledgements heard', () => {
-  const gone = new Closed();
-  const foreign = { kind: 'otherService', request: { service: 2, peerId: '', serial: 1 } } as const;
-  for (const said of [login, { kind: 'heartbeat' }, foreign, { kind: 'unparseable' }] as const)
-    expect(gone.receive(said)).toEqual({ next: gone, actions: [] });
-  expect(gone.receive({ kind: 'ack', pushIds: [1] }).actions).toEqual([{ kind: 'ack', pushIds: [1] }]);
+test('a closed connection handles acknowledgements only', () => {
+  const closed = new Closed();
+  const otherService = { kind: 'otherService', request: { service: 2, peerId: '', serial: 1 } } as const;
+  for (const command of [login, { kind: 'heartbeat' }, otherService, { kind: 'unparseable' }] as const)
+    expect(closed.receive(command)).toEqual({ next: closed, actions: [] });
+  expect(closed.receive({ kind: 'ack', pushIds: [1] }).actions).toEqual([{ kind: 'ack', pushIds: [1] }]);
 });

@@ -24,7 +24,7 @@ describe('content of our own channel', () => {
   const contentOf = (data: JsonObject, deviceType = 'android', more: Partial<PushMessage> = {}) =>
     channel.render(message(data, more), deviceType);
 
-  test('on Android the android members lie over the default ones, the others’ are left out', () => {
+  test('on Android the android members override the default ones, those of others are omitted', () => {
     const data = {
       alert: 'default',
       title: 'kept',
@@ -40,14 +40,14 @@ describe('content of our own channel', () => {
     expect(contentOf(data, 'web')).toEqual({ ok: true, payload: { alert: 'default', ...common } });
   });
 
-  test('a custom member may have a vendor’s name, if it is no object', () => {
+  test('a custom member may have a vendor’s name unless it is an object', () => {
     expect(contentOf({ alert: 'x', mi: 5, fcm: 'text' })).toEqual({
       ok: true,
       payload: { alert: 'x', mi: 5, fcm: 'text', ...added },
     });
   });
 
-  test('the server adds the channel when there is one, and the notification channel', () => {
+  test('the server adds a single channel and the notification channel', () => {
     const payloadOf = (more: Partial<PushMessage>) => contentOf({ alert: 'x' }, 'android', more);
     expect(payloadOf({ channels: ['news'] })).toMatchObject({ payload: { _channel: 'news' } });
     expect(payloadOf({ channels: ['a', 'b'] })).not.toHaveProperty('payload._channel');
@@ -61,7 +61,7 @@ describe('content of our own channel', () => {
     expect(rendering).not.toHaveProperty('payload.polluted');
   });
 
-  test('what Android content must be, as a sentence', () => {
+  test('invalid Android content has an error text', () => {
     const problemOf = (data: JsonObject) => {
       const rendering = contentOf(data);
       return rendering.ok ? undefined : rendering.error;
@@ -76,7 +76,7 @@ describe('content of our own channel', () => {
     expect(contentOf({ anything: 1 }, 'web').ok).toBe(true);
     const empty: JsonObject[] = [{}, { alert: '' }, { alert: ' ' }, { action: '' }, { silent: false }];
     for (const data of empty) expect(problemOf(data)).toBe('Android content needs an alert.');
-    // Nothing is shown of these (protocol/channel.md#message-members).
+    // These show no notification (protocol/channel.md#message-members).
     expect(problemOf({ silent: true, k: 1 })).toBe(undefined);
     expect(problemOf({ action: 'com.example.STATUS', k: 1 })).toBe(undefined);
   });
@@ -99,7 +99,7 @@ describe('sending on our own channel', () => {
     data: JsonObject,
     options: { fails?: boolean; signal?: AbortSignal } = {},
   ) {
-    const deposits: Parameters<MessageStore['enqueue']>[0][] = [];
+    const stored: Parameters<MessageStore['enqueue']>[0][] = [];
     const attempts = new Map<number, AttemptResult[]>();
     const statuses: number[] = [];
     const sender = channel.open(
@@ -108,9 +108,9 @@ describe('sending on our own channel', () => {
         ...aContext(),
         onCall: (call) => statuses.push(call.status),
         messageStore: {
-          async enqueue(letter) {
+          async enqueue(message) {
             if (options.fails) throw new Error('the database is away');
-            deposits.push(letter);
+            stored.push(message);
           },
         },
       },
@@ -123,48 +123,44 @@ describe('sending on our own channel', () => {
       signal: options.signal ?? new AbortController().signal,
     });
     await sender.close();
-    return { deposits, attempts, statuses };
+    return { stored, attempts, statuses };
   }
 
-  test('one deposit for a batch, and everybody is sent', async () => {
+  test('one call stores a batch, and every recipient is sent', async () => {
     const recipients = Array.from({ length: 1000 }, (_, i) => recipient(i));
-    const { deposits, attempts, statuses } = await send(recipients, { alert: 'x' });
-    expect(deposits).toEqual([{ pushId: 7, content: { alert: 'x', ...added }, expiresAtMs, recipients }]);
+    const { stored, attempts, statuses } = await send(recipients, { alert: 'x' });
+    expect(stored).toEqual([{ pushId: 7, content: { alert: 'x', ...added }, expiresAtMs, recipients }]);
     expect(attempts.size).toBe(1000);
     for (const reported of attempts.values()) expect(reported).toEqual([{ kind: 'sent' }]);
     expect(statuses).toEqual([200]);
   });
 
-  test('other types of device get content of their own', async () => {
+  test('other device types get their own content', async () => {
     const recipients = [recipient(0), recipient(1, 'web'), recipient(2, 'wp')];
-    const { deposits } = await send(recipients, { alert: 'x', android: { alert: 'y' } });
+    const { stored } = await send(recipients, { alert: 'x', android: { alert: 'y' } });
     expect(
-      deposits.map(({ content, recipients: to }) => [content.alert, to.map(({ index }) => index)]),
+      stored.map(({ content, recipients: to }) => [content.alert, to.map(({ index }) => index)]),
     ).toEqual([
       ['y', [0]],
       ['x', [1, 2]],
     ]);
   });
 
-  test('a deposit that fails is tried again, and never throws', async () => {
+  test('a failed store is retried, and never throws', async () => {
     const { attempts, statuses } = await send([recipient(0), recipient(1)], { alert: 'x' }, { fails: true });
     for (const index of [0, 1]) expect(attempts.get(index)).toMatchObject([{ kind: 'retry', afterMs: null }]);
     expect(statuses).toEqual([0]);
   });
 
-  test('unfit content fails its recipients only, each with the sentence', async () => {
+  test('unrenderable content fails its recipients only', async () => {
     const { attempts } = await send([recipient(0), recipient(1, 'web')], { alert: { body: 'x' } });
     expect(attempts.get(0)).toMatchObject([{ kind: 'rejected', outcome: 'failed' }]);
     expect(attempts.get(1)).toEqual([{ kind: 'sent' }]);
   });
 
-  test('a stop before the deposit gives the recipients back', async () => {
-    const { deposits, attempts } = await send(
-      [recipient(0)],
-      { alert: 'x' },
-      { signal: AbortSignal.abort() },
-    );
-    expect(deposits).toEqual([]);
+  test('a stop before the store returns the recipients', async () => {
+    const { stored, attempts } = await send([recipient(0)], { alert: 'x' }, { signal: AbortSignal.abort() });
+    expect(stored).toEqual([]);
     expect(attempts.get(0)).toMatchObject([{ kind: 'retry', afterMs: 0 }]);
   });
 

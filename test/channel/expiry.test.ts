@@ -19,7 +19,7 @@ beforeAll(async () => {
   );
 });
 
-/** Sends a push and waits until its letter lies in the inbox; gives when it was called. */
+/** Sends a push and waits for its inbox row; returns the time of the call. */
 async function push(alert: string, timing: object = {}): Promise<number> {
   const { body } = await service.api.request('POST', '/1.1/push', {
     app,
@@ -31,11 +31,11 @@ async function push(alert: string, timing: object = {}): Promise<number> {
   return Date.parse(body.createdAt);
 }
 
-/** Letters that the phone is given at a login, which it does not acknowledge. */
-async function readLetters(): Promise<{ [member: string]: unknown }[]> {
+/** Logs in and returns the messages, without acknowledging them. */
+async function readMessages(): Promise<{ [member: string]: unknown }[]> {
   const url = `${service.api.url.replace('http', 'ws')}/1.1/channel`;
   const client = await ProtobufClient.login(url, { appId: app.appId, installationId: 'phone' });
-  // A letter deposited now is sent behind those that waited.
+  // A new message is sent after the pending ones.
   await push('last', { expiration_interval: 1 });
   await client.until(() => client.data.some(({ msg }) => msg.some(({ data }) => data.includes('"last"'))));
   client.close();
@@ -52,23 +52,23 @@ const storedLetters = async () => {
   return rows.map(({ alert }) => alert);
 };
 
-test('a letter lives as long as its push, seven days where that says nothing; then it is neither sent nor kept', async () => {
+test('a message expires with its push, by default after seven days; then it is neither sent nor kept', async () => {
   const weekFrom = await push('a week');
   const hourFrom = await push('an hour', { expiration_interval: 3600 });
-  expect(await readLetters()).toEqual([
+  expect(await readMessages()).toEqual([
     { alert: 'a week', _expiration_time: new Date(weekFrom + 7 * 24 * hourMs).toISOString() },
     { alert: 'an hour', _expiration_time: new Date(hourFrom + hourMs).toISOString() },
   ]);
   clock.moveMs(hourMs);
-  expect((await readLetters()).map(({ alert }) => alert)).toEqual(['a week']);
+  expect((await readMessages()).map(({ alert }) => alert)).toEqual(['a week']);
   expect(await storedLetters()).toEqual(['a week', 'an hour']);
 
-  // Letters are removed ten minutes after their time, by a dispatcher as soon as it starts.
+  // A dispatcher removes messages ten minutes after their expiry, as soon as it starts.
   clock.moveMs(10 * 60_000);
   await service.dispatch({ clock });
   await eventually(async () => (await storedLetters()).join() === 'a week');
   clock.moveMs(7 * 24 * hourMs);
-  expect(await readLetters()).toEqual([]);
+  expect(await readMessages()).toEqual([]);
   await service.dispatch({ clock });
   await eventually(async () => (await storedLetters()).length === 0);
 });

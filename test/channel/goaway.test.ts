@@ -6,60 +6,60 @@ import { ProtobufClient } from './support/protobuf-client.ts';
 import { RawClient } from './support/raw-client.ts';
 
 describe('a process that stops', () => {
-  let world: ChannelFixture;
+  let fixture: ChannelFixture;
 
   beforeAll(async () => {
-    world = await ChannelFixture.create();
-    await world.startApi();
+    fixture = await ChannelFixture.create();
+    await fixture.startApi();
   });
-  afterAll(() => world.drop());
+  afterAll(() => fixture.drop());
 
-  const device = (installationId: string) => ({ appId: world.appId, installationId });
+  const device = (installationId: string) => ({ appId: fixture.appId, installationId });
   const ackOf = (installationId: string, ids: string[]) => ({
     cmd: 'ack',
     ...device(installationId),
     ackMessage: { ids },
   });
 
-  test('asks devices to move, and nothing of what is pushed meanwhile is lost', async () => {
-    const [id = 0] = await world.install(['mover']);
+  test('asks devices to move, and loses no message', async () => {
+    const [id = 0] = await fixture.install(['mover']);
     const [old, next] = await Promise.all([
-      startBareChannel(world.database.url, {}),
-      startBareChannel(world.database.url, {}),
+      startBareChannel(fixture.database.url, {}),
+      startBareChannel(fixture.database.url, {}),
     ]);
     const client = await ProtobufClient.login(old.url, device('mover'));
-    const acked = await world.deposit([id], { alert: 'acked late' });
-    const unacked = await world.deposit([id], { alert: 'never acked here' });
-    await client.until(() => client.letterIds.length === 2);
+    const acked = await fixture.enqueue([id], { alert: 'acked late' });
+    const unacked = await fixture.enqueue([id], { alert: 'never acked here' });
+    await client.until(() => client.messageIds.length === 2);
     const closing = old.close();
-    await client.hears('goaway');
-    const meanwhile = await world.deposit([id], { alert: 'in the middle' });
-    client.say(ackOf('mover', [String(acked)]));
-    await eventually(async () => (await world.ackedOf(acked)) === 1);
+    await client.untilCommand('goaway');
+    const meanwhile = await fixture.enqueue([id], { alert: 'in the middle' });
+    client.send(ackOf('mover', [String(acked)]));
+    await eventually(async () => (await fixture.ackedOf(acked)) === 1);
 
     const moved = await ProtobufClient.login(next.url, device('mover'));
     client.close();
     await closing;
-    expect(client.letterIds).toEqual([acked, unacked].map(String));
-    const afterwards = await world.deposit([id], { alert: 'after the move' });
-    await moved.until(() => moved.letterIds.length === 3);
-    expect(moved.letterIds).toEqual([unacked, meanwhile, afterwards].map(String));
+    expect(client.messageIds).toEqual([acked, unacked].map(String));
+    const afterwards = await fixture.enqueue([id], { alert: 'after the move' });
+    await moved.until(() => moved.messageIds.length === 3);
+    expect(moved.messageIds).toEqual([unacked, meanwhile, afterwards].map(String));
     expect(moved.data.map(({ offline }) => offline)).toEqual([true, undefined]);
-    moved.say(ackOf('mover', moved.letterIds));
+    moved.send(ackOf('mover', moved.messageIds));
     for (const pushId of [unacked, meanwhile, afterwards])
-      await eventually(async () => (await world.ackedOf(pushId)) === 1);
+      await eventually(async () => (await fixture.ackedOf(pushId)) === 1);
     moved.close();
     await next.close();
   });
 
-  test('closes with 1001 who does not move, and who cannot be asked at once', async () => {
-    await world.install(['stays', 'speaks-json']);
-    const channel = await startBareChannel(world.database.url, { goAwayWithinMs: 300 });
+  test('closes devices with 1001 that do not move or whose protocol has no goaway', async () => {
+    await fixture.install(['stays', 'speaks-json']);
+    const channel = await startBareChannel(fixture.database.url, { goAwayWithinMs: 300 });
     const staying = await ProtobufClient.login(channel.url, device('stays'));
-    const json = await RawClient.login(channel.url, world.appId, 'speaks-json');
+    const json = await RawClient.login(channel.url, fixture.appId, 'speaks-json');
     const order: string[] = [];
     const goings = [
-      staying.hears('goaway').then(() => order.push('asked')),
+      staying.untilCommand('goaway').then(() => order.push('asked')),
       json.closed.then(({ code }) => order.push(`json ${code}`)),
       staying.closed.then(({ code }) => order.push(`protobuf ${code}`)),
     ];
@@ -67,46 +67,46 @@ describe('a process that stops', () => {
     await Promise.all(goings);
     expect(order.slice(0, 2).sort()).toEqual(['asked', 'json 1001']);
     expect(order[2]).toBe('protobuf 1001');
-    const { rows } = await world.db.query(
+    const { rows } = await fixture.db.query(
       'SELECT FROM channel_session s JOIN channel_node n ON n.id = s.node_id',
     );
     expect(rows.length).toBe(0);
   });
 
-  test('is not ready for others from the first moment, and takes no further device', async () => {
-    await world.install(['watcher']);
-    const api = await world.startApi();
+  test('is not ready at once, and takes no further device', async () => {
+    await fixture.install(['watcher']);
+    const api = await fixture.startApi();
     const client = await ProtobufClient.login(api.channelUrl, device('watcher'));
     expect(await api.request('GET', '/readyz')).toMatchObject({ status: 200, body: { status: 'ready' } });
     const closing = api.close();
-    await client.hears('goaway');
+    await client.untilCommand('goaway');
     expect(await api.request('GET', '/readyz')).toMatchObject({ status: 503, body: { status: 'stopping' } });
     await expect(ProtobufClient.open(api.channelUrl)).rejects.toThrow('503');
     client.close();
     await closing;
   });
 
-  test('a device that is asked while its login is under way is free to log in elsewhere', async () => {
-    await world.install(['early']);
+  test('a device that is asked during its login can log in elsewhere', async () => {
+    await fixture.install(['early']);
     const [old, next] = await Promise.all([
-      startBareChannel(world.database.url, { goAwayWithinMs: 300 }),
-      startBareChannel(world.database.url, {}),
+      startBareChannel(fixture.database.url, { goAwayWithinMs: 300 }),
+      startBareChannel(fixture.database.url, {}),
     ]);
-    const stranger = await ProtobufClient.open(old.url);
+    const unauthenticated = await ProtobufClient.open(old.url);
     const closing = old.close();
-    await stranger.hears('goaway');
-    stranger.say({ cmd: 'login', ...device('early') });
+    await unauthenticated.untilCommand('goaway');
+    unauthenticated.send({ cmd: 'login', ...device('early') });
     const moved = await ProtobufClient.login(next.url, device('early'));
-    expect((await stranger.closed).code).toBe(1001);
+    expect((await unauthenticated.closed).code).toBe(1001);
     await closing;
-    expect(stranger.heard).toEqual([{ cmd: 'goaway' }]);
-    moved.say({ cmd: 'echo', i: 1 });
-    await moved.hears('echo');
+    expect(unauthenticated.received).toEqual([{ cmd: 'goaway' }]);
+    moved.send({ cmd: 'echo', i: 1 });
+    await moved.untilCommand('echo');
     moved.close();
     await next.close();
   });
 
-  test('stops in time: both waits together leave most of the ten seconds to the rest', () => {
+  test('stops in time: both waits take a small part of the ten seconds', () => {
     expect(channelLimits.goAwayWithinMs + channelLimits.closeWithinMs).toBeLessThanOrEqual(4000);
   });
 });

@@ -4,18 +4,18 @@ import { type ChannelApi, ChannelFixture } from './support/channel-fixture.ts';
 import { RawClient } from './support/raw-client.ts';
 
 describe('login', () => {
-  let world: ChannelFixture;
+  let fixture: ChannelFixture;
   let api: ChannelApi;
 
   beforeAll(async () => {
-    world = await ChannelFixture.create();
-    api = await world.startApi();
+    fixture = await ChannelFixture.create();
+    api = await fixture.startApi();
   });
-  afterAll(() => world.drop());
+  afterAll(() => fixture.drop());
 
   const loginWith = async (members: object) => {
     const client = await RawClient.open(api.channelUrl);
-    client.say({ cmd: 'login', ...members });
+    client.send({ cmd: 'login', ...members });
     return client;
   };
 
@@ -26,40 +26,40 @@ describe('login', () => {
   });
 
   test('of an unknown installation: 4103', async () => {
-    const client = await loginWith({ appId: world.appId, installationId: 'nobody' });
+    const client = await loginWith({ appId: fixture.appId, installationId: 'nobody' });
     expect(await client.closed).toEqual({ code: 4103, reason: 'INVALID_LOGIN' });
     expect(client.frames).toEqual(['{"cmd":"error","code":4103,"reason":"INVALID_LOGIN"}']);
   });
 
   test('of an installation that is not valid: 4103', async () => {
-    await world.install(['opted-out'], { valid: false });
-    const client = await loginWith({ appId: world.appId, installationId: 'opted-out' });
+    await fixture.install(['opted-out'], { valid: false });
+    const client = await loginWith({ appId: fixture.appId, installationId: 'opted-out' });
     expect((await client.closed).code).toBe(4103);
   });
 
-  test('with members that are nobody’s: 4103, and never a question to the database', async () => {
+  test('with malformed ids: 4103, without a query', async () => {
     for (const members of [
       {},
-      { appId: world.appId },
-      { appId: world.appId, installationId: 7 },
-      { appId: world.appId, installationId: '' },
-      { appId: world.appId, installationId: 'nul\u0000' },
-      { appId: world.appId, installationId: '\ud800' },
-      { appId: world.appId, installationId: 'x'.repeat(300) },
+      { appId: fixture.appId },
+      { appId: fixture.appId, installationId: 7 },
+      { appId: fixture.appId, installationId: '' },
+      { appId: fixture.appId, installationId: 'nul\u0000' },
+      { appId: fixture.appId, installationId: '\ud800' },
+      { appId: fixture.appId, installationId: 'x'.repeat(300) },
       { appId: "'; DROP TABLE app; --", installationId: 'x' },
       { appId: { $ne: null }, installationId: 'x' },
     ])
       expect((await (await loginWith(members)).closed).code, JSON.stringify(members)).toBe(4103);
   });
 
-  test('is answered by the heartbeat behind it, and counted', async () => {
-    await world.install(['counted']);
-    const client = await RawClient.login(api.channelUrl, world.appId, 'counted');
+  test('is answered by the heartbeat after it, and counted', async () => {
+    await fixture.install(['counted']);
+    const client = await RawClient.login(api.channelUrl, fixture.appId, 'counted');
     expect(client.frames).toEqual(['{}']);
     const { body } = await api.request('GET', '/metrics');
     expect(body).toMatch(/^carillon_channel_connections 1$/m);
-    client.say({});
-    await client.hears((frames) => frames.length === 2);
+    client.send({});
+    await client.untilFrames((frames) => frames.length === 2);
     expect(client.frames).toEqual(['{}', '{}']);
     client.close();
   });
@@ -67,10 +67,10 @@ describe('login', () => {
   test('refreshes updatedAt, at most once an hour', async () => {
     const longAgo = new Date('2020-01-01T00:00:00.000Z');
     const recently = new Date(Date.now() - 30 * 60_000);
-    const [idle = 0] = await world.install(['idle'], { updatedAt: longAgo });
-    const [busy = 0] = await world.install(['busy'], { updatedAt: recently });
-    for (const name of ['idle', 'busy']) (await RawClient.login(api.channelUrl, world.appId, name)).close();
-    const { rows } = await world.db.query<{ id: number; updated_at: Date }>(
+    const [idle = 0] = await fixture.install(['idle'], { updatedAt: longAgo });
+    const [busy = 0] = await fixture.install(['busy'], { updatedAt: recently });
+    for (const name of ['idle', 'busy']) (await RawClient.login(api.channelUrl, fixture.appId, name)).close();
+    const { rows } = await fixture.db.query<{ id: number; updated_at: Date }>(
       'SELECT id, updated_at FROM installation WHERE id = ANY ($1)',
       [[idle, busy]],
     );
@@ -79,18 +79,18 @@ describe('login', () => {
     expect(updatedAt.get(busy)).toBe(recently.getTime());
   });
 
-  test('again on the same connection: as oneself nothing happens, as another 4103', async () => {
-    await world.install(['me', 'you']);
-    const client = await RawClient.login(api.channelUrl, world.appId, 'me');
-    client.say({ cmd: 'login', appId: world.appId, installationId: 'me' });
-    client.say({});
-    await client.hears((frames) => frames.length === 2);
-    client.say({ cmd: 'login', appId: world.appId, installationId: 'you' });
+  test('again on the same connection: accepted for the same device, 4103 for another', async () => {
+    await fixture.install(['me', 'you']);
+    const client = await RawClient.login(api.channelUrl, fixture.appId, 'me');
+    client.send({ cmd: 'login', appId: fixture.appId, installationId: 'me' });
+    client.send({});
+    await client.untilFrames((frames) => frames.length === 2);
+    client.send({ cmd: 'login', appId: fixture.appId, installationId: 'you' });
     expect((await client.closed).code).toBe(4103);
   });
 
-  test('frames that are not the protocol cost the connection, before and after the login', async () => {
-    await world.install(['rude']);
+  test('invalid frames close the connection, before and after the login', async () => {
+    await fixture.install(['rude']);
     const rudeThings: [string | Buffer, number][] = [
       ['not json', 4114],
       ['[]', 4114],
@@ -100,23 +100,23 @@ describe('login', () => {
       [`{"cmd":"ack","ids":["${'1'.repeat(20_000)}"]}`, 1009],
     ];
     for (const [thing, code] of rudeThings) {
-      const stranger = await RawClient.open(api.channelUrl);
-      stranger.socket.send(thing);
-      expect((await stranger.closed).code, String(thing).slice(0, 40)).toBe(code);
-      const member = await RawClient.login(api.channelUrl, world.appId, 'rude');
-      member.socket.send(thing);
-      expect((await member.closed).code, String(thing).slice(0, 40)).toBe(code);
+      const unauthenticated = await RawClient.open(api.channelUrl);
+      unauthenticated.socket.send(thing);
+      expect((await unauthenticated.closed).code, String(thing).slice(0, 40)).toBe(code);
+      const authenticated = await RawClient.login(api.channelUrl, fixture.appId, 'rude');
+      authenticated.socket.send(thing);
+      expect((await authenticated.closed).code, String(thing).slice(0, 40)).toBe(code);
     }
   });
 
-  test('commands of other services and impossible ids are passed over', async () => {
-    await world.install(['odd']);
-    const client = await RawClient.login(api.channelUrl, world.appId, 'odd');
-    client.say({ cmd: 'session', op: 'open' });
-    client.say({ hello: 1 });
-    client.say({ cmd: 'ack', ids: ['', '-1', '1e9', 'x', '9999999999999999', 1.5, '__proto__'] });
-    client.say({});
-    await client.hears((frames) => frames.length === 2);
+  test('commands of other services and impossible ids are ignored', async () => {
+    await fixture.install(['odd']);
+    const client = await RawClient.login(api.channelUrl, fixture.appId, 'odd');
+    client.send({ cmd: 'session', op: 'open' });
+    client.send({ hello: 1 });
+    client.send({ cmd: 'ack', ids: ['', '-1', '1e9', 'x', '9999999999999999', 1.5, '__proto__'] });
+    client.send({});
+    await client.untilFrames((frames) => frames.length === 2);
     client.close();
   });
 
@@ -131,10 +131,10 @@ describe('login', () => {
     expect(await statusOf(api.channelUrl, 'lc.protobuf9.9')).toBe(400);
   });
 
-  test('the router leads to the channel, and knows no unknown app', async () => {
+  test('the router returns the channel, and 404 for an unknown app', async () => {
     const { body, status } = await api.request(
       'GET',
-      `/v1/route?appId=${world.appId}&installationId=x&secure=1`,
+      `/v1/route?appId=${fixture.appId}&installationId=x&secure=1`,
     );
     expect(status).toBe(200);
     const { host, origin } = new URL(api.url);
@@ -145,7 +145,7 @@ describe('login', () => {
       secondary: api.channelUrl,
       ttl: 3600,
     });
-    expect((await api.request('GET', `/2/route?appId=${world.appId}`)).body).toEqual({
+    expect((await api.request('GET', `/2/route?appId=${fixture.appId}`)).body).toEqual({
       ttl: 3600,
       api_server: host,
       push_server: host,

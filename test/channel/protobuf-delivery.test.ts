@@ -5,31 +5,31 @@ import { type ChannelApi, ChannelFixture, eventually } from './support/channel-f
 import { ProtobufClient, subProtocols } from './support/protobuf-client.ts';
 import { RawClient } from './support/raw-client.ts';
 
-describe('devices that speak protobuf', () => {
-  let world: ChannelFixture;
+describe('devices with protobuf', () => {
+  let fixture: ChannelFixture;
   let api: ChannelApi;
 
   beforeAll(async () => {
-    world = await ChannelFixture.create();
-    api = await world.startApi();
+    fixture = await ChannelFixture.create();
+    api = await fixture.startApi();
   });
-  afterAll(() => world.drop());
+  afterAll(() => fixture.drop());
 
-  const device = (installationId: string) => ({ appId: world.appId, installationId });
+  const device = (installationId: string) => ({ appId: fixture.appId, installationId });
   const login = (installationId: string, subProtocol?: string) =>
     ProtobufClient.login(api.channelUrl, device(installationId), subProtocol);
 
   test.each(subProtocols)(
     '%s: what waited comes as offline, then what is new; acknowledgements count',
     async (name) => {
-      const [id = 0] = await world.install([name]);
-      const waited = await world.deposit([id], { alert: 'Größe 🎈', a: { b: [null] } });
+      const [id = 0] = await fixture.install([name]);
+      const waited = await fixture.enqueue([id], { alert: 'Größe 🎈', a: { b: [null] } });
       const client = await login(name, name);
       expect(client.socket.protocol).toBe(name);
-      await client.hears('data');
-      const fresh = await world.deposit([id], { alert: 'new' });
-      await client.hears('data', 2);
-      expect(client.heard).toEqual([
+      await client.untilCommand('data');
+      const fresh = await fixture.enqueue([id], { alert: 'new' });
+      await client.untilCommand('data', 2);
+      expect(client.received).toEqual([
         { cmd: 'loggedin', service: 0, loggedinMessage: { pushDisabled: false } },
         {
           cmd: 'data',
@@ -41,18 +41,19 @@ describe('devices that speak protobuf', () => {
         },
         { cmd: 'data', dataMessage: { ids: [String(fresh)], msg: [{ data: '{"alert":"new"}' }] } },
       ]);
-      client.say({ cmd: 'ack', ...device(name), ackMessage: { ids: client.letterIds } });
-      for (const pushId of [waited, fresh]) await eventually(async () => (await world.ackedOf(pushId)) === 1);
+      client.send({ cmd: 'ack', ...device(name), ackMessage: { ids: client.messageIds } });
+      for (const pushId of [waited, fresh])
+        await eventually(async () => (await fixture.ackedOf(pushId)) === 1);
       client.close();
     },
   );
 
   test('a data command, byte by byte', async () => {
-    const [id = 0] = await world.install(['bytes']);
+    const [id = 0] = await fixture.install(['bytes']);
     const client = await login('bytes');
     expect(client.bytes[0]).toEqual(Buffer.from('080f4000aa07020800', 'hex'));
-    const pushId = String(await world.deposit([id], { alert: 'x' }));
-    await client.hears('data');
+    const pushId = String(await fixture.enqueue([id], { alert: 'x' }));
+    await client.untilCommand('data');
     const json = '{"alert":"x"}';
     const ids = Buffer.from([0x0a, pushId.length, ...Buffer.from(pushId)]);
     const msg = Buffer.from([0x12, json.length + 2, 0x0a, json.length, ...Buffer.from(json)]);
@@ -61,62 +62,62 @@ describe('devices that speak protobuf', () => {
     client.close();
   });
 
-  test('what was not acknowledged comes again, to a client of another language too', async () => {
-    const [id = 0] = await world.install(['polyglot']);
+  test('an unacknowledged message is sent again, also to a client of another protocol', async () => {
+    const [id = 0] = await fixture.install(['polyglot']);
     const client = await login('polyglot');
-    const pushId = await world.deposit([id]);
-    await client.hears('data');
+    const pushId = await fixture.enqueue([id]);
+    await client.untilCommand('data');
     client.close();
     await client.closed;
-    const next = await RawClient.login(api.channelUrl, world.appId, 'polyglot');
-    await next.hears(() => next.letterIds.length === 1);
-    expect(next.letterIds).toEqual([String(pushId)]);
+    const next = await RawClient.login(api.channelUrl, fixture.appId, 'polyglot');
+    await next.untilFrames(() => next.messageIds.length === 1);
+    expect(next.messageIds).toEqual([String(pushId)]);
     next.close();
   });
 
-  test('all that waited is offline, however many commands it takes; what comes after is not, however late', async () => {
-    const [id = 0] = await world.install(['window']);
-    const channel = await startBareChannel(world.database.url, {
+  test('messages from before the login are offline, in every command; later ones are not', async () => {
+    const [id = 0] = await fixture.install(['window']);
+    const channel = await startBareChannel(fixture.database.url, {
       unacknowledgedMessages: 5,
       pageMessages: 2,
     });
-    const deposit = async (count: number) => {
-      for (let i = 0; i < count; i += 1) await world.deposit([id]);
+    const enqueue = async (count: number) => {
+      for (let i = 0; i < count; i += 1) await fixture.enqueue([id]);
     };
-    await deposit(12);
+    await enqueue(12);
     const client = await ProtobufClient.login(channel.url, device('window'));
     const flags = () => client.data.flatMap(({ ids, offline }) => ids.map(() => offline === true));
-    // Letters that were acknowledged before among them, as devices do.
-    const ackAll = () => client.say({ cmd: 'ack', ackMessage: { ids: client.letterIds } });
-    for (const letters of [5, 10, 12]) {
-      await client.until(() => client.letterIds.length === letters);
+    // Includes ids acknowledged before, as devices do.
+    const ackAll = () => client.send({ cmd: 'ack', ackMessage: { ids: client.messageIds } });
+    for (const count of [5, 10, 12]) {
+      await client.until(() => client.messageIds.length === count);
       ackAll();
     }
-    await eventually(async () => (await world.ackedOf(Number(client.letterIds.at(-1)))) === 1);
+    await eventually(async () => (await fixture.ackedOf(Number(client.messageIds.at(-1)))) === 1);
     // Five fill the window; the others are read when acknowledgements open it.
-    await deposit(12);
-    for (const letters of [17, 22, 24]) {
-      await client.until(() => client.letterIds.length === letters);
+    await enqueue(12);
+    for (const count of [17, 22, 24]) {
+      await client.until(() => client.messageIds.length === count);
       ackAll();
     }
     expect(flags()).toEqual([...Array(12).fill(true), ...Array(12).fill(false)]);
-    expect(new Set(client.letterIds).size).toBe(24);
+    expect(new Set(client.messageIds).size).toBe(24);
     client.close();
     await channel.close();
   });
 
-  test('serials come back with the answers, before and after the login', async () => {
-    await world.install(['serial']);
+  test('replies repeat the serials, before and after the login', async () => {
+    await fixture.install(['serial']);
     const client = await ProtobufClient.open(api.channelUrl);
-    client.say({ cmd: 'echo', i: 1 });
-    client.say({ cmd: 'login', i: 2, ...device('serial') });
-    client.say({ cmd: 'echo', i: 3 });
-    await client.hears('echo', 2);
-    client.say({ cmd: 'login', i: 4, ...device('serial') });
-    client.say({ cmd: 'echo' });
-    await client.hears('echo', 3);
+    client.send({ cmd: 'echo', i: 1 });
+    client.send({ cmd: 'login', i: 2, ...device('serial') });
+    client.send({ cmd: 'echo', i: 3 });
+    await client.untilCommand('echo', 2);
+    client.send({ cmd: 'login', i: 4, ...device('serial') });
+    client.send({ cmd: 'echo' });
+    await client.untilCommand('echo', 3);
     const loggedin = { cmd: 'loggedin', service: 0, loggedinMessage: { pushDisabled: false } };
-    expect(client.heard).toEqual([
+    expect(client.received).toEqual([
       { cmd: 'echo', i: 1 },
       { ...loggedin, i: 2 },
       { cmd: 'echo', i: 3 },
@@ -126,34 +127,34 @@ describe('devices that speak protobuf', () => {
     client.close();
   });
 
-  test('other services are refused to whoever asked, and the login for pushes stays', async () => {
-    const [id = 0] = await world.install(['messenger']);
+  test('requests to other services are rejected, and the push session stays', async () => {
+    const [id = 0] = await fixture.install(['messenger']);
     const client = await login('messenger');
-    client.say({ cmd: 'session', op: 1, i: 1, peerId: 'tom', service: 2, appId: world.appId });
-    client.say({ cmd: 'login', i: 2, service: 1, ...device('live-query') });
-    client.say({ cmd: 'rcp' });
-    await client.hears('error', 2);
+    client.send({ cmd: 'session', op: 1, i: 1, peerId: 'tom', service: 2, appId: fixture.appId });
+    client.send({ cmd: 'login', i: 2, service: 1, ...device('live-query') });
+    client.send({ cmd: 'rcp' });
+    await client.untilCommand('error', 2);
     const errorMessage = { code: 4100, reason: 'APP_NOT_AVAILABLE', detail: 'Only pushes are served here.' };
-    expect(client.heard.slice(1)).toEqual([
+    expect(client.received.slice(1)).toEqual([
       { cmd: 'error', i: 1, peerId: 'tom', service: 2, errorMessage },
       { cmd: 'error', i: 2, service: 1, errorMessage },
     ]);
-    const pushId = await world.deposit([id]);
-    await client.hears('data');
-    expect(client.letterIds).toEqual([String(pushId)]);
+    const pushId = await fixture.enqueue([id]);
+    await client.untilCommand('data');
+    expect(client.messageIds).toEqual([String(pushId)]);
     client.close();
   });
 
-  test('a second login ends the first with error 4101, whatever languages they speak', async () => {
-    await world.install(['twin']);
+  test('a second login ends the first with error 4101, across protocols', async () => {
+    await fixture.install(['twin']);
     const first = await login('twin');
     const second = await login('twin', 'lc.proto2base64.3');
     expect(await first.closed).toEqual({ code: 4101, reason: 'DUPLICATED_LOGIN' });
-    expect(first.heard.at(-1)).toEqual({
+    expect(first.received.at(-1)).toEqual({
       cmd: 'error',
       errorMessage: { code: 4101, reason: 'DUPLICATED_LOGIN' },
     });
-    const third = await RawClient.login(api.channelUrl, world.appId, 'twin');
+    const third = await RawClient.login(api.channelUrl, fixture.appId, 'twin');
     expect((await second.closed).code).toBe(4101);
     third.close();
   });
@@ -163,13 +164,13 @@ describe('devices that speak protobuf', () => {
     [{ installationId: 'x' }, 4103, 'INVALID_LOGIN'],
   ])('a refused login says why before the close: %o', async (members, code, reason) => {
     const client = await ProtobufClient.open(api.channelUrl);
-    client.say({ cmd: 'login', ...members });
+    client.send({ cmd: 'login', ...members });
     expect(await client.closed).toEqual({ code, reason });
-    expect(client.heard).toEqual([{ cmd: 'error', errorMessage: { code, reason } }]);
+    expect(client.received).toEqual([{ cmd: 'error', errorMessage: { code, reason } }]);
   });
 
-  test('frames that are no commands cost the connection', async () => {
-    await world.install(['rude']);
+  test('frames without a command close the connection', async () => {
+    await fixture.install(['rude']);
     const binary = await login('rude');
     binary.socket.send('{}');
     expect(await binary.closed).toEqual({ code: 4114, reason: 'UNPARSEABLE_RAW_MESSAGE' });
@@ -177,20 +178,20 @@ describe('devices that speak protobuf', () => {
     text.socket.send('not base64!');
     expect((await text.closed).code).toBe(4114);
     const large = await ProtobufClient.open(api.channelUrl);
-    large.sayBytes(Buffer.alloc(20_000));
+    large.sendBytes(Buffer.alloc(20_000));
     expect((await large.closed).code).toBe(1009);
   });
 
-  test('arbitrary frames either leave the connection in order or end it with a word', async () => {
-    const channel = await startBareChannel(world.database.url, {});
+  test('arbitrary frames leave the connection open or close it with an error', async () => {
+    const channel = await startBareChannel(fixture.database.url, {});
     const frame = fc.uint8Array({ maxLength: 64 }).map((bytes) => Buffer.from(bytes));
     await fc.assert(
       fc.asyncProperty(frame, fc.constantFrom(...subProtocols), async (bytes, subProtocol) => {
         const client = await ProtobufClient.open(channel.url, subProtocol);
-        client.sayBytes(bytes);
-        client.say({ cmd: 'echo', i: 77 });
+        client.sendBytes(bytes);
+        client.send({ cmd: 'echo', i: 77 });
         const isInOrder = client
-          .until(() => client.heard.some(({ i }) => i === 77))
+          .until(() => client.received.some(({ i }) => i === 77))
           .then(
             () => true,
             () => false,
@@ -203,7 +204,7 @@ describe('devices that speak protobuf', () => {
     await channel.close();
   });
 
-  test('the client names several languages: the first that is spoken is taken', async () => {
+  test('of several offered protocols the first supported one is used', async () => {
     const client = await ProtobufClient.open(api.channelUrl, ['lc.protobuf9.9', 'lc.protobuf2.1']);
     expect(client.socket.protocol).toBe('lc.protobuf2.1');
     client.close();

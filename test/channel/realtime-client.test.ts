@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ChannelFixture, eventually, freePort } from './support/channel-fixture.ts';
 import { CommandType, openDevice } from './support/realtime-device.ts';
 
-/** One address before several processes, as a load balancer: new connections go to the one it is told. */
+/** Load balancer with one address for several processes; the test selects the process of new connections. */
 class TcpProxy {
   targetPort = 0;
   readonly port: number;
@@ -32,35 +32,35 @@ class TcpProxy {
 }
 
 /**
- * The realtime library that apps have today, as it comes from the registry: it finds the socket by the router, packs
- * and reads the bytes, knows answers by their serials, beats and moves. What a push device says on top of that (login,
- * acknowledgement) is said through it, as its own live queries do.
+ * Runs the realtime library of today's apps, from the registry: it finds the socket by the router, encodes and decodes
+ * frames, matches replies by serial, sends heartbeats and follows goaway. The commands of a push device (login,
+ * acknowledgement) go through it, as its own live queries do.
  */
 describe('the realtime library', () => {
-  let world: ChannelFixture;
+  let fixture: ChannelFixture;
   let client: TcpProxy;
   const clients: Realtime[] = [];
 
-  /** Every test has an app of its own: the library takes each once. */
+  /** Every test has its own app: the library accepts each one once. */
   async function startApi() {
-    const api = await world.startApi({ env: { PUBLIC_URL: `http://127.0.0.1:${client.port}` } });
-    world.appId = (await api.createApp()).appId;
+    const api = await fixture.startApi({ env: { PUBLIC_URL: `http://127.0.0.1:${client.port}` } });
+    fixture.appId = (await api.createApp()).appId;
     return api;
   }
   const portOf = (url: string) => Number(new URL(url).port);
 
   beforeAll(async () => {
-    world = await ChannelFixture.create();
+    fixture = await ChannelFixture.create();
     client = await TcpProxy.open();
   });
   afterAll(async () => {
     for (const client of clients) client._close();
-    await world.drop();
+    await fixture.drop();
     client.close();
   });
 
   async function connectDevice(installationId: string, noBinary: boolean) {
-    const { appId } = world;
+    const { appId } = fixture;
     const server = `http://127.0.0.1:${client.port}`;
     const realtime = new Realtime({ appId, appKey: 'unused', server, ssl: false, noBinary });
     clients.push(realtime);
@@ -75,18 +75,19 @@ describe('the realtime library', () => {
     async (name, noBinary) => {
       const api = await startApi();
       client.targetPort = portOf(api.channelUrl);
-      const [id = 0] = await world.install([name]);
-      const waited = await world.deposit([id], { alert: '等' });
-      const { realtime, connection, letters, login } = await connectDevice(name, noBinary);
+      const [id = 0] = await fixture.install([name]);
+      const waited = await fixture.enqueue([id], { alert: '等' });
+      const { realtime, connection, messages, login } = await connectDevice(name, noBinary);
       expect(await login()).toMatchObject({ cmd: CommandType.loggedin });
-      await eventually(() => letters.length === 1);
-      const fresh = await world.deposit([id], { alert: 'new' });
-      await eventually(() => letters.length === 2);
-      expect(letters).toEqual([
+      await eventually(() => messages.length === 1);
+      const fresh = await fixture.enqueue([id], { alert: 'new' });
+      await eventually(() => messages.length === 2);
+      expect(messages).toEqual([
         { id: String(waited), content: { alert: '等' }, isOffline: true },
         { id: String(fresh), content: { alert: 'new' }, isOffline: false },
       ]);
-      for (const pushId of [waited, fresh]) await eventually(async () => (await world.ackedOf(pushId)) === 1);
+      for (const pushId of [waited, fresh])
+        await eventually(async () => (await fixture.ackedOf(pushId)) === 1);
       expect(await connection.ping()).toMatchObject({ cmd: CommandType.echo });
       await expect(realtime.createIMClient('tom')).rejects.toMatchObject({
         code: 4100,
@@ -97,18 +98,18 @@ describe('the realtime library', () => {
     },
   );
 
-  test('moves to another process when it is told goaway, and misses nothing', async () => {
+  test('moves to another process at goaway, and misses no message', async () => {
     const [old, next] = [await startApi(), await startApi()];
     client.targetPort = portOf(old.channelUrl);
-    const [id = 0] = await world.install(['moving']);
-    const { realtime, letters, login } = await connectDevice('moving', false);
+    const [id = 0] = await fixture.install(['moving']);
+    const { realtime, messages, login } = await connectDevice('moving', false);
     await login();
     client.targetPort = portOf(next.channelUrl);
     const isBack = new Promise((resolve) => realtime.on('reconnect', () => resolve(login())));
-    await Promise.all([old.close(), world.deposit([id], { alert: 'in the middle' }), isBack]);
-    await eventually(() => letters.length === 1);
-    expect(letters[0]).toMatchObject({ content: { alert: 'in the middle' } });
-    await world.deposit([id], { alert: 'afterwards' });
-    await eventually(() => letters.length === 2);
+    await Promise.all([old.close(), fixture.enqueue([id], { alert: 'in the middle' }), isBack]);
+    await eventually(() => messages.length === 1);
+    expect(messages[0]).toMatchObject({ content: { alert: 'in the middle' } });
+    await fixture.enqueue([id], { alert: 'afterwards' });
+    await eventually(() => messages.length === 2);
   });
 });

@@ -169,8 +169,8 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
     const device = await openDevice(realtime, { appId, installationId });
     expect(await device.login()).toMatchObject({ cmd: CommandType.loggedin });
     await push('installationId', installationId);
-    await eventually(() => device.letters.length > 0);
-    expect(device.letters).toMatchObject([{ content: { alert: 'Hello' }, isOffline: false }]);
+    await eventually(() => device.messages.length > 0);
+    expect(device.messages).toMatchObject([{ content: { alert: 'Hello' }, isOffline: false }]);
   });
 
   test('delivers a push to an iPhone that registered before, by the credentials that the list asks for', async () => {

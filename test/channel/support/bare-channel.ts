@@ -13,12 +13,12 @@ import { silentLog, testConfig } from '../../support/api.ts';
 export interface BareChannel {
   url: string;
   metrics: Metrics;
-  /** The server's ends of all connections so far. */
+  /** Server sockets of all connections. */
   sockets: Socket[];
   close(): Promise<void>;
 }
 
-/** The channel on a bare HTTP server, with limits that a test can wait for. */
+/** Starts the channel on a plain HTTP server, with limits short enough for a test. */
 export async function startBareChannel(
   databaseUrl: string,
   limits: Partial<ChannelLimits>,

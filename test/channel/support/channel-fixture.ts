@@ -8,7 +8,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
-/** An api whose public URL is where it listens, so that its router leads to itself. */
+/** Api process whose public URL is its own address, so that its router returns it. */
 export interface ChannelApi extends TestApi {
   /** Address of the WebSocket. */
   channelUrl: string;
@@ -23,7 +23,7 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** A database with one app, any number of api processes on it, and what a test does to them. */
+/** Database with one app and any number of api processes. */
 export class ChannelFixture {
   readonly database: TestDatabase;
   readonly db: Database;
@@ -50,10 +50,10 @@ export class ChannelFixture {
     });
     if (this.appId === '') this.appId = (await api.createApp()).appId;
     this.#apis.push({ ...api, channelUrl: `ws://127.0.0.1:${port}/1.1/channel` });
-    return this.#apis[this.#apis.length - 1] ?? never();
+    return this.#apis[this.#apis.length - 1] ?? missingRow();
   }
 
-  /** Installations with these ids; gives their internal ids. */
+  /** Creates installations; returns their internal ids. */
   async install(
     installationIds: string[],
     options: { valid?: boolean; updatedAt?: Date } = {},
@@ -67,18 +67,18 @@ export class ChannelFixture {
     return rows.map((row) => row.id);
   }
 
-  /** A push record; gives its internal id. */
+  /** Creates a push; returns its internal id. */
   async push(): Promise<number> {
     const { rows } = await this.db.query<{ id: number }>(
       `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at)
        VALUES ($1, $2, $2, 'sending', '{}', 'prod', now(), now() + interval '7 days') RETURNING id`,
       [this.appId, randomBytes(8).toString('hex')],
     );
-    return rows[0]?.id ?? never();
+    return rows[0]?.id ?? missingRow();
   }
 
-  /** A push with one letter for each installation; gives the push's id. */
-  async deposit(
+  /** Enqueues a message of a push for each installation; returns the id of the push. */
+  async enqueue(
     installations: number[],
     content: JsonObject = { alert: 'hello' },
     options: { pushId?: number; expiresAt?: Date } = {},
@@ -89,12 +89,12 @@ export class ChannelFixture {
     return pushId;
   }
 
-  /** What the push record counts as acknowledged. */
+  /** Returns the number of acknowledgements of a push. */
   async ackedOf(pushId: number): Promise<number> {
     const { rows } = await this.db.query<{ acked: number }>('SELECT acked FROM notification WHERE id = $1', [
       pushId,
     ]);
-    return rows[0]?.acked ?? never();
+    return rows[0]?.acked ?? missingRow();
   }
 
   async drop(): Promise<void> {
@@ -104,15 +104,15 @@ export class ChannelFixture {
   }
 }
 
-function never(): never {
-  throw new Error('the database gave back no row');
+function missingRow(): never {
+  throw new Error('the database returned no row');
 }
 
-/** Asks again until it holds: for what only the database can tell. */
+/** Polls a condition until it holds. */
 export async function eventually(holds: () => Promise<boolean> | boolean, withinMs = 10_000): Promise<void> {
   const endsAtMs = performance.now() + withinMs;
   while (!(await holds())) {
-    if (performance.now() > endsAtMs) throw new Error('it never came true');
+    if (performance.now() > endsAtMs) throw new Error('the condition never held');
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }

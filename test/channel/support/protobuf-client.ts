@@ -2,7 +2,7 @@ import protobuf from 'protobufjs';
 import { WebSocket } from 'ws';
 import { SocketClient } from './socket-client.ts';
 
-/** The commands of protocol/channel.md#protobuf-form as a client's schema, written down apart from the server's. */
+/** Schema of protocol/channel.md#protobuf-form as clients have it, independent of the server's. */
 const schema = `
   syntax = "proto2";
   package push_server.messages2;
@@ -34,14 +34,14 @@ const schema = `
 
 const genericCommand = protobuf.parse(schema).root.lookupType('GenericCommand');
 
-/** The bytes of a command as clients send it. */
+/** Encodes a command as clients do. */
 export function encode(command: { [member: string]: unknown }): Buffer {
   const bytes = genericCommand.encode(genericCommand.fromObject(command)).finish();
   return Buffer.from(bytes);
 }
 
-/** A command as clients read it: enums by name, absent members absent. */
-interface Heard {
+/** Command as clients read it: enums by name, absent members absent. */
+interface ReceivedCommand {
   cmd?: string;
   i?: number;
   peerId?: string;
@@ -51,17 +51,17 @@ interface Heard {
   loggedinMessage?: { pushDisabled?: boolean };
 }
 
-function decode(bytes: Buffer): Heard {
+function decode(bytes: Buffer): ReceivedCommand {
   return genericCommand.toObject(genericCommand.decode(bytes), { enums: String });
 }
 
 export const subProtocols = ['lc.protobuf2.3', 'lc.protobuf2.1', 'lc.proto2base64.3'];
 
-/** A client of the protobuf languages that says what a test tells it to, and keeps what it hears. */
+/** Client of the protobuf protocols; records what it receives. */
 export class ProtobufClient extends SocketClient {
-  /** What it heard, byte by byte. */
+  /** Received commands as bytes. */
   readonly bytes: Buffer[] = [];
-  readonly heard: Heard[] = [];
+  readonly received: ReceivedCommand[] = [];
   readonly #isText: boolean;
 
   private constructor(socket: WebSocket, isText: boolean) {
@@ -69,15 +69,15 @@ export class ProtobufClient extends SocketClient {
     this.#isText = isText;
   }
 
-  protected keep(data: Buffer, isBinary: boolean): void {
+  protected onFrame(data: Buffer, isBinary: boolean): void {
     if (isBinary === this.#isText) throw new Error('a frame of the wrong kind');
     const command = this.#isText ? Buffer.from(String(data), 'base64') : data;
     this.bytes.push(command);
-    this.heard.push(decode(command));
+    this.received.push(decode(command));
   }
 
-  protected account(): string {
-    return JSON.stringify(this.heard);
+  protected describeReceived(): string {
+    return JSON.stringify(this.received);
   }
 
   static async open(url: string, subProtocol: string | string[] = 'lc.protobuf2.3'): Promise<ProtobufClient> {
@@ -87,37 +87,37 @@ export class ProtobufClient extends SocketClient {
     return client;
   }
 
-  /** Opens, logs in, and waits for the answer. */
+  /** Opens a connection, logs in and waits for the reply. */
   static async login(
     url: string,
     device: { appId: string; installationId: string },
     subProtocol?: string,
   ): Promise<ProtobufClient> {
     const client = await ProtobufClient.open(url, subProtocol);
-    client.say({ cmd: 'login', ...device });
-    await client.hears('loggedin');
+    client.send({ cmd: 'login', ...device });
+    await client.untilCommand('loggedin');
     return client;
   }
 
-  say(command: { [member: string]: unknown }): void {
-    this.sayBytes(encode(command));
+  send(command: { [member: string]: unknown }): void {
+    this.sendBytes(encode(command));
   }
 
-  sayBytes(command: Buffer): void {
+  sendBytes(command: Buffer): void {
     this.socket.send(this.#isText ? command.toString('base64') : command);
   }
 
-  /** Waits for so many commands of this name. Rejects when the connection ends before. */
-  async hears(cmd: string, times = 1): Promise<void> {
-    await this.until(() => this.heard.filter((command) => command.cmd === cmd).length >= times);
+  /** Waits for `times` commands. Rejects when the connection closes first. */
+  async untilCommand(cmd: string, times = 1): Promise<void> {
+    await this.until(() => this.received.filter((command) => command.cmd === cmd).length >= times);
   }
 
-  /** The data commands so far. */
-  get data(): NonNullable<Heard['dataMessage']>[] {
-    return this.heard.flatMap(({ dataMessage }) => dataMessage ?? []);
+  /** Data commands received so far. */
+  get data(): NonNullable<ReceivedCommand['dataMessage']>[] {
+    return this.received.flatMap(({ dataMessage }) => dataMessage ?? []);
   }
 
-  get letterIds(): string[] {
+  get messageIds(): string[] {
     return this.data.flatMap(({ ids }) => ids);
   }
 }

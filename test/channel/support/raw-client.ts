@@ -1,15 +1,15 @@
 import { WebSocket } from 'ws';
 import { SocketClient } from './socket-client.ts';
 
-/** A client without manners: says what a test tells it to, and keeps what it hears. */
+/** JSON client that sends any frame and records what it receives. */
 export class RawClient extends SocketClient {
   readonly frames: string[] = [];
 
-  protected keep(data: Buffer): void {
+  protected onFrame(data: Buffer): void {
     this.frames.push(String(data));
   }
 
-  protected account(): string {
+  protected describeReceived(): string {
     return String(this.frames);
   }
 
@@ -20,7 +20,7 @@ export class RawClient extends SocketClient {
     return client;
   }
 
-  /** Opens, logs in, and waits for the answer to the heartbeat behind the login. */
+  /** Opens a connection, logs in and waits for the reply to the heartbeat after the login. */
   static async login(
     url: string,
     appId: string,
@@ -28,23 +28,23 @@ export class RawClient extends SocketClient {
     headers: Record<string, string> = {},
   ): Promise<RawClient> {
     const client = await RawClient.open(url, headers);
-    client.say({ cmd: 'login', appId, installationId });
-    client.say({});
-    await client.hears((frames) => frames.includes('{}'));
+    client.send({ cmd: 'login', appId, installationId });
+    client.send({});
+    await client.untilFrames((frames) => frames.includes('{}'));
     return client;
   }
 
-  say(value: unknown): void {
+  send(value: unknown): void {
     this.socket.send(JSON.stringify(value));
   }
 
-  /** Waits until what was heard satisfies `isEnough`. Rejects when the connection ends before. */
-  hears(isEnough: (frames: string[]) => boolean): Promise<void> {
+  /** Waits until the received frames satisfy `isEnough`. Rejects when the connection closes first. */
+  untilFrames(isEnough: (frames: string[]) => boolean): Promise<void> {
     return this.until(() => isEnough(this.frames));
   }
 
-  /** Letter ids of all data frames so far. */
-  get letterIds(): string[] {
+  /** Message ids of all data frames so far. */
+  get messageIds(): string[] {
     return this.frames.flatMap((frame) => JSON.parse(frame).ids ?? []);
   }
 }

@@ -1,6 +1,6 @@
 import { Protocals, type Realtime } from 'leancloud-realtime';
 
-/** What the library has and its types do not. */
+/** Members of the library that its types lack. */
 interface Command {
   cmd: number;
   dataMessage?: { ids: string[]; msg: { data: string }[]; offline: boolean | null };
@@ -27,32 +27,29 @@ declare module 'leancloud-realtime' {
 const { AckCommand, GenericCommand } = Protocals;
 export const { CommandType } = Protocals;
 
-/** A push as a device got it. */
-interface Letter {
+/** Message as a device received it. */
+interface ReceivedMessage {
   id: string;
   content: unknown;
   isOffline: boolean;
 }
 
-/**
- * What a push device says, through the connection of the realtime library: acknowledges what comes, and logs in when it is
- * told to.
- */
+/** Push device over a connection of the realtime library: acknowledges messages and logs in on request. */
 export async function openDevice(
   realtime: Realtime,
   { appId, installationId }: { appId: string; installationId: string },
 ) {
   const connection = await realtime._open();
-  const letters: Letter[] = [];
-  const say = (cmd: number, members: object = {}) =>
+  const messages: ReceivedMessage[] = [];
+  const command = (cmd: number, members: object = {}) =>
     new GenericCommand({ cmd, appId, installationId, ...members });
   connection.on('message', ({ cmd, dataMessage }) => {
     if (cmd !== CommandType.data || !dataMessage) return;
     const { ids, msg, offline } = dataMessage;
     for (const [i, id] of ids.entries())
-      letters.push({ id, content: JSON.parse(msg[i]?.data ?? ''), isOffline: offline === true });
-    void connection.send(say(CommandType.ack, { ackMessage: new AckCommand({ ids }) }), false);
+      messages.push({ id, content: JSON.parse(msg[i]?.data ?? ''), isOffline: offline === true });
+    void connection.send(command(CommandType.ack, { ackMessage: new AckCommand({ ids }) }), false);
   });
-  const login = () => connection.send(say(CommandType.login, { service: 0 }));
-  return { connection, letters, login };
+  const login = () => connection.send(command(CommandType.login, { service: 0 }));
+  return { connection, messages, login };
 }

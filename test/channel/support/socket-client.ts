@@ -1,6 +1,6 @@
 import { WebSocket } from 'ws';
 
-/** What clients of the channel's tests share: a socket, how it ended, and waiting for what it hears. */
+/** Base of the test clients: a socket, its close event, and waiting for frames. */
 export abstract class SocketClient {
   readonly socket: WebSocket;
   readonly closed: Promise<{ code: number; reason: string }>;
@@ -10,7 +10,7 @@ export abstract class SocketClient {
     this.socket = socket;
     socket.on('error', () => {});
     socket.on('message', (data: Buffer, isBinary) => {
-      this.keep(data, isBinary);
+      this.onFrame(data, isBinary);
       this.#wake();
     });
     this.closed = new Promise((resolve) =>
@@ -21,13 +21,13 @@ export abstract class SocketClient {
     );
   }
 
-  /** Takes in a frame that was heard. */
-  protected abstract keep(data: Buffer, isBinary: boolean): void;
+  /** Records a received frame. */
+  protected abstract onFrame(data: Buffer, isBinary: boolean): void;
 
-  /** What was heard so far, for the message of a failure. */
-  protected abstract account(): string;
+  /** Describes the received frames for error messages. */
+  protected abstract describeReceived(): string;
 
-  /** Resolves when the socket is open; rejects when it cannot be opened. */
+  /** Resolves when the socket is open; rejects when opening fails. */
   protected async opened(): Promise<void> {
     await new Promise((resolve, reject) => {
       this.socket.once('open', resolve);
@@ -35,10 +35,11 @@ export abstract class SocketClient {
     });
   }
 
-  /** Waits for what is heard. Rejects when the connection ends before. */
+  /** Waits for received frames. Rejects when the connection closes first. */
   async until(isEnough: () => boolean): Promise<void> {
     while (!isEnough()) {
-      if (this.socket.readyState === WebSocket.CLOSED) throw new Error(`closed, heard ${this.account()}`);
+      if (this.socket.readyState === WebSocket.CLOSED)
+        throw new Error(`closed, received ${this.describeReceived()}`);
       await new Promise<void>((resolve) => this.#waiters.push(resolve));
     }
   }

@@ -7,7 +7,7 @@ import { frameOf, settingsFrame } from '../../../connectors/http2/native/frames/
 import { cuts, payload, readIn, sound } from '../../support/http2/frames.ts';
 
 describe('frames', () => {
-  test('are the same however they are cut', () => {
+  test('are the same however the bytes are split', () => {
     fc.assert(
       fc.property(sound, cuts, (bytes, lengths) => {
         const whole = readIn(bytes, [bytes.length]);
@@ -18,7 +18,7 @@ describe('frames', () => {
     );
   });
 
-  test('that are cut off at the end say nothing of what is missing', () => {
+  test('of a truncated input are those that are complete', () => {
     fc.assert(
       fc.property(sound, fc.nat(), cuts, (bytes, cut, lengths) => {
         const whole = readIn(bytes, [bytes.length]).events;
@@ -28,7 +28,7 @@ describe('frames', () => {
     );
   });
 
-  test('of noise are refused with a code, once, and nothing is read after that', () => {
+  test('of random bytes cause one connection error, and nothing is read after it', () => {
     const head = fc
       .tuple(
         fc.integer({ min: 0, max: 20_000 }),
@@ -39,7 +39,7 @@ describe('frames', () => {
       .chain(([length, type, flags, streamId]) =>
         payload(Math.min(length, 64)).map((bytes) => {
           const bogus = frameOf(type, flags, streamId, bytes);
-          // Half of them lie about their length.
+          // Half of them have a wrong length.
           if (length % 2 === 1) bogus.writeUIntBE(length, 0, 3);
           return bogus;
         }),
@@ -65,9 +65,9 @@ const capture = z.object({
   ),
 });
 
-/** What servers said, byte for byte, after TLS: `fixtures/README.md` tells how it was recorded. */
-describe.each(['node', 'nghttpd'])('what %s once said', (name) => {
-  test.each([[100_000], [1], [7]])('is read as it was meant, in pieces of %i', async (length) => {
+/** Recorded bytes of servers; see `fixtures/README.md`. */
+describe.each(['node', 'nghttpd'])('recorded bytes of %s', (name) => {
+  test.each([[100_000], [1], [7]])('are decoded correctly, in pieces of %i', async (length) => {
     const file = new URL(`fixtures/${name}.json`, import.meta.url);
     const { hex, replies } = capture.parse(JSON.parse(await readFile(file, 'utf8')));
     const { events, fault } = readIn(Buffer.from(hex, 'hex'), [length]);

@@ -38,14 +38,14 @@ describe.each(transportNames)('over the %s transport', (name) => {
   let bench: ApnsFixture;
   beforeEach(async () => {
     bench = await startApnsFixture({ credentials: credentialsOver(name) });
-    // The connection is trusted and has many streams in flight when the GOAWAYs come.
+    // The connection has accepted credentials and many streams in flight when the GOAWAYs arrive.
     await sendAll(bench.sender, recipients(1));
     bench.gateway.forget();
   });
   afterEach(() => bench.close());
 
-  describe('GOAWAY in the midst of a push', () => {
-    test('loses nothing and repeats nothing that was processed', async () => {
+  describe('GOAWAY during a push', () => {
+    test('loses no request and repeats none that was processed', async () => {
       const { gateway, sender } = bench;
       gateway.misbehave({ kind: 'goaway', reason: 'IdleTimeout', fraction: 0.002 });
       const to = recipients(2000);
@@ -55,7 +55,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       expect(gateway.connections).toBeGreaterThan(3);
     });
 
-    test('with an error code repeats nothing either; what the peer processed is unknown', async () => {
+    test('with an error code repeats none either; processed requests are unknown', async () => {
       const { gateway, sender } = bench;
       gateway.misbehave({ kind: 'goaway', code: constants.NGHTTP2_INTERNAL_ERROR, fraction: 0.002 });
       const to = recipients(2000);
@@ -82,7 +82,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
         if (outcome.attempts[index]?.kind === 'sent') expect(gateway.seen(address)).toBe(1);
     });
 
-    test('that says goodbye to an idle connection costs nothing', async () => {
+    test('on an idle connection has no effect on requests', async () => {
       const { gateway, sender } = bench;
       gateway.goaway('IdleTimeout');
       const outcome = await sendAll(sender, recipients(200));
@@ -91,7 +91,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     });
   });
 
-  test('a peer that says GOAWAY to every connection at once is given up, not hammered', async () => {
+  test('a peer that sends GOAWAY on every connection at once is retried with back-off', async () => {
     const peer = await startPeer(ok);
     peer.server.on('session', (session) => session.goaway(0, 0));
     const { transport } = openTransport(name, peer);
@@ -103,9 +103,9 @@ describe.each(transportNames)('over the %s transport', (name) => {
   });
 });
 
-describe.each(transportNames)('the %s transport, told in one piece', (name) => {
+describe.each(transportNames)('the %s transport, with all frames in one read', (name) => {
   const last = 0x7fff_ffff;
-  const farewell = (lastId: number, code = 0): Buffer => {
+  const goaway = (lastId: number, code = 0): Buffer => {
     const payload = Buffer.alloc(8);
     payload.writeUInt32BE(lastId, 0);
     payload.writeUInt32BE(code, 4);
@@ -117,51 +117,47 @@ describe.each(transportNames)('the %s transport, told in one piece', (name) => {
     dataFrame(id, 'x'.repeat(bytes)),
   ];
 
-  // The PING makes Node write; it then holds back the second TLS record and the events of what is in it.
+  // The PING makes Node write; it then delays the second TLS record and the events of its frames.
   const ping = frameOf(frame.ping, 0, 0, Buffer.alloc(8));
 
   test.each<[what: string, says: (ids: number[]) => Buffer[], told: Record<string, number>]>([
-    ['answers and a GOAWAY', (ids) => [...ids.map(okFrame), farewell(last)], { 'response 200': 8 }],
+    ['responses and a GOAWAY', (ids) => [...ids.map(okFrame), goaway(last)], { 'response 200': 8 }],
     [
-      'a PING, answers with bodies and a GOAWAY',
-      (ids) => [ping, ...ids.flatMap((id) => answerWith(id, 4000)), farewell(last)],
+      'a PING, responses with bodies and a GOAWAY',
+      (ids) => [ping, ...ids.flatMap((id) => answerWith(id, 4000)), goaway(last)],
       { 'response 200': 8 },
     ],
     [
-      'a PING, answers, resets and a GOAWAY',
+      'a PING, responses, resets and a GOAWAY',
       (ids) => [
         ping,
         ...ids.slice(0, 5).flatMap((id) => answerWith(id, 4000)),
         ...ids.slice(5).map((id) => numberFrame(frame.reset, id, 2)),
-        farewell(last),
+        goaway(last),
       ],
       { 'response 200': 5, 'unknown stream_reset': 3 },
     ],
     [
-      'a PING, answers with bodies and a GOAWAY with an error',
-      (ids) => [ping, ...ids.flatMap((id) => answerWith(id, 4000)), farewell(last, 2)],
+      'a PING, responses with bodies and a GOAWAY with an error',
+      (ids) => [ping, ...ids.flatMap((id) => answerWith(id, 4000)), goaway(last, 2)],
       { 'response 200': 8 },
     ],
     [
-      'answers and a GOAWAY with an error',
-      (ids) => [...ids.map(okFrame), farewell(last, 2)],
+      'responses and a GOAWAY with an error',
+      (ids) => [...ids.map(okFrame), goaway(last, 2)],
       { 'response 200': 8 },
     ],
     [
       'resets and a GOAWAY',
-      (ids) => [...ids.map((id) => numberFrame(frame.reset, id, 2)), farewell(last)],
+      (ids) => [...ids.map((id) => numberFrame(frame.reset, id, 2)), goaway(last)],
       { 'unknown stream_reset': 8 },
     ],
     [
-      'resets and a GOAWAY with the error that refuses streams',
-      (ids) => [...ids.map((id) => numberFrame(frame.reset, id, 2)), farewell(last, 7)],
+      'resets and a GOAWAY with REFUSED_STREAM',
+      (ids) => [...ids.map((id) => numberFrame(frame.reset, id, 2)), goaway(last, 7)],
       { 'unknown stream_reset': 8 },
     ],
-    [
-      'a GOAWAY with the error that refuses streams',
-      () => [farewell(last, 7)],
-      { 'unknown connection_lost': 8 },
-    ],
+    ['a GOAWAY with REFUSED_STREAM', () => [goaway(last, 7)], { 'unknown connection_lost': 8 }],
   ])('%s, repeats nothing', async (_, says, told) => {
     const seen: number[] = [];
     const peer = await startRawPeer(async (connection, index) => {
@@ -171,7 +167,7 @@ describe.each(transportNames)('the %s transport, told in one piece', (name) => {
       }
       connection.write(settingsFrame([]));
       for (let n = 0; n < 8; n++) seen.push(await connection.request());
-      // Requests are whole, bodies included, before the peer speaks.
+      // The peer waits for the complete requests, bodies included.
       for (const id of seen)
         await connection.next((one) => one.id === id && (one.flags & flag.endStream) > 0);
       connection.write(...says(seen));

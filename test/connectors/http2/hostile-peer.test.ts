@@ -26,20 +26,24 @@ const continuation = (flags: number, id: number, payload: Buffer) =>
   frameOf(frame.continuation, flags, id, payload);
 const none = Buffer.alloc(0);
 
-/** Comes behind a status, which is an answer. */
+/** Follows a status, which is a response. */
 const floodBehindStatus = 'a flood of empty DATA';
 
-/** What a peer says after the first request, and the code of the GOAWAY it gets. Stream 1 is open, 3 is not. */
-const offences: [what: string, code: number, said: (id: number) => Buffer][] = [
+/** Frames of a peer after the first request, and the code of the GOAWAY it gets. Stream 1 is open, 3 is idle. */
+const violations: [what: string, code: number, frames: (id: number) => Buffer][] = [
   ['a frame larger than announced', 6, () => frameOf(frame.data, 0, 1, Buffer.alloc(16_385))],
   ['SETTINGS of an odd length', 6, () => frameOf(frame.settings, 0, 0, Buffer.alloc(5))],
   ['SETTINGS of a stream', 1, () => frameOf(frame.settings, 0, 1, none)],
   ['an acknowledgement with a payload', 6, () => frameOf(frame.settings, flag.ack, 0, Buffer.alloc(6))],
   ['an initial window of 2^31', 3, () => settingsFrame([[setting.initialWindowSize, 0x8000_0000]])],
-  ['a frame size below the least', 1, () => settingsFrame([[setting.maxFrameSize, 100]])],
-  ['a frame size beyond the most', 1, () => settingsFrame([[setting.maxFrameSize, 0x100_0000]])],
-  ['the wish to push', 1, () => settingsFrame([[setting.enablePush, 1]])],
-  ['a push', 1, () => frameOf(frame.pushPromise, flag.endHeaders, 1, Buffer.from('0000000282', 'hex'))],
+  ['a frame size below the minimum', 1, () => settingsFrame([[setting.maxFrameSize, 100]])],
+  ['a frame size above the maximum', 1, () => settingsFrame([[setting.maxFrameSize, 0x100_0000]])],
+  ['ENABLE_PUSH 1', 1, () => settingsFrame([[setting.enablePush, 1]])],
+  [
+    'a PUSH_PROMISE',
+    1,
+    () => frameOf(frame.pushPromise, flag.endHeaders, 1, Buffer.from('0000000282', 'hex')),
+  ],
   ['a PING of seven bytes', 6, () => frameOf(frame.ping, 0, 0, Buffer.alloc(7))],
   ['a PING of a stream', 1, () => frameOf(frame.ping, 0, 1, Buffer.alloc(8))],
   ['HEADERS without a stream', 1, () => headersFrame(0, ok)],
@@ -66,7 +70,7 @@ const offences: [what: string, code: number, said: (id: number) => Buffer][] = [
     (id) => Buffer.concat([headersFlags(0, id, ok), continuation(4, id + 2, none)]),
   ],
   [
-    'a block that is interrupted',
+    'an interrupted header block',
     1,
     (id) => Buffer.concat([headersFlags(0, id, ok), frameOf(frame.ping, 0, 0, Buffer.alloc(8))]),
   ],
@@ -74,23 +78,23 @@ const offences: [what: string, code: number, said: (id: number) => Buffer][] = [
   ['RST_STREAM of three bytes', 6, (id) => frameOf(frame.reset, 0, id, Buffer.alloc(3))],
   ['RST_STREAM without a stream', 1, () => numberFrame(frame.reset, 0, 8)],
   ['RST_STREAM of a stream that is not open yet', 1, () => numberFrame(frame.reset, 99, 8)],
-  ['a window that grows by nothing', 1, () => numberFrame(frame.windowUpdate, 0, 0)],
-  ['a window beyond 2^31-1', 3, () => numberFrame(frame.windowUpdate, 0, 0x7fff_ffff)],
-  ['a window of a stream that is not open yet', 1, () => numberFrame(frame.windowUpdate, 99, 1)],
+  ['a WINDOW_UPDATE of 0', 1, () => numberFrame(frame.windowUpdate, 0, 0)],
+  ['a window above 2^31-1', 3, () => numberFrame(frame.windowUpdate, 0, 0x7fff_ffff)],
+  ['a WINDOW_UPDATE of an idle stream', 1, () => numberFrame(frame.windowUpdate, 99, 1)],
   ['a GOAWAY of four bytes', 6, () => frameOf(frame.goaway, 0, 0, Buffer.alloc(4))],
-  ['a header block that cannot be read', 9, (id) => headersFrame(id, Buffer.from('bf', 'hex'))],
+  ['an invalid header block', 9, (id) => headersFrame(id, Buffer.from('bf', 'hex'))],
   [
-    'a header list without measure',
+    'a header list above the limit',
     11,
     (id) => headersFrame(id, Buffer.concat([table4000, Buffer.alloc(9, 0xbe)])),
   ],
   [
-    'a header block without end',
+    'a header block in too many frames',
     11,
     (id) => Buffer.concat([headersFlags(0, id, ok), times(40, continuation(0, id, none))]),
   ],
   [
-    'a header block that fills memory',
+    'a header block above the limit',
     11,
     (id) =>
       Buffer.concat([headersFlags(0, id, ok), times(5, continuation(0, id, Buffer.alloc(16_384, 0x88)))]),
@@ -98,12 +102,12 @@ const offences: [what: string, code: number, said: (id: number) => Buffer][] = [
   ['a flood of SETTINGS', 11, () => times(10_100, hello)],
   ['a flood of acknowledgements', 11, () => times(10_100, frameOf(frame.settings, flag.ack, 0, none))],
   ['a flood of PINGs', 11, () => times(10_100, frameOf(frame.ping, 0, 0, Buffer.alloc(8)))],
-  ['a flood of windows', 11, (id) => times(10_100, numberFrame(frame.windowUpdate, id, 1))],
+  ['a flood of WINDOW_UPDATE', 11, (id) => times(10_100, numberFrame(frame.windowUpdate, id, 1))],
   ['a flood of resets', 11, (id) => times(10_100, numberFrame(frame.reset, id, 8))],
   ['a flood of priorities', 11, () => times(10_100, frameOf(frame.priority, 0, 1, Buffer.alloc(5)))],
-  ['a flood of frames that nobody knows', 11, () => times(10_100, frameOf(0xfa, 0, 0, none))],
+  ['a flood of unknown frames', 11, () => times(10_100, frameOf(0xfa, 0, 0, none))],
   [
-    'a flood of informational replies',
+    'a flood of informational responses',
     11,
     (id) => times(10_100, headersFrame(id, block([':status', '103']), false)),
   ],
@@ -114,23 +118,23 @@ const offences: [what: string, code: number, said: (id: number) => Buffer][] = [
   ],
 ];
 
-describe('a peer that breaks the rules loses its connection and nothing else:', () => {
-  test.each(offences)('%s', async (what, code, said) => {
+describe('a connection error closes the connection only:', () => {
+  test.each(violations)('%s', async (what, code, frames) => {
     const told = Promise.withResolvers<number>();
     const { transport, peer } = await againstRawPeer(async (connection) => {
       connection.write(hello);
-      connection.write(said(await connection.request()));
+      connection.write(frames(await connection.request()));
       told.resolve(await connection.goaway());
     });
     const [reply] = await repliesOf(transport, aBatch(1));
     expect(await told.promise).toBe(code);
     expect(reply?.kind).toBe(what === floodBehindStatus ? 'response' : 'unknown');
-    // The next connection behaves, and is used.
+    // The next connection is correct and used.
     expect(tally(await repliesOf(transport, aBatch(3)))).toEqual({ 'response 200': 3 });
     expect(peer.connections).toHaveLength(2);
   });
 
-  test('another first frame than SETTINGS', async () => {
+  test('a first frame other than SETTINGS', async () => {
     const told = Promise.withResolvers<number>();
     const { transport } = await againstRawPeer(async (connection) => {
       connection.write(frameOf(frame.ping, 0, 0, Buffer.alloc(8)));
@@ -140,7 +144,7 @@ describe('a peer that breaks the rules loses its connection and nothing else:', 
     expect(await told.promise).toBe(1);
   });
 
-  test('bodies on all streams that are never ended', async () => {
+  test('bodies without end on all streams', async () => {
     const told = Promise.withResolvers<number>();
     const { transport } = await againstRawPeer(async (connection) => {
       connection.write(hello);
@@ -158,21 +162,21 @@ describe('a peer that breaks the rules loses its connection and nothing else:', 
   });
 });
 
-describe('a peer that breaks the rules on one stream loses that stream:', () => {
-  const offences: [what: string, code: number, said: (id: number) => Buffer][] = [
-    ['a reply without a status', 1, (id) => headersFrame(id, block(['x-a', '1']))],
+describe('a stream error ends the stream only:', () => {
+  const violations: [what: string, code: number, frames: (id: number) => Buffer][] = [
+    ['a response without a status', 1, (id) => headersFrame(id, block(['x-a', '1']))],
     ['a reply with two statuses', 1, (id) => headersFrame(id, block([':status', '200'], [':status', '200']))],
     ['a capital in a name', 1, (id) => headersFrame(id, block([':status', '200'], ['X-A', '1']))],
     ['an informational reply as the last word', 1, (id) => headersFrame(id, block([':status', '103']))],
     ['101', 1, (id) => headersFrame(id, block([':status', '101']), false)],
     ['DATA before HEADERS', 1, (id) => dataFrame(id, 'x')],
   ];
-  test.each(offences)('%s', async (_, code, said) => {
+  test.each(violations)('%s', async (_, code, frames) => {
     const codes: (number | undefined)[] = [];
     const { transport, peer } = await againstRawPeer(async (connection) => {
       connection.write(hello);
       const [first, second] = [await connection.request(), await connection.request()];
-      connection.write(said(first), okFrame(second));
+      connection.write(frames(first), okFrame(second));
       const reset = await connection.next(({ type }) => type === frame.reset);
       codes.push(reset?.payload.readUInt32BE(0));
       connection.write(okFrame(await connection.request()));
@@ -184,7 +188,7 @@ describe('a peer that breaks the rules on one stream loses that stream:', () => 
     expect(peer.connections).toHaveLength(1);
   });
 
-  test('a body that uses its window up with padding is an answer without the rest', async () => {
+  test('a body that fills its window with padding is a response with a truncated body', async () => {
     const { transport } = await againstRawPeer(async (connection) => {
       connection.write(hello);
       const id = await connection.request();
@@ -198,10 +202,10 @@ describe('a peer that breaks the rules on one stream loses that stream:', () => 
   });
 });
 
-/** What a peer may say that is unusual; each ends with status 200 and the body `yes`. */
-const oddities: [what: string, said: (id: number) => Buffer][] = [
+/** Unusual but valid frames; each ends with status 200 and the body `yes`. */
+const unusualFrames: [what: string, frames: (id: number) => Buffer][] = [
   [
-    'informational replies first',
+    'informational responses first',
     (id) =>
       Buffer.concat([
         headersFrame(id, block([':status', '103']), false),
@@ -244,7 +248,7 @@ const oddities: [what: string, said: (id: number) => Buffer][] = [
     },
   ],
   [
-    'frames and settings that nobody knows',
+    'unknown frames and settings',
     (id) =>
       Buffer.concat([
         frameOf(0xfa, 0xff, id, Buffer.from('noise')),
@@ -265,7 +269,7 @@ const oddities: [what: string, said: (id: number) => Buffer][] = [
       ]),
   ],
   [
-    'a table that shrinks and is filled again',
+    'a header table that shrinks and is filled again',
     (id) =>
       Buffer.concat([
         headersFrame(id, Buffer.concat([Buffer.from('203fe11f', 'hex'), table4000]), false),
@@ -273,7 +277,7 @@ const oddities: [what: string, said: (id: number) => Buffer][] = [
       ]),
   ],
   [
-    'a reset behind the answer',
+    'a reset after the response',
     (id) =>
       Buffer.concat([
         headersFrame(id, ok, false),
@@ -293,12 +297,12 @@ const oddities: [what: string, said: (id: number) => Buffer][] = [
   ],
 ];
 
-describe('a peer may say', () => {
-  test.each(oddities)('%s', async (_, said) => {
+describe('a peer may send', () => {
+  test.each(unusualFrames)('%s', async (_, frames) => {
     const { transport, peer } = await againstRawPeer(async (connection) => {
       connection.write(hello);
       for (let id = await connection.request(); id > 0; id = await connection.request())
-        connection.write(said(id));
+        connection.write(frames(id));
     });
     for (let i = 0; i < 2; i++) {
       const [reply] = await repliesOf(transport, aBatch(1));
@@ -307,11 +311,11 @@ describe('a peer may say', () => {
     expect(peer.connections).toHaveLength(1);
   });
 
-  test('all that in single bytes', async () => {
+  test('all of these in single bytes', async () => {
     const { transport } = await againstRawPeer(async (connection) => {
       connection.write(hello);
       const id = await connection.request();
-      for (const byte of Buffer.concat(oddities.slice(0, 3).map(([, said]) => said(id)))) {
+      for (const byte of Buffer.concat(unusualFrames.slice(0, 3).map(([, frames]) => frames(id)))) {
         connection.write(Buffer.from([byte]));
         await new Promise(setImmediate);
       }
@@ -319,7 +323,7 @@ describe('a peer may say', () => {
     expect(await repliesOf(transport, aBatch(1))).toMatchObject([{ status: 200, body: 'yes' }]);
   });
 
-  test('PING, and gets it back', async () => {
+  test('PING, which is acknowledged', async () => {
     const opaque = Buffer.from('12345678');
     const seen: (Buffer | undefined)[] = [];
     const { transport } = await againstRawPeer(async (connection) => {
@@ -335,7 +339,7 @@ describe('a peer may say', () => {
     expect(seen).toEqual([opaque]);
   });
 
-  test('GOAWAY in two steps: first that it will, then from where on', async () => {
+  test('GOAWAY twice: first with the highest id, then with the last processed one', async () => {
     const farewell = (lastId: number) => {
       const bytes = goawayFrame(0);
       bytes.writeUInt32BE(lastId, 9);
@@ -353,7 +357,7 @@ describe('a peer may say', () => {
     expect(peer.connections[1]?.frames.filter(({ type }) => type === frame.headers)).toEqual([]);
   });
 
-  test('an answer after the deadline: it is passed over, and the connection goes on', async () => {
+  test('a response after the timeout: it is ignored, and the connection stays', async () => {
     const { transport, peer } = await againstRawPeer(
       async (connection) => {
         connection.write(hello);

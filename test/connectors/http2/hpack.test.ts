@@ -13,7 +13,7 @@ type Pair = [name: string, value: string];
 
 const bytes = (hex: string) => Buffer.from(hex.replace(/\s/g, ''), 'hex');
 
-/** Every field of a block, or the fault. */
+/** Decodes the fields of a block, or returns the error. */
 function read(decoder: HeaderDecoder, block: Uint8Array): Pair[] | string {
   const fields: Pair[] = [];
   return decoder.decode(block, 0, block.length, (name, value) => fields.push([name, value])) ?? fields;
@@ -76,7 +76,7 @@ describe('the examples of RFC 7541', () => {
     expect(blocks.map((hex) => read(decoder, bytes(hex)))).toEqual(requests);
   });
 
-  test('C.4 is what we write ourselves', () => {
+  test('C.4 equals the output of the encoder', () => {
     const encoder = new HeaderEncoder();
     const hex = requests.map((fields) =>
       encoder.encode(fields.map(([name, value]) => ({ name, value, scope: 'connection' }))).toString('hex'),
@@ -118,7 +118,7 @@ describe('the examples of RFC 7541', () => {
 });
 
 describe('the Huffman code', () => {
-  test('gives back every text', () => {
+  test('round-trips every text', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (text) => {
         const coded = new Uint8Array(huffmanLength(text));
@@ -152,8 +152,8 @@ const step = fc.oneof(
   { arbitrary: fc.integer({ min: 0, max: 8192 }), weight: 1 },
 );
 
-describe('what is written', () => {
-  test('is read back, over changes of the table size at any time', () => {
+describe('encoded fields', () => {
+  test('are decoded again, with changes of the table size at any time', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
         const encoder = new HeaderEncoder();
@@ -171,7 +171,7 @@ describe('what is written', () => {
     );
   });
 
-  test('once costs a byte the next time, and moves nothing any more', () => {
+  test('of the connection cost a byte the second time, and leave the table unchanged', () => {
     const encoder = new HeaderEncoder();
     const fields: Field[] = [
       { name: ':method', value: 'POST', scope: 'connection' },
@@ -184,7 +184,7 @@ describe('what is written', () => {
     expect(encoder.generation).toBe(generation);
   });
 
-  test('keeps the name only of what passes, and nothing of what is one request’s own', () => {
+  test('of a batch have an indexed name, those of a request are never indexed', () => {
     const encoder = new HeaderEncoder();
     const block = (expiration: string, id: string) =>
       encoder.encode([
@@ -194,12 +194,12 @@ describe('what is written', () => {
     block('1', 'a');
     const second = block('2', 'b');
     expect(encoder.entries.map((entry) => entry.name)).toEqual(['apns-expiration']);
-    // Literal without indexing by the name's index, then a literal that nobody may index (RFC 7541 6.2.2, 6.2.3).
+    // Literal without indexing with an indexed name, then a never-indexed literal (RFC 7541 6.2.2, 6.2.3).
     expect(second[0]).toBe(0x0f);
     expect(second.includes(0x10)).toBe(true);
   });
 
-  test('does not turn a small table over and over', () => {
+  test('do not thrash a small table', () => {
     const encoder = new HeaderEncoder();
     encoder.setPeerTableSize(200);
     const lists = [1, 2, 3].map((n) =>
@@ -214,23 +214,23 @@ describe('what is written', () => {
   });
 });
 
-describe('what a peer may not write', () => {
+describe('invalid blocks of a peer', () => {
   test.each([
     ['index 0', '80'],
-    ['an index that no table has', 'bf'],
-    ['a name index that no table has', '7f00'],
-    ['a text that is cut', '400a6375'],
-    ['an integer that is cut', 'ff'],
+    ['an index beyond the tables', 'bf'],
+    ['a name index beyond the tables', '7f00'],
+    ['a truncated text', '400a6375'],
+    ['a truncated integer', 'ff'],
     ['an integer without an end', 'ffffffffffffff7f'],
-    ['an integer beyond all bounds', '7fffffffff0f'],
-    ['a table that is larger than announced', '3fe21f'],
-    ['a size update behind a field', '8820'],
+    ['an integer above the limit', '7fffffffff0f'],
+    ['a table above our setting', '3fe21f'],
+    ['a size update after a field', '8820'],
     ['broken Huffman code', '0081ff00'],
   ])('%s is an error of the connection', (_, hex) => {
     expect(read(new HeaderDecoder(), bytes(hex))).toBe('broken');
   });
 
-  test('a list that grows beyond its bound by one entry told again and again', () => {
+  test('a list that exceeds its limit by repeating one entry', () => {
     const decoder = new HeaderDecoder({ tableSize: 4096, listSize: 16_384 });
     const entry = Buffer.concat([bytes('400161'), bytes('7fa11e'), Buffer.alloc(4000, 'v')]);
     expect(read(decoder, entry)).toHaveLength(1);
@@ -246,7 +246,7 @@ describe('what a peer may not write', () => {
       ],
     ],
     [
-      'a status behind a field',
+      'a status after a field',
       [
         ['x-a', '1'],
         [':status', '200'],
@@ -268,7 +268,7 @@ describe('what a peer may not write', () => {
       ],
     ],
     [
-      'a field of connections',
+      'a connection-specific field',
       [
         [':status', '200'],
         ['transfer-encoding', 'chunked'],
@@ -283,7 +283,7 @@ describe('what a peer may not write', () => {
     expect(decoder.isMalformed).toBe(true);
   });
 
-  test('noise is read or refused, and never more than the bounds', () => {
+  test('random bytes are decoded or rejected, within the limits', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 400 }), { maxLength: 8 }), (blocks) => {
         const decoder = new HeaderDecoder({ tableSize: 4096, listSize: 8192 });
@@ -298,7 +298,7 @@ describe('what a peer may not write', () => {
     );
   });
 
-  test('a block that is cut anywhere is refused or read up to there', () => {
+  test('a truncated block is rejected or decoded up to its end', () => {
     const whole = new HeaderEncoder().encode([
       { name: ':status', value: '403', scope: 'connection' },
       { name: 'apns-id', value: 'eabeae54-14a8-11e5-b60b-1697f925ec7b', scope: 'connection' },

@@ -16,7 +16,7 @@ import {
 const open = (peer: Peer, more: Parameters<typeof transportOfTest>[2] = {}, timing = {}) =>
   transportOfTest('native', peer, more, timing);
 
-/** Answers with the length and the first and last bytes of what it got. */
+/** Responds with the length and the first and last bytes of the body. */
 const measure: Handler = async (stream) => {
   const chunks: Buffer[] = [];
   stream.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -37,7 +37,7 @@ describe('bodies', () => {
     ['of a megabyte', 1_000_000, {}],
     ['larger than any frame', 40_000, { maxFrameSize: 16_384 }],
     ['larger than the window of their stream', 1000, { initialWindowSize: 10 }],
-    ['for whose stream there is no window at first', 100, { initialWindowSize: 0 }],
+    ['for a stream without an initial window', 100, { initialWindowSize: 0 }],
   ])('%s arrive whole', async (_, bytes, settings) => {
     const peer = await peerOfTest(measure, { settings });
     if (settings.initialWindowSize === 0)
@@ -48,7 +48,7 @@ describe('bodies', () => {
     for (const reply of replies) expect(reply).toMatchObject({ status: 200, body: `${bytes} A( )Z` });
   });
 
-  test('that were begun go on when the peer narrows and widens its windows', async () => {
+  test('in progress continue when the peer shrinks and grows its windows', async () => {
     const held: ServerHttp2Stream[] = [];
     const peer = await peerOfTest(
       (stream, headers) => {
@@ -64,7 +64,7 @@ describe('bodies', () => {
     for (const reply of replies) expect(reply).toMatchObject({ body: '5000 A( )Z' });
   });
 
-  test('that are answered before they are whole are broken off', async () => {
+  test('that are answered before they are complete are cancelled', async () => {
     const peer = await peerOfTest(ok, { settings: { initialWindowSize: 100 } });
     const { transport } = open(peer, { maxConnections: 1 });
     expect(tally(await repliesOf(transport, sized(100_000, 20)))).toEqual({ 'response 200': 20 });
@@ -104,7 +104,7 @@ describe('bodies', () => {
 });
 
 describe('headers', () => {
-  /** What arrived, by the request's `x-own`. */
+  /** Received headers, by the `x-own` of the request. */
   async function recording(settings = {}) {
     const seen: Record<string, unknown>[] = [];
     const peer = await peerOfTest(
@@ -157,7 +157,7 @@ describe('headers', () => {
     }
   });
 
-  test('survive that the peer’s table changes all the time', async () => {
+  test('survive permanent changes of the peer’s table', async () => {
     const { seen, peer } = await recording();
     const { transport } = open(peer, { maxConnections: 1 });
     for (const headerTableSize of [4096, 0, 300, 4096, 50, 2000]) {
@@ -177,7 +177,7 @@ describe('headers', () => {
     expect(peer.sessions).toHaveLength(1);
   });
 
-  test('larger than a frame go on in CONTINUATION', async () => {
+  test('larger than a frame continue in CONTINUATION', async () => {
     const { seen, peer } = await recording();
     const path = 'x'.repeat(40_000);
     const replies = await repliesOf(open(peer).transport, aBatch(2, { requests: [{ path }, { path: 'y' }] }));
@@ -195,7 +195,7 @@ describe('headers', () => {
 });
 
 describe('a connection', () => {
-  test('finds an old stream among thousands of younger ones', async () => {
+  test('finds an old stream among thousands of newer ones', async () => {
     const first = Promise.withResolvers<ServerHttp2Stream>();
     const peer = await peerOfTest((stream, headers) => {
       if (headers[':path'] === '/p/old') first.resolve(stream);
@@ -214,7 +214,7 @@ describe('a connection', () => {
     expect(tally(await old)).toEqual({ 'response 410': 1, 'unknown connection_lost': 2 });
   });
 
-  test('is replaced before the numbers of its streams end', async () => {
+  test('is replaced before its stream ids run out', async () => {
     const peer = await peerOfTest(ok);
     const { transport } = open(peer, { maxConnections: 1, streamsPerConnection: 50 });
     for (let i = 0; i < 4; i++)
@@ -222,7 +222,7 @@ describe('a connection', () => {
     expect(peer.sessions).toHaveLength(4);
   });
 
-  test('is replaced when it is old, and nothing waits for that', async () => {
+  test('is replaced when it is old, without a delay for requests', async () => {
     const peer = await peerOfTest(ok);
     const { transport, facts } = open(peer, { maxConnections: 1, maxAgeMs: 200 }, { requestMs: 300 });
     while (peer.sessions.length < 3)
@@ -230,7 +230,7 @@ describe('a connection', () => {
     expect(facts.filter(({ event }) => event === 'lost' || event === 'connect_failed')).toEqual([]);
   });
 
-  test('takes one request by itself', async () => {
+  test('sends a single request', async () => {
     const peer = await peerOfTest(measure);
     const { template } = aBatch(0);
     const reply = await open(peer).transport.request(template, { path: 'one' });

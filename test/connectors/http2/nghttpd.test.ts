@@ -8,11 +8,10 @@ import type { RequestBatch, RequestResult } from '../../../connectors/http2/tran
 import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
 import { openTransport, portOf, repliesOf, transportNames } from '../../support/http2/peer.ts';
 
-/** Debian's package `nghttp2`; /usr/sbin is not on everybody's path. */
+/** Debian's package `nghttp2` installs into /usr/sbin, which is not on the path of every user. */
 const path = `${process.env.PATH}:/usr/sbin`;
 const isInstalled = spawnSync('nghttpd', ['--version'], { env: { PATH: path } }).status === 0;
-if (!isInstalled)
-  console.warn('nghttpd is not installed: what it would be asked is skipped (apt-get install nghttp2).');
+if (!isInstalled) console.warn('nghttpd is not installed: its tests are skipped (apt-get install nghttp2).');
 
 let directory: string;
 let ca: string;
@@ -34,7 +33,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Starts it and waits until it takes connections. */
+/** Starts nghttpd and waits until it accepts connections. */
 async function startNghttpd(options: string[]): Promise<{ url: string; process: ChildProcess }> {
   const port = await freePort();
   const files = [join(directory, 'key.pem'), join(directory, 'cert.pem')];
@@ -68,18 +67,18 @@ const batch = (size: number, count: number): RequestBatch => ({
   })),
 });
 
-/** All of a reply but the time it took. */
+/** Returns a result without its duration. */
 const essence = (reply: RequestResult) => ({ ...reply, seconds: 0 });
 
-describe.skipIf(!isInstalled)('nghttpd gets and gives the same over both transports', () => {
+describe.skipIf(!isInstalled)('nghttpd receives and returns the same over both transports', () => {
   test.each([
-    ['as it is', []],
+    ['by default', []],
     ['with padding', ['--padding=200']],
     ['with trailers', ['--trailer=x-trailer: yes']],
     ['with no header table', ['--header-table-size=0', '--encoder-header-table-size=0']],
     ['with a small header table', ['--header-table-size=200', '--encoder-header-table-size=100']],
     ['with windows of 31 bytes', ['--window-bits=5']],
-    ['with a window of 1023 bytes for all', ['--connection-window-bits=16', '--window-bits=10']],
+    ['with a connection window of 1023 bytes', ['--connection-window-bits=16', '--window-bits=10']],
     ['with three streams', ['--max-concurrent-streams=3']],
   ])('%s', async (_, options) => {
     const { url, process: child } = await startNghttpd(options);

@@ -20,11 +20,11 @@ import {
 
 interface Proxy {
   port: number;
-  /** What was asked for, and with which authorization. */
+  /** Requested authorities, with their authorization. */
   asked: { authority: string; authorization: string | undefined }[];
 }
 
-/** A forward proxy on loopback that knows CONNECT and wants `user:secret` where `isStrict`. */
+/** Starts a forward proxy on loopback for CONNECT; `isStrict` requires `us:er:s@cret`. */
 async function startProxy(isStrict: boolean, server: Server = createHttpServer()): Promise<Proxy> {
   const asked: Proxy['asked'] = [];
   const sockets: Duplex[] = [];
@@ -39,7 +39,7 @@ async function startProxy(isStrict: boolean, server: Server = createHttpServer()
     }
     const url = new URL(`http://${request.url}`);
     const far: Socket = connect(Number(url.port), url.hostname.replace(/^\[|\]$/g, ''), () => {
-      // In two pieces, with an informational answer before.
+      // In two pieces, after an informational response.
       near.write('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 Conn');
       setImmediate(() => {
         near.write('ection established\r\nVia: test\r\n\r\n');
@@ -63,7 +63,7 @@ describe.each(transportNames)('through a proxy, over the %s transport,', (name) 
     ...given: Parameters<typeof transportOfTest> extends [unknown, ...infer Rest] ? Rest : never
   ) => transportOfTest(name, ...given);
 
-  test('requests reach the gateway, and the proxy learns its name only', async () => {
+  test('requests reach the gateway, and the proxy sees its name only', async () => {
     const peer = await peerOfTest(ok);
     const proxy = await startProxy(false);
     const { transport } = open(peer, { proxy: `http://127.0.0.1:${proxy.port}` });
@@ -71,14 +71,14 @@ describe.each(transportNames)('through a proxy, over the %s transport,', (name) 
     expect(proxy.asked).toEqual([{ authority: new URL(peer.url).host, authorization: undefined }]);
   });
 
-  test('with a user and a password that have to be escaped', async () => {
+  test('with a user and a password that need escaping', async () => {
     const peer = await peerOfTest(ok);
     const proxy = await startProxy(true);
     const { transport } = open(peer, { proxy: `http://us%3Aer:s%40cret@127.0.0.1:${proxy.port}` });
     expect(tally(await repliesOf(transport, aBatch(5)))).toEqual({ 'response 200': 5 });
   });
 
-  test('that is spoken to over TLS', async () => {
+  test('with TLS', async () => {
     const peer = await peerOfTest(ok);
     const authority = await openCertificateAuthority();
     const { certificate, privateKey } = await authority.issueServer();
@@ -89,7 +89,7 @@ describe.each(transportNames)('through a proxy, over the %s transport,', (name) 
     expect(proxy.asked).toHaveLength(1);
   });
 
-  test('that wants a password which nobody gave, nothing is sent', async () => {
+  test('that requires a missing password, nothing is sent', async () => {
     const peer = await peerOfTest(ok);
     const proxy = await startProxy(true);
     const { transport, facts } = open(peer, { proxy: `http://127.0.0.1:${proxy.port}` });
@@ -99,10 +99,10 @@ describe.each(transportNames)('through a proxy, over the %s transport,', (name) 
   });
 
   test.each([
-    ['speaks no HTTP', 'SSH-2.0-OpenSSH_9.2\r\n\r\n'],
-    ['says more than it was asked', 'HTTP/1.1 200 OK\r\n\r\nand more'],
-    ['never ends its answer', `HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(4000)}`],
-    ['hangs up', ''],
+    ['does not speak HTTP', 'SSH-2.0-OpenSSH_9.2\r\n\r\n'],
+    ['sends more than the response', 'HTTP/1.1 200 OK\r\n\r\nand more'],
+    ['never ends its response', `HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(4000)}`],
+    ['closes the connection', ''],
   ])('that %s is no way', async (_, words) => {
     const peer = await peerOfTest(ok);
     const server = createTcpServer((socket) => {
@@ -116,7 +116,7 @@ describe.each(transportNames)('through a proxy, over the %s transport,', (name) 
     expect(tally(await repliesOf(transport, aBatch(1)))).toEqual({ 'not_sent connect_failed': 1 });
   });
 
-  test('that never answers is given up', async () => {
+  test('that never responds, requests time out', async () => {
     const peer = await peerOfTest(ok);
     const server = createTcpServer((socket) => socket.on('error', () => undefined));
     server.listen(0, '127.0.0.1');
@@ -132,7 +132,7 @@ describe.each(transportNames)('through a proxy, over the %s transport,', (name) 
   });
 });
 
-test('calls over HTTP/1.1 go through a proxy too', async () => {
+test('HTTP/1.1 requests use the proxy too', async () => {
   const authority = await openCertificateAuthority();
   const { certificate, privateKey } = await authority.issueServer();
   const server = createHttpsServer({ cert: certificate, key: privateKey }, (_, response) =>

@@ -8,12 +8,12 @@ import {
 } from '../../support/http2/reverse-proxy.ts';
 
 const requests = 10_000;
-/** The proxy is asked to reload this often while they are sent. */
+/** Reloads of the proxy during the requests. */
 const reloads = 8;
 
-describe.each(proxyNames)('%s that reloads in the midst of a push', (proxyName) => {
+describe.each(proxyNames)('%s that reloads during a push', (proxyName) => {
   describe.skipIf(!isProxyInstalled(proxyName))('', () => {
-    test.each(transportNames)('processes nothing twice over the %s transport', async (name) => {
+    test.each(transportNames)('processes no request twice over the %s transport', async (name) => {
       const backend = await startBackend(20);
       const proxy = await startReverseProxy(proxyName, backend);
       const { transport, facts } = transportOfTest(name, proxy);

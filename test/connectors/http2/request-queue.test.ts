@@ -3,7 +3,7 @@ import type { BatchState, Exchange } from '../../../connectors/http2/http2-wrapp
 import { newExchange } from '../../../connectors/http2/http2-wrapper/exchange.ts';
 import { RequestQueue } from '../../../connectors/http2/http2-wrapper/request-queue.ts';
 
-/** Batches are told apart by identity only. */
+/** Returns a batch; tests compare batches by identity only. */
 const batch = (): BatchState => Object.create(null);
 
 const requests = (state: BatchState, count: number, queuedAtMs = 0): Exchange[] =>
@@ -16,7 +16,7 @@ function drain(queue: RequestQueue): Exchange[] {
 }
 
 describe('requests that wait for a stream', () => {
-  test('batches take turns: one request does not wait behind a thousand of another batch', () => {
+  test('batches take turns: one request does not wait for a thousand of another batch', () => {
     const queue = new RequestQueue();
     const [large, small] = [batch(), batch()];
     for (const exchange of requests(large, 1000)) queue.push(exchange);
@@ -39,7 +39,7 @@ describe('requests that wait for a stream', () => {
     }
   });
 
-  test('what was handed back goes first', () => {
+  test('returned requests go first', () => {
     const queue = new RequestQueue();
     const [waiting, returned] = [batch(), batch()];
     for (const exchange of requests(waiting, 3)) queue.push(exchange);
@@ -48,7 +48,7 @@ describe('requests that wait for a stream', () => {
     expect(queue.shift()).toBe(back);
   });
 
-  test('a batch, or all that waited too long, can be taken out', () => {
+  test('a batch, or all overdue requests, can be taken out', () => {
     const queue = new RequestQueue();
     const [old, young] = [batch(), batch()];
     for (const exchange of [...requests(old, 3, 10), ...requests(young, 2, 50)]) queue.push(exchange);

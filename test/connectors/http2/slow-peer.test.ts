@@ -17,7 +17,7 @@ const largeBodies = (count: number) =>
   aBatch(count, { template: { pathPrefix: '/p/', headers: {}, body: Buffer.alloc(megabyte, 'x') } });
 
 const ping = frameOf(frame.ping, 0, 0, Buffer.alloc(8));
-/** Takes bodies without bound, in frames of any size: only the socket holds the client back. */
+/** Windows and frame size without limits: only the socket delays the client. */
 const wideOpen = Buffer.concat([
   settingsFrame([
     [setting.initialWindowSize, maxWindowBytes],
@@ -26,17 +26,17 @@ const wideOpen = Buffer.concat([
   numberFrame(frame.windowUpdate, 0, maxWindowBytes - 65_535),
 ]);
 
-/** Enough turns of the loop for the client to fill what the kernel keeps between the two. */
+/** Waits until the client has filled the socket buffers of the kernel. */
 async function untilFull(connection: RawConnection): Promise<void> {
   for (let turn = 0; turn < 300; turn++) {
-    // Whatever comes makes the client look at what waits; a window also lets it go on with bodies.
+    // A frame makes the client continue writing; a WINDOW_UPDATE also continues bodies.
     if (turn % 10 === 0) connection.write(ping, numberFrame(frame.windowUpdate, 0, 1));
     await new Promise(setImmediate);
   }
 }
 
 describe('a peer that reads slowly', () => {
-  test('keeps its connection while bodies go up', async () => {
+  test('keeps its connection during uploads', async () => {
     const { transport, facts } = await againstRawPeer(async (connection) => {
       connection.write(wideOpen);
       await connection.request();
@@ -52,7 +52,7 @@ describe('a peer that reads slowly', () => {
     expect(facts.map(({ event }) => event)).not.toContain('lost');
   });
 
-  test('loses its connection when it leaves the answers to its own frames unread', async () => {
+  test('loses its connection when it leaves control frames unread', async () => {
     const { transport, facts } = await againstRawPeer(async (connection) => {
       connection.write(wideOpen);
       await connection.request();
@@ -64,7 +64,7 @@ describe('a peer that reads slowly', () => {
     expect(facts).toContainEqual(expect.objectContaining({ event: 'lost', detail: 'unread' }));
   });
 
-  test('may widen its windows for every KiB that it reads', async () => {
+  test('may send a WINDOW_UPDATE for every KiB that it reads', async () => {
     const { transport, facts } = await againstRawPeer(async (connection) => {
       connection.write(settingsFrame([[setting.initialWindowSize, megabyte]]));
       connection.write(numberFrame(frame.windowUpdate, 0, 0x3fff_ffff));
@@ -83,14 +83,14 @@ describe('a peer that reads slowly', () => {
     expect(facts.map(({ event }) => event)).not.toContain('lost');
   });
 
-  test('that speaks after our goodbye has not lost its connection', async () => {
+  test('that sends frames after our GOAWAY has not lost its connection', async () => {
     const { transport, facts } = await againstRawPeer(async (connection) => {
       connection.write(wideOpen);
       const ids = [];
       for (let n = 0; n < 20; n++) ids.push(await connection.request());
       connection.socket.pause();
       await untilFull(connection);
-      // Answered before the bodies have left: the client says goodbye behind what the socket still holds.
+      // Responds before the bodies are written: the client sends GOAWAY after the bytes in the socket.
       connection.write(...ids.map(okFrame));
       await untilFull(connection);
       connection.socket.resume();
@@ -102,10 +102,10 @@ describe('a peer that reads slowly', () => {
   });
 });
 
-describe('the time for the answer to a PING', () => {
+describe('the timeout of a PING', () => {
   const silent = (wire: { hasBacklog: boolean; sentPieces: number }) => ({ ...wire, ping: () => undefined });
 
-  test('runs from its writing where nothing is before it', () => {
+  test('starts with its write without a backlog', () => {
     const watchdog = new Watchdog({ pingAfterMs: 30, pingMs: 10 }, 0);
     const isAlive = [30, 40, 41].map((nowMs) =>
       watchdog.isAlive(silent({ hasBacklog: false, sentPieces: nowMs }), nowMs),
@@ -113,7 +113,7 @@ describe('the time for the answer to a PING', () => {
     expect(isAlive).toEqual([true, true, false]);
   });
 
-  test('runs from when the upload before it moved for the last time', () => {
+  test('starts with the last progress of an upload before it', () => {
     const watchdog = new Watchdog({ pingAfterMs: 30, pingMs: 10 }, 0);
     const isAlive = [30, 38, 46, 54, 56, 57].map((nowMs) =>
       watchdog.isAlive(silent({ hasBacklog: true, sentPieces: Math.min(nowMs, 46) }), nowMs),

@@ -14,8 +14,8 @@ import { againstRawPeer, behave, block, dataFrame } from '../../support/http2/ra
 const megabyte = 1_000_000;
 const template = { pathPrefix: '/p/', headers: {}, body: Buffer.alloc(megabyte, 'x') };
 
-describe('a peer that holds a connection back', () => {
-  test('with SETTINGS that never end is given up in the time for a connection', async () => {
+describe('a peer that stalls a connection', () => {
+  test('with incomplete SETTINGS fails by the connect timeout', async () => {
     const { transport, facts, peer } = await againstRawPeer(
       (connection) => connection.write(settingsFrame([[setting.maxConcurrentStreams, 1]]).subarray(0, 10)),
       { connectMs: 1000 },
@@ -27,7 +27,7 @@ describe('a peer that holds a connection back', () => {
     expect(peer.connections).toHaveLength(2);
   });
 
-  test('with a header block that stops half way is found out by a PING', async () => {
+  test('with an incomplete header block is detected by a PING', async () => {
     const { transport, facts } = await againstRawPeer(
       async (connection) => {
         connection.write(settingsFrame([]));
@@ -36,14 +36,14 @@ describe('a peer that holds a connection back', () => {
       },
       { requestMs: 400, pingMs: 400 },
     );
-    // The first part of the block is a sign of life; nothing at all behind the second batch is not.
+    // The first part of the block counts as activity; the silence after the second batch does not.
     for (let batch = 0; batch < 2; batch++)
       expect(tally(await repliesOf(transport, aBatch(2)))).toEqual({ 'unknown timeout': 2 });
     await expect.poll(() => facts.map(({ event }) => event)).toContain('ping_timeout');
     expect(tally(await repliesOf(transport, aBatch(2)))).toEqual({ 'response 200': 2 });
   });
 
-  test('with a body that comes byte by byte ends with the deadline, and the status counts', async () => {
+  test('with a body byte by byte times out, and the status counts', async () => {
     const { transport, peer } = await againstRawPeer(
       async (connection) => {
         connection.write(settingsFrame([]));
@@ -67,7 +67,7 @@ describe('a peer that holds a connection back', () => {
     expect(peer.connections).toHaveLength(1);
   });
 
-  test('with no stream at all has what waits handed back', async () => {
+  test('without streams gets waiting requests rejected', async () => {
     const { transport } = await againstRawPeer(
       async (connection) => connection.write(settingsFrame([[setting.maxConcurrentStreams, 0]])),
       { queueMs: 200 },
@@ -75,7 +75,7 @@ describe('a peer that holds a connection back', () => {
     expect(tally(await repliesOf(transport, aBatch(3)))).toEqual({ 'not_sent queue_timeout': 3 });
   });
 
-  test('with no window ends the bodies that wait with their deadline', async () => {
+  test('without a window lets waiting bodies time out', async () => {
     const { transport, peer } = await againstRawPeer(
       async (connection) => {
         connection.write(settingsFrame([[setting.initialWindowSize, 0]]));
@@ -90,8 +90,8 @@ describe('a peer that holds a connection back', () => {
   });
 });
 
-describe('a window that overflows while a body goes up', () => {
-  test('costs the stream, where it is the stream’s', async () => {
+describe('a window that overflows during an upload', () => {
+  test('ends the stream for a stream window', async () => {
     const code = Promise.withResolvers<number | undefined>();
     const { transport, peer } = await againstRawPeer(async (connection) => {
       connection.write(settingsFrame([[setting.initialWindowSize, 1]]));
@@ -100,7 +100,7 @@ describe('a window that overflows while a body goes up', () => {
       connection.write(numberFrame(frame.windowUpdate, id, maxWindowBytes));
       const reset = await connection.next(({ type }) => type === frame.reset);
       code.resolve(reset?.payload.readUInt32BE(0));
-      // The body has used up the connection's window.
+      // The body has used the connection's window.
       connection.write(numberFrame(frame.windowUpdate, 0, megabyte));
       await behave(connection);
     });
@@ -110,11 +110,11 @@ describe('a window that overflows while a body goes up', () => {
     expect(peer.connections).toHaveLength(1);
   });
 
-  test('costs the connection, where SETTINGS move it', async () => {
+  test('ends the connection when SETTINGS cause it', async () => {
     const { transport, peer } = await againstRawPeer(async (connection) => {
       connection.write(settingsFrame([[setting.initialWindowSize, 0]]));
       const id = await connection.request();
-      // The connection's own window is used up: the stream's stays as wide as it was made.
+      // The window of the connection is used, so that of the stream keeps its size.
       connection.write(settingsFrame([[setting.initialWindowSize, maxWindowBytes]]));
       connection.write(numberFrame(frame.windowUpdate, id, 65_535));
       connection.write(settingsFrame([[setting.initialWindowSize, 0]]));

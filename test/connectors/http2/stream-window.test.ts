@@ -9,7 +9,7 @@ const peerLimit = 1000;
  */
 function simulate(window: StreamWindow, peer: (second: number) => { perSecond: number; trip: number }) {
   const stepMs = 10;
-  /** When each was written, the oldest first. */
+  /** Write times of the requests in flight, oldest first. */
   const waiting: number[] = [];
   return (seconds: number, fromMs = 0) => {
     const seen: { open: number; answered: number }[] = [];
@@ -34,13 +34,13 @@ function simulate(window: StreamWindow, peer: (second: number) => { perSecond: n
   };
 }
 
-describe('how many requests are on their way', () => {
-  test('is soon all that the peer takes, where it answers at once', () => {
+describe('the number of requests in flight', () => {
+  test('soon reaches the limit of a quick peer', () => {
     const seen = simulate(new StreamWindow(0), () => ({ perSecond: 1_000_000, trip: 0.05 }))(2);
     expect(seen[0]?.open).toBe(peerLimit);
   });
 
-  test('is what a slow peer answers in less than a second, and it is never idle', () => {
+  test('is what a slow peer answers in less than a second, without idling it', () => {
     const seen = simulate(new StreamWindow(0), () => ({ perSecond: 200, trip: 0.02 }))(20);
     for (const { open, answered } of seen.slice(3)) {
       expect(open).toBeLessThanOrEqual(200 * 0.9);
@@ -48,7 +48,7 @@ describe('how many requests are on their way', () => {
     }
   });
 
-  test('stays at what a fast peer takes that is far away', () => {
+  test('stays at the limit of a fast peer far away', () => {
     const seen = simulate(new StreamWindow(0), () => ({ perSecond: 1_000_000, trip: 0.8 }))(20);
     expect(seen.at(-1)?.open).toBe(peerLimit);
   });
@@ -61,12 +61,12 @@ describe('how many requests are on their way', () => {
     }));
     const seen = run(30);
     expect(seen[3]?.open).toBe(peerLimit);
-    // What was on its way at the turn takes ten seconds.
+    // Requests in flight at the change take ten seconds.
     expect(seen[22]?.open).toBeLessThanOrEqual(90);
     expect(seen[28]?.open).toBe(peerLimit);
   });
 
-  test('never falls so low that nothing is asked any more', () => {
+  test('never falls to zero', () => {
     const seen = simulate(new StreamWindow(0), () => ({ perSecond: 2, trip: 0.02 }))(30);
     expect(seen.at(-1)?.open).toBeGreaterThanOrEqual(10);
   });

@@ -22,7 +22,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
   ) => transportOfTest(name, ...given);
 
   describe('a request', () => {
-    test('carries base path, shared and own headers, and its splice', async () => {
+    test('has base path, shared headers, its own header and its splice', async () => {
       const seen: unknown[] = [];
       const peer = await peerOfTest(async (stream, headers) => {
         const chunks: Buffer[] = [];
@@ -57,7 +57,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       ]);
     });
 
-    test('gets status, body and Retry-After back', async () => {
+    test('returns status, body and Retry-After', async () => {
       const peer = await peerOfTest((stream) => {
         stream.respond({ ':status': 503, 'retry-after': '7' });
         stream.end('{"reason":"x"}');
@@ -71,7 +71,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       });
     });
 
-    test('gets no more of a huge body than is kept', async () => {
+    test('returns the kept part of a huge body', async () => {
       const peer = await peerOfTest((stream) => {
         stream.respond({ ':status': 400 });
         stream.end(Buffer.alloc(1_000_000, 'x'));
@@ -82,10 +82,10 @@ describe.each(transportNames)('over the %s transport', (name) => {
   });
 
   describe('the peer’s stream limit', () => {
-    test('is never passed, and followed up and down', async () => {
+    test('is never exceeded, and changes are followed', async () => {
       const waiting: ServerHttp2Stream[] = [];
       const peaks: number[] = [];
-      // Answered in heaps, so that as many are open as the client dares.
+      // Responds in bursts, so that the client opens as many streams as it can.
       const answer = () => {
         for (const stream of waiting.splice(0)) stream.respond({ ':status': 200 }, { endStream: true });
       };
@@ -114,7 +114,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       expect(await peakOf(10)).toBe(1);
     });
 
-    test('is one until the peer has accepted the first request, where the caller says so', async () => {
+    test('is one until the first accepted response if the caller sets it', async () => {
       let open1 = 0;
       const peaks: number[] = [];
       const statuses = [403, 500, 200];
@@ -142,7 +142,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       expect(peer.sessions).toHaveLength(1);
     });
 
-    test('grows to its bound while all connections are full, and is not fuller than that', async () => {
+    test('grows to its limit while all connections are full', async () => {
       const held: ServerHttp2Stream[] = [];
       const peer = await peerOfTest(
         (stream) => {
@@ -175,7 +175,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       expect(peer.sessions).toHaveLength(2);
     });
 
-    test('lets a connection go on the verdict of a reply', async () => {
+    test('drains a connection on the decision of the callback', async () => {
       const peer = await peerOfTest(ok);
       const { transport } = open(peer);
       await repliesOf(transport, aBatch(1), () => 'drain');
@@ -183,7 +183,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       expect(peer.sessions).toHaveLength(2);
     });
 
-    test('closes in peace: what waits is handed back, what is in flight is answered', async () => {
+    test('closes gracefully: waiting requests are rejected, those in flight are answered', async () => {
       const arrived = Promise.withResolvers<void>();
       const held: ServerHttp2Stream[] = [];
       const peer = await peerOfTest(
@@ -204,14 +204,14 @@ describe.each(transportNames)('over the %s transport', (name) => {
   });
 
   describe('a batch', () => {
-    test('stops on the verdict of a reply', async () => {
+    test('stops on the decision of the callback', async () => {
       const peer = await peerOfTest(ok, { settings: { maxConcurrentStreams: 1 } });
       const { transport } = open(peer, { maxConnections: 1 });
       const replies = await repliesOf(transport, aBatch(100), (index) => (index === 4 ? 'stop' : undefined));
       expect(tally(replies)).toEqual({ 'response 200': 5, 'not_sent stopped': 95 });
     });
 
-    test('hands back what has not left when it is aborted', async () => {
+    test('rejects unwritten requests when it is aborted', async () => {
       const peer = await peerOfTest(ok, { settings: { maxConcurrentStreams: 1 } });
       const { transport } = open(peer, { maxConnections: 1 });
       const controller = new AbortController();
@@ -222,7 +222,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       expect(tally(replies)).toEqual({ 'response 200': 5, 'not_sent aborted': 95 });
     });
 
-    test('rejects with what its callback threw, and harms no other batch', async () => {
+    test('rejects with the error of its callback, without effect on other batches', async () => {
       const peer = await peerOfTest(ok);
       const { transport } = open(peer);
       const broken = transport.sendMany(aBatch(10), () => {
@@ -234,8 +234,8 @@ describe.each(transportNames)('over the %s transport', (name) => {
     });
   });
 
-  describe('a peer that cannot be reached', () => {
-    test('is told with the time to wait, and found again when it is back', async () => {
+  describe('an unreachable peer', () => {
+    test('is reported with a retry time, and used again when it is back', async () => {
       const peer = await startPeer(ok);
       const port = portOf(peer.server);
       await peer.close();
@@ -252,14 +252,14 @@ describe.each(transportNames)('over the %s transport', (name) => {
       expect(port).toBeGreaterThan(0);
     });
 
-    test('by TLS is not sent to', async () => {
+    test('with invalid TLS gets no request', async () => {
       const peer = await peerOfTest(ok);
       const stranger = await openCertificateAuthority();
       const { transport } = open({ url: peer.url, ca: stranger.certificate });
       expect(tally(await repliesOf(transport, aBatch(3)))).toEqual({ 'not_sent connect_failed': 3 });
     });
 
-    test('over HTTP/2 is not sent to', async () => {
+    test('without HTTP/2 gets no request', async () => {
       const authority = await openCertificateAuthority();
       const { certificate, privateKey } = await authority.issueServer();
       const server = createServer({ cert: certificate, key: privateKey }, (_, response) =>
@@ -275,7 +275,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       server.closeAllConnections();
     });
 
-    test('in time is given up', async () => {
+    test('fails by the connect timeout', async () => {
       const peer = await peerOfTest(ok);
       const wire = await startWire(portOf(peer.server));
       onTestFinished(() => wire.close());
@@ -291,8 +291,8 @@ describe.each(transportNames)('over the %s transport', (name) => {
     });
   });
 
-  describe('a peer that falls silent', () => {
-    test('leaves requests unknown by their deadline, and the others go on', async () => {
+  describe('a silent peer', () => {
+    test('makes requests unknown at their timeout, and others continue', async () => {
       const peer = await peerOfTest((stream, headers) => {
         if (headers[':path'] !== '/p/3') ok(stream, headers);
       });
@@ -302,7 +302,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       expect(tally(await repliesOf(transport, aBatch(3)))).toEqual({ 'response 200': 3 });
     });
 
-    test('is found out by a PING, and a new connection is made', async () => {
+    test('is detected by a PING, and a new connection is opened', async () => {
       const peer = await peerOfTest(ok);
       const wire = await startWire(portOf(peer.server));
       onTestFinished(() => wire.close());
@@ -319,7 +319,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       expect(peer.sessions).toHaveLength(2);
     });
 
-    test('for one stream does not lose a connection that answers PINGs', async () => {
+    test('on one stream keeps a connection that answers PINGs', async () => {
       const peer = await peerOfTest((stream, headers) => {
         if (headers[':path'] === '/p/0') return;
         ok(stream, headers);
@@ -330,7 +330,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       expect(peer.sessions).toHaveLength(1);
     });
 
-    test('while all streams are taken has the rest handed back', async () => {
+    test('without free streams gets waiting requests rejected', async () => {
       const peer = await peerOfTest(() => undefined, { settings: { maxConcurrentStreams: 1 } });
       const { transport } = open(peer, { maxConnections: 1 }, { queueMs: 200, requestMs: 1000 });
       expect(tally(await repliesOf(transport, aBatch(5)))).toEqual({
@@ -341,7 +341,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
   });
 
   describe('a stream', () => {
-    test('that is refused is sent again; when that goes on, it is handed back', async () => {
+    test('that is refused is sent again, a limited number of times', async () => {
       let refusals = 0;
       const peer = await peerOfTest((stream, headers) => {
         if (headers[':path'] === '/p/1' || (headers[':path'] === '/p/2' && refusals < 2)) {
@@ -363,7 +363,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       expect(tally(await repliesOf(open(peer).transport, aBatch(2)))).toEqual({ 'unknown stream_reset': 2 });
     });
 
-    test('that was answered before its connection broke is answered', async () => {
+    test('with a status counts as answered when its connection breaks', async () => {
       const peer = await peerOfTest((stream) => {
         stream.respond({ ':status': 200 });
         setTimeout(() => stream.session?.destroy(), 20);
