@@ -19,7 +19,7 @@ const maxNameChars = 40;
 
 /**
  * Returns a user name for a mail: at most 40 plain characters, or an empty text for a name with a link. The recipient may
- * be another person, whom a sign-up must not be able to send advertisements.
+ * be another person, and a sign-up must not send them advertisements.
  */
 export function shownName(name: string): string {
   if (holdsLink(name)) return '';

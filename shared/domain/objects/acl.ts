@@ -1,23 +1,23 @@
 import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json } from '../json.ts';
 
-/** Who may read and write an object (protocol/users.md#access-control-lists): user ids, `role:<name>` or `*`, and what they may. */
+/** Access control list (protocol/users.md#access-control-lists): permissions by user id, `role:<name>` or `*`. */
 export type Acl = Record<string, Partial<Record<Permission, true>>>;
 export type Permission = 'read' | 'write';
 
-/** A user as ACLs see it. */
+/** User as the subject of ACLs. */
 export interface AclUser {
   objectId: string;
-  /** Names of its roles, those included that it has through other roles. */
+  /** Names of its roles, inherited ones included. */
   roles: readonly string[];
 }
 
-/** Names of roles: what the SDKs let through (letters, digits, `_`, `-`, blanks). The documentation names the first three (protocol/roles.md#role-fields). */
+/** Role names as the SDKs accept them: letters, digits, `_`, `-`, blanks. The documentation names the first three (protocol/roles.md#role-fields). */
 export const roleName = /^[A-Za-z0-9_ -]{1,128}$/;
 const subject = /^(\*|[A-Za-z0-9_-]{1,64}|role:[A-Za-z0-9_ -]{1,128})$/;
 const maxSubjects = 1000;
 
-/** Throws 123 for anything but a dictionary of subjects, each with permissions that are `true`. */
+/** Reads an ACL. Throws 123 unless it is a dictionary of subjects, each with permissions that are `true`. */
 export function readAcl(value: unknown): Acl {
   if (!isJsonObject(value)) throw refuse('invalidAcl');
   const entries = Object.entries(value);
@@ -34,11 +34,11 @@ function readPermissions(name: string, value: Json): Partial<Record<Permission, 
   return { ...(value.read ? { read: true } : {}), ...(value.write ? { write: true } : {}) };
 }
 
-/** The entries of an ACL that count for a user, or for a caller without one. */
+/** Returns the ACL subjects of a user, or of a caller without a user. */
 export const subjectsOf = (user: AclUser | undefined): string[] =>
   user ? [user.objectId, ...user.roles.map((name) => `role:${name}`), '*'] : ['*'];
 
-/** Whether a user, or anybody when there is none, has a permission. An object without an ACL is everybody's. */
+/** Tells whether a user, or a caller without one, has a permission. An object without an ACL is public. */
 export function mayUser(acl: Acl | null, permission: Permission, user: AclUser | undefined): boolean {
   if (acl === null) return true;
   return subjectsOf(user).some((name) => Object.hasOwn(acl, name) && acl[name]?.[permission] === true);

@@ -2,21 +2,21 @@ import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import { canonicalValue } from './typed-values.ts';
 
-/** Members of an object by name; a Map, so that names such as `__proto__` or `constructor` mean nothing. */
+/** Members of an object by name; a Map, so that names such as `__proto__` or `constructor` are ordinary. */
 export type Members = Map<string, Json>;
 
-/** One thing to write: `a.b` as `['a', 'b']`, and a value or an operation. */
+/** Write of a value or an operation at a path: `a.b` is `['a', 'b']`. */
 export interface Write {
   path: string[];
   value: unknown;
 }
 
-/** Depth of `Batch` within `Batch`. */
+/** Limit of nesting of `Batch`. */
 const maxBatchDepth = 3;
 
 /**
- * Applies writes in their order (protocol/objects.md#operations). A missing value counts as 0 or an empty array. Throws 111
- * when an operation is unknown, malformed, or does not fit the value that is there; 105 and 106 as
+ * Applies writes in order (protocol/objects.md#operations). A missing value counts as 0 or an empty array. Throws 111
+ * when an operation is unknown, malformed, or does not match the type of the value; 105 and 106 as
  * `canonicalValue`.
  */
 export function applyWrites(members: Members, writes: Write[]): void {
@@ -28,7 +28,7 @@ export function applyWrites(members: Members, writes: Write[]): void {
   }
 }
 
-/** The value at `path` within `current`, changed; undefined when it is gone. */
+/** Returns `current` with the write applied at `path`; undefined when it is deleted. */
 function changed(current: Json | undefined, path: string[], write: unknown): Json | undefined {
   const [name, ...inner] = path;
   if (name === undefined) return isOperation(write) ? operated(current, write, 0) : canonicalValue(write);
@@ -38,7 +38,7 @@ function changed(current: Json | undefined, path: string[], write: unknown): Jso
   const entries = new Map(Object.entries(parent));
   const next = changed(entries.get(name), inner, write);
   if (next === undefined) {
-    // Deleting within what is not there must not make it.
+    // A delete inside a missing object must not create it.
     if (!entries.delete(name)) return current;
   } else entries.set(name, next);
   return Object.fromEntries(entries);
@@ -99,7 +99,7 @@ function sum(current: Json | undefined, amount: number): number {
   return total;
 }
 
-/** Null is what a client stores to empty a member, so it counts as missing here. */
+/** Returns the number of a value. Null counts as missing, since clients store it to empty a member. */
 function numericValue(current: Json | undefined): number {
   if (current === undefined || current === null) return 0;
   if (typeof current !== 'number') throw refuse('incorrectType', 'Only numbers can be counted.');
@@ -133,7 +133,7 @@ function without(list: Json[], gone: Json[]): Json[] {
   return list.filter((item) => !texts.has(stableText(item)));
 }
 
-/** JSON text that is the same for equal values, whatever the order of their members. */
+/** Returns a JSON text that is the same for equal values in any order of members. */
 export function stableText(value: Json): string {
   if (Array.isArray(value)) return `[${value.map(stableText).join()}]`;
   if (!isJsonObject(value)) return JSON.stringify(value);
@@ -141,7 +141,7 @@ export function stableText(value: Json): string {
   return `{${entries.map(([name, member]) => `${JSON.stringify(name)}:${stableText(member)}`).join()}}`;
 }
 
-/** On 64 bits, as the public service counts them; the result must be exact as a JSON number. */
+/** Computes on 64 bits, as the public service does. The result must be exact as a JSON number. */
 function bits(
   current: Json | undefined,
   operand: Json | undefined,

@@ -2,25 +2,25 @@ import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 
 /**
- * Values as clients encode them, checked and brought into one form (protocol/objects.md#typed-values), so
- * that two equal values are stored and compared as the same JSON.
+ * Validates values as clients encode them and converts them to a canonical form (protocol/objects.md#typed-values), so
+ * that equal values are stored and compared as the same JSON.
  */
 
-/** Deeper values cost recursion everywhere and mean nothing to a client (protocol/known-problems.md#dos-by-query). */
+/** Limit of nesting, which bounds recursion (protocol/known-problems.md#dos-by-query). */
 const maxValueDepth = 32;
 
-/** True for a name that a member of a stored object may have (protocol/objects.md#member-names). */
+/** Tells whether a stored object may have a member of this name (protocol/objects.md#member-names). */
 export const isMemberName = (name: string): boolean => /^[A-Za-z][A-Za-z0-9_]{0,127}$/.test(name);
 
 const isoTime = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2}))?$/;
 
-/** The canonical form itself, on a day that every month has: nothing is to be worked out. */
+/** Canonical form, on a day that every month has, which needs no conversion. */
 const canonicalText =
   /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/;
 
 /**
- * An ISO 8601 time as the canonical UTC text with milliseconds; undefined when it is none. Years 0000 to
- * 9999 only: there texts compare as times do, and PostgreSQL holds them.
+ * Converts an ISO 8601 time to the canonical UTC text with milliseconds; returns undefined for an invalid one. Only years
+ * 0000 to 9999: these texts sort as times do, and PostgreSQL can store them.
  */
 export function canonicalTime(text: string): string | undefined {
   if (canonicalText.test(text)) return text;
@@ -30,16 +30,16 @@ export function canonicalTime(text: string): string | undefined {
   return Number.isNaN(year) || year < 0 || year > 9999 ? undefined : time.toISOString();
 }
 
-/** The canonical time of a `{"__type":"Date","iso"}`; undefined for anything else. */
+/** Returns the canonical time of a `{"__type":"Date","iso"}`; undefined for any other value. */
 export function timeOfDate(value: unknown): string | undefined {
   if (!isJsonObject(value) || value.__type !== 'Date' || typeof value.iso !== 'string') return undefined;
   return canonicalTime(value.iso);
 }
 
 /**
- * The value in canonical form. Throws 111 for what cannot be stored (NUL, lone surrogates, numbers beyond
+ * Returns a value in canonical form. Throws 111 for values that cannot be stored (NUL, lone surrogates, numbers beyond
  * a double, nesting over 32) or is a malformed typed value, 106 for a malformed pointer, 105 for a member
- * name with `$` or `.`. Names such as `__proto__` come out as plain own members.
+ * name with `$` or `.`. Names such as `__proto__` become ordinary own members.
  */
 export function canonicalValue(value: unknown, depth = 0): Json {
   if (depth > maxValueDepth) throw refuse('incorrectType', 'A value is nested too deeply.');
@@ -59,7 +59,7 @@ function checkedText(text: string): string {
 
 function checkedNumber(number: number): number {
   if (!Number.isFinite(number)) throw refuse('incorrectType', 'A number is out of range.');
-  // JSON has no negative zero to give back.
+  // JSON cannot represent a negative zero.
   return number === 0 ? 0 : number;
 }
 
@@ -108,7 +108,7 @@ function malformed(type: string): never {
   throw refuse('incorrectType', `Malformed ${type}.`);
 }
 
-/** Members beyond class and id, which SDKs add to included pointers, are no part of the reference. */
+/** Returns a pointer without further members, which SDKs add to included pointers. */
 function pointer(object: JsonObject): Json {
   const { className, objectId } = object;
   const isSound =

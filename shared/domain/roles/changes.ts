@@ -8,31 +8,31 @@ import { checkFields } from '../users/members.ts';
 import { isRelationName, type MemberStep, readMemberSteps } from './members.ts';
 import type { Role, RoleDraft } from './role.ts';
 
-/** A body of POST or PUT, read. */
+/** Changes in a body of POST or PUT. */
 export interface RoleChanges {
   name?: string;
   acl?: Acl;
   members: MemberStep[];
   /** Writes of custom members. */
   writes: Write[];
-  /** `objectId`, `createdAt`, `updatedAt` as sent: they may be repeated, never changed. */
+  /** `objectId`, `createdAt`, `updatedAt` as sent: a body may repeat but not change them. */
   readOnly: ReadonlyMap<string, Json>;
-  /** First names of what is changed. */
+  /** Names of the top-level members that the body changes. */
   touched: ReadonlySet<string>;
 }
 
 const readOnlyNames = new Set(['objectId', 'createdAt', 'updatedAt']);
 const maxMembersSent = 320;
-/** A role with its ACL, without its members, as JSON in UTF-8. */
+/** Limit of a role with its ACL, without its members, as JSON in UTF-8. */
 const maxRoleBytes = 256 * 1024;
 
-/** What a role is made with by the master key where it brings no ACL: any caller that may change it could join it. */
+/** Default ACL of the master key. It denies writing, since any caller that may change a role could join it. */
 export const defaultRoleAcl: Acl = { '*': { read: true } };
 
 /**
- * Reads a body. Private members (`_…`, protocol/objects.md#private-members) are left out. Throws 105 for a bad name, 111, 106 and 128 for
- * relations, 116 for too many members, 123 for the ACL, 1 for one that is taken away, 139 for the role's name; values of custom members
- * are checked when they are applied.
+ * Reads a body. Ignores private members (`_…`, protocol/objects.md#private-members). Throws 105 for an invalid name, 111,
+ * 106 and 128 for relations, 116 for too many members, 123 for the ACL, 1 for a deleted ACL, 139 for the role's name.
+ * Values of custom members are checked when they are applied.
  */
 export function readRoleChanges(body: JsonObject): RoleChanges {
   const entries = Object.entries(body).filter(([name, value]) => !isHint(name, value));
@@ -56,7 +56,7 @@ export function readRoleChanges(body: JsonObject): RoleChanges {
 const isHint = (name: string, value: Json): boolean =>
   name.startsWith('_') || (name === 'className' && value === '_Role');
 
-/** True when the name is a built-in member's: those are written as a whole. */
+/** Reads a built-in member, which is written as a whole. Returns false for a custom one. */
 function readBuiltIn(changes: RoleChanges, [first, ...inner]: string[], value: Json): boolean {
   if (first === 'name') changes.name = readRoleName(value);
   else if (first === 'ACL') changes.acl = readRoleAcl(value);
@@ -67,7 +67,7 @@ function readBuiltIn(changes: RoleChanges, [first, ...inner]: string[], value: J
   return true;
 }
 
-/** Throws 139. */
+/** Reads the name of a role. Throws 139. */
 export function readRoleName(value: Json | undefined): string {
   if (typeof value === 'string' && roleName.test(value)) return value;
   throw refuse(
@@ -82,17 +82,17 @@ function readRoleAcl(value: Json): Acl {
   return readAcl(value);
 }
 
-/** The sentence of the public service (protocol/errors.md#texts-of-code-1). */
+/** Returns the refusal with the text of the public service (protocol/errors.md#texts-of-code-1). */
 const aclRequired = () => refuse('invalidParameter', 'Role ACL is required.');
 
-/** A new role. Throws 139 without a name, 1 without an ACL but for the master key, and as `changedRole`. */
+/** Returns a new role. Throws 139 without a name, 1 without an ACL unless for the master key, and as `changedRole`. */
 export function newRole(changes: RoleChanges, { isMaster }: { isMaster: boolean }): RoleDraft {
   const { name, acl = isMaster ? defaultRoleAcl : undefined } = changes;
   if (acl === undefined) throw aclRequired();
   return changedRole({ name: readRoleName(name), acl, fields: {} }, changes);
 }
 
-/** The role that results. Throws 117 when its name or a read-only member would change, 105, 106, 111 and 116 for custom members. */
+/** Returns the changed role. Throws 117 for a changed name or read-only member, 105, 106, 111 and 116 for custom members. */
 export function changedRole(current: Role | RoleDraft, changes: RoleChanges): RoleDraft {
   const { name } = current;
   if (changes.name !== undefined && changes.name !== name) throw readOnlyKey('name');
@@ -104,7 +104,7 @@ export function changedRole(current: Role | RoleDraft, changes: RoleChanges): Ro
   return draft;
 }
 
-/** Throws 116. */
+/** Throws 116 for a role that is too large. */
 export function requireRoleSize(draft: RoleDraft): void {
   if (Buffer.byteLength(JSON.stringify(draft)) > maxRoleBytes)
     throw refuse('tooLarge', `A role is at most ${maxRoleBytes} bytes.`);
@@ -113,7 +113,7 @@ export function requireRoleSize(draft: RoleDraft): void {
 const readOnlyKey = (name: string) =>
   refuse('readOnlyKey', `The key is read only. The column is: '${name}'.`);
 
-/** Clients also send back what they were shown. */
+/** Tells whether a read-only member is unchanged: clients send members back as shown. */
 function isRepeated(name: string, value: Json, current: Role | RoleDraft): boolean {
   if (!('objectId' in current)) return false;
   if (name === 'objectId') return value === current.objectId;

@@ -4,7 +4,7 @@ import { isOperation } from '../objects/operations.ts';
 import { canonicalValue } from '../objects/typed-values.ts';
 import { type RelationName, roleRelations } from './role.ts';
 
-/** What a body does to a relation of a role: one step after the other. */
+/** Change of a relation of a role. The steps of a body apply in order. */
 export interface MemberStep {
   relation: RelationName;
   isAdded: boolean;
@@ -12,17 +12,17 @@ export interface MemberStep {
   objectIds: string[];
 }
 
-/** Members that one operation names (protocol/objects.md#relation-operations). */
+/** Limit of members per operation (protocol/objects.md#relation-operations). */
 const maxMembersPerOperation = 1000;
-/** Operations that one `Batch` holds. */
+/** Limit of operations per `Batch`. */
 const maxOperationsPerBatch = 10;
 
 export const isRelationName = (name: string): name is RelationName => Object.hasOwn(roleRelations, name);
 
 /**
- * Reads `AddRelation`, `RemoveRelation`, or a `Batch` of them (protocol/objects.md#relation-operations). A relation as replies show it changes
- * nothing: SDKs send it back. Throws 111 for anything else and for pointers to another class, 106 for malformed
- * pointers, 128 for too many.
+ * Reads `AddRelation`, `RemoveRelation`, or a `Batch` of them (protocol/objects.md#relation-operations). A relation in the
+ * form of replies changes nothing: SDKs send it back. Throws 111 for any other value and for pointers to another class,
+ * 106 for malformed pointers, 128 for too many.
  */
 export function readMemberSteps(relation: RelationName, value: Json): MemberStep[] {
   if (!isOperation(value)) {

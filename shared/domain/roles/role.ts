@@ -1,30 +1,30 @@
 import type { Json, JsonObject } from '../json.ts';
 import type { Acl } from '../objects/acl.ts';
 
-/** The relations of a role and the classes of their members (protocol/roles.md#membership). */
+/** Relations of a role and the classes of their members (protocol/roles.md#membership). */
 export const roleRelations = { users: '_User', roles: '_Role' } as const;
 export type RelationName = keyof typeof roleRelations;
 
-/** What clients decide of a role, but for its members. */
+/** Client-writable members of a role, without its relations. */
 export interface RoleDraft {
-  /** What ACLs call it by; never changes. */
+  /** Name in ACLs; it never changes. */
   name: string;
-  /** Who may see and change the role itself. */
+  /** ACL of the role itself. */
   acl: Acl;
-  /** Every other member. */
+  /** Custom members. */
   fields: JsonObject;
 }
 
-/** A role of an app (protocol/roles.md#role-fields), as its row holds it. Members are rows of their own. */
+/** Role of an app, as its row stores it (protocol/roles.md#role-fields). Its members are rows of other tables. */
 export interface Role extends RoleDraft {
-  /** Key within the app; never shown. */
+  /** Internal id within the app; never revealed. */
   id: number;
   objectId: string;
   createdAt: Date;
   updatedAt: Date;
 }
 
-/** The role as replies show it; the ACL with `returnACL=true` only (protocol/queries.md#query-parameters). */
+/** Returns a role as replies show it; the ACL with `returnACL=true` only (protocol/queries.md#query-parameters). */
 export function roleDocument(role: Role, { hasAcl }: { hasAcl: boolean }): JsonObject {
   return Object.fromEntries<Json>([
     ...Object.entries(role.fields),

@@ -47,7 +47,7 @@ export class LoginLocks {
     if (await isLoginLocked(this.#deps.db, appId, at)) throw refuse('accountLocked');
   }
 
-  /** Counts a failed attempt. Throws 219 when the target is locked by now. */
+  /** Counts a failed attempt. Throws 219 when the target is locked now. */
   async countFailure({ appId }: App, target: LockTarget): Promise<void> {
     const at = { identifier: digestOf(target), now: this.#now(), rule: lockRule };
     if (await countLoginFailure(this.#deps.db, appId, at)) throw refuse('accountLocked');

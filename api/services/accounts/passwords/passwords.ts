@@ -47,7 +47,7 @@ export class Passwords {
     return this.#run(appId, () => argon2(password, cost));
   }
 
-  /** Compares a password with a hash, or with the dummy hash when there is none. Throws as `hash`. */
+  /** Compares a password with a hash, or with the dummy hash if there is no hash. Throws as `hash`. */
   verify(appId: string, password: string, hash: string | null): Promise<PasswordCheck> {
     return this.#run(appId, async () => {
       // Over-long passwords never match; hash an empty string to keep timing constant.

@@ -27,7 +27,7 @@ const toRole = (row: RoleRow): Role => ({
   updatedAt: row.updated_at,
 });
 
-/** The role of a public id; with `isLocked` no other transaction changes it until the transaction ends. */
+/** Finds a role by its public id. With `isLocked`, locks the row until the transaction ends. */
 export async function findRole(
   db: Handle,
   appId: string,
@@ -40,7 +40,7 @@ export async function findRole(
   return rows.map(toRole)[0];
 }
 
-/** The roles of these public ids, in no order. Throws as `selectByIds`. */
+/** Finds roles by their public ids, in no order. Throws as `selectByIds`. */
 export async function findRoles(
   db: Handle,
   appId: string,
@@ -53,9 +53,7 @@ export async function selectRoles(tx: Handle, selection: Selection): Promise<Rol
   return (await selectRows<RoleRow>(tx, from, selection)).map(toRole);
 }
 
-/**
- * The number of roles of an app. No other transaction adds one until this one ends.
- */
+/** Counts the roles of an app. No other transaction adds one until `tx` ends. */
 export async function countRolesLocked(tx: Handle, appId: string): Promise<number> {
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`roles ${appId}`]);
   const { rows } = await tx.query<{ count: number }>('SELECT count(*) AS count FROM role WHERE app_id = $1', [
@@ -64,7 +62,7 @@ export async function countRolesLocked(tx: Handle, appId: string): Promise<numbe
   return rows[0]?.count ?? 0;
 }
 
-/** Fails on a unique index when another role has the name. */
+/** Inserts a role. Fails on a unique index for a taken name. */
 export async function insertRole(
   tx: Handle,
   appId: string,
@@ -78,7 +76,7 @@ export async function insertRole(
   return theOne(rows);
 }
 
-/** Writes a locked role again. */
+/** Updates a locked role. */
 export async function updateRole(
   tx: Handle,
   appId: string,
@@ -97,12 +95,12 @@ function theOne(rows: RoleRow[]): Role {
   return role;
 }
 
-/** Deletes a role; its memberships go with it. */
+/** Deletes a role with its memberships. */
 export async function deleteRole(tx: Handle, appId: string, id: number): Promise<void> {
   await tx.query('DELETE FROM role WHERE app_id = $1 AND id = $2', [appId, id]);
 }
 
-/** Where the members of each relation are: the table of pairs, its column of members, and the table of those. */
+/** Tables of each relation: the table of pairs, its column of members, and the table of the members. */
 const links = {
   users: { table: 'role_user', column: 'user_id', members: 'app_user' },
   roles: { table: 'role_role', column: 'child_id', members: 'role' },
@@ -115,7 +113,7 @@ export interface Members {
   objectIds: string[];
 }
 
-/** Adds members to a relation of a locked role; gives how many of the ids are there, as members now. */
+/** Adds members to a relation of a locked role. Returns the number of ids that exist. */
 export async function addMembers(
   tx: Handle,
   appId: string,
@@ -134,7 +132,7 @@ export async function addMembers(
   return rows[0]?.count ?? 0;
 }
 
-/** Takes members out of a relation of a locked role; ids that are no members change nothing. */
+/** Removes members from a relation of a locked role; ignores ids of other objects. */
 export async function removeMembers(
   tx: Handle,
   appId: string,

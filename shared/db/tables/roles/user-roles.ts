@@ -1,10 +1,10 @@
 import type { Handle } from '../../pool.ts';
 
-/** Steps from a role of the user up to a role that holds it, and so on, that count. */
+/** Limit of levels from a role of the user up to the roles that contain it. */
 export const maxRoleDepth = 10;
-/** Roles of one user that count: those nearest to it. */
+/** Limit of roles per user; the nearest count. */
 export const maxRolesOfUser = 1000;
-/** Pairs that one step reads: roles that all hold each other must not keep the database busy. */
+/** Limit of pairs per level, which bounds the load of roles that all contain each other. */
 const maxPairsPerStep = 20_000;
 
 export async function hasAnyRole(db: Handle, appId: string): Promise<boolean> {
@@ -16,8 +16,8 @@ export async function hasAnyRole(db: Handle, appId: string): Promise<boolean> {
 }
 
 /**
- * Names of the roles that a user has: those that hold it in `users`, and those that hold one of its roles in `roles`,
- * up to `maxRoleDepth` steps; the nearest first. Each role is looked at once, so a cycle ends.
+ * Finds the names of a user's roles, the nearest first: roles with the user in `users`, and roles with one of those in
+ * `roles`, up to `maxRoleDepth` levels. Visits each role once, so a cycle ends.
  */
 export async function findRolesOfUser(db: Handle, appId: string, userId: number): Promise<string[]> {
   const { rows } = await db.query<{ name: string }>(
