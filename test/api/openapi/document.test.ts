@@ -1,11 +1,34 @@
+import { spawn } from 'node:child_process';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { openApiDocument } from '../../../api/openapi/document.ts';
 import { refusalsOf } from '../../../api/openapi/refusals.ts';
 import { loadRoutes } from '../../../api/route-loader.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
 const api = useTestApi();
+const linter = fileURLToPath(new URL('../../support/openapi-linter.mjs', import.meta.url));
+
+/** Returns what a linter says of a document, one line per problem. */
+async function lint(document: object): Promise<string[]> {
+  const child = spawn(process.execPath, [linter], { stdio: ['pipe', 'pipe', 'inherit'] });
+  child.stdin.end(JSON.stringify(document));
+  return z.array(z.string()).parse(JSON.parse(await text(child.stdout)));
+}
+
+/** Paths of classes that do not exist: these calls are always refused. */
+const isRefusal = (line: string): boolean =>
+  line.startsWith('operation-2xx-response at #/paths/~11.1~1classes~1{className}');
+
 describe('the OpenAPI document', () => {
+  test('passes the recommended rules of a linter', async () => {
+    const document = openApiDocument(await loadRoutes());
+    expect((await lint(document)).filter((line) => !isRefusal(line))).toEqual([]);
+    expect(await lint({ ...document, tags: 'none' })).not.toEqual([]);
+  });
+
   test('has an operation for each path of each route, each with its own id', async () => {
     const routes = await loadRoutes();
     const { paths } = openApiDocument(routes) as {
