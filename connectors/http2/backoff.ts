@@ -1,5 +1,6 @@
-const firstMs = 100;
-const longestMs = 30_000;
+import { backoffMs } from '../../shared/backoff.ts';
+
+const limits = { firstMs: 100, longestMs: 30_000 };
 /** Failures after which waiting requests are rejected instead of kept. */
 const unreachableAfter = 3;
 
@@ -13,7 +14,7 @@ export class Backoff {
   }
 
   fail(nowMs: number): void {
-    const fullMs = Math.min(longestMs, firstMs * 2 ** this.#failures);
+    const fullMs = backoffMs(this.#failures, limits);
     this.#failures += 1;
     this.#untilMs = nowMs + fullMs * (0.5 + Math.random() / 2);
   }

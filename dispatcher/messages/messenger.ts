@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { ProviderResult } from '../../connectors/provider.ts';
 import { openProviders, type ProviderSettings, type Providers } from '../../connectors/providers.ts';
+import { backoffMs } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { SealError, type Vault } from '../../shared/crypto.ts';
 import { dueIn } from '../../shared/db/clock.ts';
@@ -28,8 +29,7 @@ const pollMs = 1000;
 const graceMs = 3000;
 
 /** Back-off, doubled at each try. */
-const firstBackoffMs = 1000;
-const maxBackoffMs = 10 * 60_000;
+const backoff = { firstMs: 1000, longestMs: 10 * 60_000 };
 
 /** Dependencies of the messenger. */
 export interface MessengerDeps {
@@ -185,7 +185,7 @@ function retryDelay(
   { attempts }: Pick<WaitingMessage, 'attempts'>,
   { afterMs, isMinimum = false }: { afterMs: number | null; isMinimum?: boolean },
 ): number {
-  if (afterMs !== null) return Math.min(Math.max(afterMs, firstBackoffMs), maxBackoffMs * 6);
-  const full = Math.min(firstBackoffMs * 2 ** Math.min(attempts, 20), maxBackoffMs);
+  if (afterMs !== null) return Math.min(Math.max(afterMs, backoff.firstMs), backoff.longestMs * 6);
+  const full = backoffMs(attempts, backoff);
   return isMinimum ? full / 2 : full / 2 + randomInt(full / 2 + 1);
 }

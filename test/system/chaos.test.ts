@@ -107,8 +107,8 @@ function kill(pid: number | undefined, signal: NodeJS.Signals): void {
   }
 }
 
-describe('processes that die while a push is sent', () => {
-  test('nothing is lost, the record is done with exact sums', { timeout: 600_000 }, async () => {
+describe('processes that are killed while a push is sent', () => {
+  test('lose no recipient, and the record has exact sums', { timeout: 600_000 }, async () => {
     const { app, tokens } = await prepare();
     const body = JSON.stringify({ data: { alert: 'Hello' } });
     const reply = await fetch(`${url}/1.1/push`, { method: 'POST', headers: keys(app), body });

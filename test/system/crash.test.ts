@@ -27,7 +27,7 @@ async function startProcess(): Promise<ChildProcess> {
 const gone = (child: ChildProcess) => new Promise((resolve) => child.once('exit', resolve));
 
 describe('kill -9 of the dispatcher in the middle of a push', () => {
-  test('and a new one started: nothing is lost, the record is done and exact', {
+  test('and a new one started: no recipient is lost, and the record is exact', {
     timeout: 120_000,
   }, async () => {
     const app = await service.api.createApp();
@@ -53,7 +53,7 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     expect(service.apns.total - 6000).toBeLessThan(sentBefore);
   });
 
-  test('SIGTERM: it ends with code 0, and another one goes on', { timeout: 120_000 }, async () => {
+  test('SIGTERM: it exits with code 0, and another one continues', { timeout: 120_000 }, async () => {
     const app = await service.api.createApp();
     await service.addApnsProfile(app);
     const tokens = await service.addIosInstallations(app, 6000);

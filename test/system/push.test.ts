@@ -21,7 +21,7 @@ describe('a push from POST /1.1/push to its record', () => {
     return response.body.objectId;
   }
 
-  test('10,000 devices: each token is sent to once, the record is done and exact', async () => {
+  test('10,000 devices: each token gets one request, and the record is exact', async () => {
     const { app, tokens } = await appWithIos(10_000);
     const objectId = await push(app, { data: { alert: 'Hello' } });
     const record = await service.untilDone(app, objectId);
@@ -51,7 +51,7 @@ describe('a push from POST /1.1/push to its record', () => {
     expect(rows[0]?.n).toBe(0);
   });
 
-  test('iOS and connected Android devices together: every one gets it, acknowledgements are counted', async () => {
+  test('iOS and connected Android devices: each gets it, and acknowledgements are counted', async () => {
     const { app } = await appWithIos(20);
     const ids = Array.from({ length: 30 }, (_, i) => `device-${i}`);
     for (const installationId of ids)

@@ -55,8 +55,8 @@ async function post(url: string, body: string, headers: Record<string, string> =
 const honorBody = (pushId: string, tokens: string[], status = 40_000_002) =>
   JSON.stringify({ statuses: tokens.map((token) => ({ token, biTag: pushId, status, timestamp: 1 })) });
 
-describe('receipts over the address that came with the message', () => {
-  test('of Xiaomi count each device once, however often they come', async () => {
+describe('receipts at the callback URL of the message', () => {
+  test('of Xiaomi count each device once, also when repeated', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 30);
     const { xiaomi } = vendors.gateways;
@@ -71,7 +71,7 @@ describe('receipts over the address that came with the message', () => {
     expect(await counts(app, id)).toEqual({ delivered: 25, clicked: 15 });
   });
 
-  test('of Meizu bring its token, or are refused', async () => {
+  test('of Meizu carry its token, or are refused', async () => {
     const app = await vendors.app('vendor_c');
     const ids = await vendors.add(app, 'vendor_c', 5);
     const { meizu } = vendors.gateways;
@@ -93,7 +93,7 @@ describe('receipts over the address that came with the message', () => {
     expect(await counts(app, id)).toEqual({ delivered: 7, clicked: 0 });
   });
 
-  test('of vivo tell its codes: arrived, and why not', async () => {
+  test('of vivo carry its codes: delivered, or why not', async () => {
     const app = await vendors.app('vendor_e');
     const ids = await vendors.add(app, 'vendor_e', 8);
     const { vivo } = vendors.gateways;
@@ -106,7 +106,7 @@ describe('receipts over the address that came with the message', () => {
     expect((await idsLeft(app)).sort()).toEqual(ids.slice(0, 6).sort());
   });
 
-  test('of Honor and Huawei name the push by its tag, and hear what they want to hear', async () => {
+  test('of Honor and Huawei name the push by its tag, and get the reply that they expect', async () => {
     const app = await vendors.app('vendor_a', 'vendor_f');
     const [ofHonor, ofHuawei] = [
       await vendors.add(app, 'vendor_f', 4),
@@ -131,7 +131,7 @@ describe('receipts over the address that came with the message', () => {
     expect((await huawei.sendReceipt(url, fromHuawei)).status).toBe(401);
   });
 
-  test('are told in the list and in the progress too, and added up under a custom id', async () => {
+  test('are shown in the list and in the progress, and added up under a custom id', async () => {
     const app = await vendors.app('vendor_f');
     const tokens = await vendors.add(app, 'vendor_f', 3);
     const url = addressFor(app, 'vendor_f');
@@ -152,7 +152,7 @@ describe('receipts over the address that came with the message', () => {
     expect(progress.body).toMatchObject({ delivered: 3, clicked: 0 });
   });
 
-  test('of thousands at the same time add up to each device once, in a few bits for each', async () => {
+  test('of thousands at the same time count each device once, in a few bits each', async () => {
     const app = await vendors.app('vendor_f');
     const tokens = await vendors.add(app, 'vendor_f', 6000);
     const id = await push(app);
@@ -171,8 +171,8 @@ describe('receipts over the address that came with the message', () => {
   });
 });
 
-describe('what is no receipt of the app', () => {
-  test('an unknown address is a 404 that tells nothing, a right one answers probes', async () => {
+describe('calls that are no receipt of the app', () => {
+  test('an unknown URL is a plain 404; a known one answers probes', async () => {
     const app = await vendors.app('vendor_f');
     const other = await vendors.app('vendor_f');
     const right = addressFor(app, 'vendor_f');
@@ -199,7 +199,7 @@ describe('what is no receipt of the app', () => {
     expect((await fetch(right, { method: 'DELETE' })).status).toBe(405);
   });
 
-  test('foreign apps, unknown pushes and unknown devices count nothing, and are not asked for again', async () => {
+  test('other apps, unknown pushes and unknown devices count nothing, and cause no retry', async () => {
     const [app, other] = [await vendors.app('vendor_f'), await vendors.app('vendor_f')];
     const tokens = await vendors.add(app, 'vendor_f', 2);
     const theirs = await vendors.add(other, 'vendor_f', 2);
@@ -218,7 +218,7 @@ describe('what is no receipt of the app', () => {
     expect(await counts(other, foreign)).toEqual({ delivered: 0, clicked: 0 });
   });
 
-  test('nonsense is refused without a 5xx, and what is too long is not read', async () => {
+  test('invalid calls are refused without a 5xx, and too long ones are not read', async () => {
     const app = await vendors.app();
     const texts = [
       '',
@@ -255,7 +255,7 @@ describe('what is no receipt of the app', () => {
   });
 });
 
-test('calls of an app that wait share transactions, and too many at a time are told to come back', async () => {
+test('waiting calls of an app share transactions, and too many at a time are told to retry', async () => {
   const app = await vendors.app('vendor_f');
   const tokens = await vendors.add(app, 'vendor_f', 200);
   const id = await push(app);
@@ -280,10 +280,10 @@ test('calls of an app that wait share transactions, and too many at a time are t
   expect(await counts(app, id)).toEqual({ delivered: 200, clicked: 0 });
 });
 
-describe('receipts that call a device dead', () => {
+describe('receipts that report an invalid token', () => {
   const dead = 16;
 
-  test('delete it, once the push has reached anybody, and no other', async () => {
+  test('delete its installation once the push has a success, and no other', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 6);
     const { xiaomi } = vendors.gateways;
@@ -311,7 +311,7 @@ describe('receipts that call a device dead', () => {
     expect(record.body).toMatchObject({ errors: '', outcomes: { sent: 6 } });
   });
 
-  test('leave it when it was saved since, and do nothing on any other code', async () => {
+  test('keep an installation that was saved since, and do nothing for any other code', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 6);
     const { xiaomi } = vendors.gateways;
@@ -326,7 +326,7 @@ describe('receipts that call a device dead', () => {
     expect(await idsLeft(app)).toHaveLength(6);
   });
 
-  test('leave it when it was saved between the receipt and the first sign of success', async () => {
+  test('keep an installation that was saved between the receipt and the first success', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 3);
     const { xiaomi } = vendors.gateways;
@@ -337,7 +337,7 @@ describe('receipts that call a device dead', () => {
     expect((await idsLeft(app)).sort()).toEqual([ids[0], ids[2]].sort());
   });
 
-  test('are believed at the second push where the gateway only advises it, unless it was reached between', async () => {
+  test('count at the second push where the gateway only advises it, unless the device was reached in between', async () => {
     const app = await vendors.app('vendor_a');
     const tokens = await vendors.add(app, 'vendor_a', 3);
     const [gone = '', back = '', alive = ''] = tokens;
@@ -364,7 +364,7 @@ describe('receipts that call a device dead', () => {
   });
 });
 
-test('what was counted goes with its record', async () => {
+test('counts are deleted with their record', async () => {
   const app = await vendors.app('vendor_f');
   const tokens = await vendors.add(app, 'vendor_f', 2);
   const id = await push(app);

@@ -29,7 +29,7 @@ async function counted(app: App): Promise<Record<string, number>> {
 }
 
 describe.each([2, 4])('%i dispatchers on one database', (count) => {
-  test('send to each recipient once, to a few and to many at the same time', {
+  test('send to each recipient once, small and large pushes at the same time', {
     timeout: 90_000,
   }, async () => {
     await untilThereAre(count);
@@ -49,7 +49,7 @@ describe.each([2, 4])('%i dispatchers on one database', (count) => {
     for (const [i, { app }] of apps.entries()) expect(await counted(app)).toEqual({ sent: sizes[i] });
   });
 
-  test('repeat only those that a gateway put off', { timeout: 90_000 }, async () => {
+  test('retry only the recipients that a gateway put off', { timeout: 90_000 }, async () => {
     await untilThereAre(count);
     const { app, tokens } = await createAppOn(service, null, 2000);
     const before = service.apns.total;

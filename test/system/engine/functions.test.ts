@@ -31,7 +31,7 @@ afterAll(() => close());
 const call = (name: string, request: Parameters<TestApi['request']>[2] = {}) =>
   api.request('POST', `/1.1/functions/${name}`, { app, body: {}, ...request });
 
-test('its errors come as it says them, and a name that it does not know', async () => {
+test("a function's errors reach the caller, and so does an unknown name", async () => {
   expect(await call('refuses')).toMatchObject({ status: 422, body: { code: 4711, error: 'not today' } });
   expect(await call('breaks')).toMatchObject({ status: 500, body: { code: 1 } });
   expect(await call('nothing')).toMatchObject({
@@ -45,7 +45,7 @@ test('a function that never ends is 124 with HTTP 503', async () => {
   expect(refusalOf(await call('hangs'))).toEqual(refused(124, 503));
 });
 
-test('a session that is none is its refusal, a good one is who calls', async () => {
+test('an invalid session is refused; a valid one names the caller', async () => {
   const headers = { 'X-LC-Session': 'abcdefghijklmnopqrstuvwxy' };
   expect(await call('whoami', { headers })).toMatchObject({ status: 401, body: { code: 211 } });
   const user = await signUp(api, app);
@@ -53,7 +53,7 @@ test('a session that is none is its refusal, a good one is who calls', async () 
   expect(reply.body.result).toEqual({ user: user.id, address: '127.0.0.1', isMaster: false, stage: 1 });
 });
 
-test('internal functions and the list of names are for the master and the hook key', async () => {
+test('internal functions and the list of names need the master or the hook key', async () => {
   expect(refusalOf(await call('hidden'))).toEqual(refused(401, 401));
   expect((await call('hidden', { master: true })).body).toEqual({ result: 'seen' });
   expect((await call('hidden', { headers: { 'X-LC-Hook-Key': app.hookKey } })).body).toEqual({
@@ -73,7 +73,7 @@ test('the SDK runs a function with plain arguments, by its signed requests', asy
   AV.setProduction(true);
 });
 
-test('the SDK hands over objects by rpc, and gets them back: one, many, and inside others', async () => {
+test('the SDK sends and gets objects by rpc: one, several, and nested', async () => {
   const thing = AV.Object.createWithoutData('Thing', 'xyz');
   thing.set('colour', 'blue');
   const described = { isObject: true, className: 'Thing', id: 'xyz', isDate: true };
@@ -95,7 +95,7 @@ test('the SDK hands over objects by rpc, and gets them back: one, many, and insi
   isThing(inner);
 });
 
-test('the encoding of objects reaches the caller as it is: Object outside, Pointer inside', async () => {
+test('objects reach the caller in their encoding: Object outside, Pointer inside', async () => {
   const rpc = (body: object) => api.request('POST', '/1.1/call/things', { app, body });
   const whole = { className: 'Thing', objectId: 'abc', colour: 'red' };
   const when = { __type: 'Date', iso: '2026-01-02T03:04:05.678Z' };

@@ -57,7 +57,7 @@ async function codeFor(to: string): Promise<string> {
 describe('a hook refuses', () => {
   const words = 'Cloud Code validation failed. Error detail : no such nickname';
 
-  test('a new user, whatever way it comes: 142, in its words, and nobody is made', async () => {
+  test('a new user, by every way of sign-up: 142 with its message, and creates none', async () => {
     const username = newName();
     const reply = await register({ username, nickname: 'refused' });
     expect(reply).toMatchObject({ status: 400, body: { code: 142, error: words } });
@@ -69,7 +69,7 @@ describe('a hook refuses', () => {
     expect(found.body.results).toEqual([]);
   });
 
-  test('a change, and the deletion of a user: nothing is written', async () => {
+  test('a change, and the deletion of a user: the user stays', async () => {
     const user = await signUp(api, app, { nickname: 'kept' });
     expect((await user.put({ nickname: 'refused', more: 1 })).body).toMatchObject({
       code: 142,
@@ -83,7 +83,7 @@ describe('a hook refuses', () => {
     expect(me.more).toBeUndefined();
   });
 
-  test('a login, with 401, and gives no session', async () => {
+  test('a login, with 401 and without a session', async () => {
     const user = await signUp(api, app, { nickname: 'barred' });
     const reply = await login(user.body.username);
     expect(refusalOf(reply)).toEqual(refused(401, 401));
@@ -95,7 +95,7 @@ describe('a hook refuses', () => {
     expect(refusalOf(again)).toEqual(refused(401, 401));
   });
 
-  test('accounts of a platform, at registration and when they are linked', async () => {
+  test('platform accounts, at sign-up and when they are linked', async () => {
     const authData = { forbidden: entryOf(newUid()) };
     expect(refusalOf(await api.request('POST', '/1.1/users', { app, body: { authData } }))).toEqual(
       refused(142),
@@ -105,7 +105,7 @@ describe('a hook refuses', () => {
     expect((await user.me()).authData).toBeUndefined();
   });
 
-  test('what it wants of a user is held to the rules of users', async () => {
+  test('invalid changes of a hook to a user', async () => {
     const reply = await register({ nickname: 'odd' });
     expect(refusalOf(reply)).toEqual(refused(142));
     expect(reply.body.error).toContain('phone number');
@@ -113,13 +113,13 @@ describe('a hook refuses', () => {
 });
 
 describe('a hook that takes too long', () => {
-  test('is 141, and nobody is made', async () => {
+  test('is 141, and no user is created', async () => {
     const reply = await register({ nickname: 'slow' });
     expect(refusalOf(reply)).toEqual(refused(141));
     expect(reply.body.error).toContain('beforeSave');
   });
 
-  test('holds up nobody where its host never answers: a login waits three seconds', async () => {
+  test('delays a login by three seconds if its host never answers, and no other call', async () => {
     const host = await startFunctionHost();
     host.answers.set('/1.1/functions/_ops/metadatas', answerWith(200, { result: ['__on_login__User'] }));
     host.answers.set('/1.1/functions/_User/onLogin', (request) => void request.resume());
@@ -132,10 +132,10 @@ describe('a hook that takes too long', () => {
   });
 });
 
-describe('a host that cannot be asked', () => {
+describe('a host that is unreachable', () => {
   const on = async (options: AppOptionsPatch) => register({}, {}, await api.createApp(options));
 
-  test('lets nobody in past its hooks: 503, unless it has no list of names at all', async () => {
+  test('fails calls with hooks: 503, unless it has no list of names at all', async () => {
     const host = await startFunctionHost();
     const list = '/1.1/functions/_ops/metadatas';
     for (const answer of [
@@ -153,7 +153,7 @@ describe('a host that cannot be asked', () => {
     expect(refusalOf(await on({ functionsUrl: host.url }))).toEqual(refused(503, 503));
   });
 
-  test('is asked for its names once for many calls, with the master key', async () => {
+  test('gets one request for its names for many calls, with the master key', async () => {
     const host = await startFunctionHost();
     host.answers.set('/1.1/functions/_ops/metadatas', answerWith(200, { result: [] }));
     const quiet = await api.createApp({ functionsUrl: host.url });
@@ -164,13 +164,13 @@ describe('a host that cannot be asked', () => {
     await host.close();
   });
 
-  test('a header for staging does not go round the hooks of production', async () => {
+  test('a header for staging does not bypass the hooks of production', async () => {
     expect(refusalOf(await register({ nickname: 'refused' }, { 'X-LC-Prod': '0' }))).toEqual(refused(142));
   });
 });
 
-describe('what hooks see and change', () => {
-  test('before and after a user is made; what the first sets is stored, and no password is shown', async () => {
+describe('hooks see and change', () => {
+  test('a user before and after its creation; members set before it are stored, and no password is shown', async () => {
     const username = newName();
     const reply = await register({ username, nickname: 'new' });
     expect(reply).toMatchObject({ status: 201, body: { greeting: `Hello ${username}`, nickname: 'new' } });
@@ -181,7 +181,7 @@ describe('what hooks see and change', () => {
     expect(JSON.stringify(engine.ran)).not.toContain(reply.body.sessionToken);
   });
 
-  test('a third-party account as the host wants it', async () => {
+  test('a third-party account', async () => {
     const uid = newUid();
     const user = await enterWith(api, app, { renamed: entryOf(uid) });
     expect(user.body.authData).toEqual(shown({ renamed: entryOf(`host-${uid}`) }));
@@ -194,7 +194,7 @@ describe('what hooks see and change', () => {
     expect(JSON.stringify(others)).not.toContain('access_token');
   });
 
-  test('a change and a deletion, with who made it and what it touched', async () => {
+  test('a change and a deletion, with the caller and the changed members', async () => {
     const user = await signUp(api, app);
     await user.put({ colour: 'red', 'deep.inner': 1 });
     expect(lastRun('beforeUpdate')).toMatchObject({ keys: ['colour', 'deep'], by: user.id });
@@ -214,7 +214,7 @@ describe('what hooks see and change', () => {
     expect(lastRun('onLogin')?.object).toMatchObject({ username: user.body.username });
   });
 
-  test('a number that is verified, and a user made by its number', async () => {
+  test('a verified number, and a user created by its number', async () => {
     const mobilePhoneNumber = newPhone();
     await api.request('POST', '/1.1/requestSmsCode', { app, body: { mobilePhoneNumber } });
     const smsCode = await codeFor(mobilePhoneNumber);
@@ -235,7 +235,7 @@ describe('what hooks see and change', () => {
     expect(object).toMatchObject({ mobilePhoneVerified: true });
   });
 
-  test('an address that is verified', async () => {
+  test('a verified e-mail address', async () => {
     const email = `${newName()}@example.com`;
     const user = await signUp(api, app, { email });
     const path = `/console/api/apps/${app.appId}/outbox?to=${encodeURIComponent(email)}`;
@@ -246,8 +246,8 @@ describe('what hooks see and change', () => {
   });
 });
 
-describe('a hook that makes what it is run for', () => {
-  test('is refused in a sentence, holds up no other app, and leaves nobody behind', async () => {
+describe('a hook that creates another object of its class', () => {
+  test('is refused with a message, delays no other app, and leaves no user', async () => {
     const host = await startFunctionHost();
     const looping = await api.createApp({ functionsUrl: host.url });
     host.answers.set(
@@ -277,11 +277,11 @@ describe('a hook that makes what it is run for', () => {
 describe('__ignore_hooks', () => {
   const quiet = { __ignore_hooks: ['beforeSave', 'afterSave'], nickname: 'refused' };
 
-  test('counts for nobody who has only the app key', async () => {
+  test('has no effect with the app key alone', async () => {
     expect(refusalOf(await register(quiet))).toEqual(refused(142));
   });
 
-  test('counts with the hook key and the master key', async () => {
+  test('has effect with the hook key and the master key', async () => {
     const byHost = await register(quiet, { 'X-LC-Hook-Key': app.hookKey });
     expect(byHost.status).toBe(201);
     expect(byHost.body.greeting).toBeUndefined();
@@ -302,7 +302,7 @@ describe('__ignore_hooks', () => {
     expect(runsOf('afterDelete', user.id)).toBe(0);
   });
 
-  test('ends what a hook begins: the SDK writes in afterSave, and runs no further hook', async () => {
+  test('ends the recursion of hooks: the SDK writes in afterSave, and runs no further hook', async () => {
     const reply = await register({ nickname: 'written' });
     const user = new TestUser(api, app, reply.body);
     await expect.poll(async () => (await user.me()).writtenBack).toBe(true);

@@ -39,7 +39,7 @@ async function createRole(owner: AV.User, members: AV.User[], children: AV.Role[
 }
 
 describe('a role', () => {
-  test('is saved, fetched, changed and destroyed by whom its ACL lets', async () => {
+  test('is saved, fetched, changed and destroyed by callers that its ACL allows', async () => {
     const [stranger, owner] = [await signUp(), await signUp()];
     const role = await createRole(owner, [owner]);
     expect(role.id).toMatch(/^[0-9a-f]{24}$/);
@@ -70,7 +70,7 @@ describe('a role', () => {
     await expect(unnamed.save()).rejects.toEqual(code(139));
   });
 
-  test('may be made and destroyed several at once', async () => {
+  test('is created and destroyed together with others', async () => {
     const owner = await signUp();
     const roles = [1, 2].map(() => new AV.Role(newRoleName(), ownedBy(owner)));
     await AV.Object.saveAll(roles);

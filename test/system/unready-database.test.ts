@@ -47,14 +47,14 @@ describe('a CARILLON_SECRET that does not open the database', () => {
     await database?.drop();
   });
 
-  test('makes the api unready, with a sentence', async () => {
+  test('makes the api unready, with a hint', async () => {
     expect((await right.request('GET', '/readyz')).status).toBe(200);
     const { status, body } = await wrong.request('GET', '/readyz');
     expect(status).toBe(503);
     expect(body.status).toMatch(/^CARILLON_SECRET does not open what is in the database: /);
   });
 
-  test('refuses calls with 503 and says nothing of secrets to clients', async () => {
+  test('refuses calls with 503, without telling clients about secrets', async () => {
     const calls = [
       await wrong.request('GET', '/1.1/installations', { app, master: true }),
       await wrong.request('POST', '/1.1/push', { app, master: true, body: { data: { alert: 'x' } } }),
@@ -70,7 +70,7 @@ describe('a CARILLON_SECRET that does not open the database', () => {
     }
   });
 
-  test('is told in the log at the start', async () => {
+  test('is logged at the start', async () => {
     const { messages, log } = listeningLog();
     const config = testConfig(database.url, { CARILLON_SECRET: otherSecret });
     const { stack } = await startApi(config, log);
@@ -78,7 +78,7 @@ describe('a CARILLON_SECRET that does not open the database', () => {
     expect(messages).toContainEqual(expect.stringMatching(/^CARILLON_SECRET does not open/));
   });
 
-  test('keeps a dispatcher from taking jobs: it waits, unready, and stops when it is told to', async () => {
+  test('keeps a dispatcher from taking jobs: it waits, unready, until it is stopped', async () => {
     const { messages, log } = listeningLog();
     const stack = new ClosingStack(silentLog);
     const port = await freePort();
@@ -97,7 +97,7 @@ describe('a CARILLON_SECRET that does not open the database', () => {
     await ended;
   });
 
-  test('is noticed while an api runs, and forgotten when it is over', async () => {
+  test('is noticed while an api runs, and so is its end', async () => {
     const other = await createTestDatabase();
     onTestFinished(() => other.drop());
     const api = await startTestApi({ databaseUrl: other.url, env: { CARILLON_SECRET: otherSecret } });
@@ -111,7 +111,7 @@ describe('a CARILLON_SECRET that does not open the database', () => {
     await expect.poll(async () => (await api.request('GET', '/readyz')).status, often).toBe(200);
   });
 
-  test('in a list with the right one opens everything', async () => {
+  test('in a list with the right one works', async () => {
     const { secrets } = testConfig(database.url);
     const both = `${otherSecret},${secrets[0]?.toString('base64')}`;
     const api = await startTestApi({ databaseUrl: database.url, env: { CARILLON_SECRET: both } });
@@ -122,7 +122,7 @@ describe('a CARILLON_SECRET that does not open the database', () => {
 });
 
 describe('a database that was not migrated', () => {
-  test('is waited for by api and dispatcher, who say what to do', async () => {
+  test('makes api and dispatcher wait with a hint', async () => {
     const database = await createEmptyDatabase();
     onTestFinished(() => database.drop());
     const sentence = 'The database is not migrated: run `carillon migrate`.';
