@@ -35,7 +35,7 @@ const batch = (app: App, requests: object[], kind = '') =>
 const post = (at: string, body: object = {}) => ({ method: 'POST', path: at, body });
 const times = <T>(count: number, item: T): T[] => Array.from({ length: count }, () => item);
 
-/** An app with one device whose record is large. */
+/** App with one device and a large record. */
 async function appWithDevice(options: AppOptionsPatch = {}): Promise<{ app: App; id: string }> {
   const app = await api.createApp(options);
   const { body } = await api.request('POST', path, { app, body: newDevice({ n: 0, notes: [note] }) });
@@ -43,7 +43,7 @@ async function appWithDevice(options: AppOptionsPatch = {}): Promise<{ app: App;
 }
 const countOf = async (app: App, id: string): Promise<number> =>
   (await api.request('GET', `${path}/${id}`, { app })).body.n;
-/** A write that answers with what it changed: nearly the whole record. */
+/** Write that returns its changes: nearly the whole record. */
 const fetched = (id: string) => ({
   method: 'PUT',
   path: `${path}/${id}`,
@@ -56,7 +56,7 @@ const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
 const isFree = () => expect.poll(() => api.services.batches.heldBytes).toBe(0);
 
 describe('the replies of one batch are at most 16 MB', () => {
-  test('of writes: what has no room is not done, and what was done is told', async () => {
+  test('of writes: a write without room does not run, and a write that ran has its reply', async () => {
     const { app, id } = await appWithDevice();
     const { status, body } = await batch(app, times(400, fetched(id)));
     expect(status).toBe(200);
@@ -88,7 +88,7 @@ describe('the replies of one batch are at most 16 MB', () => {
     await isFree();
   });
 
-  test('of functions: each was called, and one whose answer has no room says so', async () => {
+  test('of functions: all run, and a reply without room is an error', async () => {
     const host = await startFunctionHost();
     const app = await api.createApp({ functionsUrl: host.url });
     host.answers.set('/1.1/functions/large', answerWith(200, { result: 'x'.repeat(9 * mebibyte) }));
@@ -105,7 +105,7 @@ describe('the replies of one batch are at most 16 MB', () => {
     await host.close();
   });
 
-  test('of batch/save: what has no room is not saved and says so; what was saved before stays', async () => {
+  test('of batch/save: an object without room is an error and is not saved; earlier ones stay saved', async () => {
     const { app, id } = await appWithDevice();
     const savings = Array.from({ length: 400 }, (_, n) => {
       const saving = fetched(id);
@@ -126,7 +126,7 @@ describe('the replies of one batch are at most 16 MB', () => {
   });
 });
 
-/** A batch whose reply is as large as may be, and is not read. */
+/** Batch with the largest possible reply, which the client does not read. */
 async function unread(app: App, id: string): Promise<IncomingMessage> {
   const headers = {
     'X-LC-Id': app.appId,
@@ -141,7 +141,7 @@ async function unread(app: App, id: string): Promise<IncomingMessage> {
 }
 
 describe('the replies of all batches of a process are at most 64 MB', () => {
-  test('half of it for one app, and it is free again when they were read or left', async () => {
+  test('half of them for one app; they are freed when the client reads the reply or disconnects', async () => {
     const [one, other, third] = [await appWithDevice(), await appWithDevice(), await appWithDevice()];
     const ask = ({ app, id }: { app: App; id: string }) =>
       batch(app, [{ method: 'GET', path: `${path}/${id}` }]);
@@ -166,7 +166,7 @@ describe('the replies of all batches of a process are at most 64 MB', () => {
     for (const app of [one, other, third]) expect(await ask(app)).toMatchObject({ status: 200 });
   });
 
-  test('calls wait for each other, where only those that run are in the way', async () => {
+  test('a call waits when only running calls hold the memory', async () => {
     const { app, id } = await appWithDevice();
     const increment = { method: 'PUT', path: `${path}/${id}`, body: { n: { __op: 'Increment', amount: 1 } } };
     const { body } = await api.request('POST', path, { app, body: newDevice({ n: 0 }) });
@@ -180,7 +180,7 @@ describe('the replies of all batches of a process are at most 64 MB', () => {
   });
 });
 
-test('a batch whose reads have no room again and again reads no more, but still writes', async () => {
+test('a batch with too many discarded reads reads no more, but still writes', async () => {
   const budget = new ReplyBudget().open('app');
   const read = await budget.reserve(listEstimate(true));
   if (read instanceof Refusal) throw read;
@@ -202,7 +202,7 @@ test.each([
   expect(isListCall({ method: 'GET', path: at, query: {}, body: undefined })).toBe(expected);
 });
 
-test('a reply that nobody reads is given up after its time', async () => {
+test('an unread reply is dropped after its time', async () => {
   let released = 0;
   const reply = writeReply(
     { begin: '[', parts: times(3, 'x'.repeat(50_000)), end: ']' },

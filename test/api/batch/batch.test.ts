@@ -28,7 +28,7 @@ const time = expect.stringMatching(/^\d{4}-.*Z$/);
 const id24 = expect.stringMatching(/^[0-9a-f]{24}$/);
 
 describe('POST /1.1/batch', () => {
-  test('answers each request in its place, as it would answer it by itself', async () => {
+  test('answers each request at its index, as the single call does', async () => {
     const id = await create({ n: 1 });
     const { status, body, headers } = await batch([
       post(newDevice()),
@@ -78,7 +78,7 @@ describe('POST /1.1/batch', () => {
     expect(await get(ids[0] ?? '')).toEqual({});
   });
 
-  test('deletes several users of one path, each by itself or by the master key', async () => {
+  test('deletes several users of one path, each by its own session or by the master key', async () => {
     const [one, two] = [await signUp(api, app), await signUp(api, app)];
     const requests = [{ method: 'DELETE', path: `/1.1/classes/_User/${one.id},${two.id}` }];
     const bySession = { headers: { 'X-LC-Session': one.token } };
@@ -88,7 +88,7 @@ describe('POST /1.1/batch', () => {
     for (const user of [one, two]) expect((await user.me()).code).toBe(211);
   });
 
-  test('calls functions: what they give and refuse is in its place, and each is asked as by itself', async () => {
+  test('calls functions: replies and errors are at their index, and the host sees single calls', async () => {
     const host = await startFunctionHost();
     const own = await api.createApp({ functionsUrl: host.url });
     host.answers.set('/1.1/functions/adds', answerWith(200, { result: { n: 3 } }));
@@ -150,7 +150,7 @@ describe('POST /1.1/batch', () => {
     expect(body).toEqual([code === -1 ? expect.anything() : error(code), { success: expect.anything() }]);
   });
 
-  test('refuses what is no list (107), too long a list (116), and wrong keys (401)', async () => {
+  test('refuses anything but a list (107), too long a list (116), and wrong keys (401)', async () => {
     const codeOf = async (requests: unknown) => (await batch(requests)).body.code;
     expect(await codeOf({})).toBe(107);
     expect(await codeOf(undefined)).toBe(107);
@@ -160,7 +160,7 @@ describe('POST /1.1/batch', () => {
     expect(await batch([])).toMatchObject({ status: 200, body: [] });
   });
 
-  test('carries the keys and the session of the outer call, and no others', async () => {
+  test('uses the keys and the session of the outer call only', async () => {
     const [one, other] = [await signUp(api, app), await signUp(api, app)];
     const requests = [
       { method: 'PUT', path: `/1.1/users/${one.id}`, body: { a: 1 } },
@@ -188,7 +188,7 @@ describe('POST /1.1/batch', () => {
     ]);
   });
 
-  test('lets a session that one item ended count for no later one', async () => {
+  test('refuses later items after an item that ends the session', async () => {
     const user = await signUp(api, app);
     const { body } = await batch(
       [
@@ -200,7 +200,7 @@ describe('POST /1.1/batch', () => {
     expect(body).toEqual([{ success: expect.objectContaining({ objectId: user.id }) }, error(206)]);
   });
 
-  test('counts pushes as pushes: the rate holds for what a batch holds', async () => {
+  test('counts each push of a batch for the rate', async () => {
     const slow = await api.createApp({ pushCallsPerMinute: 10 });
     const push = post({ data: { alert: 'hi' }, where: { nobody: true } }, '/1.1/push');
     const { body } = await batch(
@@ -217,12 +217,12 @@ describe('POST /1.1/batch', () => {
     expect((await batch([push], { app: slow })).body).toEqual([error(403)]);
   });
 
-  test('holds an inner body to the limit of its own call', async () => {
+  test('limits an inner body as the single call does', async () => {
     const push = post({ data: { alert: 'x'.repeat(4096) } }, '/1.1/push');
     expect((await batch([push], { master: true })).body).toEqual([error(116)]);
   });
 
-  test('keeps the order of writes to one object, and between kinds of calls', async () => {
+  test('keeps the order of writes to one object, and between reads and writes', async () => {
     const id = await create({ log: [] });
     const many = Array.from({ length: 60 }, (_, n) => put(id, { log: { __op: 'Add', objects: [n] } }));
     await batch(many);
@@ -241,7 +241,7 @@ describe('POST /1.1/batch', () => {
     expect((await get(body[0].success.objectId)).step).toBe(3);
   });
 
-  test('runs many calls, more than fit at a time', async () => {
+  test('runs more calls than can run in parallel', async () => {
     const { body } = await batch(Array.from({ length: 120 }, () => post(newDevice())));
     const ids = body.map((item: { success: { objectId: string } }) => item.success.objectId);
     expect(new Set(ids).size).toBe(120);
@@ -259,7 +259,7 @@ describe('POST /1.1/batch', () => {
     expect(reply.body).toEqual([{ success: expect.objectContaining({ __type: 'Date' }) }]);
   });
 
-  test('tells refusals in the language of the caller', async () => {
+  test('writes refusals in the language of the caller', async () => {
     const { body } = await batch([post({ username: newName(), password: 'x' }, '/1.1/login')], {
       headers: { 'Accept-Language': 'zh-CN' },
     });
@@ -268,12 +268,12 @@ describe('POST /1.1/batch', () => {
 });
 
 describe('POST /1.1/batch/save', () => {
-  test('answers by the internal id, and stores no hint', async () => {
+  test('returns results by the internal id, and stores no control members', async () => {
     const device = newDevice();
     const first = await save([{ ...post({ ...device, __internalId: 'uuid-1', __children: [] }), new: true }]);
     expect(first).toMatchObject({ status: 200, body: { 'uuid-1': { objectId: id24, createdAt: time } } });
     const { objectId } = first.body['uuid-1'];
-    // SWIFT posts again with its object id, OBJC puts; both name the object by it.
+    // The Swift SDK sends POST again with its object id, the Objective-C SDK PUT; both replies have that id as key.
     const again = await save([
       post({ ...device, objectId, n: 1, __internalId: objectId }),
       put(objectId, { n: { __op: 'Increment', amount: 2 }, __internalId: objectId }),
@@ -284,7 +284,7 @@ describe('POST /1.1/batch/save', () => {
     expect(Object.keys(stored).filter((name) => name.startsWith('_'))).toEqual([]);
   });
 
-  test('points to children that the same batch makes, wherever they stand', async () => {
+  test('points to children that the same batch creates, at any index', async () => {
     const [parent, child] = [newDevice(), newDevice()];
     const { body } = await save([
       post({
@@ -299,7 +299,7 @@ describe('POST /1.1/batch/save', () => {
     });
   });
 
-  test('saves the others where one fails, and nothing more of that one', async () => {
+  test('saves the others when one fails, and no further part of that one', async () => {
     const [id, other] = [await create(), await create()];
     const { status, body } = await save([
       { method: 'DELETE', path, body: { __internalId: 'unfit' } },
@@ -329,7 +329,7 @@ describe('POST /1.1/batch/save', () => {
     expect((await get(other)).n).toBe(1);
   });
 
-  test('answers the first refusal as its own where nothing was saved', async () => {
+  test('returns the first refusal for the whole batch when it saved nothing', async () => {
     const id = await create();
     const { status, body } = await save([
       put(id, { objectId: 'x', __internalId: id }),
@@ -351,7 +351,7 @@ describe('POST /1.1/batch/save', () => {
     expect(await save(requests)).toMatchObject({ status: 400, body: { code } });
   });
 
-  test('takes names such as those of members of Object', async () => {
+  test('accepts names of members of Object', async () => {
     const reply = await save([
       JSON.parse(
         `{"method":"POST","path":"${path}","body":{"deviceType":"android","installationId":"proto","__internalId":"__proto__"}}`,

@@ -24,7 +24,7 @@ const note = (key: BreakerKey, state: BreakerState, since: string, dispatcher = 
   saveBreakerState(service.db, key, { dispatcher, state, since: new Date(since) });
 
 describe('breakers in the admin API', () => {
-  test('there is one for each profile, closed until it opened', async () => {
+  test('exist for each profile, closed at first', async () => {
     const { app, id } = await appWithProfile();
     expect(await shown(id)).toEqual({
       id,
@@ -38,7 +38,7 @@ describe('breakers in the admin API', () => {
     });
   });
 
-  test('are forced open and closed and released again, each answer being the one changed', async () => {
+  test('are forced open and closed and released; each reply shows the changed one', async () => {
     const { id } = await appWithProfile();
     expect(await post(`${id}/open`)).toMatchObject({
       status: 200,
@@ -56,7 +56,7 @@ describe('breakers in the admin API', () => {
     expect(await shown(id)).toMatchObject({ state: 'closed', forced: null });
   });
 
-  test('keep the time at which they were forced when they are forced the same way again', async () => {
+  test('keep the time of the first force when they are forced the same way again', async () => {
     const { id } = await appWithProfile();
     const first = await post(`${id}/open`);
     expect((await post(`${id}/open`)).body.since).toBe(first.body.since);
@@ -72,7 +72,7 @@ describe('breakers in the admin API', () => {
     expect(await shown(id)).toMatchObject({ state: 'closed', forced: 'closed' });
   });
 
-  test('pass over the word of a dispatcher that is gone', async () => {
+  test('ignore the state of a dispatcher that stopped', async () => {
     const { id, key } = await appWithProfile();
     await note(key, 'open', '2026-01-02T00:00:00.000Z');
     await service.db.query("UPDATE breaker_state SET seen_at = now() - interval '20 s' WHERE app_id = $1", [
@@ -81,7 +81,7 @@ describe('breakers in the admin API', () => {
     expect(await shown(id)).toMatchObject({ state: 'closed' });
   });
 
-  test('go with their profile', async () => {
+  test('are deleted with their profile', async () => {
     const { app, id } = await appWithProfile();
     await post(`${id}/open`);
     const path = `/console/api/apps/${app.appId}/profiles/apns/_default`;

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { newKey } from '../../../shared/domain/ids.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
-/** Apps that keep their id and keys (protocol/admin-api.md#apps). */
+/** Creation of apps that keep their id and keys (protocol/admin-api.md#apps). */
 
 const api = useTestApi();
 const create = (body: object) =>
@@ -29,14 +29,14 @@ describe('an app that moves in', () => {
     expect((await api.request('GET', '/1.1/users', { app: body, master: true })).status).toBe(200);
   });
 
-  test('gets the keys that are missing', async () => {
+  test('gets generated keys for the missing ones', async () => {
     const { appId, masterKey } = newIdentity();
     const { body } = await create({ appId, masterKey });
     expect(body).toMatchObject({ appId, masterKey, appKey: expect.stringMatching(/^\w{24}$/) });
     expect(new Set([body.appKey, body.masterKey, body.hookKey]).size).toBe(3);
   });
 
-  test('trusts the numbers of its users, unless its options say otherwise', async () => {
+  test('trusts the phone numbers of its users, unless its options set another value', async () => {
     const trusts = async (body: object) => (await create(body)).body.options.trustUnverifiedNumbers;
     expect(await trusts(newIdentity())).toBe(true);
     expect(await trusts({ ...newIdentity(), options: { trustUnverifiedNumbers: false } })).toBe(false);
@@ -44,7 +44,7 @@ describe('an app that moves in', () => {
     expect(await trusts({ appKey: newKey() })).toBe(false);
   });
 
-  test('is 409 where its id is taken, and changes nothing', async () => {
+  test('is 409 when its id is taken, and changes nothing', async () => {
     const identity = newIdentity();
     await create(identity);
     const { status, body } = await create({ ...newIdentity(), appId: identity.appId });
@@ -56,13 +56,13 @@ describe('an app that moves in', () => {
     expect((await api.request('GET', path, { admin: true })).body).toMatchObject(identity);
   });
 
-  test('is one of two that come at the same time', async () => {
+  test('is created once by two concurrent calls', async () => {
     const { appId } = newIdentity();
     const statuses = (await Promise.all([create({ appId }), create({ appId })])).map(({ status }) => status);
     expect(statuses.sort()).toEqual([201, 409]);
   });
 
-  test('is known at once where its id was just asked for', async () => {
+  test('is found at once, also after a recent lookup of its id', async () => {
     const identity = newIdentity();
     const ask = () => api.request('GET', '/1.1/users', { app: identity, master: true });
     expect((await ask()).status).toBe(401);

@@ -149,7 +149,7 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
     },
   );
 
-  test('several certificates may be trusted', async () => {
+  test('a profile may trust several certificates', async () => {
     const app = await api.createApp();
     const { createApnsCredentials, startApnsGateway } = await import('../../../ops/sandbox/apns/server.ts');
     const gateway = await startApnsGateway({ keys: [createApnsCredentials()] });
@@ -160,7 +160,7 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
     expect((await admin('PUT', path, credentials)).status).toBe(200);
   });
 
-  test('putting it again replaces the credentials and keeps createdAt', async () => {
+  test('a second PUT replaces the credentials and keeps createdAt', async () => {
     const app = await api.createApp();
     const path = `${apps}/${app.appId}/profiles/vendor_d/_default`;
     const first = (await admin('PUT', path, { appKey: '1', masterSecret: 'one' })).body;
@@ -174,7 +174,7 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
     });
   });
 
-  test('a seal that was moved to another app does not open', async () => {
+  test('credentials copied to another app cannot be decrypted', async () => {
     const [one, other] = [await api.createApp(), await api.createApp()];
     await admin('PUT', `${apps}/${one.appId}/profiles/apns/_default`, tokenProfile);
     await db.query('UPDATE push_profile SET app_id = $1 WHERE app_id = $2', [other.appId, one.appId]);
@@ -185,14 +185,14 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
 });
 
 describe('DELETE /console/api/apps/:appId/profiles/:connector/:name', () => {
-  test('what is not there is 404', async () => {
+  test('an unknown profile is 404', async () => {
     const app = await api.createApp();
     for (const rest of ['apns/_default', 'apns/other', 'nix/_default'])
       expect((await admin('DELETE', `${apps}/${app.appId}/profiles/${rest}`)).status).toBe(404);
     expect((await admin('DELETE', `${apps}/nowhere/profiles/apns/_default`)).status).toBe(404);
   });
 
-  test('a profile is gone', async () => {
+  test('a deleted profile is not found', async () => {
     const app = await api.createApp();
     const path = `${apps}/${app.appId}/profiles/apns/_default`;
     await admin('PUT', path, tokenProfile);

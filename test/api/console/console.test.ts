@@ -64,7 +64,7 @@ describe('the operator', () => {
     expect(headers.get('access-control-allow-origin')).toBeNull();
   });
 
-  test('nor by another spelling of the path, nor after asking first: every route', async () => {
+  test('no route allows it by another spelling of the path or after a preflight', async () => {
     const routes = (await loadRoutes()).filter(({ auth }) => auth === 'admin');
     expect(routes.length).toBeGreaterThan(20);
     for (const path of routes.flatMap(({ paths }) => paths))
@@ -90,14 +90,14 @@ describe('the operator', () => {
   });
 });
 
-describe('guesses of the admin token', () => {
+describe('wrong admin tokens', () => {
   let movedMs = 0;
   const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + movedMs };
   const guess = (of: TestApi, token: string, from = '192.0.2.1') =>
     of.request('GET', apps, { headers: { Authorization: `Bearer ${token}`, 'X-Forwarded-For': from } });
   const right = () => testConfig(api.databaseUrl).adminToken;
 
-  test('are ten a minute and address, then even the right one waits for the end of the minute', async () => {
+  test('are limited to ten a minute and IP address, then the right one is refused until the end of the minute', async () => {
     const own = await startTestApi({ databaseUrl: api.databaseUrl, clock, env: { TRUSTED_PROXIES: '1' } });
     for (let i = 0; i < 20; i += 1)
       expect((await own.request('GET', apps, { headers: { 'X-Forwarded-For': '192.0.2.1' } })).status).toBe(
@@ -108,7 +108,7 @@ describe('guesses of the admin token', () => {
     expect([refused.status, refused.body.code]).toEqual([429, 429]);
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
     expect((await guess(own, right(), '192.0.2.2')).status).toBe(200);
-    // Addresses of one network of IPv6 are one.
+    // All IP addresses of one IPv6 network count together.
     for (let i = 0; i < 10; i += 1) await guess(own, `guess ${i}`, `2001:db8::${i + 1}`);
     expect((await guess(own, right(), '2001:db8::ffff')).status).toBe(429);
     movedMs = 60_001;
@@ -116,7 +116,7 @@ describe('guesses of the admin token', () => {
     await own.close();
   });
 
-  test('of more addresses than are remembered forget the one that began first', () => {
+  test('of more IP addresses than the limit forget the oldest address', () => {
     const gate = new OperatorAuthenticator({ adminToken: 'a token of the operator', clock, maxAddresses: 2 });
     const app = new Koa();
     app.proxy = true;
@@ -137,7 +137,7 @@ describe('guesses of the admin token', () => {
   });
 });
 
-test('the metrics ask for METRICS_TOKEN where it is set, and nothing else does', async () => {
+test('only the metrics need METRICS_TOKEN when it is set', async () => {
   const token = 'a token of Prometheus';
   const own = await startTestApi({ databaseUrl: api.databaseUrl, env: { METRICS_TOKEN: token } });
   const scrape = (authorization?: string) =>
@@ -173,7 +173,7 @@ describe('POST /console/api/apps', () => {
     expect(body.error).toMatch(/\w/);
   });
 
-  test('an app starts with keys of its own and the defaults of the contract', async () => {
+  test('a new app has its own keys and the default options', async () => {
     const { status, body } = await admin('POST', apps, { name: 'Alpha' });
     expect(status).toBe(201);
     expect(Object.keys(body).sort()).toEqual(
@@ -214,7 +214,7 @@ describe('POST /console/api/apps', () => {
     });
   });
 
-  test('a development app has its smaller numbers', async () => {
+  test('a development app has the limits of its plan', async () => {
     const { body } = await admin('POST', apps, {
       name: 'Dev',
       plan: 'development',
@@ -238,7 +238,7 @@ describe('GET /console/api/apps', () => {
     });
   });
 
-  test('the list holds every app, and one app is the same with its keys', async () => {
+  test('the list has every app, and a single app also has its keys', async () => {
     const app = await api.createApp();
     const { body } = await admin('GET', apps);
     const found = body.results.find((one: App) => one.appId === app.appId);
@@ -267,7 +267,7 @@ describe('PATCH /console/api/apps/:appId', () => {
     expect((await admin('PATCH', `${apps}/nowhere`, { name: 'x' })).status).toBe(404);
   });
 
-  test('options are merged over those that were set before', async () => {
+  test('options are merged with those that were set before', async () => {
     const app = await api.createApp({ hybridPush: true });
     const path = `${apps}/${app.appId}`;
     await admin('PATCH', path, {
@@ -285,7 +285,7 @@ describe('PATCH /console/api/apps/:appId', () => {
     expect((await admin('PATCH', path, {})).body).toEqual(body);
   });
 
-  test('changes made at the same time are all kept', async () => {
+  test('concurrent changes are all kept', async () => {
     const app = await api.createApp();
     const path = `${apps}/${app.appId}`;
     const names = ['emailVerification', 'captchaForSms', 'hybridPush', 'allowUserQuery'];
@@ -294,7 +294,7 @@ describe('PATCH /console/api/apps/:appId', () => {
     expect(names.map((name) => body.options[name])).toEqual([true, true, true, true]);
   });
 
-  test('a changed option counts at once in the process that took it', async () => {
+  test('a changed option is in effect at once in the process that changed it', async () => {
     const app = await api.createApp();
     expect((await api.services.appCache.app(app.appId))?.options.forbidClientPush).toBe(true);
     await admin('PATCH', `${apps}/${app.appId}`, { options: { forbidClientPush: false } });
@@ -303,7 +303,7 @@ describe('PATCH /console/api/apps/:appId', () => {
 });
 
 describe('DELETE /console/api/apps/:appId', () => {
-  test('an app is gone with its profiles and messages', async () => {
+  test('an app is deleted with its profiles and messages', async () => {
     const app = await api.createApp();
     await admin('PUT', `${apps}/${app.appId}/profiles/vendor_d/_default`, { appKey: '1', masterSecret: 's' });
     await insertOutboxMessage(db, vault, app.appId, { kind: 'sms', to: '+1', type: 'code', text: 'x' });
@@ -326,7 +326,7 @@ describe('GET /console/api/apps/:appId/outbox', () => {
     expect((await admin('GET', `${apps}/nowhere/outbox`)).status).toBe(404);
   });
 
-  test('messages come newest first, by kind and address, and are encrypted at rest', async () => {
+  test('messages are listed newest first, by kind and recipient, and are encrypted at rest', async () => {
     const [app, other] = [await api.createApp(), await api.createApp()];
     const sms = {
       kind: 'sms',
@@ -363,7 +363,7 @@ describe('GET /console/api/apps/:appId/outbox', () => {
   });
 });
 
-test('unknown paths and methods under /console/api answer in JSON', async () => {
+test('unknown paths and methods under /console/api are answered in JSON', async () => {
   expect((await admin('GET', '/console/api/nothing')).body).toEqual({ code: 404, error: 'Not found.' });
   expect((await admin('PUT', apps, {})).body.code).toBe(405);
 });

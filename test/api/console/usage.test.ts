@@ -29,7 +29,7 @@ async function usageOf(appId: string, query = '') {
 }
 
 describe('GET /console/api/apps/:appId/usage', () => {
-  test('gives zeros for a day without anything, today when no day is named', async () => {
+  test('returns zeros for a day without usage, today by default', async () => {
     const app = await api.createApp();
     const fees = { calls: 0, recipients: 0, total: 0, currency: 'CNY' };
     const nothing = { calls: 0, peakCallsPerMinute: 0, recipients: 0, fees };
@@ -48,7 +48,7 @@ describe('GET /console/api/apps/:appId/usage', () => {
     },
   );
 
-  test('is for the operator, and 404 where there is no such app', async () => {
+  test('is for the operator only, and 404 for an unknown app', async () => {
     const app = await api.createApp();
     expect((await api.request('GET', pathOf(app.appId), { app, master: true })).status).toBe(401);
     expect((await api.request('GET', pathOf('nobody'), { admin: true })).status).toBe(404);
@@ -64,14 +64,14 @@ describe('GET /console/api/apps/:appId/usage', () => {
     expect(await usageOf(app.appId)).toMatchObject({ calls: 30, peakCallsPerMinute: 30 });
   });
 
-  test('does not count a call that was refused for its rate', async () => {
+  test('does not count a call above the rate', async () => {
     const app = await api.createApp({ pushCallsPerMinute: 2 });
     const body = { data: { alert: 'x' } };
     for (let i = 0; i < 4; i++) await api.request('POST', '/1.1/push', { app, master: true, body });
     expect(await usageOf(app.appId)).toMatchObject({ calls: 2, peakCallsPerMinute: 2 });
   });
 
-  test('keeps the highest peak of the day and tells its fees', async () => {
+  test('keeps the highest peak of the day and returns its fees', async () => {
     const app = await api.createApp();
     await db.query(
       `INSERT INTO usage_day (app_id, day, recipients, calls, peak_calls_per_minute)
@@ -134,7 +134,7 @@ describe('the fees of a day', () => {
     expect(fees('home', 0, 0).currency).toBe('CNY');
   });
 
-  test('are nothing for a development app', () => {
+  test('are zero for a development app', () => {
     expect(fees('home', 9600, 9_000_000, 'development')).toMatchObject({ calls: 0, recipients: 0, total: 0 });
   });
 });

@@ -9,7 +9,7 @@ import { createTestDatabase } from '../../support/database.ts';
 import { answerWith, startFunctionHost, type TestFunctionHost } from '../../support/servers/function-host.ts';
 import { refusalOf, refused } from '../../support/users.ts';
 
-/** protocol/functions.md#function-calls: what is refused, and what reaches the host of an app. */
+/** Refusals of function calls, and requests to the host of an app (protocol/functions.md#function-calls). */
 let api: TestApi;
 let host: TestFunctionHost;
 let app: App;
@@ -36,7 +36,7 @@ const on = (name: string, answer: Parameters<TestFunctionHost['answers']['set']>
 
 const seen = () => host.requests.at(-1);
 
-describe('refused without asking the host', () => {
+describe('refused without a request to the host', () => {
   test.each([
     ['no key', { app: undefined, headers: {} }],
     ['a wrong key', { app: { appId: 'nobody', appKey: 'x', masterKey: 'x' } }],
@@ -70,7 +70,7 @@ describe('refused without asking the host', () => {
     expect(host.requests.length).toBe(before);
   });
 
-  test('names of hooks and other internals, for whoever has only the app key', async () => {
+  test('names of hooks and other internals with the app key only', async () => {
     const before = host.requests.length;
     for (const name of ['__before_save_for__User', '_messageReceived', '__on_login__User'])
       expect(refusalOf(await call(name))).toEqual(refused(401, 401));
@@ -84,19 +84,19 @@ describe('refused without asking the host', () => {
     expect(await call('_internal', { master: true })).toMatchObject({ status: 200 });
   });
 
-  test('paths of hooks are no functions', async () => {
+  test('paths of hooks', async () => {
     for (const path of ['_User/beforeSave', 'onVerified/sms', '_User/onLogin'])
       expect(refusalOf(await call(path, { master: true }))).toEqual(refused(404, 404));
   });
 
-  test('an app without an address for functions', async () => {
+  test('an app without a functions URL', async () => {
     const bare = await api.createApp();
     const reply = await call('hello', { app: bare });
     expect(refusalOf(reply)).toEqual(refused(1, 404));
     expect(reply.body.error).toContain('functionsUrl');
   });
 
-  test('a body that says that it is too long, and one that turns out to be', async () => {
+  test('a body that is too long, by its Content-Length or by its content', async () => {
     const long = `{"a":"${'x'.repeat(21 * 1024 * 1024)}"}`;
     expect(refusalOf(await call('hello', { body: long }))).toEqual(refused(413, 413));
     const headers = { 'Content-Encoding': 'gzip', 'Content-Type': 'application/json' };
@@ -111,19 +111,19 @@ describe('refused without asking the host', () => {
     });
   });
 
-  test('a body packed in a way that nobody knows', async () => {
+  test('a body with an unknown encoding', async () => {
     for (const encoding of ['compress', 'constructor', 'gzip, gzip'])
       expect(refusalOf(await call('hello', { headers: { 'Content-Encoding': encoding } }))).toEqual(
         refused(415, 415),
       );
   });
 
-  test('a body that says it is packed and is not, also where no function reads it', async () => {
+  test('a body with a false Content-Encoding, also when no function reads it', async () => {
     const plain = await api.createApp();
     const headers = { 'Content-Encoding': 'gzip' };
     const before = host.requests.length;
     expect(refusalOf(await call('hello', { headers, body: 'no gzip' }))).toEqual(refused(107));
-    // An error that nobody listens for would end the process, here the test run.
+    // An unhandled error event would end the process, here the test run.
     expect((await call('hello', { app: plain, headers, body: 'no gzip' })).status).toBeLessThan(500);
     expect(host.requests.length).toBe(before);
   });
@@ -135,7 +135,7 @@ describe('refused without asking the host', () => {
     expect(await list(true)).toMatchObject({ status: 200, body: { result: ['hello'] } });
   });
 
-  test('an address of functions that holds a password, a query or no HTTP', async () => {
+  test('a functions URL with a password, a query or another protocol than HTTP', async () => {
     for (const functionsUrl of ['http://u:p@127.0.0.1/', 'http://127.0.0.1/?a=1', 'file:///etc/passwd', 'x'])
       expect(
         await api.request('PATCH', `/console/api/apps/${app.appId}`, {
@@ -146,8 +146,8 @@ describe('refused without asking the host', () => {
   });
 });
 
-describe('what the host is asked', () => {
-  test('the path behind its base, the body as it was sent, and whose call it is', async () => {
+describe('the request to the host has', () => {
+  test('the path after the base URL, the unchanged body, and the caller', async () => {
     let body = '';
     on('hello', (request, response) => {
       void text(request).then((sent) => {
@@ -178,7 +178,7 @@ describe('what the host is asked', () => {
     });
   });
 
-  test('nothing of the caller that could change what the request is', async () => {
+  test('no header of the caller that could change the request', async () => {
     await call('hello', {
       headers: {
         'X-LC-Hook-Key': 'guessed',
@@ -211,7 +211,7 @@ describe('what the host is asked', () => {
       expect(names, name).not.toContain(name);
   });
 
-  test('the master key, signs and old names of headers', async () => {
+  test('the key, for the master key, signatures and old header names', async () => {
     await call('hello', { master: true });
     expect(seen()?.headers['x-lc-key']).toBe(`${app.masterKey},master`);
     await api.request('POST', '/1.1/call/hello', {
@@ -229,7 +229,7 @@ describe('what the host is asked', () => {
     });
   });
 
-  test('credentials inside a text body become headers, and stay out of the arguments', async () => {
+  test('the credentials of a text body as headers, and not as arguments', async () => {
     let body = '';
     on('hello', (request, response) => {
       void text(request).then((sent) => {
@@ -252,7 +252,7 @@ describe('what the host is asked', () => {
     expect(seen()?.headers['x-lc-prod']).toBe('0');
   });
 
-  test('staging by X-LC-Prod 0 and its aliases; where there is no staging host, production answers', async () => {
+  test('the staging host by X-LC-Prod 0 and its aliases; without one, the production host', async () => {
     const staging = await startFunctionHost();
     const both = await api.createApp({ functionsUrl: host.url, functionsStagingUrl: staging.url });
     for (const [name, value] of [
@@ -271,14 +271,14 @@ describe('what the host is asked', () => {
     await staging.close();
   });
 
-  test('many calls go over few connections', async () => {
+  test('a shared connection with many other calls', async () => {
     const before = host.connections();
     for (let i = 0; i < 20; i += 1) expect(await call('again')).toMatchObject({ status: 200 });
     expect(host.connections() - before).toBeLessThanOrEqual(2);
   });
 });
 
-describe('what the host answers', () => {
+describe('the response of the host', () => {
   test.each([
     [400, { code: 1, error: 'no' }],
     [401, { code: 211, error: 'Verify sessionToken failed' }],
@@ -291,7 +291,7 @@ describe('what the host answers', () => {
     expect(await call('fails')).toMatchObject({ status, body });
   });
 
-  test('a 405 or 501 of its own is passed on as it is', async () => {
+  test('is forwarded unchanged with status 405 or 501', async () => {
     for (const status of [405, 501]) {
       const said = { code: 1, error: `of the host: ${status}` };
       on('strict', answerWith(status, said));
@@ -299,14 +299,14 @@ describe('what the host answers', () => {
     }
   });
 
-  test('a redirect is followed nowhere', async () => {
+  test('is refused as a redirect, which is not followed', async () => {
     on('moved', answerWith(302, {}, { location: `${host.url}/base/1.1/functions/hello` }));
     const before = host.requests.length;
     expect(refusalOf(await call('moved'))).toEqual(refused(502, 502));
     expect(host.requests.length).toBe(before + 1);
   });
 
-  test('a page in place of data, whatever its status', async () => {
+  test('is refused as a page with any status', async () => {
     const page = (status: number) =>
       answerWith(status, '<script>1</script>', { 'content-type': 'text/html' });
     for (const [status, code] of [
@@ -320,7 +320,7 @@ describe('what the host answers', () => {
     }
   });
 
-  test('its headers stay behind', async () => {
+  test('loses its headers', async () => {
     on(
       'headers',
       answerWith(200, { result: 1 }, { 'set-cookie': 'a=b', 'x-lc-key': 'secret', 'retry-after': '7' }),
@@ -333,7 +333,7 @@ describe('what the host answers', () => {
     expect(headers.get('x-content-type-options')).toBe('nosniff');
   });
 
-  test('a large reply streams through, one above the limit does not', async () => {
+  test('is streamed when large, and broken off above the limit', async () => {
     const piece = 'x'.repeat(64 * 1024);
     const large =
       (pieces: number) =>
@@ -361,7 +361,7 @@ describe('what the host answers', () => {
     expect(refusalOf(await call('large'))).toEqual(refused(502, 502));
   });
 
-  test('a host that breaks off, that is gone, and that leads back to us', async () => {
+  test('is an error when it breaks off, when the host is unreachable, and when the URL leads back here', async () => {
     on('broken', (request) => void request.socket.destroy());
     expect(refusalOf(await call('broken'))).toEqual(refused(502, 502));
     const gone = await startFunctionHost();
@@ -376,7 +376,7 @@ describe('what the host answers', () => {
 });
 
 describe('two requests in one', () => {
-  /** Sends bytes as they are; gives everything that comes back. */
+  /** Sends raw bytes and returns the whole response. */
   async function raw(lines: string[], body: string): Promise<string> {
     const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
     await once(socket, 'connect');
@@ -404,14 +404,14 @@ describe('two requests in one', () => {
     expect(host.requests.length).toBe(before);
   });
 
-  test('what follows a body stays out of the request that goes on', async () => {
+  test('bytes after a body are not part of the forwarded request', async () => {
     const before = host.requests.length;
     const answer = await raw([...head(), 'Content-Length: 2'], `{}${hidden}`);
     expect(answer).toMatch(/^HTTP\/1\.1 200 /);
     expect(host.requests.slice(before).map(({ path }) => path)).toEqual(['/base/1.1/functions/smuggle']);
   });
 
-  test('a chunked body goes on as one, and its trailers do not', async () => {
+  test('a chunked body is forwarded whole, and its trailers are not', async () => {
     const answer = await raw(
       [...head(), 'Connection: close', 'Transfer-Encoding: chunked', 'Trailer: X-LC-Hook-Key'],
       '2\r\n{}\r\n0\r\nX-LC-Hook-Key: x\r\n\r\n',

@@ -34,7 +34,7 @@ function list(query: Record<string, unknown> = {}, from = path): Promise<TestRes
   return api.request('GET', `${from}?${new URLSearchParams(texts)}`, { app, master: true });
 }
 
-/** The numbers of the devices that a condition finds. */
+/** Returns the numbers of the devices that a condition finds. */
 async function found(where: unknown, more: Record<string, unknown> = {}): Promise<string> {
   const { status, body } = await list({ where, ...more });
   if (status !== 200) return `${status} ${body.code}`;
@@ -87,7 +87,7 @@ describe('GET /1.1/installations', () => {
     expect(twice).toMatchObject({ status: 400, body: { code: 102 } });
   });
 
-  test('gives results in the order they were made, and only of this app', async () => {
+  test('returns results in the order of their creation, and only of this app', async () => {
     const { status, body } = await list();
     expect(status).toBe(200);
     expect(Object.keys(body)).toEqual(['results']);
@@ -121,13 +121,13 @@ describe('GET /1.1/installations', () => {
     expect(await found({ 'user.name': { $regex: '^\\QA\\E', $options: 'i' } })).toBe('0');
   });
 
-  test('takes dates of the record itself, objects or texts', async () => {
+  test('compares createdAt and updatedAt with objects or texts', async () => {
     const past = '2020-01-01T00:00:00.000Z';
     expect(await found({ createdAt: { $gt: { __type: 'Date', iso: past } } })).toBe('0123');
     expect(await found({ updatedAt: { $lt: past } })).toBe('');
   });
 
-  test('joins conditions: $or, $and, and an array as AND', async () => {
+  test('combines conditions: $or, $and, and an array as AND', async () => {
     expect(await found({ $or: [{ n: 1 }, { n: 'two' }] })).toBe('02');
     expect(await found({ $and: [{ channels: 'news' }, { n: { $gt: 1 } }] })).toBe('1');
     expect(await found([{ channels: 'news' }, { n: 1 }])).toBe('0');
@@ -147,7 +147,7 @@ describe('GET /1.1/installations', () => {
     });
   });
 
-  test('gives the members that keys names', async () => {
+  test('returns the members in keys', async () => {
     const first = async (keys: string) =>
       (await list({ where: { installationId: 'd0' }, keys })).body.results[0];
     const always = ['createdAt', 'objectId', 'updatedAt'];
@@ -165,7 +165,7 @@ describe('GET /1.1/installations', () => {
 });
 
 describe('GET /1.1/installations/:objectId', () => {
-  test('needs the app key only, gives {} for unknown ids, and obeys keys', async () => {
+  test('needs the app key only, returns {} for unknown ids, and applies keys', async () => {
     const { objectId } = (await list({ where: { n: 1 } })).body.results[0];
     const read = await api.request('GET', `${path}/${objectId}?keys=n`, { app });
     expect(Object.keys(read.body).sort()).toEqual(['createdAt', 'n', 'objectId', 'updatedAt']);

@@ -18,7 +18,7 @@ const put = (id: string, body: object, query = '') =>
   api.request('PUT', `${path}/${id}${query}`, { app, body });
 const get = async (id: string) => (await api.request('GET', `${path}/${id}`, { app })).body;
 
-/** Installations for which a condition holds. */
+/** Counts the installations that meet a condition. */
 async function found(where: object): Promise<string[]> {
   const query = encodeURIComponent(JSON.stringify(where));
   const { body } = await api.request('GET', `${path}?where=${query}`, { app, master: true });
@@ -26,7 +26,7 @@ async function found(where: object): Promise<string[]> {
 }
 
 describe('a device whose installation was deleted', () => {
-  test('comes back by PUT under the id that it has kept', async () => {
+  test('registers again by PUT under its former id', async () => {
     const [id, installationId] = [newId('kept'), newId('device')];
     const body = { deviceType: 'android', installationId, channels: ['news'], city: 'Berlin' };
     const reply = await put(id, body);
@@ -53,11 +53,11 @@ describe('a device whose installation was deleted', () => {
     const id = newId('kept');
     expect(await put(id, body)).toMatchObject({ status: 200, body: { objectId: id } });
     expect(await get(id)).toMatchObject({ objectId: id, deviceType });
-    // Again, under another id that it once had: it is there once.
+    // Again, under another former id: there is still one installation.
     expect(await put(newId('older'), body)).toMatchObject({ status: 200, body: { objectId: id } });
   });
 
-  test('comes back through the path of objects and with the times of its old record', async () => {
+  test('registers again through the path of objects and with the times of its old record', async () => {
     const id = newId('kept');
     const body = {
       objectId: id,
@@ -70,7 +70,7 @@ describe('a device whose installation was deleted', () => {
     expect((await get(id)).createdAt > '2025').toBe(true);
   });
 
-  test('comes back in a batch, and in batch/save', async () => {
+  test('registers again in a batch and in batch/save', async () => {
     const ids = [newId('kept'), newId('kept')];
     const bodies = ids.map(() => ({ deviceType: 'android', installationId: newId('device') }));
     const requestOf = (i: number, more: object = {}) => ({
@@ -88,7 +88,7 @@ describe('a device whose installation was deleted', () => {
     expect(await get(ids[1] ?? '')).toMatchObject({ ...bodies[1], objectId: ids[1] });
   });
 
-  test('is there once where it registered itself under another id in between', async () => {
+  test('has one installation when it registered under another id before', async () => {
     const device = { deviceType: 'android', installationId: newId('device') };
     const { objectId } = (await post(device)).body;
     const reply = await put(newId('older'), { ...device, channels: ['news'] });
@@ -97,7 +97,7 @@ describe('a device whose installation was deleted', () => {
     expect((await get(objectId)).channels).toEqual(['news']);
   });
 
-  test('is there once when it calls many times at once', async () => {
+  test('has one installation after many concurrent calls', async () => {
     const [id, body] = [newId('kept'), { deviceType: 'android', installationId: newId('device') }];
     const replies = await Promise.all(Array.from({ length: 8 }, () => put(id, body)));
     expect(new Set(replies.map((reply) => `${reply.status} ${reply.body.objectId}`))).toEqual(
@@ -131,7 +131,7 @@ describe('a device whose installation was deleted', () => {
     expect(await get(id)).toEqual({});
   });
 
-  test('is refused where a condition is to be met, and under what is no id', async () => {
+  test('is refused with a condition or an invalid id', async () => {
     const body = { deviceType: 'android', installationId: newId('device') };
     const where = encodeURIComponent(JSON.stringify({ a: 1 }));
     expect((await put(newId('kept'), body, `?where=${where}`)).body.code).toBe(1);

@@ -8,7 +8,7 @@ let api: TestApi;
 let app: App;
 beforeAll(async () => {
   database = await createTestDatabase();
-  // Every look at the clock is a millisecond later, so that times can be told apart.
+  // Each call of the clock returns a later millisecond, so that times differ.
   let nowMs = Date.UTC(2026, 0, 1);
   const clock = { now: () => ++nowMs, monotonicMs: () => performance.now() };
   api = await startTestApi({ databaseUrl: database.url, clock });
@@ -85,14 +85,14 @@ describe('PUT /1.1/installations/:objectId', () => {
     expect((await get(objectId)).deviceToken).toBe('holder');
   });
 
-  test('takes a renewed device token, and no loss of it', async () => {
+  test('accepts a new device token, but not its removal', async () => {
     const id = await create({ deviceToken: 'first' });
     expect((await put(id, { deviceToken: 'second' })).status).toBe(200);
     expect((await get(id)).deviceToken).toBe('second');
     expect((await put(id, { deviceToken: { __op: 'Delete' } })).body.code).toBe(117);
   });
 
-  test('answers updatedAt and objectId, and moves updatedAt even when nothing changes', async () => {
+  test('returns updatedAt and objectId, and sets updatedAt even without a change', async () => {
     const id = await create();
     const before = await get(id);
     const { status, body } = await put(id, {});
@@ -102,7 +102,7 @@ describe('PUT /1.1/installations/:objectId', () => {
     expect((await get(id)).updatedAt).toBe(body.updatedAt);
   });
 
-  test('takes the whole object back as it was given', async () => {
+  test('accepts the whole object as GET returns it', async () => {
     const id = await create({ channels: ['a'], apnsTopic: 't', a: { b: 1 } });
     const before = await get(id);
     const { status } = await put(id, { ...before, __type: 'Object', className: '_Installation' });
@@ -111,7 +111,7 @@ describe('PUT /1.1/installations/:objectId', () => {
     expect(after).toEqual({ ...before, updatedAt: after.updatedAt });
   });
 
-  test('every operation does what it says', async () => {
+  test('every operation has its effect', async () => {
     const start = { n: 5, f: 6, list: [1, { a: 1, b: 2 }], gone: 1, deep: { n: 1, gone: 1 }, apnsTopic: 'x' };
     const id = await create(start);
     const { status } = await put(id, {
@@ -151,14 +151,14 @@ describe('PUT /1.1/installations/:objectId', () => {
     expect(after.deep).not.toHaveProperty('gone');
   });
 
-  test('gives the changed members with new or fetchWhenSave, under the names they are stored with', async () => {
+  test('returns the changed members with new or fetchWhenSave, under their stored names', async () => {
     const id = await create({ a: 1, b: 2, apnsTopic: 'x' });
     const { body } = await put(id, { a: { __op: 'Increment', amount: 1 }, pgwTopic: 'y' }, '?new=true');
     expect(body).toEqual({ a: 2, pgwTopic: 'y', objectId: id, updatedAt: body.updatedAt });
     expect(await get(id)).not.toHaveProperty('apnsTopic');
   });
 
-  test('saves only when where is met (305); an empty one counts as none', async () => {
+  test('saves only when the installation meets where (305); an empty where is ignored', async () => {
     const id = await create({ n: 5 });
     const where = (condition: unknown) => `?where=${encodeURIComponent(JSON.stringify(condition))}`;
     const refused = await put(id, { n: 0 }, where({ n: { $lt: 5 } }));
@@ -205,7 +205,7 @@ describe('DELETE /1.1/installations/:objectId', () => {
     expect((await get(id)).objectId).toBe(id);
   });
 
-  test('deletes one or several; what is gone reads as {}', async () => {
+  test('deletes one or several; a deleted one reads as {}', async () => {
     const ids = await Promise.all([create(), create(), create()]);
     expect(await remove(ids[0] ?? '')).toMatchObject({ status: 200, body: {} });
     expect(await remove(`${ids[1]},${ids[2]},unknown`)).toMatchObject({ status: 200, body: {} });
@@ -213,7 +213,7 @@ describe('DELETE /1.1/installations/:objectId', () => {
     expect(await remove(ids[0] ?? '')).toMatchObject({ status: 200, body: {} });
   });
 
-  test('deletes only when where is met (305)', async () => {
+  test('deletes only when the installation meets where (305)', async () => {
     const id = await create({ n: 1 });
     expect((await remove(`${id}?where=${encodeURIComponent('{"n":2}')}`)).body.code).toBe(305);
     expect((await remove(`${id}?where=${encodeURIComponent('{"n":1}')}`)).status).toBe(200);

@@ -14,7 +14,7 @@ const post = (body: unknown, query = ''): Promise<TestResponse> =>
 const get = async (id: string) => (await api.request('GET', `${path}/${id}`, { app })).body;
 
 let serial = 0;
-/** A body that makes a new Android installation. */
+/** Body of a new Android installation. */
 function android(more: object = {}): object {
   serial += 1;
   return { deviceType: 'android', installationId: `id-${serial}`, ...more };
@@ -98,7 +98,7 @@ describe('POST /1.1/installations', () => {
     expect(body.createdAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   });
 
-  test('gives back what was stored, under the names it was stored with', async () => {
+  test('is read as it was stored, under its stored names', async () => {
     const wire = ios({
       apnsTopic: 'com.example',
       apnsTeamId: 'T1',
@@ -141,7 +141,7 @@ describe('POST /1.1/installations', () => {
     expect(body).not.toHaveProperty('gone');
   });
 
-  test('gives the whole object with new or fetchWhenSave', async () => {
+  test('returns the whole object with new or fetchWhenSave', async () => {
     for (const query of ['?new=true', '?fetchWhenSave=true', '?fetchWhenSave=1']) {
       const { status, body } = await post(android({ a: 1 }), query);
       expect(status).toBe(201);
@@ -158,7 +158,7 @@ describe('POST /1.1/installations', () => {
 });
 
 describe('POST of a known device', () => {
-  test('updates by installation id, without the device type too', async () => {
+  test('updates by installation id, also without the device type', async () => {
     const body = { deviceType: 'android', installationId: 'again', channels: ['a'] };
     const first = await post(body);
     const second = await post({ installationId: 'again', channels: { __op: 'Add', objects: ['b'] } });
@@ -187,7 +187,7 @@ describe('POST of a known device', () => {
     expect((await get(objectId)).deviceToken).toBe('renewed');
   });
 
-  test('registers anew when its object id is gone', async () => {
+  test('creates an installation when its object id was deleted', async () => {
     const { status, body } = await post(android({ objectId: '0123456789abcdef01234567' }));
     expect(status).toBe(201);
     expect(body.objectId).not.toBe('0123456789abcdef01234567');
@@ -205,7 +205,7 @@ describe('POST of a known device', () => {
     expect(await codes({ deviceType: 'ios', deviceToken: 'mine-token' })).toBe(137);
   });
 
-  test('50 at the same time make one installation, and lose no operation', async () => {
+  test('50 concurrent ones create one installation and lose no operation', async () => {
     const body = {
       deviceType: 'android',
       installationId: 'crowd',
@@ -219,7 +219,7 @@ describe('POST of a known device', () => {
     expect((await get(replies[0]?.body.objectId)).badge).toBe(50);
   });
 
-  test('one device token wanted by many new installations at once goes to exactly one', async () => {
+  test('of concurrent new installations with one device token exactly one gets it', async () => {
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
         post({ deviceType: 'android', installationId: `race-${i}`, deviceToken: 'wanted' }),
@@ -229,7 +229,7 @@ describe('POST of a known device', () => {
     expect(replies.filter((reply) => reply.body.code === 137)).toHaveLength(19);
   });
 
-  test('apps do not see each other: the same ids make another installation', async () => {
+  test('apps are separate: the same ids create another installation', async () => {
     const other = await api.createApp();
     const body = { deviceType: 'android', installationId: 'shared' };
     const mine = await post(body);

@@ -13,7 +13,7 @@ const api = useTestApi();
 beforeAll(async () => {
   app = await api.createApp();
 });
-/** One of each type that a member can have. */
+/** One value of each type of a member. */
 const start: Record<string, Json> = {
   nothing: null,
   number: 6,
@@ -43,7 +43,7 @@ const listsAs = (missing: Json, list: Json) => ({
 const everything = (value: Json | undefined) =>
   Object.fromEntries(['missing', ...Object.keys(start)].map((name) => [name, value]));
 
-/** Each operation, and what becomes of each type: a value, `undefined` for none, 111 for a refusal. */
+/** Result of each operation on each type: a value, `undefined` for no member, 111 for a refusal. */
 const table: [Json & object, Record<string, Json | undefined>][] = [
   [{ __op: 'Increment', amount: 2 }, countsAs(2, 8)],
   [{ __op: 'Increment' }, countsAs(1, 7)],
@@ -79,7 +79,7 @@ const table: [Json & object, Record<string, Json | undefined>][] = [
   ],
 ];
 
-/** A new object of a class; changes it as its owner. */
+/** Creates an object of a class, and changes it as its owner. */
 const classes: [
   string,
   (members: object) => Promise<{ put: (body: unknown, query?: string) => Promise<TestResponse> }>,
@@ -109,7 +109,7 @@ describe.each(classes)('operations on members of %s', (_name, create) => {
     expect(Object.fromEntries(found)).toEqual(expected);
   });
 
-  test('reach inside objects by dotted keys, and not into anything else', async () => {
+  test('change members of objects by dotted keys, but of no other type', async () => {
     const object = await create(start);
     const change = {
       'object.n': { __op: 'Increment', amount: 4 },
@@ -128,7 +128,7 @@ describe.each(classes)('operations on members of %s', (_name, create) => {
       expect((await object.put({ [`${name}.a`]: 1 })).body.code).toBe(111);
   });
 
-  test('make members of a new object', async () => {
+  test('set members of a new object', async () => {
     const object = await create({
       n: { __op: 'Increment', amount: 3 },
       list: { __op: 'AddUnique', objects: [1, 1] },
@@ -142,7 +142,7 @@ describe.each(classes)('operations on members of %s', (_name, create) => {
     expect(body).toMatchObject({ n: 3, list: [1], none: 1, deep: { n: -1, m: 1 } });
   });
 
-  test('all count when they come at once: 100 increments are 100', async () => {
+  test('are not lost when concurrent: 100 increments add 100', async () => {
     const object = await create({});
     const replies = await Promise.all(
       Array.from({ length: 100 }, (_, i) =>
@@ -165,7 +165,7 @@ describe.each(classes)('operations on members of %s', (_name, create) => {
     expect({ n: body.n, seen: body.seen.length, b: body.a.b }).toEqual({ n: 100, seen: 10, b: 0b11 });
   });
 
-  test('happen only where the condition is met, and then once', async () => {
+  test('run only when the condition is met, and then once', async () => {
     const object = await create({ turn: 0, at: start.point });
     const query = `?where=${encodeURIComponent(JSON.stringify({ turn: 0, at: { $nearSphere: start.point, $maxDistance: 1 } }))}`;
     const replies = await Promise.all(
@@ -176,7 +176,7 @@ describe.each(classes)('operations on members of %s', (_name, create) => {
   });
 });
 
-test('whatever operations are sent, they are applied in whole or refused, and what results can be stored', () => {
+test('any operations are applied completely or refused, and the result can be stored', () => {
   const value = fc.jsonValue({ maxDepth: 2 });
   const operation: fc.Arbitrary<Json> = fc
     .record({

@@ -3,7 +3,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { signUp, type TestUser } from '../../support/users.ts';
 
-/** What SDKs in the field send beyond the documentation of queries (protocol/queries.md#operators). */
+/** Queries that SDKs send beyond the documentation (protocol/queries.md#operators). */
 let app: App;
 let ann: TestUser;
 const pointer = (objectId: string) => ({ __type: 'Pointer', className: '_User', objectId });
@@ -41,28 +41,28 @@ async function found(where: object): Promise<number[]> {
 }
 
 describe('a condition', () => {
-  test('is a pointer and operators at once', async () => {
+  test('may have a pointer and operators together', async () => {
     expect(await found({ owner: pointer(ann.id) })).toEqual([1, 3]);
     expect(await found({ owner: { ...pointer(ann.id), $exists: true } })).toEqual([1, 3]);
     expect(await found({ owner: { ...pointer(ann.id), $size: 2 } })).toEqual([1]);
     expect(await found({ owner: { ...pointer(ann.id), $ne: pointer('other') } })).toEqual([3]);
   });
 
-  test('is a pointer and operators at once in a push too, and each is told by itself', async () => {
+  test('may have a pointer and operators together in a push too, and the trace shows each clause', async () => {
     const body = { data: { alert: 'x' }, where: { owner: { ...pointer(ann.id), $size: 2 } } };
     const path = `/console/api/apps/${app.appId}/push/explain`;
     const { body: told } = await api.request('POST', path, { admin: true, body });
     expect(told.devices).toBe(1);
   });
 
-  test('takes a box of pairs of longitude and latitude', async () => {
+  test('accepts a box of pairs of longitude and latitude', async () => {
     const box = (...corners: unknown[]) => found({ at: { $within: { $box: corners } } });
     expect(await box([2, 48], [13, 49])).toEqual([3]);
     expect(await box(at(48, 2), [13, 49])).toEqual([3]);
     expect(await box([0, 40], [20, 50])).toEqual([1, 3]);
   });
 
-  test('selects from arrays: each of their members counts', async () => {
+  test('selects from arrays by each of their members', async () => {
     const select = (key: string, name = '$select') =>
       found({ city: { [name]: { key, query: { className: '_User', where: {} } } } });
     expect(await select('cities')).toEqual([1, 2]);
@@ -81,7 +81,7 @@ describe('include', () => {
     },
   );
 
-  test('of what is hidden shows nothing more', async () => {
+  test('does not show hidden members', async () => {
     const { body } = await api.request('GET', `/1.1/users/${ann.id}?include=password,authData,sessionToken`, {
       app,
     });
@@ -101,11 +101,11 @@ describe('a scan', () => {
     return numbers;
   }
 
-  test('goes by a custom member, also where some have none or the same', async () => {
+  test('sorts by a custom member, also with missing and equal values', async () => {
     expect(await scan({ scan_key: 'n', limit: '1' })).toEqual([1, 2, 3, 4]);
     expect(await scan({ scan_key: '-n', limit: '3' })).toEqual([4, 3, 2, 1]);
     expect(await scan({ scan_key: 'city', limit: '1' })).toEqual([4, 2, 3, 1]);
-    // A missing one is the least, then texts, then numbers.
+    // A missing value is the smallest, then texts, then numbers.
     expect(await scan({ scan_key: 'rank', limit: '1' })).toEqual([4, 3, 1, 2]);
     expect(await scan({ scan_key: '-rank', limit: '1' })).toEqual([2, 1, 3, 4]);
     expect((await scan({ scan_key: 'constructor', limit: '1' })).sort()).toEqual([1, 2, 3, 4]);
@@ -118,7 +118,7 @@ describe('a scan', () => {
     expect(await get('scan/classes/_Installation', { scan_key })).toMatchObject({ body: { code: 102 } });
   });
 
-  test('takes no forged cursor, and none for values that are too long', async () => {
+  test('refuses a forged cursor, and has none for too long values', async () => {
     const { body } = await get('scan/classes/_Installation', { scan_key: 'n', limit: '1' });
     const inside = JSON.parse(Buffer.from(body.cursor, 'base64url').toString());
     for (const value of ['', '{', '"\\u0000"', '1e400', '[[[', '"\\ud800"']) {
@@ -167,7 +167,7 @@ describe('GET /1.1/cloudQuery', () => {
 });
 
 describe('a file', () => {
-  test('comes back with its id under both names', async () => {
+  test('is returned with its id under both names', async () => {
     const shown = { ...avatar, objectId: avatar.id };
     expect((await ann.me()).avatar).toEqual(shown);
     await ann.put({

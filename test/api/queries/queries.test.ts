@@ -32,7 +32,7 @@ const call = (where: unknown, more: Record<string, string> = {}, from = app, mas
     master,
   });
 
-/** The numbers of the devices that a condition finds, in their order. */
+/** Returns the numbers of the devices that a condition finds, in their order. */
 async function found(where: unknown, more: Record<string, string> = {}): Promise<string> {
   const { status, body } = await call(where, more);
   if (status !== 200) return `${status} ${body.code}`;
@@ -40,13 +40,13 @@ async function found(where: unknown, more: Record<string, string> = {}): Promise
 }
 
 describe('$nearSphere', () => {
-  test('sorts by distance, unless an order is asked for', async () => {
+  test('sorts by distance, unless the query has an order', async () => {
     expect(await found({ at: { $nearSphere: beijing } })).toBe('210');
     expect(await found({ at: { $nearSphere: beijing } }, { order: 'installationId' })).toBe('012');
     expect(await found({ $and: [{ at: { $nearSphere: beijing } }] }, { limit: '1', skip: '1' })).toBe('1');
   });
 
-  test('reaches as far as is said, in each unit', async () => {
+  test('finds devices up to the distance, in each unit', async () => {
     const within = (distance: object) => found({ at: { $nearSphere: beijing, ...distance } });
     expect(await within({ $maxDistanceInKilometers: 500 })).toBe('2');
     expect(await within({ $maxDistanceInMiles: 800 })).toBe('21');
@@ -55,7 +55,7 @@ describe('$nearSphere', () => {
     expect(await within({ $minDistance: 0.5 })).toBe('0');
   });
 
-  test('counts beside its order', async () => {
+  test('counts in addition to sorting', async () => {
     const { body } = await call({ at: { $nearSphere: beijing } }, { limit: '1', count: '1' });
     expect({ count: body.count, first: body.results[0].installationId }).toEqual({ count: 3, first: 'd2' });
   });
@@ -67,7 +67,7 @@ describe('other types', () => {
     expect(await found({ at: { $within: { $box: [geo(30, 120), geo(60, 10)] } } })).toBe('01');
   });
 
-  test('bytes, whichever alphabet they are written in', async () => {
+  test('bytes in either alphabet of base64', async () => {
     for (const base64 of ['_-8=', '/+8=', '/+8'])
       expect(await found({ raw: { __type: 'Bytes', base64 } })).toBe('3');
     expect(await found({ raw: { $in: [{ __type: 'Bytes', base64: 'AA==' }] } })).toBe('');
@@ -75,7 +75,7 @@ describe('other types', () => {
 });
 
 describe('sub-queries', () => {
-  test('find by what pointers point to, the class going without saying', async () => {
+  test('find by the objects of pointers, also without className', async () => {
     const beijingers = { where: { city: 'Beijing' } };
     expect(await found({ owner: { $inQuery: { ...beijingers, className: '_User' } } })).toBe('12');
     expect(await found({ owner: { $inQuery: beijingers } })).toBe('12');
@@ -86,13 +86,13 @@ describe('sub-queries', () => {
     );
   });
 
-  test('find by what other rows have', async () => {
+  test('find by the members of other rows', async () => {
     const ofUsers = { key: 'city', query: { className: '_User', where: { level: { $gt: 2 } } } };
     expect(await found({ city: { $select: ofUsers } })).toBe('3');
     expect(await found({ city: { $dontSelect: ofUsers } })).toBe('012');
   });
 
-  test('open no class to a client that may not list it', async () => {
+  test('refuse a class that the client may not list', async () => {
     const where = { owner: { $inQuery: { where: { city: 'Beijing' } } } };
     expect(await call(where, {}, app, false)).toMatchObject({ status: 403, body: { code: 403 } });
     const put = await api.request('PUT', `/1.1/users/${ann.id}?where=${JSON.stringify({ a: where.owner })}`, {
@@ -103,7 +103,7 @@ describe('sub-queries', () => {
     expect(put).toMatchObject({ status: 403, body: { code: 403 } });
   });
 
-  test('see of users what their ACL lets the caller see', async () => {
+  test('find only users that the caller may read by their ACL', async () => {
     await api.request('PATCH', `/console/api/apps/${app.appId}`, {
       admin: true,
       body: { options: { allowUserQuery: true } },
@@ -157,7 +157,7 @@ describe('include', () => {
     get(`/1.1/installations/${first}`, { include, keys }, more).then(({ body }) => body);
   const bySession = () => ({ headers: { 'X-LC-Session': eve.token } });
 
-  test('puts the object into its pointer, alone and in lists, and knows blanks', async () => {
+  test('puts the object into its pointer, alone and in lists, and ignores blanks', async () => {
     const body = await one('owner, twin');
     const owner = { __type: 'Pointer', className: '_User', objectId: eve.id, city: 'Rome' };
     expect(body.owner).toMatchObject({
@@ -175,7 +175,7 @@ describe('include', () => {
     ]);
   });
 
-  test('goes through lists, objects and the objects that it put in', async () => {
+  test('follows lists, objects and included objects', async () => {
     const body = await one('all, twin.at.owner, hidden.boss', asMaster);
     const names = body.all.map((item: { username?: string }) => item.username ?? item);
     expect(names).toEqual([eve.body.username, expect.stringContaining('user-'), 7]);
@@ -184,7 +184,7 @@ describe('include', () => {
     expect((await one('itself.itself.owner')).itself.itself.owner.city).toBe('Rome');
   });
 
-  test('shows of a user what its own GET would show, and leaves the others pointers', async () => {
+  test('shows a user as its GET does, and leaves hidden users as pointers', async () => {
     const byKey = await one('owner,hidden,gone,alien,all');
     expect(Object.keys(byKey.hidden).sort()).toEqual(['__type', 'className', 'objectId']);
     expect(byKey.all[1]).toEqual(byKey.hidden);
@@ -198,7 +198,7 @@ describe('include', () => {
     expect(text).not.toMatch(/argon2/);
   });
 
-  test('obeys keys behind the pointer, which keeps what it is known by', async () => {
+  test('applies keys to the included object, which keeps its identifying members', async () => {
     const some = await one('owner', {}, 'owner.city');
     expect(Object.keys(some.owner).sort()).toEqual(
       ['__type', 'city', 'className', 'createdAt', 'objectId', 'updatedAt'].sort(),
@@ -229,7 +229,7 @@ describe('include', () => {
     expect(await one(include)).toMatchObject({ code });
   });
 
-  test('ends where too much would be put in', async () => {
+  test('stops at the limit of included objects', async () => {
     const itself = { __type: 'Pointer', className: '_Installation', objectId: twin };
     const body = { all: Array.from({ length: 200 }, () => itself) };
     const { status } = await eve.request('PUT', `/1.1/installations/${twin}`, body);
@@ -254,7 +254,7 @@ describe('GET /1.1/scan/classes/:className', () => {
     return rows;
   }
 
-  test('goes through all rows once, in the order of the key, also where many have the same', async () => {
+  test('returns each row once, in the order of the key, also with equal keys', async () => {
     const ids = (await scan({ limit: '2' })).map(({ objectId }) => objectId);
     expect(ids).toHaveLength(4);
     expect(ids).toEqual([...ids].sort());
@@ -269,7 +269,7 @@ describe('GET /1.1/scan/classes/:className', () => {
       );
   });
 
-  test('heeds where and keys, serves users, and ends without a cursor', async () => {
+  test('applies where and keys, also to users, and ends without a cursor', async () => {
     const found = await scan({ where: '{"city":"Paris"}', keys: 'installationId' });
     expect(found.map((one) => Object.keys(one).sort())).toEqual([
       ['createdAt', 'installationId', 'objectId', 'updatedAt'],
@@ -280,7 +280,7 @@ describe('GET /1.1/scan/classes/:className', () => {
     expect((await page({ limit: '4' })).body.cursor).toBeNull();
   });
 
-  test('is for the master key, and for classes that are there', async () => {
+  test('needs the master key and a known class', async () => {
     const message = 'The request must be signed by master key.';
     expect((await page({}, '_Installation', {})).body).toEqual({ code: 1, error: message });
     expect(await page({}, 'GameScore')).toMatchObject({ status: 404, body: { code: 101 } });
@@ -291,7 +291,7 @@ describe('GET /1.1/scan/classes/:className', () => {
     });
   });
 
-  test('takes its own cursors only, and those for ten minutes', async () => {
+  test('accepts only its own cursors, for ten minutes', async () => {
     const { cursor } = (await page({ limit: '1' })).body;
     const inside = JSON.parse(Buffer.from(cursor, 'base64url').toString());
     const forged = (change: object) =>
@@ -311,7 +311,7 @@ describe('GET /1.1/scan/classes/:className', () => {
   });
 });
 
-test('classes that are not there are 101, whatever is asked of them', async () => {
+test('unknown classes are 101 in every call', async () => {
   for (const [method, path] of [
     ['GET', '/1.1/classes/GameScore'],
     ['GET', '/1.1/classes/_File/x'],
@@ -340,7 +340,7 @@ describe('the targets of a push', () => {
       expect(await explain(where)).toMatchObject({ status: 200, body: { devices } });
   });
 
-  test('may look into other rows with the master key only', async () => {
+  test('may depend on other rows with the master key only', async () => {
     const open = await api.createApp({ forbidClientPush: false, allowUserQuery: true });
     const body = { data: { alert: 'hi' }, where: { owner: { $inQuery: { where: {} } } } };
     expect(await api.request('POST', '/1.1/push', { app: open, body })).toMatchObject({
@@ -364,7 +364,7 @@ describe('GET /1.1/cloudQuery', () => {
     body.results.map((one: { installationId: string }) => one.installationId.slice(1)).join('');
   const select = 'select * from _Installation where';
 
-  test('answers as the list of the class does, and names the class', async () => {
+  test('returns the list of the class, and its name', async () => {
     const { status, body } = await query("select username, city from _User where city = 'Paris'");
     expect({ status, className: body.className }).toEqual({ status: 200, className: '_User' });
     expect(body.results.map((user: object) => Object.keys(user).sort())).toEqual([
@@ -377,7 +377,7 @@ describe('GET /1.1/cloudQuery', () => {
     });
   });
 
-  test('finds what the conditions say', async () => {
+  test('finds the rows that meet the conditions', async () => {
     const order = 'order by installationId';
     expect(ids(await query(`${select} city in ('Paris', 'Beijing') ${order} desc`))).toBe('30');
     expect(
@@ -390,7 +390,7 @@ describe('GET /1.1/cloudQuery', () => {
     expect(ids(await query(`${select} at within [30, 110] and [40, 120]`))).toBe('2');
   });
 
-  test('takes what a placeholder brings for a value', async () => {
+  test('treats the value of a placeholder as a value only', async () => {
     expect(await query(`${select} city = ?`, [{ $ne: 'x' }])).toMatchObject({
       status: 400,
       body: { code: 105 },
@@ -420,7 +420,7 @@ describe('GET /1.1/cloudQuery', () => {
     expect(await query(cql)).toMatchObject({ status, body: { code } });
   });
 
-  test('refuses values that are no list', async () => {
+  test('refuses pvalues other than a list', async () => {
     const path = `/1.1/cloudQuery?cql=${encodeURIComponent('select * from _User')}&pvalues=`;
     for (const pvalues of ['{', '5', '{"a":1}'])
       expect(
@@ -433,7 +433,7 @@ describe('GET /1.1/cloudQuery', () => {
 });
 
 describe('cql of a push', () => {
-  test('means the same devices as its where', async () => {
+  test('finds the same devices as the same where', async () => {
     const explain = (body: object) =>
       api.request('POST', `/console/api/apps/${app.appId}/push/explain`, {
         admin: true,
@@ -451,11 +451,11 @@ describe('cql of a push', () => {
   });
 });
 
-test('a scan that takes too long ends with 124, however it was asked for', async () => {
+test('a query that takes too long ends with 124 in every call', async () => {
   const lock = new Database({ url: api.databaseUrl, applicationName: 'test' });
   const list = `/1.1/installations?where=${encodeURIComponent('{"a":{"$gt":1}}')}`;
   const cql = `/1.1/cloudQuery?cql=${encodeURIComponent('select * from _Installation')}`;
-  // Nobody reads what is locked: each of the calls waits until its time is over.
+  // The table is locked, so that each call waits until its timeout.
   const replies = await lock.transaction(async (tx) => {
     await tx.query('LOCK TABLE installation IN ACCESS EXCLUSIVE MODE');
     return Promise.all([

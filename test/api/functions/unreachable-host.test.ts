@@ -5,14 +5,14 @@ import { answerWith, startFunctionHost } from '../../support/servers/function-ho
 import { useTestApi } from '../../support/test-api.ts';
 import { newName, refusalOf, refused } from '../../support/users.ts';
 
-/** A function host that goes away, and an api process that has never seen it. */
+/** Unreachable function host, and an api process that never reached it. */
 const list = '/1.1/functions/_ops/metadatas';
 
 const api = useTestApi();
 const signUpAt = (of: TestApi, app: App) =>
   of.request('POST', '/1.1/users', { app, body: { username: newName(), password: 'a password' } });
 
-/** Lets a host declare hooks to one process, ends it, and signs up at another that starts then. */
+/** Declares hooks of a host to one process, stops the host, and signs up at a process that starts after that. */
 async function signUpAfter(names: string[], change?: (app: App) => Promise<void>) {
   const host = await startFunctionHost();
   host.answers.set(list, answerWith(200, { result: names }));
@@ -27,16 +27,16 @@ async function signUpAfter(names: string[], change?: (app: App) => Promise<void>
   return reply;
 }
 
-describe('a function host that is away', () => {
-  test('fails no sign-up where the hooks that it last declared guard none, also in a process that starts then', async () => {
+describe('an unreachable function host', () => {
+  test('fails no sign-up when its last list has no hook for it, also in a new process', async () => {
     expect((await signUpAfter(['hello', '__after_update_for__User'])).status).toBe(201);
   });
 
-  test('fails the sign-ups that a hook of its last list guards', async () => {
+  test('fails the sign-ups when its last list has a hook for them', async () => {
     expect(refusalOf(await signUpAfter(['__before_save_for__User']))).toEqual(refused(503, 503));
   });
 
-  test('fails all of them where it was never reached: also at a new address of the app', async () => {
+  test('fails all sign-ups when it was never reached, also at a new URL of the app', async () => {
     const nowhere = await startFunctionHost();
     await nowhere.close();
     const unreached = await api.createApp({ functionsUrl: nowhere.url });
@@ -48,7 +48,7 @@ describe('a function host that is away', () => {
     expect(refusalOf(moved)).toEqual(refused(503, 503));
   });
 
-  test('counts with its newest list', async () => {
+  test('has the hooks of its newest list', async () => {
     const host = await startFunctionHost();
     const app = await api.createApp({ functionsUrl: host.url });
     host.answers.set(list, answerWith(200, { result: ['__before_save_for__User'] }));
