@@ -156,7 +156,7 @@ module.exports = {
     home('nodemailer', ['connectors/smtp/']),
     home('handlebars', ['shared/template.ts']),
     home('protobufjs', ['api/channel/protocols/']),
-    home('undici', ['shared/http/client.ts', 'shared/http/forward.ts']),
+    home('undici', ['shared/http/']),
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

@@ -4,7 +4,7 @@
  */
 import { type Clock, sleep } from '../../shared/clock.ts';
 import type { Json, JsonObject } from '../../shared/domain/json.ts';
-import type { HttpResult } from '../../shared/http/client.ts';
+import type { HttpResult } from '../../shared/http/result.ts';
 import type { AttemptResult, StoredToken, TokenStore } from '../contract/connector.ts';
 import { profileError, retry, unanswered } from './attempt-results.ts';
 import { parseObject } from './json.ts';

@@ -1,5 +1,5 @@
 /** Attempt results that all connectors share. */
-import type { HttpFailure } from '../../shared/http/client.ts';
+import type { HttpFailure } from '../../shared/http/result.ts';
 import type { AttemptResult } from '../contract/connector.ts';
 
 type Retry = Extract<AttemptResult, { kind: 'retry' }>;

@@ -3,7 +3,7 @@
  * maps each response to the recipients' results. A vendor's client supplies `exchange`, one request and its response.
  */
 import type { Clock } from '../../shared/clock.ts';
-import type { HttpFailure, HttpResponse } from '../../shared/http/client.ts';
+import type { HttpFailure, HttpResponse } from '../../shared/http/result.ts';
 import type { AttemptResult, DayQuota, GatewayCall, Recipient, SendRequest } from '../contract/connector.ts';
 import type { AccessTokens } from './access-token.ts';
 import { capped, expired, retry, stopping, unanswered } from './attempt-results.ts';

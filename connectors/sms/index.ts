@@ -1,11 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
-import {
-  createHttpClient,
-  defaultHttpTiming,
-  type HttpResult,
-  type HttpTiming,
-} from '../../shared/http/client.ts';
+import { createHttpClient, defaultHttpTiming, type HttpTiming } from '../../shared/http/client.ts';
+import type { HttpResult } from '../../shared/http/result.ts';
 import type { Provider, ProviderResult, SmsMessage } from '../provider.ts';
 
 /** Options of the SMS webhook. */

@@ -1,14 +1,14 @@
 /**
  * Client of an HTTP gateway: keep-alive connections to one base URL, requests with a deadline, and every result
- * told as data (develop/architecture.md#http-clients). With `forward.ts` the only home of undici. HTTP/1.1 on purpose: its
+ * told as data (develop/architecture.md#http-clients). Only this folder imports undici. HTTP/1.1 on purpose: its
  * HTTP/2 does not obey the peer's stream limit (libraries.md).
  */
-import type { IncomingHttpHeaders } from 'node:http';
 import { createRequire } from 'node:module';
 import type { SecureContext } from 'node:tls';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import type { Clock } from '../clock.ts';
-import { failureCodeOf } from './connect-failure.ts';
+import { HttpExchange } from './exchange.ts';
+import type { HttpResult } from './result.ts';
 import { sharedSecureContext } from './trust.ts';
 import { openTunnel } from './tunnel.ts';
 
@@ -48,40 +48,6 @@ export interface HttpRequest {
   signal?: AbortSignal | undefined;
 }
 
-/** Reason of a request that was not sent or not answered. A bounded set: it is a metric label. */
-export type HttpFailureReason =
-  | 'aborted'
-  | 'closed'
-  | 'connect_failed'
-  | 'connect_timeout'
-  | 'certificate_refused'
-  | 'queue_timeout'
-  | 'timeout'
-  | 'connection_lost'
-  | 'reply_too_large'
-  | 'bad_request';
-
-export interface HttpResponse {
-  kind: 'response';
-  status: number;
-  /** Lower-case names; the first value of a repeated header. */
-  headers: Readonly<Record<string, string>>;
-  body: string;
-  /** `Retry-After` in milliseconds; null without one. */
-  retryAfterMs: number | null;
-  seconds: number;
-}
-
-/** Result of one request; failures are values too. `cause`: the code of a connection failure (`failureCode`). */
-export type HttpResult =
-  | HttpResponse
-  /** The server has not processed it: a retry repeats nothing. */
-  | { kind: 'not_sent'; reason: HttpFailureReason; seconds: number; cause?: string }
-  /** It was written, but no complete response arrived. */
-  | { kind: 'unknown'; reason: HttpFailureReason; seconds: number; cause?: string };
-
-export type HttpFailure = Exclude<HttpResult, HttpResponse>;
-
 /** A long-lived pool of connections to one gateway. */
 export interface HttpClient {
   request(request: HttpRequest): Promise<HttpResult>;
@@ -89,8 +55,6 @@ export interface HttpClient {
   close(): Promise<void>;
 }
 
-/** Limit of a response body. A multicast response names each target: 1000 with their ids are some 150 KB. */
-const maxReplyBytes = 1_048_576;
 /** Closes idle connections before the peer does, to avoid sending on a closing one. */
 const idleMs = 4_000;
 
@@ -133,13 +97,6 @@ export function formPost(
     headers: { 'content-type': 'application/x-www-form-urlencoded; charset=UTF-8', ...headers },
     body: form.toString(),
   };
-}
-
-/** Parses `Retry-After` in either form of RFC 9110 10.2.3 to milliseconds from now; null if it is invalid. */
-export function retryAfterMs(value: string, epochMs: number): number | null {
-  if (/^\d{1,9}$/.test(value)) return Number(value) * 1000;
-  const at = Date.parse(value);
-  return Number.isNaN(at) ? null : Math.max(0, at - epochMs);
 }
 
 class UndiciHttpClient implements HttpClient {
@@ -193,7 +150,7 @@ class UndiciHttpClient implements HttpClient {
   request(request: HttpRequest): Promise<HttpResult> {
     const { method, path, headers = {}, body = null, signal, timeoutMs = this.#timing.requestMs } = request;
     return new Promise((resolve) => {
-      const exchange = new Exchange(resolve, this.#clock, timeoutMs, signal);
+      const exchange = new HttpExchange(resolve, this.#clock, timeoutMs, signal);
       if (this.#closing) exchange.fail('closed');
       else if (signal?.aborted) exchange.fail('aborted');
       else if (!path.startsWith('/') || /[^!-~]/.test(path)) exchange.fail('bad_request');
@@ -201,7 +158,7 @@ class UndiciHttpClient implements HttpClient {
     });
   }
 
-  #dispatch(options: Dispatcher.DispatchOptions, exchange: Exchange): void {
+  #dispatch(options: Dispatcher.DispatchOptions, exchange: HttpExchange): void {
     try {
       this.#pool ??= this.#openPool();
       this.#pool.dispatch(options, exchange);
@@ -252,111 +209,4 @@ function throughProxy(proxy: URL, { timing, trust, connect }: TunnelDeps): build
       (error: Error) => callback(error, null),
     );
   };
-}
-
-/** One request from the call to its response. Before `onRequestStart` no byte was written. */
-class Exchange implements Dispatcher.DispatchHandler {
-  readonly #resolve: (reply: HttpResult) => void;
-  readonly #clock: Clock;
-  readonly #startedAtMs: number;
-  readonly #deadline: NodeJS.Timeout;
-  readonly #signal: AbortSignal | undefined;
-  readonly #onAbort = () => {
-    if (!this.#isWritten) this.fail('aborted');
-  };
-  #controller: Dispatcher.DispatchController | null = null;
-  #isWritten = false;
-  #isOver = false;
-  #status = 0;
-  #headers: IncomingHttpHeaders = {};
-  #chunks: Buffer[] = [];
-  #bytes = 0;
-
-  constructor(
-    resolve: (reply: HttpResult) => void,
-    clock: Clock,
-    requestMs: number,
-    signal: AbortSignal | undefined,
-  ) {
-    this.#resolve = resolve;
-    this.#clock = clock;
-    this.#startedAtMs = clock.monotonicMs();
-    this.#signal = signal;
-    signal?.addEventListener('abort', this.#onAbort, { once: true });
-    this.#deadline = setTimeout(() => this.fail(this.#isWritten ? 'timeout' : 'queue_timeout'), requestMs);
-  }
-
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    if (this.#isOver) {
-      controller.abort(new Error('given up'));
-      return;
-    }
-    this.#controller = controller;
-    this.#isWritten = true;
-  }
-
-  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
-    this.#status = status;
-    this.#headers = headers;
-  }
-
-  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#bytes += chunk.length;
-    if (this.#bytes > maxReplyBytes) this.fail('reply_too_large');
-    else this.#chunks.push(chunk);
-  }
-
-  onResponseEnd(): void {
-    if (this.#isOver) return;
-    const headers: Record<string, string> = {};
-    for (const [name, value] of Object.entries(this.#headers)) {
-      const first = Array.isArray(value) ? value[0] : value;
-      if (first !== undefined) headers[name.toLowerCase()] = first;
-    }
-    const retryAfter = headers['retry-after'];
-    this.#end({
-      kind: 'response',
-      status: this.#status,
-      headers,
-      body: Buffer.concat(this.#chunks).toString('utf8'),
-      retryAfterMs: retryAfter === undefined ? null : retryAfterMs(retryAfter, this.#clock.now()),
-      seconds: this.#seconds(),
-    });
-  }
-
-  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
-    this.fail(this.#isWritten ? 'connection_lost' : reasonOf(error), failureCodeOf(error));
-  }
-
-  /** Ends it without a response; the server may have processed it if it was written. */
-  fail(reason: HttpFailureReason, cause?: string): void {
-    if (this.#isOver) return;
-    this.#end({
-      kind: this.#isWritten ? 'unknown' : 'not_sent',
-      reason,
-      seconds: this.#seconds(),
-      ...(cause === undefined ? {} : { cause }),
-    });
-    this.#controller?.abort(new Error(reason));
-  }
-
-  #end(reply: HttpResult): void {
-    this.#isOver = true;
-    clearTimeout(this.#deadline);
-    this.#signal?.removeEventListener('abort', this.#onAbort);
-    this.#resolve(reply);
-  }
-
-  #seconds(): number {
-    return (this.#clock.monotonicMs() - this.#startedAtMs) / 1000;
-  }
-}
-
-/** Classifies a connection failure by the codes of undici, OpenSSL and the system. */
-function reasonOf(error: Error): HttpFailureReason {
-  const code = 'code' in error ? String(error.code) : '';
-  if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connect_timeout';
-  if (code === 'UND_ERR_CLOSED' || code === 'UND_ERR_DESTROYED') return 'closed';
-  if (code === 'UND_ERR_INVALID_ARG') return 'bad_request';
-  return /CERT|SELF_SIGNED|ALTNAME|VERIFY/.test(code) ? 'certificate_refused' : 'connect_failed';
 }

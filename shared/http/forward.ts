@@ -1,6 +1,6 @@
 /**
  * Client that forwards a caller's request to another HTTP server and streams the body of the response. Gateways use
- * `client.ts`, with small texts; only these two files import undici.
+ * `client.ts`, with small texts.
  */
 import { pipeline, type Readable, Transform } from 'node:stream';
 import { type Dispatcher, Pool } from 'undici';

@@ -7,7 +7,7 @@ import {
 import { eventHooks, userHooks } from '../../../shared/domain/apps/functions.ts';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import { parseJson } from '../../../shared/domain/json.ts';
-import type { HttpResult } from '../../../shared/http/client.ts';
+import type { HttpResult } from '../../../shared/http/result.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';
 

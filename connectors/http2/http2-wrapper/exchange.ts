@@ -1,5 +1,5 @@
 import { type OutgoingHttpHeaders, sensitiveHeaders } from 'node:http2';
-import { retryAfterMs } from '../../../shared/http/client.ts';
+import { retryAfterMs } from '../../../shared/http/result.ts';
 import type {
   OnResult,
   RequestBatch,

@@ -1,6 +1,6 @@
 /** Parses Honor's responses (protocol/honor.md#answers): `code` is a number, and 200 may still name failed tokens. */
 import { isJsonObject, type Json } from '../../../shared/domain/json.ts';
-import type { HttpResponse } from '../../../shared/http/client.ts';
+import type { HttpResponse } from '../../../shared/http/result.ts';
 import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
 import type { ResponseRule } from '../../kit/response-rules.ts';

@@ -1,6 +1,6 @@
 /** Parses Huawei's responses (protocol/huawei.md#answers): a code as text, and JSON text in `msg`. */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
-import type { HttpResponse } from '../../../shared/http/client.ts';
+import type { HttpResponse } from '../../../shared/http/result.ts';
 import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
 import type { ResponseRule } from '../../kit/response-rules.ts';

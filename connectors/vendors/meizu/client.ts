@@ -1,13 +1,8 @@
 /** Client of Meizu: one message to a hundred devices per request, each request signed (protocol/meizu.md). */
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import {
-  createHttpClient,
-  formPost,
-  type HttpClient,
-  type HttpResult,
-  type HttpTiming,
-} from '../../../shared/http/client.ts';
+import { createHttpClient, formPost, type HttpClient, type HttpTiming } from '../../../shared/http/client.ts';
+import type { HttpResult } from '../../../shared/http/result.ts';
 import type { Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
 import { unrenderable } from '../../kit/attempt-results.ts';
 import { parseObject } from '../../kit/json.ts';

@@ -2,14 +2,15 @@
  * Client of OPPO (protocol/oppo.md#single-device to protocol/oppo.md#broadcast): up to a thousand messages per request, of
  * which OPPO drops repeats; or, for some content, one saved message that is broadcast to lists of devices.
  */
+
 import {
   createHttpClient,
   formPost,
   type HttpClient,
   type HttpRequest,
-  type HttpResult,
   type HttpTiming,
 } from '../../../shared/http/client.ts';
+import type { HttpResult } from '../../../shared/http/result.ts';
 import type { Recipient, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
 import type { AccessTokens } from '../../kit/access-token.ts';
 import { unrenderable } from '../../kit/attempt-results.ts';

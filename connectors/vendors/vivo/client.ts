@@ -3,13 +3,8 @@
  * and then pushed to lists of 2 to 1000 devices.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import {
-  createHttpClient,
-  type HttpClient,
-  type HttpResponse,
-  type HttpTiming,
-  jsonPost,
-} from '../../../shared/http/client.ts';
+import { createHttpClient, type HttpClient, type HttpTiming, jsonPost } from '../../../shared/http/client.ts';
+import type { HttpResponse } from '../../../shared/http/result.ts';
 import type { AttemptResult, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
 import type { AccessTokens } from '../../kit/access-token.ts';
 import { capped, retry, unrenderable } from '../../kit/attempt-results.ts';

@@ -2,13 +2,8 @@
  * Client of Xiaomi: one message to a thousand devices per request, to the host of their region (protocol/xiaomi.md).
  */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import {
-  createHttpClient,
-  formPost,
-  type HttpClient,
-  type HttpResponse,
-  type HttpTiming,
-} from '../../../shared/http/client.ts';
+import { createHttpClient, formPost, type HttpClient, type HttpTiming } from '../../../shared/http/client.ts';
+import type { HttpResponse } from '../../../shared/http/result.ts';
 import type { Recipient, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
 import { unrenderable } from '../../kit/attempt-results.ts';
 import { parseObject } from '../../kit/json.ts';

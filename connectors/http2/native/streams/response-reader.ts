@@ -1,6 +1,6 @@
 /** Turns the frames of streams into results of requests (RFC 9113 5.1, 8.1). */
 import type { Clock } from '../../../../shared/clock.ts';
-import { retryAfterMs } from '../../../../shared/http/client.ts';
+import { retryAfterMs } from '../../../../shared/http/result.ts';
 import { HeaderDecoder } from '../../hpack/decoder.ts';
 import { defaultTableSize } from '../../hpack/static-table.ts';
 import type { Http2Response, TransportReason } from '../../transport.ts';
