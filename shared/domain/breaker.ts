@@ -1,48 +1,48 @@
 import { type ConnectorId, displayName, isConnectorId } from './labels.ts';
 
-/** Closed lets through, open does not, half-open lets one probe through (protocol/admin-api.md#breakers). */
+/** States of a breaker: closed sends, open does not, half-open sends one probe (protocol/admin-api.md#breakers). */
 export const breakerStates = ['closed', 'half-open', 'open'] as const;
 
 export type BreakerState = (typeof breakerStates)[number];
 
-/** What an operator made of a breaker, whatever the gateway does. */
+/** State that an operator sets, independent of the gateway. */
 export type OverrideState = 'open' | 'closed';
 
-/** There is one breaker per profile of an app. */
+/** Key of a breaker: one per profile of an app. */
 export interface BreakerKey {
   connector: ConnectorId;
   appId: string;
   profile: string;
 }
 
-/** Why a gateway could not be asked: a code of the connection or a status with its reason; no address, no token. */
+/** Failure of a gateway: a connection code, or a status with its reason; holds no address and no token. */
 export interface GatewayFailure {
   reason: string;
   at: Date;
 }
 
-/** What is wrong with a gateway, for people: `APNs does not answer: ENOTFOUND`, `FCM takes nothing: 503 UNAVAILABLE`. */
+/** Returns the failure of a gateway as text: `APNs does not answer: ENOTFOUND`, `FCM takes nothing: 503 UNAVAILABLE`. */
 export function gatewayFailureText(connector: string, reason: string): string {
   const name = displayName(connector);
   return /^\d/.test(reason) ? `${name} takes nothing: ${reason}` : `${name} does not answer: ${reason}`;
 }
 
-/** A breaker as the admin API shows it (protocol/admin-api.md#breakers). */
+/** Breaker in a reply of the admin API (protocol/admin-api.md#breakers). */
 export interface BreakerView extends BreakerKey {
   id: string;
   state: BreakerState;
   forced: OverrideState | null;
   since: Date;
-  /** Null once the gateway has answered again. */
+  /** Null after the gateway has responded again. */
   lastFailure: GatewayFailure | null;
 }
 
-/** The public id: `<connector>:<appId>:<profile>`, so that a breaker can be named before it ever opened. */
+/** Returns the public id `<connector>:<appId>:<profile>`, which exists before the breaker ever opens. */
 export function breakerIdOf({ connector, appId, profile }: BreakerKey): string {
   return `${connector}:${appId}:${profile}`;
 }
 
-/** The breaker that an id names; undefined when it cannot be one. */
+/** Parses a public id; undefined if it is malformed. */
 export function parseBreakerId(id: string): BreakerKey | undefined {
   const [connector = '', appId = '', profile = '', ...rest] = id.split(':');
   if (!isConnectorId(connector) || appId === '' || profile === '' || rest.length > 0) return undefined;

@@ -1,28 +1,28 @@
-/** JSON as it travels: what bodies hold and what jsonb columns give back. */
+/** JSON value of a body or a jsonb column. */
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 export type JsonObject = { [key: string]: Json };
 
-/** True for a JSON dictionary: not null, not an array. */
+/** Returns whether a value is a JSON object: not null, not an array. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 export interface JsonBounds {
-  /** Arrays and objects inside each other. Recursive code (schemas, `JSON.stringify`) overflows at some thousands. */
+  /** Nesting of arrays and objects. Recursive code (schemas, `JSON.stringify`) overflows at some thousands. */
   depth: number;
-  /** Members, elements, arrays and objects. To build a million takes a second, in which the process does nothing else. */
+  /** Members, elements, arrays and objects. Parsing a million blocks the process for a second. */
   values: number;
 }
 
-/** Bounds of all JSON text from outside. A batch of a thousand objects with 250 members each is just within them. */
+/** Bounds of all JSON text from outside; a batch of a thousand objects with 250 members each is just within them. */
 export const jsonBounds: JsonBounds = { depth: 100, values: 250_000 };
 
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 const [openArray, closeArray, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * Counts the values of JSON text without building any; undefined when it exceeds `bounds`. One pass, linear also for
- * text that is no JSON: up to its first mistake it is read as `JSON.parse` reads it.
+ * Counts the values of JSON text without building them; undefined over `bounds`. Takes one linear pass, for invalid text
+ * too: up to its first error it is read as `JSON.parse` reads it.
  */
 export function measureJson(text: string, bounds: JsonBounds = jsonBounds): number | undefined {
   let depth = 0;
@@ -41,7 +41,7 @@ export function measureJson(text: string, bounds: JsonBounds = jsonBounds): numb
   return values;
 }
 
-/** The place of the quote that ends the string which begins at `start`; the end of the text when none does. */
+/** Returns the index of the quote that ends the string at `start`; the end of the text without one. */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
     let slashes = 0;
@@ -51,7 +51,7 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-/** Parses JSON text from outside. Throws a SyntaxError for what is no JSON, and for what exceeds `bounds`. */
+/** Parses JSON text from outside. Throws a SyntaxError for invalid text and over `bounds`. */
 export function parseJson(text: string, bounds: JsonBounds = jsonBounds): Json {
   if (measureJson(text, bounds) === undefined) throw new SyntaxError('nested too deeply, or too many values');
   return JSON.parse(text);

@@ -3,14 +3,14 @@ import { maxUserBytes } from '../users/members.ts';
 
 const httpUrl = z.url({ protocol: /^https?$/ });
 
-/** Paths of calls are put behind it; who may call is said by keys, not by its user part. */
+/** Base URL for calls, without user and password: keys authorise calls. */
 const functionsUrl = httpUrl.refine((text) => {
   if (!URL.canParse(text)) return false;
   const { username, password, search, hash } = new URL(text);
   return `${username}${password}${search}${hash}` === '';
 }, 'expected an address without user, query and fragment');
 
-/** Credentials of platforms whose access tokens are checked; each platform's members are its own. */
+/** Credentials of platforms whose access tokens are checked; each platform has its own members. */
 const authPlatforms = z.record(z.string().max(64), z.record(z.string().max(64), z.unknown()));
 
 const mailTemplate = z.strictObject({
@@ -21,13 +21,13 @@ const mailTemplate = z.strictObject({
 export type MailTemplate = z.infer<typeof mailTemplate>;
 
 /**
- * What becomes of a recipient whose request to a gateway got no answer, where nothing on the device hides a repeat:
- * it is sent to once more, or counted `failed` with the reason `unknown`.
+ * Treatment of a recipient after an unanswered request, if the device would show a repeat twice: send once more, or
+ * count it `failed` with the reason `unknown`.
  */
 const unknownOutcome = z.enum(['repeat', 'fail'], 'expected "repeat" or "fail"');
 export type UnknownOutcome = z.infer<typeof unknownOutcome>;
 
-/** Members every app may set, with their types (protocol/admin-api.md#options-of-an-app). */
+/** Options of an app, with their types (protocol/admin-api.md#options-of-an-app). */
 const optionShape = {
   emailVerification: z.boolean().describe('Sends a verification mail when a user sets an e-mail address.'),
   forbidUnverifiedEmailLogin: z
@@ -112,7 +112,7 @@ const optionShape = {
   ),
 };
 
-/** What a caller may send: any of the options, nothing else. */
+/** Schema of a change: any of the options, no other members. */
 export const appOptionsPatch = z.strictObject(optionShape).partial();
 export type AppOptionsPatch = z.infer<typeof appOptionsPatch>;
 
@@ -123,7 +123,7 @@ export type AppOptions = z.infer<typeof allOptions>;
 export type Edition = 'home' | 'international';
 export type Plan = 'commercial' | 'development';
 
-/** Numbers that the plan of an app decides (protocol/push.md#limits). */
+/** Limits by plan (protocol/push.md#limits). */
 export const planLimits = {
   commercial: {
     pushCallsPerMinute: 600,
@@ -142,12 +142,12 @@ export const planLimits = {
 } as const;
 
 /**
- * Options that an app begins with which keeps its id from elsewhere, where its own do not say otherwise
- * (protocol/admin-api.md#apps): its users signed up where numbers were not verified here.
+ * Default options of an app that moves in with its id (protocol/admin-api.md#apps): this service has not verified the
+ * numbers of its users.
  */
 export const movedInOptions: Readonly<AppOptionsPatch> = { trustUnverifiedNumbers: true };
 
-/** Every option with its default for this plan, overlaid with what was set. */
+/** Returns all options: the defaults of the plan, overridden by those set. */
 export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
   const limits = planLimits[plan];
   return {
@@ -184,7 +184,7 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
   };
 }
 
-/** What the plan forbids among the options set: a sentence, or undefined when all is well. */
+/** Returns a hint on an option that the plan forbids; undefined without one. */
 export function planProblem(plan: Plan, set: AppOptionsPatch): string | undefined {
   const limits = planLimits[plan];
   if ((set.pushCallsPerMinute ?? 0) > limits.maxPushCallsPerMinute)
@@ -197,7 +197,7 @@ export function planProblem(plan: Plan, set: AppOptionsPatch): string | undefine
   return undefined;
 }
 
-/** One application with its keys and effective options, as every process holds it in memory. */
+/** Application with its keys and effective options. */
 export interface App {
   appId: string;
   name: string;

@@ -1,9 +1,9 @@
 import { refuse } from '../errors/errors.ts';
 
-/** Where an app's functions run: `X-LC-Prod` chooses (protocol/functions.md#environments). */
+/** Stage of an app's functions, selected by `X-LC-Prod` (protocol/functions.md#environments). */
 export type FunctionStage = 'production' | 'staging';
 
-/** Class hooks that `_User` has (protocol/functions.md#hooks), and what a function host calls them in its list of names. */
+/** Class hooks of `_User` (protocol/functions.md#hooks), with their names in a function host's list. */
 export const userHooks = {
   beforeSave: '__before_save_for__User',
   afterSave: '__after_save_for__User',
@@ -13,7 +13,7 @@ export const userHooks = {
   afterDelete: '__after_delete_for__User',
 } as const;
 
-/** Hooks of what a user does, with their paths and names. */
+/** Hooks of user events, with their paths and names. */
 export const eventHooks = {
   onLogin: { path: '_User/onLogin', name: '__on_login__User' },
   onAuthData: { path: '_User/onAuthData', name: '__on_authdata__User' },
@@ -25,12 +25,12 @@ export type UserHook = keyof typeof userHooks;
 export type EventHook = keyof typeof eventHooks;
 export type HookName = UserHook | EventHook;
 
-/** A letter of any script, or `_`, first: so neither `.` nor `..` is a name, and nothing ends the path. */
+/** Form of function names: begins with a letter or `_`, so that `.` and `..` are no names. */
 const functionName = /^[\p{L}_][\p{L}\p{N}_.:-]{0,127}$/u;
 
 /**
- * Checks the name of a function. Throws 404 for one that none can have: what every object inherits is no function
- * of an app, however a host looks names up (protocol/known-problems.md#function-dispatch).
+ * Checks the name of a function. Throws 404 for an impossible name, also for members that every object inherits, however
+ * a host looks names up (protocol/known-problems.md#function-dispatch).
  */
 export function checkFunctionName(name: string): string {
   if (!functionName.test(name) || name in Object.prototype || name === 'prototype')
@@ -38,5 +38,5 @@ export function checkFunctionName(name: string): string {
   return name;
 }
 
-/** Hooks and functions of the service itself go by names like these; apps' callers have no business with them. */
+/** Returns whether a name is reserved for hooks and functions of the service; apps' callers cannot call them. */
 export const isInternalName = (name: string): boolean => name.startsWith('_');

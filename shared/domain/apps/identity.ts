@@ -1,12 +1,12 @@
 import { z } from 'zod';
 
-/** An id that can be an app's: what a request may name. */
+/** Returns whether a text has the form of an app id. */
 export const isAppId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(text);
 
 /**
- * Shape of an id that an app brings with it. Those of the public service have 24 or more letters and digits, of newer
- * apps with an end that names the region (`-gzGzoHsz`, `-9Nh9j0Va`, `-MdYXbMMI`). SDKs make host names of the first 8
- * characters (protocol/clients.md#app-ids).
+ * Schema of an app id from the public service: 24 or more letters and digits, for newer apps with a region suffix
+ * (`-gzGzoHsz`, `-9Nh9j0Va`, `-MdYXbMMI`). SDKs build host names from the first 8 characters
+ * (protocol/clients.md#app-ids).
  */
 export const broughtAppId = z
   .string('must be a string')
@@ -15,26 +15,26 @@ export const broughtAppId = z
     'must be 8 to 64 letters, digits, - and _, and begin with a letter or digit',
   );
 
-/** Shape of a key that an app brings with it: those of the public service are 24 to 48 letters and digits. */
+/** Schema of a key from the public service: 24 to 48 letters and digits. */
 const broughtKey = z
   .string('must be a string')
   .regex(/^[A-Za-z0-9_-]{16,64}$/, 'must be 16 to 64 letters, digits, - and _');
 
-/** Keys that an app brings with it; those that are missing are made. */
+/** Schema of the keys of an app that moves in; missing keys are generated. */
 export const broughtKeys = z.strictObject({
   appKey: broughtKey.optional(),
   masterKey: broughtKey.optional(),
   hookKey: broughtKey.optional(),
 });
 
-/** Keys of an app: who holds one of them must not hold another. */
+/** Keys of an app; no two may be equal. */
 export interface AppKeys {
   appKey: string;
   masterKey: string;
   hookKey: string;
 }
 
-/** Says whether each key has a value of its own; keys that are missing count as such. */
+/** Returns whether all keys that are present differ. */
 export function areDistinct(keys: { [K in keyof AppKeys]?: string | undefined }): boolean {
   const given = [keys.appKey, keys.masterKey, keys.hookKey].filter((key) => key !== undefined);
   return new Set(given).size === given.length;

@@ -1,6 +1,6 @@
 import type { Edition, Plan } from './app.ts';
 
-/** What an app used on one day. */
+/** Use of the service by an app on one day. */
 export interface Usage {
   calls: number;
   peakCallsPerMinute: number;
@@ -15,11 +15,11 @@ export interface Fees {
   currency: 'CNY' | 'USD';
 }
 
-/** Calls come in blocks of 600 per minute, recipients in blocks of 10,000; a begun block counts whole. */
+/** Billing blocks: 600 calls per minute, 10,000 recipients; a started block counts whole. */
 const callBlock = 600;
 const recipientBlock = 10_000;
 
-/** Prices by edition (protocol/push.md#fees). Those of recipients are in hundredths: money is added exactly. */
+/** Prices by edition (protocol/push.md#fees); those of recipients in hundredths, for exact sums. */
 const prices = {
   home: { currency: 'CNY', firstBlock: 60, furtherBlock: 30, freeRecipients: 1_000_000, blockCents: 50 },
   international: {
@@ -31,7 +31,7 @@ const prices = {
   },
 } as const;
 
-/** What a day costs: by its peak of calls per minute and by its recipients. Development apps pay nothing. */
+/** Computes the fees of a day from its peak of calls per minute and its recipients. Development apps are free. */
 export function feesOf(app: { edition: Edition; plan: Plan }, usage: Usage): Fees {
   const price = prices[app.edition];
   const { currency } = price;

@@ -1,9 +1,8 @@
 import type { ErrorName, Refusal } from './errors.ts';
 
 /**
- * What people may get to read of the refusals of accounts and messages, in Chinese (protocol/errors.md#languages: messages are
- * localised by `Accept-Language`, English is the default). Apps show them as they are. Rows that only programmers meet
- * stay English.
+ * Chinese texts of the errors of accounts and messages that users may see (protocol/errors.md#languages: localised by
+ * `Accept-Language`, English by default). Apps show them unchanged. Errors for programmers stay English.
  */
 const texts: Partial<Record<ErrorName, string>> = {
   internal: '服务器内部错误。',
@@ -53,7 +52,7 @@ const texts: Partial<Record<ErrorName, string>> = {
   tooManyMails: '向同一个邮箱地址发送的邮件过多，请稍后再试。',
 };
 
-/** The public sentence of a refusal in one of our languages; one with a text of its own keeps it. */
+/** Returns the public text of a refusal in a language; a custom text is not translated. */
 export function messageIn(language: 'en' | 'zh', refusal: Refusal): string {
   const isOfTable = language === 'zh' && !refusal.hasOwnText;
   return (isOfTable ? texts[refusal.kind] : undefined) ?? refusal.message;

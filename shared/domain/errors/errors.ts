@@ -1,8 +1,8 @@
 /**
- * Every refusal this service can answer with, in one table.
+ * Table of all error replies of this service.
  *
- * Codes, texts and statuses: protocol/errors.md#http-status and protocol/errors.md#codes. A refusal carries the public sentence only; what
- * happened inside stays in `cause`, which goes to the log and never to a client.
+ * Codes, texts and statuses: protocol/errors.md#http-status and protocol/errors.md#codes. A refusal carries the public
+ * text only; `cause` goes to the log and never to a client.
  */
 const table = {
   internal: { code: 1, status: 500, text: 'Internal server error. No information available.' },
@@ -40,7 +40,7 @@ const table = {
   functionTimedOut: { code: 124, status: 503, text: 'The request timed out on the server.' },
   invalidEmail: { code: 125, status: 400, text: 'The email address was invalid.' },
   invalidPhone: { code: 127, status: 400, text: 'The mobile phone number was invalid.' },
-  // Members of a relation: too many at once, or such as are not there.
+  // Members of a relation: too many at once, or unknown ones.
   invalidRelation: { code: 128, status: 400, text: 'Invalid relation data.' },
   duplicate: { code: 137, status: 400, text: 'A unique field was given a value that is already taken.' },
   invalidRoleName: { code: 139, status: 400, text: "Role's name is invalid." },
@@ -110,7 +110,7 @@ const table = {
   tooManyRequests: { code: 429, status: 429, text: 'Too many requests.' },
   badGateway: { code: 502, status: 502, text: 'The function host gave no valid answer.' },
   unavailable: { code: 503, status: 503, text: 'Temporarily Unavailable.' },
-  // The operator's matter: a wrong CARILLON_SECRET, or tables that are missing. What exactly stands in the log.
+  // For the operator: a wrong CARILLON_SECRET, or missing tables; the log has the details.
   misconfigured: {
     code: 503,
     status: 503,
@@ -141,21 +141,21 @@ export type ErrorName = keyof typeof table;
 export const errorTable: Readonly<Record<ErrorName, { code: number; status: number; text: string }>> = table;
 
 export interface RefusalOptions {
-  /** Public sentence in place of the table's; must not quote secrets, tokens or SQL. */
+  /** Public text in place of the table's; must not quote secrets, tokens or SQL. */
   text?: string;
   /** Seconds for the `Retry-After` header. */
   retryAfterSeconds?: number;
-  /** The inner reason, for the log only. */
+  /** Cause, for the log only. */
   cause?: unknown;
 }
 
-/** A refusal on its way to the one place that writes error replies (`api/middleware/errors.ts`). */
+/** Error that becomes an error reply (`api/middleware/errors.ts`). */
 export class Refusal extends Error {
   readonly kind: ErrorName;
   readonly code: number;
   readonly status: number;
   readonly retryAfterSeconds: number | undefined;
-  /** The sentence is not the table's, and has no translation. */
+  /** True if the text is not the table's and has no translation. */
   readonly hasOwnText: boolean;
 
   constructor(kind: ErrorName, options: RefusalOptions = {}) {
@@ -169,7 +169,7 @@ export class Refusal extends Error {
   }
 }
 
-/** Shorthand for `new Refusal(kind, { text })`. */
+/** Returns a `Refusal` with an optional text. */
 export function refuse(kind: ErrorName, text?: string): Refusal {
   return new Refusal(kind, text === undefined ? {} : { text });
 }

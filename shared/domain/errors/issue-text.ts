@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 
-/** What JSON calls the types that a schema expects. */
+/** JSON names of schema types. */
 const typeNames: Readonly<Record<string, string>> = {
   string: 'a string',
   number: 'a number',
@@ -14,8 +14,8 @@ const typeNames: Readonly<Record<string, string>> = {
 };
 
 /**
- * Words what is wrong with a value that a client or operator sent, where the schema has no words of its own: the
- * defaults of the schema library name its types and call the value "input". Pass it to `safeParse` as `error`.
+ * Returns the text of a schema issue for clients and operators; the library's defaults use its own type names and call
+ * the value "input". Pass it to `safeParse` as `error`.
  */
 export const issueText: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
@@ -59,5 +59,5 @@ function listOf(values: readonly unknown[]): string {
   return shown.length === 1 ? String(shown[0]) : `one of ${shown.join(', ')}`;
 }
 
-/** A secret may have been pasted as a name: only what looks like a name is shown. */
+/** Shows a name only if it looks like one: it may be a pasted secret. */
 const shownKey = (key: string): string => (/^[A-Za-z_-]{1,32}$/.test(key) ? key : '(no name)');

@@ -13,12 +13,12 @@ import {
 } from './installation.ts';
 import { draftOf, refuseObject } from './members.ts';
 
-/** A body of POST or PUT, read: what to write, and what it says of the installation's identity. */
+/** Parsed body of POST or PUT: writes, and the device's identity. */
 export interface InstallationChanges {
   writes: Write[];
-  /** Neutral names of the members that are written. */
+  /** Neutral names of the written members. */
   touched: ReadonlySet<string>;
-  /** Names used for topic and team id: wire (true), neutral (false), neither. */
+  /** Names used for topic and team id: wire (true), neutral (false), or neither. */
   hasWireNames: boolean | undefined;
   /** `objectId`, `createdAt`, `updatedAt` as sent: they may be repeated, never changed. */
   readOnly: ReadonlyMap<string, Json>;
@@ -47,13 +47,13 @@ export function parseInstallationChanges(body: JsonObject): InstallationChanges 
   return { writes, touched: new Set(writes.map(({ path }) => path[0] ?? '')), hasWireNames, readOnly };
 }
 
-/** The text that a body sets a member to; undefined for operations, other types and absence. */
+/** Returns the text that a body sets a member to; undefined for operations, other types and absent members. */
 export function textIn(changes: InstallationChanges, name: string): string | undefined {
   const write = changes.writes.find(({ path }) => path.length === 1 && path[0] === name);
   return typeof write?.value === 'string' ? write.value : undefined;
 }
 
-/** The installation that results; `current` is undefined for a new one. Throws as `applyWrites` and `draftOf`. */
+/** Applies changes to an installation; `current` is undefined for a new one. Throws as `applyWrites` and `draftOf`. */
 export function changedDraft(
   current: Installation | undefined,
   changes: InstallationChanges,
@@ -64,9 +64,9 @@ export function changedDraft(
 }
 
 /**
- * A new installation must be reachable (protocol/installations.md#required-members): `deviceToken` for ios, `installationId` for android
+ * Checks a new installation. It must be reachable (protocol/installations.md#required-members): `deviceToken` for ios, `installationId` for android
  * (a hybrid device is found by its `registrationId` only beside it: protocol/installations.md#required-members), one of both for others.
- * Times come from us. Throws 114, 111 or 117.
+ * The server sets the times. Throws 114, 111 or 117.
  */
 export function checkNewInstallation(draft: InstallationDraft, changes: InstallationChanges): void {
   const { deviceType, deviceToken, installationId } = draft;
@@ -99,9 +99,9 @@ export function checkReturn(
 const immutable = ['deviceType', 'installationId', 'deviceToken'] as const;
 
 /**
- * What was given once stays (protocol/installations.md#members-that-never-change): the same value again is no change, another one is refused with 117. A new
- * device token is accepted: gateways renew tokens, and a device that cannot say so gets nothing more. A registration
- * (`isRegistration`) may name the object by an outdated id.
+ * Checks a change. Identity members never change (protocol/installations.md#members-that-never-change): throws 117 for another value.
+ * A new device token is accepted, because gateways renew tokens. A registration (`isRegistration`) may name the object
+ * by an outdated id.
  */
 export function checkChange(
   current: Installation,
@@ -113,7 +113,7 @@ export function checkChange(
     if (current[name] !== null && draft[name] !== current[name] && !isRenewal) throw readOnlyKey(name);
   }
   for (const [name, value] of changes.readOnly) {
-    // A record that was found by its device's ids keeps its own object id, whatever the client remembers.
+    // A record found by device ids keeps its object id, whatever id the client sends.
     if (name === 'objectId' ? !isRegistration && value !== current.objectId : !isTime(value, current, name))
       throw readOnlyKey(name);
   }

@@ -3,16 +3,16 @@ import { canonicalVendor } from '../labels.ts';
 import { type InstallationChanges, textIn } from './changes.ts';
 import type { Installation } from './installation.ts';
 
-/** What a client that registers says of itself; undefined is unknown. */
+/** Identity that a registering client sends; undefined members are unknown. */
 export interface DeviceIds {
   objectId: string | undefined;
   installationId: string | undefined;
   deviceToken: string | undefined;
-  /** Of a vendor's gateway; no two devices of a vendor have the same. */
+  /** Registration id of a vendor's gateway; unique among the vendor's devices. */
   registrationId: string | undefined;
 }
 
-/** Public ids as they may stand in a path or a body. */
+/** Returns whether a text has the form of a public id. */
 export const isPublicId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(text);
 
 /** Throws 111 when the objectId is no id: it selects a record, so nothing else may stand there. */
@@ -28,13 +28,13 @@ export function deviceIdsOf(changes: InstallationChanges): DeviceIds {
   };
 }
 
-/** True where the ids name a device, whatever became of its record. */
+/** Returns whether the ids identify a device, even without a record. */
 export const hasDeviceId = ({ installationId, deviceToken, registrationId }: DeviceIds): boolean =>
   [installationId, deviceToken, registrationId].some((id) => id !== undefined && id !== '');
 
 /**
- * The changes with a device type. A client that thinks its record is there sends only what is new: its kind of identity
- * says what it is. Android devices have a `registrationId`, or an `installationId` alone.
+ * Adds the device type to changes without one. A client that expects its record to exist sends new members only; the
+ * kind of identity implies the type. Android devices have a `registrationId`, or an `installationId` alone.
  */
 export function typedByIdentity(changes: InstallationChanges): InstallationChanges {
   if (changes.touched.has('deviceType')) return changes;
@@ -44,13 +44,14 @@ export function typedByIdentity(changes: InstallationChanges): InstallationChang
   return { ...changes, writes: [...changes.writes, write] };
 }
 
-/** A text that PostgreSQL cannot hold names nothing; that it is refused follows when it is written. */
+/** Drops an id that PostgreSQL cannot hold; the write refuses it later. */
 const storable = (text: string | undefined): string | undefined => (text?.includes('\0') ? undefined : text);
 
 /**
- * Which of the installations that the ids name is the one that registers (protocol/installations.md#registration): by objectId, else by installationId, else by device token, else by the id that a vendor gave. An
- * objectId that is gone names nothing, so that a client whose record was cleaned away registers again
- * (protocol/installations.md#idle-installations). Throws 137 when the token belongs to another installation.
+ * Chooses the registering installation among those that match the ids (protocol/installations.md#registration): by
+ * objectId, else by installationId, device token, or the vendor's registration id. An unknown objectId is ignored, so
+ * that a client whose record was deleted registers again (protocol/installations.md#idle-installations). Throws 137 if
+ * the token belongs to another installation.
  */
 export function findRegistered(
   found: Installation[],
@@ -66,7 +67,7 @@ export function findRegistered(
   return named ?? ofToken ?? found.find((one) => isSameVendorId(one, ids, changes));
 }
 
-/** Vendors' ids are not unique here; what contradicts the rest of the identity is another device. */
+/** Returns whether an installation with the same registration id is the same device: no other id contradicts it. */
 function isSameVendorId(installation: Installation, ids: DeviceIds, changes: InstallationChanges): boolean {
   const { registrationId, vendor } = installation;
   const sent = textIn(changes, 'vendor');

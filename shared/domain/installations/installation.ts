@@ -3,27 +3,27 @@ import type { Members } from '../objects/operations.ts';
 
 /** An installation of an app on a device (protocol/installations.md#installation-fields, develop/architecture.md#data), as its row holds it. */
 export interface Installation extends InstallationDraft {
-  /** Key within the app; never shown. */
+  /** Internal key; never in a reply. */
   id: number;
   objectId: string;
   createdAt: Date;
   updatedAt: Date;
 }
 
-/** What a client decides of an installation. Null is absent. */
+/** Members of an installation that clients write; null means absent. */
 export interface InstallationDraft {
   deviceType: string;
   deviceToken: string | null;
   installationId: string | null;
   /** Canonical label, or the unknown name in lower case. */
   vendor: string | null;
-  /** The spelling it was stored with. */
+  /** Original spelling. */
   vendorName: string | null;
   registrationId: string | null;
   deviceProfile: string | null;
   topic: string | null;
   teamId: string | null;
-  /** Topic and team id were stored under their wire names. */
+  /** Whether topic and team id are stored under their wire names. */
   hasWireNames: boolean;
   channels: string[] | null;
   valid: boolean;
@@ -33,7 +33,7 @@ export interface InstallationDraft {
   fields: JsonObject;
 }
 
-/** What of an installation decides its way, as it is read from its row: devices that are alike in it go one way. */
+/** Columns of an installation that decide its route; equal traits mean the same route. */
 export interface DeviceTraits {
   device_type: string;
   vendor: string | null;
@@ -52,16 +52,16 @@ const neutralNames = new Map([
 ]);
 const wireNames = new Map([...neutralNames].map(([wire, neutral]) => [neutral, wire]));
 
-/** The name a member has inside, whichever of its two names a client used. */
+/** Returns the neutral name of a member. */
 export const neutralName = (name: string): string => neutralNames.get(name) ?? name;
 
-/** True for a wire name, false for its neutral twin, undefined for members that have one name. */
+/** Returns true for a wire name, false for its neutral name, undefined for members with a single name. */
 export function isWireName(name: string): boolean | undefined {
   if (neutralNames.has(name)) return true;
   return wireNames.has(name) ? false : undefined;
 }
 
-/** Built-in members under their neutral names; absent ones are null. */
+/** Returns built-in members under their neutral names; absent ones are null. */
 function builtIns(draft: InstallationDraft): [string, Json][] {
   return [
     ['deviceType', draft.deviceType],
@@ -79,14 +79,14 @@ function builtIns(draft: InstallationDraft): [string, Json][] {
   ];
 }
 
-/** The members that operations work on, under their neutral names; absent ones are left out. */
+/** Returns the members for operations under their neutral names, without absent ones. */
 export function membersOf(draft: InstallationDraft): Members {
   const present = builtIns(draft).filter(([, value]) => value !== null);
   return new Map([...Object.entries(draft.fields), ...present]);
 }
 
 /**
- * The installation as replies show it: the names it was stored with
+ * Returns the installation for replies: with the names it was stored with
  * (protocol/labels.md#stored-names), absent members left out, times as ISO 8601 with milliseconds.
  */
 export function installationDocument(installation: Installation): JsonObject {
@@ -102,16 +102,16 @@ export function installationDocument(installation: Installation): JsonObject {
   ]);
 }
 
-/** The members of a document whose neutral names are among `names`. */
+/** Returns the members of a document whose neutral names are among `names`. */
 export function pickMembers(document: JsonObject, names: ReadonlySet<string>): JsonObject {
   return Object.fromEntries(Object.entries(document).filter(([name]) => names.has(neutralName(name))));
 }
 
-/** True for the empty value that a client may store in place of a built-in member. */
+/** Returns whether a value means "absent" for a built-in member. */
 export const isAbsent = (value: Json | undefined): value is null | undefined =>
   value === undefined || value === null;
 
-/** Members nobody stores: what SDKs add to an object to describe it. */
+/** Returns whether a member only describes the object, as SDKs send it; such members are not stored. */
 export function isObjectHint(name: string, value: unknown): boolean {
   return name.startsWith('_') || (name === 'className' && value === '_Installation' && !isJsonObject(value));
 }

@@ -4,7 +4,7 @@ import { appleDeviceTypes, canonicalVendor } from '../labels.ts';
 import { isOperation, type Members } from '../objects/operations.ts';
 import { type InstallationDraft, isAbsent } from './installation.ts';
 
-/** Types of device that clients in the field store (protocol/installations.md#device-types). */
+/** Device types that existing clients store (protocol/installations.md#device-types). */
 const deviceTypes = new Set<string>([...appleDeviceTypes, 'android', 'wp', 'web']);
 
 /**
@@ -15,16 +15,16 @@ const maxBytes = 128 * 1024;
 const maxFields = 300;
 const maxChannelLength = 255;
 
-/** Chinese characters beside what the text of code 112 names. */
+/** Channel names; Chinese characters are allowed although the text of code 112 does not name them. */
 const channelName = /^[A-Za-z0-9_=\-\p{Script=Han}]*$/u;
-/** An identifier of a device: no white space, no control characters; deliberately not hex (protocol/installations.md#installation-fields). */
+/** Device identifier without white space and control characters; not limited to hex (protocol/installations.md#installation-fields). */
 const idText = (maxLength: number) => new RegExp(`^[^\\s\\p{Cc}]{1,${maxLength}}$`, 'u');
-/** Unique and looked-up columns are indexed: PostgreSQL takes at most some 2700 bytes in an entry. */
+/** Limit of indexed columns: a PostgreSQL index entry holds some 2700 bytes. */
 const shortId = idText(200);
 const longId = idText(512);
 const plainText = /^[^\p{Cc}]{0,255}$/u;
 
-/** The refusal of a wrong value, where it is not 111. */
+/** Errors of invalid values other than 111. */
 const refusals = new Map<string, ErrorName>([
   ['deviceToken', 'invalidDeviceToken'],
   ['channels', 'invalidChannel'],
@@ -44,15 +44,15 @@ const builtIns = new Set([
   'badge',
 ]);
 
-/** No built-in member holds an object: whoever sends one tries an operator. Throws 111, 112 or 114. */
+/** Refuses an object as the value of a built-in member: it is an attempted operator. Throws 111, 112 or 114. */
 export function refuseObject(name: string, value: unknown): void {
   if (builtIns.has(name) && isJsonObject(value) && !isOperation(value))
     throw refuse(refusals.get(name) ?? 'incorrectType');
 }
 
 /**
- * Members as columns and custom fields. Throws 111 for a built-in member of the wrong type or form, 112
- * for channels, 114 for a device token, 116 when there is too much.
+ * Splits members into columns and custom fields. Throws 111 for a built-in member of the wrong type or form, 112
+ * for channels, 114 for a device token, 116 over the size limits.
  */
 export function draftOf(members: Members, hasWireNames: boolean): InstallationDraft {
   const rest = new Map(members);
@@ -108,7 +108,7 @@ function channels(value: Json | undefined): string[] | null {
   });
 }
 
-/** Absent is true: the app opts out by storing false (protocol/installations.md#installation-fields). */
+/** True by default; the app opts out by storing false (protocol/installations.md#installation-fields). */
 function valid(value: Json | undefined): boolean {
   if (value === undefined) return true;
   if (typeof value === 'boolean') return value;

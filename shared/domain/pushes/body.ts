@@ -1,11 +1,11 @@
 import { z } from 'zod';
 
-/** Bodies of the calls that send a push, with what each member means (protocol/push.md#push-call; docs/reference/http-api.md). */
+/** Schemas of the bodies that send a push, with the meaning of each member (protocol/push.md#push-call; docs/reference/http-api.md). */
 
-/** Device ids in one call (protocol/push.md#device-ids). */
+/** Limit of device ids in one call (protocol/push.md#device-ids). */
 const maxDeviceIds = 500;
 
-/** `flow_control` as it is asked for; also on the call that resumes a push. */
+/** `flow_control` of a push, and of the call that resumes one. */
 export const flowControl = z.number().min(0).max(1_000_000_000).nullish();
 
 const shortId = z
@@ -22,7 +22,7 @@ const time = z
   .transform((text) => new Date(text))
   .nullish();
 
-/** Old documentation shows the number as a string (protocol/push.md#requests-of-real-clients). */
+/** Accepts a string too, as old documentation shows (protocol/push.md#requests-of-real-clients). */
 const seconds = z
   .union([
     z.number(),

@@ -2,9 +2,9 @@ import { refuse } from '../errors/errors.ts';
 import type { JsonObject } from '../json.ts';
 
 /**
- * Members that mean nothing in a push and that clients in the field send all the same (protocol/push.md#push-call, 5.11): the Java SDK
+ * Members without meaning in a push that existing clients send (protocol/push.md#push-call, 5.11): the Java SDK
  * copies every parameter of a query, the old push client of browsers its own configuration. Private members (`_…`)
- * are theirs as well.
+ * are tolerated as well.
  */
 const tolerated = new Set([
   'appId',
@@ -21,13 +21,12 @@ const tolerated = new Set([
   'skip',
 ]);
 
-/** A reply tells of so many members at most. */
+/** Limit of warnings in a reply. */
 const maxWarnings = 20;
 
 /**
- * What a caller is told about members that a push does not know: a sentence each, none for those that clients in the
- * field send. Throws 1 where there are some and no member says whom the push is for: `channel` for `channels` would
- * send it to everybody.
+ * Returns a warning for each unknown member, except those that existing clients send. Throws 1 for an unknown member in
+ * a push without a target: `channel` in place of `channels` would send it to all devices.
  */
 export function unknownMemberWarnings(
   body: JsonObject,
@@ -59,5 +58,5 @@ function warningText(
   return `${shown} is no member of a push${isIgnored ? ' and was ignored' : ''}.${hint}`;
 }
 
-/** Spellings of one name have this in common. */
+/** Normalises a name, so that different spellings compare equal. */
 const plain = (name: string): string => name.toLowerCase().replaceAll(/[_-]/g, '').replace(/s$/, '');

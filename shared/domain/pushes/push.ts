@@ -6,7 +6,8 @@ import { type common, devicesBody, queryBody } from './body.ts';
 import { unknownMemberWarnings } from './members.ts';
 
 /**
- * A push as it was asked for, checked and in one form whatever client sent it (protocol/push.md#push-call). Stored on the record; the planner and the connectors read it there.
+ * Checked request of a push in one form for all clients (protocol/push.md#push-call). Stored as JSON in the column
+ * `request`; the planner and the connectors read it.
  */
 export interface PushOrder {
   data: JsonObject;
@@ -27,11 +28,11 @@ export interface PushOrder {
   notificationChannel: string | null;
 }
 
-/** What the request says beside the order: names and times. */
+/** Ids and times of a push request. */
 export interface PushTiming {
   notificationId: string | null;
   reqId: string | null;
-  /** When to send; null is at once. */
+  /** Time to send; null for at once. */
   pushTime: Date | null;
   expirationTime: Date | null;
   expirationSeconds: number | null;
@@ -40,7 +41,7 @@ export interface PushTiming {
 export interface PushRequest {
   pushOrder: PushOrder;
   timing: PushTiming;
-  /** Sentences about members that were ignored. */
+  /** Warnings about ignored members. */
   warnings: string[];
 }
 
@@ -48,14 +49,14 @@ export interface PushRequest {
 export const pushBodyBytesBelow = 4096;
 /** Lower rates count as this one (protocol/push.md#flow-control). */
 const minFlowControl = 1000;
-/** Until when a push without an expiry is of use (protocol/push.md#expiry: seven days). */
+/** Default lifetime of a push (protocol/push.md#expiry: seven days). */
 export const defaultExpiryMs = 7 * 24 * 3600 * 1000;
-/** A push_time less than this ahead is sent at once (protocol/push.md#scheduling). */
+/** A push with a `push_time` less than this ahead is sent at once (protocol/push.md#scheduling). */
 const soonMs = 60_000;
-/** The scheduler keeps what it accepts: nothing beyond ten years. */
+/** Limit of `push_time`: ten years ahead. */
 const maxAheadMs = 10 * 365 * 24 * 3600 * 1000;
 
-/** The pace that is meant: lower rates count as the lowest one, none is unlimited. */
+/** Returns the flow control of a request: at least the minimum; null for unlimited. */
 export const flowControlOf = (asked: number | null | undefined): number | null =>
   typeof asked === 'number' ? Math.max(asked, minFlowControl) : null;
 
@@ -128,14 +129,14 @@ function whereOf(body: JsonObject): Json {
     const parsed = parseJson(where);
     if (typeof parsed === 'object' && parsed !== null) return parsed;
   } catch {
-    // Falls through to the refusal: what was wrong with it is the same to the caller.
+    // Falls through to the same refusal.
   }
   throw refuse('malformedJson', 'where: expected a JSON dictionary.');
 }
 
 /**
- * The body of POST /1.1/push. Members that it does not know are ignored, with a warning (`warningsAbout`). Throws 107,
- * 111, 112, 152 or 1 with a sentence that names the member.
+ * Parses the body of POST /1.1/push. Ignores unknown members with a warning. Throws 107, 111, 112, 152 or 1 with a text
+ * that names the member.
  */
 export function parsePush(
   body: JsonObject,
@@ -143,7 +144,7 @@ export function parsePush(
   nowMs: number,
 ): PushRequest {
   const sent = parse(queryBody, body);
-  // Read before as `where` (shared/query/cql): without it the push would go to everybody.
+  // `withoutCql` has replaced it by `where`; ignoring it would send the push to all devices.
   if (sent.cql !== undefined && sent.cql !== null) throw refuse('invalidQuery', 'cql was not read.');
   const { where } = body;
   const isChosen = where !== undefined && where !== null && where !== '';
@@ -159,7 +160,7 @@ export function parsePush(
   };
 }
 
-/** The body of POST /1.1/push/devices: at most 500 ids of one type. Throws as `parsePush`. */
+/** Parses the body of POST /1.1/push/devices: at most 500 ids of one type. Throws as `parsePush`. */
 export function parsePushToDevices(
   body: JsonObject,
   prodHeader: 'dev' | 'prod' | undefined,

@@ -1,4 +1,4 @@
-/** What gateways told afterwards of a push: devices that it reached, and where somebody opened it; each device once. */
+/** Totals of gateways' receipts for a push: devices reached, and devices on which it was opened, each counted once. */
 export interface ReceiptTotals {
   delivered: number;
   clicked: number;

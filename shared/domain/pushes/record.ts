@@ -4,13 +4,13 @@ import { addTotals, type OutcomeTotals } from '../outcome.ts';
 import type { PushOrder } from './push.ts';
 import { noReceipts, type ReceiptTotals } from './receipts.ts';
 
-/** Where a push is on its way; drawn in dispatcher/README.md. */
+/** State of a push; the transitions are drawn in dispatcher/README.md. */
 export type PushState = 'scheduled' | 'queued' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled';
 
-/** How the recipients of a push ended, by connector. */
+/** Outcomes of the recipients of a push, by connector. */
 export type ConnectorTotals = Partial<Record<ConnectorId, OutcomeTotals>>;
 
-/** A push record as the processes hold it. */
+/** A push, as stored in the table `notification`. */
 export interface Push {
   appId: string;
   id: number;
@@ -25,10 +25,10 @@ export interface Push {
   plannedThrough: number;
   isPlanned: boolean;
   devices: number;
-  /** Totals of a closed record; null while it is open. */
+  /** Totals of a closed push; null while it is open. */
   totals: ConnectorTotals | null;
   acked: number;
-  /** Recipients that were sent to again because a request got no answer; 0 while the record is open. */
+  /** Recipients that were sent to again after an unanswered request; 0 while the push is open. */
   repeats: number;
   profileErrors: Record<string, string>;
   createdAt: Date;
@@ -40,26 +40,26 @@ export interface Push {
 export const pushBeganAtMs = ({ createdAt, pushTime }: Pick<Push, 'createdAt' | 'pushTime'>): number =>
   Math.max(createdAt.getTime(), pushTime.getTime());
 
-/** The totals of all connectors together. */
+/** Adds up the totals of all connectors. */
 export function allTotals(totals: ConnectorTotals): OutcomeTotals {
   const all: OutcomeTotals = {};
   for (const connector of connectorIds) addTotals(all, totals[connector] ?? {});
   return all;
 }
 
-/** `status` as clients know it: in-queue, scheduled, done, or the error's sentence (protocol/push-records.md#status). */
+/** Returns `status` for clients: in-queue, scheduled, done, or the error text (protocol/push-records.md#status). */
 function publicStatus(record: Push): string {
   if (record.state === 'failed') return record.error ?? 'error';
   if (record.state === 'scheduled' || record.state === 'done') return record.state;
   return record.state === 'cancelled' ? 'cancelled' : 'in-queue';
 }
 
-/** `status` as the operator sees it: told also of a pause, which clients see as `in-queue`, and of a cancellation. */
+/** Returns `status` for the operator, who also sees `paused`; clients see it as `in-queue`. */
 export function operatorStatus(record: Push): string {
   return record.state === 'paused' ? 'paused' : publicStatus(record);
 }
 
-/** Conditions of a push to listed devices, told as a query so that the record says whom it meant. */
+/** Returns the target of a push as one `where`, for the record. */
 export function publicWhere(pushOrder: PushOrder): JsonObject {
   if (pushOrder.target.kind === 'devices') return { deviceType: pushOrder.target.deviceType };
   const { where, channels } = pushOrder.target;
@@ -73,10 +73,10 @@ export function publicWhere(pushOrder: PushOrder): JsonObject {
 }
 
 /**
- * The record as `GET /1.1/notifications/:id` gives it (protocol/push-records.md#record-fields). Successes of our own channel are
- * acknowledgements of devices; those of a gateway are what the gateway took. `delivered` and `clicked` are what
- * gateways told afterwards: devices that it reached, and that it was opened on. `repeats`: recipients that were sent to
- * again because a request got no answer. `trouble`: gateways that an open push waits for.
+ * Returns the record of `GET /1.1/notifications/:id` (protocol/push-records.md#record-fields). Successes of the device
+ * channel are acknowledgements; those of a gateway are accepted recipients. `delivered` and `clicked` come from
+ * receipts. `repeats`: recipients sent to again after an unanswered request. `trouble`: unavailable gateways that an
+ * open push waits for.
  */
 export function toPublicRecord(
   record: Push,

@@ -1,15 +1,15 @@
 import type { JsonObject } from '../json.ts';
 import { type Push, publicWhere } from './record.ts';
 
-/** A push that waits for its time, with the integer that cancels it. */
+/** Scheduled push, with the integer id that cancels it. */
 export interface ScheduledPush {
   id: number;
   push: Push;
 }
 
 /**
- * An entry of `GET /1.1/scheduledPushMessages` (protocol/push.md#scheduled-push-entry): the query
- * shows the condition that the service adds, `through?` is what the push said of `silent`.
+ * Returns an entry of `GET /1.1/scheduledPushMessages` (protocol/push.md#scheduled-push-entry): `query` includes the
+ * condition that the service adds, `through?` is the value of `silent`.
  */
 export function toScheduledEntry({ id, push }: ScheduledPush): JsonObject {
   const { pushOrder } = push;
