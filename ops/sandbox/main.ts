@@ -1,5 +1,5 @@
 /**
- * The sandbox of `npm start`: stand-in gateways on loopback and simulated devices, in a process of its own.
+ * The sandbox of `npm start`: gateways on loopback and simulated devices, in a process of its own.
  * Started by the supervisor only; its state (keys that the gateways accept) lies in the data directory.
  */
 import { join } from 'node:path';

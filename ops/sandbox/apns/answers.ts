@@ -44,7 +44,7 @@ export function respond({ state, stream, headers }: Arrived, answer: Answer | un
   stream.end(JSON.stringify(timestampMs === undefined ? { reason } : { reason, timestamp: timestampMs }));
 }
 
-/** Gives the answer wrongly: late, cut off, or not at all. */
+/** Sends the response late, broken off, or not at all. */
 export function misanswer(arrived: Arrived, strike: Misbehaviour, answer: Answer | undefined): void {
   const { state, stream } = arrived;
   if (strike.kind === 'slow') {

@@ -9,7 +9,7 @@ export interface ApnsCredentials {
   topics: string[];
 }
 
-/** A made-up team with one token key, in the form Apple gives them out (protocol/apns.md#provider-tokens). */
+/** Creates a team with one token key in Apple's format (protocol/apns.md#provider-tokens). */
 export function createApnsCredentials(topics: string[] = ['com.example.app']): ApnsCredentials {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return {

@@ -17,7 +17,7 @@ export interface ApnsGatewayOptions {
   maxStreams?: number;
   /** Lowers the limit to 1 after a refused device token, until the next success (protocol/apns.md#connections). */
   isStrictAfterRefusal?: boolean;
-  /** Told of every request instead of remembering it: for more devices than a ledger should hold. */
+  /** Called for each request, which is then not recorded: for tests with very many devices. */
   onRequest?: (request: SeenRequest) => void;
   /** How many of the last requests are remembered whole; default 1000. */
   keptRequests?: number;
@@ -60,7 +60,7 @@ export interface ApnsGateway {
   goaway(reason?: string): void;
   /** Resolves once so many requests were processed. */
   waitFor(total: number): Promise<void>;
-  /** Forgets what it saw. */
+  /** Clears the recorded requests. */
   forget(): void;
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import type { Scope } from '../kit/misbehaviour.ts';
 
-/** Ways in which the gateway can be told to misbehave, each for some requests only. */
+/** Kinds of misbehaviour of the gateway, each for some requests only. */
 export type Misbehaviour = Scope &
   (
     | { kind: 'answer'; status: number; reason: string; timestampMs?: number; retryAfter?: string }

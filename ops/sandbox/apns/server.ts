@@ -1,6 +1,6 @@
 /**
- * A stand-in for APNs on loopback: TLS, HTTP/2 only, as strict as the wire facts (protocol/apns.md)
- * and able to misbehave on demand. Used by tests, benchmarks and `npm start`.
+ * APNs gateway on loopback: TLS, HTTP/2 only, as strict as the original (protocol/apns.md), with misbehaviour on
+ * demand. Tests, benchmarks and `npm start` use it.
  */
 import { once } from 'node:events';
 import {
@@ -36,7 +36,7 @@ export async function startApnsGateway(options: ApnsGatewayOptions = {}): Promis
     cert: certificate,
     key: privateKey,
     ca: authority.certificate,
-    // Both kinds of authentication come to the same door; who has neither is refused by request.
+    // Both kinds of authentication use the same port; requests without either are refused.
     requestCert: true,
     rejectUnauthorized: false,
     allowHTTP1: false,

@@ -13,7 +13,7 @@ export interface SessionState {
   /** Streams that were not answered yet. */
   open: number;
   limit: number;
-  /** The limit that the client was told last, and whether it has yet to acknowledge that. */
+  /** Last limit sent to the client, and whether its acknowledgement is pending. */
   toldLimit: number;
   isTelling: boolean;
   /** Id above which nothing is processed any more, once a GOAWAY was sent. */

@@ -79,7 +79,7 @@ export class Device {
 
   #untilEnd(socket: WebSocket): Promise<void> {
     return new Promise((resolve) => {
-      // What went wrong is told again by the close that follows.
+      // The following close event reports the error again.
       socket.on('error', () => {});
       socket.on('close', (code) => {
         if (this.#isIn) this.#fleet.count('connected', -1);

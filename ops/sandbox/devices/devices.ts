@@ -49,7 +49,7 @@ export interface SimulatedDevices {
 const heartbeatEveryMs = 30_000;
 const usuallyAtOnce = 64;
 
-/** Unknown app, unknown device: trying again will not help whoever waits. */
+/** Close codes for an unknown app or device: reconnecting does not help. */
 const finalCodes = [4100, 4103];
 
 const routeReply = z.object({ server: z.string(), ttl: z.number() });
@@ -59,7 +59,7 @@ interface Waiter {
   reject(error: Error): void;
 }
 
-/** The devices together: counters, whoever waits for them, and the address they share. */
+/** State that the devices share: counters, waiters, and the server's URL. */
 class Fleet implements SimulatedDevices, DeviceFleet {
   readonly options: DeviceOptions;
   readonly counters: DeviceCounters = { connected: 0, received: 0, repeated: 0, acked: 0, lost: 0 };
@@ -124,7 +124,7 @@ class Fleet implements SimulatedDevices, DeviceFleet {
   countLoss(code: number): void {
     this.closeCodes.push(code);
     if (this.closeCodes.length > 1000) this.closeCodes.shift();
-    // Nobody can connect through an address that is gone: the next one asks the router again.
+    // The server's URL is stale: the next device asks the router again.
     this.#route = undefined;
     this.count('lost', 1);
     if (finalCodes.includes(code)) this.#rejectAll(`the channel refused a device with close code ${code}`);

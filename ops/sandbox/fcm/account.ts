@@ -10,7 +10,7 @@ export interface ServiceAccount {
   token_uri: string;
 }
 
-/** A made-up service account, in the form Google gives them out. */
+/** Creates a service account in Google's format. */
 export function createServiceAccount(projectId = 'carillon-sandbox'): ServiceAccount {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   return {
@@ -43,17 +43,17 @@ export class AssertionVerifier {
   /** What is wrong with an assertion; undefined when it is good. */
   problem(assertion: string, nowMs: number): string | undefined {
     const [head = '', body = '', signature = '', ...more] = assertion.split('.');
-    const told = { header: header.safeParse(decode(head)), claims: claims.safeParse(decode(body)) };
-    if (more.length > 0 || !told.header.success || !told.claims.success) return 'Invalid JWT';
+    const parsed = { header: header.safeParse(decode(head)), claims: claims.safeParse(decode(body)) };
+    if (more.length > 0 || !parsed.header.success || !parsed.claims.success) return 'Invalid JWT';
     const { client_email, private_key_id, token_uri } = this.#account;
     const signed = Buffer.from(`${head}.${body}`);
-    if (told.header.data.kid !== private_key_id || told.claims.data.iss !== client_email)
+    if (parsed.header.data.kid !== private_key_id || parsed.claims.data.iss !== client_email)
       return 'Invalid grant: account not found';
     if (!verify('sha256', signed, this.#publicKey, Buffer.from(signature, 'base64url')))
       return 'Invalid JWT Signature.';
-    const { aud, exp, iat } = told.claims.data;
+    const { aud, exp, iat } = parsed.claims.data;
     if (aud !== token_uri) return 'Invalid JWT: audience';
-    if (!told.claims.data.scope.split(' ').includes(scope)) return 'Invalid OAuth scope';
+    if (!parsed.claims.data.scope.split(' ').includes(scope)) return 'Invalid OAuth scope';
     const nowS = nowMs / 1000;
     const isInTime = iat <= nowS + skewS && exp > nowS - skewS && exp - iat <= longestS && exp > iat;
     return isInTime ? undefined : 'Invalid JWT: iat and exp';

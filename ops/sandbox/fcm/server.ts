@@ -1,6 +1,6 @@
 /**
- * A stand-in for FCM HTTP v1 on loopback, its token call included: as strict as the wire facts
- * (protocol/fcm.md) and able to misbehave on demand.
+ * FCM HTTP v1 gateway on loopback with its token call: as strict as the original (protocol/fcm.md), with misbehaviour on
+ * demand.
  */
 import { bearerOf, TokenIssuer } from '../http/access-tokens.ts';
 import { formIn } from '../http/bodies.ts';
@@ -40,7 +40,7 @@ export interface FcmGateway extends SandboxGateway {
   readonly foreignTokens: Set<string>;
 }
 
-/** Tokens as FCM gives them out: an instance id, a colon, and a long rest. */
+/** Format of FCM's tokens: an instance id, a colon, and a long rest. */
 const tokenForm = /^[\w-]{8,64}:[\w-]{20,}$/;
 
 /** Starts the gateway; resolves when it listens. */

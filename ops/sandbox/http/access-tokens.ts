@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 
-/** Gives out access tokens that really expire, and knows its own. */
+/** Issues access tokens that expire, and recognises them. */
 export class TokenIssuer {
   /** How long a token lives from now on. */
   livesMs: number;

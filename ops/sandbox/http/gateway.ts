@@ -31,7 +31,7 @@ export interface GatewayRules {
   targetsOf(call: SandboxCall): { tokens: readonly string[]; isTokenCall?: boolean };
   /** The answer the original would give. */
   judge(call: SandboxCall): SandboxReply;
-  /** Forgets what it saw; what it was told stays. */
+  /** Clears the recorded requests; settings stay. */
   forget?(): void;
 }
 
@@ -55,7 +55,7 @@ export interface SandboxOptions {
   clock?: Clock;
 }
 
-/** A stand-in for a vendor's gateway on loopback, TLS included; HTTP/2 and HTTP/1.1. */
+/** A vendor's gateway on loopback, with TLS; HTTP/2 and HTTP/1.1. */
 export interface SandboxGateway {
   /** Base URL, for a profile's `endpoint` and `authEndpoint`. */
   readonly url: string;
@@ -86,7 +86,7 @@ export interface SandboxGateway {
   waitFor(total: number): Promise<void>;
   /** Resolves once so many devices were accepted. */
   waitForAccepted(devices: number): Promise<void>;
-  /** Forgets what it saw. */
+  /** Clears the recorded requests. */
   forget(): void;
   close(): Promise<void>;
 }

@@ -6,7 +6,7 @@ interface HttpScope extends Scope {
   path?: string;
 }
 
-/** Ways in which an HTTP gateway can be told to misbehave, each for some requests only. */
+/** Kinds of misbehaviour of an HTTP gateway, each for some requests only. */
 export type Misbehaviour = HttpScope &
   (
     | { kind: 'answer'; status: number; body?: unknown; retryAfter?: string }

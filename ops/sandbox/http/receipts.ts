@@ -33,7 +33,7 @@ export class ReceiptLog<Message extends ReceiptRequest = ReceiptRequest> {
   }
 
   /**
-   * Posts a receipt for each message that went to some of these devices, but where `receiptOf` says null; gives the
+   * Posts a receipt for each message that went to some of these devices, but where `receiptOf` says null; returns the
    * HTTP statuses.
    */
   send(
@@ -50,7 +50,7 @@ export class ReceiptLog<Message extends ReceiptRequest = ReceiptRequest> {
   }
 }
 
-/** As a gateway does: a POST to the address that came with the message. Gives the HTTP status. */
+/** Posts a receipt to the URL of the message, as a gateway does. Returns the HTTP status. */
 async function post(url: string, { headers, body }: ReceiptPost): Promise<number> {
   const response = await fetch(url, { method: 'POST', headers, body });
   await response.arrayBuffer();

@@ -1,5 +1,5 @@
 /**
- * What all stand-ins for HTTP gateways share: a TLS server on loopback for HTTP/2 and HTTP/1.1, a ledger of what
+ * Server that all HTTP gateways share: a TLS server on loopback for HTTP/2 and HTTP/1.1, a ledger of what
  * came, and misbehaviour on demand. A vendor's folder brings the rules.
  */
 import { once } from 'node:events';
@@ -191,7 +191,7 @@ function respond(response: Http2ServerResponse, { status, body, headers }: Sandb
   response.end(body === undefined ? '' : isText ? body : JSON.stringify(body));
 }
 
-/** Gives the answer wrongly: late, cut off, or not at all. */
+/** Sends the response late, broken off, or not at all. */
 function misanswer(
   { request, response }: { request: Http2ServerRequest; response: Http2ServerResponse },
   strike: Misbehaviour,

@@ -4,14 +4,14 @@ import { formIn, objectIn } from '../../http/bodies.ts';
 import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
 import { bodyFault } from './message.ts';
 
-/** An app as Honor gives it out. */
+/** What Honor's console hands out for an app. */
 export interface HonorApp {
   appId: string;
   clientId: string;
   clientSecret: string;
 }
 
-/** What the gateway remembers and can be told. */
+/** State of the gateway, which tests can change. */
 export interface HonorMemory {
   app: HonorApp;
   tokenIssuer: TokenIssuer;
@@ -39,7 +39,7 @@ export function honorRules(memory: HonorMemory, state: GatewayState): GatewayRul
     const body = bodyOf(call);
     const tokens = tokensOf(body);
     const fault = countFault(tokens) ?? sizeFault(call, tokens) ?? bodyFault(body);
-    // Nobody knows Honor's codes: that we sent such a thing at all is what counts.
+    // Honor's codes are not public: the violation is what matters.
     if (fault !== null) return { status: 400, body: { code: 400, message: fault }, violation: fault };
     const second = Math.floor(state.nowMs() / 1000);
     if (second !== counters.second) Object.assign(counters, { second, devices: 0 });

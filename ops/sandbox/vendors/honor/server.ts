@@ -1,4 +1,4 @@
-/** A stand-in for Honor Push with its token call (protocol/honor.md). */
+/** Honor Push gateway with its token call (protocol/honor.md). */
 import { randomBytes, randomInt } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
 import { TokenIssuer } from '../../http/access-tokens.ts';
@@ -8,7 +8,7 @@ import { type HonorApp, type HonorMemory, honorRules } from './rules.ts';
 export type { HonorApp } from './rules.ts';
 
 export interface HonorOptions extends SandboxOptions {
-  /** The app it knows; absent: a made-up one. */
+  /** App that it accepts; absent: a new one. */
   app?: HonorApp;
   devicesPerSecond?: number;
   testsPerDay?: number;
@@ -24,13 +24,13 @@ export interface HonorReceipt {
 }
 
 export interface HonorGateway extends SandboxGateway {
-  /** What it knows and can be told; changes count at once. */
+  /** State of the gateway; changes take effect at once. */
   memory: HonorMemory;
-  /** Sends receipts as Honor does; gives the HTTP status and the body of the reply. */
+  /** Sends receipts as Honor does; returns the HTTP status and the body of the reply. */
   sendReceipt(url: string, receipts: readonly HonorReceipt[]): Promise<{ status: number; body: string }>;
 }
 
-/** A made-up app. Its secret has characters that a form must escape. */
+/** Creates an app. Its secret has characters that a form must escape. */
 export const createHonorApp = (): HonorApp => ({
   appId: String(randomInt(104_000_000, 105_000_000)),
   clientId: randomBytes(16).toString('hex'),

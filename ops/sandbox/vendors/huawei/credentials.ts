@@ -1,6 +1,6 @@
 import { generateKeyPairSync, randomBytes, randomInt } from 'node:crypto';
 
-/** One app and its project as AppGallery Connect gives them out, and what the gateway checks the latter with. */
+/** App and project as AppGallery Connect hands them out, and the public key that the gateway verifies with. */
 export interface HuaweiApp {
   appId: string;
   appSecret: string;
@@ -9,7 +9,7 @@ export interface HuaweiApp {
   publicKey: string;
 }
 
-/** A made-up app (protocol/huawei.md#access-tokens). Its secret has characters that a form must escape. */
+/** Creates an app (protocol/huawei.md#access-tokens). Its secret has characters that a form must escape. */
 export function createHuaweiApp(): HuaweiApp {
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   return {

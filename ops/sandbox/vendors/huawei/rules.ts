@@ -7,7 +7,7 @@ import { type Fault, v1Fault } from './message-v1.ts';
 import { v3Fault } from './message-v3.ts';
 import { accessProblem, giveToken, jwtProblem, tokenPath } from './tokens.ts';
 
-/** What a Huawei gateway remembers and can be told. */
+/** State of the gateway, which tests can change. */
 export interface HuaweiMemory {
   app: HuaweiApp;
   tokenIssuer: TokenIssuer;
@@ -59,17 +59,17 @@ class Judgement {
     if (api === null)
       return { status: 404, body: '', violation: `no such path: ${call.method} ${call.path}` };
     const refusal = this.#accessRefusal(call, api);
-    if (refusal !== null) return this.#told(401, refusal, 'auth failed');
+    if (refusal !== null) return this.#respond(401, refusal, 'auth failed');
     if (!/^application\/json; ?charset=utf-8$/i.test(call.headers['content-type'] ?? ''))
       return {
-        ...this.#told(400, '80100001', 'Illegal content type'),
+        ...this.#respond(400, '80100001', 'Illegal content type'),
         violation: 'not sent as JSON in UTF-8',
       };
     const body = objectIn(call);
-    if (body === undefined) return this.#told(400, '80100003', 'no JSON');
+    if (body === undefined) return this.#respond(400, '80100003', 'no JSON');
     const tokens = tokensOf(body);
     const fault = countFault(tokens) ?? sizeFault(call, tokens) ?? this.#messageFault(body, api, call);
-    if (fault !== null) return this.#told(200, fault.code, fault.msg);
+    if (fault !== null) return this.#respond(200, fault.code, fault.msg);
     const limit = this.#limit(body, tokens, api);
     return limit ?? this.#deliver(tokens, api);
   }
@@ -105,11 +105,11 @@ class Judgement {
     if (!isTest(body)) return null;
     if (tokens.length > 10)
       return api === 'v3'
-        ? this.#told(200, '80300030', 'When send test message, token count exceed limit.')
-        : { ...this.#told(200, '80100001', 'test'), violation: `${tokens.length} devices in a test` };
+        ? this.#respond(200, '80300030', 'When send test message, token count exceed limit.')
+        : { ...this.#respond(200, '80100001', 'test'), violation: `${tokens.length} devices in a test` };
     this.#counters.tests += 1;
     return this.#counters.tests > this.#memory.testsPerDay
-      ? this.#told(200, '80300029', 'When send test message, the api request exceed limit.')
+      ? this.#respond(200, '80300029', 'When send test message, the api request exceed limit.')
       : null;
   }
 
@@ -122,10 +122,10 @@ class Judgement {
     }
     const accepted = tokens.filter((token) => !refused.has(token));
     const twice = new Set(tokens).size < tokens.length ? { violation: 'a token twice in a request' } : {};
-    if (refused.size === 0) return { ...this.#told(200, '80000000', 'Success'), accepted, ...twice };
+    if (refused.size === 0) return { ...this.#respond(200, '80000000', 'Success'), accepted, ...twice };
     const msg = api === 'v1' ? partialV1(accepted, refused) : partialV3(accepted, refused);
-    if (accepted.length > 0) return { ...this.#told(200, '80100000', msg), accepted, ...twice };
-    return { ...this.#told(200, '80300007', api === 'v1' ? 'All the tokens are invalid' : msg), ...twice };
+    if (accepted.length > 0) return { ...this.#respond(200, '80100000', msg), accepted, ...twice };
+    return { ...this.#respond(200, '80300007', api === 'v1' ? 'All the tokens are invalid' : msg), ...twice };
   }
 
   #refusal(token: string, api: Api): string | null {
@@ -136,7 +136,7 @@ class Judgement {
     return this.#memory.refusedTokens.get(token) ?? (token.startsWith('MAMz') ? null : 'noRight');
   }
 
-  #told(status: number, code: string, msg: string): SandboxReply {
+  #respond(status: number, code: string, msg: string): SandboxReply {
     this.#counters.requests += 1;
     return {
       status,

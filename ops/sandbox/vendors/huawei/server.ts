@@ -1,4 +1,4 @@
-/** A stand-in for Huawei Push Kit, v1 and v3, with its token call (protocol/huawei.md). */
+/** Huawei Push Kit gateway, v1 and v3, with its token call (protocol/huawei.md). */
 import { systemClock } from '../../../../shared/clock.ts';
 import { TokenIssuer } from '../../http/access-tokens.ts';
 import { type SandboxGateway, type SandboxOptions, startGateway } from '../../http/server.ts';
@@ -10,16 +10,16 @@ export { createHuaweiApp, type HuaweiApp } from './credentials.ts';
 export { type HuaweiReceipt, huaweiReceipt } from './receipts.ts';
 
 export interface HuaweiOptions extends SandboxOptions {
-  /** The app it knows; absent: a made-up one. */
+  /** App that it accepts; absent: a new one. */
   app?: HuaweiApp;
   devicesPerSecond?: number;
   testsPerDay?: number;
 }
 
 export interface HuaweiGateway extends SandboxGateway {
-  /** What it knows and can be told; changes count at once. */
+  /** State of the gateway; changes take effect at once. */
   memory: HuaweiMemory;
-  /** Sends receipts as Huawei does; gives the HTTP status and the body of the reply. */
+  /** Sends receipts as Huawei does; returns the HTTP status and the body of the reply. */
   sendReceipt(
     url: string,
     receipts: readonly HuaweiReceipt[],

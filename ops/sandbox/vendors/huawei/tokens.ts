@@ -22,7 +22,7 @@ export function giveToken(call: SandboxCall, app: HuaweiApp, tokenIssuer: TokenI
   if (form.get('client_id') !== app.appId) return refuse(1101, 20001, 'invalid client_id');
   if (form.get('client_secret') !== app.appSecret) return refuse(1101, 20044, 'invalid client_secret');
   const { value, expiresIn } = tokenIssuer.issue();
-  // Huawei escapes slashes: whoever looks for the token without a JSON parser gets it wrong.
+  // Huawei escapes slashes: a client without a JSON parser reads a wrong token.
   const text = JSON.stringify({
     access_token: `DQEBA/${value}`,
     expires_in: expiresIn,

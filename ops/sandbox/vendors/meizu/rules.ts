@@ -1,4 +1,4 @@
-/** What a call must be for Meizu (protocol/meizu.md#signature and protocol/meizu.md#message), written anew: the sandbox shares no rule with the connector. */
+/** Rules of Meizu for a call (protocol/meizu.md#signature and protocol/meizu.md#message), written independently: the sandbox shares none with the connector. */
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
 

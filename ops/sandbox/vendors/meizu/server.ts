@@ -1,6 +1,6 @@
 /**
- * A stand-in for Meizu's push gateway on loopback: as strict as the wire facts (protocol/meizu.md), able to
- * misbehave on demand, and it sends receipts when told.
+ * Meizu's push gateway on loopback: as strict as the original (protocol/meizu.md), with misbehaviour and receipts
+ * on demand.
  */
 import { randomBytes, randomInt } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
@@ -47,11 +47,11 @@ interface MeizuMessage extends ReceiptRequest {
 }
 
 export interface MeizuGateway extends SandboxGateway {
-  /** Codes of single devices, told within a success. `deadTokens` have 110002. */
+  /** Codes of single devices within a success. `deadTokens` have 110002. */
   readonly targetCodes: Map<string, number>;
   /**
-   * Sends receipts of one type (1 arrived, 2 clicked) for these devices to whoever asked for that type with a message;
-   * gives the HTTP statuses, one per message.
+   * Sends receipts of one type (1 arrived, 2 clicked) for these devices to the callers that requested that type with a message;
+   * returns the HTTP statuses, one per message.
    */
   sendReceipt(type: number, tokens: readonly string[], accessToken?: string): Promise<number[]>;
 }

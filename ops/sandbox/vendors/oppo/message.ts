@@ -1,4 +1,4 @@
-/** What a notification must be for OPPO (protocol/oppo.md#single-device, protocol/oppo.md#notification), written anew: the sandbox shares no rule with the connector. */
+/** Rules of OPPO for a notification (protocol/oppo.md#single-device, protocol/oppo.md#notification), written independently: the sandbox shares none with the connector. */
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
 
 const fields = new Set([

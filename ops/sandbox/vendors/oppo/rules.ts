@@ -17,13 +17,13 @@ import {
 } from './calls.ts';
 import { notificationFault } from './message.ts';
 
-/** What the gateway remembers and can be told. */
+/** State of the gateway, which tests can change. */
 export interface OppoMemory {
   app: { appKey: string; masterSecret: string };
   tokenIssuer: TokenIssuer;
   /** Devices that unsubscribed: 10001. `deadTokens` are 10000. */
   unsubscribed: Set<string>;
-  /** Devices that spoil their whole request with 41, which names nobody. */
+  /** Devices that invalidate their whole request with 41, which names no device. */
   spoilers: Set<string>;
   devicesPerSecond: number;
   /** Messages of each category a day. */

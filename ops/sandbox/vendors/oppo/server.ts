@@ -1,6 +1,6 @@
 /**
- * A stand-in for OPPO's push gateway on loopback: as strict as the wire facts (protocol/oppo.md), able to
- * misbehave on demand, and it sends receipts when told.
+ * OPPO's push gateway on loopback: as strict as the original (protocol/oppo.md), with misbehaviour and receipts
+ * on demand.
  */
 import { randomBytes } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
@@ -10,7 +10,7 @@ import { type SandboxGateway, type SandboxOptions, startGateway } from '../../ht
 import { type OppoMemory, OppoRules } from './rules.ts';
 
 export interface OppoGatewayOptions extends SandboxOptions {
-  /** The app it knows; absent: a made-up one. */
+  /** App that it accepts; absent: a new one. */
   app?: { appKey: string; masterSecret: string };
   /** Each of these absent: any number. */
   devicesPerSecond?: number;
@@ -20,16 +20,16 @@ export interface OppoGatewayOptions extends SandboxOptions {
 }
 
 export interface OppoGateway extends SandboxGateway {
-  /** What it knows and can be told; changes count at once. */
+  /** State of the gateway; changes take effect at once. */
   readonly memory: OppoMemory;
   /**
    * Sends receipts of an event for these devices to the addresses that came with their messages, one call for each
-   * message; gives the HTTP statuses.
+   * message; returns the HTTP statuses.
    */
   sendReceipt(tokens: readonly string[], eventType?: string): Promise<number[]>;
 }
 
-/** A made-up app. */
+/** Creates an app. */
 export const createOppoApp = (): { appKey: string; masterSecret: string } => ({
   appKey: randomBytes(16).toString('hex'),
   masterSecret: randomBytes(16).toString('hex'),

@@ -1,4 +1,4 @@
-/** What a message must be for vivo (protocol/vivo.md#message), written anew: the sandbox shares no rule with the connector. */
+/** Rules of vivo for a message (protocol/vivo.md#message), written independently: the sandbox shares none with the connector. */
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
 
 /** What a client did that it must never do, and the code that the gateway answers it with. */

@@ -6,14 +6,14 @@ import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../.
 import type { ReceiptLog } from '../../http/receipts.ts';
 import { type Fault, looksLikeTest, messageFault, requestFault } from './message.ts';
 
-/** An app as vivo gives it out. */
+/** What vivo's console hands out for an app. */
 export interface VivoApp {
   appId: string;
   appKey: string;
   appSecret: string;
 }
 
-/** What the gateway remembers and can be told. */
+/** State of the gateway, which tests can change. */
 export interface VivoMemory {
   app: VivoApp;
   tokenIssuer: TokenIssuer;

@@ -1,6 +1,6 @@
 /**
- * A stand-in for vivo's push gateway on loopback: as strict as the wire facts (protocol/vivo.md), able to
- * misbehave on demand, and it sends receipts when told.
+ * vivo's push gateway on loopback: as strict as the original (protocol/vivo.md), with misbehaviour and receipts
+ * on demand.
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
@@ -12,21 +12,21 @@ import { type VivoApp, type VivoMemory, VivoRules } from './rules.ts';
 export type { VivoApp } from './rules.ts';
 
 export interface VivoGatewayOptions extends SandboxOptions {
-  /** The app it knows; absent: a made-up one. */
+  /** App that it accepts; absent: a new one. */
   app?: VivoApp;
 }
 
 export interface VivoGateway extends SandboxGateway {
-  /** What it knows and can be told; changes count at once. */
+  /** State of the gateway; changes take effect at once. */
   readonly memory: VivoMemory;
   /**
    * Sends receipts of one code for these devices to the addresses that came with their messages, one call for each
-   * message; gives the HTTP statuses. Without a code in the older form.
+   * message; returns the HTTP statuses. Without a code in the older form.
    */
   sendReceipt(tokens: readonly string[], ackType?: string): Promise<number[]>;
 }
 
-/** A made-up app. */
+/** Creates an app. */
 export const createVivoApp = (): VivoApp => ({
   appId: String(randomInt(10_000, 999_999_999)),
   appKey: randomUUID(),
@@ -36,7 +36,7 @@ export const createVivoApp = (): VivoApp => ({
 const dayMs = 86_400_000;
 const any = Number.POSITIVE_INFINITY;
 
-/** Starts the gateway of one app; resolves when it listens. Until told otherwise it has no limits and no night. */
+/** Starts the gateway of one app; resolves when it listens. By default it has no limits and no sending hours. */
 export async function startVivoGateway(options: VivoGatewayOptions = {}): Promise<VivoGateway> {
   const clock = options.clock ?? systemClock;
   const memory: VivoMemory = {

@@ -1,4 +1,4 @@
-/** What a form must be for Xiaomi (protocol/xiaomi.md#fields), written anew: the sandbox shares no rule with the connector. */
+/** Rules of Xiaomi for a form (protocol/xiaomi.md#fields), written independently: the sandbox shares none with the connector. */
 
 /** What a client did that it must never do, and the code that the gateway answers it with. */
 export interface Breach {

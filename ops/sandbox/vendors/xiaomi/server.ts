@@ -1,6 +1,6 @@
 /**
- * A stand-in for Xiaomi's push gateway on loopback: as strict as the wire facts (protocol/xiaomi.md), able to
- * misbehave on demand, and it sends receipts when told.
+ * Xiaomi's push gateway on loopback: as strict as the original (protocol/xiaomi.md), with misbehaviour and receipts
+ * on demand.
  */
 import { randomBytes, randomInt } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
@@ -53,7 +53,7 @@ export interface XiaomiGateway extends SandboxGateway {
   readonly offlineTokens: Set<string>;
   /**
    * Sends receipts of one type (1 delivered, 2 clicked, 16 target invalid, 32 disabled, 64 filtered, 128 day total) for
-   * these devices to whoever asked for that type with a message; gives the HTTP statuses, one per message.
+   * these devices to the callers that requested that type with a message; returns the HTTP statuses, one per message.
    */
   sendReceipt(type: number, tokens: readonly string[], barStatus?: string): Promise<number[]>;
 }
