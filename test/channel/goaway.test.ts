@@ -33,7 +33,7 @@ describe('a process that stops', () => {
     await client.until(() => client.messageIds.length === 2);
     const closing = old.close();
     await client.untilCommand('goaway');
-    const meanwhile = await fixture.enqueue([id], { alert: 'in the middle' });
+    const duringMove = await fixture.enqueue([id], { alert: 'in the middle' });
     client.send(ackOf('mover', [String(acked)]));
     await eventually(async () => (await fixture.ackedOf(acked)) === 1);
 
@@ -43,10 +43,10 @@ describe('a process that stops', () => {
     expect(client.messageIds).toEqual([acked, unacked].map(String));
     const afterwards = await fixture.enqueue([id], { alert: 'after the move' });
     await moved.until(() => moved.messageIds.length === 3);
-    expect(moved.messageIds).toEqual([unacked, meanwhile, afterwards].map(String));
+    expect(moved.messageIds).toEqual([unacked, duringMove, afterwards].map(String));
     expect(moved.data.map(({ offline }) => offline)).toEqual([true, undefined]);
     moved.send(ackOf('mover', moved.messageIds));
-    for (const pushId of [unacked, meanwhile, afterwards])
+    for (const pushId of [unacked, duringMove, afterwards])
       await eventually(async () => (await fixture.ackedOf(pushId)) === 1);
     moved.close();
     await next.close();

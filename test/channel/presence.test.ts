@@ -96,9 +96,9 @@ describe('several api processes on one database', () => {
   });
 
   test('a removed node restores its sessions', async () => {
-    const [id = 0] = await fixture.install(['buried']);
+    const [id = 0] = await fixture.install(['removed']);
     const channel = await startBareChannel(fixture.database.url, { heartbeatEveryMs: 100 });
-    const client = await RawClient.login(channel.url, fixture.appId, 'buried');
+    const client = await RawClient.login(channel.url, fixture.appId, 'removed');
     await fixture.db.query(
       'DELETE FROM channel_node WHERE id = (SELECT node_id FROM channel_session WHERE installation = $1)',
       [id],
@@ -114,8 +114,8 @@ describe('several api processes on one database', () => {
     const { rows } = await fixture.db.query<{ id: string }>('SELECT id FROM channel_node');
     const channel = await startBareChannel(fixture.database.url, {});
     const others = rows.map((row) => row.id);
-    const buried = await fixture.db.query('DELETE FROM channel_node WHERE id <> ALL ($1)', [others]);
-    expect(buried.rowCount).toBe(1);
+    const removed = await fixture.db.query('DELETE FROM channel_node WHERE id <> ALL ($1)', [others]);
+    expect(removed.rowCount).toBe(1);
     const client = await RawClient.login(channel.url, fixture.appId, 'early');
     const pushId = await fixture.enqueue([id]);
     await client.untilFrames(() => client.messageIds.includes(String(pushId)));

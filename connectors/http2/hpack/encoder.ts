@@ -20,7 +20,7 @@ interface Entry {
   size: number;
 }
 
-/** Blocks between two evictions, to prevent thrashing; meanwhile fields that do not fit stay literals. */
+/** Blocks between two evictions, to prevent thrashing; between them fields that do not fit stay literals. */
 const blocksBetweenEvictions = 1000;
 
 /** Growing output buffer of an encoder. */

@@ -12,11 +12,11 @@ import { openFilesAllowed } from './open-files.ts';
 
 const defaultConnections = 10_000;
 const defaultMessages = 3;
-/** Files that a process needs beside its connections. */
+/** Open files of a process besides its connections. */
 const otherFiles = 256;
 const lookMs = 20;
 const probeMs = 50;
-/** An idle process has its memory at rest after this long. */
+/** Time after which the memory of an idle process is stable. */
 const settleMs = 2000;
 
 interface Stage extends Bench {
@@ -27,9 +27,9 @@ interface Stage extends Bench {
 }
 
 /**
- * `args[0]` devices (10,000) on the device channel of one api process: how fast they log in, what a connection
- * costs in memory, how fast `args[1]` pushes (3) to all of them arrive and are acknowledged, and how soon all
- * are back after the api was killed. Fails unless each device had each message once.
+ * Connects `args[0]` devices (10,000) to the device channel of one api process. Measures the login rate, the memory per
+ * connection, the rate at which `args[1]` pushes (3) to all devices arrive and are acknowledged, and the time until all
+ * are back after the api was killed. Fails unless each device got each message once.
  */
 export function benchChannel(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -129,7 +129,7 @@ async function measureMessages(stage: Stage, rounds: number): Promise<Figure[]> 
   ];
 }
 
-/** The api is killed, is started again by its supervisor, and all devices come back as soon as they can. */
+/** Kills the api; its supervisor restarts it, and all devices reconnect at once. */
 async function measureStorm(stage: Stage): Promise<Figure[]> {
   const { devices, connections, pids, log } = stage;
   const { api: pid } = pids();
@@ -174,7 +174,7 @@ async function untilAcked({ db, app, connections }: Stage, objectId: string): Pr
   }
 }
 
-/** A call that asks the database, as clients of the HTTP api make them. */
+/** Makes a call of the HTTP API that queries the database. */
 function ask({ url, app }: Stage): Promise<unknown> {
   const headers = { 'x-lc-id': app.appId, 'x-lc-key': `${app.masterKey},master` };
   return call(`${url}/1.1/installations?limit=1`, { headers }, z.unknown());
@@ -190,7 +190,7 @@ async function answered(stage: Stage): Promise<void> {
     await sleep(lookMs);
 }
 
-/** How long calls take until it is over, in milliseconds. */
+/** Measures the duration of calls until stopped, in milliseconds. */
 async function probe(stage: Stage, isOver: () => boolean): Promise<number[]> {
   const waits: number[] = [];
   while (!isOver()) {

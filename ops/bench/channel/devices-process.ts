@@ -1,6 +1,6 @@
 /**
- * The devices of the channel's benchmark, in a process of their own: their memory and processor time are not
- * the api's. Started by the benchmark with an IPC channel.
+ * Devices of the channel benchmark, in a process of their own, so that their memory and CPU time do not count as the
+ * api's. Started by the benchmark with an IPC channel.
  */
 import { z } from 'zod';
 import { ClosingStack, closeOnSignals, notifySupervisor } from '../../../shared/process/lifecycle.ts';
@@ -18,7 +18,7 @@ const order = z.union([
   z.object({ ask: z.number(), forget: z.boolean() }),
 ]);
 
-/** Real ones wait for 5 seconds; these come back so soon that the api has all of them at once. */
+/** Reconnect delay. Real devices wait 5 s; these are quicker, so that all reach the api at once. */
 const reconnectAfterMs = 500;
 
 const log = createLogger({ level: 'warn', name: 'bench devices' });

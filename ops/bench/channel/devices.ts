@@ -3,16 +3,16 @@ import type { Environment } from '../../../shared/config/config.ts';
 import { Supervised } from '../../local/supervised.ts';
 
 const devicesSeen = z.object({
-  /** Logged in now. */
+  /** Devices logged in now. */
   connected: z.number(),
-  /** Since the last `forget`: messages, each once per device; repeats; acknowledgements; connections lost. */
+  /** Counts since the last `forget`: messages (once per device), repeats, acknowledgements, lost connections. */
   received: z.number(),
   repeated: z.number(),
   acked: z.number(),
   lost: z.number(),
-  /** Of the newest thousand lost connections. */
+  /** For the last thousand lost connections. */
   closeCodes: z.array(z.number()),
-  /** First and last message since the last `forget`, milliseconds since 1970; 0 when there was none. */
+  /** Times of the first and last message since the last `forget`, in milliseconds since 1970; 0 without one. */
   firstMs: z.number(),
   lastMs: z.number(),
 });
@@ -28,20 +28,20 @@ export interface Fleet {
   count: number;
 }
 
-/** The process of a benchmark's devices (devices-process.ts). */
+/** Process with the devices of a benchmark (devices-process.ts). */
 export interface BenchDevices {
   readonly pid: number | undefined;
-  /** Resolves when all are logged in; they come back by themselves when they are cut off. */
+  /** Resolves when all are logged in. Devices reconnect by themselves. */
   connect(fleet: Fleet): Promise<DevicesSeen>;
   observe(): Promise<DevicesSeen>;
-  /** Forgets what was counted until now; gives it once more. */
+  /** Returns the counts and resets them. */
   forget(): Promise<DevicesSeen>;
   stop(): Promise<void>;
 }
 
 const stopMs = 1000;
 
-/** Starts the devices' process; none connects yet. */
+/** Starts the process of the devices, without connecting any. */
 export async function startBenchDevices(
   env: Environment,
   log: (line: string) => void,

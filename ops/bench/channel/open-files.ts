@@ -4,7 +4,7 @@ const report = z.object({
   userLimits: z.object({ open_files: z.object({ hard: z.union([z.number(), z.string()]) }) }),
 });
 
-/** Files that a process may have open: Node raises its own limit to the hard one when it starts. */
+/** Returns the limit of open files of a process. Node raises its limit to the hard one at its start. */
 export function openFilesAllowed(): number {
   const parsed = report.safeParse(process.report?.getReport());
   const hard = parsed.data?.userLimits.open_files.hard;

@@ -1,4 +1,4 @@
-/** One client of the comparison in a process of its own: what it burns is its alone. Started with an IPC channel. */
+/** Runs one client of the comparison in its own process, to measure its CPU time alone. Started with an IPC channel. */
 import { once } from 'node:events';
 import { clients } from './clients.ts';
 import { order } from './shape.ts';

@@ -1,4 +1,4 @@
-/** The clients that are compared; each sends so many requests, about 1000 at a time on one connection. */
+/** Clients of the comparison; each sends `count` requests, about 1000 at a time on one connection. */
 import { type ClientHttp2Stream, connect as connectHttp2 } from 'node:http2';
 import http2wrapper from 'http2-wrapper';
 import { Client } from 'undici';
@@ -24,7 +24,7 @@ import {
 type Target = Pick<Order, 'url' | 'ca' | 'body'>;
 
 interface Running {
-  /** Resolves when every one of them has its outcome; rejects when one was not accepted. */
+  /** Resolves when every request has its result; rejects when one was not accepted. */
   send(requests: number): Promise<void>;
 }
 
@@ -32,7 +32,7 @@ const streams = 1000;
 const headText = body.toString('utf8', 0, badgeAt);
 const tailText = body.toString('utf8', badgeAt);
 
-/** The body as a client without splices makes it. */
+/** Returns the body for a client without splices. */
 const bodyOf = (target: Target, { badge }: BenchRecipient): string | Buffer =>
   target.body === 'shared' ? sharedBody : `${headText}${badge}${tailText}`;
 
@@ -43,7 +43,7 @@ const headersOf = (recipient: BenchRecipient) => ({
   [requestHeaderName]: recipient.id,
 });
 
-/** Batches as the dispatcher hands them in: 1000 recipients, two of them at a time. */
+/** Sends batches as the dispatcher does: 1000 recipients, two batches at a time. */
 function overTransport(choice: 'standard' | undefined) {
   return async (target: Target): Promise<Running> => {
     const transport = openTransport(
@@ -97,7 +97,7 @@ function overTransport(choice: 'standard' | undefined) {
   };
 }
 
-/** Keeps so many requests on their way as there are streams. */
+/** Keeps as many requests in flight as there are streams. */
 function inLanes(sendOne: (recipient: BenchRecipient, done: (status: number) => void) => void): Running {
   return {
     send: (requests) =>
@@ -166,7 +166,7 @@ async function overUndici(target: Target): Promise<Running> {
       path: `${pathPrefix}${recipient.token}`,
       headers: { ...headers, [requestHeaderName]: recipient.id },
       body: bodyOf(target, recipient),
-      // Without it POSTs go one after the other.
+      // Without it undici sends one POST after the other.
       idempotent: true,
     });
     made.then(
@@ -180,7 +180,7 @@ async function overUndici(target: Target): Promise<Running> {
 }
 
 export const clients: Readonly<Record<string, (target: Target) => Promise<Running>>> = {
-  own: overTransport(undefined),
+  'native transport': overTransport(undefined),
   'node:http2': overNodeHttp2,
   'http2-wrapper': overWrapper,
   'standard transport': overTransport('standard'),

@@ -1,6 +1,7 @@
 /**
- * What a request costs the client: our own transport beside the libraries, all against the same sink, with the
- * same headers and body (develop/decisions.md#why-our-own-http2-client). Every client runs in a fresh process and only its own CPU time counts.
+ * Compares the CPU time per request of the native transport and of libraries, against the same sink, with the same
+ * headers and body (develop/decisions.md#why-our-own-http2-client). Every client runs in a new process, and only its own
+ * CPU time counts.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,12 +13,12 @@ import { sinkCounts, sinkReady } from './sink-protocol.ts';
 
 interface Contender {
   client: string;
-  /** Of the requests that ours sends. */
+  /** Share of the requests of the native transport. */
   share: number;
 }
 
 const contenders: readonly Contender[] = [
-  { client: 'own', share: 1 },
+  { client: 'native transport', share: 1 },
   { client: 'node:http2', share: 1 / 15 },
   { client: 'http2-wrapper', share: 1 / 30 },
   { client: 'undici', share: 1 / 30 },
@@ -26,14 +27,14 @@ const contenders: readonly Contender[] = [
 
 const defaultRequests = 900_000;
 const defaultRounds = 3;
-/** Streams at a time, on one connection. */
+/** Concurrent streams, on one connection. */
 const warmUpShare = 0.2;
 
 interface Sample extends Measured {
   requests: number;
 }
 
-/** Compares the clients `args[1]` times (3); ours sends `args[0]` requests (900,000) each time. */
+/** Compares the clients `args[1]` times (3); the native transport sends `args[0]` requests (900,000) each time. */
 export async function benchHttp2(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const [requests = defaultRequests, rounds = defaultRounds] = args.map(Number);
   if (!Number.isSafeInteger(requests) || requests < 30_000)
@@ -94,14 +95,14 @@ class Comparison {
         ...names.map((name) => ({ name: `${kind} body, ${name}`, value: speed(name), unit: 'requests/s' })),
         ...names.slice(1).map((name) => ({
           name: `${kind} body, ${name} to ours`,
-          value: cost(name) / cost('own'),
+          value: cost(name) / cost('native transport'),
           unit: 'times the CPU',
         })),
       ];
     });
   }
 
-  /** Runs a client and sees to it that the sink got every request, whole. */
+  /** Runs a client and checks that the sink received every request completely. */
   async #counted(requests: number, run: () => Promise<Measured>): Promise<Measured> {
     const before = await this.#counts();
     const sample = await run();
@@ -131,11 +132,11 @@ class Comparison {
   }
 }
 
-/** Whole batches, so that all send the same. */
+/** Rounds to whole batches, so that all clients send the same. */
 const roundUp = (requests: number): number => Math.ceil(requests / 1000) * 1000;
 
 async function runClient(order: object): Promise<Measured> {
-  // http2-wrapper names an address as the server's name, which Node has words about.
+  // http2-wrapper uses an IP address as server name, which Node warns about.
   const child = fork(moduleUrl('./client.ts', import.meta.url), { execArgv: ['--disable-warning=DEP0123'] });
   child.send(order);
   const [message] = await Promise.race([once(child, 'message'), once(child, 'exit')]);

@@ -7,10 +7,10 @@ import { headers, type Measured, pathPrefix, recipients, requestHeaderName, shar
 
 const run = promisify(execFile);
 
-/** nghttp2's load generator, in C (Debian's package `nghttp2`). */
+/** Load generator of nghttp2, in C (Debian's package `nghttp2`). */
 export const isH2loadInstalled = (): boolean => spawnSync('h2load', ['--version']).status === 0;
 
-/** The same requests; it has one body and one set of headers for all. The shell tells what it burnt. */
+/** Sends similar requests with one body and one set of headers. The shell reports its CPU time. */
 export async function runH2load(url: string, requests: number): Promise<Measured> {
   const directory = await mkdtemp(join(tmpdir(), 'carillon-h2load-'));
   try {
@@ -45,7 +45,7 @@ export async function runH2load(url: string, requests: number): Promise<Measured
 const milliseconds = (stdout: string): number =>
   Number(/finished in ([\d.]+)ms/.exec(stdout)?.[1] ?? Number.NaN) / 1000;
 
-/** The second line of `times`: user and system time of the shell's children. */
+/** Parses the second line of `times`: user and system time of the shell's children. */
 function childSeconds(stdout: string): number {
   const last = stdout.trimEnd().split('\n').at(-1) ?? '';
   return last.split(' ').reduce((sum, text) => {

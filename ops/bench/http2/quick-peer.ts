@@ -1,23 +1,22 @@
 /**
- * An HTTP/2 peer that costs next to nothing: TLS and frames, no library and no checks. It answers every request
- * with 200 in ten bytes. A measuring instrument for what stands on the other side, not for correctness: the
- * sandbox gateways are strict.
+ * HTTP/2 server of minimal cost: TLS and frames, without a library and without checks. It answers every request with 200
+ * in ten bytes. For benchmarks of clients only; the sandbox gateways check correctness.
  */
 import { createServer, type TLSSocket } from 'node:tls';
 import { openCertificateAuthority } from '../../sandbox/kit/certificates.ts';
 
-/** What comes over one connection. */
+/** Input of one connection. */
 export interface QuickConnection {
-  /** A whole header block, from `start` to `end` of `bytes`; valid until this returns. */
+  /** Complete header block, from `start` to `end` of `bytes`; valid until this returns. */
   onHeaders?(bytes: Buffer, start: number, end: number): void;
   onBody?(size: number): void;
-  /** A request is complete, and is answered now. */
+  /** A request is complete; its response follows. */
   onRequest(): void;
 }
 
 export interface QuickPeer {
   url: string;
-  /** PEM of the authority that it shows. */
+  /** PEM of its authority. */
   ca: string;
   close(): Promise<void>;
 }
@@ -27,12 +26,12 @@ const prefaceBytes = 24;
 /** `:status: 200` with END_HEADERS and END_STREAM. */
 const answer = Buffer.from('00000101050000000088', 'hex');
 const settingsAck = Buffer.from('000000040100000000', 'hex');
-/** The window is given back when so much of it is used. */
+/** Used bytes at which the window is increased again. */
 const refillBytes = 1_000_000_000;
 const frame = { data: 0, headers: 1, settings: 4, ping: 6, continuation: 9 };
 const flag = { endStream: 1, ack: 1, endHeaders: 4, padded: 8, priority: 32 };
 
-/** Listens on a free port of this machine; `open` is called for every connection. */
+/** Listens on a free loopback port; calls `open` for every connection. */
 export async function startQuickPeer(maxStreams: number, open: () => QuickConnection): Promise<QuickPeer> {
   const authority = await openCertificateAuthority();
   const { certificate, privateKey } = await authority.issueServer();
@@ -61,7 +60,7 @@ export async function startQuickPeer(maxStreams: number, open: () => QuickConnec
   };
 }
 
-/** MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE 2^31-1; then the connection's window as wide as it goes. */
+/** SETTINGS with MAX_CONCURRENT_STREAMS and INITIAL_WINDOW_SIZE 2^31-1, then the largest connection window. */
 function greeting(maxStreams: number): Buffer {
   const bytes = Buffer.from(
     '00000c0400000000000003000000000004' + '7fffffff0000040800000000007fff0000',

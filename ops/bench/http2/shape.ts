@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What every client sends: a push as APNs gets it. */
+/** Request of every client: a push as APNs gets it. */
 export const body = Buffer.from(
   JSON.stringify({
     aps: {
@@ -15,10 +15,10 @@ export const body = Buffer.from(
     order: '6f1d3c2a',
   }).replace('"@"', ''),
 );
-/** Where the badge goes. */
+/** Offset of the badge. */
 export const badgeAt = body.indexOf('"badge":') + '"badge":'.length;
 
-/** The same body for all, with a badge in it. */
+/** Shared body, with a badge. */
 export const sharedBody = withBadge('1');
 
 function withBadge(badge: string): Buffer {
@@ -27,7 +27,7 @@ function withBadge(badge: string): Buffer {
 
 export const pathPrefix = '/3/device/';
 
-/** As long as a provider token. */
+/** Text of the length of a provider token. */
 const jwt = `${'eyJhbGciOiJFUzI1NiIsImtpZCI6IkFCQzEyM0RFRkcifQ'}.${'x'.repeat(64)}.${'y'.repeat(86)}`;
 
 export const headers: Record<string, string> = {
@@ -45,7 +45,7 @@ export interface BenchRecipient {
   badge: string;
 }
 
-/** As many as a batch has; every client goes round them. Badges have two digits, so that all bodies are as long. */
+/** Recipients of one batch, which every client repeats. Badges have two digits, so that all bodies have one length. */
 export const recipients: readonly BenchRecipient[] = Array.from({ length: 1000 }, (_, n) => ({
   token: Buffer.from((n * 7919).toString(16).padStart(64, 'a1b2c3d4')).toString('latin1'),
   id: `eabeae54-14a8-81e5-a60b-${n.toString(16).padStart(12, '0')}`,
@@ -55,7 +55,7 @@ export const recipients: readonly BenchRecipient[] = Array.from({ length: 1000 }
 export const bodyKinds = ['personal', 'shared'] as const;
 export type BodyKind = (typeof bodyKinds)[number];
 
-/** What a client process is told. */
+/** Message to a client process. */
 export const order = z.object({
   client: z.string(),
   url: z.string(),
@@ -66,6 +66,6 @@ export const order = z.object({
 });
 export type Order = z.infer<typeof order>;
 
-/** What it tells back. */
+/** Message of a client process. */
 export const measured = z.object({ seconds: z.number(), cpuSeconds: z.number() });
 export type Measured = z.infer<typeof measured>;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
-/** What a sink says when it listens. */
+/** Message of a sink when it listens. */
 export const sinkReady = z.object({ url: z.string(), ca: z.string() });
 
-/** What it says whenever it is asked. */
+/** Message of a sink on request. */
 export const sinkCounts = z.object({ requests: z.number(), bodyBytes: z.number() });

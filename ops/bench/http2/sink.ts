@@ -1,6 +1,6 @@
 /**
- * Where the clients that are compared send to; it counts what it got, so that all can be seen to have sent the
- * same. A process of its own, started by the benchmark with an IPC channel.
+ * Server for the compared clients. It counts requests, to check that all clients sent the same. Runs in its own process,
+ * started by the benchmark with an IPC channel.
  */
 import { startQuickPeer } from './quick-peer.ts';
 

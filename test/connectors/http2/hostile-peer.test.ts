@@ -340,7 +340,7 @@ describe('a peer may send', () => {
   });
 
   test('GOAWAY twice: first with the highest id, then with the last processed one', async () => {
-    const farewell = (lastId: number) => {
+    const goaway = (lastId: number) => {
       const bytes = goawayFrame(0);
       bytes.writeUInt32BE(lastId, 9);
       return bytes;
@@ -349,7 +349,7 @@ describe('a peer may send', () => {
       connection.write(hello);
       const ids = [];
       for (let i = 0; i < 4; i++) ids.push(await connection.request());
-      connection.write(farewell(0x7fff_ffff), farewell(ids[1] ?? 0));
+      connection.write(goaway(0x7fff_ffff), goaway(ids[1] ?? 0));
       for (const id of ids.slice(0, 2)) connection.write(okFrame(id));
     });
     expect(tally(await repliesOf(transport, aBatch(4)))).toEqual({ 'response 200': 4 });

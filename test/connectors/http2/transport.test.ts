@@ -254,8 +254,8 @@ describe.each(transportNames)('over the %s transport', (name) => {
 
     test('with invalid TLS gets no request', async () => {
       const peer = await peerOfTest(ok);
-      const stranger = await openCertificateAuthority();
-      const { transport } = open({ url: peer.url, ca: stranger.certificate });
+      const unknownAuthority = await openCertificateAuthority();
+      const { transport } = open({ url: peer.url, ca: unknownAuthority.certificate });
       expect(tally(await repliesOf(transport, aBatch(3)))).toEqual({ 'not_sent connect_failed': 3 });
     });
 
