@@ -23,11 +23,6 @@ export interface Profile {
   credentials: unknown;
 }
 
-/** Fields of an installation that planning reads. */
-export interface Target extends DeviceTraits {
-  id: number;
-}
-
 /** Connector and one of its profiles. `error`: the reason why these devices cannot be served. */
 export interface Route {
   connector: ConnectorId;
@@ -71,25 +66,20 @@ export class Router {
     );
   }
 
-  route(target: DeviceTraits): Route {
-    const key = JSON.stringify([
-      target.device_type,
-      target.vendor,
-      target.device_profile,
-      target.topic,
-      target.team_id,
-      target.has_token,
-      target.has_registration,
-      target.has_installation_id,
-    ]);
+  /**
+   * Returns the route of the devices whose traits `key` stands for; `read` is called once for each key, because a push to
+   * millions has a handful of them.
+   */
+  routeOf(key: string, read: (key: string) => DeviceTraits): Route {
     const known = this.#routes.get(key);
     if (known) return known;
-    const route = this.#decide(target);
+    const route = this.route(read(key));
     this.#routes.set(key, route);
     return route;
   }
 
-  #decide(target: DeviceTraits): Route {
+  /** Decides the route of one device. */
+  route(target: DeviceTraits): Route {
     const connector = this.#connectorOf(target);
     if (connector === 'channel') return this.#ownChannel(target);
     if (connector === 'apns' && !target.has_token)

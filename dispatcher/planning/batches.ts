@@ -1,6 +1,8 @@
-import type { Route, Router, Target } from '../../connectors/routing.ts';
+import type { Route, Router } from '../../connectors/routing.ts';
+import { parseTraits } from '../../shared/db/tables/installations/traits.ts';
 import type { NewBatch, RecipientFailure } from '../../shared/db/tables/pushes/batches.ts';
 import { outcomeCode } from '../../shared/domain/outcome.ts';
+import type { TargetRow } from '../../shared/query/targets/targets.ts';
 
 /** Most recipients of one batch (develop/architecture.md#batches). */
 export const batchSize = 1000;
@@ -14,10 +16,10 @@ export interface PageOfBatches {
 }
 
 /** Sorts a page of targets into batches of one route each. */
-export function toBatches(targets: Target[], router: Router): PageOfBatches {
+export function toBatches(targets: TargetRow[], router: Router): PageOfBatches {
   const groups = new Map<Route, number[]>();
   for (const target of targets) {
-    const route = router.route(target);
+    const route = router.routeOf(target.traits, parseTraits);
     const ids = groups.get(route);
     if (ids) ids.push(target.id);
     else groups.set(route, [target.id]);

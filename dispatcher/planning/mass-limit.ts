@@ -1,7 +1,9 @@
-import type { Router, Target } from '../../connectors/routing.ts';
+import type { Router } from '../../connectors/routing.ts';
+import { parseTraits } from '../../shared/db/tables/installations/traits.ts';
 import { failPush } from '../../shared/db/tables/pushes/progress.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { ConnectorTotals, Push } from '../../shared/domain/pushes/record.ts';
+import type { TargetRow } from '../../shared/query/targets/targets.ts';
 import { type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -20,7 +22,7 @@ interface Audience {
 export async function endBeyondLimit(
   deps: DispatcherDeps,
   { push, router, job }: { push: Push; router: Router; job: Job<PlanJob> },
-  targets: () => AsyncGenerator<Target[]>,
+  targets: () => AsyncGenerator<TargetRow[]>,
 ): Promise<boolean> {
   const limits = router.massLimits();
   if (limits.length === 0) return false;
@@ -42,11 +44,11 @@ export async function endBeyondLimit(
 
 const sum = (audience: Audience) => [...audience.byConnector.values()].reduce((all, n) => all + n, 0);
 
-async function count(router: Router, pages: AsyncGenerator<Target[]>): Promise<Audience> {
+async function count(router: Router, pages: AsyncGenerator<TargetRow[]>): Promise<Audience> {
   const audience: Audience = { byConnector: new Map(), byProfile: new Map() };
   for await (const page of pages)
     for (const target of page) {
-      const { connector, profile } = router.route(target);
+      const { connector, profile } = router.routeOf(target.traits, parseTraits);
       raise(audience.byConnector, connector);
       raise(audience.byProfile, `${connector}/${profile}`);
     }

@@ -1,4 +1,4 @@
-import { Router, type Target } from '../../connectors/routing.ts';
+import { Router } from '../../connectors/routing.ts';
 import { dueIn } from '../../shared/db/clock.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { chooseScanDatabase } from '../../shared/db/standby.ts';
@@ -11,7 +11,7 @@ import { advancePlanning, startPush } from '../../shared/db/tables/pushes/progre
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
-import { targetQuery } from '../../shared/query/targets/targets.ts';
+import { type TargetRow, targetQuery } from '../../shared/query/targets/targets.ts';
 import type { JobContext } from '../../shared/queue/consumer.ts';
 import { deliverJob, type PlanJob, planJob, planPriorities } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
@@ -123,7 +123,7 @@ async function writeBatches(deps: DispatcherDeps, plan: Plan, signal: AbortSigna
   const query = targetQuery(app, push.pushOrder, { afterId: push.plannedThrough, nowMs: deps.clock.now() });
   const reader = await chooseScanDatabase(deps.db, deps.readDb);
   const targets = () =>
-    reader.scan<Target>(query.text, query.values, { rows: pageSize, timeoutMs: scanTimeoutMs });
+    reader.scan<TargetRow>(query.text, query.values, { rows: pageSize, timeoutMs: scanTimeoutMs });
   let mark = push.plannedThrough;
   if (mark === 0 && (await endBeyondLimit(deps, plan, targets))) return false;
   const endsAtMs = deps.clock.monotonicMs() + turnMs;
@@ -138,7 +138,7 @@ async function writeBatches(deps: DispatcherDeps, plan: Plan, signal: AbortSigna
 }
 
 interface PageStep {
-  page: Target[];
+  page: TargetRow[];
   mark: number;
   isLast: boolean;
   /** This job delivers the push. */
@@ -218,9 +218,9 @@ async function deliverInline(
 
 /** Marks the last page; an empty result becomes one empty last page. */
 async function* withLast(
-  pages: AsyncGenerator<Target[]>,
-): AsyncGenerator<{ page: Target[]; isLast: boolean }> {
-  let held: Target[] | undefined;
+  pages: AsyncGenerator<TargetRow[]>,
+): AsyncGenerator<{ page: TargetRow[]; isLast: boolean }> {
+  let held: TargetRow[] | undefined;
   for await (const page of pages) {
     if (held) yield { page: held, isLast: false };
     held = page;

@@ -1,4 +1,4 @@
-import { traitColumns } from '../../db/tables/installations/installations.ts';
+import { traitsText } from '../../db/tables/installations/traits.ts';
 import type { App } from '../../domain/apps/app.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';
 import { parseWhere } from '../parse/where.ts';
@@ -75,6 +75,13 @@ export function deviceConditions(
   return [type, `(installation_id = ANY(${ids}) OR registration_id = ANY(${ids}))`];
 }
 
+/** An installation as planning reads it. */
+export interface TargetRow {
+  id: number;
+  /** Its traits as one text, which `parseTraits` reads. */
+  traits: string;
+}
+
 export interface TargetQuery {
   text: string;
   values: unknown[];
@@ -92,7 +99,7 @@ export function targetQuery(
   const params = new Params();
   const condition = targetCondition(app, pushOrder, { params, nowMs: from.nowMs });
   return {
-    text: `SELECT id, ${traitColumns}
+    text: `SELECT id, ${traitsText} AS traits
              FROM installation
             WHERE ${condition} AND id > ${params.add(from.afterId)}
             ORDER BY id`,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { DeviceTraits } from '../../../domain/installations/installation.ts';
 import type { Handle } from '../../pool.ts';
-import { traitColumns } from './installations.ts';
+import { traitColumns } from './traits.ts';
 
 /**
  * Condition over `installation` as SQL of the query compiler, never a client's text. The functions below serve the dry

@@ -5,12 +5,6 @@ import type { CopyValue } from '../../copy.ts';
 import type { Handle } from '../../pool.ts';
 import { type Selection, selectByIds, selectRows } from '../selection.ts';
 
-/** Columns of `DeviceTraits`. FCM has two labels; the stored spelling decides between them. */
-export const traitColumns = `device_type,
-  CASE WHEN vendor = 'vendor_g' AND lower(vendor_name) = 'fcm' THEN 'fcm' ELSE vendor END AS vendor,
-  device_profile, topic, team_id, device_token IS NOT NULL AS has_token,
-  registration_id IS NOT NULL AS has_registration, installation_id IS NOT NULL AS has_installation_id`;
-
 interface InstallationRow {
   id: number;
   object_id: string;

@@ -1,7 +1,7 @@
 import type { DeviceTraits } from '../../../domain/installations/installation.ts';
 import { movedCode, type Outcome, outcomeOfCode } from '../../../domain/outcome.ts';
 import type { Handle } from '../../pool.ts';
-import { traitColumns } from '../installations/installations.ts';
+import { traitColumns } from '../installations/traits.ts';
 
 /** Device of a push trace. */
 export interface TracedDevice extends DeviceTraits {

@@ -1,0 +1,45 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Database } from '../../../shared/db/pool.ts';
+import { parseTraits, traitColumns, traitsText } from '../../../shared/db/tables/installations/traits.ts';
+import type { DeviceTraits } from '../../../shared/domain/installations/installation.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+let database: TestDatabase;
+let db: Database;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = new Database({ url: database.url, applicationName: 'test' });
+});
+
+afterAll(async () => {
+  await db.close();
+  await database.drop();
+});
+
+test.each([
+  [{ topic: 'com.example.app', device_token: 'ab' }],
+  [{ topic: '', team_id: ' ' }],
+  [{ topic: 'a,b', team_id: '(c)', device_profile: '"quoted" \\ and \\" both', installation_id: 'i' }],
+  [
+    {
+      device_profile: 'two\nlines\tand a tab, 中文',
+      vendor: 'vendor_g',
+      vendor_name: 'FCM',
+      registration_id: 'r',
+    },
+  ],
+  [{ vendor: 'vendor_g', vendor_name: 'gcm', device_profile: ',,,' }],
+])('the text of traits reads as their columns do: %j', async (members) => {
+  const names = Object.keys(members);
+  await db.query(
+    `INSERT INTO installation (app_id, object_id, device_type${names.map((name) => `, ${name}`).join('')})
+     VALUES ('app', gen_random_uuid()::text, 'android'${names.map((_, i) => `, $${i + 1}`).join('')})`,
+    Object.values(members),
+  );
+  const { rows } = await db.query<DeviceTraits & { text: string }>(
+    `SELECT ${traitColumns}, ${traitsText} AS text FROM installation ORDER BY id DESC LIMIT 1`,
+  );
+  const { text, ...traits } = rows[0] ?? { text: '' };
+  expect(parseTraits(text)).toEqual(traits);
+});
