@@ -1,11 +1,39 @@
+import { connectors } from '../../connectors/registry.ts';
 import type { Route, Router } from '../../connectors/routing.ts';
 import { parseTraits } from '../../shared/db/tables/installations/traits.ts';
 import type { NewBatch, RecipientFailure } from '../../shared/db/tables/pushes/batches.ts';
 import { outcomeCode } from '../../shared/domain/outcome.ts';
 import type { TargetRow } from '../../shared/query/targets/targets.ts';
 
-/** Most recipients of one batch (develop/architecture.md#batches). */
-export const batchSize = 1000;
+/** Most recipients of the first batches of a push, and of all where a batch cannot grow (develop/architecture.md#batches). */
+export const firstBatchSize = 1000;
+
+/** Most recipients of a batch, from so many recipients of the push on. */
+const laterSizes = [
+  { from: 50_000, size: 5000 },
+  { from: 5000, size: 2500 },
+];
+
+/**
+ * Returns the most recipients of a batch. Later batches of a large push are larger, because each one costs a dozen
+ * statements. Only where a request has one recipient, and where no rate gives each batch a time of its own: there large
+ * batches are uneven.
+ */
+function batchSizeOf({ connector: id }: Route, { flowControl, planned }: PageContext): number {
+  const connector = connectors.get(id);
+  const canGrow = connector?.limits.recipientsPerRequest === 1 && !connector.rate;
+  if (!canGrow || flowControl !== null) return firstBatchSize;
+  return laterSizes.find(({ from }) => planned >= from)?.size ?? firstBatchSize;
+}
+
+/** Where a page belongs. */
+export interface PageContext {
+  router: Pick<Router, 'routeOf'>;
+  /** Recipients per second of the push; null is unlimited. */
+  flowControl: number | null;
+  /** Recipients of the push that were planned before the page. */
+  planned: number;
+}
 
 /** Batches of one page of targets. */
 export interface PageOfBatches {
@@ -16,7 +44,8 @@ export interface PageOfBatches {
 }
 
 /** Sorts a page of targets into batches of one route each. */
-export function toBatches(targets: TargetRow[], router: Router): PageOfBatches {
+export function toBatches(targets: TargetRow[], context: PageContext): PageOfBatches {
+  const { router } = context;
   const groups = new Map<Route, number[]>();
   for (const target of targets) {
     const route = router.routeOf(target.traits, parseTraits);
@@ -26,7 +55,8 @@ export function toBatches(targets: TargetRow[], router: Router): PageOfBatches {
   }
   const page: PageOfBatches = { batches: [], unroutable: [] };
   for (const [route, ids] of groups) {
-    for (let i = 0; i < ids.length; i += batchSize) addBatch(page, route, ids.slice(i, i + batchSize));
+    const size = batchSizeOf(route, context);
+    for (let i = 0; i < ids.length; i += size) addBatch(page, route, ids.slice(i, i + size));
   }
   return page;
 }

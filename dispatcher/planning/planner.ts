@@ -20,7 +20,7 @@ import { FairPriorities } from '../delivery/fair-priorities.ts';
 import { parkPlanning, unpark } from '../delivery/pause.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';
-import { batchSize, type PageOfBatches, toBatches } from './batches.ts';
+import { firstBatchSize, type PageOfBatches, toBatches } from './batches.ts';
 import { endBeyondLimit } from './mass-limit.ts';
 
 /**
@@ -28,6 +28,9 @@ import { endBeyondLimit } from './mass-limit.ts';
  * being written, the next one, and one that is being read.
  */
 const pageSize = 5000;
+
+/** Installations of the first page of a push: one more than the planning job itself delivers. */
+const firstRows = firstBatchSize + 1;
 
 /** Time after which the planning of a large push lets others go first; a new job continues it. */
 const turnMs = 500;
@@ -122,16 +125,23 @@ async function writeBatches(deps: DispatcherDeps, plan: Plan, signal: AbortSigna
   const { push, app } = plan;
   const query = targetQuery(app, push.pushOrder, { afterId: push.plannedThrough, nowMs: deps.clock.now() });
   const reader = await chooseScanDatabase(deps.db, deps.readDb);
+  const isFresh = push.plannedThrough === 0;
   const targets = () =>
-    reader.scan<TargetRow>(query.text, query.values, { rows: pageSize, timeoutMs: scanTimeoutMs });
+    reader.scan<TargetRow>(query.text, query.values, {
+      rows: pageSize,
+      firstRows: isFresh ? firstRows : undefined,
+      timeoutMs: scanTimeoutMs,
+    });
   let mark = push.plannedThrough;
+  let planned = push.devices;
   if (mark === 0 && (await endBeyondLimit(deps, plan, targets))) return false;
   const endsAtMs = deps.clock.monotonicMs() + turnMs;
-  for await (const { page, isLast } of withLast(targets())) {
+  for await (const { page, isLast } of withLast(targets(), isFresh)) {
     if (signal.aborted) return false;
-    const isSmall = isLast && mark === 0 && page.length <= batchSize;
+    const isSmall = isLast && mark === 0 && page.length <= firstBatchSize;
     const isContinued = !isLast && deps.clock.monotonicMs() > endsAtMs;
-    mark = await writePage(deps, plan, { page, mark, isLast, isSmall, isContinued });
+    mark = await writePage(deps, plan, { page, planned, mark, isLast, isSmall, isContinued });
+    planned += page.length;
     if (isLast || isContinued) return isSmall;
   }
   return false;
@@ -139,6 +149,8 @@ async function writeBatches(deps: DispatcherDeps, plan: Plan, signal: AbortSigna
 
 interface PageStep {
   page: TargetRow[];
+  /** Recipients of the push that were planned before this page. */
+  planned: number;
   mark: number;
   isLast: boolean;
   /** This job delivers the push. */
@@ -154,7 +166,11 @@ interface PageStep {
 async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Promise<number> {
   const { push, router, job } = plan;
   const through = step.page.at(-1)?.id ?? step.mark;
-  const page = toBatches(step.page, router);
+  const page = toBatches(step.page, {
+    router,
+    flowControl: push.pushOrder.flowControl,
+    planned: step.planned,
+  });
   await deps.db.transaction(async (tx) => {
     const isOurs = await advancePlanning(tx, push, {
       from: step.mark,
@@ -216,14 +232,27 @@ async function deliverInline(
   return true;
 }
 
-/** Marks the last page; an empty result becomes one empty last page. */
+/**
+ * Marks the last page; an empty result is one empty last page. The first page of a fresh push does not wait for the second
+ * one, so that sending begins at once: its last row, which shows that there are more, goes to the next page.
+ */
 async function* withLast(
   pages: AsyncGenerator<TargetRow[]>,
+  isFresh: boolean,
 ): AsyncGenerator<{ page: TargetRow[]; isLast: boolean }> {
   let held: TargetRow[] | undefined;
+  let carried: TargetRow[] = [];
+  let isFirst = isFresh;
   for await (const page of pages) {
-    if (held) yield { page: held, isLast: false };
-    held = page;
+    if (isFirst && page.length === firstRows) {
+      carried = page.splice(firstBatchSize);
+      yield { page, isLast: false };
+    } else {
+      if (held) yield { page: held, isLast: false };
+      held = carried.length > 0 ? [...carried, ...page] : page;
+      carried = [];
+    }
+    isFirst = false;
   }
-  yield { page: held ?? [], isLast: true };
+  yield { page: held ?? carried, isLast: true };
 }

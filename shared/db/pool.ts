@@ -102,13 +102,13 @@ export class Database implements Handle {
   }
 
   /**
-   * Reads a large result through one server-side cursor in a read-only snapshot, `rows` at a time
+   * Reads a large result through one server-side cursor in a read-only snapshot, `rows` at a time, the first time `firstRows`
    * (develop/decisions.md#why-one-cursor). Ends early when the consumer stops iterating. Does not use the fair queue.
    */
   async *scan<R extends pg.QueryResultRow>(
     text: string,
     values: unknown[],
-    options: { rows: number; timeoutMs: number },
+    options: { rows: number; firstRows?: number | undefined; timeoutMs: number },
   ): AsyncGenerator<R[]> {
     const client = await this.#pool.connect();
     let cursor: Cursor<R> | undefined;
@@ -117,7 +117,7 @@ export class Database implements Handle {
       await client.query(`SET LOCAL statement_timeout = ${Math.round(options.timeoutMs)}`);
       cursor = client.query(new Cursor<R>(text, values, { types: typeParsers }));
       for (
-        let page = await cursor.read(options.rows);
+        let page = await cursor.read(options.firstRows ?? options.rows);
         page.length > 0;
         page = await cursor.read(options.rows)
       )

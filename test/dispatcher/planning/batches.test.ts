@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import type { Route } from '../../../connectors/routing.ts';
+import { toBatches } from '../../../dispatcher/planning/batches.ts';
+
+const apns: Route = { connector: 'apns', profile: '_default' };
+const fcm: Route = { connector: 'fcm', profile: '_default' };
+
+/** Sizes of the batches of one page of 5,000 installations of one route. */
+function sizesOf(route: Route, planned: number, flowControl: number | null = null): number[] {
+  const page = Array.from({ length: 5000 }, (_, i) => ({ id: i + 1, traits: '(ios,,,,,t,f,f)' }));
+  const { batches } = toBatches(page, { router: { routeOf: () => route }, flowControl, planned });
+  return batches.map(({ recipients }) => recipients.length);
+}
+
+test('batches of a large push to single devices grow from 1,000 to 2,500 to 5,000', () => {
+  expect(sizesOf(apns, 0)).toEqual([1000, 1000, 1000, 1000, 1000]);
+  expect(sizesOf(apns, 4999)).toHaveLength(5);
+  expect(sizesOf(apns, 5000)).toEqual([2500, 2500]);
+  expect(sizesOf(apns, 50_000)).toEqual([5000]);
+});
+
+test('batches with a rate stay small: of flow control, of a gateway', () => {
+  expect(sizesOf(apns, 50_000, 8000)).toHaveLength(5);
+  expect(sizesOf(fcm, 50_000)).toHaveLength(5);
+});
+
+test('batches of a gateway with many devices per request stay small', () => {
+  expect(sizesOf({ connector: 'vendor_a', profile: '_default' }, 50_000)).toHaveLength(5);
+});
