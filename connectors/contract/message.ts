@@ -59,6 +59,4 @@ export interface Recipient {
   teamId: string | null;
   /** Value to send when `badge` is `Increment`; counted once per push before the first attempt. */
   badge: number | null;
-  /** When the installation was last saved: an older report does not invalidate its token. */
-  updatedAtMs: number;
 }

@@ -22,15 +22,7 @@ import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';
 import { firstBatchSize, type PageOfBatches, toBatches } from './batches.ts';
 import { endBeyondLimit } from './mass-limit.ts';
-
-/**
- * Installations of one page, which one transaction writes. Up to three pages of each planning are in memory: one that is
- * being written, the next one, and one that is being read.
- */
-const pageSize = 5000;
-
-/** Installations of the first page of a push: one more than the planning job itself delivers. */
-const firstRows = firstBatchSize + 1;
+import { firstRows, pageSize, withLast } from './pages.ts';
 
 /** Time after which the planning of a large push lets others go first; a new job continues it. */
 const turnMs = 500;
@@ -230,29 +222,4 @@ async function deliverInline(
   if (open.length === 0) await closePush(deps, appId, pushId);
   await deps.queue.complete(planJob, job, deps.db);
   return true;
-}
-
-/**
- * Marks the last page; an empty result is one empty last page. The first page of a fresh push does not wait for the second
- * one, so that sending begins at once: its last row, which shows that there are more, goes to the next page.
- */
-async function* withLast(
-  pages: AsyncGenerator<TargetRow[]>,
-  isFresh: boolean,
-): AsyncGenerator<{ page: TargetRow[]; isLast: boolean }> {
-  let held: TargetRow[] | undefined;
-  let carried: TargetRow[] = [];
-  let isFirst = isFresh;
-  for await (const page of pages) {
-    if (isFirst && page.length === firstRows) {
-      carried = page.splice(firstBatchSize);
-      yield { page, isLast: false };
-    } else {
-      if (held) yield { page: held, isLast: false };
-      held = carried.length > 0 ? [...carried, ...page] : page;
-      carried = [];
-    }
-    isFirst = false;
-  }
-  yield { page: held ?? carried, isLast: true };
 }

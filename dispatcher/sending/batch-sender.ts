@@ -85,8 +85,8 @@ export class BatchSender {
     const recipients = await loadOpenRecipients(db, open, message, lease);
     const { slot, probeSize = recipients.length } = this.#task;
     this.#hasUnsent = probeSize < recipients.length;
-    if (this.#hasUnsent) recipients.length = probeSize;
-    for (const { index, updatedAtMs } of recipients) open.tally.noteSaved(index, updatedAtMs);
+    recipients.limit(probeSize);
+    open.tally.useSaveTimes(recipients);
     const report: Report = (index, attempt) => {
       open.tally.note(index, attempt);
       this.#progress?.countAnswer();

@@ -1,10 +1,20 @@
 import type { AttemptResult, Sender, SendRequest } from '../../connectors/contract/connector.ts';
 import { type Clock, sleep } from '../../shared/clock.ts';
 import { isLate, type LatenessBudget, slotToleranceMs } from './lateness.ts';
+import type { RecipientSource } from './recipients.ts';
 import type { SendSlot } from './task.ts';
 
 /** Distance between the groups of recipients of one slot: smooth for a gateway, cheap for us. */
 const groupIntervalMs = 40;
+
+/**
+ * Recipients that a connector gets at a time without a slot: a large batch fills its queue no further than a small one, so
+ * that requests do not wait there for too long.
+ */
+const groupSize = 1000;
+
+/** A request to all open recipients of a batch. */
+type BatchRequest = Omit<SendRequest, 'recipients'> & { recipients: RecipientSource };
 
 interface Timing {
   slot: SendSlot | undefined;
@@ -17,33 +27,43 @@ interface Timing {
  * rest of a batch that fell behind, because a stall must not end in a burst (protocol/delivery.md#promise-5). Returns
  * false when such a rest needs another slot. Rejects as `sender.send` does.
  */
-export async function sendPaced(sender: Sender, request: SendRequest, timing: Timing): Promise<boolean> {
+export async function sendPaced(sender: Sender, request: BatchRequest, timing: Timing): Promise<boolean> {
   const { slot, clock, latenessBudget } = timing;
   if (request.recipients.length === 0) return true;
+  const send = new GroupedSend(sender, request);
   if (!slot) {
-    await sender.send(request);
+    await send.runAtOnce();
     return true;
   }
   if (latenessBudget.isMissed(clock.now() - slot.startAtMs)) return false;
-  return new SlotSend(sender, request).run(slot, clock);
+  return send.runInSlot(slot, clock);
 }
 
-/** The sending of one batch over its slot. */
-class SlotSend {
+/** The sending of one batch, group by group. */
+class GroupedSend {
   readonly #sender: Sender;
-  readonly #request: SendRequest;
+  readonly #request: BatchRequest;
   readonly #sends: Promise<void>[] = [];
   readonly #errors: unknown[] = [];
   /** Ends the recipients that are left, as it would have ended them in one request. */
   #profileError: AttemptResult | undefined;
 
-  constructor(sender: Sender, request: SendRequest) {
+  constructor(sender: Sender, request: BatchRequest) {
     this.#sender = sender;
     this.#request = request;
   }
 
-  /** Returns false when the batch fell behind. */
-  async run(slot: SendSlot, clock: Clock): Promise<boolean> {
+  /** Sends one group after the other; after a stop the rest stays unreported. */
+  async runAtOnce(): Promise<void> {
+    const { recipients, signal } = this.#request;
+    for (let from = 0; from < recipients.length && (from === 0 || !signal.aborted); from += groupSize) {
+      this.#send(from, from + groupSize);
+      await this.#finish();
+    }
+  }
+
+  /** Spreads the groups over a slot. Returns false when the batch fell behind. */
+  async runInSlot(slot: SendSlot, clock: Clock): Promise<boolean> {
     const { recipients, signal } = this.#request;
     // A late batch begins late, rather than with everything that is overdue.
     const startAtMs = Math.max(slot.startAtMs, clock.now() - slotToleranceMs);
@@ -57,9 +77,13 @@ class SlotSend {
       isOnTime = group === 0 || !isLate(clock.now() - dueAtMs);
       if (isOnTime) this.#send(placeOf(group), placeOf(group + 1));
     }
-    await Promise.all(this.#sends);
-    if (this.#errors.length > 0) throw this.#errors[0];
+    await this.#finish();
     return isOnTime;
+  }
+
+  async #finish(): Promise<void> {
+    await Promise.all(this.#sends.splice(0));
+    if (this.#errors.length > 0) throw this.#errors[0];
   }
 
   #send(from: number, to: number): void {

@@ -19,14 +19,20 @@ const maxMessages = 20;
 const withCause = ({ reason, cause }: { reason: string; cause?: string | undefined }): string =>
   cause === undefined ? reason : `${reason} ${cause}`;
 
+/** Save times of installations, as they were loaded. */
+interface SaveTimes {
+  /** Returns when the installation of a recipient was last saved, in epoch ms. */
+  savedAtMs(index: number): number | undefined;
+}
+
 /** Attempt results of one batch while a thread sends it. */
 export class Tally {
   readonly #batch: Batch;
   readonly #unknownOutcome: UnknownOutcome;
   readonly #retries = new RetryGroups();
   readonly #states: RecipientStates;
-  /** When each recipient's installation was last saved, by place. */
-  readonly #savedAtMs = new Map<number, number>();
+  /** Tells when each recipient's installation was last saved. */
+  #recipients: SaveTimes | undefined;
   readonly failures: RecipientFailure[] = [];
   readonly health: HealthSample = { asked: 0, failed: 0 };
   readonly #messages = new Map<string, GatewayMessage>();
@@ -51,9 +57,9 @@ export class Tally {
     return this.#states.isOpen(index);
   }
 
-  /** Notes when an installation was saved: a later save makes an invalid token valid again. */
-  noteSaved(index: number, updatedAtMs: number): void {
-    this.#savedAtMs.set(index, updatedAtMs);
+  /** Takes the save times of the recipients: an installation that was saved since has another token. */
+  useSaveTimes(recipients: SaveTimes): void {
+    this.#recipients = recipients;
   }
 
   /** Notes the result of one attempt; ignores a second one for the same recipient. */
@@ -150,7 +156,7 @@ export class Tally {
 
   /** Returns when the installation was saved; null if that was after the token became invalid (protocol/apns.md#answers). */
   #deadAsOf(index: number, deadSinceMs: number | undefined): number | null {
-    const savedAtMs = this.#savedAtMs.get(index);
+    const savedAtMs = this.#recipients?.savedAtMs(index);
     if (savedAtMs === undefined) return null;
     return deadSinceMs === undefined || savedAtMs < deadSinceMs ? savedAtMs : null;
   }

@@ -91,7 +91,6 @@ describe('sending on our own channel', () => {
     topic: null,
     teamId: null,
     badge: null,
-    updatedAtMs: 0,
   });
 
   async function send(

@@ -149,7 +149,6 @@ function batchesOf(connector: ConnectorId, first: number, count: number): Recipi
         topic: 'com.example.app',
         teamId: null,
         badge: null,
-        updatedAtMs: 0,
       };
     }),
   );

@@ -29,7 +29,6 @@ const recipientsOf = (count: number): Recipient[] =>
     topic: null,
     teamId: null,
     badge: null,
-    updatedAtMs: 0,
   }));
 
 function bench(count: number, durationMs: number) {

@@ -59,7 +59,6 @@ export function recipients(count: number, more: Partial<Recipient> = {}): Recipi
     topic: null,
     teamId: null,
     badge: null,
-    updatedAtMs: 0,
     ...more,
   }));
 }

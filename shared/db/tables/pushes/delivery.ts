@@ -102,41 +102,6 @@ export async function readBatchSnapshot(
   }))[0];
 }
 
-/** Columns of an installation that hold a connector's device token. */
-const addressColumns = {
-  deviceToken: 'device_token',
-  registrationId: 'registration_id',
-  installationId: 'installation_id',
-} as const;
-
-export type AddressMember = keyof typeof addressColumns;
-
-/** Columns of an installation that connectors need. */
-export interface RecipientRow {
-  id: number;
-  address: string | null;
-  device_type: string;
-  vendor_name: string | null;
-  topic: string | null;
-  team_id: string | null;
-  updated_at: Date;
-}
-
-/** Loads recipients by key, without those deleted since planning. */
-export async function loadRecipients(
-  db: Handle,
-  appId: string,
-  ids: number[],
-  address: AddressMember,
-): Promise<RecipientRow[]> {
-  const { rows } = await db.query<RecipientRow>(
-    `SELECT id, ${addressColumns[address]} AS address, device_type, vendor_name, topic, team_id, updated_at
-       FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])`,
-    [appId, ids],
-  );
-  return rows;
-}
-
 /**
  * Increments the badge of every recipient of a batch, once even if the batch is retaken, and returns the numbers in the
  * order of its recipients (protocol/apns.md#badge: a retry sends the same number). Needs a transaction.
