@@ -62,11 +62,16 @@ export function unansweredResult(
 
 const isOurDoing = (reason: TransportReason): boolean => reason === 'aborted' || reason === 'closed';
 
+/** Digits of the last group of a UUID. */
+const nodeDigits = 12;
+
 /**
- * Returns the `apns-id` of a recipient: a lower-case UUID, the same for every attempt, so that repeats can be
- * recognised in Apple's logs (protocol/apns.md#request, protocol/apns.md#repeats). Version 8 of RFC 9562, made from a digest.
+ * Returns what makes the `apns-id` of each recipient of a push: a lower-case UUID, the same at every attempt, so that
+ * Apple's logs show repeats (protocol/apns.md#request, protocol/apns.md#repeats). Version 8 of RFC 9562: a digest of the push, then
+ * the internal id of the recipient in decimal digits.
  */
-export function apnsIdOf(objectId: string, recipientId: string): string {
-  const hex = hash('sha1', `${objectId}:${recipientId}`, 'hex');
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+export function apnsIds(objectId: string): (recipientId: string) => string {
+  const hex = hash('sha1', objectId, 'hex');
+  const ofPush = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-`;
+  return (recipientId) => ofPush + recipientId.padStart(nodeDigits, '0').slice(-nodeDigits);
 }

@@ -7,7 +7,7 @@ import type {
   TransportRequest,
 } from '../http2/transport.ts';
 import { failed, sent } from '../kit/attempt-results.ts';
-import { apnsIdOf, attemptResult, unansweredResult } from './attempt-results.ts';
+import { apnsIds, attemptResult, unansweredResult } from './attempt-results.ts';
 import { type ApnsError, parseError } from './errors.ts';
 import type { ApnsPayload } from './payload.ts';
 import type { ProviderToken } from './provider-token.ts';
@@ -196,9 +196,10 @@ export class Delivery {
   #requests(recipients: Recipient[]): TransportRequest[] {
     const { message, payload } = this.#options;
     const isSpliced = payload.badgeAt !== undefined;
+    const apnsIdOf = apnsIds(message.objectId);
     return recipients.map(({ deviceToken, badge, id }) => ({
       path: deviceToken,
-      headerValue: apnsIdOf(message.objectId, id),
+      headerValue: apnsIdOf(id),
       // The dispatcher counts it before the first attempt; an installation without a count shows 1.
       ...(isSpliced ? { splice: String(badge ?? 1) } : {}),
     }));

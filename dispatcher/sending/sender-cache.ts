@@ -36,6 +36,7 @@ export interface SenderCacheOptions {
 interface OpenProfile {
   appId: string;
   profile: string;
+  /** As they are stored. */
   credentials: unknown;
   version: number;
 }
@@ -53,19 +54,28 @@ export interface Lease {
 /** Answers of one profile's gateway since the last drain. */
 class CallLog {
   #counts = new Map<string, CallCount>();
+  /** The one that was counted last: nearly all answers are alike. */
+  #last: CallCount | undefined;
   #seconds: number[] = [];
 
   add({ status, reason, seconds }: GatewayCall): void {
-    const key = `${status} ${reason}`;
-    const known = this.#counts.get(key);
-    if (known) known.count += 1;
-    else this.#counts.set(key, { status, reason, count: 1 });
     this.#seconds.push(seconds);
+    if (this.#last?.status !== status || this.#last.reason !== reason)
+      this.#last = this.#find(status, reason);
+    this.#last.count += 1;
+  }
+
+  #find(status: number, reason: string): CallCount {
+    const key = `${status} ${reason}`;
+    const count = this.#counts.get(key) ?? { status, reason, count: 0 };
+    this.#counts.set(key, count);
+    return count;
   }
 
   drain(): { calls: CallCount[]; seconds: number[] } {
     const drained = { calls: [...this.#counts.values()], seconds: this.#seconds };
     this.#counts = new Map();
+    this.#last = undefined;
     this.#seconds = [];
     return drained;
   }
@@ -90,10 +100,13 @@ export class SenderCache {
   async lease(appId: string, connectorId: ConnectorId, profileName: string): Promise<Lease | string> {
     const connector = connectors.get(connectorId);
     if (!connector) return `${connectorId} is not available on this server`;
-    const found = await this.#credentials(appId, connector, profileName);
-    if (typeof found === 'string') return found;
+    const found = await this.#profile(appId, connector, profileName);
+    if (!found) return `the ${connectorId} profile ${profileName} was deleted`;
     const key = keyOf(appId, connectorId, profileName);
-    const entry = this.#open(key, connector, { ...found, appId, profile: profileName });
+    const entry =
+      this.#current(key, found.version) ??
+      this.#open(key, connector, { ...found, appId, profile: profileName });
+    if (!entry) return `the ${connectorId} profile ${profileName} has invalid credentials`;
     entry.users += 1;
     return { sender: entry.sender, connector, release: () => this.#release(key, entry) };
   }
@@ -115,32 +128,40 @@ export class SenderCache {
     return this.#transportLog.drain(loads);
   }
 
-  async #credentials(
+  async #profile(
     appId: string,
     connector: Connector,
     profileName: string,
-  ): Promise<{ credentials: unknown; version: number } | string> {
+  ): Promise<Pick<OpenProfile, 'credentials' | 'version'> | undefined> {
     // Our own channel needs no credentials.
     if (connector.tokenField === 'installationId') return { credentials: {}, version: 0 };
     const profiles = await this.#options.appCache.profiles(appId);
     const profile = profiles.find((known) => known.connector === connector.id && known.name === profileName);
-    if (!profile) return `the ${connector.id} profile ${profileName} was deleted`;
-    const parsed = connector.credentials.safeParse(profile.credentials);
-    if (!parsed.success) return `the ${connector.id} profile ${profileName} has invalid credentials`;
-    return { credentials: parsed.data, version: profile.updatedAt.getTime() };
+    return profile && { credentials: profile.credentials, version: profile.updatedAt.getTime() };
   }
 
-  #open(key: string, connector: Connector, { credentials, version, ...owner }: OpenProfile): Entry {
+  /** Returns the sender that was opened with this version of the profile. */
+  #current(key: string, version: number): Entry | undefined {
     const known = this.#entries.get(key);
-    if (known && known.version === version) {
-      known.usedAtMs = this.#options.clock.monotonicMs();
-      return known;
-    }
+    if (known?.version !== version) return undefined;
+    known.usedAtMs = this.#options.clock.monotonicMs();
+    return known;
+  }
+
+  /** Opens a sender; undefined if the credentials do not fit their schema. Reading keys and certificates takes a millisecond. */
+  #open(
+    key: string,
+    connector: Connector,
+    { credentials, version, ...owner }: OpenProfile,
+  ): Entry | undefined {
+    const parsed = connector.credentials.safeParse(credentials);
+    if (!parsed.success) return undefined;
+    const known = this.#entries.get(key);
     const calls = this.#calls.get(key) ?? new CallLog();
     this.#calls.set(key, calls);
     const { clock, db, publicUrl, vault } = this.#options;
     const gateway = { ...owner, connector: connector.id };
-    const sender = connector.open(credentials, {
+    const sender = connector.open(parsed.data, {
       clock,
       messageStore: this.#messageStore(owner.appId),
       tokens: tokenStore(db, vault, gateway),

@@ -88,7 +88,7 @@ export interface RecipientFailure {
 }
 
 /** Columns of a batch that `insertBatches` reads from JSON, by name. */
-const newBatchColumns = `connector text, profile text, recipients bigint[], badges int[], attempt int, settled text,
+const newBatchColumns = `connector text, profile text, recipients text, badges int[], attempt int, settled text,
   totals jsonb, has_job boolean, tries int, last_reason text, not_before timestamptz, unanswered int, repeats int`;
 
 /** Writes batches in one statement; returns their ids in the same order. */
@@ -102,7 +102,7 @@ export async function insertBatches(
   const { rows } = await tx.query<{ id: number }>(
     `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, badges, attempt, settled, totals,
                              is_settled, has_job, tries, last_reason, not_before, unanswered, repeats, settled_at)
-     SELECT $1, $2, b.connector, b.profile, b.recipients, b.badges, b.attempt, decode(b.settled, 'hex'), b.totals,
+     SELECT $1, $2, b.connector, b.profile, b.recipients::bigint[], b.badges, b.attempt, decode(b.settled, 'hex'), b.totals,
             b.settled IS NOT NULL, b.has_job, b.tries, b.last_reason, b.not_before, b.unanswered, b.repeats,
             CASE WHEN b.settled IS NOT NULL THEN now() END
        FROM ROWS FROM (json_to_recordset($3) AS (${newBatchColumns})) WITH ORDINALITY AS b
@@ -115,7 +115,8 @@ export async function insertBatches(
 const toColumns = (batch: NewBatch) => ({
   connector: batch.connector,
   profile: batch.profile,
-  recipients: batch.recipients,
+  // An array's text form: PostgreSQL reads it several times as fast as a JSON array.
+  recipients: `{${batch.recipients.join(',')}}`,
   badges: batch.badges,
   attempt: batch.attempt,
   settled: batch.settled && Buffer.from(batch.settled.codes).toString('hex'),
