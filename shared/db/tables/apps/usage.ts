@@ -23,7 +23,7 @@ export async function grantRecipients(
 ): Promise<Grant | undefined> {
   const { rows } = await db.query<Grant>(
     `WITH batch AS (
-       SELECT app_id, id, cardinality(recipients) AS size FROM push_batch
+       SELECT app_id, id, coalesce(size, cardinality(recipients)) AS size FROM push_batch
         WHERE app_id = $1 AND id = $2 AND granted IS NULL AND NOT is_settled FOR UPDATE),
      used AS (
        INSERT INTO usage_day AS u (app_id, day, recipients, last_grant)

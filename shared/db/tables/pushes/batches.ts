@@ -88,7 +88,7 @@ export interface RecipientFailure {
 }
 
 /** Columns of a batch that `insertBatches` reads from JSON, by name. */
-const newBatchColumns = `connector text, profile text, recipients text, badges int[], attempt int, settled text,
+const newBatchColumns = `connector text, profile text, recipients text, size int, badges int[], attempt int, settled text,
   totals jsonb, has_job boolean, tries int, last_reason text, not_before timestamptz, unanswered int, repeats int`;
 
 /** Writes batches in one statement; returns their ids in the same order. */
@@ -100,9 +100,9 @@ export async function insertBatches(
 ): Promise<number[]> {
   if (batches.length === 0) return [];
   const { rows } = await tx.query<{ id: number }>(
-    `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, badges, attempt, settled, totals,
+    `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, badges, attempt, settled, totals,
                              is_settled, has_job, tries, last_reason, not_before, unanswered, repeats, settled_at)
-     SELECT $1, $2, b.connector, b.profile, b.recipients::bigint[], b.badges, b.attempt, decode(b.settled, 'hex'), b.totals,
+     SELECT $1, $2, b.connector, b.profile, b.recipients::bigint[], b.size, b.badges, b.attempt, decode(b.settled, 'hex'), b.totals,
             b.settled IS NOT NULL, b.has_job, b.tries, b.last_reason, b.not_before, b.unanswered, b.repeats,
             CASE WHEN b.settled IS NOT NULL THEN now() END
        FROM ROWS FROM (json_to_recordset($3) AS (${newBatchColumns})) WITH ORDINALITY AS b
@@ -117,6 +117,7 @@ const toColumns = (batch: NewBatch) => ({
   profile: batch.profile,
   // An array's text form: PostgreSQL reads it several times as fast as a JSON array.
   recipients: `{${batch.recipients.join(',')}}`,
+  size: batch.recipients.length,
   badges: batch.badges,
   attempt: batch.attempt,
   settled: batch.settled && Buffer.from(batch.settled.codes).toString('hex'),
@@ -132,9 +133,12 @@ const toColumns = (batch: NewBatch) => ({
 const bytesOf = ({ bytes }: RecipientStates): Buffer =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 
+/** SQL expression for the number of recipients of `push_batch` under an alias; rows of older versions have no `size`. */
+export const sizeSql = (alias: string): string => `coalesce(${alias}.size, cardinality(${alias}.recipients))`;
+
 /** SQL expression for the number of open recipients of `push_batch` under an alias; only a retaken batch has closed ones. */
 export const openCountSql = (alias: string): string =>
-  `CASE WHEN ${alias}.settled IS NULL THEN cardinality(${alias}.recipients)
+  `CASE WHEN ${alias}.settled IS NULL THEN ${sizeSql(alias)}
         ELSE (SELECT count(*)::int FROM generate_series(0, length(${alias}.settled) - 1) AS i
                WHERE get_byte(${alias}.settled, i) = 0) END`;
 

@@ -3,7 +3,7 @@ import type { PushState } from '../../../domain/pushes/record.ts';
 import type { Handle } from '../../pool.ts';
 import type { Grant } from '../apps/usage.ts';
 import { rateColumns } from '../gateways/rates.ts';
-import { type Batch, openCountSql } from './batches.ts';
+import { type Batch, openCountSql, sizeSql } from './batches.ts';
 import { type Slot, type SlotRow, slotColumns, toSlot } from './pace.ts';
 
 /** State of a batch and its push for the main thread; a worker thread loads the recipients. */
@@ -72,7 +72,7 @@ export async function readBatchSnapshot(
             b.not_before,
             (extract(epoch FROM b.not_before - clock_timestamp()) * 1000)::float8 AS wait_ms, n.state, n.expires_at,
             n.created_at, n.push_time, n.first_sent_at, n.halts,
-            b.granted, cardinality(b.recipients) AS size, ${openCountSql('b')} AS open,
+            b.granted, ${sizeSql('b')} AS size, ${openCountSql('b')} AS open,
             n.request ->> 'flowControl' IS NOT NULL AS is_paced, ${slotColumns}, ${rateColumns}
        FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
       WHERE b.app_id = $1 AND b.id = $2`,
