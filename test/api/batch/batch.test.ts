@@ -132,7 +132,7 @@ describe('POST /1.1/batch', () => {
     ['a path that is a number', { method: 'GET', path: 5 }, 1],
     ['a method that is a number', { method: 5, path }, 1],
     ['a method of another world', { method: 'CONNECT', path }, 404],
-    ['a path that nobody serves', { method: 'GET', path: '/1.1/nothing' }, 404],
+    ['a path without a route', { method: 'GET', path: '/1.1/nothing' }, 404],
     ['a path outside', { method: 'GET', path: 'http://127.0.0.1/1.1/date' }, 404],
     ['the health page', { method: 'GET', path: '/healthz' }, 404],
     ['the admin API', { method: 'GET', path: '/console/api/apps' }, 404],

@@ -87,9 +87,9 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
     ['apns', 'an unknown environment', { ...tokenProfile, environment: 'SESAME' }],
     ['fcm', 'no service account', { serviceAccount: 'SESAME' }],
     ['fcm', 'an EC key', { serviceAccount: { ...serviceAccount, private_key: ecKey } }],
-    ['vendor_g', 'a token_uri that is none', { serviceAccount: { ...serviceAccount, token_uri: 'SESAME' } }],
+    ['vendor_g', 'an invalid token_uri', { serviceAccount: { ...serviceAccount, token_uri: 'SESAME' } }],
     ['vendor_a', 'no secret', { appId: 'SESAME' }],
-    ['vendor_a', 'an endpoint that is none', { appId: '1', appSecret: 'SESAME', endpoint: 'SESAME' }],
+    ['vendor_a', 'an invalid endpoint', { appId: '1', appSecret: 'SESAME', endpoint: 'SESAME' }],
     [
       'vendor_a',
       'an endpoint with a password',
@@ -99,7 +99,7 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
     ['vendor_c', 'a number', { appId: 1, appSecret: 'SESAME' }],
     ['vendor_d', 'members of another vendor', { appId: '1', appSecret: 'SESAME' }],
     ['vendor_e', 'a blank in a secret', { appId: '1', appKey: 'k', appSecret: 'SESAME OPEN' }],
-    ['vendor_f', 'a ca that is none', { appId: '1', clientId: '2', clientSecret: 'SESAME', ca: 'SESAME' }],
+    ['vendor_f', 'an invalid ca', { appId: '1', clientId: '2', clientSecret: 'SESAME', ca: 'SESAME' }],
   ];
   test.each(refusals)('%s: %s is 400, and the sentence quotes nothing', async (connector, _case, sent) => {
     const app = await api.createApp();

@@ -251,7 +251,7 @@ describe('PATCH /console/api/apps/:appId', () => {
   test.each([
     ['an unknown option', { options: { pushCalls: 1 } }, 111],
     ['an option of the wrong type', { options: { dailyRecipientCap: '10' } }, 111],
-    ['a URL that is none', { options: { functionsUrl: 'javascript:alert(1)' } }, 111],
+    ['an invalid URL', { options: { functionsUrl: 'javascript:alert(1)' } }, 111],
     ['the plan', { plan: 'commercial' }, 111],
     ['the keys', { masterKey: 'mine' }, 111],
     ['malformed JSON', '{', 107],

@@ -72,7 +72,7 @@ const refusals: [string, unknown, number][] = [
   ['an oversize member', android({ a: 'x'.repeat(200_000) }), 116],
   ['too many members', android(Object.fromEntries(Array.from({ length: 301 }, (_, i) => [`f${i}`, 1]))), 116],
   ['a creation time', android({ createdAt: '2020-01-01T00:00:00.000Z' }), 117],
-  ['an object id that is none', android({ objectId: { $ne: 1 } }), 111],
+  ['an invalid object id', android({ objectId: { $ne: 1 } }), 111],
 ];
 
 describe('POST /1.1/installations', () => {

@@ -71,7 +71,7 @@ describe('POST /1.1/push refuses', () => {
     ['another prod', { data, prod: 'staging' }, 111, /prod/],
     ['flow_control as a word', { data, flow_control: 'fast' }, 111, /flow_control/],
     ['a topic that is an object', { data, topic: {} }, 111, /topic/],
-    ['cql that is none', { data, cql: 'all of them' }, 300, /select/],
+    ['invalid cql', { data, cql: 'all of them' }, 300, /select/],
     ['cql that is no text', { data, cql: { $ne: 1 } }, 300, /text/],
     ['cql of another class', { data, cql: 'select * from _User' }, 300, /_Installation/],
     ['cql with a limit', { data, cql: 'select * from _Installation limit 5' }, 300, /limit/],

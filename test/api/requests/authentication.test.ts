@@ -32,7 +32,7 @@ const statuses = async (headers: Record<string, string>) => {
   return [any.status === 401 ? 401 : 'in', master.status === 200 ? 'in' : master.status];
 };
 
-const nobody = [401, 401];
+const bothRefused = [401, 401];
 const client = ['in', 403];
 const operator = ['in', 'in'];
 
@@ -45,7 +45,7 @@ describe('a request is refused with', () => {
     ['an id alone', () => ({ 'X-LC-Id': app.appId })],
     ['a key alone', () => ({ 'X-LC-Key': app.appKey })],
     ['an unknown id', () => ({ 'X-LC-Id': 'nobody', 'X-LC-Key': app.appKey })],
-    ['an id that is none', () => ({ 'X-LC-Id': "x' OR '1'='1", 'X-LC-Key': app.appKey })],
+    ['an invalid id', () => ({ 'X-LC-Id': "x' OR '1'='1", 'X-LC-Key': app.appKey })],
     ['a member of every object as id', () => ({ 'X-LC-Id': '__proto__', 'X-LC-Key': app.appKey })],
     ['a wrong key', () => ({ 'X-LC-Id': app.appId, 'X-LC-Key': `${app.appKey}x` })],
     ['the beginning of the key', () => ({ 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey.slice(0, -1) })],
@@ -63,7 +63,7 @@ describe('a request is refused with', () => {
     ],
     ['the hook key', () => ({ 'X-LC-Id': app.appId, 'X-LC-Key': app.hookKey })],
     ['",master" alone', () => ({ 'X-LC-Id': app.appId, 'X-LC-Key': ',master' })],
-    ['a sign that is none', () => ({ 'X-LC-Id': app.appId, 'X-LC-Sign': 'x,1' })],
+    ['an invalid signature', () => ({ 'X-LC-Id': app.appId, 'X-LC-Sign': 'x,1' })],
     ['a sign in capitals', () => ({ 'X-LC-Id': app.appId, 'X-LC-Sign': appSign.toUpperCase() })],
     ['a sign of another time', () => ({ 'X-LC-Id': app.appId, 'X-LC-Sign': appSign.replace(/6$/, '7') })],
     ['a sign of the app key as master', () => ({ 'X-LC-Id': app.appId, 'X-LC-Sign': `${appSign},master` })],
@@ -87,7 +87,7 @@ describe('a request is refused with', () => {
     ["the operator's token", () => ({ Authorization: `Bearer ${testConfig(api.databaseUrl).adminToken}` })],
   ];
   test.each(cases)('%s', async (_case, headers) => {
-    expect(await statuses(headers())).toEqual(nobody);
+    expect(await statuses(headers())).toEqual(bothRefused);
   });
 });
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { BodyLimits } from '../../../api/middleware/request-body.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase } from '../../support/database.ts';
@@ -14,9 +15,9 @@ const mb = 1024 * kb;
 const limits = {
   totalBytes: 12 * mb,
   senderBytes: 5 * mb,
-  strangerBytes: 200 * kb,
-  strangerAddressBytes: 100 * kb,
-};
+  unauthenticatedBytes: 200 * kb,
+  unauthenticatedIpBytes: 100 * kb,
+} satisfies Partial<BodyLimits>;
 
 let api: TestApi;
 let host: TestFunctionHost;
