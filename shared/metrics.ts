@@ -129,7 +129,7 @@ function countersIn(registers: Registry[]) {
     }),
     messages: new Counter({
       name: 'carillon_messages_total',
-      help: 'Mail and SMS handed to a supplier, by outcome: sent, kept (no supplier is set), retried, failed',
+      help: 'Mail and SMS sent through a provider, by outcome: sent, kept (no provider is configured), retried, failed',
       labelNames: ['kind', 'outcome'],
       registers,
     }),
