@@ -77,7 +77,7 @@ function withoutPlaces(result: DeliverResult, stored: Batch, places: Set<number>
   return {
     ...result,
     states: result.states.withPlacesOf(stored.states, places),
-    movedCount: stored.retried.length,
+    retriedCount: stored.retried.length,
     failures: result.failures.filter(({ installation }) => !installations.has(installation)),
     retries: result.retries
       .map((retry) => ({

@@ -46,11 +46,11 @@ export async function recordSettled(
   countGatewayUsage(deps, appId, { result: sent.result, recipients: settlement?.totals.sent ?? 0 });
 }
 
-/** Settles a batch with its result, less the recipients that moved in the meantime; undefined when it was settled already. */
+/** Settles a batch with its result, less the recipients that are in retry batches by now; undefined when it was settled already. */
 async function settle(tx: Handle, ids: DeliverJob, result: DeliverResult): Promise<Settlement | undefined> {
-  const { states, movedCount } = result;
+  const { states, retriedCount } = result;
   const totals = states.totals();
-  if (await settleBatch(tx, { appId: ids.appId, id: ids.batchId, movedCount }, states, totals))
+  if (await settleBatch(tx, { appId: ids.appId, id: ids.batchId, retriedCount }, states, totals))
     return { result, totals };
   const rest = await withoutRetried(tx, ids, result);
   return rest && settle(tx, ids, rest);

@@ -39,7 +39,7 @@ export async function recordUnsent(
 async function settleOpen(tx: Handle, batch: Batch, unsent: UnsentOutcome): Promise<OutcomeTotals> {
   const failures = endRecipients(batch, batch.states.openIndexes, unsent);
   const totals = batch.states.totals();
-  await settleBatch(tx, { ...batch, movedCount: batch.retried.length }, batch.states, totals);
+  await settleBatch(tx, { ...batch, retriedCount: batch.retried.length }, batch.states, totals);
   await insertFailures(tx, batch, failures);
   return totals;
 }

@@ -119,21 +119,21 @@ export class Tally {
 
   /** Returns the states for a checkpoint: recipients with a retry stay open until their retry batch is written. */
   checkpoint(): RecipientStates {
-    return this.#states.withMovedOpen();
+    return this.#states.withRetriedOpen();
   }
 
   /**
    * Ends the batch. If recipients stay open, those that the gateway put off move to retry batches all the same, and those
    * that could not be sent to after a stop (`isStopped`) go back with the batch.
    */
-  end(isStopped: boolean): Pick<DeliverResult, 'states' | 'movedCount' | 'retries'> {
-    const { length: movedCount } = this.#batch.retried;
+  end(isStopped: boolean): Pick<DeliverResult, 'states' | 'retriedCount' | 'retries'> {
+    const { length: retriedCount } = this.#batch.retried;
     const retries = this.#retries.of(this.#batch);
     const isComplete = !isStopped && !this.#states.hasOpen;
-    if (isComplete) return { states: this.#states, movedCount, retries };
+    if (isComplete) return { states: this.#states, retriedCount, retries };
     const states = this.checkpoint();
-    for (const index of [...this.#batch.retried, ...this.#retries.reached]) states.markMoved(index);
-    return { states, movedCount, retries: retries.filter(({ isReached }) => isReached) };
+    for (const index of [...this.#batch.retried, ...this.#retries.reached]) states.markRetried(index);
+    return { states, retriedCount, retries: retries.filter(({ isReached }) => isReached) };
   }
 
   /** The gateway's ids of the messages it took, the first ones. */
@@ -172,7 +172,7 @@ export class Tally {
   }
 
   #retry(index: number, why: Why & { isRepeat?: boolean }, afterMs: number | null = null): void {
-    this.#states.markMoved(index);
+    this.#states.markRetried(index);
     this.#retries.add(index, afterMs, why.status > 0 || why.isRepeat === true, why);
   }
 }

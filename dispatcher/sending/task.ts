@@ -69,7 +69,7 @@ export interface DeliverResult {
   /** State of each recipient; open ones were not sent to. */
   states: RecipientStates;
   /** Recipients that had moved to retry batches before this try. */
-  movedCount: number;
+  retriedCount: number;
   failures: RecipientFailure[];
   retries: RetryGroup[];
   /** Whether the push was paused or cancelled while its batch was sent, or the slot was missed: the gates decide again. */

@@ -14,7 +14,7 @@ export type OutcomeTotals = Partial<Record<Outcome, number>>;
  * `outcomes`, 7 is moved to a retry batch (counted there).
  */
 export const openCode = 0;
-export const movedCode = outcomes.length + 1;
+export const retriedCode = outcomes.length + 1;
 
 export const outcomeCode = (outcome: Outcome): number => outcomes.indexOf(outcome) + 1;
 

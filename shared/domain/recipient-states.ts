@@ -1,4 +1,4 @@
-import { movedCode, type Outcome, type OutcomeTotals, openCode, outcomeCode, totalsOf } from './outcome.ts';
+import { type Outcome, type OutcomeTotals, openCode, outcomeCode, retriedCode, totalsOf } from './outcome.ts';
 
 /** State of each recipient of one batch: one byte each, as `push_batch.settled` stores them (`outcome.ts`). */
 export class RecipientStates {
@@ -23,7 +23,7 @@ export class RecipientStates {
     const states = row.settled
       ? new RecipientStates(Uint8Array.from(row.settled))
       : RecipientStates.allOpen(size);
-    for (const index of row.moved ?? []) states.markMoved(index);
+    for (const index of row.moved ?? []) states.markRetried(index);
     return states;
   }
 
@@ -52,13 +52,13 @@ export class RecipientStates {
   }
 
   /** Marks a recipient as moved to a retry batch, which counts it. */
-  markMoved(index: number): void {
-    this.bytes[index] = movedCode;
+  markRetried(index: number): void {
+    this.bytes[index] = retriedCode;
   }
 
   /** Returns a copy in which moved recipients are open. */
-  withMovedOpen(): RecipientStates {
-    return new RecipientStates(this.bytes.map((code) => (code === movedCode ? openCode : code)));
+  withRetriedOpen(): RecipientStates {
+    return new RecipientStates(this.bytes.map((code) => (code === retriedCode ? openCode : code)));
   }
 
   /** Returns a copy with the states of `other` at these places. */

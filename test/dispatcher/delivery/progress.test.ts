@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { insertBatches } from '../../../shared/db/tables/pushes/batches.ts';
 import { readProgress, readTotals } from '../../../shared/db/tables/pushes/progress.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { movedCode, outcomeCode } from '../../../shared/domain/outcome.ts';
+import { outcomeCode, retriedCode } from '../../../shared/domain/outcome.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
@@ -65,7 +65,7 @@ test('recipients in a retry batch are counted there only, and the bytes of a bou
     const change = 'UPDATE push_batch SET is_settled = false, totals = NULL, moved = $2 WHERE id = $1';
     await service.db.query(change, [id, moved]);
   };
-  await write([sent, sent, 0, movedCode, failed], [0, 3]);
+  await write([sent, sent, 0, retriedCode, failed], [0, 3]);
   await insertBatches(service.db, app.appId, pushId, [
     { ...batch([sent]), connector: 'fcm', settled: { codes: Uint8Array.of(sent), totals: { sent: 1 } } },
   ]);

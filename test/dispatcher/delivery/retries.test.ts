@@ -180,7 +180,7 @@ describe('recipients that have moved to a retry batch', () => {
 });
 
 /** Result of a batch without any attempt. */
-const emptyResult: Omit<DeliverResult, 'states' | 'movedCount' | 'retries' | 'failures'> = {
+const emptyResult: Omit<DeliverResult, 'states' | 'retriedCount' | 'retries' | 'failures'> = {
   connector: 'apns',
   profile: '_default',
   isInterrupted: false,

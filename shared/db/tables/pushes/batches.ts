@@ -181,18 +181,18 @@ export async function checkpointBatch(
 
 /**
  * Settles a batch. Returns false, and this attempt does not count, if it was settled before or if more of its
- * recipients have moved than `movedCount`, the number that `states` includes.
+ * recipients have moved than `retriedCount`, the number that `states` includes.
  */
 export async function settleBatch(
   tx: Handle,
-  batch: { appId: string; id: number; movedCount: number },
+  batch: { appId: string; id: number; retriedCount: number },
   states: RecipientStates,
   totals: OutcomeTotals,
 ): Promise<boolean> {
   const { rowCount } = await tx.query(
     `UPDATE push_batch SET settled = $3, totals = $4, is_settled = true, settled_at = now()
       WHERE app_id = $1 AND id = $2 AND NOT is_settled AND coalesce(cardinality(moved), 0) = $5`,
-    [batch.appId, batch.id, bytesOf(states), totals, batch.movedCount],
+    [batch.appId, batch.id, bytesOf(states), totals, batch.retriedCount],
   );
   return (rowCount ?? 0) > 0;
 }

@@ -1,5 +1,5 @@
 import type { DeviceTraits } from '../../../domain/installations/installation.ts';
-import { movedCode, type Outcome, outcomeOfCode } from '../../../domain/outcome.ts';
+import { type Outcome, outcomeOfCode, retriedCode } from '../../../domain/outcome.ts';
 import type { Handle } from '../../pool.ts';
 import { traitColumns } from '../installations/traits.ts';
 
@@ -95,7 +95,7 @@ export async function findBatchOfDevice(
       lastReason: row.last_reason,
       isSettled: row.is_settled,
       settledAt: row.settled_at,
-      outcome: row.code === null || row.code === movedCode ? null : (outcomeOfCode(row.code) ?? null),
+      outcome: row.code === null || row.code === retriedCode ? null : (outcomeOfCode(row.code) ?? null),
     }),
   )[0];
 }
