@@ -18,7 +18,7 @@ import { alerts, startRefusingPeer } from '../../support/http2/refusing-peer.ts'
 describe.each(transportNames)('over the %s transport', (name) => {
   const chosen = credentialsOver(name);
 
-  test('a gateway that takes one stream at a time after each refused token loses and repeats nobody', async () => {
+  test('a gateway that takes one stream at a time after each refused token loses and repeats no recipient', async () => {
     const bench = await startApnsFixture({ credentials: chosen, gateway: { isStrictAfterRefusal: true } });
     const to = recipients(400);
     // Trust first: before that there is one stream anyway.

@@ -61,7 +61,7 @@ describe('provider tokens', () => {
     expect(tokens.replace(refused)).toBe(first);
   });
 
-  test('are made anew when the clock was set back', () => {
+  test('are replaced after the clock was set back', () => {
     const clock = movableClock(halfPastMs);
     const tokens = new ProviderTokens(key, clock);
     tokens.current();

@@ -109,7 +109,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       });
     });
 
-    test('that nobody names fail where the profile lists several', async () => {
+    test('that are missing fail if the profile lists several', async () => {
       const outcome = await sendAll(bench.sender, recipients(1));
       expect(outcome.attempts[0]).toMatchObject({ kind: 'rejected', outcome: 'failed' });
       expect(gateway.total).toBe(0);

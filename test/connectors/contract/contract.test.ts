@@ -46,11 +46,11 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
   const someone = (count: number) =>
     recipients(count, { deviceType }).map((one) => ({ ...one, deviceToken: fixture.deviceToken(one.index) }));
 
-  /** Sends through a door of its own to the sandbox, or to nobody. */
+  /** Sends with a new sender to the sandbox, or to a closed port. */
   async function push(
     count: number,
     options: {
-      to?: 'nobody';
+      to?: 'closed port';
       by?: Connector;
       message?: PushMessage;
       signal?: AbortSignal;
@@ -99,7 +99,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
   );
 
   test('reports each recipient once when the gateway cannot be reached, as worth another try', async () => {
-    const { attempts, reports } = await push(7, { to: 'nobody' });
+    const { attempts, reports } = await push(7, { to: 'closed port' });
     expect(reports).toEqual([1, 1, 1, 1, 1, 1, 1]);
     expect(attempts.every(({ kind }) => kind === 'retry')).toBe(true);
   });
@@ -123,7 +123,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     expect(instance.total).toBe(0);
   });
 
-  test('does nothing for nobody', async () => {
+  test('does nothing without recipients', async () => {
     expect((await push(0)).attempts).toEqual([]);
   });
 
@@ -144,17 +144,17 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     expect(attempts.map(({ kind }) => kind)).toEqual(['sent', 'sent', 'invalid_token', 'sent', 'sent']);
   });
 
-  test('takes nobody for dead who is sent to too fast: it is tried again later', async () => {
+  test('invalidates no token on a rate limit, and retries later', async () => {
     instance.throttle();
     expect(kinds(await push(5))).toEqual({ retry: 5 });
   });
 
-  test('takes nobody for dead when the gateway breaks down', async () => {
+  test('invalidates no token when the gateway fails', async () => {
     instance.breakDown();
     expect(kinds(await push(5))).toEqual({ retry: 5 });
   });
 
-  test('stops with a sentence when the credentials are refused, and takes nobody for dead', async () => {
+  test('stops with a hint when the credentials are refused, and invalidates no token', async () => {
     instance.refuseCredentials();
     const { attempts } = await push(5);
     for (const attempt of attempts)
@@ -176,7 +176,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     expect(instance.tokenCalls?.()).toBe(callsBefore + 1);
   });
 
-  test('fetches one access token for all of its doors', async (context) => {
+  test('fetches one access token for all of its senders', async (context) => {
     if (!instance.expireTokens) return context.skip();
     const shared = aContext();
     await Promise.all(Array.from({ length: 5 }, () => push(2, { context: shared })));

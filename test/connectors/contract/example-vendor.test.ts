@@ -103,7 +103,7 @@ describe('requests of many targets', () => {
     expect(gateway.total).toBeLessThan(15);
   });
 
-  test('are halved so often only: when all are refused nobody is asked a thousand times', async () => {
+  test('are halved up to a limit, even if all are refused', async () => {
     answer(6);
     const outcome = await push(recipients(1000));
     expect(outcome.reports.every((count) => count === 1)).toBe(true);
@@ -125,7 +125,7 @@ describe('requests of many targets', () => {
     expect(gateway.total).toBeLessThanOrEqual(4);
   });
 
-  test('that are answered with what nobody can read may have arrived', async () => {
+  test('with an unreadable response may have arrived', async () => {
     gateway.misbehave({ kind: 'answer', status: 200, body: '<html>' });
     const { attempts } = await push(recipients(3));
     expect(attempts[0]).toEqual({ kind: 'unknown', reason: 'unreadable_reply', isRepeatHidden: true });
@@ -145,7 +145,7 @@ describe('requests of many targets', () => {
 });
 
 describe('a day whose quota is used up', () => {
-  test('ends the class for every door that shares the state', async () => {
+  test('ends the class for every sender that shares the state', async () => {
     answer(5, 1);
     const { attempts, context } = await push(recipients(10));
     expect(attempts[0]).toEqual({ kind: 'rejected', outcome: 'capped', status: 200, reason: 'day_quota' });
@@ -162,7 +162,7 @@ describe('a day whose quota is used up', () => {
 });
 
 describe('access tokens', () => {
-  test('are got once for all doors and used until they end', async () => {
+  test('are fetched once for all senders and used until they expire', async () => {
     const context = aContext();
     await Promise.all([1, 2, 3, 4].map(() => push(recipients(20), { context })));
     expect(gateway.tokenCalls).toBe(1);
@@ -178,7 +178,7 @@ describe('access tokens', () => {
     expect(gateway.tokenCalls).toBe(1);
   });
 
-  test('that are refused however new they are end the push with a sentence, after one more', async () => {
+  test('that are refused after a renewal end the push with a hint', async () => {
     answer(3);
     const context = aContext();
     const first = await push(recipients(100), { context });
@@ -198,7 +198,7 @@ describe('access tokens', () => {
     expect(gateway.tokenCalls).toBe(2);
   });
 
-  test('that cannot be got end nobody: the gateway may be back later', async () => {
+  test('that cannot be fetched lead to a retry: the gateway may recover', async () => {
     gateway.misbehave({ kind: 'answer', status: 503, path: '/token', retryAfter: '4' });
     const { attempts } = await push(recipients(2));
     expect(attempts[0]).toEqual({ kind: 'retry', status: 503, reason: 'token_call_refused', afterMs: 4000 });
@@ -217,7 +217,7 @@ describe('access tokens', () => {
     expect(gateway.total).toBe(0);
   });
 
-  test('that are refused for the credentials end the push with a sentence that shows none', async () => {
+  test('that are refused for the credentials end the push with a hint that shows no secret', async () => {
     const { attempts } = await push(recipients(2), { secret: 'wrong' });
     expect(attempts[0]).toMatchObject({ kind: 'profile_error', status: 401, reason: 'credentials_refused' });
     expect(JSON.stringify(attempts)).not.toContain('wrong');
@@ -241,7 +241,7 @@ describe('a table of codes', () => {
     expect(attemptFor(code).kind).toBe(kind);
   });
 
-  test('deletes nothing for a code that nobody foresaw, and shows it', () => {
+  test('deletes nothing for an unknown code, and shows it', () => {
     expect(attemptFor(4711)).toEqual({
       kind: 'rejected',
       outcome: 'failed',

@@ -49,7 +49,7 @@ export interface GatewayInstance {
   close(): Promise<void>;
 }
 
-/** What is particular to the stand of one maker; the rest is the same over every gateway of the sandbox. */
+/** Controls of one vendor's gateway; the others are the same for all. */
 export interface GatewayControls
   extends Pick<GatewayInstance, 'credentials' | 'throttle' | 'refuseCredentials'>,
     Partial<Pick<GatewayInstance, 'expireTokens' | 'hang' | 'breakDown' | 'useUpDay' | 'makeAmbiguous'>> {
@@ -57,7 +57,7 @@ export interface GatewayControls
   behave?(): void;
 }
 
-/** A stand over a gateway of the sandbox; its deviceToken comes beside the credentials. */
+/** Wraps a sandbox gateway; adds its URL to the credentials. */
 export function gatewayInstance(
   gateway: SandboxGateway,
   { credentials, behave, ...own }: GatewayControls,

@@ -124,7 +124,7 @@ describe('a push to FCM', () => {
       const rendering = renderFcm('fcm', aMessage({ alert }));
       return rendering.ok ? rendering.payload.body.length : 0;
     };
-    // Each letter stands in the notification and in the payload.
+    // Each character is in the notification and in the payload.
     const room = Math.floor((4096 + '{"message":{"token":"",}'.length - sizeOf('a')) / 2);
     messageOf({ alert: 'a'.repeat(1 + room) });
     expect(problemOf({ alert: 'a'.repeat(1 + room + 2) })).toMatch(/4096/);

@@ -405,7 +405,7 @@ describe('a message that was sent', () => {
 });
 
 describe('the service account', () => {
-  test('of another key, another deviceToken or a wrong clock is refused with a sentence', async () => {
+  test('of another key, another address or a wrong clock is refused with a hint', async () => {
     const other = createServiceAccount();
     const now = Date.parse('2026-11-21T10:00:00Z');
     const wrong: [JsonObject, TestContext][] = [

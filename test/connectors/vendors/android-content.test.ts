@@ -29,7 +29,7 @@ const problemOf = (data: JsonObject, options = huawei) => {
   return rendering.ok ? undefined : rendering;
 };
 
-describe('content for a maker’s devices', () => {
+describe('content for a vendor’s devices', () => {
   test('takes members of the vendor over those of android over the default ones', () => {
     const content = contentOf({
       alert: 'all',
@@ -80,13 +80,13 @@ describe('content for a maker’s devices', () => {
     expect(contentOf({ alert: 'a', badge: -1 }).badge).toBeNull();
   });
 
-  test('carries silent messages with all their members where the maker can', () => {
+  test('carries silent messages with all their members if the vendor supports them', () => {
     const content = contentOf({ silent: true, k: 1, action: 'com.example.GO' });
     expect(content).toMatchObject({ silent: true, alert: '', custom: { k: 1 } });
     expect(content.data).toEqual({ silent: true, k: 1, action: 'com.example.GO' });
   });
 
-  test('drops silent messages where the maker cannot, and says so', () => {
+  test('drops silent messages if the vendor does not support them, and says so', () => {
     const meizu: AndroidOptions = { ...huawei, connector: 'vendor_c', can: { passThrough: false } };
     expect(problemOf({ alert: 'a', silent: true }, meizu)).toMatchObject({
       outcome: 'dropped',

@@ -197,7 +197,7 @@ describe('receipts of Honor', () => {
     });
   });
 
-  test.each([40_000_001, 0, 5, 2])('whose status nobody published (%i) retire no device', (status) => {
+  test.each([40_000_001, 0, 5, 2])('with an unpublished status (%i) retire no device', (status) => {
     const reading = read(honorReceiptBody('104', [{ ...one, status }]));
     expect(reading?.ok && reading.receipts[0]).toMatchObject({ event: 'undelivered', code: String(status) });
   });

@@ -92,7 +92,7 @@ describe('every code of Honor', () => {
     [403, 403, 'profile_error', 'http_403'],
     [404, 404, 'profile_error', 'http_404'],
     [500, 200, 'retry', 'internal'],
-  ])('status %i with code %i deletes nobody: %s', async (status, code, kind, reason) => {
+  ])('status %i with code %i deletes no token: %s', async (status, code, kind, reason) => {
     answer(code, { status });
     const { attempts } = await push(devices(3));
     for (const attempt of attempts) expect(attempt).toMatchObject({ kind, reason });
@@ -151,7 +151,7 @@ describe('an error that speaks of a token', () => {
     expect(gateway.tokenCalls).toBe(2);
   });
 
-  test('ends the push with a sentence when nobody at all does well', async () => {
+  test('ends the push with a hint when no recipient succeeds', async () => {
     answer(1234, { message: 'no authority' });
     const { attempts } = await push(devices(1000));
     expect(attempts.at(-1)).toMatchObject({

@@ -118,13 +118,13 @@ describe('every code of Huawei', () => {
     expect(await attemptOfOne()).toMatchObject({ ...expected, status });
   });
 
-  test('flow control holds back the rest, whatever stands in the body', async () => {
+  test('flow control holds back the rest, whatever the body says', async () => {
     answer('80000000', { status: 503 });
     expect(kinds(await push(older(3000)))).toEqual({ retry: 3000 });
     expect(gateway.total).toBeLessThanOrEqual(3);
   });
 
-  test('one that nobody foresaw is shown, and deletes nothing', async () => {
+  test('an unknown one is shown, and deletes nothing', async () => {
     answer('80999999');
     expect(await attemptOfOne()).toMatchObject({ kind: 'rejected', reason: 'unknown code 80999999' });
   });
@@ -136,7 +136,7 @@ describe('every code of Huawei', () => {
 });
 
 describe('a partial success', () => {
-  test('is mapped to the very devices, and nobody is asked again', async () => {
+  test('is mapped to the named devices, and not repeated', async () => {
     const to = older(1000);
     for (const n of [3, 500, 999]) gateway.deadTokens.add(huaweiToken(n));
     const { attempts } = await push(to);
@@ -152,7 +152,7 @@ describe('a partial success', () => {
   });
 
   test.each(['', 'no JSON', '{}', '{"success":1,"failure":1}', '{"illegal_tokens":"x"}'])(
-    'that names nobody (%j) deletes nobody and is not sent again',
+    'without names (%j) deletes no token and is not repeated',
     async (msg) => {
       answer('80100000', { msg });
       const { attempts } = await push(older(2));
@@ -272,7 +272,7 @@ describe('an access token', () => {
   test.each<[string, JsonObject]>([
     ['a wrong secret', { appSecret: 'another' }],
     ['a wrong app', { appId: '1' }],
-  ])('is not given for %s: a sentence, and nobody is asked', async (_, profile) => {
+  ])('is not issued for %s: a hint, and no message is sent', async (_, profile) => {
     const { attempts } = await push(older(2), { profile });
     expect(attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'credentials_refused' });
     expect(JSON.stringify(attempts)).not.toContain('another');

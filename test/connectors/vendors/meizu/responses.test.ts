@@ -52,7 +52,7 @@ const ofCalls: [string, string][] = [
   ['1005', 'failed'],
   ['110004', 'failed'],
   ['110053', 'failed'],
-  // Of devices, but nobody knows of which.
+  // About devices, without saying which.
   ['110002', 'failed'],
   ['110003', 'failed'],
   ['1006', 'profile_error'],
@@ -124,7 +124,7 @@ describe('an answer of Meizu', () => {
     expect(attempts[2]).toEqual({ kind: 'sent', messageId: 'm1' });
   });
 
-  test.each([[''], [{}], [null], ['odd'], [[1]]])('with %j for devices left nobody out', async (value) => {
+  test.each([[''], [{}], [null], ['odd'], [[1]]])('with %j for devices left no device out', async (value) => {
     answer({ code: '200', value });
     expect(kinds(await push())).toEqual({ sent: 3 });
   });
@@ -294,7 +294,7 @@ describe('receipts of Meizu', () => {
     ]);
   });
 
-  test('that are none are refused, or passed over where others are right', () => {
+  test('that are invalid are refused, or ignored beside valid ones', () => {
     for (const body of ['', 'cb=', 'cb=5', '{"a":1}', 'cb=%7B', '%%%'])
       expect(read(body)).toMatchObject({ ok: false, status: 400 });
     const odd = {

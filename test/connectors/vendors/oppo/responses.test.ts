@@ -104,7 +104,7 @@ describe('an answer of OPPO', () => {
     },
   );
 
-  test('that nobody foresaw kills no token and shows its code', async () => {
+  test('that is unknown invalidates no token and shows its code', async () => {
     answer({ code: 10999, message: 'why' });
     expect((await push()).attempts[0]).toMatchObject({ reason: 'unknown code 10999' });
     expect(gateway.total).toBe(1);
@@ -208,7 +208,7 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('sees texts as they are, whatever stands in them', async () => {
+  test('passes texts unchanged, whatever they contain', async () => {
     const data = { alert: `a&b=c+d%20"'\\ ☃\u{1f600}`, title: '100% + <>', k: 'x;y&z' };
     expect(kinds(await push({ message: aMessage(data) }))).toEqual({ sent: 3 });
     const [{ notification }] = JSON.parse(formOf(0).get('messages') ?? '');
@@ -276,7 +276,7 @@ describe('an access token', () => {
   test.each<[string, object, string]>([
     ['a wrong secret', { masterSecret: 'another' }, 'signature_invalid'],
     ['a wrong key', { appKey: 'another' }, 'app_key_invalid'],
-  ])('is not given for %s: a sentence, and nobody is asked', async (_, more, reason) => {
+  ])('is not issued for %s: a hint, and no message is sent', async (_, more, reason) => {
     const { attempts } = await push({ more });
     expect(attempts[0]).toMatchObject({
       kind: 'profile_error',
@@ -377,7 +377,7 @@ describe('a broadcast', () => {
     });
   });
 
-  test('whose message is not saved was sent to nobody', async () => {
+  test('whose message is not saved was not sent', async () => {
     const path = '/server/v1/message/notification/save_message_content';
     gateway.misbehave({ kind: 'reset', path });
     expect(kinds(await push({ message: even() }))).toEqual({ retry: 3 });
@@ -434,7 +434,7 @@ describe('receipts of OPPO', () => {
     ]);
   });
 
-  test('name several devices; events that nobody knows are passed over', () => {
+  test('name several devices; unknown events are ignored', () => {
     const one = {
       messageId: 'm',
       taskId: 't',
@@ -455,7 +455,7 @@ describe('receipts of OPPO', () => {
     });
   });
 
-  test('that are none are refused, or passed over where others are right', () => {
+  test('that are invalid are refused, or ignored beside valid ones', () => {
     for (const body of ['', '5', '{}', '[', 'null'])
       expect(read(body)).toMatchObject({ ok: false, status: 400 });
     const right = { registrationIds: 'a', eventType: 'push_arrive', eventTime: 'x' };

@@ -25,7 +25,7 @@ export const fixture: ContractFixture = {
       throttle: () => answer(10072),
       refuseCredentials: () => answer(10000),
       expireTokens: () => tokenIssuer.expireAll(),
-      // The saving of a message may be repeated at will: nobody doubts that it did not send.
+      // Saving a message can be repeated: it sends nothing.
       hang: () => gateway.misbehave({ kind: 'hang', path: '/message/pushToList' }),
       breakDown: () => gateway.misbehave({ kind: 'answer', status: 500 }),
       useUpDay: () => answer(10070),

@@ -89,7 +89,7 @@ describe('an answer of vivo', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('that nobody foresaw kills no token and shows its code', async () => {
+  test('that is unknown invalidates no token and shows its code', async () => {
     answer({ result: 4711, desc: 'why' });
     expect((await push()).attempts[0]).toMatchObject({ reason: 'unknown code 4711' });
   });
@@ -289,7 +289,7 @@ describe('a saved message', () => {
     ['the day', { result: 10070 }, 'rejected'],
     ['its category', { result: 10096 }, 'profile_error'],
     ['its text', { result: 10103 }, 'rejected'],
-  ])('that is not saved because of %s was sent to nobody', async (_, body, kind) => {
+  ])('that is not saved because of %s was not sent', async (_, body, kind) => {
     gateway.misbehave({ kind: 'answer', status: 200, body, path: '/message/saveListPayload' });
     expect(kinds(await push())).toEqual({ [kind]: 3 });
     expect(gateway.accepted).toBe(0);
@@ -365,7 +365,7 @@ describe('an access token', () => {
     ['a wrong secret', { appSecret: 'another' }, 'sign_invalid'],
     ['a wrong key', { appKey: 'another' }, 'app_key_invalid'],
     ['a wrong app', { appId: '1' }, 'app_id_invalid'],
-  ])('is not given for %s: a sentence, and nobody is asked', async (_, more, reason) => {
+  ])('is not issued for %s: a hint, and no message is sent', async (_, more, reason) => {
     const { attempts } = await push({ more });
     expect(attempts[0]).toMatchObject({
       kind: 'profile_error',
@@ -391,7 +391,7 @@ describe('an access token', () => {
     expect(kinds(await push())).toEqual({ [kind]: 3 });
   });
 
-  test('of another app stops with a sentence', async () => {
+  test('of another app stops with a hint', async () => {
     answer({ result: 10094, desc: 'why' });
     expect((await push()).attempts[0]).toMatchObject({
       kind: 'profile_error',
@@ -400,7 +400,7 @@ describe('an access token', () => {
   });
 
   test('is one for all who send at the same time, and is renewed once when it is refused', async () => {
-    // Ten calls a second are allowed, and nobody has called it yet.
+    // Ten calls a second are allowed, and there was none yet.
     const by = await startVivoGateway();
     const context = aContext();
     await Promise.all(Array.from({ length: 12 }, () => push({ by, context })));
@@ -477,7 +477,7 @@ describe('receipts of vivo', () => {
     });
   });
 
-  test('that are none are refused, or passed over where others are right', () => {
+  test('that are invalid are refused, or ignored beside valid ones', () => {
     for (const body of ['', '5', '[]', '{', 'null'])
       expect(read(body)).toMatchObject({ ok: false, status: 400 });
     const odd = {

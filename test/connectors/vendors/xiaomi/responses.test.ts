@@ -96,7 +96,7 @@ describe('an answer of Xiaomi', () => {
     if (ofThree !== 'invalid_token' && !['20301', '65003'].includes(code)) expect(gateway.total).toBe(2);
   });
 
-  test('that nobody foresaw kills no token and shows its code', async () => {
+  test('that is unknown invalidates no token and shows its code', async () => {
     answer({ result: 'error', code: 4711 });
     expect((await push()).attempts[0]).toMatchObject({ reason: 'unknown code 4711' });
   });
@@ -165,7 +165,7 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('of nobody but dead ones says so of each', async () => {
+  test('of only dead tokens says so for each', async () => {
     for (const { deviceToken } of someone(3)) gateway.deadTokens.add(deviceToken);
     expect(kinds(await push())).toEqual({ invalid_token: 3 });
   });
@@ -247,7 +247,7 @@ describe('devices abroad', () => {
     );
   });
 
-  test('are not taken for dead where nobody said in which region they are', async () => {
+  test('are not invalidated if their region is uncertain', async () => {
     for (const { deviceToken } of mixed()) gateway.deadTokens.add(deviceToken);
     const { attempts } = await push({ to: mixed() });
     expect(attempts.map(({ kind }) => kind)).toEqual([
@@ -318,7 +318,7 @@ describe('receipts of Xiaomi', () => {
     expect(reading?.ok && reading.receipts.map(({ event }) => event)).toEqual(['delivered', 'suspended']);
   });
 
-  test('that are none are refused, or passed over where others are right', () => {
+  test('that are invalid are refused, or ignored beside valid ones', () => {
     for (const body of ['', 'data=', 'data=5', '{"a":1}', 'data=%7B', '%%%'])
       expect(read(body)).toMatchObject({ ok: false, status: 400 });
     const odd = {
