@@ -17,7 +17,7 @@ export function commandLinePage(): string {
   );
 }
 
-/** Gives the section of a command, or those of its subcommands. */
+/** Returns the section of a command, or those of its subcommands. */
 function sectionsOf(command: Command, path: string[]): string[] {
   const names = [...path, command.name()];
   if (command.commands.length > 0) return command.commands.flatMap((inner) => sectionsOf(inner, names));

@@ -31,11 +31,11 @@ function variables(schema: z.ZodObject): string {
   return table(['variable', 'meaning', 'default'], rows);
 }
 
-/** Values of a variable that takes some words only. */
+/** Lists the values of a variable with a fixed set. */
 const choicesOf = ({ schema, type }: Member): string =>
   schema.enum ? ` One of ${type.replaceAll('"', '')}.` : '';
 
-/** Words at the schema go before the value: a value may depend on the machine. */
+/** Describes a default; words at the schema come before its value, which may depend on the machine. */
 function defaultOf(schema: z.ZodObject, { name, byDefault }: Member): string {
   if (byDefault !== undefined) return byDefault;
   const variable = schema.shape[name];

@@ -1,10 +1,10 @@
-/** Joins blocks to a page of Markdown; every generated page says where it comes from. */
+/** Joins blocks to a page of Markdown, with a note that it is generated. */
 export const page = (title: string, ...blocks: string[]): string =>
   `${[`# ${title}`, generatedNote, ...blocks].join('\n\n')}\n`;
 
 const generatedNote = '<!-- Generated from the code by `npm run docs`: change the code, not this page. -->';
 
-/** Writes a table; cells are Markdown, and what would break a row is escaped. */
+/** Writes a table; cells are Markdown; line breaks and bars are escaped. */
 export function table(headings: string[], rows: string[][]): string {
   const line = (cells: string[]) => `| ${cells.map(cell).join(' | ')} |`;
   return [line(headings), `|${'---|'.repeat(headings.length)}`, ...rows.map(line)].join('\n');

@@ -17,7 +17,7 @@ const metric = z.object({
 });
 type Metric = z.infer<typeof metric>;
 
-/** Renders every metric of our own; those of prom-client depend on the machine. */
+/** Renders every `carillon_` metric; those of prom-client depend on the machine. */
 export async function metricsPage(): Promise<string> {
   const { registry } = createMetrics();
   const types = new Map((await registry.getMetricsAsJSON()).map(({ name, type }) => [name, String(type)]));

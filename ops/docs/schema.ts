@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { code, grouped } from './markdown.ts';
 
-/** A JSON schema as far as the pages show it. */
+/** Part of a JSON schema that the pages show. */
 export const jsonSchema = z.looseObject({
   $ref: z.string().optional(),
   type: z.union([z.string(), z.array(z.string())]).optional(),
@@ -41,16 +41,16 @@ export interface Member {
   isRequired: boolean;
   /** Description at the schema; empty where there is none. */
   meaning: string;
-  /** Words at the schema for a default that no fixed value is. */
+  /** Words for a default that is not a fixed value. */
   byDefault: string | undefined;
   schema: JsonSchema;
 }
 
-/** Shows a zod schema as the JSON schema of what a caller sends. */
+/** Converts a zod schema to the JSON schema of the values that a caller sends. */
 export const shapeOf = (schema: z.ZodType): JsonSchema =>
   jsonSchema.parse(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }));
 
-/** Lists the members that a schema names; empty for one that takes any object. */
+/** Lists the members of a schema; empty for a schema of any object. */
 export function membersOf({ properties = {}, required }: JsonSchema): Member[] {
   return Object.entries(properties).map(([name, schema]) => ({
     name,
@@ -116,7 +116,7 @@ function wordOf(type: string, schema: JsonSchema): string {
   }
 }
 
-/** Bounds that zod writes for any number at all. */
+/** Tells whether a bound is the schema’s own: zod writes those of all safe integers too. */
 const isBound = (value: number | undefined): value is number =>
   value !== undefined && Math.abs(value) < Number.MAX_SAFE_INTEGER;
 
