@@ -2,8 +2,8 @@
  * Import rules (develop/architecture.md#imports): which folder may import which. The name of a rule is the message of a
  * failing check.
  */
-const home = (library, places) => ({
-  name: `${library} lives in ${places.join(' and ')} only`,
+const onlyIn = (library, places) => ({
+  name: `only ${places.join(' and ')} may import ${library}`,
   severity: 'error',
   from: {
     path: '^(api|connectors|dispatcher|ops|shared)/',
@@ -14,15 +14,15 @@ const home = (library, places) => ({
 
 module.exports = {
   forbidden: [
-    { name: 'no circles, types included', severity: 'error', from: {}, to: { circular: true } },
+    { name: 'no import cycles, including types', severity: 'error', from: {}, to: { circular: true } },
     {
-      name: 'what is imported must exist and be installed',
+      name: 'every import must exist and be installed',
       severity: 'error',
       from: {},
       to: { couldNotResolve: true },
     },
     {
-      name: 'shared/domain imports itself, zod and the numbering plans of the world only',
+      name: 'shared/domain may import only itself, zod and libphonenumber-js',
       severity: 'error',
       from: { path: '^shared/domain/' },
       to: {
@@ -37,7 +37,7 @@ module.exports = {
       },
     },
     {
-      name: 'the base modules of shared import the domain and each other only',
+      name: 'the base modules of shared may import only the domain and each other',
       severity: 'error',
       from: { path: '^shared/(config/|process/|(metrics|clock|crypto)\\.ts$)' },
       to: {
@@ -45,25 +45,25 @@ module.exports = {
       },
     },
     {
-      name: 'shared/db imports the domain and the base modules only',
+      name: 'shared/db may import only the domain and the base modules',
       severity: 'error',
       from: { path: '^shared/db/' },
       to: { path: '^(api|connectors|dispatcher|ops|test)/|^shared/(queue|query)/' },
     },
     {
-      name: 'shared/query imports the domain, the base modules and db only',
+      name: 'shared/query may import only the domain, the base modules and db',
       severity: 'error',
       from: { path: '^shared/query/' },
       to: { path: '^(api|connectors|dispatcher|ops|test)/|^shared/queue/' },
     },
     {
-      name: 'shared imports nothing above it',
+      name: 'shared must not import api, connectors, dispatcher and ops',
       severity: 'error',
       from: { path: '^shared/' },
       to: { path: '^(api|connectors|dispatcher|ops|test)/' },
     },
     {
-      name: 'a gateway imports the contract, http2, the kit and the base modules, never another gateway, db or queue',
+      name: 'a connector may import the contract, http2, the kit and the base modules, not other connectors, db and queue',
       severity: 'error',
       from: { path: '^connectors/((?:vendors/)?[^/]+)/' },
       to: {
@@ -78,13 +78,13 @@ module.exports = {
       },
     },
     {
-      name: 'connectors import no process and no database',
+      name: 'connectors must not import api, dispatcher, ops and the database',
       severity: 'error',
       from: { path: '^connectors/' },
       to: { path: '^(api|dispatcher|ops|test)/|^shared/(db|queue|query)/' },
     },
     {
-      name: 'the dispatcher imports shared and the connector registries, contracts and routing only',
+      name: 'the dispatcher may import only shared and the connector registries, contracts and routing',
       severity: 'error',
       from: { path: '^dispatcher/' },
       to: {
@@ -93,19 +93,19 @@ module.exports = {
       },
     },
     {
-      name: 'the threads that send import no other room of the dispatcher',
+      name: 'dispatcher/sending must not import other folders of the dispatcher',
       severity: 'error',
       from: { path: '^dispatcher/sending/' },
       to: { path: '^dispatcher/(?!sending/)' },
     },
     {
-      name: 'delivery, recording and the breakers import neither planning, duties nor messages',
+      name: 'delivery, recording and breakers must not import planning, duties and messages',
       severity: 'error',
       from: { path: '^dispatcher/(breakers|delivery|recording)/' },
       to: { path: '^dispatcher/(planning|duties|messages)/' },
     },
     {
-      name: 'the api never imports the dispatcher, and of the connectors the registry, contract and routing only',
+      name: 'the api must not import the dispatcher, and only registry, contract and routing of the connectors',
       severity: 'error',
       from: { path: '^api/' },
       to: {
@@ -114,49 +114,49 @@ module.exports = {
       },
     },
     {
-      name: 'routes know no koa, db or queue: they call services',
+      name: 'routes must not import koa, db and queue: they call services',
       severity: 'error',
       from: { path: '^api/routes/' },
       to: {
-        path: '^shared/(db|queue)/|^node_modules/(koa|@koa|pg|pg-boss)/|^connectors/|^api/(?!route\\.ts|route-loader\\.ts|object-call\\.ts|replies/|openapi/|services/|routes/)',
+        path: '^shared/(db|queue)/|^node_modules/(koa|@koa|pg|pg-boss)/|^connectors/|^api/(?!route\\.ts|route-loader\\.ts|calls/object-call\\.ts|replies/|openapi/|services/|routes/)',
         dependencyTypesNot: ['type-only'],
       },
     },
     {
-      name: 'the schemas of replies import the domain only, so that a console can import them',
+      name: 'reply schemas may import only the domain, so that a console can import them',
       severity: 'error',
       from: { path: '^api/replies/' },
       to: { path: '^(api|connectors|dispatcher|ops|shared|test)/', pathNot: '^(api/replies|shared/domain)/' },
     },
     {
-      name: 'services know no koa',
+      name: 'services must not import koa',
       severity: 'error',
       from: { path: '^api/services/' },
       to: { path: '^node_modules/(koa|@koa)/|^api/(middleware|routes|channel)/' },
     },
     {
-      name: 'the device channel imports shared only',
+      name: 'the device channel may import only shared',
       severity: 'error',
       from: { path: '^api/channel/' },
       to: { path: '^(connectors|dispatcher|ops|test)/|^api/', pathNot: '^api/channel/' },
     },
     {
-      name: 'nobody imports ops or test',
+      name: 'other folders must not import ops and test',
       severity: 'error',
       from: { path: '^(api|connectors|dispatcher|shared)/' },
       to: { path: '^(ops|test)/' },
     },
-    home('koa', ['api/(app\\.ts|middleware/)']),
-    home('pg', ['shared/db/', 'ops/local/']),
-    home('pg-boss', ['shared/queue/']),
-    home('piscina', ['dispatcher/sending/pool.ts']),
-    home('prom-client', ['shared/metrics.ts']),
-    home('opossum', ['shared/breaker.ts']),
-    home('libphonenumber-js', ['shared/domain/messages/phone.ts']),
-    home('nodemailer', ['connectors/smtp/']),
-    home('handlebars', ['shared/template.ts']),
-    home('protobufjs', ['api/channel/protocols/']),
-    home('undici', ['shared/http/']),
+    onlyIn('koa', ['api/(app\\.ts|middleware/)']),
+    onlyIn('pg', ['shared/db/', 'ops/local/']),
+    onlyIn('pg-boss', ['shared/queue/']),
+    onlyIn('piscina', ['dispatcher/sending/pool.ts']),
+    onlyIn('prom-client', ['shared/metrics.ts']),
+    onlyIn('opossum', ['shared/breaker.ts']),
+    onlyIn('libphonenumber-js', ['shared/domain/messages/phone.ts']),
+    onlyIn('nodemailer', ['connectors/smtp/']),
+    onlyIn('handlebars', ['shared/template.ts']),
+    onlyIn('protobufjs', ['api/channel/protocols/']),
+    onlyIn('undici', ['shared/http/']),
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

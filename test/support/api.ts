@@ -5,7 +5,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { type Config, readConfig } from '../../shared/config/config.ts';
 import type { App, AppOptionsPatch, Plan } from '../../shared/domain/apps/app.ts';
 import { createLogger } from '../../shared/process/logging.ts';
-import { DeclaredReplies } from './declared-replies.ts';
+import { DeclaredReplies } from './openapi/declared-replies.ts';
 
 /** Keys of one test run, which processes on the same database share. */
 const adminToken = randomBytes(24).toString('base64url');

@@ -9,7 +9,7 @@ import { loadRoutes } from '../../../api/route-loader.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
 const api = useTestApi();
-const linter = fileURLToPath(new URL('../../support/openapi-linter.mjs', import.meta.url));
+const linter = fileURLToPath(new URL('../../support/openapi/openapi-linter.mjs', import.meta.url));
 
 /** Returns what a linter says of a document, one line per problem. */
 async function lint(document: object): Promise<string[]> {

@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
 import { z } from 'zod';
-import type { Exchange } from '../../api/middleware/exchange.ts';
-import { refusalsOf } from '../../api/openapi/refusals.ts';
-import { errorReply } from '../../api/replies/common.ts';
-import type { ReplyBody } from '../../api/route.ts';
+import type { Exchange } from '../../../api/middleware/exchange.ts';
+import { refusalsOf } from '../../../api/openapi/refusals.ts';
+import { errorReply } from '../../../api/replies/common.ts';
+import type { ReplyBody } from '../../../api/route.ts';
 
 /** Collects replies that differ from what their routes declare in `/openapi.json`. */
 export class DeclaredReplies {
