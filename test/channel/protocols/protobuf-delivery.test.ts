@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startBareChannel } from './support/bare-channel.ts';
-import { type ChannelApi, ChannelFixture, eventually } from './support/channel-fixture.ts';
-import { ProtobufClient, subProtocols } from './support/protobuf-client.ts';
-import { RawClient } from './support/raw-client.ts';
+import { startBareChannel } from '../support/bare-channel.ts';
+import { type ChannelApi, ChannelFixture, eventually } from '../support/channel-fixture.ts';
+import { ProtobufClient, subProtocols } from '../support/protobuf-client.ts';
+import { RawClient } from '../support/raw-client.ts';
 
 describe('devices with protobuf', () => {
   let fixture: ChannelFixture;

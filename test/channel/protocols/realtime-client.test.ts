@@ -1,8 +1,8 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { Realtime } from 'leancloud-realtime';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ChannelFixture, eventually, freePort } from './support/channel-fixture.ts';
-import { CommandType, openDevice } from './support/realtime-device.ts';
+import { ChannelFixture, eventually, freePort } from '../support/channel-fixture.ts';
+import { CommandType, openDevice } from '../support/realtime-device.ts';
 
 /** Load balancer with one address for several processes; the test selects the process of new connections. */
 class TcpProxy {

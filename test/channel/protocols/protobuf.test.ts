@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { CloseReason } from '../../api/channel/close-reason.ts';
-import { chooseProtocol } from '../../api/channel/protocols/all.ts';
-import type { Protocol } from '../../api/channel/protocols/protocol.ts';
-import { encode, subProtocols } from './support/protobuf-client.ts';
+import type { CloseReason } from '../../../api/channel/close-reason.ts';
+import { chooseProtocol } from '../../../api/channel/protocols/all.ts';
+import type { Protocol } from '../../../api/channel/protocols/protocol.ts';
+import { encode, subProtocols } from '../support/protobuf-client.ts';
 
 /** Parses bytes in hexadecimal, with texts between quotes. */
 function bytesOf(notation: string): Buffer {
