@@ -21,7 +21,7 @@ async function checkMail(url: string): Promise<Finding> {
   if (reason === null) return ok('mail', 'the server of SMTP_URL lets us in');
   const advice = reason.startsWith('authentication')
     ? 'Correct user and password in SMTP_URL.'
-    : 'Correct SMTP_URL, or start its server: mails wait meanwhile.';
+    : 'Correct SMTP_URL, or start its server: mails wait until then.';
   return fail('mail', `the server of SMTP_URL does not let us in: ${reason}`, advice);
 }
 
@@ -38,7 +38,7 @@ async function checkWebhook(text: string): Promise<Finding> {
     await once(socket, isTls ? 'secureConnect' : 'connect', { signal: AbortSignal.timeout(timeoutMs) });
     return ok('messages', 'the server of SMS_WEBHOOK_URL can be reached');
   } catch (error) {
-    const advice = 'Correct SMS_WEBHOOK_URL, or start its server: messages wait meanwhile.';
+    const advice = 'Correct SMS_WEBHOOK_URL, or start its server: messages wait until then.';
     return fail('messages', `the server of SMS_WEBHOOK_URL cannot be reached: ${reasonOf(error)}`, advice);
   } finally {
     socket.on('error', () => undefined);

@@ -137,7 +137,7 @@ describe('who may call', () => {
   });
 
   test.each(['_help', 'constructor', 'hooks', 'echo.js', '__before_save_for__User', 'missing'])(
-    'the name %s is none',
+    'the name %s is refused',
     async (name) => {
       expect((await call(name, {}, { master: true })).status).toBe(404);
     },

@@ -12,7 +12,7 @@ describe('createTestDatabase', () => {
   });
   afterAll(() => Promise.all(databases.map((database) => database.drop())));
 
-  test('gives every caller a migrated database of its own', async () => {
+  test('creates a separate migrated database for every caller', async () => {
     expect(new Set(databases.map((database) => database.url)).size).toBe(3);
     for (const { url } of databases) {
       const client = new Client({ connectionString: url });
