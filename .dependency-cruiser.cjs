@@ -28,6 +28,7 @@ module.exports = {
       to: {
         pathNot: [
           '^shared/domain/',
+          '^shared/clock\\.ts$',
           '^node_modules/zod/',
           '^node_modules/libphonenumber-js/',
           '^node:',

@@ -1,5 +1,6 @@
 import { isUnhealthy } from '../../shared/breaker.ts';
 import type { Clock } from '../../shared/clock.ts';
+import { dayMs } from '../../shared/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import {
   clearGatewayFailure,
@@ -21,7 +22,7 @@ const renewEveryMs = 10_000;
 const maxReasonChars = 200;
 
 /** Age at which the failure of a gateway without traffic is deleted. */
-const retentionMs = 24 * 3600 * 1000;
+const retentionMs = dayMs;
 
 interface Entry {
   /** Current failure; null: the gateway answers; undefined: not known yet. */

@@ -1,4 +1,4 @@
-import { sleep } from '../../shared/clock.ts';
+import { dayMs, sleep } from '../../shared/clock.ts';
 import { deleteOldUsage } from '../../shared/db/tables/apps/usage.ts';
 import { deleteExpiredMessages } from '../../shared/db/tables/channel/messages.ts';
 import { deleteOldGatewayDays } from '../../shared/db/tables/gateways/daily-use.ts';
@@ -28,14 +28,14 @@ export interface Duty {
 }
 
 const rowsAtOnce = 500;
-const recordRetentionMs = 7 * 24 * 3600 * 1000;
+const recordRetentionMs = 7 * dayMs;
 const requestRetentionMs = 10 * 60_000;
 /** Failures count for 15 minutes, and lock for as long (protocol/users.md#account-lock). */
 const loginRetentionMs = 35 * 60_000;
 /** A gateway's notice of an invalid token waits this long for the next push to the device. */
-const noticeRetentionMs = 30 * 24 * 3600 * 1000;
+const noticeRetentionMs = 30 * dayMs;
 /** More than a year, so that a bill can be written after the end of a year. */
-const usageRetentionMs = 400 * 24 * 3600 * 1000;
+const usageRetentionMs = 400 * dayMs;
 
 /** Closes settled pushes that were not closed with their last batch. */
 const reaper: Duty = { name: 'reaper', restMs: 2000, runOnce: closeSettledPushes };

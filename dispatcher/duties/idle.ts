@@ -1,8 +1,7 @@
+import { dayMs } from '../../shared/clock.ts';
 import { listAppIds } from '../../shared/db/tables/apps/apps.ts';
 import { deleteIdleInstallations } from '../../shared/db/tables/installations/installations.ts';
 import type { DispatcherDeps } from '../deps.ts';
-
-const dayMs = 24 * 3600 * 1000;
 
 /**
  * Deletes installations that were neither updated nor imported within their app's validity

@@ -1,3 +1,4 @@
+import { hourMs } from '../../shared/clock.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { deleteOldMessages } from '../../shared/db/tables/messages/outbox.ts';
 import { deleteOldSends } from '../../shared/db/tables/messages/send-budgets.ts';
@@ -6,7 +7,6 @@ import { deleteExpiredCaptchas } from '../../shared/db/tables/users/captchas.ts'
 import { deleteExpiredLinks } from '../../shared/db/tables/users/link-tokens.ts';
 import { deleteExpiredCodes } from '../../shared/db/tables/users/verification-codes.ts';
 
-const hourMs = 3_600_000;
 /** More than a day, the longest window of a limit. */
 const sendRetentionMs = 25 * hourMs;
 /** More than the window of the conversion rate, and than the time that a breaker stays open. */

@@ -1,4 +1,5 @@
 import { isIPv4, isIPv6 } from 'node:net';
+import { dayMs, hourMs } from '../../../shared/clock.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import {
   type Budget,
@@ -13,9 +14,7 @@ import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { isDomesticPhone, type Phone } from '../../../shared/domain/messages/phone.ts';
 import {
   blockPerHour,
-  dayMs,
   freeMessages,
-  hourMs,
   minGapOfAnyMs,
   numberLimits,
   prices,

@@ -1,3 +1,4 @@
+import { hourMs } from '../../../shared/clock.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import { takeBudget } from '../../../shared/db/tables/messages/send-budgets.ts';
 import {
@@ -9,7 +10,6 @@ import { findUser, setPassword } from '../../../shared/db/tables/users/users.ts'
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
-import { hourMs } from '../../../shared/domain/messages/sms.ts';
 import { readEmail, readPassword } from '../../../shared/domain/users/members.ts';
 import type { User } from '../../../shared/domain/users/user.ts';
 import type { ContactVerification } from '../accounts/contact-verification.ts';

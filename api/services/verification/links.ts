@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { dayMs } from '../../../shared/clock.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import { takeBudget } from '../../../shared/db/tables/messages/send-budgets.ts';
 import {
@@ -9,7 +10,6 @@ import {
   spendLink,
 } from '../../../shared/db/tables/users/link-tokens.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { dayMs } from '../../../shared/domain/messages/sms.ts';
 import type { User } from '../../../shared/domain/users/user.ts';
 import type { ApiDeps } from '../deps.ts';
 import { enqueueMessage } from '../messages/message-queue.ts';

@@ -1,3 +1,5 @@
+import { hourMs, minuteMs } from '../../clock.ts';
+
 /** Rules of SMS and voice messages (protocol/codes.md#general-code-service and protocol/codes.md#limits). */
 
 /** Purpose of a message. A code is valid for its purpose only. */
@@ -7,9 +9,6 @@ export type TemplateType = 'verification' | 'notification';
 export type SendKind = TemplateType | 'voice';
 
 const second = 1000;
-const minute = 60 * second;
-export const hourMs = 60 * minute;
-export const dayMs = 24 * hourMs;
 
 /** Limits of one kind of message. */
 export interface NumberLimits {
@@ -20,8 +19,8 @@ export interface NumberLimits {
 
 /** Limits per number, for texts also per signature (protocol/codes.md#limits). */
 export const numberLimits: Record<SendKind, NumberLimits> = {
-  verification: { minGapMs: minute, perHour: Number.POSITIVE_INFINITY, perDay: 10 },
-  notification: { minGapMs: minute, perHour: Number.POSITIVE_INFINITY, perDay: 15 },
+  verification: { minGapMs: minuteMs, perHour: Number.POSITIVE_INFINITY, perDay: 10 },
+  notification: { minGapMs: minuteMs, perHour: Number.POSITIVE_INFINITY, perDay: 15 },
   voice: { minGapMs: 30 * second, perHour: 3, perDay: 5 },
 };
 /** Minimum gap between any two messages to a number. */
@@ -36,7 +35,7 @@ export const maxCodeAttempts = 5;
  * Limits for codes that are submitted without their number: tries of one network address within the window, and the
  * newest codes requested from it that are compared. That allows 60 guesses an hour against ten codes.
  */
-export const numberlessCode = { tries: 10, windowMs: 10 * minute, maxCandidates: 10 } as const;
+export const numberlessCode = { tries: 10, windowMs: 10 * minuteMs, maxCandidates: 10 } as const;
 
 /** Messages per hour to one block of 10,000 numbers: SMS pumping uses contiguous ranges, users do not. */
 export const blockPerHour = 1000;
@@ -50,7 +49,7 @@ export const templateBalance = 200;
 /** Suspension of a country: fewer than `minUsedShare` of at least `minSent` codes sent within the window were used. */
 export const pumping = {
   windowMs: hourMs,
-  bucketMs: 5 * minute,
+  bucketMs: 5 * minuteMs,
   minSent: 100,
   minUsedShare: 0.1,
   openMs: hourMs,

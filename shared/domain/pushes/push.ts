@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { dayMs } from '../../clock.ts';
 import { refuse } from '../errors/errors.ts';
 import { issueText } from '../errors/issue-text.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson } from '../json.ts';
@@ -50,11 +51,11 @@ export const pushBodyBytesBelow = 4096;
 /** Lower rates count as this one (protocol/push.md#flow-control). */
 const minFlowControl = 1000;
 /** Default lifetime of a push (protocol/push.md#expiry: seven days). */
-export const defaultExpiryMs = 7 * 24 * 3600 * 1000;
+export const defaultExpiryMs = 7 * dayMs;
 /** A push with a `push_time` less than this ahead is sent at once (protocol/push.md#scheduling). */
 const soonMs = 60_000;
 /** Limit of `push_time`: ten years ahead. */
-const maxAheadMs = 10 * 365 * 24 * 3600 * 1000;
+const maxAheadMs = 10 * 365 * dayMs;
 
 /** Returns the flow control of a request: at least the minimum; null for unlimited. */
 export const flowControlOf = (asked: number | null | undefined): number | null =>

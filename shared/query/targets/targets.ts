@@ -1,3 +1,4 @@
+import { dayMs } from '../../clock.ts';
 import { traitsText } from '../../db/tables/installations/traits.ts';
 import type { App } from '../../domain/apps/app.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';
@@ -8,8 +9,6 @@ import { compileWhere } from '../sql/where.ts';
 import { masterViewer, type Viewer } from '../viewer.ts';
 
 export { Params };
-
-const dayMs = 24 * 3600 * 1000;
 
 /** Checks the `where` of a push, and the sender's right to ask it, when the push is accepted. Throws as `parseWhere`. */
 export function checkTargets(pushOrder: PushOrder, viewer: Viewer): void {

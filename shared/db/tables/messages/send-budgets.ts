@@ -1,3 +1,4 @@
+import { dayMs, hourMs } from '../../../clock.ts';
 import type { SendKind } from '../../../domain/messages/sms.ts';
 import type { Handle } from '../../pool.ts';
 
@@ -54,14 +55,14 @@ export async function readNumberHistory(
   const { rows } = await tx.query<{ sent_at: Date; is_same_kind: boolean }>(
     `SELECT sent_at, kind = $3 AND (kind = 'voice' OR sign = $4) AS is_same_kind
        FROM sms_send WHERE app_id = $1 AND number = $2 AND sent_at > $5`,
-    [appId, number, kind, sign, new Date(now.getTime() - 24 * 3_600_000)],
+    [appId, number, kind, sign, new Date(now.getTime() - dayMs)],
   );
   const ages = (some: typeof rows) => some.map((row) => now.getTime() - row.sent_at.getTime());
   const sameKind = ages(rows.filter((row) => row.is_same_kind));
   return {
     sinceLastMs: Math.min(Number.POSITIVE_INFINITY, ...ages(rows)),
     sinceLastOfKindMs: Math.min(Number.POSITIVE_INFINITY, ...sameKind),
-    sameKindInHour: sameKind.filter((age) => age < 3_600_000).length,
+    sameKindInHour: sameKind.filter((age) => age < hourMs).length,
     sameKindInDay: sameKind.length,
   };
 }

@@ -1,3 +1,4 @@
+import { dayMs, hourMs } from '../../../clock.ts';
 import type { Handle } from '../../pool.ts';
 
 /** Sign-ups and bytes that a network address has used of an app's limits (`send_budget`). */
@@ -7,7 +8,7 @@ export interface SignUpUse {
 }
 
 /** Windows of the counts. */
-export const signUpWindows = { usersMs: 3_600_000, bytesMs: 24 * 3_600_000 } as const;
+export const signUpWindows = { usersMs: hourMs, bytesMs: dayMs } as const;
 
 /**
  * Counts one new user and its bytes for a network address. Returns the new counts. Other calls for the address wait until
