@@ -64,6 +64,8 @@ export function membersOf({ properties = {}, required }: JsonSchema): Member[] {
 
 /** Names a type in words: `text, at most 100 characters`. */
 export function typeText(schema: JsonSchema): string {
+  // Any JSON refers to a schema that refers to itself, without a name of its own.
+  if (schema.$ref?.includes('__schema')) return 'any JSON';
   if (schema.$ref !== undefined) return linkOf(schema.$ref);
   const choices = schema.anyOf ?? schema.oneOf;
   if (choices) return [...new Set(choices.map(typeText))].join(' or ');
