@@ -10,7 +10,7 @@ import type { FcmCredentials } from './credentials.ts';
 const scope = 'https://www.googleapis.com/auth/firebase.messaging';
 const grantType = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 /** Longest life of an assertion that Google accepts. */
-const livesS = 3600;
+const lifetimeS = 3600;
 
 /** Returns the URL of the token call: `token_uri`, or its path at `authEndpoint`. */
 export function tokenAddress({ authEndpoint, serviceAccount }: FcmCredentials): {
@@ -56,6 +56,6 @@ function sign({ serviceAccount }: FcmCredentials, nowS: number): Promise<string>
   const { client_email, private_key, private_key_id, token_uri } = serviceAccount;
   return signJwt(
     { algorithm: 'RS256', keyId: private_key_id, privateKey: private_key },
-    { scope, iss: client_email, aud: token_uri, nowS, livesS },
+    { scope, iss: client_email, aud: token_uri, nowS, lifetimeS },
   );
 }

@@ -9,10 +9,10 @@ import type { AttemptResult, StoredToken, TokenStore } from '../contract/connect
 import { profileError, retry, unanswered } from './attempt-results.ts';
 import { parseObject } from './json.ts';
 
-/** Access token of a gateway. `livesMs`: how long to use it, possibly less than granted. */
+/** Access token of a gateway. `lifetimeMs`: how long to use it, possibly less than granted. */
 export interface TokenGrant {
   value: string;
-  livesMs: number;
+  lifetimeMs: number;
 }
 
 /** Result of a token call. */
@@ -113,8 +113,8 @@ export class AccessTokens {
         return fetched;
       }
       const madeAtMs = clock.now();
-      const { value, livesMs } = fetched;
-      const token = { value, madeAtMs, expiresAtMs: madeAtMs + livesMs, isReplacement: refused !== null };
+      const { value, lifetimeMs } = fetched;
+      const token = { value, madeAtMs, expiresAtMs: madeAtMs + lifetimeMs, isReplacement: refused !== null };
       this.#current = token;
       await store.keep(credential, token);
       return { ok: true, value };
@@ -157,4 +157,4 @@ export const isToken = (value: Json | undefined): value is string =>
 
 /** Returns the token of an OAuth 2.0 body (RFC 6749 section 5.1); null if there is none. */
 export const oauthGrant = ({ access_token: value, expires_in: seconds }: JsonObject): TokenGrant | null =>
-  isToken(value) && typeof seconds === 'number' && seconds > 0 ? { value, livesMs: seconds * 1000 } : null;
+  isToken(value) && typeof seconds === 'number' && seconds > 0 ? { value, lifetimeMs: seconds * 1000 } : null;

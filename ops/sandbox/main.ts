@@ -16,7 +16,7 @@ process.title = 'carillon sandbox';
 
 const environment = z.object({ CARILLON_DATA_DIR: z.string(), LOG_LEVEL: z.string().default('info') });
 
-const order = z.object({
+const devicesCommand = z.object({
   devices: z.object({ apiUrl: z.string(), appId: z.string(), installationIds: z.array(z.string()) }),
 });
 
@@ -33,11 +33,11 @@ stack.add('page', () => page.close());
 let devices: SimulatedDevices | undefined;
 stack.add('devices', () => devices?.close());
 process.on('message', (message) => {
-  const parsed = order.safeParse(message);
+  const parsed = devicesCommand.safeParse(message);
   if (parsed.success) void replaceDevices(parsed.data.devices);
 });
 
-async function replaceDevices(wanted: z.infer<typeof order>['devices']): Promise<void> {
+async function replaceDevices(wanted: z.infer<typeof devicesCommand>['devices']): Promise<void> {
   await devices?.close();
   try {
     devices = await connectDevices(wanted);

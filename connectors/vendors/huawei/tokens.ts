@@ -12,7 +12,7 @@ const tokenPath = '/oauth2/v3/token';
 /** Audience: Huawei's own URL even if the profile sets another (`authEndpoint`) (protocol/huawei.md#service-account). */
 const audience = `${authHost}${tokenPath}`;
 /** Huawei's recommendation; it refuses more than a day (80300036). */
-const livesS = 3600;
+const lifetimeS = 3600;
 
 export interface TokenDeps {
   credentials: HuaweiCredentials;
@@ -55,7 +55,7 @@ export function signedTokens(
     fetch: async () => ({
       ok: true,
       value: await sign(account, Math.floor(clock.now() / 1000)),
-      livesMs: (livesS - skewS) * 1000,
+      lifetimeMs: (lifetimeS - skewS) * 1000,
     }),
   });
 }
@@ -63,6 +63,6 @@ export function signedTokens(
 function sign({ key_id, sub_account, private_key }: HuaweiServiceAccount, nowS: number): Promise<string> {
   return signJwt(
     { algorithm: 'PS256', keyId: key_id, privateKey: private_key },
-    { iss: sub_account, aud: audience, nowS, livesS },
+    { iss: sub_account, aud: audience, nowS, lifetimeS },
   );
 }

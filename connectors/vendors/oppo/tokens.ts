@@ -12,7 +12,7 @@ import { dataOf } from './responses.ts';
 
 const path = '/server/v1/auth';
 /** OPPO tokens last 24 h; renewed after 20 h, so that no request uses an expired one. */
-const livesMs = 20 * 3_600_000;
+const lifetimeMs = 20 * 3_600_000;
 
 /** Signs a token call: the key, the time in epoch milliseconds as text, and the secret. */
 export const signatureOf = (
@@ -41,7 +41,7 @@ export function accessTokens(
         if (rule.code !== '0') return profileError(200, rule.reason, rule.hint ?? refused);
         const data = dataOf(body.data);
         const value = isJsonObject(data) ? data.auth_token : undefined;
-        return isToken(value) ? { value, livesMs } : null;
+        return isToken(value) ? { value, lifetimeMs } : null;
       });
     },
   });

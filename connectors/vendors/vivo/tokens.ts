@@ -10,7 +10,7 @@ import { ruleFor } from './errors.ts';
 
 const path = '/message/auth';
 /** vivo's recommendation; tokens last a day. Twelve calls a day are far below its limit. */
-const livesMs = 2 * 3_600_000;
+const lifetimeMs = 2 * 3_600_000;
 
 /** Signs a token call; the time is in epoch milliseconds. */
 export const signatureOf = (
@@ -37,7 +37,7 @@ export function accessTokens(
         const rule = ruleFor(result);
         if (rule.reaction === 'throttle') return attemptResult(rule, 200);
         if (rule.code !== '0') return profileError(200, rule.reason, rule.hint ?? refused);
-        return isToken(value) ? { value, livesMs } : null;
+        return isToken(value) ? { value, lifetimeMs } : null;
       });
     },
   });

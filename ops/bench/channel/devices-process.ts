@@ -64,7 +64,7 @@ process.on('message', async (message) => {
       devices = await connectDevices({
         ...rest,
         installationIds,
-        connectingAtOnce: count,
+        connectConcurrency: count,
         reconnectAfterMs,
         onMessage,
       });

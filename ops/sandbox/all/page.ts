@@ -49,13 +49,13 @@ ${rows.join('\n')}</table>
 /** What one gateway received, the newest first. */
 export function gatewayPage(instance: GatewayInstance): string {
   const { accepted, devices, requests, violations } = instance.summary();
-  const breaches = instance.violations().slice(-shownRequests);
+  const lastViolations = instance.violations().slice(-shownRequests);
   const shown = instance.requests().slice(-shownRequests).reverse();
   return frame(
     `${instance.title} – Carillon sandbox`,
     `<p><a href="/">all gateways</a></p><h1>${escapeHtml(instance.title)}</h1>
 <p>${requests} requests, ${devices} devices, ${accepted} accepted, ${violations} violations.</p>
-${breaches.length === 0 ? '' : `<h2>Violations</h2><ul class="bad">${breaches.map((one) => `<li>${escapeHtml(one)}</li>`).join('')}</ul>`}
+${lastViolations.length === 0 ? '' : `<h2>Violations</h2><ul class="bad">${lastViolations.map((one) => `<li>${escapeHtml(one)}</li>`).join('')}</ul>`}
 <h2>The last requests</h2>${shown.length === 0 ? '<p>None so far.</p>' : shown.map(requestHtml).join('\n')}`,
   );
 }

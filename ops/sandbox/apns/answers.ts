@@ -9,7 +9,7 @@ import type { SessionState } from './session.ts';
 import type { Refusal } from './tokens.ts';
 
 /** One request with its whole body. */
-export interface Arrived {
+export interface ReceivedRequest {
   state: SessionState;
   connection: number;
   stream: ServerHttp2Stream;
@@ -24,38 +24,42 @@ export interface Answer extends Refusal {
 }
 
 // APNs sends no date; the types do not know the option.
-const quiet: ServerStreamResponseOptions & { sendDate: boolean } = { sendDate: false };
-const bare = { ...quiet, endStream: true };
+const withoutDate: ServerStreamResponseOptions & { sendDate: boolean } = { sendDate: false };
+const withoutBody = { ...withoutDate, endStream: true };
 
 /** Answers as APNs does: 200 without a body, or JSON with the reason (protocol/apns.md#answers). */
-export function respond({ state, stream, headers }: Arrived, answer: Answer | undefined): void {
+export function respond({ state, stream, headers }: ReceivedRequest, answer: Answer | undefined): void {
   state.open -= 1;
   if (stream.destroyed || stream.closed) return;
   const id = headers['apns-id'] ?? 'EABEAE54-14A8-11E5-B60B-1697F925EC7B';
   if (answer === undefined) {
-    stream.respond({ ':status': 200, 'apns-id': id }, bare);
+    stream.respond({ ':status': 200, 'apns-id': id }, withoutBody);
     return;
   }
   const { status, reason, timestampMs, retryAfter } = answer;
   stream.respond(
     { ':status': status, 'apns-id': id, ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) },
-    quiet,
+    withoutDate,
   );
   stream.end(JSON.stringify(timestampMs === undefined ? { reason } : { reason, timestamp: timestampMs }));
 }
 
 /** Sends the response late, broken off, or not at all. */
-export function misanswer(arrived: Arrived, strike: Misbehaviour, answer: Answer | undefined): void {
-  const { state, stream } = arrived;
-  if (strike.kind === 'slow') {
-    setTimeout(() => respond(arrived, answer), strike.delayMs);
+export function disruptResponse(
+  received: ReceivedRequest,
+  misbehaviour: Misbehaviour,
+  answer: Answer | undefined,
+): void {
+  const { state, stream } = received;
+  if (misbehaviour.kind === 'slow') {
+    setTimeout(() => respond(received, answer), misbehaviour.delayMs);
     return;
   }
   stream.once('close', () => {
     state.open -= 1;
   });
-  if (strike.kind === 'reset') stream.close(strike.code ?? constants.NGHTTP2_INTERNAL_ERROR);
-  if (strike.kind === 'disconnect') state.session.socket.destroy();
+  if (misbehaviour.kind === 'reset') stream.close(misbehaviour.code ?? constants.NGHTTP2_INTERNAL_ERROR);
+  if (misbehaviour.kind === 'disconnect') state.session.socket.destroy();
 }
 
 /** APNs puts the reason of a GOAWAY into its debug data (protocol/apns.md#answers). */

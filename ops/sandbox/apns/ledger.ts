@@ -23,12 +23,12 @@ export class Ledger {
   readonly #byToken = new Map<string, number>();
   readonly #ring: SeenRequest[] = [];
   readonly #onRequest: ((request: SeenRequest) => void) | undefined;
-  readonly #kept: number;
+  readonly #capacity: number;
   #waiting: { total: number; resolve(): void }[] = [];
 
   /** With `onRequest` only the counters are kept; who listens may remember more. */
-  constructor(onRequest?: (request: SeenRequest) => void, kept = 1000) {
-    this.#kept = kept;
+  constructor(onRequest?: (request: SeenRequest) => void, capacity = 1000) {
+    this.#capacity = capacity;
     this.#onRequest = onRequest;
   }
 
@@ -51,7 +51,7 @@ export class Ledger {
 
   /** The last requests, oldest first. */
   get requests(): SeenRequest[] {
-    const start = this.total > this.#kept ? this.total % this.#kept : 0;
+    const start = this.total > this.#capacity ? this.total % this.#capacity : 0;
     return [...this.#ring.slice(start), ...this.#ring.slice(0, start)];
   }
 
@@ -72,7 +72,7 @@ export class Ledger {
 
   #remember(request: SeenRequest): void {
     this.#byToken.set(request.token, (this.#byToken.get(request.token) ?? 0) + 1);
-    this.#ring[this.total % this.#kept] = request;
+    this.#ring[this.total % this.#capacity] = request;
   }
 
   #wake(): void {

@@ -19,4 +19,4 @@ export type Misbehaviour = Scope &
   );
 
 /** Whether a misbehaviour is meant for requests to this device. */
-export const fits = ({ token }: Misbehaviour, to: string): boolean => token === undefined || token === to;
+export const matches = ({ token }: Misbehaviour, to: string): boolean => token === undefined || token === to;

@@ -15,12 +15,12 @@ import type { Socket } from 'node:net';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { type CertificateAuthority, openCertificateAuthority } from '../kit/certificates.ts';
 import { Misbehaviours } from '../kit/misbehaviour.ts';
-import { type Answer, type Arrived, goawayData, misanswer, respond } from './answers.ts';
+import { type Answer, disruptResponse, goawayData, type ReceivedRequest, respond } from './answers.ts';
 import type { ApnsGateway, ApnsGatewayOptions } from './gateway.ts';
 import { Ledger, type SeenRequest } from './ledger.ts';
-import { fits, type Misbehaviour } from './misbehaviour.ts';
+import { type Misbehaviour, matches } from './misbehaviour.ts';
 import { checkHeaders, checkPayload, checkTopic, deviceTokenOf } from './rules.ts';
-import { newSessionState, noteToken, type SessionState, setLimit } from './session.ts';
+import { createSessionState, recordToken, type SessionState, setLimit } from './session.ts';
 import { type Refusal, TokenVerifier } from './tokens.ts';
 
 export { type ApnsCredentials, createApnsCredentials } from './credentials.ts';
@@ -63,7 +63,7 @@ class LoopbackApns implements ApnsGateway {
   readonly #server: Http2SecureServer;
   readonly #verifier: TokenVerifier;
   readonly #ledger: Ledger;
-  readonly #misbehaviours = new Misbehaviours<Misbehaviour, string>(fits);
+  readonly #misbehaviours = new Misbehaviours<Misbehaviour, string>(matches);
   readonly #sockets = new Set<Socket>();
   readonly #sessions = new Map<ServerHttp2Session, SessionState>();
   readonly #clock: Clock;
@@ -147,7 +147,7 @@ class LoopbackApns implements ApnsGateway {
   }
 
   #onSession(session: ServerHttp2Session): void {
-    const state = newSessionState(session, 1);
+    const state = createSessionState(session, 1);
     this.connections += 1;
     const connection = this.connections;
     this.#sessions.set(session, state);
@@ -176,38 +176,38 @@ class LoopbackApns implements ApnsGateway {
     });
   }
 
-  #process(arrived: Arrived): void {
-    const { headers, state, connection } = arrived;
-    const body = arrived.body ?? Buffer.alloc(0);
+  #process(received: ReceivedRequest): void {
+    const { headers, state, connection } = received;
+    const body = received.body ?? Buffer.alloc(0);
     const token = deviceTokenOf(headers);
     const name = typeof token === 'string' ? token : '';
-    const strike = this.#misbehaviours.strike(name);
-    if (strike?.kind === 'refuse') {
+    const misbehaviour = this.#misbehaviours.pick(name);
+    if (misbehaviour?.kind === 'refuse') {
       state.open -= 1;
-      arrived.stream.close(constants.NGHTTP2_REFUSED_STREAM);
+      received.stream.close(constants.NGHTTP2_REFUSED_STREAM);
       return;
     }
-    if (strike?.kind === 'goaway') {
-      this.#sayGoaway(arrived, strike.code ?? constants.NGHTTP2_NO_ERROR, strike.reason);
+    if (misbehaviour?.kind === 'goaway') {
+      this.#sendGoaway(received, misbehaviour.code ?? constants.NGHTTP2_NO_ERROR, misbehaviour.reason);
       return;
     }
     const answer =
-      strike?.kind === 'answer'
-        ? strike
+      misbehaviour?.kind === 'answer'
+        ? misbehaviour
         : typeof token === 'string'
-          ? this.#judge(arrived, token, body)
+          ? this.#check(received, token, body)
           : token;
     const status = answer?.status ?? 200;
     const atMs = this.#clock.monotonicMs();
     const reason = answer?.reason ?? '';
     this.#ledger.add({ token: name, headers, body, status, reason, connection, atMs });
-    this.#moveLimit(state, status, answer?.reason);
-    if (strike === undefined || strike.kind === 'answer') respond(arrived, answer);
-    else misanswer(arrived, strike, answer);
+    this.#adjustLimit(state, status, answer?.reason);
+    if (misbehaviour === undefined || misbehaviour.kind === 'answer') respond(received, answer);
+    else disruptResponse(received, misbehaviour, answer);
   }
 
-  #judge(arrived: Arrived, token: string, body: Buffer): Answer | undefined {
-    const { headers, state } = arrived;
+  #check(received: ReceivedRequest, token: string, body: Buffer): Answer | undefined {
+    const { headers, state } = received;
     const allowed = this.#topicsOf(state, headers);
     if ('reason' in allowed) return allowed;
     const refusal =
@@ -224,7 +224,7 @@ class LoopbackApns implements ApnsGateway {
     const nowMs = this.#clock.now();
     const key = this.#verifier.check(headers.authorization, nowMs);
     if ('reason' in key) return key;
-    return noteToken(state, headers.authorization ?? '', nowMs) ?? key;
+    return recordToken(state, headers.authorization ?? '', nowMs) ?? key;
   }
 
   #checkDevice(token: string, headers: IncomingHttpHeaders): Answer | undefined {
@@ -238,12 +238,12 @@ class LoopbackApns implements ApnsGateway {
   }
 
   /** One stream until a valid token was answered, then many; back to one after a refused device token. */
-  #moveLimit(state: SessionState, status: number, reason: string | undefined): void {
+  #adjustLimit(state: SessionState, status: number, reason: string | undefined): void {
     if (status === 200) setLimit(state, this.#maxStreams);
     else if (this.#isStrictAfterRefusal && reason === 'BadDeviceToken') setLimit(state, 1);
   }
 
-  #sayGoaway({ state, stream }: Arrived, code: number, reason: string | undefined): void {
+  #sendGoaway({ state, stream }: ReceivedRequest, code: number, reason: string | undefined): void {
     const id = stream.id ?? 0;
     state.lastId = Math.min(state.lastId, id);
     if (!state.session.destroyed) state.session.goaway(code, Math.max(0, id - 2), goawayData(reason));

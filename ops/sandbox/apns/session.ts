@@ -14,22 +14,22 @@ export interface SessionState {
   open: number;
   limit: number;
   /** Last limit sent to the client, and whether its acknowledgement is pending. */
-  toldLimit: number;
-  isTelling: boolean;
+  sentLimit: number;
+  isLimitPending: boolean;
   /** Id above which nothing is processed any more, once a GOAWAY was sent. */
   lastId: number;
   token: string | undefined;
   tokenSinceMs: number;
 }
 
-export function newSessionState(session: ServerHttp2Session, limit: number): SessionState {
+export function createSessionState(session: ServerHttp2Session, limit: number): SessionState {
   return {
     session,
     certificateTopics: certificateTopics(session),
     open: 0,
     limit,
-    toldLimit: limit,
-    isTelling: false,
+    sentLimit: limit,
+    isLimitPending: false,
     lastId: Number.POSITIVE_INFINITY,
     token: undefined,
     tokenSinceMs: 0,
@@ -42,17 +42,17 @@ export function newSessionState(session: ServerHttp2Session, limit: number): Ses
  */
 export function setLimit(state: SessionState, limit: number): void {
   state.limit = limit;
-  if (state.toldLimit === limit || state.isTelling || state.session.destroyed) return;
-  state.toldLimit = limit;
-  state.isTelling = true;
+  if (state.sentLimit === limit || state.isLimitPending || state.session.destroyed) return;
+  state.sentLimit = limit;
+  state.isLimitPending = true;
   state.session.settings({ maxConcurrentStreams: limit }, () => {
-    state.isTelling = false;
+    state.isLimitPending = false;
     setLimit(state, state.limit);
   });
 }
 
 /** A new token more than once every 20 minutes on the same connection is refused (protocol/apns.md#provider-tokens). */
-export function noteToken(state: SessionState, token: string, nowMs: number): Refusal | undefined {
+export function recordToken(state: SessionState, token: string, nowMs: number): Refusal | undefined {
   if (state.token === token) return undefined;
   if (state.token !== undefined && nowMs - state.tokenSinceMs < shortestTokenLifeMs) return tooManyUpdates;
   state.token = token;

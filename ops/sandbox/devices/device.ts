@@ -9,20 +9,20 @@ export interface DeviceFleet {
     appId: string;
     isAcking?: boolean;
     reconnectAfterMs?: number;
-    onMessage?: (installationId: string, content: JsonObject, letterId: string) => void;
+    onMessage?: (installationId: string, content: JsonObject, messageId: string) => void;
   };
-  readonly end: AbortSignal;
+  readonly closeSignal: AbortSignal;
   count(name: 'connected' | 'received' | 'repeated' | 'acked', n: number): void;
   /** A connection ended that we had not closed. */
   countLoss(code: number): void;
   /** Address of the socket. Rejects when the router cannot be asked. */
   route(): Promise<string>;
   /** Runs `connect` when few others do. */
-  inTurn(connect: () => Promise<void>): Promise<void>;
+  connectWithLimit(connect: () => Promise<void>): Promise<void>;
 }
 
 /** Letters a device remembers, to recognise a repeat. */
-const lettersRemembered = 256;
+const rememberedMessages = 256;
 
 /** Of the handshakes that open and close a connection. */
 const timeouts = { handshakeTimeout: 30_000, closeTimeout: 2000 };
@@ -39,15 +39,15 @@ export class Device {
   readonly #installationId: string;
   readonly #seen = new Set<string>();
   #socket: WebSocket | undefined;
-  #isIn = false;
+  #isLoggedIn = false;
 
   constructor(fleet: DeviceFleet, installationId: string) {
     this.#fleet = fleet;
     this.#installationId = installationId;
   }
 
-  async live(): Promise<void> {
-    const signal = this.#fleet.end;
+  async run(): Promise<void> {
+    const signal = this.#fleet.closeSignal;
     const { reconnectAfterMs = 5000 } = this.#fleet.options;
     while (!signal.aborted) {
       await this.#connectOnce();
@@ -55,8 +55,8 @@ export class Device {
     }
   }
 
-  beat(): void {
-    if (this.#isIn) this.#socket?.send('{}');
+  sendHeartbeat(): void {
+    if (this.#isLoggedIn) this.#socket?.send('{}');
   }
 
   close(): void {
@@ -66,9 +66,9 @@ export class Device {
   /** Resolves when the connection has ended, however. */
   async #connectOnce(): Promise<void> {
     let ended: Promise<void> = Promise.resolve();
-    await this.#fleet.inTurn(async () => {
+    await this.#fleet.connectWithLimit(async () => {
       const url = await this.#fleet.route().catch(() => undefined);
-      if (url === undefined || this.#fleet.end.aborted) return;
+      if (url === undefined || this.#fleet.closeSignal.aborted) return;
       const socket = new WebSocket(url, { perMessageDeflate: false, ...timeouts });
       this.#socket = socket;
       ended = this.#untilEnd(socket);
@@ -82,9 +82,9 @@ export class Device {
       // The following close event reports the error again.
       socket.on('error', () => {});
       socket.on('close', (code) => {
-        if (this.#isIn) this.#fleet.count('connected', -1);
-        this.#isIn = false;
-        if (!this.#fleet.end.aborted) this.#fleet.countLoss(code);
+        if (this.#isLoggedIn) this.#fleet.count('connected', -1);
+        this.#isLoggedIn = false;
+        if (!this.#fleet.closeSignal.aborted) this.#fleet.countLoss(code);
         resolve();
       });
     });
@@ -99,20 +99,20 @@ export class Device {
     });
     return new Promise((resolve) => {
       socket.on('message', (data) => {
-        this.#hear(socket, String(data));
+        this.#receive(socket, String(data));
         resolve();
       });
     });
   }
 
-  #hear(socket: WebSocket, text: string): void {
+  #receive(socket: WebSocket, text: string): void {
     // The heartbeat sent behind the login is answered when the login succeeded.
-    if (text === '{}') this.#welcome();
+    if (text === '{}') this.#markConnected();
     const frame = dataFrame.safeParse(JSON.parse(text));
     if (!frame.success) return;
     const { ids, msg } = frame.data;
     ids.forEach((id, i) => {
-      this.#take(id, msg[i] ?? {});
+      this.#receiveMessage(id, msg[i] ?? {});
     });
     if (this.#fleet.options.isAcking === false) return;
     const { appId } = this.#fleet.options;
@@ -120,20 +120,20 @@ export class Device {
     this.#fleet.count('acked', ids.length);
   }
 
-  #welcome(): void {
-    if (this.#isIn) return;
-    this.#isIn = true;
+  #markConnected(): void {
+    if (this.#isLoggedIn) return;
+    this.#isLoggedIn = true;
     this.#fleet.count('connected', 1);
   }
 
-  #take(id: string, content: JsonObject): void {
+  #receiveMessage(id: string, content: JsonObject): void {
     if (this.#seen.has(id)) {
       this.#fleet.count('repeated', 1);
       return;
     }
     this.#seen.add(id);
     const [oldest] = this.#seen;
-    if (this.#seen.size > lettersRemembered && oldest !== undefined) this.#seen.delete(oldest);
+    if (this.#seen.size > rememberedMessages && oldest !== undefined) this.#seen.delete(oldest);
     this.#fleet.options.onMessage?.(this.#installationId, content, id);
     this.#fleet.count('received', 1);
   }

@@ -8,13 +8,13 @@ export interface DeviceOptions {
   appId: string;
   installationIds: string[];
   /** Called for every message that a device had not seen before. */
-  onMessage?: (installationId: string, content: JsonObject, letterId: string) => void;
+  onMessage?: (installationId: string, content: JsonObject, messageId: string) => void;
   /** False: messages are received and never acknowledged. */
   isAcking?: boolean;
   /** Pause before a lost connection is opened again, give or take half of it. */
   reconnectAfterMs?: number;
   /** Devices that connect at the same time: 64, so that a thousand do not overrun the listener's backlog. */
-  connectingAtOnce?: number;
+  connectConcurrency?: number;
 }
 
 export interface DeviceCounters {
@@ -47,7 +47,7 @@ export interface SimulatedDevices {
 
 /** Real clients send a heartbeat half a minute after what they last received. */
 const heartbeatEveryMs = 30_000;
-const usuallyAtOnce = 64;
+const defaultConcurrency = 64;
 
 /** Close codes for an unknown app or device: reconnecting does not help. */
 const finalCodes = [4100, 4103];
@@ -64,11 +64,11 @@ class Fleet implements SimulatedDevices, DeviceFleet {
   readonly options: DeviceOptions;
   readonly counters: DeviceCounters = { connected: 0, received: 0, repeated: 0, acked: 0, lost: 0 };
   readonly closeCodes: number[] = [];
-  readonly #end = new AbortController();
+  readonly #closing = new AbortController();
   readonly #devices: Device[];
   readonly #waiters = new Set<Waiter>();
   #route: Promise<string> | undefined;
-  #life: Promise<unknown> | undefined;
+  #running: Promise<unknown> | undefined;
   #connecting = 0;
   readonly #queue: (() => void)[] = [];
 
@@ -77,15 +77,17 @@ class Fleet implements SimulatedDevices, DeviceFleet {
     this.#devices = options.installationIds.map((id) => new Device(this, id));
   }
 
-  get end(): AbortSignal {
-    return this.#end.signal;
+  get closeSignal(): AbortSignal {
+    return this.#closing.signal;
   }
 
   run(): void {
-    const beat = setInterval(() => {
-      for (const device of this.#devices) device.beat();
+    const heartbeat = setInterval(() => {
+      for (const device of this.#devices) device.sendHeartbeat();
     }, heartbeatEveryMs);
-    this.#life = Promise.all(this.#devices.map((device) => device.live())).finally(() => clearInterval(beat));
+    this.#running = Promise.all(this.#devices.map((device) => device.run())).finally(() =>
+      clearInterval(heartbeat),
+    );
   }
 
   allConnected(): Promise<void> {
@@ -105,10 +107,10 @@ class Fleet implements SimulatedDevices, DeviceFleet {
   }
 
   async close(): Promise<void> {
-    this.#end.abort();
+    this.#closing.abort();
     for (const device of this.#devices) device.close();
     this.#rejectAll('the devices were closed');
-    await this.#life;
+    await this.#running;
   }
 
   /** Adds to a counter and lets those go on who waited for it. */
@@ -130,10 +132,11 @@ class Fleet implements SimulatedDevices, DeviceFleet {
     if (finalCodes.includes(code)) this.#rejectAll(`the channel refused a device with close code ${code}`);
   }
 
-  /** Runs `connect` when fewer than `connectingAtOnce` others do. */
-  async inTurn(connect: () => Promise<void>): Promise<void> {
-    const { connectingAtOnce = usuallyAtOnce } = this.options;
-    if (this.#connecting >= connectingAtOnce) await new Promise<void>((resolve) => this.#queue.push(resolve));
+  /** Runs `connect` when fewer than `connectConcurrency` others do. */
+  async connectWithLimit(connect: () => Promise<void>): Promise<void> {
+    const { connectConcurrency = defaultConcurrency } = this.options;
+    if (this.#connecting >= connectConcurrency)
+      await new Promise<void>((resolve) => this.#queue.push(resolve));
     this.#connecting += 1;
     try {
       await connect();
@@ -145,26 +148,26 @@ class Fleet implements SimulatedDevices, DeviceFleet {
 
   /** Address of the socket, asked once for all devices. */
   route(): Promise<string> {
-    this.#route ??= askRouter(this.options, this.end).catch((error: unknown) => {
+    this.#route ??= requestRoute(this.options, this.closeSignal).catch((error: unknown) => {
       this.#route = undefined;
       throw error;
     });
     return this.#route;
   }
 
-  #rejectAll(sentence: string): void {
-    for (const waiter of this.#waiters) waiter.reject(new Error(sentence));
+  #rejectAll(message: string): void {
+    for (const waiter of this.#waiters) waiter.reject(new Error(message));
     this.#waiters.clear();
   }
 
   #until(isDone: () => boolean): Promise<void> {
     if (isDone()) return Promise.resolve();
-    if (this.end.aborted) return Promise.reject(new Error('the devices were closed'));
+    if (this.closeSignal.aborted) return Promise.reject(new Error('the devices were closed'));
     return new Promise((resolve, reject) => this.#waiters.add({ isDone, resolve, reject }));
   }
 }
 
-async function askRouter({ apiUrl, appId }: DeviceOptions, signal: AbortSignal): Promise<string> {
+async function requestRoute({ apiUrl, appId }: DeviceOptions, signal: AbortSignal): Promise<string> {
   const url = new URL('/v1/route', apiUrl);
   url.searchParams.set('appId', appId);
   const response = await fetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(10_000)]) });

@@ -41,7 +41,7 @@ export class AssertionVerifier {
   }
 
   /** What is wrong with an assertion; undefined when it is good. */
-  problem(assertion: string, nowMs: number): string | undefined {
+  check(assertion: string, nowMs: number): string | undefined {
     const [head = '', body = '', signature = '', ...more] = assertion.split('.');
     const parsed = { header: header.safeParse(decode(head)), claims: claims.safeParse(decode(body)) };
     if (more.length > 0 || !parsed.header.success || !parsed.claims.success) return 'Invalid JWT';

@@ -4,8 +4,8 @@ import { z } from 'zod';
 const text = z.string();
 const duration = z.string().regex(/^\d+(\.\d{1,9})?s$/);
 const ttl = duration.refine((value) => Number.parseFloat(value) <= 2_419_200);
-const isFree = (name: string) => !/^(from|message_type)$|^(google|gcm)(\.|$)/.test(name);
-const data = z.record(text.refine(isFree), text);
+const isAllowedKey = (name: string) => !/^(from|message_type)$|^(google|gcm)(\.|$)/.test(name);
+const data = z.record(text.refine(isAllowedKey), text);
 
 const notification = z.strictObject({ title: text, body: text, image: text }).partial();
 

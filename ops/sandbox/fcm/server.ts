@@ -30,7 +30,7 @@ export { createServiceAccount, type ServiceAccount } from './account.ts';
 export interface FcmGatewayOptions extends SandboxOptions {
   account: ServiceAccount;
   /** How long an access token lives; default an hour. */
-  tokenLivesMs?: number;
+  tokenLifetimeMs?: number;
 }
 
 export interface FcmGateway extends SandboxGateway {
@@ -48,7 +48,7 @@ export async function startFcmGateway(options: FcmGatewayOptions): Promise<FcmGa
   const foreignTokens = new Set<string>();
   const tokenIssuers: TokenIssuer[] = [];
   const gateway = await startGateway(options, (state) => {
-    const tokenIssuer = new TokenIssuer(state.nowMs, options.tokenLivesMs);
+    const tokenIssuer = new TokenIssuer(state.nowMs, options.tokenLifetimeMs);
     tokenIssuers.push(tokenIssuer);
     return new FcmRules(options.account, { ...state, tokenIssuer, foreignTokens });
   });
@@ -82,7 +82,7 @@ class FcmRules implements GatewayRules {
     return { tokens: token === undefined ? [] : [token] };
   }
 
-  judge(call: SandboxCall): SandboxReply {
+  handle(call: SandboxCall): SandboxReply {
     if (call.method !== 'POST') return notFound;
     if (call.path === this.#tokenPath) return this.#grant(call);
     if (!/^\/v1\/projects\/[^/]+\/messages:send$/.test(call.path)) return notFound;
@@ -103,7 +103,7 @@ class FcmRules implements GatewayRules {
       return { ...invalidGrant('not a form'), violation: 'a token call that is no form' };
     if (form.get('grant_type') !== 'urn:ietf:params:oauth:grant-type:jwt-bearer')
       return { status: 400, body: { error: 'unsupported_grant_type' } };
-    const problem = this.#verifier.problem(form.get('assertion') ?? '', this.#state.nowMs());
+    const problem = this.#verifier.check(form.get('assertion') ?? '', this.#state.nowMs());
     if (problem !== undefined) return invalidGrant(problem);
     const { value, expiresIn } = this.#state.tokenIssuer.issue();
     return {

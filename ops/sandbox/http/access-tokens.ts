@@ -3,20 +3,20 @@ import { randomBytes } from 'node:crypto';
 /** Issues access tokens that expire, and recognises them. */
 export class TokenIssuer {
   /** How long a token lives from now on. */
-  livesMs: number;
+  lifetimeMs: number;
   readonly #tokens = new Map<string, number>();
   readonly #nowMs: () => number;
 
-  constructor(nowMs: () => number, livesMs = 3_600_000) {
+  constructor(nowMs: () => number, lifetimeMs = 3_600_000) {
     this.#nowMs = nowMs;
-    this.livesMs = livesMs;
+    this.lifetimeMs = lifetimeMs;
   }
 
   /** A new token and its life in seconds, as token calls answer. Older ones stay valid. */
   issue(): { value: string; expiresIn: number } {
     const value = randomBytes(24).toString('base64url');
-    this.#tokens.set(value, this.#nowMs() + this.livesMs);
-    return { value, expiresIn: Math.floor(this.livesMs / 1000) };
+    this.#tokens.set(value, this.#nowMs() + this.lifetimeMs);
+    return { value, expiresIn: Math.floor(this.lifetimeMs / 1000) };
   }
 
   check(value: string | undefined): 'valid' | 'expired' | 'unknown' {

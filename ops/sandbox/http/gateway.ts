@@ -30,7 +30,7 @@ export interface GatewayRules {
   /** Devices a request names, before anything of it is checked, and whether it is a call for an access token. */
   targetsOf(call: SandboxCall): { tokens: readonly string[]; isTokenCall?: boolean };
   /** The answer the original would give. */
-  judge(call: SandboxCall): SandboxReply;
+  handle(call: SandboxCall): SandboxReply;
   /** Clears the recorded requests; settings stay. */
   forget?(): void;
 }

@@ -25,18 +25,18 @@ export class CallLedger {
   readonly #seen = new Map<string, number>();
   readonly #delivered = new Map<string, number>();
   readonly #ring: SeenCall[] = [];
-  readonly #kept: number;
+  readonly #capacity: number;
   #waiting: { isDone(): boolean; resolve(): void }[] = [];
 
   /** `kept`: how many of the last requests are remembered whole. */
-  constructor(kept = 1000) {
-    this.#kept = kept;
+  constructor(capacity = 1000) {
+    this.#capacity = capacity;
   }
 
   add(call: SeenCall, accepted: readonly string[]): void {
     for (const token of call.tokens) this.#seen.set(token, (this.#seen.get(token) ?? 0) + 1);
     for (const token of accepted) this.#delivered.set(token, (this.#delivered.get(token) ?? 0) + 1);
-    this.#ring[this.total % this.#kept] = call;
+    this.#ring[this.total % this.#capacity] = call;
     this.total += 1;
     this.accepted += accepted.length;
     if (this.#waiting.length > 0) this.#wake();
@@ -56,7 +56,7 @@ export class CallLedger {
 
   /** The last requests, oldest first. */
   get requests(): SeenCall[] {
-    const start = this.total > this.#kept ? this.total % this.#kept : 0;
+    const start = this.total > this.#capacity ? this.total % this.#capacity : 0;
     return [...this.#ring.slice(start), ...this.#ring.slice(0, start)];
   }
 

@@ -28,7 +28,7 @@ export interface Target {
 }
 
 /** Whether a misbehaviour is meant for this request. */
-export function fits({ path, token }: Misbehaviour, target: Target): boolean {
+export function matches({ path, token }: Misbehaviour, target: Target): boolean {
   if (token !== undefined && !target.tokens.includes(token)) return false;
   return path === undefined ? target.isTokenCall !== true : (target.path ?? '').startsWith(path);
 }

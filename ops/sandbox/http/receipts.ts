@@ -15,17 +15,17 @@ export interface ReceiptRequest {
 
 /** The last messages that asked for receipts. */
 export class ReceiptLog<Message extends ReceiptRequest = ReceiptRequest> {
-  readonly #kept: number;
+  readonly #capacity: number;
   #messages: Message[] = [];
 
   /** `kept`: how many messages are remembered. */
-  constructor(kept = 1000) {
-    this.#kept = kept;
+  constructor(capacity = 1000) {
+    this.#capacity = capacity;
   }
 
   add(message: Message): void {
     this.#messages.push(message);
-    if (this.#messages.length > this.#kept) this.#messages.shift();
+    if (this.#messages.length > this.#capacity) this.#messages.shift();
   }
 
   clear(): void {

@@ -23,7 +23,7 @@ import type {
   SandboxReply,
 } from './gateway.ts';
 import { CallLedger, type SeenCall } from './ledger.ts';
-import { fits, type Misbehaviour, type Target } from './misbehaviour.ts';
+import { type Misbehaviour, matches, type Target } from './misbehaviour.ts';
 
 export type { SandboxCall, SandboxGateway, SandboxOptions, SandboxReply } from './gateway.ts';
 export type { SeenCall } from './ledger.ts';
@@ -32,7 +32,7 @@ export type { Misbehaviour } from './misbehaviour.ts';
 /** Starts a gateway with these rules; resolves when it listens. */
 export async function startGateway(
   options: SandboxOptions,
-  makeRules: (state: GatewayState) => GatewayRules,
+  createRules: (state: GatewayState) => GatewayRules,
 ): Promise<SandboxGateway> {
   const authority = options.authority ?? (await openCertificateAuthority());
   const { certificate, privateKey } = options.server ?? (await authority.issueServer());
@@ -44,7 +44,7 @@ export async function startGateway(
   });
   server.listen(options.port ?? 0, options.host ?? '127.0.0.1');
   await once(server, 'listening');
-  return new LoopbackGateway(server, authority.certificate, { ...options, makeRules });
+  return new LoopbackGateway(server, authority.certificate, { ...options, createRules });
 }
 
 class LoopbackGateway implements SandboxGateway {
@@ -55,15 +55,15 @@ class LoopbackGateway implements SandboxGateway {
   readonly #server: Http2SecureServer;
   readonly #rules: GatewayRules;
   readonly #ledger: CallLedger;
-  readonly #misbehaviours = new Misbehaviours<Misbehaviour, Target>(fits);
+  readonly #misbehaviours = new Misbehaviours<Misbehaviour, Target>(matches);
   readonly #sockets = new Set<Socket>();
   /** Number of each open connection, by the client's port: what a request knows of its connection. */
-  readonly #numbers = new Map<number, number>();
+  readonly #connectionNumbers = new Map<number, number>();
 
   constructor(
     server: Http2SecureServer,
     ca: string,
-    options: SandboxOptions & { makeRules: (state: GatewayState) => GatewayRules },
+    options: SandboxOptions & { createRules: (state: GatewayState) => GatewayRules },
   ) {
     const address = server.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
@@ -72,11 +72,11 @@ class LoopbackGateway implements SandboxGateway {
     this.ca = ca;
     this.#server = server;
     this.#ledger = new CallLedger(options.keptRequests);
-    this.#rules = options.makeRules({ deadTokens: this.deadTokens, nowMs: () => clock.now() });
+    this.#rules = options.createRules({ deadTokens: this.deadTokens, nowMs: () => clock.now() });
     server.on('secureConnection', (socket: Socket) => {
       this.connections += 1;
       this.#sockets.add(socket);
-      this.#numbers.set(socket.remotePort ?? 0, this.connections);
+      this.#connectionNumbers.set(socket.remotePort ?? 0, this.connections);
       socket.once('close', () => this.#sockets.delete(socket));
     });
     // Refused handshakes and broken connections are the client's to notice.
@@ -159,21 +159,21 @@ class LoopbackGateway implements SandboxGateway {
     const { method, headers } = request;
     const call: SandboxCall = { method, path: url.pathname, query: url.searchParams, headers, body };
     const { tokens, isTokenCall = false } = this.#rules.targetsOf(call);
-    const strike = this.#misbehaviours.strike({ tokens, isTokenCall, path: url.pathname });
-    const reply = strike?.kind === 'answer' ? answerOf(strike) : this.#rules.judge(call);
+    const misbehaviour = this.#misbehaviours.pick({ tokens, isTokenCall, path: url.pathname });
+    const reply = misbehaviour?.kind === 'answer' ? replyFor(misbehaviour) : this.#rules.handle(call);
     if (reply.violation !== undefined) this.#ledger.violations.push(reply.violation);
     if (isTokenCall) this.#ledger.tokenCalls += 1;
     else {
-      const connection = this.#numbers.get(request.socket.remotePort ?? 0) ?? 0;
+      const connection = this.#connectionNumbers.get(request.socket.remotePort ?? 0) ?? 0;
       const seen = { method, path: request.url, headers, body, tokens, status: reply.status, connection };
       this.#ledger.add(seen, reply.accepted ?? []);
     }
-    if (strike === undefined || strike.kind === 'answer') respond(response, reply);
-    else misanswer({ request, response }, strike, reply);
+    if (misbehaviour === undefined || misbehaviour.kind === 'answer') respond(response, reply);
+    else disruptResponse({ request, response }, misbehaviour, reply);
   }
 }
 
-const answerOf = ({ status, body, retryAfter }: Extract<Misbehaviour, { kind: 'answer' }>): SandboxReply => ({
+const replyFor = ({ status, body, retryAfter }: Extract<Misbehaviour, { kind: 'answer' }>): SandboxReply => ({
   status,
   body,
   headers: retryAfter === undefined ? {} : { 'retry-after': retryAfter },
@@ -192,14 +192,14 @@ function respond(response: Http2ServerResponse, { status, body, headers }: Sandb
 }
 
 /** Sends the response late, broken off, or not at all. */
-function misanswer(
+function disruptResponse(
   { request, response }: { request: Http2ServerRequest; response: Http2ServerResponse },
-  strike: Misbehaviour,
+  misbehaviour: Misbehaviour,
   reply: SandboxReply,
 ): void {
-  if (strike.kind === 'slow') setTimeout(() => respond(response, reply), strike.delayMs);
-  if (strike.kind === 'disconnect') (request.stream?.session?.socket ?? request.socket).destroy();
-  if (strike.kind !== 'reset') return;
+  if (misbehaviour.kind === 'slow') setTimeout(() => respond(response, reply), misbehaviour.delayMs);
+  if (misbehaviour.kind === 'disconnect') (request.stream?.session?.socket ?? request.socket).destroy();
+  if (misbehaviour.kind !== 'reset') return;
   if (request.stream) request.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
   else request.socket.destroy();
 }

@@ -54,7 +54,7 @@ export async function openCertificateAuthority(pem?: KeyPairPem): Promise<Certif
   };
 }
 
-interface Issue {
+interface CertificateRequest {
   subject: x509.JsonName;
   validForMs: number;
   purpose: x509.ExtendedKeyUsage;
@@ -78,22 +78,26 @@ async function selfSigned(commonName: string): Promise<KeyPairPem> {
   return { certificate: certificate.toString('pem'), privateKey: await exportKey(keys.privateKey) };
 }
 
-async function issue(issuer: string, signingKey: webcrypto.CryptoKey, wanted: Issue): Promise<KeyPairPem> {
+async function issue(
+  issuer: string,
+  signingKey: webcrypto.CryptoKey,
+  request: CertificateRequest,
+): Promise<KeyPairPem> {
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: randomSerial(),
-    subject: wanted.subject,
+    subject: request.subject,
     issuer,
     // Both ends lie a day back, so that a certificate can be made that has expired already.
     notBefore: new Date(systemClock.now() - dayMs),
-    notAfter: new Date(systemClock.now() + wanted.validForMs),
+    notAfter: new Date(systemClock.now() + request.validForMs),
     signingAlgorithm: algorithm,
     publicKey: keys.publicKey,
     signingKey,
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
-      new x509.ExtendedKeyUsageExtension([wanted.purpose]),
-      ...(wanted.names.length > 0 ? [alternativeNames(wanted.names)] : []),
+      new x509.ExtendedKeyUsageExtension([request.purpose]),
+      ...(request.names.length > 0 ? [alternativeNames(request.names)] : []),
     ],
   });
   return { certificate: certificate.toString('pem'), privateKey: await exportKey(keys.privateKey) };

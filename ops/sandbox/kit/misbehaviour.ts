@@ -10,11 +10,11 @@ export interface Scope {
 
 /** The misbehaviours in force; the first that fits a request strikes. `Target`: what is known of a request by then. */
 export class Misbehaviours<Misbehaviour extends Scope, Target> {
-  readonly #fits: (what: Misbehaviour, target: Target) => boolean;
+  readonly #matches: (what: Misbehaviour, target: Target) => boolean;
   #rules: { what: Misbehaviour; left: number; share: number }[] = [];
 
-  constructor(fits: (what: Misbehaviour, target: Target) => boolean) {
-    this.#fits = fits;
+  constructor(matches: (what: Misbehaviour, target: Target) => boolean) {
+    this.#matches = matches;
   }
 
   add(what: Misbehaviour): void {
@@ -26,11 +26,11 @@ export class Misbehaviours<Misbehaviour extends Scope, Target> {
   }
 
   /** Cheap while there are none, which is nearly always. */
-  strike(target: Target): Misbehaviour | undefined {
+  pick(target: Target): Misbehaviour | undefined {
     if (this.#rules.length === 0) return undefined;
     for (const rule of this.#rules) {
       const { fraction } = rule.what;
-      if (!this.#fits(rule.what, target)) continue;
+      if (!this.#matches(rule.what, target)) continue;
       if (fraction !== undefined) {
         rule.share += fraction;
         if (rule.share < 1) continue;

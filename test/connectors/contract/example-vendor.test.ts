@@ -17,7 +17,7 @@ afterEach(() => {
   gateway.forget();
   gateway.deadTokens.clear();
   gateway.targetCodes.clear();
-  gateway.spoilers.clear();
+  gateway.ambiguousTokens.clear();
 });
 
 /** Waits for an answer so long only: for tests in which none comes. */
@@ -95,7 +95,7 @@ describe('requests of many targets', () => {
 
   test('are halved until the bad device is found', async () => {
     const to = recipients(40);
-    gateway.spoilers.add(to[17]?.deviceToken ?? '');
+    gateway.ambiguousTokens.add(to[17]?.deviceToken ?? '');
     const outcome = await push(to);
     expect(outcome.attempts[17]).toMatchObject({ kind: 'invalid_token', reason: 'no_valid_target' });
     expect(kinds(outcome)).toEqual({ sent: 39, invalid_token: 1 });

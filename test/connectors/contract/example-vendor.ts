@@ -90,7 +90,7 @@ export function exampleVendor(
             (body) => {
               const { token, seconds } = body;
               return typeof token === 'string' && typeof seconds === 'number'
-                ? { value: token, livesMs: seconds * 1000 }
+                ? { value: token, lifetimeMs: seconds * 1000 }
                 : null;
             },
           ),
@@ -165,12 +165,12 @@ export interface ExampleGateway extends SandboxGateway {
   /** Codes of single devices, told within a success. */
   targetCodes: Map<string, number>;
   /** Devices that spoil their whole request with code 6. */
-  spoilers: Set<string>;
+  ambiguousTokens: Set<string>;
 }
 
 export async function startExampleGateway(): Promise<ExampleGateway> {
   const targetCodes = new Map<string, number>();
-  const spoilers = new Set<string>();
+  const ambiguousTokens = new Set<string>();
   let tokenIssuer: TokenIssuer | undefined;
   let ids = 0;
   const gateway = await startGateway({}, ({ deadTokens, nowMs }) => {
@@ -179,7 +179,7 @@ export async function startExampleGateway(): Promise<ExampleGateway> {
     return {
       targetsOf: ({ path, body }) =>
         path === '/token' ? { tokens: [], isTokenCall: true } : { tokens: targetsIn(body) },
-      judge: ({ path, headers, body }) => {
+      handle: ({ path, headers, body }) => {
         if (path === '/token') {
           const form = new URLSearchParams(body.toString());
           if (form.get('secret') !== 'right') return { status: 401, body: { error: 'secret' } };
@@ -193,7 +193,7 @@ export async function startExampleGateway(): Promise<ExampleGateway> {
           return { status: 400, violation: `${to.length} devices in a request` };
         if (new Set(to).size < to.length)
           return { status: 200, body: { code: 0 }, violation: 'a device twice' };
-        if (to.some((token) => spoilers.has(token))) return { status: 200, body: { code: 6 } };
+        if (to.some((token) => ambiguousTokens.has(token))) return { status: 200, body: { code: 6 } };
         const bad = new Map(to.filter((token) => deadTokens.has(token)).map((token) => [token, 8]));
         for (const token of to) if (targetCodes.has(token)) bad.set(token, targetCodes.get(token) ?? 0);
         ids += 1;
@@ -203,7 +203,7 @@ export async function startExampleGateway(): Promise<ExampleGateway> {
     };
   });
   if (!tokenIssuer) throw new Error('the rules were not made');
-  return Object.assign(gateway, { tokenIssuer, targetCodes, spoilers });
+  return Object.assign(gateway, { tokenIssuer, targetCodes, ambiguousTokens });
 }
 
 function targetsIn(body: Buffer): string[] {

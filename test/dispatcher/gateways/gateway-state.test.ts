@@ -53,7 +53,7 @@ describe('access tokens of two dispatchers', () => {
         credential,
         fetch: async () => {
           calls += 1;
-          return { ok: true, value: await fetch(), livesMs: 3_600_000 };
+          return { ok: true, value: await fetch(), lifetimeMs: 3_600_000 };
         },
       });
     });

@@ -17,7 +17,7 @@ const clients: HttpClient[] = [];
 beforeAll(async () => {
   gateway = await startGateway({}, () => ({
     targetsOf: () => ({ tokens: ['t'] }),
-    judge: ({ method, path, headers, body }) =>
+    handle: ({ method, path, headers, body }) =>
       path.endsWith('/large')
         ? { status: 200, body: 'x'.repeat(2_000_000) }
         : {

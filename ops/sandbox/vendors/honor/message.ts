@@ -4,8 +4,8 @@ const topMembers = new Set(['notification', 'data', 'android', 'token']);
 
 /** What is wrong with a body (protocol/honor.md#message), as a text; null when nothing is. */
 export function bodyFault(body: JsonObject): string | null {
-  const strange = Object.keys(body).find((name) => !topMembers.has(name));
-  if (strange !== undefined) return `${strange} is no member of the body`;
+  const unknownMember = Object.keys(body).find((name) => !topMembers.has(name));
+  if (unknownMember !== undefined) return `${unknownMember} is no member of the body`;
   const { android = {}, data, notification: common } = body;
   if (data !== undefined && typeof data !== 'string') return 'data must be a string';
   if (!isJsonObject(android)) return 'android must be an object';

@@ -18,22 +18,22 @@ export interface HonorMemory {
   /** Devices that fail this time (`failTokens`); `deadTokens` of the gateway are `expireTokens`. */
   failTokens: Set<string>;
   /** Devices that spoil their whole request, which is refused without naming them. */
-  spoilers: Set<string>;
+  ambiguousTokens: Set<string>;
   devicesPerSecond: number;
   testsPerDay: number;
 }
 
 const tokenPath = '/auth/token';
-const mostTokens = 1000;
-const mostBytes = 4096;
+const maxTokens = 1000;
+const maxBytes = 4096;
 /** A request that was made so long ago, by its `timestamp`, is none of now. */
-const staleMs = 600_000;
+const maxAgeMs = 600_000;
 
 /** The rules of one app's gateway (protocol/honor.md). */
 export function honorRules(memory: HonorMemory, state: GatewayState): GatewayRules {
   const counters = { second: 0, devices: 0, tests: 0, requests: 0 };
-  const judge = (call: SandboxCall): SandboxReply => {
-    if (call.path === tokenPath) return giveToken(call, memory);
+  const handle = (call: SandboxCall): SandboxReply => {
+    if (call.path === tokenPath) return grantToken(call, memory);
     const refusal = callRefusal(call, memory, state.nowMs());
     if (refusal) return refusal;
     const body = bodyOf(call);
@@ -47,7 +47,7 @@ export function honorRules(memory: HonorMemory, state: GatewayState): GatewayRul
     counters.tests += isTest(body) ? 1 : 0;
     if (counters.devices > memory.devicesPerSecond || (isTest(body) && counters.tests > memory.testsPerDay))
       return { status: 429, body: { code: 429, message: 'too many requests' } };
-    if (tokens.some((token) => memory.spoilers.has(token)))
+    if (tokens.some((token) => memory.ambiguousTokens.has(token)))
       return { status: 200, body: { code: 400, message: 'invalid push token' } };
     counters.requests += 1;
     return delivered(tokens, { memory, state, requestId: `h${counters.requests}` });
@@ -55,12 +55,12 @@ export function honorRules(memory: HonorMemory, state: GatewayState): GatewayRul
   return {
     targetsOf: (call) =>
       call.path === tokenPath ? { tokens: [], isTokenCall: true } : { tokens: tokensOf(bodyOf(call)) },
-    judge,
+    handle,
   };
 }
 
 /** The token call (protocol/honor.md#access-token). */
-function giveToken(call: SandboxCall, { app, tokenIssuer }: HonorMemory): SandboxReply {
+function grantToken(call: SandboxCall, { app, tokenIssuer }: HonorMemory): SandboxReply {
   const { headers, method } = call;
   if (method !== 'POST' || !/^application\/x-www-form-urlencoded\b/.test(headers['content-type'] ?? ''))
     return { status: 400, body: { error: 'invalid_request' }, violation: 'a token call that is no form' };
@@ -86,7 +86,7 @@ function callRefusal(
   if (!/^application\/json; ?charset=utf-8$/i.test(headers['content-type'] ?? ''))
     return { status: 400, body: { code: 400 }, violation: 'not sent as JSON in UTF-8' };
   const { timestamp = '' } = headers;
-  if (!/^\d{13}$/.test(String(timestamp)) || Math.abs(Number(timestamp) - nowMs) > staleMs)
+  if (!/^\d{13}$/.test(String(timestamp)) || Math.abs(Number(timestamp) - nowMs) > maxAgeMs)
     return { status: 400, body: { code: 400 }, violation: 'the timestamp is missing or old' };
   return null;
 }
@@ -111,12 +111,12 @@ function delivered(
 }
 
 const countFault = ({ length }: string[]): string | null =>
-  length < 1 || length > mostTokens ? `${length} tokens in a request` : null;
+  length < 1 || length > maxTokens ? `${length} tokens in a request` : null;
 
 /** The body without its tokens: their texts, quotes and commas. */
 function sizeFault({ body }: SandboxCall, tokens: string[]): string | null {
   const bytes = body.length - (Buffer.byteLength(JSON.stringify(tokens)) - 2);
-  return bytes > mostBytes ? `a body of ${bytes} bytes` : null;
+  return bytes > maxBytes ? `a body of ${bytes} bytes` : null;
 }
 
 const isTest = ({ android }: JsonObject): boolean => isJsonObject(android) && android.targetUserType === 1;

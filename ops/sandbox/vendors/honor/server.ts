@@ -42,7 +42,7 @@ export async function startHonorGateway(options: HonorOptions = {}): Promise<Hon
   const { app = createHonorApp(), devicesPerSecond = Number.POSITIVE_INFINITY, testsPerDay = 1000 } = options;
   const clock = options.clock ?? systemClock;
   const tokenIssuer = new TokenIssuer(() => clock.now());
-  const lists = { failTokens: new Set<string>(), spoilers: new Set<string>() };
+  const lists = { failTokens: new Set<string>(), ambiguousTokens: new Set<string>() };
   const memory: HonorMemory = { app, tokenIssuer, ...lists, devicesPerSecond, testsPerDay };
   const gateway = await startGateway(options, (state) => honorRules(memory, state));
   const sendReceipt: HonorGateway['sendReceipt'] = async (url, receipts) => {

@@ -5,7 +5,7 @@ import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../.
 import type { HuaweiApp } from './credentials.ts';
 import { type Fault, v1Fault } from './message-v1.ts';
 import { v3Fault } from './message-v3.ts';
-import { accessProblem, giveToken, jwtProblem, tokenPath } from './tokens.ts';
+import { accessProblem, grantToken, jwtProblem, tokenPath } from './tokens.ts';
 
 /** State of the gateway, which tests can change. */
 export interface HuaweiMemory {
@@ -27,8 +27,8 @@ interface Counters {
 }
 
 type Api = 'v1' | 'v3';
-const mostTokens = 1000;
-const mostBytes = 4096;
+const maxTokens = 1000;
+const maxBytes = 4096;
 
 /** The rules of one app's gateway (protocol/huawei.md). */
 export function huaweiRules(memory: HuaweiMemory, state: GatewayState): GatewayRules {
@@ -36,14 +36,14 @@ export function huaweiRules(memory: HuaweiMemory, state: GatewayState): GatewayR
   return {
     targetsOf: (call) =>
       call.path === tokenPath ? { tokens: [], isTokenCall: true } : { tokens: tokensOf(objectIn(call)) },
-    judge: (call) =>
+    handle: (call) =>
       call.path === tokenPath
-        ? giveToken(call, memory.app, memory.tokenIssuer)
-        : new Judgement(memory, state, counters).of(call),
+        ? grantToken(call, memory.app, memory.tokenIssuer)
+        : new CallHandler(memory, state, counters).handle(call),
   };
 }
 
-class Judgement {
+class CallHandler {
   readonly #memory: HuaweiMemory;
   readonly #state: GatewayState;
   readonly #counters: Counters;
@@ -54,7 +54,7 @@ class Judgement {
     this.#counters = counters;
   }
 
-  of(call: SandboxCall): SandboxReply {
+  handle(call: SandboxCall): SandboxReply {
     const api = this.#apiOf(call);
     if (api === null)
       return { status: 404, body: '', violation: `no such path: ${call.method} ${call.path}` };
@@ -154,14 +154,14 @@ function partialV3(accepted: string[], refused: Map<string, string>): string {
 }
 
 const countFault = ({ length }: string[]): Fault | null =>
-  length < 1 || length > mostTokens
-    ? { code: '80300010', msg: `token count should within 1 and ${mostTokens}.` }
+  length < 1 || length > maxTokens
+    ? { code: '80300010', msg: `token count should within 1 and ${maxTokens}.` }
     : null;
 
 /** The body without its tokens (protocol/huawei.md#messages): their texts, quotes and commas. */
 function sizeFault({ body }: SandboxCall, tokens: string[]): Fault | null {
   const ofTokens = Buffer.byteLength(JSON.stringify(tokens)) - 2;
-  return body.length - ofTokens > mostBytes
+  return body.length - ofTokens > maxBytes
     ? { code: '80300008', msg: 'Push message size is too long.' }
     : null;
 }

@@ -9,7 +9,7 @@ export const tokenPath = '/oauth2/v3/token';
 const audience = 'https://oauth-login.cloud.huawei.com/oauth2/v3/token';
 
 /** The token call (protocol/huawei.md#access-tokens): client credentials as a form. */
-export function giveToken(call: SandboxCall, app: HuaweiApp, tokenIssuer: TokenIssuer): SandboxReply {
+export function grantToken(call: SandboxCall, app: HuaweiApp, tokenIssuer: TokenIssuer): SandboxReply {
   const { headers, method } = call;
   const refuse = (error: number, sub_error: number, error_description: string): SandboxReply => ({
     status: 400,
@@ -50,14 +50,14 @@ export function jwtProblem(
   const header = decoded(head);
   const payload = decoded(claims);
   if (!header || !payload || more.length > 0) return '80200001';
-  const isOurs =
+  const isFromAccount =
     header.alg === 'PS256' &&
     header.typ === 'JWT' &&
     header.kid === serviceAccount.key_id &&
     payload.iss === serviceAccount.sub_account &&
     payload.aud === audience;
   const { exp, iat } = payload;
-  if (!isOurs || typeof exp !== 'number' || typeof iat !== 'number') return '80200001';
+  if (!isFromAccount || typeof exp !== 'number' || typeof iat !== 'number') return '80200001';
   const key = { key: publicKey, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 32 };
   if (!verify('sha256', Buffer.from(`${head}.${claims}`), key, Buffer.from(signature, 'base64url')))
     return '80200001';

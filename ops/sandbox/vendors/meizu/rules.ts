@@ -32,8 +32,8 @@ export function messageOf(form: URLSearchParams): JsonObject | null {
 /** What a client did that it must never do; null when nothing. */
 export function violationOf(form: URLSearchParams, message: JsonObject | null): string | null {
   const names = [...form.keys()];
-  const stranger = names.find((name) => !knownFields.includes(name));
-  if (stranger !== undefined) return `an unknown field ${stranger.slice(0, 40)}`;
+  const unknownField = names.find((name) => !knownFields.includes(name));
+  if (unknownField !== undefined) return `an unknown field ${unknownField.slice(0, 40)}`;
   if (new Set(names).size < names.length) return 'a field twice';
   const targets = pushIdsOf(form);
   if (targets.length === 0 || targets.length > maxTargets) return `${targets.length} devices in a request`;

@@ -109,7 +109,7 @@ class MeizuRules implements GatewayRules {
     return { tokens: pushIdsOf(formIn(call)) };
   }
 
-  judge(call: SandboxCall): SandboxReply {
+  handle(call: SandboxCall): SandboxReply {
     const { appId, appSecret } = this.#options;
     if (call.path !== path || call.method !== 'POST')
       return { status: 404, violation: `${call.method} ${call.path}` };
@@ -147,14 +147,14 @@ class MeizuRules implements GatewayRules {
     this.#sentToday.set(messageClass, sent + accepted.length);
     this.#messages += 1;
     const msgId = `c2ee5c3b-${String(this.#messages).padStart(12, '0')}`;
-    this.#note(msgId, accepted, message);
+    this.#logReceiptRequest(msgId, accepted, message);
     return { status: 200, body: { code: '200', message: '', msgId, value }, accepted };
   }
 
   /** Why one device is left out; null when it is not. */
   #codeOf(token: string): number | null {
-    const told = this.#state.targetCodes.get(token);
-    if (told !== undefined) return told;
+    const code = this.#state.targetCodes.get(token);
+    if (code !== undefined) return code;
     if (this.#state.deadTokens.has(token)) return 110002;
     const { messagesPerMinute = Number.POSITIVE_INFINITY } = this.#options;
     if (messagesPerMinute === Number.POSITIVE_INFINITY) return null;
@@ -174,7 +174,7 @@ class MeizuRules implements GatewayRules {
     return this.#second.devices > (this.#options.devicesPerSecond ?? Number.POSITIVE_INFINITY);
   }
 
-  #note(id: string, accepted: string[], { extra }: JsonObject): void {
+  #logReceiptRequest(id: string, accepted: string[], { extra }: JsonObject): void {
     if (!isJsonObject(extra) || typeof extra.callback !== 'string') return;
     const { callback, 'callback.param': param, 'callback.type': type = 3 } = extra;
     this.#state.receipts.add({

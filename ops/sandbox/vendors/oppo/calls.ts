@@ -7,7 +7,7 @@ import { notificationFault, parsed } from './message.ts';
 export const root = '/server/v1/message/notification';
 export const authPath = '/server/v1/auth';
 
-const mostTargets = 1000;
+const maxTargets = 1000;
 
 /** One message to one device. */
 export interface OppoMessage {
@@ -25,8 +25,8 @@ export function targetsOf(call: SandboxCall): string[] {
 /** Messages of a unicast or a batch of them. */
 export function messagesIn(call: SandboxCall): OppoMessage[] {
   const isBatch = call.path === `${root}/unicast_batch`;
-  const told = parsed(formIn(call).get(isBatch ? 'messages' : 'message') ?? '');
-  const all: Json[] = isBatch ? (Array.isArray(told) ? told : []) : told === undefined ? [] : [told];
+  const value = parsed(formIn(call).get(isBatch ? 'messages' : 'message') ?? '');
+  const all: Json[] = isBatch ? (Array.isArray(value) ? value : []) : value === undefined ? [] : [value];
   return all.flatMap((one) =>
     isJsonObject(one) && typeof one.target_value === 'string' && isJsonObject(one.notification)
       ? [{ target: one.target_value, notification: one.notification }]
@@ -43,10 +43,10 @@ export function messagesFault(call: SandboxCall): string | null {
   const isBatch = call.path === `${root}/unicast_batch`;
   const fault = namesFault(form, ['auth_token', isBatch ? 'messages' : 'message']);
   if (fault !== null) return fault;
-  const told = parsed(form.get(isBatch ? 'messages' : 'message') ?? '');
-  const all: Json[] = Array.isArray(told) ? told : told === undefined ? [] : [told];
-  if (isBatch !== Array.isArray(told) || all.length === 0) return 'no messages';
-  if (all.length > mostTargets) return `${all.length} messages in a request`;
+  const value = parsed(form.get(isBatch ? 'messages' : 'message') ?? '');
+  const all: Json[] = Array.isArray(value) ? value : value === undefined ? [] : [value];
+  if (isBatch !== Array.isArray(value) || all.length === 0) return 'no messages';
+  if (all.length > maxTargets) return `${all.length} messages in a request`;
   for (const one of all) {
     const wrong = messageFault(one);
     if (wrong !== null) return wrong;
@@ -73,7 +73,7 @@ function messageFault(message: Json): string | null {
 /** The first rule that a list of devices breaks. */
 export function listFault(targets: readonly string[]): string | null {
   if (targets.length === 0) return 'nobody to send to';
-  if (targets.length > mostTargets) return `${targets.length} devices in a request`;
+  if (targets.length > maxTargets) return `${targets.length} devices in a request`;
   if (new Set(targets).size < targets.length) return 'a device twice in a request';
   return targets.every(isRegistrationId) ? null : 'a registration id that is none';
 }
@@ -82,8 +82,8 @@ export function listFault(targets: readonly string[]): string | null {
 export function namesFault(form: URLSearchParams, names: readonly string[]): string | null {
   const given = [...form.keys()];
   if (new Set(given).size < given.length) return 'a field twice';
-  const stranger = given.find((name) => !names.includes(name));
-  return stranger === undefined ? null : `an unknown field ${stranger.slice(0, 40)}`;
+  const unknownField = given.find((name) => !names.includes(name));
+  return unknownField === undefined ? null : `an unknown field ${unknownField.slice(0, 40)}`;
 }
 
 /** A notification out of the flat fields of a save; texts stay texts. */

@@ -24,7 +24,7 @@ const isWithin = (value: Json | undefined, from: number, to: number): boolean =>
   value === undefined || (typeof value === 'number' && value >= from && value <= to);
 
 /** Longest texts in characters. */
-const most: readonly (readonly [string, number])[] = [
+const maxLengths: readonly (readonly [string, number])[] = [
   ['title', 50],
   ['sub_title', 10],
   ['click_action_activity', 500],
@@ -36,13 +36,13 @@ const most: readonly (readonly [string, number])[] = [
 
 /** The first rule that a notification breaks; null when it breaks none. */
 export function notificationFault(notification: JsonObject, isBroadcast: boolean): string | null {
-  const stranger = Object.keys(notification).find(
+  const unknownField = Object.keys(notification).find(
     (name) => !fields.has(name) || (!isBroadcast && broadcastOnly.has(name)),
   );
-  if (stranger !== undefined) return `an unknown field ${stranger.slice(0, 40)}`;
+  if (unknownField !== undefined) return `an unknown field ${unknownField.slice(0, 40)}`;
   for (const name of ['title', 'content'])
     if (typeof notification[name] !== 'string' || notification[name].trim() === '') return `no ${name}`;
-  const long = most.find(([name, chars]) => lengthOf(notification[name]) > chars);
+  const long = maxLengths.find(([name, chars]) => lengthOf(notification[name]) > chars);
   if (long) return `a ${long[0]} of ${lengthOf(notification[long[0]])} characters`;
   return styleFault(notification, isBroadcast) ?? clickFault(notification) ?? restFault(notification);
 }

@@ -24,7 +24,7 @@ export interface OppoMemory {
   /** Devices that unsubscribed: 10001. `deadTokens` are 10000. */
   unsubscribed: Set<string>;
   /** Devices that invalidate their whole request with 41, which names no device. */
-  spoilers: Set<string>;
+  ambiguousTokens: Set<string>;
   devicesPerSecond: number;
   /** Messages of each category a day. */
   devicesPerDay: number;
@@ -39,7 +39,7 @@ export interface OppoMemory {
   sent: Set<string>;
 }
 
-const clockMs = 600_000;
+const maxClockSkewMs = 600_000;
 const kept = 20_000;
 
 /** The rules of one app's gateway (protocol/oppo.md). */
@@ -60,11 +60,11 @@ export class OppoRules implements GatewayRules {
     return call.path === authPath ? { tokens: [], isTokenCall: true } : { tokens: targetsOf(call) };
   }
 
-  judge(call: SandboxCall): SandboxReply {
+  handle(call: SandboxCall): SandboxReply {
     if (call.method !== 'POST') return { ...refusal(12), violation: `${call.method} ${call.path}` };
     if (!/^application\/x-www-form-urlencoded; ?charset=utf-8$/i.test(call.headers['content-type'] ?? ''))
-      return broken('a body that is no form in UTF-8');
-    if (call.path === authPath) return this.#giveToken(formIn(call));
+      return violationReply('a body that is no form in UTF-8');
+    if (call.path === authPath) return this.#grantToken(formIn(call));
     const token = formIn(call).get('auth_token');
     if (token === null) return { ...refusal(29), violation: 'a call without auth_token' };
     if (this.#memory.tokenIssuer.check(token) !== 'valid') return refusal(11);
@@ -80,17 +80,17 @@ export class OppoRules implements GatewayRules {
   }
 
   /** The token call (protocol/oppo.md#access-token). */
-  #giveToken(form: URLSearchParams): SandboxReply {
+  #grantToken(form: URLSearchParams): SandboxReply {
     const { app, tokenIssuer } = this.#memory;
     const fault = namesFault(form, ['app_key', 'timestamp', 'sign']);
-    if (fault !== null) return broken(fault);
+    if (fault !== null) return violationReply(fault);
     const key = form.get('app_key');
     const timestamp = form.get('timestamp') ?? '';
     if (key === null) return { ...refusal(15), violation: 'no app_key' };
     if (key !== app.appKey) return refusal(14);
     if (!/^\d{13}$/.test(timestamp)) return { ...refusal(18), violation: 'a bad timestamp' };
     const nowMs = this.#state.nowMs();
-    if (Math.abs(Number(timestamp) - nowMs) > clockMs) return refusal(19);
+    if (Math.abs(Number(timestamp) - nowMs) > maxClockSkewMs) return refusal(19);
     const sign = createHash('sha256').update(key).update(timestamp).update(app.masterSecret).digest('hex');
     if (form.get('sign') !== sign) return refusal(16);
     return ok({ auth_token: tokenIssuer.issue().value, create_time: nowMs });
@@ -99,20 +99,20 @@ export class OppoRules implements GatewayRules {
   #unicast(call: SandboxCall): SandboxReply {
     const fault = messagesFault(call);
     const messages = messagesIn(call);
-    if (fault !== null) return broken(fault);
+    if (fault !== null) return violationReply(fault);
     const limit = this.#limit(messages);
     if (limit !== null) return limit;
-    const told = messages.map((message) => ({ message, code: this.#codeOf(message) }));
-    const accepted = told.filter(({ code }) => code === 0).map(({ message }) => this.#take(message));
+    const results = messages.map((message) => ({ message, code: this.#codeOf(message) }));
+    const accepted = results.filter(({ code }) => code === 0).map(({ message }) => this.#accept(message));
     const ids = new Map(accepted.map(({ id, token }) => [token, id]));
     const tokens = accepted.map(({ token }) => token);
     if (call.path.endsWith('/unicast')) {
-      const [one] = told;
+      const [one] = results;
       return one?.code === 0
         ? { ...ok({ messageId: ids.get(one.message.target) ?? '' }), accepted: tokens }
         : refusal(one?.code ?? 40);
     }
-    const items = told.map(({ code, message: { target } }) => ({
+    const items = results.map(({ code, message: { target } }) => ({
       messageId: ids.get(target) ?? this.#nextId(),
       registrationId: target,
       ...(code === 0 ? {} : { errorCode: code, errorMessage: 'told to' }),
@@ -123,7 +123,7 @@ export class OppoRules implements GatewayRules {
   #save(form: URLSearchParams): SandboxReply {
     const notification = savedNotification(form);
     const fault = notificationFault(notification, true);
-    if (fault !== null) return broken(fault);
+    if (fault !== null) return violationReply(fault);
     this.#saves += 1;
     if (this.#saves > this.#memory.savesPerDay) return refusal(42);
     const id = `App-1-3-${this.#nextId()}`;
@@ -135,7 +135,8 @@ export class OppoRules implements GatewayRules {
     const names = ['auth_token', 'message_id', 'target_type', 'target_value', 'verify_registration_id'];
     const targets = (form.get('target_value') ?? '').split(';').filter(Boolean);
     const fault = namesFault(form, names) ?? listFault(targets);
-    if (fault !== null || form.get('target_type') !== '2') return broken(fault ?? 'target_type is not 2');
+    if (fault !== null || form.get('target_type') !== '2')
+      return violationReply(fault ?? 'target_type is not 2');
     const message_id = form.get('message_id') ?? '';
     const notification = this.#memory.saved.get(message_id);
     if (!notification) return refusal(31);
@@ -147,7 +148,7 @@ export class OppoRules implements GatewayRules {
     const task_id = this.#nextId();
     for (const message of messages) {
       const code = this.#codeOf(message);
-      if (code === 0) accepted.push(this.#take(message, task_id).token);
+      if (code === 0) accepted.push(this.#accept(message, task_id).token);
       else {
         const group = groups[code];
         if (group) group.push(message.target);
@@ -159,7 +160,7 @@ export class OppoRules implements GatewayRules {
 
   /** What a whole request is refused for: speed, the day, a category, a device that is not named. */
   #limit(messages: readonly OppoMessage[]): SandboxReply | null {
-    const { categories, devicesPerDay, devicesPerSecond, spoilers } = this.#memory;
+    const { categories, devicesPerDay, devicesPerSecond, ambiguousTokens } = this.#memory;
     const startMs = Math.floor(this.#state.nowMs() / 1000);
     if (this.#second.startMs !== startMs) this.#second = { startMs, devices: 0 };
     this.#second.devices += messages.length;
@@ -170,7 +171,7 @@ export class OppoRules implements GatewayRules {
     const used = this.#today.get(category) ?? 0;
     if (used + messages.length > devicesPerDay) return refusal(33);
     this.#today.set(category, used + messages.length);
-    return messages.some(({ target }) => spoilers.has(target)) ? refusal(41) : null;
+    return messages.some(({ target }) => ambiguousTokens.has(target)) ? refusal(41) : null;
   }
 
   #codeOf({ notification, target }: OppoMessage): number {
@@ -179,7 +180,7 @@ export class OppoRules implements GatewayRules {
     return this.#memory.sent.has(`${String(notification.app_message_id)} ${target}`) ? 32 : 0;
   }
 
-  #take({ notification, target }: OppoMessage, id = this.#nextId()): { id: string; token: string } {
+  #accept({ notification, target }: OppoMessage, id = this.#nextId()): { id: string; token: string } {
     const { app_message_id: own, call_back_parameter: param, call_back_url: callback } = notification;
     const { receipts, sent } = this.#memory;
     if (own !== undefined) sent.add(`${String(own)} ${target}`);
@@ -200,4 +201,4 @@ const ok = (data: unknown): SandboxReply => ({ status: 200, body: { code: 0, mes
 const refusal = (code: number): SandboxReply => ({ status: 200, body: { code, message: `refused ${code}` } });
 
 /** What a client must never send. */
-const broken = (violation: string): SandboxReply => ({ ...refusal(41), violation });
+const violationReply = (violation: string): SandboxReply => ({ ...refusal(41), violation });

@@ -46,7 +46,7 @@ export async function startOppoGateway(options: OppoGatewayOptions = {}): Promis
     app,
     tokenIssuer: new TokenIssuer(() => clock.now(), dayMs),
     unsubscribed: new Set(),
-    spoilers: new Set(),
+    ambiguousTokens: new Set(),
     devicesPerSecond,
     devicesPerDay,
     savesPerDay,

@@ -31,10 +31,10 @@ const lengthOf = (value: Json | undefined): number =>
 
 /** The first rule that a message breaks; null when it breaks none. `isList`: it is saved for lists. */
 export function messageFault(message: JsonObject, isList: boolean): Fault | null {
-  const stranger = Object.keys(message).find(
+  const unknownField = Object.keys(message).find(
     (name) => !fields.has(name) || (isList && (name === 'regId' || name === 'profileId')),
   );
-  if (stranger !== undefined) return fault(10304, `an unknown field ${stranger.slice(0, 40)}`);
+  if (unknownField !== undefined) return fault(10304, `an unknown field ${unknownField.slice(0, 40)}`);
   return requestFault(message) ?? textFault(message) ?? numberFault(message) ?? extraFault(message);
 }
 

@@ -22,9 +22,9 @@ export interface VivoMemory {
   /** Devices of the console: test messages go to no other. */
   testDevices: Set<string>;
   /** Whether operation messages are refused from 23:00 to 07:00 in China. */
-  keepsHours: boolean;
+  hasSendingHours: boolean;
   /** Whether texts that look like a trial are refused. */
-  refusesTrials: boolean;
+  refusesTestTexts: boolean;
   devicesPerSecond: number;
   tokensPerSecond: number;
   /** Devices a day of each class; saves of all. */
@@ -38,7 +38,7 @@ export interface VivoMemory {
 }
 
 export const authPath = '/message/auth';
-const clockMs = 600_000;
+const maxClockSkewMs = 600_000;
 const chinaMs = 8 * 3_600_000;
 const systemCategories = new Set(['IM', 'ACCOUNT', 'TODO', 'DEVICE_REMINDER', 'ORDER', 'SUBSCRIPTION']);
 
@@ -59,13 +59,13 @@ export class VivoRules implements GatewayRules {
     return { tokens: typeof regId === 'string' ? [regId] : strings(regIds) };
   }
 
-  judge(call: SandboxCall): SandboxReply {
+  handle(call: SandboxCall): SandboxReply {
     if (call.method !== 'POST') return { status: 404, violation: `${call.method} ${call.path}` };
     if (!/^application\/json\b/i.test(call.headers['content-type'] ?? ''))
-      return broken({ code: 10304, violation: 'a body that is no JSON' });
+      return violationReply({ code: 10304, violation: 'a body that is no JSON' });
     this.#count();
     const body = bodyOf(call);
-    if (call.path === authPath) return this.#giveToken(body);
+    if (call.path === authPath) return this.#grantToken(body);
     const token = call.headers.authtoken;
     if (typeof token !== 'string') return { ...refusal(10000), violation: 'a call without authToken' };
     if (this.#memory.tokenIssuer.check(token) !== 'valid') return refusal(10000);
@@ -83,41 +83,42 @@ export class VivoRules implements GatewayRules {
   }
 
   /** The token call (protocol/vivo.md#access-token). */
-  #giveToken(body: JsonObject): SandboxReply {
+  #grantToken(body: JsonObject): SandboxReply {
     const { app, tokenIssuer, tokensPerSecond } = this.#memory;
     this.#counts.tokens += 1;
     if (this.#counts.tokens > tokensPerSecond) return refusal(10072);
     const { appId, appKey, sign, timestamp } = body;
-    if (typeof appId !== 'number') return broken({ code: 10200, violation: 'appId is no number' });
+    if (typeof appId !== 'number') return violationReply({ code: 10200, violation: 'appId is no number' });
     if (String(appId) !== app.appId) return refusal(10201);
     if (appKey !== app.appKey) return refusal(10203);
     const isTime = typeof timestamp === 'number' && /^\d{13}$/.test(String(timestamp));
-    if (!isTime) return broken({ code: 10204, violation: 'a bad timestamp' });
-    if (Math.abs(timestamp - this.#state.nowMs()) > clockMs) return refusal(10207);
-    const right = createHash('md5')
+    if (!isTime) return violationReply({ code: 10204, violation: 'a bad timestamp' });
+    if (Math.abs(timestamp - this.#state.nowMs()) > maxClockSkewMs) return refusal(10207);
+    const expectedSign = createHash('md5')
       .update(`${appId}${appKey}${timestamp}`)
       .update(app.appSecret)
       .digest('hex');
-    return sign === right ? ok({ authToken: tokenIssuer.issue().value }) : refusal(10206);
+    return sign === expectedSign ? ok({ authToken: tokenIssuer.issue().value }) : refusal(10206);
   }
 
   #send(body: JsonObject): SandboxReply {
     const { regId } = body;
-    if (typeof regId !== 'string' || regId === '') return broken({ code: 10050, violation: 'no regId' });
+    if (typeof regId !== 'string' || regId === '')
+      return violationReply({ code: 10050, violation: 'no regId' });
     const fault = messageFault(body, false);
-    if (fault) return broken(fault);
+    if (fault) return violationReply(fault);
     const limit = this.#limit(body, 1);
     if (limit !== null) return refusal(limit);
     const status = this.#statusOf(regId, body);
     if (status !== 0)
-      return { ...refusal(10302), body: { ...told(10302), invalidUser: { userid: regId, status } } };
-    const taskId = this.#take(body, [regId]);
+      return { ...refusal(10302), body: { ...resultBody(10302), invalidUser: { userid: regId, status } } };
+    const taskId = this.#accept(body, [regId]);
     return { ...ok({ taskId }), accepted: [regId] };
   }
 
   #save(body: JsonObject): SandboxReply {
     const fault = messageFault(body, true);
-    if (fault) return broken(fault);
+    if (fault) return violationReply(fault);
     this.#counts.saves += 1;
     if (this.#counts.saves > this.#memory.savesPerDay) return refusal(10252);
     const limit = this.#limit(body, 0);
@@ -129,7 +130,7 @@ export class VivoRules implements GatewayRules {
 
   #push(body: JsonObject): SandboxReply {
     const fault = listFault(body);
-    if (fault) return broken(fault);
+    if (fault) return violationReply(fault);
     const message = this.#memory.saved.get(String(body.taskId));
     if (!message) return refusal(10155);
     const regIds = strings(body.regIds);
@@ -137,7 +138,7 @@ export class VivoRules implements GatewayRules {
     if (limit !== null) return refusal(limit);
     const users = regIds.map((userid) => ({ userid, status: this.#statusOf(userid, message) }));
     const accepted = users.filter(({ status }) => status === 0).map(({ userid }) => userid);
-    this.#take(message, accepted, String(body.taskId));
+    this.#accept(message, accepted, String(body.taskId));
     const invalidUsers = users.filter(({ status }) => status !== 0);
     return { ...ok({ requestId: String(body.requestId), invalidUsers }), accepted };
   }
@@ -148,16 +149,17 @@ export class VivoRules implements GatewayRules {
 
   /** The code of a whole call that goes too fast, too early or beyond the day; 0 devices: it is only saved. */
   #limit(message: JsonObject, devices: number): number | null {
-    const { devicesPerSecond, keepsHours, operationsPerDay, refusesTrials, systemPerDay } = this.#memory;
+    const { devicesPerSecond, hasSendingHours, operationsPerDay, refusesTestTexts, systemPerDay } =
+      this.#memory;
     const counts = this.#counts;
-    if (refusesTrials && looksLikeTest(message)) return 10085;
+    if (refusesTestTexts && looksLikeTest(message)) return 10085;
     counts.devices += devices;
     if (counts.devices > devicesPerSecond) return 10072;
     if (message.pushMode === 1) return null;
     const isSystem = message.classification === 1 || systemCategories.has(String(message.category));
     if (isSystem && message.classification === 0) return 10097;
     const hour = Math.floor(((this.#state.nowMs() + chinaMs) / 3_600_000) % 24);
-    if (keepsHours && !isSystem && (hour < 7 || hour >= 23)) return 10071;
+    if (hasSendingHours && !isSystem && (hour < 7 || hour >= 23)) return 10071;
     const kind = isSystem ? 'system' : 'operation';
     if (counts[kind] + devices > (isSystem ? systemPerDay : operationsPerDay))
       return isSystem ? 10073 : 10070;
@@ -170,7 +172,7 @@ export class VivoRules implements GatewayRules {
     return this.#state.deadTokens.has(token) ? 2 : (this.#memory.statuses.get(token) ?? 0);
   }
 
-  #take({ extra }: JsonObject, tokens: readonly string[], taskId = this.#nextTask()): string {
+  #accept({ extra }: JsonObject, tokens: readonly string[], taskId = this.#nextTask()): string {
     if (isJsonObject(extra) && typeof extra.callback === 'string')
       this.#memory.receipts.add({
         id: taskId,
@@ -189,8 +191,9 @@ export class VivoRules implements GatewayRules {
 
 function listFault(body: JsonObject): Fault | null {
   const names = new Set(['appId', 'regIds', 'taskId', 'requestId', 'pushMode']);
-  const stranger = Object.keys(body).find((name) => !names.has(name));
-  if (stranger !== undefined) return { code: 10304, violation: `an unknown field ${stranger.slice(0, 40)}` };
+  const unknownField = Object.keys(body).find((name) => !names.has(name));
+  if (unknownField !== undefined)
+    return { code: 10304, violation: `an unknown field ${unknownField.slice(0, 40)}` };
   const regIds = strings(body.regIds);
   if (regIds.length === 0) return { code: 10150, violation: 'no regIds' };
   if (typeof body.taskId !== 'string' || body.taskId === '') return { code: 10151, violation: 'no taskId' };
@@ -206,7 +209,7 @@ const strings = (value: unknown): string[] =>
 /** Empty, and so refused, where it is no JSON object. */
 const bodyOf = (call: SandboxCall): JsonObject => objectIn(call) ?? {};
 
-const told = (result: number) => ({ result, desc: `refused ${result}` });
+const resultBody = (result: number) => ({ result, desc: `refused ${result}` });
 const ok = (more: object): SandboxReply => ({ status: 200, body: { result: 0, desc: '请求成功', ...more } });
-const refusal = (result: number): SandboxReply => ({ status: 200, body: told(result) });
-const broken = ({ code, violation }: Fault): SandboxReply => ({ ...refusal(code), violation });
+const refusal = (result: number): SandboxReply => ({ status: 200, body: resultBody(result) });
+const violationReply = ({ code, violation }: Fault): SandboxReply => ({ ...refusal(code), violation });

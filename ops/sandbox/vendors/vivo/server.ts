@@ -44,8 +44,8 @@ export async function startVivoGateway(options: VivoGatewayOptions = {}): Promis
     tokenIssuer: new TokenIssuer(() => clock.now(), dayMs),
     statuses: new Map(),
     testDevices: new Set(),
-    keepsHours: false,
-    refusesTrials: false,
+    hasSendingHours: false,
+    refusesTestTexts: false,
     devicesPerSecond: any,
     tokensPerSecond: 10,
     operationsPerDay: any,
@@ -69,13 +69,13 @@ function receiptOf(
   { id, param }: ReceiptRequest,
   { ackType, nowMs, targets }: { targets: string[]; ackType: string | undefined; nowMs: number },
 ): ReceiptPost {
-  const told = {
+  const receipt = {
     param,
     targets: targets.join(','),
     ...(ackType === undefined ? {} : { ackType, ackTime: nowMs }),
   };
   return {
     headers: { 'content-type': 'application/json; charset=UTF-8' },
-    body: JSON.stringify({ [id]: told }),
+    body: JSON.stringify({ [id]: receipt }),
   };
 }

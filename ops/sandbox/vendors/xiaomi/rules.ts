@@ -1,7 +1,7 @@
 /** Rules of Xiaomi for a form (protocol/xiaomi.md#fields), written independently: the sandbox shares none with the connector. */
 
 /** What a client did that it must never do, and the code that the gateway answers it with. */
-export interface Breach {
+export interface Fault {
   code: number;
   violation: string;
 }
@@ -19,7 +19,7 @@ const knownExtras = new Set([
 const maxTargets = 1000;
 const receiptBits = 1 | 2 | 16 | 32 | 64 | 128 | 1024;
 
-const breach = (code: number, violation: string): Breach => ({ code, violation });
+const fault = (code: number, violation: string): Fault => ({ code, violation });
 const lengthOf = (text: string | null): number => [...(text ?? '')].length;
 const isInt = (text: string, from: number, to: number): boolean =>
   /^-?\d{1,15}$/.test(text) && Number(text) >= from && Number(text) <= to;
@@ -31,51 +31,51 @@ export function regIdsOf(form: URLSearchParams): string[] {
 }
 
 /** The first rule that a form breaks; null when it breaks none. */
-export function breachOf(form: URLSearchParams): Breach | null {
+export function faultOf(form: URLSearchParams): Fault | null {
   return (
-    namesBreach(form) ?? targetsBreach(form) ?? textsBreach(form) ?? numbersBreach(form) ?? extrasBreach(form)
+    namesFault(form) ?? targetsFault(form) ?? textsFault(form) ?? numbersFault(form) ?? extrasFault(form)
   );
 }
 
-function namesBreach(form: URLSearchParams): Breach | null {
+function namesFault(form: URLSearchParams): Fault | null {
   const names = [...form.keys()];
-  if (new Set(names).size < names.length) return breach(10008, 'a field twice');
-  const stranger = names.find((name) => !plainFields.has(name) && !name.startsWith('extra.'));
-  return stranger === undefined ? null : breach(10008, `an unknown field ${stranger.slice(0, 40)}`);
+  if (new Set(names).size < names.length) return fault(10008, 'a field twice');
+  const unknownField = names.find((name) => !plainFields.has(name) && !name.startsWith('extra.'));
+  return unknownField === undefined ? null : fault(10008, `an unknown field ${unknownField.slice(0, 40)}`);
 }
 
-function targetsBreach(form: URLSearchParams): Breach | null {
+function targetsFault(form: URLSearchParams): Fault | null {
   const targets = regIdsOf(form);
-  if (targets.length === 0) return breach(10016, 'nobody to send to');
-  if (targets.length > maxTargets) return breach(10017, `${targets.length} devices in a request`);
-  if (new Set(targets).size < targets.length) return breach(10017, 'a device twice in a request');
+  if (targets.length === 0) return fault(10016, 'nobody to send to');
+  if (targets.length > maxTargets) return fault(10017, `${targets.length} devices in a request`);
+  if (new Set(targets).size < targets.length) return fault(10017, 'a device twice in a request');
   // A plus sign that was not escaped has become a blank.
-  const odd = targets.some((target) => !/^[A-Za-z0-9+/=_-]{10,200}$/.test(target));
-  if (odd) return breach(66007, 'a registration id that is none');
+  const hasInvalidId = targets.some((target) => !/^[A-Za-z0-9+/=_-]{10,200}$/.test(target));
+  if (hasInvalidId) return fault(66007, 'a registration id that is none');
   const packages = (form.get('restricted_package_name') ?? '').split(',');
   return packages.some((name) => name === '' || Buffer.byteLength(name) > 128)
-    ? breach(10016, 'no package name, or one of more than 128 bytes')
+    ? fault(10016, 'no package name, or one of more than 128 bytes')
     : null;
 }
 
-function textsBreach(form: URLSearchParams): Breach | null {
-  if (!/^[01]$/.test(form.get('pass_through') ?? '')) return breach(10017, 'pass_through is neither 0 nor 1');
+function textsFault(form: URLSearchParams): Fault | null {
+  if (!/^[01]$/.test(form.get('pass_through') ?? '')) return fault(10017, 'pass_through is neither 0 nor 1');
   if (Buffer.byteLength(form.get('payload') ?? '') > 4096)
-    return breach(65009, 'a payload of more than 4096 bytes');
+    return fault(65009, 'a payload of more than 4096 bytes');
   if (form.get('pass_through') === '1')
-    return form.get('payload') ? null : breach(10016, 'a pass-through message without payload');
+    return form.get('payload') ? null : fault(10016, 'a pass-through message without payload');
   for (const [name, below] of [
     ['title', 50],
     ['description', 128],
   ] as const) {
     const value = form.get(name);
-    if ((value ?? '').trim() === '') return breach(10041, `no ${name}`);
-    if (lengthOf(value) >= below) return breach(10041, `a ${name} of ${lengthOf(value)} characters`);
+    if ((value ?? '').trim() === '') return fault(10041, `no ${name}`);
+    if (lengthOf(value) >= below) return fault(10041, `a ${name} of ${lengthOf(value)} characters`);
   }
   return null;
 }
 
-function numbersBreach(form: URLSearchParams): Breach | null {
+function numbersFault(form: URLSearchParams): Fault | null {
   for (const [name, from, to] of [
     ['notify_type', -1, 7],
     ['notify_id', 0, 2_147_483_647],
@@ -83,35 +83,34 @@ function numbersBreach(form: URLSearchParams): Breach | null {
     ['time_to_send', 0, 9_999_999_999_999],
   ] as const) {
     const value = form.get(name);
-    if (value !== null && !isInt(value, from, to)) return breach(10017, `${name} is ${value.slice(0, 20)}`);
+    if (value !== null && !isInt(value, from, to)) return fault(10017, `${name} is ${value.slice(0, 20)}`);
   }
   return null;
 }
 
-function extrasBreach(form: URLSearchParams): Breach | null {
+function extrasFault(form: URLSearchParams): Fault | null {
   const extras = [...form].flatMap(([name, value]): [string, string][] =>
     name.startsWith('extra.') ? [[name.slice(6), value]] : [],
   );
   const own = extras.filter(([name]) => !knownExtras.has(name));
-  if (own.length > 10) return breach(65014, `${own.length} extras`);
+  if (own.length > 10) return fault(65014, `${own.length} extras`);
   const chars = own.reduce((sum, [name, value]) => sum + lengthOf(name) + lengthOf(value), 0);
-  if (chars > 1024) return breach(65015, `extras of ${chars} characters`);
+  if (chars > 1024) return fault(65015, `extras of ${chars} characters`);
   const jobkey = form.get('extra.jobkey');
   if (jobkey !== null && !/^[0-9A-Za-z-][0-9A-Za-z_-]{0,19}$/.test(jobkey))
-    return breach(10017, 'a bad jobkey');
-  return callbackBreach(form);
+    return fault(10017, 'a bad jobkey');
+  return callbackFault(form);
 }
 
-function callbackBreach(form: URLSearchParams): Breach | null {
+function callbackFault(form: URLSearchParams): Fault | null {
   const url = form.get('extra.callback');
   const param = form.get('extra.callback.param') ?? '';
   const type = Number(form.get('extra.callback.type') ?? 3);
-  if (url === null) return param === '' ? null : breach(10008, 'a callback parameter without an address');
-  if (!/^https?:\/\//.test(url) || !URL.canParse(url))
-    return breach(65038, 'a callback address that is none');
-  if (url.length > 1024) return breach(65037, 'a callback address of more than 1024 characters');
-  if (Buffer.byteLength(param) > 64) return breach(65036, 'a callback parameter of more than 64 bytes');
+  if (url === null) return param === '' ? null : fault(10008, 'a callback parameter without an address');
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) return fault(65038, 'a callback address that is none');
+  if (url.length > 1024) return fault(65037, 'a callback address of more than 1024 characters');
+  if (Buffer.byteLength(param) > 64) return fault(65036, 'a callback parameter of more than 64 bytes');
   return Number.isInteger(type) && type > 0 && (type & ~receiptBits) === 0
     ? null
-    : breach(10017, `callback.type is ${type}`);
+    : fault(10017, `callback.type is ${type}`);
 }

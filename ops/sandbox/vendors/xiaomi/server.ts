@@ -14,7 +14,7 @@ import {
   type SandboxReply,
   startGateway,
 } from '../../http/server.ts';
-import { breachOf, regIdsOf } from './rules.ts';
+import { faultOf, regIdsOf } from './rules.ts';
 
 /** What Xiaomi's console hands out for an app. */
 export interface XiaomiApp {
@@ -84,7 +84,7 @@ function receiptOf(
   { id, param }: ReceiptRequest,
   { type, targets, barStatus }: { type: number; targets: string[]; barStatus: string },
 ): ReceiptPost {
-  const told = {
+  const receipt = {
     param,
     type,
     targets: targets.join(','),
@@ -94,7 +94,7 @@ function receiptOf(
   };
   return {
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
-    body: new URLSearchParams({ data: JSON.stringify({ [id]: told }) }).toString(),
+    body: new URLSearchParams({ data: JSON.stringify({ [id]: receipt }) }).toString(),
   };
 }
 
@@ -120,15 +120,15 @@ class XiaomiRules implements GatewayRules {
     return { tokens: regIdsOf(formIn(call)) };
   }
 
-  judge(call: SandboxCall): SandboxReply {
+  handle(call: SandboxCall): SandboxReply {
     if (call.path !== path || call.method !== 'POST')
       return { status: 404, violation: `${call.method} ${call.path}` };
     if (call.headers.authorization !== `key=${this.#options.appSecret}`) return refusal(21301, 'auth failed');
     if (!/^application\/x-www-form-urlencoded; ?charset=utf-8$/i.test(call.headers['content-type'] ?? ''))
       return { ...refusal(10008, 'content type'), violation: 'a body that is no form in UTF-8' };
     const form = formIn(call);
-    const broken = breachOf(form);
-    if (broken) return { ...refusal(broken.code, broken.violation), violation: broken.violation };
+    const fault = faultOf(form);
+    if (fault) return { ...refusal(fault.code, fault.violation), violation: fault.violation };
     if (form.get('restricted_package_name') !== this.#options.packageName)
       return refusal(22022, 'bad package name');
     const channel = form.get('extra.channel_id');
@@ -170,12 +170,12 @@ class XiaomiRules implements GatewayRules {
     this.#sentToday.set(channel, sent + accepted.length);
     this.#messages += 1;
     const id = `sdm${String(this.#messages).padStart(12, '0')}b`;
-    this.#note(id, accepted, form);
+    this.#logReceiptRequest(id, accepted, form);
     const data = { id, day_quota: String(quota), day_acked: String(sent) };
     return ok(bad.length === 0 ? data : { ...data, bad_regids: bad.join(',') }, accepted);
   }
 
-  #note(id: string, accepted: string[], form: URLSearchParams): void {
+  #logReceiptRequest(id: string, accepted: string[], form: URLSearchParams): void {
     const callback = form.get('extra.callback');
     if (callback === null) return;
     const param = form.get('extra.callback.param') ?? '';

@@ -15,7 +15,7 @@ export const fixture: ContractFixture = {
   deviceToken: honorToken,
   async start() {
     const gateway = await startHonorGateway();
-    const { app, tokenIssuer, spoilers } = gateway.memory;
+    const { app, tokenIssuer, ambiguousTokens } = gateway.memory;
     const answer = (status: number) =>
       gateway.misbehave({ kind: 'answer', status, body: { code: status, message: 'told to' } });
     return gatewayInstance(gateway, {
@@ -24,9 +24,9 @@ export const fixture: ContractFixture = {
       refuseCredentials: () => answer(401),
       expireTokens: () => tokenIssuer.expireAll(),
       breakDown: () => answer(500),
-      makeAmbiguous: (deviceToken) => spoilers.add(deviceToken),
+      makeAmbiguous: (deviceToken) => ambiguousTokens.add(deviceToken),
       behave: () => {
-        spoilers.clear();
+        ambiguousTokens.clear();
       },
     });
   },

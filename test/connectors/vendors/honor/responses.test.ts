@@ -26,7 +26,7 @@ afterEach(() => {
   gateway.forget();
   gateway.deadTokens.clear();
   gateway.memory.failTokens.clear();
-  gateway.memory.spoilers.clear();
+  gateway.memory.ambiguousTokens.clear();
   gateway.memory.devicesPerSecond = Number.POSITIVE_INFINITY;
 });
 
@@ -140,7 +140,7 @@ describe('an error that speaks of a token', () => {
   });
 
   test('is some device’s when another access token does not help: found by halves, and not deleted', async () => {
-    gateway.memory.spoilers.add(honorToken(0));
+    gateway.memory.ambiguousTokens.add(honorToken(0));
     const sender = open(aContext());
     for (const count of [1000, 900]) {
       const outcome = await sendAll(sender, devices(count));

@@ -15,7 +15,7 @@ export const fixture: ContractFixture = {
   deviceToken: oppoId,
   async start() {
     const gateway = await startOppoGateway();
-    const { app, tokenIssuer, spoilers, unsubscribed } = gateway.memory;
+    const { app, tokenIssuer, ambiguousTokens, unsubscribed } = gateway.memory;
     const answer = (code: number) =>
       gateway.misbehave({ kind: 'answer', status: 200, body: { code, message: 'told to' } });
     return gatewayInstance(gateway, {
@@ -24,9 +24,9 @@ export const fixture: ContractFixture = {
       refuseCredentials: () => answer(14),
       expireTokens: () => tokenIssuer.expireAll(),
       useUpDay: () => answer(33),
-      makeAmbiguous: (deviceToken) => spoilers.add(deviceToken),
+      makeAmbiguous: (deviceToken) => ambiguousTokens.add(deviceToken),
       behave: () => {
-        spoilers.clear();
+        ambiguousTokens.clear();
         unsubscribed.clear();
       },
     });

@@ -24,7 +24,7 @@ afterEach(() => {
   gateway.forget();
   gateway.deadTokens.clear();
   gateway.memory.unsubscribed.clear();
-  gateway.memory.spoilers.clear();
+  gateway.memory.ambiguousTokens.clear();
   gateway.memory.devicesPerSecond = Number.POSITIVE_INFINITY;
 });
 
@@ -164,7 +164,7 @@ describe('the gateway itself', () => {
     const to = someone(1000);
     gateway.deadTokens.add(oppoId(3));
     gateway.memory.unsubscribed.add(oppoId(500));
-    gateway.memory.spoilers.add(oppoId(700));
+    gateway.memory.ambiguousTokens.add(oppoId(700));
     const outcome = await push({ to });
     expect(kinds(outcome)).toEqual({ sent: 997, invalid_token: 2, rejected: 1 });
     expect(outcome.attempts[3]).toMatchObject({ reason: 'registration_id_invalid' });

@@ -28,7 +28,7 @@ afterEach(() => {
   const { memory } = gateway;
   memory.statuses.clear();
   memory.testDevices.clear();
-  Object.assign(memory, { keepsHours: false, refusesTrials: false });
+  Object.assign(memory, { hasSendingHours: false, refusesTestTexts: false });
   const any = Number.POSITIVE_INFINITY;
   Object.assign(memory, { devicesPerSecond: any, tokensPerSecond: any, savesPerDay: any });
   Object.assign(memory, { operationsPerDay: any, systemPerDay: any });
@@ -206,7 +206,7 @@ describe('the gateway itself', () => {
   });
 
   test('refuses texts that look like a trial', async () => {
-    gateway.memory.refusesTrials = true;
+    gateway.memory.refusesTestTexts = true;
     const alert = (text: string) => push({ message: aMessage({ alert: text }) });
     for (const text of ['test', '12345', '!!!', '订单测试', 'a {b}'])
       expect((await alert(text)).attempts[0]).toMatchObject({
@@ -318,7 +318,7 @@ describe('at night', () => {
   test('operation messages wait for the morning, and are asked for once only', async () => {
     const clock = movableClock(night);
     const own = await startVivoGateway({ clock });
-    own.memory.keepsHours = true;
+    own.memory.hasSendingHours = true;
     const sender = open({ by: own, context: aContext(clock) });
     const hour = 3_600_000;
     const first = await sendAll(sender, someone(3), nightly());

@@ -3,7 +3,7 @@ import type { PushMessage } from '../../../../connectors/contract/connector.ts';
 import { baseUrlOf, regionFor } from '../../../../connectors/vendors/xiaomi/credentials.ts';
 import { xiaomi } from '../../../../connectors/vendors/xiaomi/index.ts';
 import { renderXiaomi } from '../../../../connectors/vendors/xiaomi/payload.ts';
-import { breachOf } from '../../../../ops/sandbox/vendors/xiaomi/rules.ts';
+import { faultOf } from '../../../../ops/sandbox/vendors/xiaomi/rules.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 
@@ -13,7 +13,7 @@ function fieldsOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: num
   if (!rendering.ok) throw new Error(rendering.error);
   const { fields } = rendering.payload;
   const whole = { registration_id: 'someone+/1234==', restricted_package_name: 'com.example.app', ...fields };
-  expect(breachOf(new URLSearchParams(whole))).toBeNull();
+  expect(faultOf(new URLSearchParams(whole))).toBeNull();
   return fields;
 }
 const problemOf = (data: JsonObject, more: Partial<PushMessage> = {}) => {
