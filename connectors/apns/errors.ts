@@ -110,23 +110,23 @@ const byKey = new Map(responseRules.map((row) => [`${row.status} ${row.reason}`,
 /** Error response of APNs with its rule. `reason` is from a bounded set, for a metric label. */
 export interface ApnsError extends ResponseRule {
   /** 410 only: since when the token is invalid. */
-  deadSinceMs?: number;
+  invalidSinceMs?: number;
 }
 
 /** Returns the rule of an error response; an unknown reason gets a rule by its status, which never deletes a token. */
 export function parseError(reply: Extract<RequestResult, { kind: 'response' }>): ApnsError {
   const told = parse(reply.body);
   const row = byKey.get(`${reply.status} ${told.reason}`);
-  if (row) return told.timestamp === undefined ? row : { ...row, deadSinceMs: told.timestamp };
+  if (row) return told.timestamp === undefined ? row : { ...row, invalidSinceMs: told.timestamp };
   return { status: reply.status, reason: `http_${reply.status}`, ...byStatus(reply.status) };
 }
 
-function byStatus(status: number): { reaction: Reaction; sentence?: string } {
+function byStatus(status: number): { reaction: Reaction; hint?: string } {
   if (status === 429 || status >= 500) return { reaction: 'retry' };
   if (status === 401 || status === 403 || status === 407)
     return {
       reaction: 'profile_error',
-      sentence: `The gateway refuses the credentials with status ${status}.`,
+      hint: `The gateway refuses the credentials with status ${status}.`,
     };
   return { reaction: 'fail' };
 }

@@ -147,8 +147,8 @@ export function tokenFromReply(
   if (found && 'value' in found) return { ok: true, ...found };
   if (found) return { ok: false, attempt: found };
   if (status === 200) return { ok: false, attempt: retry(status, 'token_reply_unreadable') };
-  const sentence = `The gateway refuses the credentials with status ${status}: check them and the clock of this machine.`;
-  return { ok: false, attempt: profileError(status, 'credentials_refused', sentence) };
+  const hint = `The gateway refuses the credentials with status ${status}: check them and the clock of this machine.`;
+  return { ok: false, attempt: profileError(status, 'credentials_refused', hint) };
 }
 
 /** Whether a value is a text of visible characters, as a header requires. */

@@ -94,7 +94,7 @@ export function attemptResult(
   status: number,
   details: { retryAfterMs?: number | null; isSingle?: boolean } = {},
 ): AttemptResult {
-  const { reaction, reason, hint: sentence = `The gateway answered ${reason} (${rule.code}).` } = rule;
+  const { reaction, reason, hint = `The gateway answered ${reason} (${rule.code}).` } = rule;
   switch (reaction) {
     case 'sent':
       return sent;
@@ -112,7 +112,7 @@ export function attemptResult(
       return capped(status, reason);
     case 'renew_token':
     case 'profile_error':
-      return profileError(status, reason, sentence);
+      return profileError(status, reason, hint);
     case 'ambiguous':
       return details.isSingle && rule.singleTarget === 'dead_token'
         ? { kind: 'invalid_token', status, reason }

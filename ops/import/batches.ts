@@ -56,11 +56,11 @@ interface Raw {
 
 function readRow<R extends Row>(
   { file, tally, read }: Reading<R>,
-  { line, bytes, message: problem }: Raw,
+  { line, bytes, message }: Raw,
 ): R | undefined {
   let objectId: string | undefined;
   try {
-    if (!bytes) throw new Refusal('tooLarge', problem === undefined ? {} : { text: problem });
+    if (!bytes) throw new Refusal('tooLarge', message === undefined ? {} : { text: message });
     const record = parseRecord(bytes);
     objectId = idOf(record);
     return read(record, line);

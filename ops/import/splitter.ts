@@ -36,7 +36,7 @@ class RecordBuffer {
     const [first, ...more] = this.#parts;
     // Avoids a copy: nearly all records are within one chunk.
     const bytes = first && more.length === 0 ? first : Buffer.concat(this.#parts);
-    const record = this.#bytes > maxRecordBytes ? { line, problem: tooLong } : { line, bytes };
+    const record = this.#bytes > maxRecordBytes ? { line, message: tooLong } : { line, bytes };
     this.#parts = [];
     this.#bytes = 0;
     return record;

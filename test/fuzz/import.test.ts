@@ -66,7 +66,7 @@ describe('a file of an export that is damaged', () => {
     await fuzz(
       fc.asyncProperty(mutated(file), sizes, async (bytes, lengths) => {
         const shown = (records: RawRecord[]) =>
-          records.map(({ line, bytes, message: problem }) => [line, bytes?.toString('hex'), problem]);
+          records.map(({ line, bytes, message }) => [line, bytes?.toString('hex'), message]);
         expect(shown(await split(bytes, lengths))).toEqual(shown(await split(bytes, [bytes.length + 1])));
       }),
       { cases: 200 },

@@ -53,7 +53,7 @@ describe('records of an export', () => {
     expect(await split('{"results":[ ]}')).toEqual([]);
     const [first, end, ...more] = await split('[{"a":1},\n{"b":2');
     expect(first?.bytes?.toString()).toBe('{"a":1}');
-    expect(end).toMatchObject({ line: 2, problem: expect.stringContaining('ends before') });
+    expect(end).toMatchObject({ line: 2, message: expect.stringContaining('ends before') });
     expect(more).toEqual([]);
   });
 
@@ -83,7 +83,7 @@ describe('records of an export', () => {
   ])('a record that is too long is refused in %s without effect on others', async (_form, file) => {
     const found = await split(file(`{"x":"${'x'.repeat(maxRecordBytes)}"}`), [65_536]);
     expect(found.map(({ line }) => line)).toEqual([1, 2, 3]);
-    expect(found[1]).toEqual({ line: 2, problem: expect.stringContaining('longer than 4 MB') });
+    expect(found[1]).toEqual({ line: 2, message: expect.stringContaining('longer than 4 MB') });
     expect([found[0], found[2]].map((one) => one?.bytes?.toString().trim())).toEqual(['{"a":1}', '{"b":2}']);
   });
 });
