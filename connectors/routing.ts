@@ -84,13 +84,13 @@ export class Router {
     if (connector === 'channel') return this.#ownChannel(target);
     if (connector === 'apns' && !target.has_token)
       return { connector, profile: '', error: 'the installation has no deviceToken' };
-    let problem = '';
+    let error = '';
     for (const label of labelsOf(connector)) {
       const choice = this.#choose(label, target);
       if (choice.ok) return { connector: label, profile: choice.profile };
-      problem ||= choice.error;
+      error ||= choice.error;
     }
-    return { connector, profile: '', error: problem };
+    return { connector, profile: '', error };
   }
 
   #connectorOf(target: DeviceTraits): ConnectorId {

@@ -66,7 +66,7 @@ async function answer(
 async function readinessOf({ db, readiness, stack, deps }: HealthState): Promise<string> {
   if (stack.isClosing) return 'stopping';
   if (!(await db.isReachable())) return 'database unreachable';
-  const problem = await readiness.message().catch(() => 'database unreachable');
+  const problem = await readiness.hint().catch(() => 'database unreachable');
   return problem ?? (deps ? 'ready' : 'starting');
 }
 

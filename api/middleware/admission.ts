@@ -1,5 +1,5 @@
 import type { Context } from 'koa';
-import { inLane } from '../../shared/db/limits/lane.ts';
+import { runInLane } from '../../shared/db/limits/lane.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { AppCall, Route } from '../route.ts';
 import type { SessionOwner } from '../services/accounts/sessions/sessions.ts';
@@ -46,7 +46,7 @@ export async function admitApp(
   identity: AppIdentity,
   request: SessionRequest,
 ): Promise<AppIdentity & { session: SessionOwner | undefined }> {
-  return inLane(identity.app.appId, async () => {
+  return runInLane(identity.app.appId, async () => {
     if (route.limit.rate === 'push') await request.deps.pushCallLimit.consume(identity.app);
     return { ...identity, session: await findSession(route, identity, request) };
   });

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
-import { inLane } from '../../shared/db/limits/lane.ts';
+import { runInLane } from '../../shared/db/limits/lane.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { LoopShare } from '../../shared/fairness/loop-share.ts';
 import type { Logger } from '../../shared/process/logging.ts';
@@ -79,7 +79,7 @@ async function runChecked(route: Route, call: AnyCall, { services, loopShare }: 
   const query = checkSchema(route.query, call.query, 'query');
   const body = checkSchema(route.body, call.body, 'body');
   const run = () => route.run({ ...call, query, body }, services);
-  return call.app ? inLane(call.app.appId, run) : run();
+  return call.app ? runInLane(call.app.appId, run) : run();
 }
 
 /** Returns what calls inside this one need. They pass the same checks, except for the keys, which are checked already. */

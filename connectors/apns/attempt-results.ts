@@ -14,21 +14,21 @@ export function attemptResult(
   retryAfterMs: number | null,
   isOnlyTopic: boolean,
 ): AttemptResult {
-  const { status, reason, hint: sentence = `APNs answered ${status} ${reason}.` } = answer;
+  const { status, reason, hint = `APNs answered ${status} ${reason}.` } = answer;
   switch (answer.reaction) {
     case 'dead_token':
       return {
         kind: 'invalid_token',
         status,
         reason,
-        ...(answer.deadSinceMs === undefined ? {} : { deadSinceMs: answer.deadSinceMs }),
+        ...(answer.invalidSinceMs === undefined ? {} : { invalidSinceMs: answer.invalidSinceMs }),
       };
     case 'fail':
     case 'fail_push':
       return failed(status, reason);
     case 'fail_topic':
       // Other topics may succeed, and each installation names its own topic.
-      return isOnlyTopic ? profileError(status, reason, sentence) : failed(status, reason);
+      return isOnlyTopic ? profileError(status, reason, hint) : failed(status, reason);
     case 'retry':
     case 'renew_connection':
       return retry(status, reason, retryAfterMs);
@@ -38,7 +38,7 @@ export function attemptResult(
       return retry(status, reason, retryAfterMs ?? pauseMs);
     case 'renew_token':
     case 'profile_error':
-      return profileError(status, reason, sentence);
+      return profileError(status, reason, hint);
   }
 }
 

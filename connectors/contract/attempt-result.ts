@@ -8,7 +8,7 @@ export type AttemptResult =
   /** The gateway or this connector refuses it for good; `capped`: a quota of the gateway is used up. */
   | { kind: 'rejected'; outcome: 'failed' | 'dropped' | 'expired' | 'capped'; status: number; reason: string }
   /** The gateway says that this very token is invalid, and perhaps since when. */
-  | { kind: 'invalid_token'; status: number; reason: string; deadSinceMs?: number }
+  | { kind: 'invalid_token'; status: number; reason: string; invalidSinceMs?: number }
   /** Not accepted; another try is worthwhile after `afterMs` (null: the dispatcher's back-off). */
   | { kind: 'retry'; status: number; reason: string; afterMs: number | null; cause?: string | undefined }
   /** The request was written and got no answer: the message may have been delivered. */

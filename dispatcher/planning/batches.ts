@@ -70,8 +70,8 @@ function addBatch(page: PageOfBatches, route: Route, recipients: number[]): void
     attempt: 0,
     hasJob: false,
   };
-  const { error: problem } = route;
-  if (problem === undefined) {
+  const { error } = route;
+  if (error === undefined) {
     page.batches.push(batch);
     return;
   }
@@ -80,8 +80,8 @@ function addBatch(page: PageOfBatches, route: Route, recipients: number[]): void
     installation,
     outcome: 'failed' as const,
     status: 0,
-    reason: problem,
-    deadAsOfMs: null,
+    reason: error,
+    invalidAsOfMs: null,
   }));
   page.unroutable.push({
     batch: { ...batch, settled: { codes, totals: { failed: recipients.length } } },

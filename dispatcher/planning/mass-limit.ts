@@ -34,7 +34,7 @@ export async function endBeyondLimit(
   const totals: ConnectorTotals = {};
   for (const [connector, failed] of audience.byConnector) totals[connector] = { failed };
   await deps.db.transaction(async (tx) => {
-    await failPush(tx, push, { sentence: over.error, totals, devices: sum(audience) });
+    await failPush(tx, push, { message: over.error, totals, devices: sum(audience) });
     await deps.queue.complete(planJob, job, tx);
   });
   for (const [connector, failed] of audience.byConnector)

@@ -28,7 +28,7 @@ export function endSpentTries(result: DeliverResult, tries: number): DeliverResu
       const { status, reason: lastReason } = why[i] ?? { status: 0, reason: 'unknown' };
       const reason = `retries exhausted: ${lastReason}`;
       states.settle(indexes[i] ?? 0, 'failed');
-      failures.push({ installation, outcome: 'failed', status, reason, deadAsOfMs: null });
+      failures.push({ installation, outcome: 'failed', status, reason, invalidAsOfMs: null });
     }
   return { ...result, states, failures, retries: result.retries.filter(({ isReached }) => !isReached) };
 }

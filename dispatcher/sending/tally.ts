@@ -78,7 +78,7 @@ export class Tally {
         this.fail(
           index,
           { ...attempt, outcome: 'invalid_token' },
-          this.#deadAsOf(index, attempt.deadSinceMs),
+          this.#invalidAsOf(index, attempt.invalidSinceMs),
         );
         break;
       case 'retry':
@@ -99,15 +99,15 @@ export class Tally {
     }
   }
 
-  /** Ends a recipient without success. `deadAsOfMs`: when its installation was saved, if its token is invalid. */
+  /** Ends a recipient without success. `invalidAsOfMs`: when its installation was saved, if its token is invalid. */
   fail(
     index: number,
     { outcome, status, reason }: { outcome: Outcome; status: number; reason: string },
-    deadAsOfMs: number | null = null,
+    invalidAsOfMs: number | null = null,
   ): void {
     this.#settle(index, outcome);
     const installation = this.#batch.recipients[index] ?? 0;
-    this.failures.push({ installation, outcome, status, reason, deadAsOfMs });
+    this.failures.push({ installation, outcome, status, reason, invalidAsOfMs });
   }
 
   /** Fails all open recipients: this profile cannot send. */
@@ -155,10 +155,10 @@ export class Tally {
   }
 
   /** Returns when the installation was saved; null if that was after the token became invalid (protocol/apns.md#answers). */
-  #deadAsOf(index: number, deadSinceMs: number | undefined): number | null {
+  #invalidAsOf(index: number, invalidSinceMs: number | undefined): number | null {
     const savedAtMs = this.#recipients?.savedAtMs(index);
     if (savedAtMs === undefined) return null;
-    return deadSinceMs === undefined || savedAtMs < deadSinceMs ? savedAtMs : null;
+    return invalidSinceMs === undefined || savedAtMs < invalidSinceMs ? savedAtMs : null;
   }
 
   #settle(index: number, outcome: Outcome): void {

@@ -212,8 +212,8 @@ async function inTransaction<T>(
   }
 }
 
-function conflictMessage({ holders, problem }: Unwritten): string {
-  if (problem !== undefined) return problem;
+function conflictMessage({ holders, message }: Unwritten): string {
+  if (message !== undefined) return message;
   const taken = Object.entries(holders).map(([member, holder]) => `${member} belongs to ${holder}`);
   if (taken.length > 0) return `${taken.join(', ')} already.`;
   return 'Another object had one of its unique members for a moment: import it again.';

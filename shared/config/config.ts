@@ -33,12 +33,12 @@ export type Config = z.infer<typeof schema>;
 
 /** The environment is unfit to start with: one line per variable, without its value. */
 export class ConfigError extends Error {
-  readonly problems: string[];
+  readonly messages: string[];
 
-  constructor(problems: string[]) {
-    super(`The environment is not fit to start:\n${problems.map((line) => `  ${line}`).join('\n')}`);
+  constructor(messages: string[]) {
+    super(`The environment is not fit to start:\n${messages.map((line) => `  ${line}`).join('\n')}`);
     this.name = 'ConfigError';
-    this.problems = problems;
+    this.messages = messages;
   }
 }
 

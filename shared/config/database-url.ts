@@ -2,7 +2,7 @@
 const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'] as const;
 
 /** Modes whose name differs from what `pg` is to do. */
-const done: Readonly<Record<string, string>> = {
+const pgModes: Readonly<Record<string, string>> = {
   allow: 'disable',
   prefer: 'require',
   'no-verify': 'require',
@@ -25,14 +25,14 @@ export function connectionUrl(url: string): string {
   const isSystem = params.get('sslrootcert') === 'system';
   if (mode === null && !isSystem) return url;
   // libpq: with the system's authorities anything less than the host name would prove nothing.
-  params.set('sslmode', isSystem ? 'verify-full' : (done[mode ?? ''] ?? mode ?? ''));
+  params.set('sslmode', isSystem ? 'verify-full' : (pgModes[mode ?? ''] ?? mode ?? ''));
   if (isSystem) params.delete('sslrootcert');
   params.set('uselibpqcompat', 'true');
   return `${url.slice(0, mark)}?${params}`;
 }
 
 /** What is wrong with the `sslmode` of a database URL, or undefined. */
-export function sslProblem(url: string): string | undefined {
+export function sslModeError(url: string): string | undefined {
   const mark = url.indexOf('?');
   const params = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
   const mode = params.get('sslmode');

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
-import { sslProblem } from './database-url.ts';
+import { sslModeError } from './database-url.ts';
 
 /**
  * The variables of the environment with their shapes, meanings and defaults (protocol/operation.md#environment).
@@ -10,7 +10,7 @@ const databaseUrl = z
   .string()
   .refine((text) => /^postgres(ql)?:\/\//.test(text), 'expected a URL that begins with postgresql://')
   .superRefine((text, context) => {
-    const message = sslProblem(text);
+    const message = sslModeError(text);
     if (message !== undefined) context.addIssue({ code: 'custom', message });
   });
 

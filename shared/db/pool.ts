@@ -37,7 +37,7 @@ export interface DatabaseOptions {
   maxConnections?: number;
   /** Time limit of a statement; 0 for none. */
   statementTimeoutMs?: number;
-  /** Shares the connections fairly between apps (`inLane`); without it they are first come, first served. */
+  /** Shares the connections fairly between apps (`runInLane`); without it they are first come, first served. */
   turns?: FairQueue;
   onError?: (error: Error) => void;
 }

@@ -14,11 +14,11 @@ const wrongSecret =
 const notReachable = 'The database cannot be reached.';
 
 /** Intervals of a waiting process: between checks, and between log messages. */
-const lookEveryMs = 1000;
-const sayEveryMs = 10_000;
+const checkEveryMs = 1000;
+const logEveryMs = 10_000;
 
 /** Hint to the operator on why the database is not ready; undefined if it is. */
-export type ReadinessProblem = string | undefined;
+export type ReadinessHint = string | undefined;
 
 /**
  * Readiness check of the database: all migrations of this version have run, and CARILLON_SECRET opens the apps. Checks
@@ -27,45 +27,45 @@ export type ReadinessProblem = string | undefined;
 export class DatabaseReadiness {
   readonly #db: Handle;
   readonly #vault: Vault;
-  readonly #memory: ShortCache<ReadinessProblem>;
+  readonly #cache: ShortCache<ReadinessHint>;
   readonly #log: Logger;
   readonly #migrations: string[];
-  #told: ReadinessProblem;
+  #lastHint: ReadinessHint;
 
   constructor(db: Handle, { vault, clock, log }: { vault: Vault; clock: Clock; log: Logger }) {
     this.#db = db;
     this.#vault = vault;
     this.#log = log;
-    this.#memory = new ShortCache(clock, () => this.#look());
+    this.#cache = new ShortCache(clock, () => this.#check());
     this.#migrations = migrationNames();
   }
 
-  /** Returns the current problem and logs every change. Throws if the database is unreachable. */
-  async message(): Promise<ReadinessProblem> {
-    const problem = await this.#memory.get('');
-    if (problem !== this.#told) {
-      if (problem === undefined) this.#log.info('the database is fit to work on');
-      else this.#log.error(problem);
+  /** Returns the current hint and logs every change. Throws if the database is unreachable. */
+  async hint(): Promise<ReadinessHint> {
+    const hint = await this.#cache.get('');
+    if (hint !== this.#lastHint) {
+      if (hint === undefined) this.#log.info('the database is fit to work on');
+      else this.#log.error(hint);
     }
-    this.#told = problem;
-    return problem;
+    this.#lastHint = hint;
+    return hint;
   }
 
   /**
-   * Resolves when the database is ready, and logs the problem now and then. `isBlocking` selects the problems to wait
+   * Resolves when the database is ready, and logs the hint every 10 s. `isBlocking` selects the hints to wait
    * for, beside an unreachable database. Rejects with the signal's reason.
    */
-  async whenReady(signal: AbortSignal, isBlocking: (problem: string) => boolean = () => true): Promise<void> {
-    for (let waitedMs = 0; ; waitedMs += lookEveryMs) {
+  async whenReady(signal: AbortSignal, isBlocking: (hint: string) => boolean = () => true): Promise<void> {
+    for (let waitedMs = 0; ; waitedMs += checkEveryMs) {
       signal.throwIfAborted();
-      const problem = await this.message().catch(unreachable);
-      if (problem === undefined || !(problem === notReachable || isBlocking(problem))) return;
-      if (waitedMs > 0 && waitedMs % sayEveryMs === 0) this.#log.error(problem);
-      await sleep(lookEveryMs, signal);
+      const hint = await this.hint().catch(unreachable);
+      if (hint === undefined || !(hint === notReachable || isBlocking(hint))) return;
+      if (waitedMs > 0 && waitedMs % logEveryMs === 0) this.#log.error(hint);
+      await sleep(checkEveryMs, signal);
     }
   }
 
-  async #look(): Promise<ReadinessProblem> {
+  async #check(): Promise<ReadinessHint> {
     try {
       if (!(await this.#isMigrated())) return notMigrated;
       const { open, closed } = await countSealedApps(this.#db, this.#vault);
@@ -93,8 +93,8 @@ function unreachable(error: unknown): string {
   throw error;
 }
 
-/** Returns whether a problem is a missing migration. */
-export const isNotMigrated = (problem: string): boolean => problem === notMigrated;
+/** Returns whether a hint is about a missing migration. */
+export const isNotMigrated = (hint: string): boolean => hint === notMigrated;
 
 /** Returns the migrations of this version, by their names in the database. */
 function migrationNames(): string[] {

@@ -21,7 +21,7 @@ const problemsOf = (env: Environment, read: (env: Environment) => unknown = read
     read(env);
     return [];
   } catch (error) {
-    if (error instanceof ConfigError) return error.problems;
+    if (error instanceof ConfigError) return error.messages;
     throw error;
   }
 };

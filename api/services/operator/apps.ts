@@ -39,8 +39,7 @@ export class AppService {
     if (message) throw refuse('invalidParameter', message);
     const { db, vault, appCache, readiness } = this.#deps;
     // Keys encrypted with a wrong CARILLON_SECRET would be unreadable once the right one is set.
-    if ((await readiness.message()) !== undefined)
-      throw new Refusal('misconfigured', { retryAfterSeconds: 60 });
+    if ((await readiness.hint()) !== undefined) throw new Refusal('misconfigured', { retryAfterSeconds: 60 });
     const edition = request.edition ?? 'home';
     const app = { appId, name: request.name, edition, plan, keys: keysOf(request), options };
     const created = await insertApp(db, vault, app);

@@ -1,5 +1,5 @@
 import { isBearer } from '../../../shared/crypto.ts';
-import { inLane } from '../../../shared/db/limits/lane.ts';
+import { runInLane } from '../../../shared/db/limits/lane.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { reportQueues } from '../../../shared/queue/report.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -28,8 +28,8 @@ export class HealthService {
   /** Runs one check for all concurrent callers, since the endpoint needs no key. */
   #databaseReadiness(): Promise<string> {
     const { admissionDb, readiness } = this.#deps;
-    this.#pendingCheck ??= inLane('health', async () =>
-      (await admissionDb.isReachable()) ? ((await readiness.message()) ?? 'ready') : 'database unreachable',
+    this.#pendingCheck ??= runInLane('health', async () =>
+      (await admissionDb.isReachable()) ? ((await readiness.hint()) ?? 'ready') : 'database unreachable',
     )
       .catch(() => 'database unreachable')
       .finally(() => {

@@ -73,7 +73,7 @@ function tryRead<T>(read: () => T, findings: Finding[]): T | undefined {
     return read();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    findings.push(...error.problems.map((problem) => fail('environment', problem, adviceFor(problem))));
+    findings.push(...error.messages.map((message) => fail('environment', message, adviceFor(message))));
     return undefined;
   }
 }

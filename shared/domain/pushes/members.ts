@@ -38,11 +38,9 @@ export function unknownMemberWarnings(
   const [first] = unknown;
   if (first !== undefined && !hasTarget)
     throw refuse('invalidParameter', `${warningText(first, { known })} ${noTargetHint}`);
-  const sentences = unknown
-    .slice(0, maxWarnings)
-    .map((name) => warningText(name, { known, isIgnored: true }));
-  const more = unknown.length - sentences.length;
-  return more > 0 ? [...sentences, `${more} more members are unknown and were ignored.`] : sentences;
+  const warnings = unknown.slice(0, maxWarnings).map((name) => warningText(name, { known, isIgnored: true }));
+  const more = unknown.length - warnings.length;
+  return more > 0 ? [...warnings, `${more} more members are unknown and were ignored.`] : warnings;
 }
 
 const noTargetHint =

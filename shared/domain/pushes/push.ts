@@ -69,11 +69,11 @@ function parse<T>(schema: z.ZodType<T>, body: JsonObject): T {
   if (result.success) return result.data;
   const issue = result.error.issues[0];
   const member = String(issue?.path[0] ?? '');
-  const sentence = `${member}: ${issue?.message}`;
+  const message = `${member}: ${issue?.message}`;
   if (member === 'channels') throw refuse('invalidChannel');
-  if (member === 'push_time') throw refuse('invalidPushTime', sentence);
+  if (member === 'push_time') throw refuse('invalidPushTime', message);
   if (body[member] === undefined) throw refuse('invalidParameter', `${member} is required.`);
-  throw refuse('incorrectType', sentence);
+  throw refuse('incorrectType', message);
 }
 
 type Common = z.infer<z.ZodObject<typeof common>>;

@@ -116,7 +116,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
         kind: 'invalid_token',
         status: 410,
         reason: 'Unregistered',
-        deadSinceMs: 1_700_000_000_123,
+        invalidSinceMs: 1_700_000_000_123,
       });
       expect(kinds(outcome)).toEqual({ sent: 2, invalid_token: 1 });
     });

@@ -15,7 +15,12 @@ import {
   insertGatewayMessages,
   listGatewayMessages,
 } from '../../../shared/db/tables/gateways/messages.ts';
-import { deleteOldRates, reserveRate, timeOf, unitsAt } from '../../../shared/db/tables/gateways/rates.ts';
+import {
+  allowedUnits,
+  deleteOldRates,
+  msUntilAllowed,
+  reserveRate,
+} from '../../../shared/db/tables/gateways/rates.ts';
 import { deleteOldGatewayTokens } from '../../../shared/db/tables/gateways/tokens.ts';
 import { callbackSecret, callbackUrl, isCallbackSecret } from '../../../shared/http/callback-url.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -166,12 +171,12 @@ describe('the rate of a gateway', () => {
   const limit = { perSecond: 1000, burst: 100, rampMs: 10_000 };
 
   test('grows evenly, then stays, and time and units are each other’s inverse', () => {
-    expect(unitsAt(limit, 0)).toBe(100);
-    expect(unitsAt(limit, 10_000)).toBe(5100);
-    expect(unitsAt(limit, 20_000)).toBe(15_100);
+    expect(allowedUnits(limit, 0)).toBe(100);
+    expect(allowedUnits(limit, 10_000)).toBe(5100);
+    expect(allowedUnits(limit, 20_000)).toBe(15_100);
     for (const ms of [1, 500, 9999, 10_000, 60_000])
-      expect(timeOf(limit, unitsAt(limit, ms))).toBeCloseTo(ms);
-    expect(timeOf({ perSecond: 10, burst: 0, rampMs: 0 }, 5)).toBe(500);
+      expect(msUntilAllowed(limit, allowedUnits(limit, ms))).toBeCloseTo(ms);
+    expect(msUntilAllowed({ perSecond: 10, burst: 0, rampMs: 0 }, 5)).toBe(500);
   });
 
   async function batches(count: number): Promise<number[]> {
@@ -199,7 +204,7 @@ describe('the rate of a gateway', () => {
     expect(slots.slice(0, 2).every(({ durationMs }) => durationMs === 0)).toBe(true);
     const beganMs = slots[0]?.at.getTime() ?? 0;
     for (const [i, { at, durationMs }] of slots.entries())
-      expect((i + 1) * 100).toBeLessThanOrEqual(unitsAt(rate, at.getTime() - beganMs + durationMs + 2));
+      expect((i + 1) * 100).toBeLessThanOrEqual(allowedUnits(rate, at.getTime() - beganMs + durationMs + 2));
     expect(slots.at(-1)?.durationMs).toBeGreaterThanOrEqual(100);
   });
 

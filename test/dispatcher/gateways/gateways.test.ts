@@ -5,7 +5,7 @@ import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
 import { listGatewayMessages } from '../../../shared/db/tables/gateways/messages.ts';
-import { unitsAt } from '../../../shared/db/tables/gateways/rates.ts';
+import { allowedUnits } from '../../../shared/db/tables/gateways/rates.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../shared/domain/labels.ts';
 import { testConfig } from '../../support/api.ts';
@@ -211,6 +211,6 @@ test('a gateway’s rate is kept over all pushes and dispatchers, growing from a
   for (const record of records) expect(record).toMatchObject({ successes: 620 });
   const limit = { perSecond, burst: 1000, rampMs: 60_000 };
   // Small pushes are sent at once: one may be early by the length of its slot.
-  for (const [ms, total] of seen) expect(total).toBeLessThanOrEqual(unitsAt(limit, ms + 250));
+  for (const [ms, total] of seen) expect(total).toBeLessThanOrEqual(allowedUnits(limit, ms + 250));
   expect(seen.at(-1)?.[0]).toBeGreaterThan(3000);
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { inLane } from '../../../shared/db/limits/lane.ts';
+import { runInLane } from '../../../shared/db/limits/lane.ts';
 import { ResultTooLarge } from '../../../shared/db/limits/transaction.ts';
 import { Database, isStatementTimeout } from '../../../shared/db/pool.ts';
 import { FairQueue, QueueFull } from '../../../shared/fairness/fair-queue.ts';
@@ -85,10 +85,10 @@ describe('connections that are shared', () => {
     const held = new Promise<void>((resolve) => {
       end = resolve;
     });
-    const first = inLane('a', () => shared.transaction(() => held));
-    const second = inLane('a', () => one(shared));
-    await expect(inLane('a', () => one(shared))).rejects.toBeInstanceOf(QueueFull);
-    expect(await inLane('b', () => one(shared))).toBe(1);
+    const first = runInLane('a', () => shared.transaction(() => held));
+    const second = runInLane('a', () => one(shared));
+    await expect(runInLane('a', () => one(shared))).rejects.toBeInstanceOf(QueueFull);
+    expect(await runInLane('b', () => one(shared))).toBe(1);
     expect(await one(shared)).toBe(1);
     end();
     await first;

@@ -42,10 +42,10 @@ export async function reserveRate(
   const isIdle = row.now_ms - row.busy_ms > Math.max(limit.rampMs, 1000);
   const beganMs = isIdle ? row.now_ms : row.began_ms;
   // Unused units beyond the burst are lost.
-  const used = isIdle ? 0 : Math.max(row.units, unitsAt(limit, row.now_ms - beganMs) - limit.burst);
-  const endMs = beganMs + timeOf(limit, used + wanted.units);
+  const used = isIdle ? 0 : Math.max(row.units, allowedUnits(limit, row.now_ms - beganMs) - limit.burst);
+  const endMs = beganMs + msUntilAllowed(limit, used + wanted.units);
   const isAtOnce = endMs <= row.now_ms;
-  const firstMs = Math.max(row.now_ms + (isAtOnce ? 0 : leadMs), beganMs + timeOf(limit, used));
+  const firstMs = Math.max(row.now_ms + (isAtOnce ? 0 : leadMs), beganMs + msUntilAllowed(limit, used));
   const lastMs = Math.max(firstMs, endMs);
   const startMs = wanted.isSpread ? firstMs : lastMs;
   const { rows } = await tx.query<SlotRow>(
@@ -61,7 +61,7 @@ export async function reserveRate(
     ],
   );
   const slot = rows.map(toSlot)[0];
-  if (!slot) throw new Error('a rate for a batch that is gone');
+  if (!slot) throw new Error('the batch of this rate does not exist');
   return slot;
 }
 
@@ -78,7 +78,7 @@ async function lockRate(tx: Handle, key: ProfileKey): Promise<RateRow> {
     [key.appId, key.connector, key.profile],
   );
   const made = await readRate(tx, key);
-  if (!made) throw new Error('a rate that was deleted while it was asked for');
+  if (!made) throw new Error('the rate was deleted concurrently');
   return made;
 }
 
@@ -94,13 +94,13 @@ async function readRate(tx: Handle, { appId, connector, profile }: ProfileKey): 
 }
 
 /** Returns the units allowed until a time after the start of the ramp: the burst, and the area under the rate. */
-export function unitsAt({ perSecond, burst, rampMs }: RateLimit, ms: number): number {
+export function allowedUnits({ perSecond, burst, rampMs }: RateLimit, ms: number): number {
   if (ms < rampMs) return burst + (perSecond * ms * ms) / (2 * rampMs) / 1000;
   return burst + (perSecond * (ms - rampMs / 2)) / 1000;
 }
 
-/** Returns the milliseconds after the start of the ramp until so many units are allowed: the inverse of `unitsAt`. */
-export function timeOf({ perSecond, burst, rampMs }: RateLimit, units: number): number {
+/** Returns the milliseconds after the start of the ramp until so many units are allowed: the inverse of `allowedUnits`. */
+export function msUntilAllowed({ perSecond, burst, rampMs }: RateLimit, units: number): number {
   if (units <= burst) return 0;
   const ramped = (units - burst) * 1000;
   const ofRamp = (perSecond * rampMs) / 2;

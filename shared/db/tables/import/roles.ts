@@ -138,15 +138,15 @@ export async function mergeMemberships(tx: Handle, appId: string, batch: Members
   const unwritten = staged.flatMap((one): Unwritten[] => {
     const row = ofLine.get(one.line);
     if (row?.is_written) return [];
-    const problem = row && problemOf(row, relation);
+    const message = row && missingMessage(row, relation);
     const { line, objectId } = one;
-    const isThere = problem === undefined;
-    return [{ line, objectId, isThere, isNewer: false, holders: {}, ...(isThere ? {} : { problem }) }];
+    const isThere = message === undefined;
+    return [{ line, objectId, isThere, isNewer: false, holders: {}, ...(isThere ? {} : { message }) }];
   });
   return { written: staged.length - unwritten.length, unwritten };
 }
 
-function problemOf({ has_role, has_member }: MembershipRow, relation: RelationName): string | undefined {
+function missingMessage({ has_role, has_member }: MembershipRow, relation: RelationName): string | undefined {
   if (!has_role) return 'owningId is no role of this app.';
   return has_member ? undefined : `relatedId is no ${relations[relation].noun} of this app.`;
 }

@@ -10,7 +10,7 @@ export interface Unwritten {
   /** Public ids of the rows that have a member of this one, by the member's name; none where it is there. */
   holders: Record<string, string>;
   /** What else keeps it out, as a sentence. */
-  problem?: string;
+  message?: string;
 }
 
 /** What became of a batch. */

@@ -10,13 +10,13 @@ export async function deleteInvalidInstallations(
   appId: string,
   failures: RecipientFailure[],
 ): Promise<void> {
-  const dead = failures.filter((failure) => failure.deadAsOfMs !== null);
-  if (dead.length === 0) return;
+  const invalid = failures.filter((failure) => failure.invalidAsOfMs !== null);
+  if (invalid.length === 0) return;
   await tx.query(
     `DELETE FROM installation i
       USING unnest($2::bigint[], $3::float8[]) AS d (id, dead_ms)
       WHERE i.app_id = $1 AND i.id = d.id AND i.updated_at = to_timestamp(d.dead_ms / 1000.0)::timestamptz(3)`,
-    [appId, dead.map((failure) => failure.installation), dead.map((failure) => failure.deadAsOfMs)],
+    [appId, invalid.map((failure) => failure.installation), invalid.map((failure) => failure.invalidAsOfMs)],
   );
 }
 

@@ -84,7 +84,7 @@ export interface RecipientFailure {
   status: number;
   reason: string;
   /** The installation's `updated_at` in epoch ms if the gateway reported its token invalid, else null. */
-  deadAsOfMs: number | null;
+  invalidAsOfMs: number | null;
 }
 
 /** Columns of a batch that `insertBatches` reads from JSON, by name. */
@@ -249,6 +249,6 @@ function failureValues(
     failures.map((failure) => failure.outcome),
     failures.map((failure) => failure.status),
     failures.map((failure) => failure.reason),
-    failures.map((failure) => failure.deadAsOfMs),
+    failures.map((failure) => failure.invalidAsOfMs),
   ];
 }

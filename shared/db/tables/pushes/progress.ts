@@ -37,14 +37,14 @@ export async function advancePlanning(
 export async function failPush(
   tx: Handle,
   push: { appId: string; id: number },
-  end: { sentence: string; totals: ConnectorTotals; devices: number },
+  end: { message: string; totals: ConnectorTotals; devices: number },
 ): Promise<void> {
   await tx.query(
     `UPDATE notification
         SET state = 'failed', error = $3, totals = $4, devices = $5, is_planned = true, updated_at = now(),
             finished_at = now()
       WHERE app_id = $1 AND id = $2 AND state = 'sending' AND NOT is_planned`,
-    [push.appId, push.id, end.sentence, end.totals, end.devices],
+    [push.appId, push.id, end.message, end.totals, end.devices],
   );
 }
 
@@ -71,12 +71,12 @@ export async function recordProfileError(
   tx: Handle,
   push: { appId: string; id: number },
   profile: string,
-  sentence: string,
+  message: string,
 ): Promise<void> {
   await tx.query(
     `UPDATE notification SET halts = halts || jsonb_build_object($3::text, $4::text), updated_at = now()
       WHERE app_id = $1 AND id = $2`,
-    [push.appId, push.id, profile, sentence],
+    [push.appId, push.id, profile, message],
   );
 }
 
