@@ -12,10 +12,6 @@ const intro = `Bodies and replies are JSON. An app is named by the header \`X-LC
 object (user, installation, role, push) with 400 and code 116. A member that is not required may be \`null\`, which counts as absent. What a
 push holds: [Sending](../sending.md).`;
 
-const lists = `Lists read \`where\` (a condition as JSON), \`limit\` (1 to 1,000, 100 by default), \`skip\`, \`order\` (\`name\`, \`-name\`, up to ten, separated by
-commas), \`keys\` (members to return, or \`-name\` to leave out), \`include\` (pointers to resolve) and \`count=1\`. Saving calls read
-\`fetchWhenSave=true\` (returns the object) and \`where\` (saves only if the object matches).`;
-
 const refusals = `Beside the refusals that a call names below, every call may be refused with 1 (an internal error, or a malformed URL), 429 and 503; calls of
 an app or the operator with 401, calls that need the master key with 403, calls with a body with 107, 408, 413 and 415. The same as OpenAPI
 3.1: \`GET /openapi.json\`, and [openapi.json](../openapi.json).`;
@@ -41,7 +37,7 @@ export async function httpApiPage(): Promise<string> {
     const own = routes.filter((route) => areaOf(route) === area);
     return own.length > 0 ? [headOf(area), ...own.flatMap((route) => sectionOf(route, replies))] : [];
   });
-  return page('HTTP API', intro, refusals, lists, ...sections, '## Replies', ...replies.sections());
+  return page('HTTP API', intro, refusals, ...sections, '## Replies', ...replies.sections());
 }
 
 const headOf = ({ title, rules }: Area): string => `## ${title}\n\nRules: [${rules}](protocol/${rules}.md).`;
@@ -62,7 +58,7 @@ function sectionOf(route: Route, replies: HttpReplies): string[] {
         ...replies.rowsOf(route),
       ],
     ),
-    ...membersBlock('query', route.query),
+    ...membersBlock('query', route.documented.query),
     ...membersBlock('body', route.documented.body),
   ];
 }

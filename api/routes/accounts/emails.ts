@@ -1,4 +1,5 @@
 import { anyObject } from '../../calls/object-call.ts';
+import { mailRequest, passwordForm } from '../../openapi/requests/accounts.ts';
 import { empty } from '../../replies/common.ts';
 import { json, noBody, type Reply, route, smallBody } from '../../route.ts';
 import { pageHeaders } from '../../services/server/html-page.ts';
@@ -25,6 +26,7 @@ export default [
     auth: 'app',
     limit: smallBody,
     body: anyObject,
+    documentedBody: mailRequest,
     reply: empty,
     refusals: ['emailVerificationOff', 'emailMissing', 'emailUnknown', 'invalidEmail', 'tooManyMails'],
     handle: async ({ app, isMaster, remoteAddress, body }, { emails }) => {
@@ -40,6 +42,7 @@ export default [
     auth: 'app',
     limit: smallBody,
     body: anyObject,
+    documentedBody: mailRequest,
     reply: empty,
     refusals: ['emailMissing', 'emailUnknown', 'invalidEmail', 'tooManyMails'],
     handle: async ({ app, isMaster, remoteAddress, body }, { emails }) => {
@@ -79,6 +82,7 @@ export default [
     auth: 'none',
     limit: smallBody,
     body: anyObject,
+    documentedBody: passwordForm,
     reply: pages,
     refusals: [],
     handle: async ({ params, body, language }, { emails }) =>

@@ -1,5 +1,8 @@
 import { z } from 'zod';
 import { anyObject, anyQuery } from '../../calls/object-call.ts';
+import { passwordReset, phoneChange, phoneVerification } from '../../openapi/requests/accounts.ts';
+import { phoneLoginBody } from '../../openapi/requests/objects.ts';
+import { signUpQuery } from '../../openapi/requests/queries.ts';
 import { empty } from '../../replies/common.ts';
 import { ofCode, ofCodeRequest, ofLogin, ofUser } from '../../replies/refusals.ts';
 import { signedInUser, verifiedUser } from '../../replies/users.ts';
@@ -60,6 +63,8 @@ export default [
     session: 'welcome',
     query: anyQuery,
     body: anyObject,
+    documentedQuery: signUpQuery,
+    documentedBody: phoneLoginBody,
     reply: { 200: signedInUser, 201: signedInUser },
     refusals: [...ofUser, ...ofCode, ...ofLogin],
     handle: async (call, { phoneLogin, users }) => {
@@ -102,6 +107,7 @@ export default [
     isNullNothing: true,
     session: 'welcome',
     body: anyObject,
+    documentedBody: phoneVerification,
     reply: verifiedUser,
     refusals: [...ofCode],
     handle: async (call, { phones }) => {
@@ -134,6 +140,7 @@ export default [
     limit: smallBody,
     session: 'welcome',
     body: anyObject,
+    documentedBody: phoneChange,
     reply: empty,
     refusals: [...ofCode, 'phoneTaken', 'userNotFound', 'sessionNeeded'],
     handle: async ({ app, body, session }, { phones }) => {
@@ -149,6 +156,7 @@ export default [
     auth: 'app',
     limit: smallBody,
     body: anyObject,
+    documentedBody: passwordReset,
     reply: empty,
     refusals: [...ofCode, 'passwordMissing', 'invalidPassword'],
     handle: async ({ app, params, body, remoteAddress: ipAddress }, { phones }) => {

@@ -1,4 +1,6 @@
 import { anyObject, anyQuery } from '../../calls/object-call.ts';
+import { loginBody, passwordChange } from '../../openapi/requests/accounts.ts';
+import { ownUserQuery } from '../../openapi/requests/queries.ts';
 import { ofCode, ofLogin } from '../../replies/refusals.ts';
 import { renewedSession, signedInUser } from '../../replies/users.ts';
 import { json, noBody, route, smallBody } from '../../route.ts';
@@ -18,6 +20,7 @@ export default [
     auth: 'app',
     limit: smallBody,
     body: anyObject,
+    documentedBody: loginBody,
     reply: signedInUser,
     refusals: [
       ...ofLogin,
@@ -38,6 +41,7 @@ export default [
     auth: 'app',
     limit: noBody,
     query: anyQuery,
+    documentedQuery: ownUserQuery,
     reply: signedInUser,
     refusals: ['userNotFound'],
     // Old clients put the token into the query (protocol/clients.md#sessions-in-requests).
@@ -67,6 +71,7 @@ export default [
     session: 'needed',
     isNullNothing: true,
     body: anyObject,
+    documentedBody: passwordChange,
     reply: renewedSession,
     refusals: ['userNotFound', 'passwordMismatch', 'passwordMissing', 'invalidPassword', 'accountLocked'],
     handle: async (call, { currentSession }) =>

@@ -1,5 +1,13 @@
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type AnyQuery, anyObject, anyQuery, isFetching, isOn } from '../../calls/object-call.ts';
+import { deletionBody, userMembers } from '../../openapi/requests/objects.ts';
+import {
+  deleteQuery,
+  objectReadQuery,
+  signUpQuery,
+  updateQuery,
+  userListQuery,
+} from '../../openapi/requests/queries.ts';
 import { empty, listOf } from '../../replies/common.ts';
 import { ofCondition, ofHooks, ofLogin, ofQuery, ofUser } from '../../replies/refusals.ts';
 import { signedInUser, updatedUser, userPart } from '../../replies/users.ts';
@@ -42,6 +50,8 @@ export default [
     limit: userBody,
     query: anyQuery,
     body: anyObject,
+    documentedQuery: signUpQuery,
+    documentedBody: userMembers,
     reply: { 200: signedInUser, 201: signedInUser },
     refusals: [...ofUser, ...ofLogin],
     handle: handleSignUp,
@@ -56,6 +66,7 @@ export default [
     limit: noBody,
     session: 'welcome',
     query: anyQuery,
+    documentedQuery: userListQuery,
     reply: listOf(userPart),
     refusals: [...ofQuery],
     handle: async (call, { userLookup }) => json(await userLookup.list(call, call.query, { isStrict: true })),
@@ -69,6 +80,7 @@ export default [
     limit: noBody,
     session: 'welcome',
     query: anyQuery,
+    documentedQuery: userListQuery,
     reply: listOf(userPart),
     refusals: [...ofQuery],
     handle: async (call, { userLookup }) =>
@@ -83,6 +95,7 @@ export default [
     limit: noBody,
     session: 'welcome',
     query: anyQuery,
+    documentedQuery: objectReadQuery,
     reply: userPart,
     refusals: [...ofQuery, 'userNotFound', 'forbiddenReadByAcl'],
     handle: async (call, { userLookup }) =>
@@ -98,6 +111,8 @@ export default [
     session: 'needed',
     query: anyQuery,
     body: anyObject,
+    documentedQuery: updateQuery,
+    documentedBody: userMembers,
     reply: updatedUser,
     refusals: [...ofUser, ...ofHooks, ...ofCondition, 'noSuchObject', 'forbiddenWriteByAcl'],
     handle: update,
@@ -113,6 +128,8 @@ export default [
     session: 'needed',
     query: anyQuery,
     body: anyObject,
+    documentedQuery: deleteQuery,
+    documentedBody: deletionBody,
     reply: empty,
     refusals: [...ofHooks, ...ofCondition, 'forbiddenWriteByAcl'],
     handle: async (call, { users }) => {

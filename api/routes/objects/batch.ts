@@ -1,4 +1,5 @@
 import { anyObject } from '../../calls/object-call.ts';
+import { batchBody, batchSaveBody } from '../../openapi/requests/batches.ts';
 import { batchReply, batchSaveReply } from '../../replies/objects.ts';
 import { ofSave } from '../../replies/refusals.ts';
 import { largestBody, route } from '../../route.ts';
@@ -16,6 +17,7 @@ export default [
     limit: largestBody,
     isNesting: true,
     body: anyObject,
+    documentedBody: batchBody,
     reply: batchReply,
     refusals: ['tooLarge'],
     handle: async (call, { batches }) => ({ body: await batches.run(call) }),
@@ -30,6 +32,7 @@ export default [
     limit: largestBody,
     isNesting: true,
     body: anyObject,
+    documentedBody: batchSaveBody,
     reply: batchSaveReply,
     refusals: ofSave,
     handle: async (call, { batches }) => ({ body: await batches.save(call) }),

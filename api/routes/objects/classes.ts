@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
+import { scanQuery } from '../../openapi/requests/queries.ts';
 import { pageOf } from '../../replies/common.ts';
 import { scannedObject } from '../../replies/objects.ts';
 import { ofQuery } from '../../replies/refusals.ts';
@@ -33,6 +34,7 @@ export default [
     auth: 'app',
     limit: noBody,
     query: z.record(z.string(), z.unknown()),
+    documentedQuery: scanQuery,
     reply: pageOf(scannedObject),
     refusals: [...ofQuery],
     handle: async (call, { scans }) => json(await scans.scan(call, call.params.className ?? '', call.query)),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { cqlQuery } from '../../openapi/requests/queries.ts';
 import { cqlResult } from '../../replies/objects.ts';
 import { ofQuery } from '../../replies/refusals.ts';
 import { json, noBody, route } from '../../route.ts';
@@ -14,6 +15,7 @@ export default [
     limit: noBody,
     session: 'welcome',
     query: z.record(z.string(), z.unknown()),
+    documentedQuery: cqlQuery,
     reply: cqlResult,
     refusals: ['cqlSyntax', ...ofQuery],
     handle: async (call, { cloudQuery }) => json(await cloudQuery.run(call, call.query)),

@@ -1,6 +1,14 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type AnyQuery, anyObject, anyQuery, isFetching } from '../../calls/object-call.ts';
+import { installationChanges, registrationBody } from '../../openapi/requests/objects.ts';
+import {
+  createQuery,
+  deleteQuery,
+  installationListQuery,
+  installationReadQuery,
+  updateQuery,
+} from '../../openapi/requests/queries.ts';
 import { empty, listOf } from '../../replies/common.ts';
 import {
   installation,
@@ -50,6 +58,8 @@ export default [
     limit: installationBody,
     query: anyQuery,
     body: anyObject,
+    documentedQuery: createQuery,
+    documentedBody: registrationBody,
     reply: { 200: registered, 201: registered },
     refusals: [...ofInstallation],
     handle: register,
@@ -64,6 +74,8 @@ export default [
     limit: installationBody,
     query: anyQuery,
     body: anyObject,
+    documentedQuery: updateQuery,
+    documentedBody: installationChanges,
     reply: updatedInstallation,
     refusals: [...ofInstallation, ...ofCondition, 'noSuchObject'],
     handle: update,
@@ -77,6 +89,7 @@ export default [
     limit: noBody,
     session: 'welcome',
     query: anyQuery,
+    documentedQuery: installationListQuery,
     reply: listOf(installationPart),
     refusals: [...ofQuery],
     handle: async (call, { installations }) => json(await installations.list(call, call.query)),
@@ -90,6 +103,7 @@ export default [
     limit: noBody,
     session: 'welcome',
     query: anyQuery,
+    documentedQuery: installationReadQuery,
     reply: installationPart,
     refusals: [...ofQuery],
     handle: async (call, { installations }) =>
@@ -103,6 +117,7 @@ export default [
     auth: 'app',
     limit: smallBody,
     query: anyQuery,
+    documentedQuery: deleteQuery,
     reply: empty,
     refusals: [...ofCondition, 'forbiddenDelete'],
     handle: async (call, { installations }) => {

@@ -1,6 +1,14 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type AnyQuery, anyObject, anyQuery, isFetching } from '../../calls/object-call.ts';
+import { roleBody, roleChanges } from '../../openapi/requests/objects.ts';
+import {
+  createQuery,
+  deleteQuery,
+  objectReadQuery,
+  roleListQuery,
+  updateQuery,
+} from '../../openapi/requests/queries.ts';
 import { empty } from '../../replies/common.ts';
 import { ofCondition, ofQuery, ofRole } from '../../replies/refusals.ts';
 import { createdRole, role, roleList, rolePart, updatedRole } from '../../replies/roles.ts';
@@ -41,6 +49,8 @@ export default [
     session: 'welcome',
     query: anyQuery,
     body: anyObject,
+    documentedQuery: createQuery,
+    documentedBody: roleBody,
     reply: { 201: z.union([createdRole, role]) },
     refusals: [...ofRole, 'forbiddenCreate', 'thresholdExceeded'],
     handle: create,
@@ -55,6 +65,8 @@ export default [
     session: 'welcome',
     query: anyQuery,
     body: anyObject,
+    documentedQuery: updateQuery,
+    documentedBody: roleChanges,
     reply: updatedRole,
     refusals: [...ofRole, ...ofCondition, 'noSuchObject', 'forbiddenWriteByAcl'],
     handle: update,
@@ -68,6 +80,7 @@ export default [
     limit: noBody,
     session: 'welcome',
     query: anyQuery,
+    documentedQuery: roleListQuery,
     reply: roleList,
     refusals: [...ofQuery],
     handle: async (call, { roleLookup }) => json(await roleLookup.list(call, call.query)),
@@ -81,6 +94,7 @@ export default [
     limit: noBody,
     session: 'welcome',
     query: anyQuery,
+    documentedQuery: objectReadQuery,
     reply: rolePart,
     refusals: [...ofQuery, 'forbiddenReadByAcl'],
     handle: async (call, { roleLookup }) =>
@@ -95,6 +109,7 @@ export default [
     limit: smallBody,
     session: 'welcome',
     query: anyQuery,
+    documentedQuery: deleteQuery,
     reply: empty,
     refusals: [...ofCondition, 'forbiddenWriteByAcl'],
     handle: async (call, { roles }) => {

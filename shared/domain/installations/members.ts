@@ -5,7 +5,12 @@ import { isOperation, type Members } from '../objects/operations.ts';
 import { type InstallationDraft, isAbsent } from './installation.ts';
 
 /** Device types that existing clients store (protocol/installations.md#device-types). */
-const deviceTypes = new Set<string>([...appleDeviceTypes, 'android', 'wp', 'web']);
+export const deviceTypes: ReadonlySet<string> = new Set<string>([
+  ...appleDeviceTypes,
+  'android',
+  'wp',
+  'web',
+]);
 
 /**
  * Sizes: an installation is read for every push to it, so it stays far below the 16 MB that the public

@@ -1,0 +1,44 @@
+import { z } from 'zod';
+import { maxItems } from '../../services/batch/items.ts';
+
+/** Bodies of batches, for the document only: the service checks them (protocol/objects.md#batches). */
+
+const path = z.string().max(16_384).describe('Path with `/1.1/`, and a query where there is one.');
+const params = z
+  .record(z.string(), z.json())
+  .nullish()
+  .describe('Further query parameters; values that are no texts are sent as JSON.');
+
+const call = z.object({
+  method: z.enum(['GET', 'POST', 'PUT', 'DELETE']).optional().describe('`GET` by default.'),
+  path,
+  params,
+  body: z.looseObject({}).nullish().describe('Body of the call.'),
+});
+
+/** Batch of calls. */
+export const batchBody = z.object({
+  requests: z.array(call).max(maxItems).describe('Calls; replies are in their order.'),
+});
+
+const child = z.object({
+  className: z.string(),
+  cid: z.string().describe('`__internalId` of the object.'),
+  key: z.string().describe('Member that points to the object.'),
+});
+
+const save = call.extend({
+  method: z.enum(['POST', 'PUT']),
+  body: z
+    .looseObject({
+      __internalId: z.string().optional().describe('Id of the object, or one that the client made.'),
+      __children: z.array(child).optional().describe('Members that point to objects of the same batch.'),
+    })
+    .nullish()
+    .describe('Members of the object.'),
+});
+
+/** Batch of objects to save. */
+export const batchSaveBody = z.object({
+  requests: z.array(save).max(maxItems).describe('Saves; children are saved first.'),
+});

@@ -1,0 +1,98 @@
+import { z } from 'zod';
+
+/**
+ * Query parameters of calls that read and write objects, for the document only: the services check them
+ * (protocol/queries.md#query-parameters). Other parameters are ignored.
+ */
+
+const text = z.string().optional();
+const flag = z.boolean().optional();
+const name = z.string().max(128);
+
+const where = text.describe(
+  'Condition as JSON; a list of conditions means that all must hold. At most 64 KB.',
+);
+const limit = z
+  .int()
+  .min(0)
+  .max(1000)
+  .optional()
+  .describe('Number of objects, 100 by default; 0 only with `count=1`.');
+const keys = text.describe('Members to return, separated by commas; `-name` leaves a member out.');
+const include = text.describe(
+  'Pointers to replace by their objects, separated by commas; `a.b` leads deeper.',
+);
+const returnAcl = flag.describe('Replies show `ACL`.');
+
+const part = { keys, include };
+
+/** Parameters of a list. */
+const list = {
+  where,
+  limit,
+  skip: z.int().min(0).optional().describe('Number of objects to leave out.'),
+  order: text.describe('Up to ten members, separated by commas; `-name` sorts descending.'),
+  ...part,
+  count: z.literal([0, 1]).optional().describe('`1`: the reply has the number of all matches.'),
+};
+
+/** List of installations, which have no ACL. */
+export const installationListQuery = z.object(list);
+/** List of users. */
+export const userListQuery = z.object({ ...list, returnACL: returnAcl });
+/** List of roles. */
+export const roleListQuery = userListQuery.extend({
+  redirectClassNameForKey: z
+    .enum(['users', 'roles'])
+    .optional()
+    .describe('With `$relatedTo` in `where`: lists the members of this relation and names their class.'),
+});
+
+/** Read of one installation. */
+export const installationReadQuery = z.object(part);
+/** Read of one user or role. */
+export const objectReadQuery = z.object({ ...part, returnACL: returnAcl });
+
+const fetching = {
+  fetchWhenSave: flag.describe('The reply has the new values.'),
+  new: flag.describe('Same as `fetchWhenSave`.'),
+};
+
+/** Creation of an object. */
+export const createQuery = z.object(fetching);
+/** Update of an object. */
+export const updateQuery = z.object({
+  ...fetching,
+  where: text.describe('Condition as JSON that the object must meet; otherwise 305.'),
+});
+/** Deletion of objects. */
+export const deleteQuery = updateQuery.pick({ where: true });
+
+/** Sign-up by a third-party account or by a number. */
+export const signUpQuery = z.object({
+  failOnNotExist: flag.describe('An account that does not exist is 211 and is not created.'),
+});
+
+/** Read of the user that a session token belongs to. */
+export const ownUserQuery = z.object({
+  session_token: text.describe('Session token of clients that send no header.'),
+});
+
+/** Scan of a class. */
+export const scanQuery = z.object({
+  where,
+  limit,
+  keys,
+  scan_key: name
+    .optional()
+    .describe(
+      'Sort order: `objectId` (default), `createdAt`, `updatedAt` or a member; `-name` sorts descending.',
+    ),
+  cursor: text.describe('`cursor` of the page before; valid for 10 minutes.'),
+});
+
+/** CQL statement. */
+export const cqlQuery = z.object({
+  cql: z.string().max(16_384).describe('`select` statement.'),
+  pvalues: text.describe('Values of the placeholders `?`, as a JSON list.'),
+});
