@@ -1,5 +1,6 @@
 import { table } from '../cli/report.ts';
 import { benchAccounts } from './accounts.ts';
+import { benchApi } from './api.ts';
 import { benchChannel } from './channel/bench.ts';
 import { benchConnectors } from './connectors/bench.ts';
 import { benchControl } from './control.ts';
@@ -42,6 +43,14 @@ const benchmarks = new Map<string, Benchmark>([
       description:
         'logins, and the duration of a cheap call during them, without and with pushes [seconds] [clients]',
       run: benchAccounts,
+    },
+  ],
+  [
+    'api',
+    {
+      description:
+        'installation saves, user reads and pushes to one device: rate, duration, CPU [seconds] [clients]',
+      run: benchApi,
     },
   ],
   [

@@ -22,7 +22,7 @@ const adminHeaders = ({ adminToken }: Bench) => ({
   'content-type': 'application/json',
 });
 
-const masterHeaders = (app: BenchApp) => ({
+export const masterHeaders = (app: BenchApp) => ({
   'x-lc-id': app.appId,
   'x-lc-key': `${app.masterKey},master`,
   'content-type': 'application/json',
