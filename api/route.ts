@@ -35,7 +35,7 @@ export interface Call<Q, B> {
   remoteAddress: string;
   /** Language for pages and error texts, by `Accept-Language`. */
   language: 'en' | 'zh';
-  /** Headers and body as sent; present where the route has `isRaw`. */
+  /** Headers and body as sent; present where the route has `hasRawBody`. */
   raw?: { headers: Record<string, string>; text: string };
 }
 
@@ -45,7 +45,7 @@ export interface AppCall<Q, B> extends Call<Q, B> {
   isMaster: boolean;
   /** The call has the hook key of the app, which its function host sends (protocol/functions.md#host-protocol). */
   hasHookKey: boolean;
-  /** Body as sent; present where the route has `isPassedOn`. */
+  /** Body as sent; present where the route has `forwardsBody`. */
   sent?: SentBody;
   /** Performs another call with the same keys and session, as if it were a request of its own. */
   runInnerCall: RunInnerCall;
@@ -130,9 +130,9 @@ interface RouteShape<Q, B> {
   documentedQuery?: z.ZodType;
   limit: Limit;
   /** An empty body is refused with 107. */
-  isBodyNeeded?: boolean;
+  isBodyRequired?: boolean;
   /** A body `null` counts as empty (protocol/clients.md#empty-bodies); the default for routes without a body schema. */
-  isNullNothing?: boolean;
+  acceptsNullBody?: boolean;
   /** Status of a success; 200 when absent. */
   status?: number;
 }
@@ -140,9 +140,9 @@ interface RouteShape<Q, B> {
 export interface BareRouteSpec<Q, B> extends RouteShape<Q, B> {
   auth: 'none' | 'admin';
   /** The body need not be JSON: `call.raw` has it as text, with the headers. */
-  isRaw?: boolean;
+  hasRawBody?: boolean;
   /** A batch may contain this call; the default for calls of an app. */
-  isInBatches?: boolean;
+  isBatchable?: boolean;
   /** Checks the secret in the path before the body is read; throws a refusal. */
   admit?(params: Record<string, string>, services: Services): Promise<void> | void;
   handle(call: Call<Q, B>, services: Services): Promise<Reply> | Reply;
@@ -150,12 +150,12 @@ export interface BareRouteSpec<Q, B> extends RouteShape<Q, B> {
 
 export interface AppRouteSpec<Q, B> extends RouteShape<Q, B> {
   auth: 'app' | 'push' | 'master';
-  /** Looks up the owner of the session token; `needed` refuses calls without one (403), except with the master key. */
-  session?: 'welcome' | 'needed';
+  /** Looks up the owner of the session token; `required` refuses calls without one (403), except with the master key. */
+  session?: 'optional' | 'required';
   /** The body may be any JSON: `call.sent` has it as text. */
-  isPassedOn?: boolean;
+  forwardsBody?: boolean;
   /** The body contains other calls: no batch may contain it. */
-  isNesting?: boolean;
+  isBatch?: boolean;
   handle(call: AppCall<Q, B>, services: Services): Promise<Reply> | Reply;
 }
 
@@ -174,21 +174,21 @@ export interface Route {
   replies: Replies;
   refusals: readonly ErrorName[];
   auth: Access;
-  session: 'welcome' | 'needed' | undefined;
+  session: 'optional' | 'required' | undefined;
   query: z.ZodType | undefined;
   body: z.ZodType | undefined;
   /** Shapes for the reference. */
   documented: { query: z.ZodType | undefined; body: z.ZodType | undefined };
   limit: Limit;
   status: number;
-  isRaw: boolean;
-  isPassedOn: boolean;
-  isBodyNeeded: boolean;
-  isNullNothing: boolean;
+  hasRawBody: boolean;
+  forwardsBody: boolean;
+  isBodyRequired: boolean;
+  acceptsNullBody: boolean;
   /** No credential is checked before the body is read. */
-  isForStrangers: boolean;
-  isNesting: boolean;
-  isInBatches: boolean;
+  isPublic: boolean;
+  isBatch: boolean;
+  isBatchable: boolean;
   admit(params: Record<string, string>, services: Services): Promise<void> | void;
   run(call: AnyCall, services: Services): Promise<Reply> | Reply;
 }
@@ -217,13 +217,13 @@ export function route<Q, B>(spec: BareRouteSpec<Q, B> | AppRouteSpec<Q, B>): Rou
     documented: { query: spec.documentedQuery ?? spec.query, body: spec.documentedBody ?? spec.body },
     limit: spec.limit,
     status: spec.status ?? 200,
-    isRaw: 'isRaw' in spec && spec.isRaw === true,
-    isPassedOn: 'isPassedOn' in spec && spec.isPassedOn === true,
-    isBodyNeeded: spec.isBodyNeeded === true,
-    isNullNothing: spec.isNullNothing ?? spec.body === undefined,
-    isForStrangers: spec.auth === 'none' && !('admit' in spec),
-    isNesting: 'isNesting' in spec && spec.isNesting === true,
-    isInBatches: 'isInBatches' in spec ? spec.isInBatches === true : isOfApp(spec.auth),
+    hasRawBody: 'hasRawBody' in spec && spec.hasRawBody === true,
+    forwardsBody: 'forwardsBody' in spec && spec.forwardsBody === true,
+    isBodyRequired: spec.isBodyRequired === true,
+    acceptsNullBody: spec.acceptsNullBody ?? spec.body === undefined,
+    isPublic: spec.auth === 'none' && !('admit' in spec),
+    isBatch: 'isBatch' in spec && spec.isBatch === true,
+    isBatchable: 'isBatchable' in spec ? spec.isBatchable === true : isOfApp(spec.auth),
     admit: ('admit' in spec ? spec.admit : undefined) ?? (() => undefined),
     // The server passes the results of the schemas: one cast here saves one in every endpoint.
     run: (call, services) => spec.handle(call as AppCall<Q, B>, services),

@@ -43,11 +43,11 @@ async function runInnerCall(
   deps: InnerDeps & { allowance: ReplyAllowance },
 ): Promise<InnerOutcome> {
   const found = inner.path.startsWith('/1.1/') ? deps.find(inner.method, inner.path) : undefined;
-  if (!found?.route.isInBatches) throw new Refusal('notFound');
+  if (!found?.route.isBatchable) throw new Refusal('notFound');
   const { route, params } = found;
-  if (route.isNesting) throw new Refusal('invalidParameter', { text: 'A batch holds no batches.' });
+  if (route.isBatch) throw new Refusal('invalidParameter', { text: 'A batch holds no batches.' });
   const admission = await deps.admit(route);
-  if (route.isBodyNeeded && inner.body === undefined) throw new Refusal('malformedJson');
+  if (route.isBodyRequired && inner.body === undefined) throw new Refusal('malformedJson');
   const body = bodyOf(inner);
   const bodyBytes = inner.body === undefined ? 0 : Buffer.byteLength(JSON.stringify(body));
   const reply = await deps.run(route, {

@@ -64,6 +64,6 @@ async function findSession(
 ): Promise<SessionOwner | undefined> {
   if (route.session === undefined) return undefined;
   const owner = await deps.services.sessions.findOwner(app, sessionToken);
-  if (!owner && !isMaster && route.session === 'needed') throw new Refusal('sessionNeeded');
+  if (!owner && !isMaster && route.session === 'required') throw new Refusal('sessionNeeded');
   return owner && { ...owner, roles: await deps.services.roleCache.rolesOf(app.appId, owner.id) };
 }

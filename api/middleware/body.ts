@@ -49,12 +49,12 @@ export async function readBody(ctx: Context, route: Route, sender: BodySender): 
 
 function parseDictionary(text: string, { isForm, route }: { isForm: boolean; route: Route }): JsonObject {
   if (text.trim() === '') {
-    if (route.isBodyNeeded) throw new Refusal('malformedJson');
+    if (route.isBodyRequired) throw new Refusal('malformedJson');
     return {};
   }
   const value = parse(text, isForm);
   // JSS's updatePassword and refreshSessionToken send `null` for "no body" (protocol/clients.md#empty-bodies).
-  if (value === null && route.isNullNothing) return {};
+  if (value === null && route.acceptsNullBody) return {};
   if (!isJsonObject(value)) throw new Refusal('malformedJson');
   return value;
 }

@@ -49,7 +49,7 @@ export async function handleCall(ctx: Context, route: Route, deps: CallDeps): Pr
 
 /** Returns the sender to which the memory of a body is charged; undefined before any credential is checked. */
 function senderOf({ app }: Admission, route: Route): BodySender {
-  if (route.isForStrangers) return undefined;
+  if (route.isPublic) return undefined;
   return app ? { appId: app.appId } : {};
 }
 
@@ -59,11 +59,11 @@ async function readAs(
   route: Route,
   sender: BodySender,
 ): Promise<Pick<AnyCall, 'body' | 'bodyBytes' | 'raw' | 'sent'>> {
-  if (route.isRaw) {
+  if (route.hasRawBody) {
     const text = await readText(ctx, route, sender);
     return { body: {}, bodyBytes: Buffer.byteLength(text), raw: { headers: headersOf(ctx), text } };
   }
-  if (route.isPassedOn) {
+  if (route.forwardsBody) {
     const sent = await readToForward(ctx, route, sender);
     return { body: {}, bodyBytes: Buffer.byteLength(sent.text), sent };
   }

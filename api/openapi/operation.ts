@@ -55,17 +55,17 @@ function queryParameters({ documented }: Route): JsonObject[] {
 }
 
 /** `X-LC-Prod` counts for pushes and for calls that a function host answers. */
-const headerParameters = ({ limit, isPassedOn }: Route): JsonObject[] =>
-  limit.rate === 'push' || isPassedOn ? [{ $ref: '#/components/parameters/Prod' }] : [];
+const headerParameters = ({ limit, forwardsBody }: Route): JsonObject[] =>
+  limit.rate === 'push' || forwardsBody ? [{ $ref: '#/components/parameters/Prod' }] : [];
 
 function bodyOf(route: Route): JsonObject {
-  const { limit, documented, isRaw, isPassedOn, isBodyNeeded, method } = route;
+  const { limit, documented, hasRawBody, forwardsBody, isBodyRequired, method } = route;
   if (limit.bodyBytesBelow === 0) return {};
-  if (isRaw) return { requestBody: { content: { '*/*': {} } } };
-  if (isPassedOn) return { requestBody: { content: { 'application/json': { schema: {} } } } };
+  if (hasRawBody) return { requestBody: { content: { '*/*': {} } } };
+  if (forwardsBody) return { requestBody: { content: { 'application/json': { schema: {} } } } };
   if (!documented.body) return {};
   const schema = requestSchema(documented.body);
-  const isRequired = isBodyNeeded || (method !== 'DELETE' && Array.isArray(schema.required));
+  const isRequired = isBodyRequired || (method !== 'DELETE' && Array.isArray(schema.required));
   return {
     requestBody: {
       ...(isRequired ? { required: true } : {}),

@@ -35,7 +35,7 @@ export function refusalsOf(route: Route): ErrorName[] {
     ...(limit.bodyBytesBelow > 0 ? ofBody : []),
     ...(limit.isObject ? (['tooLarge'] as const) : []),
     ...(query || body ? (['incorrectType'] as const) : []),
-    ...(session === 'needed' ? (['sessionNeeded'] as const) : []),
+    ...(session === 'required' ? (['sessionNeeded'] as const) : []),
     ...refusals,
   ];
   return [...new Set(names)].sort();

@@ -52,5 +52,5 @@ function ofApp(session: Route['session']): JsonObject[] {
   if (session === undefined) return sets(...keys);
   const withSession = keys.map((names): SchemeName[] => [...names, 'session']);
   const needed: SchemeName[][] = [['appId', 'masterKey'], ...withSession];
-  return session === 'needed' ? sets(...needed) : sets(...keys, ...withSession);
+  return session === 'required' ? sets(...needed) : sets(...keys, ...withSession);
 }

@@ -25,8 +25,8 @@ const accessText: Record<Access, string> = {
 };
 
 const sessionText = {
-  welcome: '; a session is used where one is sent',
-  needed: '; with a session of the user, or the master key',
+  optional: '; a session is used where one is sent',
+  required: '; with a session of the user, or the master key',
 } as const;
 
 /** Renders a table per route, in the areas above. */
@@ -70,9 +70,9 @@ function bodyText(route: Route): string {
   return `${kindOf(route)}, ${sizeText(bodyBytesBelow)}${counted}`;
 }
 
-function kindOf({ isRaw, isPassedOn, method, body }: Route): string {
-  if (isRaw) return 'any text';
-  if (isPassedOn) return 'any JSON';
+function kindOf({ hasRawBody, forwardsBody, method, body }: Route): string {
+  if (hasRawBody) return 'any text';
+  if (forwardsBody) return 'any JSON';
   return method === 'DELETE' || body === undefined ? 'not needed' : 'a JSON object';
 }
 

@@ -60,7 +60,7 @@ export default [
     summary: 'Checks a code; each code is valid once.',
     auth: 'app',
     limit: smallBody,
-    isNullNothing: true,
+    acceptsNullBody: true,
     body: numberOnly,
     reply: empty,
     refusals: [...ofCode, 'notForClients'],

@@ -13,7 +13,7 @@ export default [
     summary: 'Runs a CQL `select` statement (`cql`, `pvalues`) over users, installations or roles.',
     auth: 'app',
     limit: noBody,
-    session: 'welcome',
+    session: 'optional',
     query: z.record(z.string(), z.unknown()),
     documentedQuery: cqlQuery,
     reply: cqlResult,

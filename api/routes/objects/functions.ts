@@ -21,7 +21,7 @@ const run = (encoding: 'functions' | 'call') =>
     operation: operations[encoding],
     summary: summaries[encoding],
     auth: 'app',
-    isPassedOn: true,
+    forwardsBody: true,
     limit: largestBody,
     reply: { default: functionResult },
     refusals: ofFunctionHost,

@@ -21,7 +21,7 @@ export default [
     operation: 'takeReceipts',
     summary: 'Accepts delivery receipts of a gateway; the body has the form of that gateway.',
     auth: 'none',
-    isRaw: true,
+    hasRawBody: true,
     limit: { bodyBytesBelow: bodyBytes },
     admit: (params, { receipts }) => receipts.authenticate(addressOf(params)),
     reply: receiptReply,

@@ -9,7 +9,7 @@ export default [
     operation: 'getServerTime',
     summary: 'Returns the time of the server.',
     auth: 'none',
-    isInBatches: true,
+    isBatchable: true,
     limit: noBody,
     reply: serverTime,
     refusals: [],

@@ -34,7 +34,7 @@ export default [
     summary: 'Returns the metrics for Prometheus; requires `METRICS_TOKEN` where it is set.',
     auth: 'none',
     limit: noBody,
-    isRaw: true,
+    hasRawBody: true,
     reply: { 200: { contentType: 'text/plain' } },
     refusals: ['unauthorized', 'unavailable'],
     handle: async ({ raw }, { health }) => {

@@ -27,7 +27,7 @@ export default [
     summary: 'Returns the description of this API as OpenAPI 3.1.',
     auth: 'none',
     limit: noBody,
-    isRaw: true,
+    hasRawBody: true,
     reply: { 200: { contentType } },
     refusals: [],
     handle: async ({ raw }): Promise<Reply> => {

@@ -61,9 +61,9 @@ describe('every route declares the size of its body', () => {
   test('of 16 KB for senders without a key and for routes without a schema of the body', async () => {
     for (const route of await loadRoutes()) {
       const { bodyBytesBelow } = route.limit;
-      if (route.isForStrangers) expect(bodyBytesBelow, nameOf(route)).toBeLessThanOrEqual(16 * kb + 1);
+      if (route.isPublic) expect(bodyBytesBelow, nameOf(route)).toBeLessThanOrEqual(16 * kb + 1);
       if (route.method === 'GET') expect(bodyBytesBelow, nameOf(route)).toBe(0);
-      if (!route.body && !route.isRaw && !route.isPassedOn)
+      if (!route.body && !route.hasRawBody && !route.forwardsBody)
         expect(bodyBytesBelow, nameOf(route)).toBeLessThanOrEqual(16 * kb + 1);
     }
   });

@@ -69,7 +69,7 @@ export class ThirdPartyLogin {
     throw refuse('accountLinked');
   }
 
-  /** Logs in the user of the accounts; returns undefined when there is none. */
+  /** Logs in the user of the accounts; returns undefined for unknown accounts. */
   #logIn(
     app: App,
     { changes: { authData: changes }, rules }: ThirdPartyRequest,
