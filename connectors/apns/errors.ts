@@ -105,7 +105,7 @@ export const responseRules: readonly ResponseRule[] = [
   { status: 503, reason: 'Shutdown', reaction: 'retry_elsewhere' },
 ];
 
-const byKey = new Map(responseRules.map((row) => [`${row.status} ${row.reason}`, row]));
+const byKey = new Map(responseRules.map((rule) => [`${rule.status} ${rule.reason}`, rule]));
 
 /** Error response of APNs with its rule. `reason` is from a bounded set, for a metric label. */
 export interface ApnsError extends ResponseRule {
@@ -115,9 +115,9 @@ export interface ApnsError extends ResponseRule {
 
 /** Returns the rule of an error response; an unknown reason gets a rule by its status, which never deletes a token. */
 export function parseError(reply: Extract<RequestResult, { kind: 'response' }>): ApnsError {
-  const told = parse(reply.body);
-  const row = byKey.get(`${reply.status} ${told.reason}`);
-  if (row) return told.timestamp === undefined ? row : { ...row, invalidSinceMs: told.timestamp };
+  const error = parse(reply.body);
+  const rule = byKey.get(`${reply.status} ${error.reason}`);
+  if (rule) return error.timestamp === undefined ? rule : { ...rule, invalidSinceMs: error.timestamp };
   return { status: reply.status, reason: `http_${reply.status}`, ...byStatus(reply.status) };
 }
 

@@ -84,11 +84,11 @@ export function previewApns({ body, badgeAt: at }: ApnsPayload): string {
 function render(message: PushMessage): ApnsPayload {
   const { ios, ...defaults } = message.data;
   if (ios !== undefined && !isJsonObject(ios)) throw new PayloadError('ios must be an object');
-  const parts = mergeLayers(defaults, ios ?? {});
-  const aps = withoutEmpty(checkAps(parts.aps));
-  const control = checkControl(parts, aps);
+  const content = mergeLayers(defaults, ios ?? {});
+  const aps = withoutEmpty(checkAps(content.aps));
+  const control = checkControl(content, aps);
   const isSpliced = aps.badge === 'Increment';
-  const body = Buffer.from(textOfBody(aps, parts.custom, isSpliced));
+  const body = Buffer.from(textOfBody(aps, content.custom, isSpliced));
   const { maxBytes, isShown = false } = pushTypeOf(control.pushType);
   // Without a collapse id the push's own id is used: a repeat replaces the same notification and no other
   // (protocol/apns.md#repeats). Only for types that the system shows; apps handle the others.
@@ -107,7 +107,7 @@ function render(message: PushMessage): ApnsPayload {
   };
 }
 
-interface Parts {
+interface MergedContent {
   aps: JsonObject;
   control: JsonObject;
   custom: JsonObject;
@@ -115,40 +115,40 @@ interface Parts {
 }
 
 /** Merges the default members and those of `ios`, each in either layout; the latter win. */
-function mergeLayers(defaults: JsonObject, ios: JsonObject): Parts {
-  const parts: Parts = { aps: {}, control: {}, custom: {}, isApsLayout: false };
+function mergeLayers(defaults: JsonObject, ios: JsonObject): MergedContent {
+  const content: MergedContent = { aps: {}, control: {}, custom: {}, isApsLayout: false };
   for (const layer of [defaults, ios]) {
     const { aps, ...flat } = layer;
     for (const [name, value] of Object.entries(flat)) {
       const control = controlMembers.get(name);
       if (dataKeyOwners.has(name) || foreignMembers.has(name)) continue;
-      if (control) parts.control[control] = value;
-      else if (apsMembers.has(name)) parts.aps[name] = value;
-      else parts.custom[name] = value;
+      if (control) content.control[control] = value;
+      else if (apsMembers.has(name)) content.aps[name] = value;
+      else content.custom[name] = value;
     }
     if (aps === undefined) continue;
     if (!isJsonObject(aps)) throw new PayloadError('aps must be an object');
-    Object.assign(parts.aps, aps);
-    parts.isApsLayout = true;
+    Object.assign(content.aps, aps);
+    content.isApsLayout = true;
   }
-  return parts;
+  return content;
 }
 
 function checkControl(
-  parts: Parts,
+  content: MergedContent,
   aps: JsonObject,
 ): Pick<ApnsPayload, 'pushType' | 'priority' | 'collapseId'> {
-  const { priority } = parts.control;
+  const { priority } = content.control;
   if (priority !== undefined && priority !== 10 && priority !== 5)
     throw new PayloadError('pgw-priority must be 10 or 5');
-  const pushType = checkPushType(parts, aps);
+  const pushType = checkPushType(content, aps);
   // protocol/apns.md#push-types: priority 10 is an error for background pushes.
-  if (parts.control.pushType === 'background' && priority === 10)
+  if (content.control.pushType === 'background' && priority === 10)
     throw new PayloadError('pgw-priority must be 5 when pgw-push-type is background');
   return {
     pushType,
     priority: priority === 5 || pushType === 'background' ? '5' : '10',
-    collapseId: checkCollapseId(parts.control.collapseId),
+    collapseId: checkCollapseId(content.control.collapseId),
   };
 }
 
@@ -157,9 +157,9 @@ function checkControl(
  * `content-available`, else an error: APNs refuses an `alert` push with an empty `aps` (protocol/apns.md#push-types). Types
  * that apps handle need nothing to show.
  */
-function checkPushType(parts: Parts, aps: JsonObject): string {
-  const given = parts.control.pushType ?? 'alert';
-  const allowed = parts.isApsLayout ? allPushTypes : plainPushTypes;
+function checkPushType(content: MergedContent, aps: JsonObject): string {
+  const given = content.control.pushType ?? 'alert';
+  const allowed = content.isApsLayout ? allPushTypes : plainPushTypes;
   if (typeof given !== 'string' || !allowed.includes(given))
     throw new PayloadError(`pgw-push-type must be one of ${allowed.join(', ')}`);
   if (!plainPushTypes.includes(given) || isShowing(aps)) return given;

@@ -53,7 +53,7 @@ export function openFcm(
   return new FcmSender({ label, context, client, transport, tokens, projectId: serviceAccount.project_id });
 }
 
-interface Parts {
+interface SenderDeps {
   label: FcmLabel;
   context: SenderContext;
   /** Client of the token call. */
@@ -64,14 +64,14 @@ interface Parts {
 }
 
 class FcmSender implements Sender {
-  readonly #parts: Parts;
+  readonly #deps: SenderDeps;
 
-  constructor(parts: Parts) {
-    this.#parts = parts;
+  constructor(deps: SenderDeps) {
+    this.#deps = deps;
   }
 
   async send(request: SendRequest): Promise<void> {
-    const { context, label } = this.#parts;
+    const { context, label } = this.#deps;
     const { message, recipients, report } = request;
     const end = (attempt: AttemptResult) => {
       for (const { index } of recipients) report(index, attempt);
@@ -81,14 +81,14 @@ class FcmSender implements Sender {
     const rendering = renderFcm(label, message, context.clock.now());
     if (!rendering.ok) return end(unrenderable(rendering));
     const { payload } = rendering;
-    await new Delivery({ ...this.#parts, payload, request }).run();
+    await new Delivery({ ...this.#deps, payload, request }).run();
   }
 
   load(): TransportLoad {
-    return this.#parts.transport.load();
+    return this.#deps.transport.load();
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#parts.transport.close(), this.#parts.client.close()]);
+    await Promise.all([this.#deps.transport.close(), this.#deps.client.close()]);
   }
 }

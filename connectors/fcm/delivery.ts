@@ -19,7 +19,7 @@ export interface DeliveryOptions {
 const tokenForm = /^[!#-[\]-~]{1,4096}$/;
 
 /** Number of tokens of another project, without any success, after which the send stops. */
-const maxDoubtful = 50;
+const maxUnclear = 50;
 
 /** Largest push that reports FCM's message ids; large ones would only cost memory. */
 const fewRecipients = 20;
@@ -33,7 +33,7 @@ export class Delivery {
   #again: Recipient[] = [];
   #refusal: AttemptResult | null = null;
   /** Tokens that are invalid if others succeed; otherwise the credentials belong to another project. */
-  #doubtful: { recipient: Recipient; status: number; rule: FcmRule }[] = [];
+  #unclear: { recipient: Recipient; status: number; rule: FcmRule }[] = [];
   #successes = 0;
 
   constructor(options: DeliveryOptions) {
@@ -44,18 +44,18 @@ export class Delivery {
   async run(): Promise<void> {
     const { request, tokens } = this.#options;
     const { recipients, report } = request;
-    const fit = recipients.filter(({ deviceToken }) => tokenForm.test(deviceToken));
-    if (fit.length < recipients.length)
+    const valid = recipients.filter(({ deviceToken }) => tokenForm.test(deviceToken));
+    if (valid.length < recipients.length)
       for (const { deviceToken, index } of recipients)
         if (!tokenForm.test(deviceToken)) report(index, failed(0, 'the registration id is malformed'));
-    if (fit.length === 0) return;
+    if (valid.length === 0) return;
     // Avoids a token call for an aborted push.
-    if (request.signal.aborted) return this.#reportAll(fit, stopping);
+    if (request.signal.aborted) return this.#reportAll(valid, stopping);
     const token = await tokens.current();
-    if (!token.ok) return this.#reportAll(fit, token.attempt);
-    await this.#pass(fit, token.value, false);
+    if (!token.ok) return this.#reportAll(valid, token.attempt);
+    await this.#pass(valid, token.value, false);
     if (this.#again.length > 0) await this.#passAgain(token.value);
-    this.#judgeDoubtful();
+    this.#reportUnclear();
   }
 
   async #passAgain(refused: string): Promise<void> {
@@ -115,7 +115,7 @@ export class Delivery {
       this.#again.push(recipient);
       return 'stop';
     }
-    if (rule.projectHint !== undefined) return this.#doubt({ recipient, status, rule });
+    if (rule.projectHint !== undefined) return this.#reportLater({ recipient, status, rule });
     const attempt = attemptResult(rule, status, { retryAfterMs: reply.retryAfterMs });
     request.report(recipient.index, attempt);
     if (['fail_push', 'throttle', 'profile_error', 'renew_token'].includes(rule.reaction))
@@ -123,18 +123,18 @@ export class Delivery {
     return this.#ending ? 'stop' : undefined;
   }
 
-  #doubt(doubt: { recipient: Recipient; status: number; rule: FcmRule }): ResponseDecision {
-    this.#doubtful.push(doubt);
-    const { rule, status } = doubt;
-    if (this.#successes === 0 && this.#doubtful.length >= maxDoubtful)
+  #reportLater(unclear: { recipient: Recipient; status: number; rule: FcmRule }): ResponseDecision {
+    this.#unclear.push(unclear);
+    const { rule, status } = unclear;
+    if (this.#successes === 0 && this.#unclear.length >= maxUnclear)
       this.#ending ??= profileError(status, rule.reason, rule.projectHint ?? '');
     return this.#ending ? 'stop' : undefined;
   }
 
   /** Reports doubtful recipients: invalid tokens if others succeeded, else a profile error. */
-  #judgeDoubtful(): void {
-    const isWrongProject = this.#successes === 0 && this.#doubtful.length >= maxDoubtful;
-    for (const { recipient, rule, status } of this.#doubtful) {
+  #reportUnclear(): void {
+    const isWrongProject = this.#successes === 0 && this.#unclear.length >= maxUnclear;
+    for (const { recipient, rule, status } of this.#unclear) {
       const attempt = isWrongProject
         ? profileError(status, rule.reason, rule.projectHint ?? '')
         : attemptResult(rule, status);

@@ -129,6 +129,6 @@ function fieldsOf(error: JsonObject): Json[] {
 /** Whether the exceeded quota is the device's; by default it is the project's. */
 function isOfDevice(error: JsonObject): boolean {
   const violations = detail(error, 'QuotaFailure')?.violations;
-  const told = Array.isArray(violations) ? JSON.stringify(violations) : String(error.message ?? '');
-  return /\bdevice\b/i.test(told);
+  const text = Array.isArray(violations) ? JSON.stringify(violations) : String(error.message ?? '');
+  return /\bdevice\b/i.test(text);
 }

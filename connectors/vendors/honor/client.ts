@@ -30,7 +30,7 @@ export function openHonor(
   return new HonorSender({ credentials, context, client, authClient });
 }
 
-interface Parts {
+interface SenderDeps {
   credentials: HonorCredentials;
   context: SenderContext;
   client: HttpClient;
@@ -39,19 +39,19 @@ interface Parts {
 }
 
 class HonorSender implements Sender {
-  readonly #parts: Parts;
+  readonly #deps: SenderDeps;
   readonly #path: string;
   readonly #tokens: AccessTokens;
-  readonly #doubt = new TokenErrorClassifier();
+  readonly #classifier = new TokenErrorClassifier();
 
-  constructor(parts: Parts) {
-    this.#parts = parts;
-    this.#path = `/api/v1/${encodeURIComponent(parts.credentials.appId)}/sendMessage`;
-    this.#tokens = accessTokens(parts);
+  constructor(deps: SenderDeps) {
+    this.#deps = deps;
+    this.#path = `/api/v1/${encodeURIComponent(deps.credentials.appId)}/sendMessage`;
+    this.#tokens = accessTokens(deps);
   }
 
   async send(request: SendRequest): Promise<void> {
-    const { context, credentials } = this.#parts;
+    const { context, credentials } = this.#deps;
     const { clock } = context;
     const { message, recipients, report } = request;
     const end = (attempt: AttemptResult) => {
@@ -80,23 +80,23 @@ class HonorSender implements Sender {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#parts.client.close(), this.#parts.authClient.close()]);
+    await Promise.all([this.#deps.client.close(), this.#deps.authClient.close()]);
   }
 
   async #exchange(body: string, token: string, signal: AbortSignal): Promise<ExchangeResult> {
-    const { context, client } = this.#parts;
+    const { context, client } = this.#deps;
     const nowMs = context.clock.now();
     const headers = { authorization: `Bearer ${token}`, timestamp: String(nowMs) };
     const reply = await client.request({ ...jsonPost(this.#path, body, headers), signal });
     const result =
-      reply.kind === 'response' ? this.#doubt.classify(parseResponse(reply), token, nowMs) : reply;
+      reply.kind === 'response' ? this.#classifier.classify(parseResponse(reply), token, nowMs) : reply;
     context.onCall(gatewayCall(result, reply.seconds));
     return result;
   }
 }
 
 /** Creates the app's access tokens (protocol/honor.md#access-token), which threads and dispatchers share. */
-function accessTokens({ authClient, context, credentials }: Parts): AccessTokens {
+function accessTokens({ authClient, context, credentials }: SenderDeps): AccessTokens {
   const { authEndpoint = authHost, clientId, clientSecret } = credentials;
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret };
   return new AccessTokens({

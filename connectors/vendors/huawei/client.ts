@@ -46,7 +46,7 @@ export function openHuawei(
   });
 }
 
-interface Parts {
+interface SenderDeps {
   credentials: HuaweiCredentials;
   context: SenderContext;
   client: HttpClient;
@@ -63,14 +63,14 @@ interface PushApi {
 }
 
 class HuaweiSender implements Sender {
-  readonly #parts: Parts;
+  readonly #deps: SenderDeps;
   readonly #v1: PushApi;
   /** Absent without a service account, which v3 requires (protocol/huawei.md#two-apis). */
   readonly #v3: PushApi | null;
 
-  constructor(parts: Parts) {
-    this.#parts = parts;
-    const { authClient: client, context, credentials } = parts;
+  constructor(deps: SenderDeps) {
+    this.#deps = deps;
+    const { authClient: client, context, credentials } = deps;
     const { clock, tokens: store } = context;
     const { appId, intentHost, serviceAccount } = credentials;
     this.#v1 = {
@@ -107,12 +107,12 @@ class HuaweiSender implements Sender {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#parts.client.close(), this.#parts.authClient.close()]);
+    await Promise.all([this.#deps.client.close(), this.#deps.authClient.close()]);
   }
 
   async #sendBy(way: PushApi, request: SendRequest): Promise<void> {
     const { message, recipients } = request;
-    const { clock } = this.#parts.context;
+    const { clock } = this.#deps.context;
     if (recipients.length === 0) return;
     if (message.expiresAtMs <= clock.now()) return reportAll(request, expired);
     const rendering = way.render(message);
@@ -146,9 +146,9 @@ class HuaweiSender implements Sender {
   ): Promise<ExchangeResult> {
     const { deviceTokens, body, payload, signal, token } = asked;
     const headers = { authorization: `Bearer ${token}`, ...payload.headers };
-    const reply = await this.#parts.client.request({ ...jsonPost(way.path, body, headers), signal });
+    const reply = await this.#deps.client.request({ ...jsonPost(way.path, body, headers), signal });
     const result = reply.kind === 'response' ? parseResponse(reply, way.api, deviceTokens) : reply;
-    this.#parts.context.onCall(gatewayCall(result, reply.seconds));
+    this.#deps.context.onCall(gatewayCall(result, reply.seconds));
     return result;
   }
 }

@@ -43,12 +43,12 @@ export function readReceipts(call: ReceiptCall, profiles: readonly HuaweiCredent
 
 function receiptOf(status: JsonObject): Receipt | null {
   const { biTag, deliveryStatus, requestId, token } = status;
-  const told = isJsonObject(deliveryStatus)
+  const result = isJsonObject(deliveryStatus)
     ? { code: deliveryStatus.result, atMs: deliveryStatus.timestamp }
     : { code: status.status, atMs: status.timestamp };
   if (typeof token !== 'string' || token === '') return null;
-  if (typeof told.code !== 'number' && typeof told.code !== 'string') return null;
-  const code = String(told.code).slice(0, 24);
+  if (typeof result.code !== 'number' && typeof result.code !== 'string') return null;
+  const code = String(result.code).slice(0, 24);
   const event = events.get(code) ?? 'undelivered';
   return {
     // The user or the app may come back (protocol/huawei.md#receipts).
@@ -58,7 +58,7 @@ function receiptOf(status: JsonObject): Receipt | null {
     deviceToken: token,
     event,
     code,
-    atMs: epochMsOf(told.atMs),
+    atMs: epochMsOf(result.atMs),
   };
 }
 

@@ -38,8 +38,8 @@ function parsePartial(
   rule: ResponseRule,
   api: ApiVersion,
 ): { rule: ResponseRule; targets?: ReadonlyMap<string, ResponseRule> } {
-  const told = typeof msg === 'string' ? parseObject(msg) : undefined;
-  const targets = told && parseRefusedTokens(told, api, Number(told.success) > 0);
+  const details = typeof msg === 'string' ? parseObject(msg) : undefined;
+  const targets = details && parseRefusedTokens(details, api, Number(details.success) > 0);
   if (targets && targets.size > 0) return { rule, targets };
   return { rule: { ...rule, reason: 'partial_unreadable', reaction: 'fail' } };
 }
@@ -50,20 +50,20 @@ function parseAllInvalid(
   api: ApiVersion,
   deviceTokens: readonly string[],
 ): ReadonlyMap<string, ResponseRule> {
-  const told = typeof msg === 'string' ? parseObject(msg) : undefined;
-  const named = told && parseRefusedTokens(told, api, false);
+  const details = typeof msg === 'string' ? parseObject(msg) : undefined;
+  const named = details && parseRefusedTokens(details, api, false);
   if (named && named.size > 0) return named;
   return api === 'v1' ? new Map(deviceTokens.map((one) => [one, v1TokenRule(one)])) : new Map();
 }
 
 /** Parses refused tokens in either spelling, as a list or grouped by reason. */
 function parseRefusedTokens(
-  told: JsonObject,
+  details: JsonObject,
   api: ApiVersion,
   hasSuccess: boolean,
 ): Map<string, ResponseRule> {
   const refused = new Map<string, ResponseRule>();
-  for (const tokens of [told.illegal_tokens, told.illegalTokens]) {
+  for (const tokens of [details.illegal_tokens, details.illegalTokens]) {
     if (Array.isArray(tokens))
       for (const token of strings(tokens))
         refused.set(token, api === 'v1' ? v1TokenRule(token) : unspecifiedReason);

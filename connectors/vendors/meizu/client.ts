@@ -182,12 +182,12 @@ function parseTargets(value: Json | undefined, deviceTokens: readonly string[]):
   const targets = new Map<string, ResponseRule>();
   if (!isJsonObject(value)) return targets;
   const asked = new Set(deviceTokens);
-  for (const [key, told] of Object.entries(value)) {
+  for (const [key, member] of Object.entries(value)) {
     if (asked.has(key)) {
-      if (typeof told === 'string' || typeof told === 'number') targets.set(key, targetRuleFor(told));
+      if (typeof member === 'string' || typeof member === 'number') targets.set(key, targetRuleFor(member));
       continue;
     }
-    const named = Array.isArray(told) ? told : typeof told === 'string' ? told.split(',') : [];
+    const named = Array.isArray(member) ? member : typeof member === 'string' ? member.split(',') : [];
     for (const deviceToken of named)
       if (typeof deviceToken === 'string') targets.set(deviceToken, targetRuleFor(key));
   }

@@ -27,8 +27,8 @@ export function readMeizuReceipts(
     return { ok: false, status: 401, error: 'access_token is not the one of any profile' };
   const messages = parseObject(form.get('cb') ?? '');
   if (!messages) return { ok: false, status: 400, error: 'expected a form with a field cb of JSON' };
-  const receipts = Object.entries(messages).flatMap(([key, told]) =>
-    isJsonObject(told) ? receiptsOf(key, told) : [],
+  const receipts = Object.entries(messages).flatMap(([key, receipt]) =>
+    isJsonObject(receipt) ? receiptsOf(key, receipt) : [],
   );
   return { ok: true, receipts };
 }
@@ -38,14 +38,14 @@ function isFromMeizu(given: string, profiles: readonly Pick<MeizuCredentials, 'r
   return tokens.length === 0 || tokens.map((token) => equalInConstantTime(token, given)).includes(true);
 }
 
-function receiptsOf(key: string, told: JsonObject): Receipt[] {
+function receiptsOf(key: string, receipt: JsonObject): Receipt[] {
   // The key is the message's id, a hyphen, and the type.
   const [, messageId = key, typeOfKey] = /^(.*)-(\d+)$/s.exec(key) ?? [];
-  const type = Number(told.type ?? typeOfKey);
+  const type = Number(receipt.type ?? typeOfKey);
   const event = events.get(type);
   if (event === undefined) return [];
-  const shared = { objectId: textOf(told.param), messageId, event, code: String(type), atMs: null };
-  return deviceTokensIn(told.targets).map((deviceToken) => ({ ...shared, deviceToken }));
+  const shared = { objectId: textOf(receipt.param), messageId, event, code: String(type), atMs: null };
+  return deviceTokensIn(receipt.targets).map((deviceToken) => ({ ...shared, deviceToken }));
 }
 
 const deviceTokensIn = (targets: Json | undefined): string[] => {

@@ -25,7 +25,7 @@ import { accessTokens } from './tokens.ts';
 
 const root = '/server/v1/message/notification';
 /** Largest body: a thousand large messages would be many megabytes. */
-const mostBodyBytes = 4_000_000;
+const maxBodyBytes = 4_000_000;
 /** Longest URL for receipts that OPPO accepts (protocol/oppo.md#notification). */
 const callbackChars = 200;
 
@@ -49,7 +49,7 @@ class OppoSender implements Sender {
   readonly #credentials: OppoCredentials;
   readonly #context: SenderContext;
   readonly #timing: HttpTiming;
-  readonly #homes = new Map<string, RegionClients>();
+  readonly #regionClients = new Map<string, RegionClients>();
   #isClosed = false;
 
   constructor(credentials: OppoCredentials, context: SenderContext, timing: HttpTiming) {
@@ -73,37 +73,37 @@ class OppoSender implements Sender {
       else parts.set(region, [recipient]);
     }
     const sends = [...parts].map(([region, recipients]) =>
-      this.#sendPart({ ...request, recipients }, this.#homeOf(region), payload),
+      this.#sendPart({ ...request, recipients }, this.#clientsOf(region), payload),
     );
     await Promise.all(sends);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([...this.#homes.values()].map(closeRegion));
+    await Promise.all([...this.#regionClients.values()].map(closeRegion));
   }
 
-  #sendPart(request: SendRequest, home: RegionClients, payload: OppoPayload): Promise<void> {
+  #sendPart(request: SendRequest, clients: RegionClients, payload: OppoPayload): Promise<void> {
     const { clock, quota: book } = this.#context;
     const { isBroadcast, isRepeatHidden, messageClass } = payload;
     const message = encoded(payload);
-    const fit = Math.floor(mostBodyBytes / message.chars);
-    const doubt = new InvalidMessageDetector();
+    const maxMessages = Math.floor(maxBodyBytes / message.chars);
+    const detector = new InvalidMessageDetector();
     return sendMulticast(
       {
         clock,
         recipientsPerRequest: isBroadcast
           ? limits.recipientsPerRequest
-          : Math.max(1, Math.min(limits.recipientsPerRequest, fit)),
-        tokens: home.tokens,
+          : Math.max(1, Math.min(limits.recipientsPerRequest, maxMessages)),
+        tokens: clients.tokens,
         quota: { book, messageClass },
         isRepeatHidden,
         exchange: async (deviceTokens, token, signal) => {
           const result = isBroadcast
-            ? await home.saved.broadcast({ payload, deviceTokens, token, signal })
-            : await this.#post(home.client, { ...messagesTo(deviceTokens, message, token), signal });
+            ? await clients.saved.broadcast({ payload, deviceTokens, token, signal })
+            : await this.#post(clients.client, { ...messagesTo(deviceTokens, message, token), signal });
           return result.kind === 'parsed'
-            ? { ...result, rule: doubt.classify(result.rule, deviceTokens.length) }
+            ? { ...result, rule: detector.classify(result.rule, deviceTokens.length) }
             : result;
         },
       },
@@ -124,29 +124,29 @@ class OppoSender implements Sender {
     const callback = receiptUrl(this.#context, this.#credentials);
     if (callback === undefined || callback.length > callbackChars || 'call_back_url' in notification)
       return payload;
-    const wanted = { call_back_url: callback, call_back_parameter: objectId };
-    return { ...payload, notification: { ...notification, ...wanted } };
+    const receiptFields = { call_back_url: callback, call_back_parameter: objectId };
+    return { ...payload, notification: { ...notification, ...receiptFields } };
   }
 
-  #homeOf(region: OppoRegion): RegionClients {
+  #clientsOf(region: OppoRegion): RegionClients {
     const { authEndpoint, ca } = this.#credentials;
     const context = this.#context;
     const baseUrl = baseUrlOf(this.#credentials, region);
-    const known = this.#homes.get(baseUrl);
+    const known = this.#regionClients.get(baseUrl);
     if (known) return known;
     const authUrl = authEndpoint ?? baseUrl;
     const shared = { ca, timing: this.#timing, clock: context.clock };
     const client = createHttpClient({ baseUrl, ...shared });
     const authClient = createHttpClient({ baseUrl: authUrl, connections: 1, ...shared });
-    const home: RegionClients = {
+    const clients: RegionClients = {
       client,
       authClient,
       tokens: accessTokens(this.#credentials, { baseUrl: authUrl, context, client: authClient }),
       saved: new SavedMessages(root, (call) => this.#post(client, call)),
     };
-    this.#homes.set(baseUrl, home);
-    if (this.#isClosed) void closeRegion(home);
-    return home;
+    this.#regionClients.set(baseUrl, clients);
+    if (this.#isClosed) void closeRegion(clients);
+    return clients;
   }
 }
 

@@ -11,10 +11,10 @@ const most = 10_000;
 
 /** Parses a call; ignores entries that are not receipts. */
 export function readOppoReceipts({ body }: ReceiptCall): ReceiptsResult {
-  const told = parsed(body);
-  if (!Array.isArray(told) || told.length > most)
+  const list = parsed(body);
+  if (!Array.isArray(list) || list.length > most)
     return { ok: false, status: 400, error: 'expected a JSON array of receipts' };
-  return { ok: true, receipts: told.flatMap((one: Json) => (isJsonObject(one) ? receiptsOf(one) : [])) };
+  return { ok: true, receipts: list.flatMap((one: Json) => (isJsonObject(one) ? receiptsOf(one) : [])) };
 }
 
 function parsed(text: string): unknown {

@@ -41,7 +41,7 @@ export function openVivo(
   return new VivoSender({ credentials, context, client, authClient, tokens });
 }
 
-interface Parts {
+interface SenderDeps {
   credentials: VivoCredentials;
   context: SenderContext;
   client: HttpClient;
@@ -51,13 +51,13 @@ interface Parts {
 }
 
 class VivoSender implements Sender {
-  readonly #parts: Parts;
+  readonly #deps: SenderDeps;
   readonly #lists: ListPush;
   /** End of vivo's night, once vivo refused for it: operation messages wait until then. */
   #heldUntilMs = 0;
 
-  constructor(parts: Parts) {
-    this.#parts = parts;
+  constructor(deps: SenderDeps) {
+    this.#deps = deps;
     this.#lists = new ListPush({
       save: (call) =>
         this.#post('/message/saveListPayload', call, (reply) => parseCallResponse(reply).result),
@@ -67,7 +67,7 @@ class VivoSender implements Sender {
 
   async send(request: SendRequest): Promise<void> {
     const { message, recipients, report } = request;
-    const { clock, quota: book } = this.#parts.context;
+    const { clock, quota: book } = this.#deps.context;
     const rendering = renderVivo(message, clock.now());
     if (!rendering.ok) {
       for (const { index } of recipients) report(index, unrenderable(rendering));
@@ -84,7 +84,7 @@ class VivoSender implements Sender {
       {
         clock,
         recipientsPerRequest: limits.recipientsPerRequest,
-        tokens: this.#parts.tokens,
+        tokens: this.#deps.tokens,
         quota: { book, messageClass },
         isRepeatHidden,
         exchange: async (deviceTokens, token, signal) => {
@@ -97,7 +97,7 @@ class VivoSender implements Sender {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#parts.client.close(), this.#parts.authClient.close()]);
+    await Promise.all([this.#deps.client.close(), this.#deps.authClient.close()]);
   }
 
   async #exchange(
@@ -105,7 +105,7 @@ class VivoSender implements Sender {
     deviceTokens: readonly string[],
     { objectId, signal, token }: { objectId: string; signal: AbortSignal; token: string },
   ): Promise<ExchangeResult> {
-    const appId = appIdOf(this.#parts.credentials);
+    const appId = appIdOf(this.#deps.credentials);
     const requestId = requestIdOf(objectId, deviceTokens);
     const [only] = deviceTokens;
     if (deviceTokens.length === 1 && only !== undefined) {
@@ -129,7 +129,7 @@ class VivoSender implements Sender {
   /** Returns a result if the day quota of lists, which all classes share, is used up. */
   async #listClosed(): Promise<AttemptResult | null> {
     try {
-      const reason = await this.#parts.context.quota.closed(listClass);
+      const reason = await this.#deps.context.quota.closed(listClass);
       return reason === null ? null : capped(0, reason);
     } catch {
       return retry(0, 'quota_unavailable');
@@ -147,7 +147,7 @@ class VivoSender implements Sender {
     }
     if (rule.code !== listQuotaCode) return result;
     // If this is not stored, vivo refuses the next send in the same way.
-    await this.#parts.context.quota.close(listClass, rule.reason).catch(() => undefined);
+    await this.#deps.context.quota.close(listClass, rule.reason).catch(() => undefined);
     return { kind: 'attempt', attempt: capped(status, rule.reason) };
   }
 
@@ -158,7 +158,7 @@ class VivoSender implements Sender {
   }
 
   #nowMs(): number {
-    return this.#parts.context.clock.now();
+    return this.#deps.context.clock.now();
   }
 
   #isDay(): boolean {
@@ -170,7 +170,7 @@ class VivoSender implements Sender {
     call: Call,
     read: (reply: HttpResponse) => ExchangeResult,
   ): Promise<ExchangeResult> {
-    const { context, client } = this.#parts;
+    const { context, client } = this.#deps;
     const { body, signal, token } = call;
     const reply = await client.request({ ...jsonPost(path, body, { authToken: token }), signal });
     const result = reply.kind === 'response' ? read(reply) : reply;
@@ -181,7 +181,7 @@ class VivoSender implements Sender {
   /** Adds the URL for receipts, unless the push sets one. vivo sends no receipts of tests. */
   #withCallback(payload: VivoPayload, objectId: string): VivoPayload {
     const { message, messageClass } = payload;
-    const { context, credentials } = this.#parts;
+    const { context, credentials } = this.#deps;
     const extra = typeof message.extra === 'object' ? message.extra : {};
     const callback = receiptUrl(context, credentials);
     const isFit = callback !== undefined && callback.length <= callbackChars && messageClass !== 'test';

@@ -19,8 +19,8 @@ const events: ReadonlyMap<string, ReceiptEvent> = new Map([
 export function readVivoReceipts({ body }: ReceiptCall): ReceiptsResult {
   const tasks = parseObject(body);
   if (!tasks) return { ok: false, status: 400, error: 'expected a JSON object of receipts by task' };
-  const receipts = Object.entries(tasks).flatMap(([taskId, told]) =>
-    isJsonObject(told) ? receiptsOf(taskId, told) : [],
+  const receipts = Object.entries(tasks).flatMap(([taskId, receipt]) =>
+    isJsonObject(receipt) ? receiptsOf(taskId, receipt) : [],
   );
   return { ok: true, receipts };
 }

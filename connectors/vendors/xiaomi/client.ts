@@ -51,7 +51,7 @@ class XiaomiSender implements Sender {
       for (const { index } of request.recipients) request.report(index, unrenderable(rendering));
       return;
     }
-    const parts = [...this.#byHome(request.recipients)].map((part) =>
+    const parts = [...this.#byRegion(request.recipients)].map((part) =>
       this.#sendPart({ ...request, recipients: part.recipients }, part, rendering.payload),
     );
     await Promise.all(parts);
@@ -63,21 +63,25 @@ class XiaomiSender implements Sender {
   }
 
   /** Groups devices by region; a group shares requests. */
-  #byHome(recipients: Recipient[]): Iterable<RegionGroup> {
+  #byRegion(recipients: Recipient[]): Iterable<RegionGroup> {
     const parts = new Map<XiaomiRegion, RegionGroup>();
     for (const recipient of recipients) {
-      const { region, isSure } = regionFor(this.#credentials, recipient.vendor);
+      const { region, isRegionCertain } = regionFor(this.#credentials, recipient.vendor);
       const part = parts.get(region);
       if (part) part.recipients.push(recipient);
-      else parts.set(region, { region, isSure, recipients: [recipient] });
+      else parts.set(region, { region, isRegionCertain, recipients: [recipient] });
     }
     return parts.values();
   }
 
-  #sendPart(request: SendRequest, { region, isSure }: RegionGroup, payload: XiaomiPayload): Promise<void> {
+  #sendPart(
+    request: SendRequest,
+    { region, isRegionCertain }: RegionGroup,
+    payload: XiaomiPayload,
+  ): Promise<void> {
     const { clock, quota: book } = this.#context;
     const client = this.#clientOf(region);
-    const form = this.#formOf(payload, request.message.objectId, isSure);
+    const form = this.#formOf(payload, request.message.objectId, isRegionCertain);
     return sendMulticast(
       {
         clock,
@@ -88,7 +92,8 @@ class XiaomiSender implements Sender {
           const authorization = `key=${this.#credentials.appSecret}`;
           const body = { registration_id: deviceTokens.join(','), ...form };
           const reply = await client.request({ ...formPost(path, body, { authorization }), signal });
-          const result = reply.kind === 'response' ? parseResponse(reply, deviceTokens, isSure) : reply;
+          const result =
+            reply.kind === 'response' ? parseResponse(reply, deviceTokens, isRegionCertain) : reply;
           this.#context.onCall(gatewayCall(result, reply.seconds));
           return result;
         },
@@ -98,7 +103,7 @@ class XiaomiSender implements Sender {
   }
 
   /** Returns the form without devices: the package, and the URL for receipts unless the push sets one. */
-  #formOf({ fields }: XiaomiPayload, objectId: string, isSure: boolean): Record<string, string> {
+  #formOf({ fields }: XiaomiPayload, objectId: string, isRegionCertain: boolean): Record<string, string> {
     const form: Record<string, string> = {
       restricted_package_name: this.#credentials.packageName,
       ...fields,
@@ -107,7 +112,7 @@ class XiaomiSender implements Sender {
     if (callback === undefined || 'extra.callback' in fields) return form;
     form['extra.callback'] = callback;
     form['extra.callback.param'] = objectId;
-    form['extra.callback.type'] = String(isSure ? wantedReceipts : wantedReceipts - deadToken);
+    form['extra.callback.type'] = String(isRegionCertain ? wantedReceipts : wantedReceipts - deadToken);
     return form;
   }
 
@@ -129,30 +134,32 @@ class XiaomiSender implements Sender {
 
 interface RegionGroup {
   region: XiaomiRegion;
-  isSure: boolean;
+  isRegionCertain: boolean;
   recipients: Recipient[];
 }
 
-/** Parses a response (protocol/xiaomi.md#answers). `isSure`: the region is certainly that of the devices. */
+/** Parses a response (protocol/xiaomi.md#answers). `isRegionCertain`: false if the region is only the most likely one. */
 export function parseResponse(
   reply: HttpResponse,
   deviceTokens: readonly string[],
-  isSure: boolean,
+  isRegionCertain: boolean,
 ): ExchangeResult {
   const body = parseObject(reply.body);
   const code = body?.code;
   if (!body || (typeof code !== 'number' && typeof code !== 'string')) return unreadable(reply);
   const data = isJsonObject(body.data) ? body.data : {};
-  const told = ruleForResponse(code, body.reason);
-  const rule = isSure ? told : forUncertainRegion(told);
+  const regionRule = ruleForResponse(code, body.reason);
+  const rule = isRegionCertain ? regionRule : forUncertainRegion(regionRule);
   const targets =
-    rule.reaction === 'sent' ? parseTargets(data, deviceTokens, isSure) : new Map<string, ResponseRule>();
-  const isNobodyLeft =
+    rule.reaction === 'sent'
+      ? parseTargets(data, deviceTokens, isRegionCertain)
+      : new Map<string, ResponseRule>();
+  const isQuotaExceeded =
     deviceTokens.length > 0 && deviceTokens.every((one) => targets.get(one) === channelQuotaExceeded);
   return {
     kind: 'parsed',
     status: reply.status,
-    rule: isNobodyLeft ? channelQuotaExceeded : rule,
+    rule: isQuotaExceeded ? channelQuotaExceeded : rule,
     targets,
     messageId: textOf(data.id) ?? textOf(body.trace_id),
     retryAfterMs: reply.retryAfterMs,
@@ -163,11 +170,11 @@ export function parseResponse(
 function parseTargets(
   data: JsonObject,
   deviceTokens: readonly string[],
-  isSure: boolean,
+  isRegionCertain: boolean,
 ): Map<string, ResponseRule> {
   const targets = new Map<string, ResponseRule>();
   for (const deviceToken of listOf(memberOf(data, 'bad_regids')))
-    targets.set(deviceToken, isSure ? invalidRegId : unknownInRegion);
+    targets.set(deviceToken, isRegionCertain ? invalidRegId : unknownInRegion);
   // Xiaomi names no devices: count as many of them, so that the totals are right.
   const good = deviceTokens.filter((deviceToken) => !targets.has(deviceToken));
   const left = countOf(memberOf(data, 'channel_exceed_quota'));

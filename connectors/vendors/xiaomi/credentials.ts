@@ -30,9 +30,9 @@ export const xiaomiCredentials = z.strictObject({
 export type XiaomiCredentials = z.infer<typeof xiaomiCredentials>;
 
 /** Region of a device, and whether it is certain or only likely. */
-export interface Home {
+export interface DeviceRegion {
   region: XiaomiRegion;
-  isSure: boolean;
+  isRegionCertain: boolean;
 }
 
 /**
@@ -42,11 +42,11 @@ export interface Home {
 export function regionFor(
   { region }: Pick<XiaomiCredentials, 'region'>,
   vendor: string | null | undefined,
-): Home {
-  if (region !== undefined) return { region, isSure: true };
+): DeviceRegion {
+  if (region !== undefined) return { region, isRegionCertain: true };
   return vendor?.toLowerCase() === 'mi-intl'
-    ? { region: 'global', isSure: false }
-    : { region: 'china', isSure: true };
+    ? { region: 'global', isRegionCertain: false }
+    : { region: 'china', isRegionCertain: true };
 }
 
 /** Returns the base URL of a region, unless the profile sets `endpoint`. */

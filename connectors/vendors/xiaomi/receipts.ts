@@ -28,15 +28,15 @@ export const wantedReceipts = 1 + 2 + deadToken + 32 + 64 + 128;
 export function readXiaomiReceipts({ body }: ReceiptCall): ReceiptsResult {
   const messages = parseObject(new URLSearchParams(body).get('data') ?? '');
   if (!messages) return { ok: false, status: 400, error: 'expected a form with a field data of JSON' };
-  const receipts = Object.entries(messages).flatMap(([messageId, told]) =>
-    isJsonObject(told) ? receiptsOf(messageId, told) : [],
+  const receipts = Object.entries(messages).flatMap(([messageId, receipt]) =>
+    isJsonObject(receipt) ? receiptsOf(messageId, receipt) : [],
   );
   return { ok: true, receipts };
 }
 
-function receiptsOf(messageId: string, told: JsonObject): Receipt[] {
-  const { barStatus, param, targets, timestamp } = told;
-  const type = Number(told.type);
+function receiptsOf(messageId: string, receipt: JsonObject): Receipt[] {
+  const { barStatus, param, targets, timestamp } = receipt;
+  const type = Number(receipt.type);
   const event = events.get(type);
   if (event === undefined || typeof targets !== 'string') return [];
   const shared = {

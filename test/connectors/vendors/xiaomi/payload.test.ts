@@ -178,13 +178,18 @@ describe('a device', () => {
     ['europe', 'mi-intl', 'https://fr-api.xmpush.global.xiaomi.com', true],
     ['global', 'mi-intl', 'https://sgp-api.xmpush.global.xiaomi.com', true],
     ['china', 'mi-intl', 'https://api.xmpush.xiaomi.com', true],
-  ] as const)('of a profile for %s with the label %s is asked for at %s', (region, vendor, host, isSure) => {
-    const profile = region === undefined ? {} : { region };
-    const home = regionFor(profile, vendor);
-    expect(baseUrlOf({}, home.region)).toBe(host);
-    expect(home.isSure).toBe(isSure);
-    expect(baseUrlOf({ endpoint: 'https://relay.example' }, home.region)).toBe('https://relay.example');
-  });
+  ] as const)(
+    'of a profile for %s with the label %s is asked for at %s',
+    (region, vendor, host, isCertain) => {
+      const profile = region === undefined ? {} : { region };
+      const deviceRegion = regionFor(profile, vendor);
+      expect(baseUrlOf({}, deviceRegion.region)).toBe(host);
+      expect(deviceRegion.isRegionCertain).toBe(isCertain);
+      expect(baseUrlOf({ endpoint: 'https://relay.example' }, deviceRegion.region)).toBe(
+        'https://relay.example',
+      );
+    },
+  );
 });
 
 test('requests are counted, at the rate of the smallest apps unless the profile says more', () => {
