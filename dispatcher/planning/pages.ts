@@ -7,30 +7,25 @@ import { firstBatchSize } from './batches.ts';
  */
 export const pageSize = 5000;
 
-/** Installations of the first page of a push: one more than the planning job itself delivers. */
-export const firstRows = firstBatchSize + 1;
+/** Installations of the first page of a push: as many as the planning job itself delivers. */
+export const firstRows = firstBatchSize;
 
 /**
- * Marks the last page; an empty result is one empty last page. The first page of a fresh push does not wait for the second
- * one, so that sending begins at once: its last row, which shows that there are more, goes to the next page.
+ * Marks the last page; an empty result becomes one empty last page. The first page of a fresh push does not wait for the
+ * second one, so that sending begins at once: a full one counts as not the last, and the last one may be empty.
  */
 export async function* withLast(
   pages: AsyncGenerator<TargetRow[]>,
   isFresh: boolean,
 ): AsyncGenerator<{ page: TargetRow[]; isLast: boolean }> {
   let held: TargetRow[] | undefined;
-  let carried: TargetRow[] = [];
   let isFirst = isFresh;
   for await (const page of pages) {
-    if (isFirst && page.length === firstRows) {
-      carried = page.splice(firstBatchSize);
-      yield { page, isLast: false };
-    } else {
-      if (held) yield { page: held, isLast: false };
-      held = carried.length > 0 ? [...carried, ...page] : page;
-      carried = [];
-    }
+    if (held) yield { page: held, isLast: false };
+    held = undefined;
+    if (isFirst && page.length === firstRows) yield { page, isLast: false };
+    else held = page;
     isFirst = false;
   }
-  yield { page: held ?? carried, isLast: true };
+  yield { page: held ?? [], isLast: true };
 }
