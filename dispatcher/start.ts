@@ -17,6 +17,10 @@ import { openDuties, runDuty } from './duties/duties.ts';
 import { type HealthState, serveHealth } from './health.ts';
 import { startMessenger } from './messages/messenger.ts';
 import { openDeps } from './open-deps.ts';
+import { warmUp } from './warm-up.ts';
+
+/** Database connections of the main thread that stay open while there is nothing to send. */
+const idleConnections = 4;
 
 export interface RunningDispatcher {
   metricsPort: number;
@@ -46,11 +50,14 @@ export async function startDispatcher(
   const server = await openHealth(config, health);
   await untilReady(readiness, stack);
   const deps = await openDeps(config, { db, clock, log, stack, timing });
-  health.deps = deps;
+  // Beside the first jobs: after a crash they do not wait for gateways that do not answer.
+  const warmedUp = startWarmUp(deps, stack);
   startDuties(deps, stack);
   const listener = await openListener(config, deps, stack);
   await startConsumers(deps, { stack, listener, threads: config.dispatcherThreads });
   await startMessenger(deps, config, { stack, listener });
+  await warmedUp;
+  health.deps = deps;
   const metricsPort = portOf(server.address());
   log.info({ metricsPort, threads: config.dispatcherThreads }, 'dispatcher is ready');
   return { metricsPort, stack, deps };
@@ -61,6 +68,7 @@ async function openDatabase(config: Config, log: Logger, stack: ClosingStack): P
   const db = new Database({
     url: config.databaseUrl,
     applicationName: 'carillon dispatcher',
+    minConnections: idleConnections,
     onError: (error) => log.warn({ err: error }, 'database connection lost'),
   });
   stack.add('database', () => db.close());
@@ -80,6 +88,12 @@ async function untilReady(readiness: DatabaseReadiness, stack: ClosingStack): Pr
   const stop = new AbortController();
   stack.add('wait for the database', () => stop.abort());
   await readiness.whenReady(stop.signal);
+}
+
+function startWarmUp(deps: DispatcherDeps, stack: ClosingStack): Promise<void> {
+  const stop = new AbortController();
+  stack.add('warm-up', () => stop.abort());
+  return warmUp(deps, stop.signal);
 }
 
 function startDuties(deps: DispatcherDeps, stack: ClosingStack): void {

@@ -1,4 +1,11 @@
-import type { AttemptResult, Recipient, Sender, SenderContext, SendRequest } from '../contract/connector.ts';
+import type {
+  AttemptResult,
+  PushMessage,
+  Recipient,
+  Sender,
+  SenderContext,
+  SendRequest,
+} from '../contract/connector.ts';
 import { openTransport } from '../http2/open.ts';
 import {
   defaultTiming,
@@ -75,6 +82,10 @@ class ApnsSender implements Sender {
         return new Delivery({ ...options, isOnlyTopic: isOnlyTopic && isListed }).run(members);
       }),
     );
+  }
+
+  warmUp({ prod }: Pick<PushMessage, 'prod'>): Promise<void> {
+    return this.#session(this.#credentials.environment ?? prod).transport.connect();
   }
 
   load(): TransportLoad {

@@ -34,6 +34,11 @@ export interface SendRequest {
 export interface Sender {
   /** Resolves when every recipient was reported exactly once. Rejects only on a bug. */
   send(request: SendRequest): Promise<void>;
+  /**
+   * Opens the connection that the first message of this kind needs, without sending a request; absent: there is nothing
+   * to open before. Resolves when it is open or failed.
+   */
+  warmUp?(message: Pick<PushMessage, 'prod'>): Promise<void>;
   /** Returns its open HTTP/2 connections and streams, if it has any. */
   load?(): TransportLoad;
   close(): Promise<void>;

@@ -84,6 +84,10 @@ class FcmSender implements Sender {
     await new Delivery({ ...this.#deps, payload, request }).run();
   }
 
+  warmUp(): Promise<void> {
+    return this.#parts.transport.connect();
+  }
+
   load(): TransportLoad {
     return this.#deps.transport.load();
   }

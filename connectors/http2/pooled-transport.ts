@@ -38,6 +38,8 @@ export abstract class PooledTransport<C extends PooledConnection>
   readonly #sweeper: NodeJS.Timeout;
   #retryTimer: NodeJS.Timeout | null = null;
   #isPumping = false;
+  /** Callers of `connect` that wait for the end of a connection attempt. */
+  #connectWaiters: (() => void)[] = [];
   /** Code of the last connection failure; cleared by the next success. */
   #lastFailure: string | undefined;
 
@@ -87,6 +89,14 @@ export abstract class PooledTransport<C extends PooledConnection>
     return sendSingleRequest(this, { template, requests: [request], signal });
   }
 
+  connect(): Promise<void> {
+    if (this.isClosed || this.pool.size > 0) return Promise.resolve();
+    this.pool.grow();
+    // No attempt was started: the back-off of an earlier failure has not ended.
+    if (this.pool.size === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#connectWaiters.push(resolve));
+  }
+
   load(): TransportLoad {
     return { connections: this.pool.size, streams: this.pool.active };
   }
@@ -107,6 +117,7 @@ export abstract class PooledTransport<C extends PooledConnection>
   onOpen(): void {
     this.#lastFailure = undefined;
     this.emit('connected', '');
+    this.#endConnect();
     this.schedulePump();
   }
 
@@ -123,6 +134,7 @@ export abstract class PooledTransport<C extends PooledConnection>
 
   onClosed(connection: C, code: string, wasOpen: boolean): void {
     const { isUnreachable, waitMs } = this.pool.remove(connection);
+    this.#endConnect();
     if (wasOpen) {
       if (code === '') this.emit('closed', '');
       else this.emit(code === 'ping_timeout' ? 'ping_timeout' : 'lost', code);
@@ -161,6 +173,10 @@ export abstract class PooledTransport<C extends PooledConnection>
 
   protected emit(event: TransportEvent['event'], detail: string, seconds?: number): void {
     this.options.onEvent?.({ event, detail, connections: this.pool.size, seconds });
+  }
+
+  #endConnect(): void {
+    for (const resolve of this.#connectWaiters.splice(0)) resolve();
   }
 
   #sweep(): void {

@@ -123,6 +123,8 @@ export interface Transport {
   sendMany(batch: RequestBatch, onResult: OnResult): Promise<void>;
   /** Sends a single request. */
   request(template: RequestTemplate, request: TransportRequest, signal?: AbortSignal): Promise<RequestResult>;
+  /** Opens a first connection, unless there is one; resolves when it is open or failed. Sends no request. */
+  connect(): Promise<void>;
   load(): TransportLoad;
   /** Drains all connections and opens new ones: after a change of the provider token. */
   renew(): void;

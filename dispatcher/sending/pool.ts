@@ -1,10 +1,18 @@
 import { Piscina } from 'piscina';
-import { systemClock } from '../../shared/clock.ts';
+import { sleep, systemClock } from '../../shared/clock.ts';
+import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import { moduleUrl } from '../../shared/process/module-url.ts';
 import { interrupt, interruptBytes } from './interrupts.ts';
-import type { DeliverResult, DeliverTask, ThreadData, ThreadResult } from './task.ts';
+import {
+  type DeliverResult,
+  type DeliverTask,
+  type ThreadData,
+  type ThreadResult,
+  type WarmUpTask,
+  warmUpCounts,
+} from './task.ts';
 import { TransportReadings } from './transports.ts';
 
 /**
@@ -38,11 +46,9 @@ const bulkNiceness = 5;
  */
 const threadMemory = { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 256 };
 
-function openThreads(
-  threads: number,
-  workerData: ThreadData,
-  niceIncrement = 0,
-): Piscina<DeliverTask, ThreadResult> {
+type Threads = Piscina<DeliverTask | WarmUpTask, ThreadResult>;
+
+function openThreads(threads: number, workerData: ThreadData, niceIncrement = 0): Threads {
   return new Piscina({
     filename: moduleUrl('./worker.ts', import.meta.url).href,
     minThreads: threads,
@@ -57,10 +63,28 @@ function openThreads(
   });
 }
 
+/** Interval at which the counts of a warm-up are read. */
+const warmUpPollMs = 20;
+
+/** Prepares all threads of a lane. The first one that is started may take several tasks, so those that got none get more. */
+async function warmUpThreads(
+  threads: Threads,
+  { count, profiles, signal }: { count: number; profiles: RecentProfile[]; signal: AbortSignal },
+): Promise<void> {
+  const counts = new SharedArrayBuffer(Object.keys(warmUpCounts).length * Int32Array.BYTES_PER_ELEMENT);
+  const read = (place: number) => Atomics.load(new Int32Array(counts), place);
+  while (read(warmUpCounts.ended) < count && !signal.aborted) {
+    const missing = threads.queueSize === 0 ? count - read(warmUpCounts.started) : 0;
+    for (let i = 0; i < missing; i += 1)
+      threads.run({ profiles, counts }, { name: 'warmUp' }).catch(() => undefined);
+    await sleep(warmUpPollMs, signal);
+  }
+}
+
 /** The worker threads that send. Only this file uses piscina. */
 export class SenderPool {
-  readonly #bulk: Piscina<DeliverTask, ThreadResult>;
-  readonly #express: Piscina<DeliverTask, ThreadResult>;
+  readonly #bulk: Threads;
+  readonly #express: Threads;
   readonly #stopFlag = new SharedArrayBuffer(4);
   readonly #interrupts = new SharedArrayBuffer(interruptBytes);
   readonly #threads: number;
@@ -85,6 +109,14 @@ export class SenderPool {
     } finally {
       this.#active -= 1;
     }
+  }
+
+  /** Prepares all threads for their first batches, until the signal aborts. Never rejects. */
+  async warmUp(profiles: RecentProfile[], signal: AbortSignal): Promise<void> {
+    await Promise.all([
+      warmUpThreads(this.#bulk, { count: this.#threads, profiles, signal }),
+      warmUpThreads(this.#express, { count: 1, profiles, signal }),
+    ]);
   }
 
   /** Tells the threads to send no more; batches in flight return with their outcomes. */

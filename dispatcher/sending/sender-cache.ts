@@ -1,10 +1,11 @@
 import type { Connector, GatewayCall, MessageStore, Sender } from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
-import type { Clock } from '../../shared/clock.ts';
+import { type Clock, sleep } from '../../shared/clock.ts';
 import type { Vault } from '../../shared/crypto.ts';
 import type { AppCache } from '../../shared/db/cache/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import { enqueueMessage } from '../../shared/db/tables/channel/messages.ts';
+import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import { callbackUrl } from '../../shared/http/callback-url.ts';
 import { dayQuota, tokenStore } from './gateway-state.ts';
@@ -13,6 +14,9 @@ import { TransportLog, type TransportReading } from './transports.ts';
 
 /** Time without use after which a sender is closed. */
 const idleMs = 10 * 60_000;
+
+/** Longest wait for a connection before there is a push. */
+const connectMs = 2000;
 
 interface Entry {
   connector: ConnectorId;
@@ -109,6 +113,22 @@ export class SenderCache {
     if (!entry) return `the ${connectorId} profile ${profileName} has invalid credentials`;
     entry.users += 1;
     return { sender: entry.sender, connector, release: () => this.#release(key, entry) };
+  }
+
+  /** Loads the app, opens the sender of a profile, renders a message and connects to the gateway. Sends nothing. */
+  async warmUp({ appId, connector, profile, prod }: RecentProfile): Promise<void> {
+    const found = [...connectors.keys()].find((id) => id === connector);
+    if (!found) return;
+    await this.#options.appCache.app(appId);
+    const lease = await this.lease(appId, found, profile);
+    if (typeof lease === 'string') return;
+    const { clock } = this.#options;
+    lease.connector.render(
+      { objectId: '', data: { alert: '' }, prod, expiresAtMs: clock.now(), createdAtMs: clock.now() },
+      'ios',
+    );
+    const connected = lease.sender.warmUp?.({ prod });
+    await Promise.race([connected, sleep(connectMs)]).finally(() => lease.release());
   }
 
   drainCalls(

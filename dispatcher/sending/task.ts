@@ -2,6 +2,7 @@
 import type { HealthSample } from '../../shared/breaker.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateways/messages.ts';
 import type { RecipientFailure } from '../../shared/db/tables/pushes/batches.ts';
+import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
@@ -33,6 +34,17 @@ export type DeliverTask = DeliverJob & {
   /** Memory of an `InFlightBatch`; absent where the batch is not watched. */
   progressMemory?: SharedArrayBuffer | undefined;
 };
+
+/** Preparation of a thread for its first batch. */
+export interface WarmUpTask {
+  /** Profiles whose gateways are connected to. */
+  profiles: RecentProfile[];
+  /** Int32Array of `warmUpCounts`, shared by all threads of a lane. */
+  counts: SharedArrayBuffer;
+}
+
+/** Places in the counts of a warm-up: threads that have loaded their modules, and threads that are prepared. */
+export const warmUpCounts = { started: 0, ended: 1 } as const;
 
 /** Cause of a try without success. */
 export interface Why {

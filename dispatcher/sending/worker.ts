@@ -3,16 +3,22 @@ import { z } from 'zod';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { AppCache } from '../../shared/db/cache/app-cache.ts';
-import { Database } from '../../shared/db/pool.ts';
+import { Database, type Handle } from '../../shared/db/pool.ts';
+import { checkpointBatch, findBatch } from '../../shared/db/tables/pushes/batches.ts';
+import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
+import { loadRecipients } from '../../shared/db/tables/pushes/recipients.ts';
+import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { BatchSender } from './batch-sender.ts';
 import { LatenessBudget } from './lateness.ts';
 import { SenderCache } from './sender-cache.ts';
-import type { DeliverTask, ThreadResult } from './task.ts';
+import { type DeliverTask, type ThreadResult, type WarmUpTask, warmUpCounts } from './task.ts';
 import { readingEveryMs } from './transports.ts';
 
 /** Database connections of one thread; its batches load and checkpoint in turns. */
 const connectionsPerThread = 4;
+/** Those that stay open while the thread is idle, so that a single push needs not connect first. */
+const idleConnectionsPerThread = 2;
 
 const threadData = z.object({
   databaseUrl: z.string(),
@@ -29,6 +35,7 @@ const db = new Database({
   url: data.databaseUrl,
   applicationName: 'carillon dispatcher thread',
   maxConnections: connectionsPerThread,
+  minConnections: idleConnectionsPerThread,
   onError: (error) => log.warn({ err: error }, 'database connection lost'),
 });
 const vault = new Vault(data.secrets.map((key) => Buffer.from(key, 'base64')));
@@ -46,6 +53,33 @@ setInterval(() => {
 }, readingEveryMs).unref();
 const stopFlag = new Int32Array(data.stopFlag);
 const interrupts = new Int32Array(data.interrupts);
+
+/** Preparation of this thread; a second task waits for the first one. */
+let warmedUp: Promise<void> | undefined;
+
+/** Prepares this thread for its first batch; piscina calls this function. */
+export async function warmUp({ profiles, counts }: WarmUpTask): Promise<void> {
+  if (warmedUp) return warmedUp;
+  const shared = new Int32Array(counts);
+  Atomics.add(shared, warmUpCounts.started, 1);
+  warmedUp = Promise.all([
+    db.warmUp((connection) => runBatchStatements(connection)),
+    ...profiles.map((profile) => senders.warmUp(profile)),
+  ])
+    .then(() => undefined)
+    .catch((error: unknown) => log.warn({ err: error }, 'could not warm up'))
+    .finally(() => Atomics.add(shared, warmUpCounts.ended, 1));
+  return warmedUp;
+}
+
+/** Runs the statements of a batch for a push that does not exist: PostgreSQL then has its tables in the connection's caches. */
+async function runBatchStatements(connection: Handle): Promise<void> {
+  const batch = { appId: '', id: 0, pushId: 0, connector: '' };
+  await findPush(connection, batch.appId, batch.pushId);
+  await findBatch(connection, batch.appId, batch.id);
+  await loadRecipients(connection, batch.appId, [], 'deviceToken');
+  await checkpointBatch(connection, batch, new RecipientStates(new Uint8Array(1)), []);
+}
 
 /** Sends one batch; piscina calls this function. */
 export default async function deliver(task: DeliverTask): Promise<ThreadResult> {

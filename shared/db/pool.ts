@@ -35,6 +35,8 @@ export interface DatabaseOptions {
   /** Name of the process in pg_stat_activity. */
   applicationName: string;
   maxConnections?: number;
+  /** Connections that stay open while they are idle; default 0. */
+  minConnections?: number;
   /** Time limit of a statement; 0 for none. */
   statementTimeoutMs?: number;
   /** Shares the connections fairly between apps (`runInLane`); without it they are first come, first served. */
@@ -55,6 +57,7 @@ export class Database implements Handle {
       connectionString: connectionUrl(options.url),
       application_name: options.applicationName,
       max: options.maxConnections ?? 10,
+      min: options.minConnections ?? 0,
       connectionTimeoutMillis: 5000,
       idleTimeoutMillis: 30_000,
       keepAlive: true,
@@ -137,6 +140,21 @@ export class Database implements Handle {
     } finally {
       client.release();
     }
+  }
+
+  /** Opens all connections of the pool and runs `work` on each. Rejects with the first failure, after all have ended. */
+  async warmUp(work: (connection: Handle) => Promise<unknown>): Promise<void> {
+    const opened = await Promise.allSettled(
+      Array.from({ length: this.#pool.options.max }, () => this.#pool.connect()),
+    );
+    const done = await Promise.allSettled(
+      opened.map(async (connection) => {
+        if (connection.status === 'rejected') throw connection.reason;
+        await work(connection.value).finally(() => connection.value.release());
+      }),
+    );
+    const failed = done.find(({ status }) => status === 'rejected');
+    if (failed?.status === 'rejected') throw failed.reason;
   }
 
   /** Returns whether the database responds. */

@@ -1,0 +1,86 @@
+import { createServer } from 'node:net';
+import { beforeAll, expect, test } from 'vitest';
+import type { RunningDispatcher } from '../../dispatcher/start.ts';
+import { warmUp, warmUpLimits } from '../../dispatcher/warm-up.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { findRecentProfiles } from '../../shared/db/tables/pushes/recent-profiles.ts';
+import {
+  type AppOnGateway,
+  beginPush,
+  createAppOn,
+  startRestartableGateway,
+} from '../support/gateways/app-gateway.ts';
+import { useTestService } from '../support/service.ts';
+
+const service = useTestService();
+const neverAborts = new AbortController().signal;
+let one: AppOnGateway;
+beforeAll(async () => {
+  one = await createAppOn(service, null, 1);
+  const first = await service.dispatch();
+  await service.untilDone(one.app, await beginPush(service, one.app, {}));
+  await first.stack.close();
+});
+
+const sinceMs = () => systemClock.now() - warmUpLimits.usedWithinMs;
+
+test('a fresh dispatcher is connected to recently used gateways before it is ready, and sends nothing', async () => {
+  const { connections, total } = service.apns;
+  const dispatcher = await service.dispatch();
+  const { rows } = await service.db.query<{ n: number }>(
+    `SELECT count(*) AS n FROM pg_stat_activity
+      WHERE datname = current_database() AND application_name = 'carillon dispatcher thread'`,
+  );
+  // Four of each thread: one for pushes to few, and one or more for the others.
+  expect(rows[0]?.n).toBeGreaterThanOrEqual(8);
+  expect(service.apns.connections).toBeGreaterThanOrEqual(connections + 2);
+  expect(service.apns.total).toBe(total);
+  const warm = service.apns.connections;
+  await service.untilDone(one.app, await beginPush(service, one.app, {}));
+  expect(service.apns.connections).toBe(warm);
+  expect(service.apns.total).toBe(total + 1);
+  await dispatcher.stack.close();
+});
+
+test('profiles that were not used in the last hour are not connected to, and their number is limited', async () => {
+  const named = { appId: one.app.appId, connector: 'apns', profile: '_default', prod: 'prod' };
+  const before = await findRecentProfiles(service.db, { sinceMs: sinceMs(), limit: 50 });
+  expect(before).toEqual([named]);
+  expect(await findRecentProfiles(service.db, { sinceMs: systemClock.now() + 1000, limit: 50 })).toEqual([]);
+  await service.db.query(
+    `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, is_settled)
+     SELECT n.app_id, n.id, 'apns', 'p' || i, '{}', true FROM notification n, generate_series(1, 15) AS i`,
+  );
+  expect(await findRecentProfiles(service.db, { sinceMs: sinceMs(), limit: 50 })).toHaveLength(16);
+  expect(await findRecentProfiles(service.db, { sinceMs: sinceMs(), limit: 5 })).toHaveLength(5);
+});
+
+test('a gateway that is down or does not answer does not keep a dispatcher from its start', async () => {
+  const gateway = await startRestartableGateway();
+  const down = await createAppOn(service, gateway.own, 1);
+  const first = await service.dispatch();
+  await service.untilDone(down.app, await beginPush(service, down.app, {}));
+  await first.stack.close();
+  await gateway.die();
+  const { port } = new URL(String(gateway.own.endpoint));
+  const silent = createServer(() => undefined);
+  await new Promise<void>((resolve) => silent.listen(Number(port), '127.0.0.1', resolve));
+  const startedAtMs = performance.now();
+  const dispatcher = await service.dispatch();
+  expect(performance.now() - startedAtMs).toBeLessThan(warmUpLimits.totalMs + 3000);
+  await service.untilDone(one.app, await beginPush(service, one.app, {}));
+  await dispatcher.stack.close();
+  silent.close();
+});
+
+test('a warm-up ends at its time limit, and when the dispatcher stops', async () => {
+  const dispatcher: RunningDispatcher = await service.dispatch();
+  const pool = {
+    warmUp: (_: unknown, signal: AbortSignal) =>
+      new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve())),
+  };
+  const deps = { ...dispatcher.deps, pool };
+  await warmUp(deps, neverAborts, { ...warmUpLimits, totalMs: 50 });
+  await warmUp(deps, AbortSignal.timeout(50));
+  await dispatcher.stack.close();
+});
