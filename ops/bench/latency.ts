@@ -1,28 +1,55 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '../../shared/clock.ts';
 import { readArgs } from './harness/arguments.ts';
 import { type Bench, withBench } from './harness/bench-service.ts';
-import { type BenchApp, createApp, push, pushAndWait } from './harness/client.ts';
+import { type BenchApp, createApp, push, pushAndWait, untilDone } from './harness/client.ts';
 import { type Figure, spread } from './harness/figure.ts';
 import { writeInstallations } from './harness/seed.ts';
 
 const defaultSamples = 100;
 const busyDevices = 200_000;
+/** Devices of a push whose first request is timed. */
+const largeDevices = 20_000;
+const largeSamples = 10;
 /** Pause between two single pushes: the next finds the service idle again. */
 const pauseMs = 30;
 
 /**
- * Time from accepting a push to one device (its `createdAt`, a little before the answer) to its first send:
- * `args[0]` pushes (100) on an idle service (protocol/delivery.md#promise-8).
+ * Time from accepting a push to one device (its `createdAt`, a little before the answer) to its first send: the first push of
+ * fresh processes, and `args[0]` further ones (100) on an idle service (protocol/delivery.md#promise-8). Then the time from
+ * the answer for a push to 20,000 devices to its first request at the gateway.
  */
 export function benchLatency(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
   const [samples = defaultSamples] = numbers;
   return withBench(log, setups[0] ?? {}, async (bench) => {
-    const single = await singleApp(bench);
+    const single = await createApp(bench);
+    await writeInstallations(bench, single.appId, 1);
+    log('the first push of these processes');
+    const first = await sample(bench, single, 1);
     log(`idle: ${samples} pushes to one device`);
     const idle = await sample(bench, single, samples);
-    return figures('idle', idle);
+    const large = await createApp(bench);
+    await writeInstallations(bench, large.appId, largeDevices);
+    log(`${largeSamples} pushes to ${largeDevices} devices`);
+    const waits: number[] = [];
+    for (let i = 0; i < largeSamples; i += 1) waits.push(await firstRequest(bench, large));
+    return [
+      { name: 'first push of the processes: to first send', value: first[0] ?? Number.NaN, unit: 'ms' },
+      ...figures('idle', idle),
+      { name: `first push to ${largeDevices}: to first request`, value: waits[0] ?? Number.NaN, unit: 'ms' },
+      ...spread(`push to ${largeDevices}: to first request`, waits),
+    ];
   });
+}
+
+/** Returns the milliseconds from the answer to a push until its first request at the gateway, after the push is done. */
+async function firstRequest(bench: Bench, app: BenchApp): Promise<number> {
+  await bench.gateway.forget();
+  const objectId = await push(bench, app, {});
+  const answeredAtMs = systemClock.now();
+  await untilDone(bench, app, objectId);
+  return (await bench.gateway.observe()).firstMs - answeredAtMs;
 }
 
 /** The same while a push of another app to `args[0]` devices (200,000) is being sent. */

@@ -21,6 +21,32 @@ describe.each(transportNames)('over the %s transport', (name) => {
     ...given: Parameters<typeof transportOfTest> extends [unknown, ...infer Rest] ? Rest : never
   ) => transportOfTest(name, ...given);
 
+  describe('connect', () => {
+    test('opens one connection without a request, which the first request uses', async () => {
+      let requests = 0;
+      const peer = await peerOfTest((stream, headers) => {
+        requests += 1;
+        ok(stream, headers);
+      });
+      const { transport, facts } = open(peer);
+      await Promise.all([transport.connect(), transport.connect()]);
+      expect(transport.load()).toEqual({ connections: 1, streams: 0 });
+      expect(requests).toBe(0);
+      await repliesOf(transport, aBatch(1));
+      expect(requests).toBe(1);
+      expect(facts.filter(({ event }) => event === 'connected')).toHaveLength(1);
+    });
+
+    test('resolves when nobody listens, and when the transport is closed', async () => {
+      const { transport } = open({ url: 'https://127.0.0.1:1', ca: (await peerOfTest(ok)).ca });
+      await transport.connect();
+      await transport.connect();
+      await transport.close();
+      await transport.connect();
+      expect(transport.load().connections).toBe(0);
+    });
+  });
+
   describe('a request', () => {
     test('has base path, shared headers, its own header and its splice', async () => {
       const seen: unknown[] = [];
