@@ -85,7 +85,7 @@ class FcmSender implements Sender {
   }
 
   warmUp(): Promise<void> {
-    return this.#parts.transport.connect();
+    return this.#deps.transport.connect();
   }
 
   load(): TransportLoad {
