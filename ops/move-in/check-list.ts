@@ -76,7 +76,7 @@ function gatewayItems({ appId, app, profiles, outcome }: MoveInState): Item[] {
       : [
           todo(
             'hybridPush',
-            `hybridPush is off: ${count(vendorDevices, 'installation')} of device makers can be reached while the app is open only.`,
+            `hybridPush is off: ${count(vendorDevices, 'installation')} of Android vendors can be reached only while the app is open.`,
             `carillon app set ${appId} hybridPush=true`,
           ),
         ]),

@@ -4,7 +4,7 @@ import { functionHostVariables, localVariables, processVariables, secretList } f
 import { unknownVariables } from './unknown-variables.ts';
 
 /**
- * The environment (protocol/operation.md#environment), read here and nowhere else, as one checked value.
+ * Environment as one validated value (protocol/operation.md#environment). No other file reads it.
  */
 const schema = processVariables.transform((env) => ({
   port: env.PORT,
@@ -16,13 +16,13 @@ const schema = processVariables.transform((env) => ({
   secrets: env.CARILLON_SECRET,
   dispatcherThreads: env.DISPATCHER_THREADS,
   metricsPort: env.METRICS_PORT,
-  /** Where the dispatcher's metrics listen, and what `/metrics` of every process asks for as a bearer token. */
+  /** Address of the dispatcher's metrics, and bearer token of `/metrics` of every process. */
   metricsHost: env.METRICS_HOST ?? env.HOST,
   metricsToken: env.METRICS_TOKEN,
   trustedProxies: env.TRUSTED_PROXIES,
   smtpUrl: env.SMTP_URL,
   smsWebhookUrl: env.SMS_WEBHOOK_URL,
-  /** The host of functions of apps that name none, and what tells it that a call is ours. */
+  /** Function host of apps without `functionsUrl`, and the token of calls to it. */
   functionsUrl: env.CARILLON_FUNCTIONS_URL,
   functionsToken: env.CARILLON_FUNCTIONS_TOKEN,
   logLevel: env.LOG_LEVEL,
@@ -31,7 +31,7 @@ const schema = processVariables.transform((env) => ({
 
 export type Config = z.infer<typeof schema>;
 
-/** The environment is unfit to start with: one line per variable, without its value. */
+/** Error of an invalid environment: one line per variable, without its value. */
 export class ConfigError extends Error {
   readonly messages: string[];
 
@@ -52,14 +52,14 @@ const missing: Record<string, string> = {
 /** Variables by name, as `process.env` holds them. */
 export type Environment = Record<string, string | undefined>;
 
-/** The environment as it is, for those who hand it on to another process. */
+/** Returns a copy of the environment, for child processes. */
 export const currentEnvironment = (): Environment => ({ ...process.env });
 
 /**
  * Reads and checks the environment.
  *
- * An empty variable counts as absent. Throws `ConfigError` naming each unfit variable, what is wrong
- * with it and what is expected; values are never quoted, since they may be secrets.
+ * An empty variable counts as absent. Throws a `ConfigError` that names each invalid variable, its error and the expected
+ * form. Never quotes values, since they may be secrets.
  */
 export function readConfig(env: Environment = process.env): Config {
   return check(schema, env);
@@ -79,7 +79,7 @@ function check<T extends z.ZodType>(shape: T, env: Environment): z.infer<T> {
   );
 }
 
-/** The keys of a `CARILLON_SECRET`. Throws `ConfigError` as `readConfig` does. */
+/** Parses the keys of a `CARILLON_SECRET`. Throws `ConfigError` as `readConfig` does. */
 export function readSecretKeys(text: string): Buffer[] {
   return check(z.object({ CARILLON_SECRET: secretList }), { CARILLON_SECRET: text }).CARILLON_SECRET;
 }
@@ -92,12 +92,12 @@ const functionsSchema = functionHostVariables.transform((env) => ({
   logLevel: env.LOG_LEVEL,
 }));
 
-/** Reads what the process of the embedded function host needs. Throws `ConfigError` as `readConfig` does. */
+/** Reads the configuration of the embedded function host. Throws `ConfigError` as `readConfig` does. */
 export function readFunctionsConfig(env: Environment = process.env): z.infer<typeof functionsSchema> {
   return check(functionsSchema, env);
 }
 
-/** Where something on this machine that listens on `host` is reached. */
+/** Returns the URL at which this machine reaches a server that listens on `host`. */
 export function urlAt(host: string | undefined, port: number): string {
   const isAnywhere = host === undefined || ['0.0.0.0', '::'].includes(host);
   const name = isAnywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
@@ -105,11 +105,11 @@ export function urlAt(host: string | undefined, port: number): string {
 }
 
 const localSchema = localVariables.transform((env) => ({
-  /** The ports that were asked for; others are free to choose. */
+  /** Requested ports; any free port when absent. */
   port: env.PORT,
   metricsPort: env.METRICS_PORT,
   host: env.HOST,
-  /** What was asked for, as against `publicUrl`, which is where a service is looked for. */
+  /** PUBLIC_URL as set; `publicUrl` also has a default, for finding the service. */
   askedPublicUrl: env.PUBLIC_URL,
   publicUrl: env.PUBLIC_URL ?? (env.PORT === undefined ? undefined : `http://127.0.0.1:${env.PORT}`),
   metricsHost: env.METRICS_HOST ?? env.HOST,
@@ -121,11 +121,11 @@ const localSchema = localVariables.transform((env) => ({
   secret: env.CARILLON_SECRET,
 }));
 
-/** What the environment says of a service on this machine; what it leaves open is in the data directory. */
+/** Settings of a service on this machine; those that are absent come from the data directory. */
 export type LocalConfig = z.infer<typeof localSchema>;
 
 /**
- * Reads the part of the environment that `npm start` and the command line need, all of it optional.
+ * Reads the variables of `npm start` and the command line, all of them optional.
  * Throws `ConfigError` as `readConfig` does.
  */
 export function readLocalConfig(env: Environment = process.env): LocalConfig {
@@ -133,8 +133,8 @@ export function readLocalConfig(env: Environment = process.env): LocalConfig {
 }
 
 /**
- * Sentences on variables of the environment that begin with `CARILLON_` and mean nothing, for a warning at the start: a
- * name with a slip would else be passed over.
+ * Returns warnings about variables that begin with `CARILLON_` and are unknown: a misspelled name would otherwise be
+ * ignored silently.
  */
 export function environmentWarnings(env: Environment = process.env): string[] {
   const shapes = [schema.in.shape, functionsSchema.in.shape, localSchema.in.shape];

@@ -1,7 +1,7 @@
-/** Modes of libpq, and the one that `pg` adds; what each means for us stands at `connectionUrl`. */
+/** Modes of libpq, and one that `pg` adds; `connectionUrl` documents their meaning. */
 const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'] as const;
 
-/** Modes whose name differs from what `pg` is to do. */
+/** Modes that `pg` gets under another name. */
 const pgModes: Readonly<Record<string, string>> = {
   allow: 'disable',
   prefer: 'require',
@@ -9,13 +9,13 @@ const pgModes: Readonly<Record<string, string>> = {
 };
 
 /**
- * A database URL as `pg` is to get it, so that `sslmode` means what libpq means by it (PostgreSQL documentation,
- * "SSL Support"): `require` encrypts and verifies nothing, unless `sslrootcert` is given; `verify-ca` verifies the
- * certificate, `verify-full` the host name too. `pg` by itself takes `prefer`, `require` and `verify-ca` for
+ * Converts a database URL for `pg`, so that `sslmode` has the meaning of libpq (PostgreSQL documentation, "SSL
+ * Support"): `require` encrypts, and verifies the certificate only with `sslrootcert`; `verify-ca` verifies the
+ * certificate, `verify-full` the host name too. `pg` itself treats `prefer`, `require` and `verify-ca` as
  * `verify-full`, and fails for `allow`.
  *
- * `pg` cannot try one way and then the other: `prefer` is `require`, `allow` is `disable`, as each begins. Without
- * `sslmode` nothing is encrypted. `sslrootcert=system` stands for the authorities that Node trusts.
+ * `pg` does not fall back from one mode to another: `prefer` becomes `require`, and `allow` becomes `disable`. Without
+ * `sslmode` the connection is not encrypted. `sslrootcert=system` means the authorities that Node trusts.
  */
 export function connectionUrl(url: string): string {
   const mark = url.indexOf('?');
@@ -24,14 +24,14 @@ export function connectionUrl(url: string): string {
   const mode = params.get('sslmode');
   const isSystem = params.get('sslrootcert') === 'system';
   if (mode === null && !isSystem) return url;
-  // libpq: with the system's authorities anything less than the host name would prove nothing.
+  // As in libpq: with the system's authorities, a certificate without a check of the host name proves nothing.
   params.set('sslmode', isSystem ? 'verify-full' : (pgModes[mode ?? ''] ?? mode ?? ''));
   if (isSystem) params.delete('sslrootcert');
   params.set('uselibpqcompat', 'true');
   return `${url.slice(0, mark)}?${params}`;
 }
 
-/** What is wrong with the `sslmode` of a database URL, or undefined. */
+/** Returns the error of the `sslmode` of a database URL; undefined if it is valid. */
 export function sslModeError(url: string): string | undefined {
   const mark = url.indexOf('?');
   const params = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { sslModeError } from './database-url.ts';
 
 /**
- * The variables of the environment with their shapes, meanings and defaults (protocol/operation.md#environment).
+ * Variables of the environment with their shapes, meanings and defaults (protocol/operation.md#environment).
  * `shared/config/config.ts` reads them; docs/reference/configuration.md is generated from them.
  */
 const databaseUrl = z
@@ -14,7 +14,7 @@ const databaseUrl = z
     if (message !== undefined) context.addIssue({ code: 'custom', message });
   });
 
-/** Digits only: `Number` would also take 0x50, 1e3 and a blank, which is 0. */
+/** Accepts digits only: `Number` would also accept 0x50, 1e3 and a blank, which is 0. */
 const wholeNumber = (expected: string) =>
   z
     .string()
@@ -47,7 +47,7 @@ const logLevel = z
   .default('info')
   .describe('Least level that is logged.');
 
-/** Meaning of a variable; `byDefault` says what holds where it is absent and no fixed value does. */
+/** Meaning of a variable; `byDefault` describes a default that is not a fixed value. */
 const meaning = (description: string, byDefault: string) => ({ description, byDefault });
 
 /** Variables of an api or dispatcher. */
@@ -76,7 +76,7 @@ export const processVariables = z.object({
     .optional()
     .meta(meaning('Address that the metrics of a dispatcher listen on.', '`HOST`')),
   METRICS_TOKEN: token.optional().describe('Bearer token that `/metrics` of api and dispatcher asks for.'),
-  TRUSTED_PROXIES: wholeNumber('expected how many proxies stand in front, a whole number')
+  TRUSTED_PROXIES: wholeNumber('expected how many proxies are in front, a whole number')
     .pipe(z.number().max(10, 'expected at most 10'))
     .default(0)
     .describe(

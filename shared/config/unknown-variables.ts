@@ -1,9 +1,9 @@
-/** A name that differs by more letters than these from all known ones is not a slip of the pen. */
-const mostSlips = 4;
+/** Largest edit distance at which a known name is suggested. */
+const maxEdits = 4;
 
 /**
- * Sentences on variables that begin with `CARILLON_` and mean nothing to this version, with the known name that is
- * nearest. Values are never quoted.
+ * Returns warnings about variables that begin with `CARILLON_` and are unknown to this version, each with the most similar
+ * known name. Never quotes values.
  */
 export function unknownVariables(env: Record<string, unknown>, known: readonly string[]): string[] {
   return Object.keys(env)
@@ -17,15 +17,15 @@ export function unknownVariables(env: Record<string, unknown>, known: readonly s
 
 function nearestOf(name: string, known: readonly string[]): string | undefined {
   let nearest: string | undefined;
-  let least = mostSlips + 1;
+  let least = maxEdits + 1;
   for (const candidate of known) {
-    const slips = editDistance(name.slice(0, 100), candidate);
-    if (slips < least) [nearest, least] = [candidate, slips];
+    const edits = editDistance(name.slice(0, 100), candidate);
+    if (edits < least) [nearest, least] = [candidate, edits];
   }
   return nearest;
 }
 
-/** Letters to add, drop or replace to make one text of the other (Levenshtein). */
+/** Returns the number of insertions, deletions and replacements between two texts (Levenshtein distance). */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (const [i, letter] of [...a].entries()) {

@@ -4,7 +4,7 @@ import type { Handle } from './pool.ts';
 export async function databaseNow(db: Handle): Promise<number> {
   const { rows } = await db.query<{ now: Date }>('SELECT clock_timestamp()::timestamptz(3) AS now');
   const now = rows[0]?.now;
-  if (!now) throw new Error('the database gave back no row');
+  if (!now) throw new Error('the database returned no row');
   return now.getTime();
 }
 

@@ -86,6 +86,6 @@ export const deviceExplanation = component(
       .describe('Message of the own channel.'),
     gatewayFailure: gatewayFailure.nullable(),
     at: timestamp.nullable(),
-    sentence: z.string().describe('The same as a sentence.'),
+    sentence: z.string().describe('The explanation as a text.'),
   }),
 );

@@ -1,17 +1,17 @@
-/** Rows of a class by conditions of clients, which come here as our compiler's SQL (shared/query), never as theirs. */
+/** Rows of a class by clients' conditions, as SQL of the query compiler (shared/query), never a client's text. */
 import type { QueryResultRow } from 'pg';
 import { ResultTooLarge } from '../limits/transaction.ts';
 import type { Handle } from '../pool.ts';
 
-/** The tables whose rows clients ask for by conditions. */
+/** Tables that clients query by conditions. */
 export type ClassTable = 'installation' | 'app_user' | 'role';
 
-/** A list call as SQL: `$1` is the app id, which is the first of `values`. */
+/** List call as SQL: `$1` is the app id, the first of `values`. */
 export interface Selection {
   condition: string;
   orderBy: string;
   values: unknown[];
-  /** The condition uses this many of the values, from the first on; the order uses the rest. */
+  /** Number of leading values that the condition uses; `orderBy` uses the rest. */
   conditionValues: number;
   limit: number;
   skip: number;
@@ -35,8 +35,8 @@ export async function selectRows<R extends QueryResultRow>(
 }
 
 /**
- * The rows of these public ids, in no order. Sums up first what they take where they are stored, and reads none of
- * them when that is more than `maxBytes`: throws `ResultTooLarge`.
+ * Selects rows by their public ids, in no order. Sums up their stored sizes first: throws `ResultTooLarge` above `maxBytes`,
+ * without reading the rows.
  */
 export async function selectByIds<R extends QueryResultRow>(
   db: Handle,
@@ -63,7 +63,7 @@ export async function countRows(tx: Handle, table: ClassTable, selection: Select
   return rows[0]?.count ?? 0;
 }
 
-/** True when the row of this key meets the condition. */
+/** Returns whether the row with this key meets the condition. */
 export async function rowMeets(
   tx: Handle,
   { table, id }: { table: ClassTable; id: number },

@@ -38,7 +38,7 @@ const optionShape = {
   captchaForSms: z.boolean().describe('Asks for a solved captcha (`validate_token`) before a code is sent.'),
   hybridPush: z
     .boolean()
-    .describe('Sends to Android devices through the services of their makers. Commercial apps only.'),
+    .describe('Sends to Android devices through the push services of their vendors. Commercial apps only.'),
   forbidClientPush: z.boolean().describe('Refuses pushes that are sent with the app key.'),
   allowUserQuery: z.boolean().describe('Lets the app key list users.'),
   allowInstallationQuery: z.boolean().describe('Lets the app key list installations.'),

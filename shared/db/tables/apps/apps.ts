@@ -12,7 +12,7 @@ import {
 import type { AppKeys } from '../../../domain/apps/identity.ts';
 import type { Handle } from '../../pool.ts';
 
-/** The part of an app that is encrypted: its keys, and the options that hold credentials. */
+/** Encrypted part of an app: its keys, and the options that contain credentials. */
 const secretsShape = z.object({
   appKey: z.string(),
   masterKey: z.string(),
@@ -43,7 +43,7 @@ export interface NewApp {
 
 const sealContext = (appId: string) => `app ${appId}`;
 
-/** Splits options into what is stored in the open and what is sealed. */
+/** Splits options into those stored as plain text and those stored encrypted. */
 function splitOptions(options: AppOptionsPatch): {
   open: AppOptionsPatch;
   sealed: Pick<AppSecrets, 'authPlatforms'>;
@@ -67,7 +67,7 @@ function toApp(row: AppRow, vault: Vault): App {
   };
 }
 
-/** How many apps the keys of a vault open and how many they do not, told by the beginnings of the seals. */
+/** Counts the apps that the keys of a vault decrypt and those that they do not, by the first bytes of each ciphertext. */
 export async function countSealedApps(db: Handle, vault: Vault): Promise<{ open: number; closed: number }> {
   const { rows } = await db.query<{ open: number; closed: number }>(
     `SELECT count(*) FILTER (WHERE is_open) AS open, count(*) FILTER (WHERE NOT is_open) AS closed
@@ -78,19 +78,19 @@ export async function countSealedApps(db: Handle, vault: Vault): Promise<{ open:
 }
 
 /**
- * Makes an app, with an approved SMS signature of its own name (protocol/admin-api.md#apps). Undefined where an app
- * has this id already.
+ * Inserts an app, with an approved SMS signature of its own name (protocol/admin-api.md#apps). Returns undefined when
+ * the id is taken.
  */
 export async function insertApp(db: Handle, vault: Vault, app: NewApp): Promise<App | undefined> {
   const { open, sealed } = splitOptions(app.options);
   const secrets = vault.seal({ ...app.keys, ...sealed }, sealContext(app.appId));
   const { rows } = await db.query<AppRow>(
-    `WITH made AS (
+    `WITH inserted AS (
        INSERT INTO app (app_id, name, edition, plan, secrets, options) VALUES ($1, $2, $3, $4, $5, $6)
        ON CONFLICT (app_id) DO NOTHING RETURNING *),
      signature AS (
-       INSERT INTO sms_signature (app_id, name, is_approved) SELECT app_id, name, true FROM made)
-     SELECT * FROM made`,
+       INSERT INTO sms_signature (app_id, name, is_approved) SELECT app_id, name, true FROM inserted)
+     SELECT * FROM inserted`,
     [app.appId, app.name, app.edition, app.plan, secrets, open],
   );
   return rows.map((row) => toApp(row, vault))[0];
@@ -106,13 +106,13 @@ export async function listApps(db: Handle, vault: Vault): Promise<App[]> {
   return rows.map((row) => toApp(row, vault));
 }
 
-/** Ids of all apps, oldest first; opens nothing. */
+/** Lists the ids of all apps, oldest first. Decrypts nothing. */
 export async function listAppIds(db: Handle): Promise<string[]> {
   const { rows } = await db.query<{ app_id: string }>('SELECT app_id FROM app ORDER BY created_at, app_id');
   return rows.map((row) => row.app_id);
 }
 
-/** The options of an app that are stored in the open; needs no key. Undefined when there is no such app. */
+/** Finds the options of an app that are stored as plain text, without a key. Returns undefined for an unknown app. */
 export async function findOpenOptions(db: Handle, appId: string): Promise<AppOptions | undefined> {
   const { rows } = await db.query<Pick<AppRow, 'plan' | 'options'>>(
     'SELECT plan, options FROM app WHERE app_id = $1',
@@ -122,8 +122,8 @@ export async function findOpenOptions(db: Handle, appId: string): Promise<AppOpt
 }
 
 /**
- * Changes name and options in one step: `change` sees the app as it is now, locked, and gives what is to
- * be merged over it. Undefined when there is no such app. Run it in a transaction.
+ * Changes the name and options of a locked app: `change` gets its current state and returns the new name and the options
+ * to merge. Returns undefined for an unknown app. Needs a transaction.
  */
 export async function updateApp(
   tx: Handle,
@@ -146,7 +146,7 @@ export async function updateApp(
   return updated.rows.map((changed) => toApp(changed, vault))[0];
 }
 
-/** Tables that hold rows of an app, beside those that PostgreSQL empties by reference. */
+/** Tables with rows of an app, besides those with a foreign key that cascades. */
 const tablesOfApp = [
   'installation',
   'notification',
@@ -170,7 +170,7 @@ const tablesOfApp = [
   'captcha',
 ];
 
-/** Deletes an app and all that is its own. False when there was none. Run it in a transaction. */
+/** Deletes an app with all its rows. Returns false for an unknown app. Needs a transaction. */
 export async function deleteApp(tx: Handle, appId: string): Promise<boolean> {
   const { rowCount } = await tx.query('DELETE FROM app WHERE app_id = $1', [appId]);
   if (!rowCount) return false;

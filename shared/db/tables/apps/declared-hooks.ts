@@ -1,14 +1,14 @@
 import type { FunctionStage } from '../../../domain/apps/functions.ts';
 import type { Handle } from '../../pool.ts';
 
-/** The function host of one stage of an app, by its address; a list counts for that address only. */
+/** Function host of one stage of an app. A list of hooks is valid for this URL only. */
 export interface DeclaringHost {
   appId: string;
   stage: FunctionStage;
   url: string;
 }
 
-/** Keeps the hooks that a host declares, in place of what the app's host of this stage declared before. */
+/** Saves the hooks that a host declares. Replaces those that the app's host of this stage declared before. */
 export async function keepDeclaredHooks(
   db: Handle,
   { appId, stage, url }: DeclaringHost,
@@ -23,7 +23,7 @@ export async function keepDeclaredHooks(
   );
 }
 
-/** The hooks that a host last declared; undefined when it never did. */
+/** Finds the hooks that a host declared last; undefined before its first declaration. */
 export async function findDeclaredHooks(
   db: Handle,
   { appId, stage, url }: DeclaringHost,

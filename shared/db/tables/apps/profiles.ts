@@ -1,12 +1,12 @@
 import type { Vault } from '../../../crypto.ts';
 import type { Handle } from '../../pool.ts';
 
-/** A push profile with its credentials opened; their shape is the connector's business. */
+/** Push profile with decrypted credentials. The connector validates their shape. */
 export interface StoredProfile {
   connector: string;
   name: string;
   credentials: unknown;
-  /** Changes whenever the profile is put again: connections made with older credentials are given up. */
+  /** Changes with every upload of the profile, so that connections with older credentials are closed. */
   updatedAt: Date;
 }
 
@@ -36,8 +36,8 @@ const toEntry = (row: ProfileRow): ProfileEntry => ({
 });
 
 /**
- * Stores a profile, in place of one with the same name. Undefined when there is no such app: the app's row is
- * held for the moment, so that it is not deleted in between.
+ * Stores a profile; replaces one with the same name. Returns undefined for an unknown app. Locks the app's row, so that
+ * the app is not deleted concurrently.
  */
 export async function putProfile(
   db: Handle,
@@ -64,7 +64,7 @@ export async function listProfiles(db: Handle, appId: string): Promise<ProfileEn
   return rows.map(toEntry);
 }
 
-/** Every profile of an app with its credentials, for those who send. */
+/** Lists the profiles of an app with their credentials, for sending. */
 export async function openProfiles(db: Handle, vault: Vault, appId: string): Promise<StoredProfile[]> {
   const { rows } = await db.query<ProfileRow>(
     'SELECT * FROM push_profile WHERE app_id = $1 ORDER BY connector, name',
@@ -78,7 +78,7 @@ export async function openProfiles(db: Handle, vault: Vault, appId: string): Pro
   }));
 }
 
-/** One profile with its credentials; undefined when there is none. Throws `SealError` where they do not open. */
+/** Finds a profile with its credentials. Throws `SealError` when they cannot be decrypted. */
 export async function openProfile(
   db: Handle,
   vault: Vault,

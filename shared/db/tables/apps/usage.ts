@@ -1,20 +1,19 @@
 import type { Usage } from '../../../domain/apps/usage.ts';
 import type { Handle } from '../../pool.ts';
 
-/** Today in UTC, by the one clock that all processes share. */
+/** Today in UTC, by the clock of the database, which all processes share. */
 const today = `(now() AT TIME ZONE 'UTC')::date`;
 
-/** How many of a batch's recipients may be sent to. */
+/** Number of a batch's recipients within the daily cap. */
 export interface Grant {
   granted: number;
   size: number;
 }
 
 /**
- * Asks the app's daily cap for all recipients of a batch and notes the answer on it: min(n, cap − used),
- * taken from today's rest in the same statement, so that no number of dispatchers passes the cap
- * (protocol/delivery.md#promise-6). Undefined when the batch was granted already, by an earlier take or a late
- * worker.
+ * Charges the recipients of a batch to the app's daily cap and saves the grant on the batch: min(n, cap − used). One
+ * statement reads and charges, so that any number of dispatchers stays within the cap (protocol/delivery.md#promise-6).
+ * Returns undefined when the batch has a grant already, from an earlier take or a late worker.
  */
 export async function grantRecipients(
   db: Handle,
@@ -41,8 +40,8 @@ export async function grantRecipients(
 }
 
 /**
- * Counts one push call; `callsThisMinute` is what the shared rate limit counted, this one included. The
- * call does not wait for the disk: what a crash of the database could lose is a fraction of a second.
+ * Counts one push call; `callsThisMinute` is the count of the shared rate limit, including this call. Commits
+ * asynchronously: a crash of the database loses a fraction of a second of counts.
  */
 export async function countCall(db: Handle, appId: string, callsThisMinute: number): Promise<void> {
   await db.query(
@@ -55,7 +54,7 @@ export async function countCall(db: Handle, appId: string, callsThisMinute: numb
   );
 }
 
-/** What an app used on a day (`YYYY-MM-DD`, UTC): zeros where nothing was. */
+/** Reads the usage of an app on a day (`YYYY-MM-DD`, UTC); zeros without any. */
 export async function readUsage(db: Handle, appId: string, day: string): Promise<Usage> {
   const { rows } = await db.query<Usage>(
     `SELECT calls, peak_calls_per_minute AS "peakCallsPerMinute", recipients
@@ -65,7 +64,7 @@ export async function readUsage(db: Handle, appId: string, day: string): Promise
   return rows[0] ?? { calls: 0, peakCallsPerMinute: 0, recipients: 0 };
 }
 
-/** Deletes days before `before`; gives how many rows. */
+/** Deletes days before `before`. Returns the number of rows. */
 export async function deleteOldUsage(db: Handle, before: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
     `WITH old AS MATERIALIZED (

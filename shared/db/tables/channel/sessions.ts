@@ -122,7 +122,7 @@ export async function restoreSessions(db: Handle, nodeId: string, sessions: Devi
     `INSERT INTO channel_session (app_id, installation, session_id, node_id)
      SELECT s.app_id, s.installation, s.session_id, $4
        FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS s (app_id, installation, session_id)
-      ORDER BY 1, 2
+      ORDER BY s.app_id, s.installation
      ON CONFLICT (app_id, installation) DO NOTHING`,
     [...columnsOf(sessions), nodeId],
   );

@@ -4,9 +4,9 @@ import { type Handle, violatedConstraint } from '../../pool.ts';
 import { draftColumns, draftValues } from '../installations/installations.ts';
 import { keptOut, type Merged, unstage, unwrittenRows } from './unwritten.ts';
 
-/** An installation of an import, checked. Times are ISO 8601. */
+/** Validated installation of an import. Times are ISO 8601. */
 export interface StagedInstallation {
-  /** Where it stands in its file. */
+  /** Line of its file. */
   line: number;
   objectId: string;
   draft: InstallationDraft;
@@ -16,12 +16,12 @@ export interface StagedInstallation {
 }
 
 const stage = 'import_installation';
-/** What a dry run writes instead: it remembers what the file itself holds twice. */
+/** Table that a dry run writes to, which finds duplicates within the file. */
 const shadow = 'import_seen_installation';
 const unique = { device_token: 'deviceToken', installation_id: 'installationId' };
 const columns = ['object_id', 'created_at', 'updated_at', 'imported_at', ...draftColumns];
 
-/** Makes the tables of an import; they are this connection's own and end with it. */
+/** Creates the temporary tables of an import on this connection. */
 export async function openInstallationStage(connection: Handle): Promise<void> {
   await connection.query(
     `CREATE TEMP TABLE ${stage} ON COMMIT DELETE ROWS AS
@@ -37,13 +37,13 @@ export async function openInstallationStage(connection: Handle): Promise<void> {
 export interface InstallationBatch {
   rows: StagedInstallation[];
   isDry: boolean;
-  /** All of them are probably new: that is tried first, at half the cost. */
+  /** All rows are probably new: try a direct COPY first, at half the cost. */
   areNew: boolean;
 }
 
 /**
- * Writes what is new of a batch, in the order of its lines, and gives what is not; nothing that is there is changed.
- * No two rows of a batch may have the same object id. With `isDry` the table is only looked at.
+ * Writes the new rows of a batch in line order and returns the others; existing rows stay unchanged. The object ids of a
+ * batch must be distinct. With `isDry`, only reads the table.
  */
 export async function mergeInstallations(
   tx: Handle,
@@ -64,7 +64,7 @@ const valuesOf = (row: StagedInstallation): CopyValue[] => [
   ...draftValues(row.draft),
 ];
 
-/** Writes them straight into the table; false, and nothing is written, when another row has what must be its own. */
+/** Copies the rows directly into the table. Returns false, and writes nothing, on a conflict with a unique index. */
 async function writeAll(tx: Handle, appId: string, rows: StagedInstallation[]): Promise<boolean> {
   const target = { table: 'installation', columns: ['app_id', ...columns] };
   const values = rows.map((row) => [appId, ...valuesOf(row)]);
@@ -89,7 +89,7 @@ async function mergeStaged(
     { table: stage, columns: ['line', ...columns] },
     rows.map((row) => [row.line, ...valuesOf(row)]),
   );
-  // To look which are there costs less than to try to write them.
+  // Looking up existing rows costs less than a failing insert.
   const isLookedUp = isDry || !areNew;
   const known = isLookedUp ? await keptOut(tx, appId, { stage, table: 'installation', unique }) : [];
   await unstage(tx, stage, known);
@@ -109,7 +109,7 @@ async function mergeStaged(
   return { written, unwritten: [...known, ...unwritten] };
 }
 
-/** Brings statistics and indexes up to date after many new rows, so that the next push is planned well. */
+/** Updates statistics and indexes after many new rows, so that the next push gets a good plan. */
 export async function tidyInstallations(db: Handle): Promise<void> {
   await db.query('VACUUM (ANALYZE) installation');
 }

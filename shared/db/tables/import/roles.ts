@@ -4,9 +4,9 @@ import type { Handle } from '../../pool.ts';
 import { countRolesLocked } from '../roles/roles.ts';
 import { keptOut, type Merged, type Unwritten, unstage, unwrittenRows } from './unwritten.ts';
 
-/** A role of an import, checked. Times are ISO 8601. */
+/** Validated role of an import. Times are ISO 8601. */
 export interface StagedRole {
-  /** Where it stands in its file. */
+  /** Line of its file. */
   line: number;
   objectId: string;
   draft: RoleDraft;
@@ -14,7 +14,7 @@ export interface StagedRole {
   updatedAt: string;
 }
 
-/** A membership of an import: public ids of the role and of its member. */
+/** Membership of an import: public ids of the role and of its member. */
 export interface StagedMembership {
   line: number;
   /** Both ids: a file may hold a membership twice. */
@@ -24,18 +24,18 @@ export interface StagedMembership {
 }
 
 const stage = 'import_role';
-/** What a dry run writes instead. */
+/** Tables that a dry run writes to. */
 const shadow = 'import_seen_role';
 const shadowMemberships = 'import_seen_membership';
 const unique = { name: 'name' };
 const columns = ['object_id', 'name', 'acl', 'fields', 'created_at', 'updated_at'];
 
-/** An import would give an app more roles than it may have. */
+/** Error of an import that would exceed the app's limit of roles. */
 export class TooManyRoles extends Error {
   override name = 'TooManyRoles';
 }
 
-/** Makes the tables of an import; they are this connection's own and end with it. Needs the stage of users. */
+/** Creates the temporary tables of an import on this connection. Needs those of users. */
 export async function openRoleStage(connection: Handle): Promise<void> {
   await connection.query(
     `CREATE TEMP TABLE ${stage} ON COMMIT DELETE ROWS AS
@@ -51,8 +51,8 @@ export async function openRoleStage(connection: Handle): Promise<void> {
 }
 
 /**
- * Writes the new roles of a batch, in the order of its lines, and gives those that were not written; nothing that is
- * there is changed. No two rows of a batch may have the same object id. With `isDry` the table is only looked at.
+ * Writes the new roles of a batch in line order and returns the others; existing roles stay unchanged. The object ids of
+ * a batch must be distinct. With `isDry`, only reads the table.
  * Throws `TooManyRoles`.
  */
 export async function mergeRoles(
@@ -122,8 +122,8 @@ interface MembershipRow {
 }
 
 /**
- * Writes the memberships of a batch that are not there yet, and gives the others. A role or a member that is not there
- * is a problem of its line. With `isDry` the tables are only looked at.
+ * Writes the new memberships of a batch and returns the others, with a message for those of an unknown role or member.
+ * With `isDry`, only reads the tables.
  */
 export async function mergeMemberships(tx: Handle, appId: string, batch: MembershipBatch): Promise<Merged> {
   const { relation, rows: staged, isDry } = batch;
@@ -170,7 +170,7 @@ function writeSql(relation: RelationName): string {
            (role_id, member_id) IN (SELECT role_id, member_id FROM written) AS is_written FROM found`;
 }
 
-/** Roles and members may be such as this dry run would have written. */
+/** Returns the statement of a dry run, which also finds roles and members of this run. */
 function drySql(relation: RelationName): string {
   const { table, column, members, seen } = relations[relation];
   const isThere = (real: string, shadowed: string, id: string) =>

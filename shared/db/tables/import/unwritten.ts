@@ -1,29 +1,29 @@
 import type { Handle } from '../../pool.ts';
 
-/** A staged row that was not written, and why: it is there already, or another row has what must be its own. */
+/** Staged row that was not written, and why: it exists, or it conflicts with another row. */
 export interface Unwritten {
   line: number;
   objectId: string;
   isThere: boolean;
-  /** It is there, but was changed in the file later than here. */
+  /** The row exists, but the file has a later update of it. */
   isNewer: boolean;
-  /** Public ids of the rows that have a member of this one, by the member's name; none where it is there. */
+  /** Public ids of the conflicting rows, by the name of the unique member; empty when the row exists. */
   holders: Record<string, string>;
-  /** What else keeps it out, as a sentence. */
+  /** Another reason, for the report. */
   message?: string;
 }
 
-/** What became of a batch. */
+/** Result of a batch. */
 export interface Merged {
   written: number;
   unwritten: Unwritten[];
 }
 
-/** Where staged rows go. All names are ours, never of a request. */
+/** Source and target of staged rows. All names are constants, never of a request. */
 export interface Destination {
   stage: string;
   table: string;
-  /** Columns that no two rows of an app may have alike, and the members' names. */
+  /** Unique columns, and the names of their members. */
   unique: Readonly<Record<string, string>>;
 }
 
@@ -32,18 +32,18 @@ type UnwrittenRow = { line: number; object_id: string; is_there: boolean; is_new
   unknown
 >;
 
-/** What is on the stage, in the order of its lines, with what the table has of it. */
+/** Reads the staged rows in line order, with the rows of the table that they conflict with. */
 export async function unwrittenRows(
   tx: Handle,
   appId: string,
   { stage, table, unique }: Destination,
 ): Promise<Unwritten[]> {
-  // Of a row that is there nobody asks who has its members.
+  // Existing rows need no search for conflicts.
   const holders = Object.keys(unique).map(
     (name) => `CASE WHEN i.object_id IS NULL THEN
       (SELECT object_id FROM ${table} t WHERE t.app_id = $1 AND t.${name} = s.${name}) END AS ${name}`,
   );
-  // LIMIT 1 keeps a plan from reading all of the app for one batch.
+  // LIMIT 1 prevents a plan that reads all rows of the app for one batch.
   const { rows } = await tx.query<UnwrittenRow>(
     `SELECT s.line, s.object_id, i.object_id IS NOT NULL AS is_there,
             coalesce(i.updated_at < s.updated_at, false) AS is_newer, ${holders.join(', ')}
@@ -69,13 +69,13 @@ function holdersIn(row: UnwrittenRow, unique: Destination['unique']): Record<str
   return Object.fromEntries(found);
 }
 
-/** Of the staged rows those that the table keeps out: they are there, or others have what must be their own. */
+/** Finds the staged rows that exist or conflict with another row. */
 export async function keptOut(tx: Handle, appId: string, destination: Destination): Promise<Unwritten[]> {
   const rows = await unwrittenRows(tx, appId, destination);
   return rows.filter(({ isThere, holders }) => isThere || Object.keys(holders).length > 0);
 }
 
-/** Takes rows off the stage: they are told of already. */
+/** Deletes reported rows from the stage. */
 export async function unstage(tx: Handle, stage: string, rows: readonly Unwritten[]): Promise<void> {
   if (rows.length === 0) return;
   await tx.query(`DELETE FROM ${stage} WHERE line = ANY($1::bigint[])`, [rows.map(({ line }) => line)]);

@@ -5,15 +5,15 @@ import type { Handle } from '../../pool.ts';
 import { draftColumns, draftValues } from '../users/users.ts';
 import { keptOut, type Merged, type Unwritten, unstage, unwrittenRows } from './unwritten.ts';
 
-/** A user of an import, checked. Times are ISO 8601. */
+/** Validated user of an import. Times are ISO 8601. */
 export interface StagedUser {
-  /** Where it stands in its file. */
+  /** Line of its file. */
   line: number;
   objectId: string;
   draft: UserDraft;
   passwordHash: string | null;
   session: SessionSecret;
-  /** Third-party accounts that must be its own, and UnionIDs, which stay with whoever has them. */
+  /** Third-party accounts, which conflict when another user has them, and UnionIDs, which stay with their present user. */
   identities: { own: Identity[]; unions: Identity[] };
   createdAt: string;
   updatedAt: string;
@@ -30,7 +30,7 @@ const columns = [
   ...draftColumns,
 ];
 
-/** Members that only one user may have, by their columns. */
+/** Names of the unique members, by column. */
 const unique = {
   username: 'username',
   email: 'email',
@@ -38,7 +38,7 @@ const unique = {
   session_hash: 'sessionToken',
 };
 
-/** Where users go: the tables, or what stands for them in a dry run. */
+/** Target tables: the real ones, or those of a dry run. */
 interface Targets {
   users: string;
   identities: string;
@@ -46,7 +46,7 @@ interface Targets {
 const tables: Targets = { users: 'app_user', identities: 'user_identity' };
 const shadows: Targets = { users: 'import_seen_user', identities: 'import_seen_identity' };
 
-/** Makes the tables of an import; they are this connection's own and end with it. */
+/** Creates the temporary tables of an import on this connection. */
 export async function openUserStage(connection: Handle): Promise<void> {
   await connection.query(
     `CREATE TEMP TABLE ${stage} ON COMMIT DELETE ROWS AS
@@ -62,9 +62,8 @@ export async function openUserStage(connection: Handle): Promise<void> {
 }
 
 /**
- * Writes the new users of a batch, in the order of its lines, with their third-party accounts, and gives those that
- * were not written; nothing that is there is changed. No two rows of a batch may have the same object id. With `isDry`
- * the tables are only looked at.
+ * Writes the new users of a batch in line order, with their third-party accounts, and returns the others; existing users
+ * stay unchanged. The object ids of a batch must be distinct. With `isDry`, only reads the tables.
  */
 export async function mergeUsers(
   tx: Handle,
@@ -78,7 +77,7 @@ export async function mergeUsers(
     await insertUsers(tx, appId, targets);
     const conflicts = await insertIdentities(tx, appId, targets);
     if (conflicts.length === 0) break;
-    unwritten.push(...(await takeBack(tx, appId, { targets, conflicts })));
+    unwritten.push(...(await removeConflicts(tx, appId, { targets, conflicts })));
   }
   await insertUnions(tx, appId, targets);
   const { rowCount } = await tx.query(`DELETE FROM ${stage} WHERE user_id IS NOT NULL`);
@@ -104,7 +103,7 @@ function copyRow(user: StagedUser): CopyValue[] {
   ];
 }
 
-/** Staged users that were not written yet; names, addresses and numbers that others have keep a user out. */
+/** Inserts the staged users that are not written yet, except those whose name, address or number is taken. */
 async function insertUsers(tx: Handle, appId: string, { users }: Targets): Promise<void> {
   await tx.query(
     `WITH written AS (
@@ -119,13 +118,13 @@ async function insertUsers(tx: Handle, appId: string, { users }: Targets): Promi
 const identitiesIn = (column: 'own' | 'unions') =>
   `${stage} s CROSS JOIN jsonb_to_recordset(s.${column}) AS x (platform text, uid text)`;
 
-/** Who has the account `x`. LIMIT 1 keeps a plan from reading all of the app for one batch. */
+/** Returns the join with the user who has the account `x`. LIMIT 1 prevents a plan that reads all users for one batch. */
 const holderIn = ({ users, identities }: Targets) =>
   `CROSS JOIN LATERAL (
      SELECT t.id, t.object_id FROM ${identities} i JOIN ${users} t ON t.app_id = i.app_id AND t.id = i.user_id
       WHERE i.app_id = $1 AND i.platform = x.platform AND i.uid = x.uid LIMIT 1) h`;
 
-/** A written user, and the one that has a third-party account of it. */
+/** Written user, and the user who has one of its third-party accounts. */
 interface Conflict {
   line: number;
   user_id: number;
@@ -135,7 +134,7 @@ interface Conflict {
   holder: string;
 }
 
-/** Gives the users whose third-party accounts are another's; the others have theirs. */
+/** Inserts the third-party accounts of written users. Returns the users whose accounts belong to another user. */
 async function insertIdentities(tx: Handle, appId: string, targets: Targets): Promise<Conflict[]> {
   await tx.query(
     `INSERT INTO ${targets.identities} (app_id, user_id, platform, uid)
@@ -154,10 +153,10 @@ async function insertIdentities(tx: Handle, appId: string, targets: Targets): Pr
 }
 
 /**
- * Takes users back whose accounts are another's. Where that other one is taken back too they may try again; the others
- * are out. The first in line is always out, so this ends.
+ * Deletes the users with conflicts. A user whose conflict is with another deleted one is tried again; the others are
+ * unwritten. The first conflict in line order is always with a user who stays, so the caller's loop ends.
  */
-async function takeBack(
+async function removeConflicts(
   tx: Handle,
   appId: string,
   { targets, conflicts }: { targets: Targets; conflicts: Conflict[] },
@@ -200,7 +199,7 @@ async function insertUnions(tx: Handle, appId: string, { identities }: Targets):
   );
 }
 
-/** Those that the tables keep out, taken off the stage. */
+/** Finds the staged users that exist or conflict, and deletes them from the stage. */
 async function takeUnwritten(tx: Handle, appId: string, targets: Targets): Promise<Unwritten[]> {
   const kept = await keptOut(tx, appId, { stage, table: targets.users, unique });
   const known = new Set(kept.map(({ line }) => line));

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { DeviceTraits } from '../../../domain/installations/installation.ts';
 import type { Handle } from '../../pool.ts';
-import { traitColumns } from './traits.ts';
+import { traitColumns, traitExpressions } from './traits.ts';
 
 /**
  * Condition over `installation` as SQL of the query compiler, never a client's text. The functions below serve the dry
@@ -28,7 +28,7 @@ export async function countAudience(
   const { rows } = await tx.query<DeviceGroup & { total: number }>(
     `SELECT ${traitColumns}, count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
        FROM installation WHERE ${condition.text}
-      GROUP BY 1, 2, 3, 4, 5, 6, 7, 8 ORDER BY devices DESC LIMIT ${maxGroups}`,
+      GROUP BY ${traitExpressions} ORDER BY devices DESC LIMIT ${maxGroups}`,
     condition.values,
   );
   return { groups: rows, devices: rows[0]?.total ?? 0 };
@@ -92,7 +92,7 @@ export async function explainStatement(tx: Handle, statement: SqlCondition): Pro
     statement.values,
   );
   const [first] = plans.parse(rows[0]?.['QUERY PLAN']);
-  if (!first) throw new Error('the database gave no plan');
+  if (!first) throw new Error('the database returned no plan');
   return first.Plan;
 }
 

@@ -27,46 +27,31 @@ interface InstallationRow {
   updated_at: Date;
 }
 
-/** Columns that a client decides, in the order of `draftValues`. */
-export const draftColumns = [
-  'device_type',
-  'device_token',
-  'installation_id',
-  'vendor',
-  'vendor_name',
-  'registration_id',
-  'device_profile',
-  'topic',
-  'team_id',
-  'wire_names',
-  'channels',
-  'valid',
-  'time_zone',
-  'badge',
-  'fields',
-];
+/** Client-writable columns, with the value that a draft has for each. */
+const valueByColumn: Readonly<Record<string, (draft: InstallationDraft) => CopyValue>> = {
+  device_type: (draft) => draft.deviceType,
+  device_token: (draft) => draft.deviceToken,
+  installation_id: (draft) => draft.installationId,
+  vendor: (draft) => draft.vendor,
+  vendor_name: (draft) => draft.vendorName,
+  registration_id: (draft) => draft.registrationId,
+  device_profile: (draft) => draft.deviceProfile,
+  topic: (draft) => draft.topic,
+  team_id: (draft) => draft.teamId,
+  wire_names: (draft) => draft.hasWireNames,
+  channels: (draft) => draft.channels,
+  valid: (draft) => draft.valid,
+  time_zone: (draft) => draft.timeZone,
+  badge: (draft) => draft.badge,
+  fields: (draft) => JSON.stringify(draft.fields),
+};
+export const draftColumns = Object.keys(valueByColumn);
+const draftReaders = Object.values(valueByColumn);
+
+/** Returns the values of a draft in the order of `draftColumns`. */
+export const draftValues = (draft: InstallationDraft): CopyValue[] => draftReaders.map((read) => read(draft));
 
 const readColumns = ['id', 'object_id', ...draftColumns, 'created_at', 'updated_at'].join(', ');
-
-export function draftValues(draft: InstallationDraft): CopyValue[] {
-  return [
-    draft.deviceType,
-    draft.deviceToken,
-    draft.installationId,
-    draft.vendor,
-    draft.vendorName,
-    draft.registrationId,
-    draft.deviceProfile,
-    draft.topic,
-    draft.teamId,
-    draft.hasWireNames,
-    draft.channels,
-    draft.valid,
-    draft.timeZone,
-    draft.badge,
-    JSON.stringify(draft.fields),
-  ];
-}
 
 function toInstallation(row: InstallationRow): Installation {
   return {

@@ -1,6 +1,6 @@
 import type { DeviceTraits } from '../../../domain/installations/installation.ts';
 
-/** Expressions of the members of `DeviceTraits`. FCM has two labels: the stored spelling tells which one is meant. */
+/** Expressions of the members of `DeviceTraits`. FCM has two labels: the stored spelling selects one. */
 const expressions = {
   device_type: 'device_type',
   vendor: `CASE WHEN vendor = 'vendor_g' AND lower(vendor_name) = 'fcm' THEN 'fcm' ELSE vendor END`,
@@ -12,21 +12,24 @@ const expressions = {
   has_installation_id: 'installation_id IS NOT NULL',
 } satisfies Record<keyof DeviceTraits, string>;
 
-/** The eight columns of `DeviceTraits`. */
+/** Columns of `DeviceTraits`, for SELECT. */
 export const traitColumns = Object.entries(expressions)
   .map(([name, expression]) => `${expression} AS ${name}`)
   .join(', ');
 
+/** Expressions of `DeviceTraits`, for GROUP BY: the names alone would mean the table's columns. */
+export const traitExpressions = Object.values(expressions).join(', ');
+
 /**
- * All of them as one text, PostgreSQL's text form of a row: one column is read several times as fast as eight, and a
- * text is a key as it is.
+ * Expressions as one text, PostgreSQL's text form of a row: one column reads several times as fast as eight, and the
+ * text can be a map key.
  */
-export const traitsText = `ROW(${Object.values(expressions).join(', ')})::text`;
+export const traitsText = `ROW(${traitExpressions})::text`;
 
 /** Fields of a row's text form: empty is NULL; a quoted one doubles its quotes and backslashes (PostgreSQL, 8.16.6). */
 const rowField = /[,(](?:"((?:[^"\\]|""|\\.)*)"|([^,()"\\]*))/gs;
 
-/** Reads what `traitsText` wrote. */
+/** Parses the text of `traitsText`. */
 export function parseTraits(text: string): DeviceTraits {
   const fields = [...text.matchAll(rowField)].map(([, quoted, plain]) =>
     quoted === undefined

@@ -81,7 +81,7 @@ export async function insertPush(tx: Handle, push: NewPush): Promise<number> {
     ],
   );
   const id = rows[0]?.id;
-  if (id === undefined) throw new Error('the database gave back no row');
+  if (id === undefined) throw new Error('the database returned no row');
   return id;
 }
 

@@ -72,7 +72,7 @@ export async function markReceipts(
   await tx.query(
     `INSERT INTO push_receipt (app_id, push_id, connector, block)
      SELECT DISTINCT $1, m.push_id, $2, m.installation / 512 FROM ${marks}
-      ORDER BY 2, 4 ON CONFLICT DO NOTHING`,
+      ORDER BY m.push_id, m.installation / 512 ON CONFLICT DO NOTHING`,
     values,
   );
   await tx.query(
@@ -88,7 +88,7 @@ export async function markReceipts(
        SELECT m.push_id, m.installation / 512 AS block,
               bit_or(set_bit(0::bit(512), (m.installation % 512)::int, 1)) AS delivered,
               bit_or(set_bit(0::bit(512), (m.installation % 512)::int, m.is_clicked::int)) AS clicked
-         FROM ${marks} GROUP BY 1, 2),
+         FROM ${marks} GROUP BY m.push_id, m.installation / 512),
      before AS MATERIALIZED (
        SELECT r.push_id, r.block, r.delivered, r.clicked FROM push_receipt r JOIN told USING (push_id, block)
         WHERE r.app_id = $1 AND r.connector = $2),

@@ -24,38 +24,30 @@ interface UserRow {
   updated_at: Date;
 }
 
-/** Client-writable columns, in the order of `draftValues`. */
-export const draftColumns = [
-  'username',
-  'email',
-  'email_verified',
-  'mobile_phone_number',
-  'mobile_phone_verified',
-  'auth_data',
-  'acl',
-  'fields',
-];
+const jsonOrNull = (value: object | null): string | null => (value === null ? null : JSON.stringify(value));
+
+/** Client-writable columns, with the value that a draft has for each. */
+const valueByColumn: Readonly<Record<string, (draft: UserDraft) => CopyValue>> = {
+  username: (draft) => draft.username,
+  email: (draft) => draft.email,
+  email_verified: (draft) => draft.emailVerified,
+  mobile_phone_number: (draft) => draft.mobilePhoneNumber,
+  mobile_phone_verified: (draft) => draft.mobilePhoneVerified,
+  auth_data: (draft) => jsonOrNull(draft.authData),
+  acl: (draft) => jsonOrNull(draft.acl),
+  fields: (draft) => JSON.stringify(draft.fields),
+};
+export const draftColumns = Object.keys(valueByColumn);
+const draftReaders = Object.values(valueByColumn);
+
+/** Returns the values of a draft in the order of `draftColumns`. */
+export const draftValues = (draft: UserDraft): CopyValue[] => draftReaders.map((read) => read(draft));
 
 const secretColumns = ['password_hash', 'session_nonce', 'session_hash'];
 
 const readColumns = ['id', 'object_id', ...draftColumns, ...secretColumns, 'created_at', 'updated_at'].join(
   ', ',
 );
-
-const jsonOrNull = (value: object | null): string | null => (value === null ? null : JSON.stringify(value));
-
-export function draftValues(draft: UserDraft): CopyValue[] {
-  return [
-    draft.username,
-    draft.email,
-    draft.emailVerified,
-    draft.mobilePhoneNumber,
-    draft.mobilePhoneVerified,
-    jsonOrNull(draft.authData),
-    jsonOrNull(draft.acl),
-    JSON.stringify(draft.fields),
-  ];
-}
 
 function toUser(row: UserRow): User {
   return {
