@@ -38,7 +38,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Starts the command; resolves with what it printed when `isEnough` says so. */
+/** Starts the command. Resolves with its output as soon as `isEnough` returns true for it. */
 async function start(args: string[], isEnough: (text: string) => boolean) {
   const child = spawn(process.execPath, [launcher, 'sandbox', ...args], {
     env: bareEnvironment(),
@@ -82,7 +82,7 @@ describe('npx carillon sandbox', () => {
       const sender = connectors.get(id)?.open(checked.credentials, aContext());
       if (!sender) throw new Error(id);
       const odd = { alert: '<b>Your parcel & more</b>', order: '"\'' };
-      // An address of nobody: what matters is that the request gets there.
+      // No device has this token: it is enough that the request arrives.
       const to = recipients(1, id === 'apns' ? {} : { deviceType: 'android' });
       await sendAll(sender, to, aMessage(odd));
       await sender.close();
@@ -97,7 +97,7 @@ describe('npx carillon sandbox', () => {
       expect(text).toContain('Your parcel');
       expect(text).not.toContain('<b>Your');
     }
-    for (const path of ['/nobody', '/apns/x', '/apns/profile.json/x', '/%zz', '//'])
+    for (const path of ['/unknown', '/apns/x', '/apns/profile.json/x', '/%zz', '//'])
       expect((await read(sandbox.page + path)).status).toBe(404);
     expect((await fetch(sandbox.page, { method: 'POST' })).status).toBe(405);
     expect(await sandbox.end()).toBe(0);
@@ -122,13 +122,13 @@ describe('npx carillon sandbox', () => {
     await second.end();
   });
 
-  test('refuses a port that is none', async () => {
+  test('refuses an invalid port', async () => {
     expect((await carillon(['sandbox', '--port', 'x'], { cwd: folder })).code).toBe(2);
     expect((await carillon(['sandbox', '--port', '65535'], { cwd: folder })).code).toBe(1);
   });
 });
 
-describe('what it prints for people', () => {
+describe('its output for people', () => {
   const service = useTestService();
   test('is a table, and commands that put the profiles', async () => {
     const { end, printed } = await start([], (text) => text.includes('Ctrl-C'));

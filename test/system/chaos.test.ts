@@ -11,7 +11,7 @@ import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../..
 import { currentEnvironment } from '../../shared/config/config.ts';
 import { Database } from '../../shared/db/pool.ts';
 
-/** `npm run chaos` asks for more devices and more deaths. */
+/** Rounds of kills; `npm run chaos` sets more, which also means more devices. */
 const rounds = Number(currentEnvironment().CHAOS_ROUNDS ?? 1);
 const devices = 8000 * rounds;
 
@@ -90,7 +90,7 @@ const keys = (app: AppKeys) => ({
   'content-type': 'application/json',
 });
 
-/** The record; undefined while the api is on its way back. */
+/** Returns the record; undefined while the api restarts. */
 async function record(app: AppKeys, objectId: string): Promise<Record<string, unknown> | undefined> {
   const reply = await fetch(`${url}/1.1/notifications/${objectId}`, { headers: keys(app) }).catch(
     () => undefined,
@@ -98,7 +98,7 @@ async function record(app: AppKeys, objectId: string): Promise<Record<string, un
   return reply?.ok ? z.record(z.string(), z.unknown()).parse(await reply.json()) : undefined;
 }
 
-/** A process that died a moment ago and is on its way back has been killed already. */
+/** Kills a process; ignores one that has exited and restarts. */
 function kill(pid: number | undefined, signal: NodeJS.Signals): void {
   try {
     if (pid !== undefined) process.kill(pid, signal);
@@ -113,7 +113,7 @@ describe('processes that are killed while a push is sent', () => {
     const body = JSON.stringify({ data: { alert: 'Hello' } });
     const reply = await fetch(`${url}/1.1/push`, { method: 'POST', headers: keys(app), body });
     const { objectId } = z.object({ objectId: z.string() }).parse(await reply.json());
-    const deaths = [
+    const kills = [
       () => kill(service.apiPid, 'SIGKILL'),
       () => kill(second.pid, 'SIGKILL'),
       // An immediate stop: PostgreSQL recovers from its log.
@@ -121,17 +121,17 @@ describe('processes that are killed while a push is sent', () => {
       () => kill(service.dispatcherPid, 'SIGKILL'),
       () => db.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()'),
     ];
-    const each = Math.floor((devices * 0.7) / (deaths.length * rounds));
-    for (let i = 0; i < deaths.length * rounds; i += 1) {
+    const each = Math.floor((devices * 0.7) / (kills.length * rounds));
+    for (let i = 0; i < kills.length * rounds; i += 1) {
       await gateway.waitFor(each * (i + 1));
-      await Promise.resolve(deaths[i % deaths.length]?.()).catch(() => undefined);
+      await Promise.resolve(kills[i % kills.length]?.()).catch(() => undefined);
     }
     await expect
       .poll(() => record(app, objectId), { timeout: 500_000, interval: 200 })
       .toMatchObject({ status: 'done', devices, successes: devices, outcomes: { sent: devices } });
     expect(tokens.filter((token) => gateway.seen(token) === 0)).toEqual([]);
     process.stderr.write(
-      `chaos: ${gateway.total - devices} of ${devices} sent twice over ${deaths.length * rounds} deaths\n`,
+      `chaos: ${gateway.total - devices} of ${devices} sent twice over ${kills.length * rounds} kills\n`,
     );
   });
 });

@@ -11,7 +11,7 @@ afterAll(async () => {
   for (const child of children) child.kill('SIGKILL');
 });
 
-/** A dispatcher as a process of its own; resolves when it says that it is ready. */
+/** Starts a dispatcher in a separate process; resolves when it is ready. */
 async function startProcess(): Promise<ChildProcess> {
   const file = fileURLToPath(new URL('../../dispatcher/main.ts', import.meta.url));
   const env = { ...process.env, ...testEnvironment(service.databaseUrl) };
@@ -24,7 +24,7 @@ async function startProcess(): Promise<ChildProcess> {
   return child;
 }
 
-const gone = (child: ChildProcess) => new Promise((resolve) => child.once('exit', resolve));
+const exitOf = (child: ChildProcess) => new Promise((resolve) => child.once('exit', resolve));
 
 describe('kill -9 of the dispatcher in the middle of a push', () => {
   test('and a new one started: no recipient is lost, and the record is exact', {
@@ -40,7 +40,7 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
       body: { data: { alert: 'Hello' } },
     });
     await service.apns.waitFor(1500);
-    const ended = gone(first);
+    const ended = exitOf(first);
     first.kill('SIGKILL');
     await ended;
     const sentBefore = service.apns.total;
@@ -49,7 +49,7 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     const record = await service.untilDone(app, reply.body.objectId, 90_000);
     expect(record).toMatchObject({ status: 'done', devices: 6000, successes: 6000 });
     expect(tokens.filter((token) => service.apns.seen(token) === 0)).toEqual([]);
-    // Batches that were settled before are not sent again: repeats are a part of what was in flight.
+    // Settled batches are not sent again: only batches in flight are repeated.
     expect(service.apns.total - 6000).toBeLessThan(sentBefore);
   });
 
@@ -65,7 +65,7 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
       body: { data: { alert: 'Hello' } },
     });
     await service.apns.waitFor(already + 1500);
-    const ended = last && gone(last);
+    const ended = last && exitOf(last);
     last?.kill('SIGTERM');
     expect(await ended).toBe(0);
     await startProcess();
@@ -74,7 +74,7 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
       devices: 6000,
       successes: 6000,
     });
-    // What was in flight was waited for: a clean stop repeats nothing.
+    // A clean stop waits for the batches in flight, so nothing is repeated.
     expect(tokens.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
   });
 });

@@ -76,12 +76,12 @@ test('no log contains a number, an address, a code or a link, also for errors', 
   const lines: string[] = [];
   const destination = { write: (line: string) => void lines.push(line) };
   const log = createLogger({ level: 'trace', name: 'test', destination });
-  const angry = await startMailServer({
+  const refusing = await startMailServer({
     onRcptTo: ({ address }, _session, callback) =>
       callback(Object.assign(new Error(`no ${address}, and no mail`), { responseCode: 450 })),
   });
   const other = await createTestDatabase();
-  const env = { SMTP_URL: angry.url, SMS_WEBHOOK_URL: webhook.url };
+  const env = { SMTP_URL: refusing.url, SMS_WEBHOOK_URL: webhook.url };
   const config = testConfig(other.url, env);
   const loud = await startApi(config, log);
   const loudDispatcher = await startDispatcher(config, log);
@@ -109,7 +109,7 @@ test('no log contains a number, an address, a code or a link, also for errors', 
       expect(text).not.toContain(secret);
   } finally {
     await Promise.all([loud.stack.close(), loudDispatcher.stack.close()]);
-    await angry.close();
+    await refusing.close();
     await other.drop();
   }
 });

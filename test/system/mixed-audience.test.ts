@@ -14,16 +14,16 @@ import {
 import { type AllVendors, startVendors } from '../support/gateways/all-vendors.ts';
 import { useTestService } from '../support/service.ts';
 
-/** Devices of each channel: more than one batch of a thousand. */
+/** Devices of each channel; more than a batch of a thousand. */
 const share = Math.floor(Number(currentEnvironment().MIXED_DEVICES ?? 20_000) / connectorIds.length);
 const devices = share * connectorIds.length;
-/** Devices of the own channel that are connected: the others find their messages later. */
+/** Connected devices of the device channel; the messages of the others wait. */
 const connected = Math.min(share, 200);
 
-/** Text for the devices of each channel, different everywhere, so that a mix-up shows. FCM's two labels share one. */
+/** Returns the text for the devices of a channel. Texts differ, so that a mix-up fails the test; both labels of FCM share one. */
 const alertOf = (id: ConnectorId): string => {
   const place = connectorIds.indexOf(id === 'fcm' ? 'vendor_g' : id);
-  return `Your parcel is waiting at door ${'ABCDEFGHIJKLMNOP'.charAt(place)}`;
+  return `Your parcel is waiting at gate ${'ABCDEFGHIJKLMNOP'.charAt(place)}`;
 };
 
 const data = {
@@ -38,13 +38,13 @@ const data = {
       isConnectorId(owner) && key !== owner ? [[key, { alert: alertOf(owner) }]] : [],
     ),
   ),
-  // A message of the system class goes at any hour.
+  // vivo delivers messages of the system class at any hour.
   vivo: { alert: alertOf('vendor_e'), classification: 1, category: 'ORDER' },
 };
 
 let vendors: AllVendors;
-let players: SimulatedDevices | undefined;
-const heard = new Map<string, unknown[]>();
+let simulated: SimulatedDevices | undefined;
+const received = new Map<string, unknown[]>();
 
 const service = useTestService();
 beforeAll(async () => {
@@ -53,11 +53,11 @@ beforeAll(async () => {
   await service.dispatch();
 });
 afterAll(async () => {
-  await players?.close();
+  await simulated?.close();
   await vendors.close();
 });
 
-/** Devices that no maker serves; gives their installation ids. */
+/** Adds devices without a vendor. Returns their installation ids. */
 async function addOwn(app: App, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, () => randomUUID());
   await service.db.query(
@@ -68,22 +68,22 @@ async function addOwn(app: App, count: number): Promise<string[]> {
   return ids;
 }
 
-test(`a push to ${devices} devices over all channels reaches each once, with its own words`, {
+test(`a push to ${devices} devices over all channels reaches each once, with the text of its channel`, {
   timeout: 300_000,
 }, async () => {
   const app = await service.api.createApp({ hybridPush: true });
-  const addresses = new Map<ConnectorId, string[]>();
+  const tokensOf = new Map<ConnectorId, string[]>();
   expect(vendors.instances.map(({ connector }) => connector)).toEqual(profileConnectorIds);
   for (const instance of vendors.instances) {
     await vendors.put(app, instance);
-    addresses.set(instance.connector, await vendors.add(app, instance.connector, share));
+    tokensOf.set(instance.connector, await vendors.add(app, instance.connector, share));
   }
   const own = await addOwn(app, share);
-  players = await connectDevices({
+  simulated = await connectDevices({
     apiUrl: service.api.url,
     appId: app.appId,
     installationIds: own.slice(0, connected),
-    onMessage: (id, content) => heard.set(id, [...(heard.get(id) ?? []), content.alert]),
+    onMessage: (id, content) => received.set(id, [...(received.get(id) ?? []), content.alert]),
   });
 
   const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body: { data } });
@@ -92,7 +92,7 @@ test(`a push to ${devices} devices over all channels reaches each once, with its
   const record = await service.untilDone(app, objectId, 240_000);
   expect(record).toMatchObject({ status: 'done', devices, errors: '', outcomes: { sent: devices } });
 
-  // Totals per channel: on the record under their old names, in the progress under their labels.
+  // Totals per channel have their wire names in the record and their labels in the progress.
   const path = `/console/api/apps/${app.appId}/notifications/${objectId}/progress`;
   const progress = (await service.api.request('GET', path, { admin: true })).body;
   for (const connector of connectorIds) expect(progress.connectors[connector]).toEqual({ sent: share });
@@ -104,32 +104,32 @@ test(`a push to ${devices} devices over all channels reaches each once, with its
   for (const instance of vendors.instances) {
     expect(instance.violations(), instance.title).toEqual([]);
     expect(instance.summary(), instance.title).toMatchObject({ accepted: share, devices: share });
-    const mine = addresses.get(instance.connector) ?? [];
-    expect(mine.filter((address) => instance.seen(address) !== 1)).toEqual([]);
+    const tokens = tokensOf.get(instance.connector) ?? [];
+    expect(tokens.filter((token) => instance.seen(token) !== 1)).toEqual([]);
     const sent = instance.requests();
     expect(sent.reduce((sum, { devices: named }) => sum + named, 0)).toBe(share);
-    // Lists are sent with the id of a message that was saved before: the words are in that call.
+    // A call with `taskId` names a message that an earlier call saved: only that call has the text.
     for (const { body } of sent)
-      if (!/"taskId":/.test(body.toString('utf8'))) expectWords(instance.connector, body);
+      if (!/"taskId":/.test(body.toString('utf8'))) expectText(instance.connector, body);
   }
 
-  await players.acked(connected);
-  expect(players.counters).toMatchObject({ received: connected, repeated: 0 });
-  for (const id of own.slice(0, connected)) expect(heard.get(id)).toEqual([alertOf('channel')]);
+  await simulated.acked(connected);
+  expect(simulated.counters).toMatchObject({ received: connected, repeated: 0 });
+  for (const id of own.slice(0, connected)) expect(received.get(id)).toEqual([alertOf('channel')]);
   const acknowledged = async () =>
     (await service.api.request('GET', `/1.1/notifications/${objectId}`, { app })).body.lcSuccesses;
   await expect.poll(acknowledged, { timeout: 10_000 }).toBe(connected);
-  const letters = await service.db.query('SELECT FROM channel_inbox WHERE app_id = $1', [app.appId]);
-  expect(letters.rowCount).toBe(share - connected);
+  const pending = await service.db.query('SELECT FROM channel_inbox WHERE app_id = $1', [app.appId]);
+  expect(pending.rowCount).toBe(share - connected);
 });
 
-/** A body as JSON or a form, JSON in JSON unescaped: this channel's words are in it, and nobody else's. */
-function expectWords(connector: ConnectorId, body: Buffer): void {
+/** Checks that a body, JSON or a form, has the text of this channel and of no other. */
+function expectText(connector: ConnectorId, body: Buffer): void {
   const sent = body.toString('utf8');
   const text = sent.startsWith('{') ? sent : new URLSearchParams(sent).toString();
   const plain = decodeURIComponent(text.replaceAll('+', ' '));
-  for (const words of new Set(connectorIds.map(alertOf)))
-    expect(plain.includes(words), `${connector}: ${words}`).toBe(words === alertOf(connector));
+  for (const alert of new Set(connectorIds.map(alertOf)))
+    expect(plain.includes(alert), `${connector}: ${alert}`).toBe(alert === alertOf(connector));
   expect(plain).toContain('Good news');
   expect(plain).toContain('A-4711');
 }

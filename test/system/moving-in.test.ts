@@ -23,8 +23,8 @@ import { anInstallation, aUser, newId, publicHash } from '../support/import/impo
 import { item } from '../support/import/move-in.ts';
 
 /**
- * The whole way of docs/moving-in.md: an export is moved in, nginx stands before it with the file of ops/proxy, and the
- * clients of the old app go on with the id and keys they have; only the address of their server is another one.
+ * Follows docs/moving-in.md: an export is moved in behind nginx with the file of ops/proxy. The clients of the old app keep
+ * their id and keys; only the address of their server changes.
  */
 const appId = `${newKey()}-gzGzoHsz`;
 const keys = { appKey: newKey(), masterKey: newKey(), hookKey: newKey() };
@@ -50,11 +50,11 @@ let elsewhere: Server;
 let apns: ApnsGateway;
 const credentials = createApnsCredentials();
 let folder: string;
-/** What the app's clients are given in place of the old address. */
+/** Address of the server for the clients of the app. */
 let address: string;
 const ends: (() => Promise<void>)[] = [];
 
-/** Answers like a server for the rest of the app; says whom it was called. */
+/** Starts a server for the calls that Carillon does not serve. Its replies name the host of the request. */
 async function startElsewhere(): Promise<Server> {
   const { server } = await loopbackIdentity();
   const options = { cert: server.certificate, key: server.privateKey };
@@ -66,7 +66,7 @@ async function startElsewhere(): Promise<Server> {
   return made;
 }
 
-/** The file of ops/proxy, with the addresses of this test in place of those of an operator. */
+/** Starts nginx with the file of ops/proxy and the addresses of this test. */
 async function startNginx(port: number): Promise<void> {
   const sites = await readFile(new URL('../../ops/proxy/nginx.conf', import.meta.url), 'utf8');
   const { authority } = await loopbackIdentity();
@@ -78,7 +78,7 @@ async function startNginx(port: number): Promise<void> {
     'server elsewhere.example.com:443': `server 127.0.0.1:${portOf(elsewhere)}`,
     'https://elsewhere elsewhere.example.com': 'https://elsewhere localhost',
     '/etc/ssl/certs/ca-certificates.crt': join(folder, 'ca.pem'),
-    // The test comes from outside.
+    // The test calls from outside the allowed network.
     'allow 127.0.0.1': 'allow 192.0.2.1',
   };
   await startSites(sites, { port, names, onEnd: (end) => ends.push(end) });
@@ -134,7 +134,7 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
   });
   beforeEach(() => AV.User.logOut());
   afterAll(async () => {
-    // The SDK keeps its user in the process, which runs other files after this one.
+    // The SDK keeps its user in the process, which runs other test files later.
     await AV.User.logOut();
     for (const end of ends) await end();
     elsewhere?.close();
@@ -145,7 +145,7 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
     await rm(folder, { recursive: true });
   });
 
-  test('lets its users go on: by session, by password, by third-party account', async () => {
+  test('keeps its users logged in, and logs them in by password and by third-party account', async () => {
     expect((await AV.User.become(sessionToken)).id).toBe(tom.objectId);
     await AV.User.logOut();
     expect((await AV.User.logIn('tom', 'a password of 2019')).id).toBe(tom.objectId);
@@ -173,7 +173,7 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
     expect(device.messages).toMatchObject([{ content: { alert: 'Hello' }, isOffline: false }]);
   });
 
-  test('delivers a push to an iPhone that registered before, by the credentials that the list asks for', async () => {
+  test('delivers a push to an iPhone that registered before, with the credentials that the check list requires', async () => {
     const { publicKey: _, ...own } = credentials;
     const isServed = async () => item((await moveIn()).json(), 'profile apns');
     expect(await isServed()).toMatchObject({ state: 'todo' });
@@ -185,7 +185,7 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
   });
 
   describe('behind nginx', () => {
-    test('finds every route of the api at Carillon', async () => {
+    test('forwards every route of the api to Carillon', async () => {
       const routes = (await loadRoutes()).filter(({ auth }) => auth !== 'admin');
       const paths = routes.flatMap(({ method, paths }) => paths.map((path) => ({ method, path })));
       const asked = paths.filter(({ path }) => !/^\/(metrics|healthz|readyz)$/.test(path));
@@ -205,7 +205,7 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
       '/1.1/rtm/messages',
       '/1.1/leaderboard/leaderboards',
       '/1.1/users/../classes/Post',
-    ])('finds %s elsewhere', async (path) => {
+    ])('forwards %s to the other server', async (path) => {
       expect((await ask('GET', path)).elsewhere).toMatch(/^localhost$/);
     });
 
@@ -217,19 +217,19 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
       '/1.1/users/../../console/api/apps',
       '/metrics',
       '/readyz',
-    ])('keeps %s from outside', async (path) => {
+    ])('denies %s from outside', async (path) => {
       const Authorization = `Bearer ${testConfig(database.url).adminToken}`;
       expect(await ask('GET', path, { Authorization })).toMatchObject({ status: 403, elsewhere: undefined });
     });
 
-    test('hears of Carillon what is too large', async () => {
+    test('forwards a large body to Carillon, which refuses it', async () => {
       const { status, text } = await ask('POST', '/1.1/functions/f', {}, 'x'.repeat(21_000_000));
       expect({ status, code: JSON.parse(text).code }).toEqual({ status: 413, code: 413 });
     });
   });
 });
 
-/** One request to the address of the app, its path as it is; with its keys. */
+/** Sends a request with the keys of the app; the path is not normalized. */
 function ask(method: string, path: string, headers: Record<string, string> = {}, body = '') {
   const all = { 'X-LC-Id': appId, 'X-LC-Key': keys.appKey, 'Content-Type': 'application/json', ...headers };
   return new Promise<{ status: number | undefined; elsewhere: unknown; text: string }>((resolve, reject) => {

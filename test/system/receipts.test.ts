@@ -51,7 +51,7 @@ async function post(url: string, body: string, headers: Record<string, string> =
   return { status: reply.status, text: await reply.text() };
 }
 
-/** Honor's form, the simplest. */
+/** Returns receipts in the form of Honor, the simplest one. */
 const honorBody = (pushId: string, tokens: string[], status = 40_000_002) =>
   JSON.stringify({ statuses: tokens.map((token) => ({ token, biTag: pushId, status, timestamp: 1 })) });
 
@@ -65,7 +65,7 @@ describe('receipts at the callback URL of the message', () => {
     expect(await counts(app, id)).toEqual({ delivered: 20, clicked: 0 });
     await Promise.all([1, 1, 1, 2, 2].map((type) => xiaomi.sendReceipt(type, ids.slice(10, 20))));
     expect(await counts(app, id)).toEqual({ delivered: 20, clicked: 10 });
-    // An opened message has arrived, whatever came before.
+    // An opened message counts as delivered.
     expect(await xiaomi.sendReceipt(2, ids.slice(25))).toEqual([200]);
     await xiaomi.sendReceipt(1, ids.slice(25));
     expect(await counts(app, id)).toEqual({ delivered: 25, clicked: 15 });
@@ -122,7 +122,7 @@ describe('receipts at the callback URL of the message', () => {
     });
     const fromHuawei = ofHuawei.map((token) => ({ token, biTag, status: 0 }));
     const url = addressFor(app, 'vendor_a');
-    // Profiles are remembered for half a second.
+    // Profiles are cached for half a second.
     const sign = () => huawei.sendReceipt(url, fromHuawei, { key: 'key', user: 'user' });
     expect(await sign()).toEqual({ status: 200, body: '{"code":"0","message":"success"}' });
     expect(await counts(app, biTag)).toEqual({ delivered: 7, clicked: 0 });
@@ -157,7 +157,7 @@ describe('receipts at the callback URL of the message', () => {
     const tokens = await vendors.add(app, 'vendor_f', 6000);
     const id = await push(app);
     const url = addressFor(app, 'vendor_f');
-    // Calls overlap, run against each other, and all of it comes twice.
+    // Calls overlap, run concurrently, and each device comes four times.
     const slices = Array.from({ length: 24 }, (_, i) => tokens.slice(i * 240, i * 240 + 480));
     const calls = [...slices, ...slices.map((slice) => [...slice].reverse())];
     const replies = await Promise.all(calls.map((slice) => post(url, honorBody(id, slice))));
@@ -184,8 +184,8 @@ describe('calls that are no receipt of the app', () => {
       `${base}/vendor_f/${app.appId}/${secret.slice(1)}x`,
       `${base}/vendor_f/${app.appId}/${secret}x`,
       `${base}/vendor_f/${app.appId.toUpperCase()}0/${secret}`,
-      addressFor({ ...app, appId: 'nobody' }, 'vendor_f'),
-      // A gateway without receipts, and one that is none.
+      addressFor({ ...app, appId: 'unknown' }, 'vendor_f'),
+      // A gateway without receipts, and an invalid name.
       addressFor(app, 'apns'),
       addressFor(app, 'constructor'),
     ];
@@ -211,7 +211,7 @@ describe('calls that are no receipt of the app', () => {
       honorBody(id, theirs),
       honorBody('A'.repeat(16), tokens),
       honorBody('', tokens),
-      honorBody(id, ['nobody', `nobody\u0000`, '\ud800', 'x'.repeat(5000)]),
+      honorBody(id, ['unknown', `unknown\u0000`, '\ud800', 'x'.repeat(5000)]),
     ])
       expect((await post(url, body)).status).toBe(200);
     expect(await counts(app, id)).toEqual({ delivered: 0, clicked: 0 });
@@ -260,11 +260,11 @@ test('waiting calls of an app share transactions, and too many at a time are tol
   const tokens = await vendors.add(app, 'vendor_f', 200);
   const id = await push(app);
   const url = addressFor(app, 'vendor_f');
-  const crowd = honorBody(id, [...tokens, ...Array.from({ length: 800 }, (_, i) => `nobody${i}`)]);
+  const crowd = honorBody(id, [...tokens, ...Array.from({ length: 800 }, (_, i) => `unknown${i}`)]);
   const replies: Promise<number>[] = [];
   const refused = await service.db.transaction(async (tx) => {
     await tx.query('SELECT FROM notification WHERE app_id = $1 FOR UPDATE', [app.appId]);
-    // Nothing can be written now: 4 calls are under way, 50 transactions of two each wait, the rest is refused.
+    // No row can be written now: 4 calls run, 50 transactions of two calls each wait, the others are refused.
     const calls = Array.from({ length: 130 }, () => post(url, crowd).then(({ status }) => status));
     const small = tokens.map((token) => post(url, honorBody(id, [token])).then(({ status }) => status));
     replies.push(...calls, ...small);
@@ -294,7 +294,7 @@ describe('receipts that report an invalid token', () => {
     );
     const gone = rows[0]?.object_id;
     await xiaomi.sendReceipt(dead, ids.slice(0, 2));
-    // So far the push has reached nobody: it may be the app that is wrong, not the devices.
+    // The push has no success yet: the cause may be the app, not the devices.
     expect(await idsLeft(app)).toHaveLength(6);
     await xiaomi.sendReceipt(1, ids.slice(2, 3));
     expect((await idsLeft(app)).sort()).toEqual(ids.slice(2).sort());
@@ -337,7 +337,7 @@ describe('receipts that report an invalid token', () => {
     expect((await idsLeft(app)).sort()).toEqual([ids[0], ids[2]].sort());
   });
 
-  test('count at the second push where the gateway only advises it, unless the device was reached in between', async () => {
+  test('delete at the second push where the gateway only advises it, unless the device was reached in between', async () => {
     const app = await vendors.app('vendor_a');
     const tokens = await vendors.add(app, 'vendor_a', 3);
     const [gone = '', back = '', alive = ''] = tokens;

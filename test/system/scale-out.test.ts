@@ -9,11 +9,11 @@ const dispatchers: RunningDispatcher[] = [];
 const service = useTestService();
 afterEach(() => service.apns.behave());
 
-async function untilThereAre(count: number): Promise<void> {
+async function startUpTo(count: number): Promise<void> {
   while (dispatchers.length < count) dispatchers.push(await service.dispatch());
 }
 
-/** Recipients of an app as the dispatchers' own metrics count them, by outcome, over all of them. */
+/** Sums the recipients of an app by outcome over the metrics of all dispatchers. */
 async function counted(app: App): Promise<Record<string, number>> {
   const totals: Record<string, number> = {};
   const line = new RegExp(
@@ -32,9 +32,9 @@ describe.each([2, 4])('%i dispatchers on one database', (count) => {
   test('send to each recipient once, small and large pushes at the same time', {
     timeout: 90_000,
   }, async () => {
-    await untilThereAre(count);
+    await startUpTo(count);
     const before = { total: service.apns.total, distinct: service.apns.distinct };
-    // In batches of a thousand: so many that every dispatcher gets some.
+    // Enough batches of a thousand for every dispatcher.
     const sizes = [4000, 2000, 400, 1];
     const apps = [];
     for (const size of sizes) apps.push(await createAppOn(service, null, size));
@@ -49,8 +49,8 @@ describe.each([2, 4])('%i dispatchers on one database', (count) => {
     for (const [i, { app }] of apps.entries()) expect(await counted(app)).toEqual({ sent: sizes[i] });
   });
 
-  test('retry only the recipients that a gateway put off', { timeout: 90_000 }, async () => {
-    await untilThereAre(count);
+  test('retry only the recipients that a gateway postpones', { timeout: 90_000 }, async () => {
+    await startUpTo(count);
     const { app, tokens } = await createAppOn(service, null, 2000);
     const before = service.apns.total;
     service.apns.misbehave({

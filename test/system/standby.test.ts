@@ -26,7 +26,7 @@ let db: Database;
 let app: App;
 let standbyPid: number;
 
-/** A streaming standby of a running server: its files, copied in backup mode, and where to stream from. */
+/** Makes a streaming standby of a running server: copies its files in backup mode and sets the server to stream from. */
 async function cloneServer(dataDir: string, from: EmbeddedPostgres, toDir: string): Promise<void> {
   const label = await db.withConnection(async (connection) => {
     await connection.query("SELECT pg_backup_start('standby', true)");
@@ -37,7 +37,7 @@ async function cloneServer(dataDir: string, from: EmbeddedPostgres, toDir: strin
     return rows[0]?.labelfile ?? '';
   });
   const source = `primary_conninfo = 'host=${from.socketDir} port=5432 user=carillon'`;
-  // Written through a shell that keeps the owner of the folder, who runs the server.
+  // A shell writes the files, so that the owner of the folder, which runs the server, also owns them.
   const script = [
     'set -e; cd "$1"; rm -f postmaster.pid',
     'printf "%s" "$2" > backup_label; printf "%s\\n" "$3" >> postgresql.auto.conf; touch standby.signal',

@@ -15,8 +15,8 @@ import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../s
 const otherSecret = Buffer.alloc(32, 7).toString('base64');
 const often = { interval: 50, timeout: 15_000 };
 
-/** A log whose messages are kept. */
-function listeningLog() {
+/** Returns a log that collects its messages. */
+function collectingLog() {
   const messages: string[] = [];
   const destination = { write: (line: string) => void messages.push(JSON.parse(line).msg) };
   return { messages, log: createLogger({ level: 'info', name: 'test', destination }) };
@@ -71,7 +71,7 @@ describe('a CARILLON_SECRET that does not open the database', () => {
   });
 
   test('is logged at the start', async () => {
-    const { messages, log } = listeningLog();
+    const { messages, log } = collectingLog();
     const config = testConfig(database.url, { CARILLON_SECRET: otherSecret });
     const { stack } = await startApi(config, log);
     await stack.close();
@@ -79,7 +79,7 @@ describe('a CARILLON_SECRET that does not open the database', () => {
   });
 
   test('keeps a dispatcher from taking jobs: it waits, unready, until it is stopped', async () => {
-    const { messages, log } = listeningLog();
+    const { messages, log } = collectingLog();
     const stack = new ClosingStack(silentLog);
     const port = await freePort();
     const env = { CARILLON_SECRET: otherSecret, METRICS_PORT: String(port) };
@@ -97,7 +97,7 @@ describe('a CARILLON_SECRET that does not open the database', () => {
     await ended;
   });
 
-  test('is noticed while an api runs, and so is its end', async () => {
+  test('is detected while an api runs, and so is its correction', async () => {
     const other = await createTestDatabase();
     onTestFinished(() => other.drop());
     const api = await startTestApi({ databaseUrl: other.url, env: { CARILLON_SECRET: otherSecret } });
@@ -105,9 +105,9 @@ describe('a CARILLON_SECRET that does not open the database', () => {
     expect((await api.request('GET', '/readyz')).status).toBe(200);
     const elsewhere = await startTestApi({ databaseUrl: other.url });
     onTestFinished(() => elsewhere.close());
-    const stranger = await elsewhere.createApp();
+    const sealedApp = await elsewhere.createApp();
     await expect.poll(async () => (await api.request('GET', '/readyz')).status, often).toBe(503);
-    await elsewhere.request('DELETE', `/console/api/apps/${stranger.appId}`, { admin: true });
+    await elsewhere.request('DELETE', `/console/api/apps/${sealedApp.appId}`, { admin: true });
     await expect.poll(async () => (await api.request('GET', '/readyz')).status, often).toBe(200);
   });
 
@@ -125,18 +125,18 @@ describe('a database that was not migrated', () => {
   test('makes api and dispatcher wait with a hint', async () => {
     const database = await createEmptyDatabase();
     onTestFinished(() => database.drop());
-    const sentence = 'The database is not migrated: run `carillon migrate`.';
-    const api = listeningLog();
-    const dispatcher = listeningLog();
+    const hint = 'The database is not migrated: run `carillon migrate`.';
+    const api = collectingLog();
+    const dispatcher = collectingLog();
     const port = await freePort();
     const config = testConfig(database.url, { METRICS_PORT: String(port) });
     const stack = new ClosingStack(silentLog);
     onTestFinished(() => stack.close());
     const starting = startApi(config, api.log, { stack });
     const dispatching = startDispatcher(config, dispatcher.log, { stack });
-    await expect.poll(() => readiness(port), often).toEqual({ code: 503, status: sentence });
-    await expect.poll(() => api.messages, often).toContain(sentence);
-    expect(dispatcher.messages).toContain(sentence);
+    await expect.poll(() => readiness(port), often).toEqual({ code: 503, status: hint });
+    await expect.poll(() => api.messages, often).toContain(hint);
+    expect(dispatcher.messages).toContain(hint);
     await migrate(database.url);
     const { port: apiPort } = await starting;
     await dispatching;
@@ -146,7 +146,7 @@ describe('a database that was not migrated', () => {
   });
 
   test.each(['api', 'dispatcher'])(
-    'keeps the process of the %s waiting until it is stopped, which is no failure',
+    'keeps the process of the %s waiting until it is stopped, with exit code 0',
     async (name) => {
       const database = await createEmptyDatabase();
       onTestFinished(() => database.drop());
@@ -172,7 +172,7 @@ describe('a database that was not migrated', () => {
     const database = await createEmptyDatabase();
     onTestFinished(() => database.drop());
     const stack = new ClosingStack(silentLog);
-    const { messages, log } = listeningLog();
+    const { messages, log } = collectingLog();
     const ended = expect(startApi(testConfig(database.url), log, { stack })).rejects.toThrow();
     await expect.poll(() => messages.length, often).toBeGreaterThan(0);
     await stack.close();

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { queryBody } from '../../../shared/domain/pushes/body.ts';
 import { deviceExplanation, pushForecast } from '../../replies/admin/pushes.ts';
 import { ofPush } from '../../replies/refusals.ts';
 import { json, noBody, operatorBody, route } from '../../route.ts';
@@ -30,6 +31,7 @@ export default [
     auth: 'admin',
     limit: operatorBody,
     body: dictionary,
+    documentedBody: queryBody,
     reply: pushForecast,
     refusals: ['notFound', ...ofPush],
     handle: async (call, { dryRun }) => json(await dryRun.explain(call.params.appId ?? '', call)),

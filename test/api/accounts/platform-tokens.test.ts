@@ -130,7 +130,7 @@ describe('tokens of platforms', () => {
     expect(refusalOf(await user.put({ authData: { github: { uid: newUid() } } }))).toEqual(refused(251));
   });
 
-  test('of rows of older versions are encrypted by a duty, and queries by id work meanwhile', async () => {
+  test('of rows of older versions are encrypted by a duty, and still match by their id', async () => {
     const user = await enterWith(api, app, full('old-row'));
     await db.query('UPDATE app_user SET auth_data = $2, auth_sealed = false WHERE object_id = $1', [
       user.id,

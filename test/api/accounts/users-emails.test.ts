@@ -390,7 +390,7 @@ describe('reset of the password by mail', () => {
   });
 
   test.each(['x', '%00', '%7B%22$ne%22:1%7D', 'A'.repeat(32), '%3Cscript%3E', '..%2F..%2Fetc'])(
-    'gives a readable page for the forged token %s',
+    'shows a readable page for the forged token %s',
     async (token) => {
       for (const path of [`/1.1/verifyEmail/${token}`, `/1.1/resetPassword/${token}`]) {
         const page = await open(path);

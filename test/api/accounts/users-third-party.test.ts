@@ -52,7 +52,7 @@ describe('POST /1.1/users with authData refuses', () => {
     ['an operator as token', { github: { uid: 'u', access_token: { $ne: 1 } } }, 105],
     ['a number as token', { github: { uid: 'u', access_token: 5 } }, 111],
     ['an anonymous id that can be guessed', { anonymous: { id: '1' } }, 250],
-    ['an anonymous id that is none', { anonymous: { uid: randomUUID() } }, 250],
+    ['an invalid anonymous id', { anonymous: { uid: randomUUID() } }, 250],
     ['one good and one bad', { ...github(), weibo: { uid: '' } }, 250],
     [
       'a UnionID that is no text',
@@ -175,10 +175,10 @@ describe('POST /1.1/users with authData', () => {
   test('is visible to the user and the master key only', async () => {
     const user = await enterWith(api, app, { ...github(), ...weixin() });
     const path = `/1.1/users/${user.id}`;
-    const stranger = await signUp(api, app);
+    const other = await signUp(api, app);
     const seen = [
       await api.request('GET', path, { app }),
-      await stranger.request('GET', path),
+      await other.request('GET', path),
       await user.request('GET', path),
       await api.request('GET', path, { app, master: true }),
     ].map(({ body }) => Object.hasOwn(body, 'authData'));

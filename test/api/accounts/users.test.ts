@@ -298,13 +298,13 @@ describe('DELETE /1.1/users/:id', () => {
 
 describe('the ACL', () => {
   test('denies reading and writing to users that it does not name, but not to the master key', async () => {
-    const [user, friend, stranger] = [await signUp(api, app), await signUp(api, app), await signUp(api, app)];
+    const [user, friend, other] = [await signUp(api, app), await signUp(api, app), await signUp(api, app)];
     const path = `/1.1/users/${user.id}`;
     const acl = { [user.id]: { read: true, write: true }, [friend.id]: { read: true, write: true } };
     expect((await user.put({ ACL: acl })).status).toBe(200);
     expect((await user.request('GET', path)).status).toBe(200);
     expect((await friend.request('GET', path)).status).toBe(200);
-    expect((await stranger.request('GET', path)).body).toEqual({
+    expect((await other.request('GET', path)).body).toEqual({
       code: 403,
       error: "Forbidden reading by object's ACL.",
     });

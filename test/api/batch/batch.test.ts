@@ -202,7 +202,7 @@ describe('POST /1.1/batch', () => {
 
   test('counts each push of a batch for the rate', async () => {
     const slow = await api.createApp({ pushCallsPerMinute: 10 });
-    const push = post({ data: { alert: 'hi' }, where: { nobody: true } }, '/1.1/push');
+    const push = post({ data: { alert: 'hi' }, where: { unknown: true } }, '/1.1/push');
     const { body } = await batch(
       Array.from({ length: 12 }, () => push),
       { app: slow, master: true },

@@ -101,7 +101,7 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
     ['vendor_e', 'a blank in a secret', { appId: '1', appKey: 'k', appSecret: 'SESAME OPEN' }],
     ['vendor_f', 'an invalid ca', { appId: '1', clientId: '2', clientSecret: 'SESAME', ca: 'SESAME' }],
   ];
-  test.each(refusals)('%s: %s is 400, and the sentence quotes nothing', async (connector, _case, sent) => {
+  test.each(refusals)('%s: %s is 400, and the message quotes no value', async (connector, _case, sent) => {
     const app = await api.createApp();
     const { status, body } = await admin('PUT', `${apps}/${app.appId}/profiles/${connector}/_default`, sent);
     expect(status).toBe(400);

@@ -11,7 +11,7 @@ import { useTestApi } from '../../support/test-api.ts';
 const api = useTestApi();
 const linter = fileURLToPath(new URL('../../support/openapi/openapi-linter.mjs', import.meta.url));
 
-/** Returns what a linter says of a document, one line per problem. */
+/** Lints a document. Returns one line per problem. */
 async function lint(document: object): Promise<string[]> {
   const child = spawn(process.execPath, [linter], { stdio: ['pipe', 'pipe', 'inherit'] });
   child.stdin.end(JSON.stringify(document));
@@ -58,7 +58,7 @@ describe('GET /openapi.json', () => {
     expect(body).toEqual(JSON.parse(JSON.stringify(openApiDocument(await loadRoutes()))));
   });
 
-  test('tells a client that the copy it has is still right', async () => {
+  test('answers 304 to a client that has the current document', async () => {
     const { headers } = await api.request('GET', '/openapi.json');
     const etag = headers.get('etag') ?? '';
     const again = await api.request('GET', '/openapi.json', { headers: { 'If-None-Match': etag } });

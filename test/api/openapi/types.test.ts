@@ -16,6 +16,6 @@ test('types of the admin API are those of the schemas', () => {
   expectTypeOf<App>().toHaveProperty('secret');
 });
 
-test('an app without a key is no reply of the admin API', () => {
+test('the schema of an app refuses an app without a key', () => {
   expect(app.safeParse({ appId: 'a', name: 'b' }).success).toBe(false);
 });

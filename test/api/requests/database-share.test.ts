@@ -50,7 +50,7 @@ describe('an app with the heaviest load', () => {
   test('runs two slow conditional updates at a time and gets 124; other apps are answered', async () => {
     const long = 'ab'.repeat(30_000);
     const ids = await Promise.all([register(hostile, { long }), register(hostile, { long })]);
-    // Two letters in random order, so that the pattern reaches each state once.
+    // Two characters in random order, so that the pattern reaches each state once.
     await db.query(
       `UPDATE installation SET fields = jsonb_build_object('long', (
          SELECT string_agg(translate(md5(i::text), '0123456789cdef', 'abababababababab'), '')

@@ -70,10 +70,10 @@ describe('wrong usage', () => {
 
 describe('a service that cannot be reached', () => {
   test.each([
-    ['nobody there', { PUBLIC_URL: 'http://127.0.0.1:9' }, 'No service answers at http://127.0.0.1:9'],
+    ['no service', { PUBLIC_URL: 'http://127.0.0.1:9' }, 'No service answers at http://127.0.0.1:9'],
     ['the wrong token', { CARILLON_ADMIN_TOKEN: 'x'.repeat(20) }, 'The admin token is not the one'],
     ['no token', { CARILLON_ADMIN_TOKEN: '' }, 'There is no admin token'],
-    ['an unfit environment', { PUBLIC_URL: 'nowhere' }, 'PUBLIC_URL is wrong'],
+    ['an invalid environment', { PUBLIC_URL: 'nowhere' }, 'PUBLIC_URL is wrong'],
   ])('%s exits with 1 and a recommended action', async (_case, changed, sentence) => {
     const plain = await run(['app', 'list'], { env: changed });
     expect({ code: plain.code, stdout: plain.stdout }).toEqual({ code: 1, stdout: '' });
@@ -233,7 +233,7 @@ describe('carillon push', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^It was handed over to APNs \(profile _default\) at .*\.\n$/);
     expect((await run([...args, '--json'])).json()).toMatchObject({ isMatched: true, outcome: 'sent' });
-    const unknown = await run(['why', sent.json().objectId, 'nobody', '--app', app.appId, '--json']);
+    const unknown = await run(['why', sent.json().objectId, 'unknown', '--app', app.appId, '--json']);
     expect(unknown.code).toBe(1);
     expect(unknown.json()).toEqual({ code: 404, error: 'There is no such installation.' });
   });

@@ -94,7 +94,7 @@ describe('carillon doctor', () => {
     ]);
   });
 
-  test('reports reports a database that does not answer', async () => {
+  test('reports a database that does not answer', async () => {
     const { isBad, bad } = await checkUp({ DATABASE_URL: 'postgresql://someone:SESAME@127.0.0.1:9/x' });
     expect(isBad).toBe(true);
     expect(bad).toMatchObject([{ name: 'database', status: 'fail' }]);
@@ -149,10 +149,10 @@ describe('carillon doctor', () => {
   });
 
   test('reports processes that do not answer, and a wrong token', async () => {
-    const nobody = await checkUp({ PUBLIC_URL: 'http://127.0.0.1:9', METRICS_PORT: '9' });
-    expect(nobody.bad.map(({ name }) => name)).toEqual(['api', 'dispatcher']);
-    const stranger = await checkUp({ CARILLON_ADMIN_TOKEN: 'x'.repeat(20) });
-    expect(stranger.bad.map(({ name }) => name)).toEqual(['admin token']);
+    const unanswered = await checkUp({ PUBLIC_URL: 'http://127.0.0.1:9', METRICS_PORT: '9' });
+    expect(unanswered.bad.map(({ name }) => name)).toEqual(['api', 'dispatcher']);
+    const refused = await checkUp({ CARILLON_ADMIN_TOKEN: 'x'.repeat(20) });
+    expect(refused.bad.map(({ name }) => name)).toEqual(['admin token']);
   });
 
   test('in embedded mode reads everything from the data directory', async () => {

@@ -119,7 +119,7 @@ describe('the files', () => {
 describe('an import that cannot start', () => {
   test.each<[string, number, string, Record<string, string>, string[]]>([
     ['no database', 1, 'There is no database', { DATABASE_URL: '' }, []],
-    ['nobody there', 1, 'cannot be reached', { DATABASE_URL: 'postgresql://x@127.0.0.1:9/x' }, []],
+    ['no database', 1, 'cannot be reached', { DATABASE_URL: 'postgresql://x@127.0.0.1:9/x' }, []],
     ['no secret for users', 1, 'Users need CARILLON_SECRET', { CARILLON_SECRET: '' }, []],
     [
       'another secret',
@@ -128,7 +128,7 @@ describe('an import that cannot start', () => {
       { CARILLON_SECRET: randomBytes(32).toString('base64') },
       [],
     ],
-    ['no such app', 1, 'There is no such app', {}, ['--app', 'nobody']],
+    ['no such app', 1, 'There is no such app', {}, ['--app', 'unknown']],
     ['no such file', 1, 'cannot be read (ENOENT)', {}, ['nothing.jsonl']],
     ['an unwritable list of refusals', 1, 'cannot be written', {}, ['--refused', 'no/such/folder']],
   ])('%s ends with a message', async (_case, code, sentence, env, args) => {

@@ -11,12 +11,12 @@ import type { EmbeddedPostgres } from '../../../ops/local/postgres/server.ts';
 import { startEmbeddedPostgres } from '../../../ops/local/postgres/server.ts';
 
 const serverModule = new URL('../../../ops/local/postgres/server.ts', import.meta.url).href;
-const nobody = { uid: 65534, gid: 65534 };
+const ordinaryUser = { uid: 65534, gid: 65534 };
 const isRoot = process.getuid?.() === 0;
 // An ordinary user cannot run a project below a closed folder, so that there is nothing to test.
-const canBecomeNobody =
+const canBecomeOrdinaryUser =
   isRoot &&
-  spawnSync(process.execPath, [new URL(serverModule).pathname], { ...nobody, cwd: '/' }).status === 0;
+  spawnSync(process.execPath, [new URL(serverModule).pathname], { ...ordinaryUser, cwd: '/' }).status === 0;
 
 const started: EmbeddedPostgres[] = [];
 /** Folder of one test. */
@@ -185,15 +185,15 @@ describe('startEmbeddedPostgres', () => {
     await waitForEnd(pid);
   });
 
-  test.skipIf(!canBecomeNobody)('runs for an ordinary user', async () => {
-    const { child, databaseUrl } = await startInChild(join(parentDir, 'data'), nobody);
-    expect((await stat(join(parentDir, 'data'))).uid).toBe(nobody.uid);
+  test.skipIf(!canBecomeOrdinaryUser)('runs for an ordinary user', async () => {
+    const { child, databaseUrl } = await startInChild(join(parentDir, 'data'), ordinaryUser);
+    expect((await stat(join(parentDir, 'data'))).uid).toBe(ordinaryUser.uid);
     expect(await query({ databaseUrl }, 'SELECT 1')).toBe(1);
     child.kill('SIGTERM');
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
-  test.skipIf(!isRoot)('runs for root below a folder that nobody else may enter', async () => {
+  test.skipIf(!isRoot)('runs for root below a folder that only root may enter', async () => {
     await chmod(parentDir, 0o700);
     const server = await start();
     await query(server, 'CREATE TABLE kept AS SELECT 7 AS n');

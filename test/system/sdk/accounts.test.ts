@@ -10,14 +10,13 @@ import { newName, newPhone, newUid } from '../../support/users.ts';
 
 declare module 'leancloud-storage' {
   interface User {
-    // The SDK has it, its types do not.
+    // The types of the SDK lack it.
     updatePassword(oldPassword: string, newPassword: string): Promise<unknown>;
   }
 }
 
 /**
- * The JavaScript SDK that apps have today, as it comes from the registry; only its server URL is ours. It signs its
- * requests, sends the current user's session with all of them and calls `/classes/_User` (protocol/clients.md#calls-of-the-javascript-sdk).
+ * Tests with the unchanged JavaScript SDK of the registry; only its server URL differs. It signs its requests, sends the current user's session with all of them and calls `/classes/_User` (protocol/clients.md#calls-of-the-javascript-sdk).
  */
 let database: TestDatabase;
 let api: TestApi;
@@ -26,7 +25,7 @@ const clock = movableClock(Date.now());
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  // Links and pictures are fetched by the addresses that are handed out.
+  // The test opens links and images by their URLs, which are built from PUBLIC_URL.
   const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
   const env = { PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` };
   api = await startTestApi({ databaseUrl: database.url, clock, env });
@@ -36,19 +35,19 @@ beforeAll(async () => {
 });
 beforeEach(() => AV.User.logOut());
 afterAll(async () => {
-  // The SDK keeps its user in the process, which runs other files after this one.
+  // The SDK keeps its user in the process, which runs other test files later.
   await AV.User.logOut();
   await api.close();
   await database.drop();
 });
 
-/** What was sent to somebody, newest first. */
+/** Returns the messages to a number or an e-mail address, the newest first. */
 async function messagesTo(to: string): Promise<{ code: string; link: string }[]> {
   const path = `/console/api/apps/${app.appId}/outbox?to=${encodeURIComponent(to)}`;
   return (await api.request('GET', path, { admin: true })).body.results;
 }
 
-/** The code that a call sends; called no sooner than the limits of a number allow. */
+/** Returns the code that a call sends. Moves the clock first, to stay below the limits of a number. */
 async function codeSentBy(phone: string, ask: () => Promise<unknown>): Promise<string> {
   clock.moveMs(60_000);
   await ask();
@@ -57,14 +56,14 @@ async function codeSentBy(phone: string, ask: () => Promise<unknown>): Promise<s
 
 const signUp = (more: object = {}) => AV.User.signUp(newName(), 'a password', more);
 
-/** Registers by phone; the number is verified by it. */
+/** Registers by phone, which verifies the number. */
 async function signUpByPhone(attributes: object = {}): Promise<{ user: AV.User; phone: string }> {
   const phone = newPhone();
   const code = await codeSentBy(phone, () => AV.Cloud.requestSmsCode(phone));
   return { user: await AV.User.signUpOrlogInWithMobilePhone(phone, code, attributes), phone };
 }
 
-/** What the server has of a user, past everything the SDK remembers. */
+/** Reads a user from the server, without the cache of the SDK. */
 const stored = (user: AV.User) =>
   new AV.Query<AV.User>('_User').get(user.id ?? '', { useMasterKey: true }).then((found) => found.toJSON());
 
@@ -81,7 +80,7 @@ describe('registration and login with a password', () => {
     expect(await user.isAuthenticated()).toBe(true);
   });
 
-  test('hears of a name that is taken, with the words and the code of before', async () => {
+  test('gets the text and the code of the public service for a name that is taken', async () => {
     const user = await signUp();
     const again = AV.User.signUp(user.getUsername(), 'another');
     await expect(again).rejects.toMatchObject({ code: 202, message: /Username has already been taken\./ });
@@ -95,11 +94,11 @@ describe('registration and login with a password', () => {
       await AV.User.logIn(user.getUsername(), 'a password'),
       await AV.User.loginWithEmail(email, 'a password'),
       await AV.User.logInWithMobilePhone(phone, 'a password'),
-    ].map((entered) => [entered.id, entered.getSessionToken()]);
+    ].map((user) => [user.id, user.getSessionToken()]);
     expect(new Set(tokens.map(String))).toEqual(new Set([String([user.id, user.getSessionToken()])]));
   });
 
-  test('hears that the password is wrong, and in the end that the account is locked', async () => {
+  test('gets a refusal for a wrong password, and at last for a locked account', async () => {
     const user = await signUp();
     const wrong = () => AV.User.logIn(user.getUsername(), 'wrong');
     for (let i = 0; i < 6; i += 1)
@@ -156,15 +155,15 @@ describe('the current user', () => {
     expect((await stored(user)).authData ?? {}).toEqual({});
   });
 
-  test('changes nobody else', async () => {
-    const victim = await signUp();
+  test('changes no other user', async () => {
+    const target = await signUp();
     await signUp();
-    const other = AV.Object.createWithoutData('_User', victim.id ?? '');
+    const other = AV.Object.createWithoutData('_User', target.id ?? '');
     await expect(other.save({ nick: 'x' })).rejects.toMatchObject({ code: 206 });
     await expect(other.destroy()).rejects.toMatchObject({ code: 206 });
   });
 
-  test('keeps others out by an ACL', async () => {
+  test('denies others by an ACL', async () => {
     const user = await signUp();
     const acl = new AV.ACL(user);
     user.setACL(acl);
@@ -179,7 +178,7 @@ describe('the current user', () => {
     expect(fetched.getACL()?.toJSON()).toEqual(acl.toJSON());
   });
 
-  test('renews its session: the old token is worth nothing', async () => {
+  test('renews its session: the old token is invalid', async () => {
     const user = await signUp();
     const old = user.getSessionToken();
     await user.refreshSessionToken();
@@ -189,7 +188,7 @@ describe('the current user', () => {
     await expect(user.save({ a: 1 }, { sessionToken: old })).rejects.toEqual(code(206));
   });
 
-  test('changes its password, and goes on with the new token', async () => {
+  test('changes its password, and continues with the new token', async () => {
     const user = await signUp();
     const old = user.getSessionToken();
     await expect(user.updatePassword('wrong', 'new')).rejects.toEqual(code(210));
@@ -200,19 +199,19 @@ describe('the current user', () => {
     expect((await AV.User.logIn(user.getUsername(), 'new password')).id).toBe(user.id);
   });
 
-  test('deletes itself; its stale token, which the SDK goes on sending, hinders nobody', async () => {
+  test('deletes itself; the stale token that the SDK still sends does not hinder a sign-up', async () => {
     const user = await signUp();
     const name = user.getUsername();
     await user.destroy();
     expect(await user.isAuthenticated()).toBe(false);
-    // The SDK still sends the token of the user that is gone.
+    // The SDK still sends the token of the deleted user.
     const next = await AV.User.signUp(name, 'a password');
     expect(next.id).not.toBe(user.id);
   });
 });
 
 describe('queries', () => {
-  test('are for the master key, and show neither password nor token', async () => {
+  test('need the master key, and show neither password nor token', async () => {
     const user = await signUp({ level: 7 });
     const query = () => new AV.Query<AV.User>('_User').equalTo('level', 7).equalTo('objectId', user.id);
     await expect(query().find()).rejects.toEqual(code(403));
@@ -261,7 +260,7 @@ describe('third-party accounts', () => {
     await expect(user.associateWithAuthData(authData, 'weixin')).rejects.toEqual(code(208));
   });
 
-  test('are one by their UnionID', async () => {
+  test('belong to one user by their UnionID', async () => {
     const union = newUid();
     const main = await AV.User.loginWithAuthDataAndUnionId(
       { uid: newUid(), access_token: 'a token', expires_in: 7200 },
@@ -285,7 +284,7 @@ describe('third-party accounts', () => {
     ]);
   });
 
-  test('an anonymous user stays the same, and is somebody with a name and a password', async () => {
+  test('an anonymous user keeps its id when it gets a name and a password', async () => {
     const user = await AV.User.loginAnonymously();
     expect(user.isAnonymous()).toBe(true);
     const id = user.id;
@@ -297,7 +296,7 @@ describe('third-party accounts', () => {
     expect((await AV.User.logIn(user.getUsername(), 'a password')).id).toBe(id);
   });
 
-  test('an anonymous user with a linked account is anonymous no more', async () => {
+  test('an anonymous user with a linked account is no longer anonymous', async () => {
     const user = await AV.User.loginAnonymously();
     await user.associateWithAuthData({ uid: randomUUID(), access_token: 'a token' }, 'github');
     expect(user.isAnonymous()).toBe(false);
@@ -366,7 +365,7 @@ describe('phones', () => {
     expect(await stored(user)).toMatchObject({ mobilePhoneNumber: phone, mobilePhoneVerified: true });
   });
 
-  test('reset a password, though the SDK does not say whose', async () => {
+  test('reset a password, although the SDK does not send the number', async () => {
     const { user, phone } = await signUpByPhone({ password: 'a password' });
     await AV.User.logOut();
     const sent = await codeSentBy(phone, () => AV.User.requestPasswordResetBySmsCode(phone));
@@ -379,7 +378,7 @@ describe('phones', () => {
 describe('the general code service', () => {
   test('sends and checks codes', async () => {
     const phone = newPhone();
-    // Its types know fewer members than it sends.
+    // The types of the SDK lack some of these members.
     const request = { mobilePhoneNumber: phone, name: 'Shop', op: 'pay', ttl: 5 };
     const sent = await codeSentBy(phone, () => AV.Cloud.requestSmsCode(request));
     const wrong = String((Number(sent) + 1) % 1_000_000).padStart(6, '0');
@@ -388,13 +387,13 @@ describe('the general code service', () => {
     await expect(AV.Cloud.verifySmsCode(sent, phone)).rejects.toEqual(code(603));
   });
 
-  test('asks for a captcha where the app wants one', async () => {
+  test('requires a captcha where the app does', async () => {
     await api.services.apps.change(app.appId, { options: { captchaForSms: true } });
     const phone = newPhone();
     await expect(AV.Cloud.requestSmsCode(phone)).rejects.toEqual(code(608));
     const captcha = await AV.Captcha.request({ width: 100, height: 50 });
-    const picture = await fetch(captcha.url);
-    expect(picture.headers.get('content-type')).toBe('image/png');
+    const image = await fetch(captcha.url);
+    expect(image.headers.get('content-type')).toBe('image/png');
     const path = `/console/api/apps/${app.appId}/captchas/${captcha.captchaToken}`;
     const { body } = await api.request('GET', path, { admin: true });
     const validateToken = await captcha.verify(body.code);
@@ -403,7 +402,7 @@ describe('the general code service', () => {
     await api.services.apps.change(app.appId, { options: { captchaForSms: false } });
   });
 
-  test('tells the time', async () => {
+  test('returns the time of the server', async () => {
     expect(await AV.Cloud.getServerDate()).toBeInstanceOf(Date);
   });
 });

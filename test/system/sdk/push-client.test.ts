@@ -7,8 +7,8 @@ import { type FixedAddresses, PushClient, startFixedAddresses } from '../../supp
 import { useTestService } from '../../support/service.ts';
 
 /**
- * `leancloud-push` of web pages (protocol/channel.md#json-form), as it comes from the registry: it registers, asks its router, which has a
- * fixed name, for the socket, logs in there, beats, receives and acknowledges.
+ * Tests with the unchanged `leancloud-push` of web pages (protocol/channel.md#json-form): it registers, asks its router, which has a
+ * fixed name, for the socket, logs in there, sends heartbeats, receives and acknowledges.
  */
 const host = 'push.example.com';
 let folder: string;
@@ -34,7 +34,7 @@ const installation = async () =>
   (await service.api.request('GET', '/1.1/installations?order=createdAt', { app })).body.results[0];
 const acknowledged = async (objectId: string) => (await service.untilDone(app, objectId)).lcSuccesses;
 
-test('registers itself, and receives what is sent to everybody, to a channel and by another client', async () => {
+test('registers itself, and receives pushes to all, to a channel and of another client', async () => {
   expect((await client.call('open')).error).toBeNull();
   expect([...at.asked].sort()).toEqual([`${host}:443`, 'router-g0-push.leancloud.cn:443']);
   expect(await installation()).toMatchObject({ deviceType: 'web', installationId: 'page-1', valid: true });
@@ -54,11 +54,11 @@ test('registers itself, and receives what is sent to everybody, to a channel and
   const { objectId } = (await service.api.request('POST', '/1.1/push', { app, body })).body;
   await expect.poll(() => client.heard('message'), { timeout: 20_000 }).toHaveLength(2);
   expect(client.heard('message')[1]).toMatchObject({ alert: 'to news', _channel: 'news' });
-  // It acknowledges: that is what is counted.
+  // The acknowledgement of the client is counted.
   await expect.poll(() => acknowledged(objectId), { timeout: 20_000 }).toBe(1);
 });
 
-test('hears why a push is refused, and of no error else', async () => {
+test('gets the reason why a push is refused, and no other error', async () => {
   await service.api.services.apps.change(app.appId, { options: { forbidClientPush: true } });
   const refused = await client.call('sendPush', { data: { alert: 'x' } });
   expect(refused).toMatchObject({ error: { code: 403, message: expect.stringMatching(/master key/) } });

@@ -4,7 +4,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newName } from '../../support/users.ts';
 
-/** Queries, batches and pushes of the JavaScript SDK as it comes from the registry, over users and installations. */
+/** Queries, batches and pushes of the unchanged JavaScript SDK over users and installations. */
 let app: App;
 let ann: AV.User;
 const asMaster = { useMasterKey: true };
@@ -35,7 +35,7 @@ const numbersOf = async (found: AV.Query<AV.Installation>) =>
   (await found.find(asMaster)).map((one) => one.get('n'));
 
 describe('a query', () => {
-  test('finds by every kind of condition', async () => {
+  test('finds by conditions of each kind', async () => {
     expect(await numbersOf(query().equalTo('owner', ann))).toEqual([1]);
     expect(await numbersOf(query().equalTo('owner', ann).exists('owner'))).toEqual([1]);
     expect(await numbersOf(query().containsAll('tags', ['a', 'b']))).toEqual([3]);
@@ -47,7 +47,7 @@ describe('a query', () => {
     expect(await numbersOf(AV.Query.or(query().equalTo('n', 1), query().equalTo('n', 3)))).toHaveLength(2);
   });
 
-  test('includes, selects, counts and goes through all', async () => {
+  test('includes, selects, counts and scans', async () => {
     const found = await query().include('owner', 'city').select('owner').equalTo('n', 1).first(asMaster);
     expect(found?.get('owner').get('username')).toBe(ann.getUsername());
     expect(await query().exists('at').count(asMaster)).toBe(2);
@@ -61,19 +61,19 @@ describe('a query', () => {
     expect(seen).toEqual([1, 2, 3]);
   });
 
-  test('is a statement with values', async () => {
+  test('may be a CQL statement with values', async () => {
     const cql = 'select count(objectId), * from _User where username = ?';
     const found = await AV.Query.doCloudQuery(cql, [ann.getUsername()], asMaster);
     expect(found).toMatchObject({ results: [{ id: ann.id }], count: 1 });
   });
 });
 
-test('a push is sent to what a query finds, and its channels', async () => {
+test('a push takes a query', async () => {
   const sent = await AV.Push.send({ data: { alert: 'x' }, where: query().equalTo('n', 1) }, asMaster);
   expect(sent).toMatchObject({ objectId: expect.any(String), createdAt: expect.any(String) });
   expect(sent).not.toHaveProperty('warnings');
 });
 
-test('the time of the server is there', async () => {
+test('the time of the server is a date', async () => {
   expect(await AV.Cloud.getServerDate()).toBeInstanceOf(Date);
 });

@@ -4,7 +4,7 @@ import { newRoleName } from '../../support/roles.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newName } from '../../support/users.ts';
 
-/** Roles through the JavaScript SDK as it comes from the registry; only its server URL is ours (protocol/clients.md#calls-of-the-javascript-sdk). */
+/** Roles of the unchanged JavaScript SDK; only its server URL differs (protocol/clients.md#calls-of-the-javascript-sdk). */
 
 const api = useTestApi();
 beforeAll(async () => {
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 beforeEach(() => AV.User.logOut());
 afterAll(async () => {
-  // The SDK keeps its user in the process, which runs other files after this one.
+  // The SDK keeps its user in the process, which runs other test files later.
   await AV.User.logOut();
 });
 
@@ -22,7 +22,7 @@ const code = (expected: number) => expect.objectContaining({ code: expected });
 const idsOf = (objects: { id?: string }[]) => objects.map(({ id }) => id).sort();
 const byId = (className: string, { id }: { id?: string }) => AV.Object.createWithoutData(className, id ?? '');
 
-/** An ACL that everybody reads, and a user writes. */
+/** Returns an ACL that lets all read, and one user write. */
 function ownedBy(user: AV.User): AV.ACL {
   const acl = new AV.ACL();
   acl.setPublicReadAccess(true);
@@ -30,7 +30,7 @@ function ownedBy(user: AV.User): AV.ACL {
   return acl;
 }
 
-/** A role of the current user, with these members. */
+/** Creates a role that the owner may write, with these members. */
 async function createRole(owner: AV.User, members: AV.User[], children: AV.Role[] = []): Promise<AV.Role> {
   const role = new AV.Role(newRoleName(), ownedBy(owner));
   for (const member of members) role.getUsers().add(member);
@@ -40,7 +40,7 @@ async function createRole(owner: AV.User, members: AV.User[], children: AV.Role[
 
 describe('a role', () => {
   test('is saved, fetched, changed and destroyed by callers that its ACL allows', async () => {
-    const [stranger, owner] = [await signUp(), await signUp()];
+    const [outsider, owner] = [await signUp(), await signUp()];
     const role = await createRole(owner, [owner]);
     expect(role.id).toMatch(/^[0-9a-f]{24}$/);
     const fetched = await new AV.Query<AV.Role>('_Role').get(role.id ?? '');
@@ -49,7 +49,7 @@ describe('a role', () => {
     await role.save({ level: 2 });
     await role.fetch({ includeACL: true });
     expect([role.get('level'), role.getACL()?.getWriteAccess(owner)]).toEqual([2, true]);
-    await AV.User.become(stranger.getSessionToken());
+    await AV.User.become(outsider.getSessionToken());
     await expect(byId('_Role', role).save({ level: 3 })).rejects.toEqual(code(403));
     await expect(byId('_Role', role).destroy()).rejects.toEqual(code(403));
     await AV.User.become(owner.getSessionToken());
@@ -57,7 +57,7 @@ describe('a role', () => {
     await expect(new AV.Query('_Role').get(role.id ?? '')).rejects.toEqual(code(101));
   });
 
-  test('needs a name of its own, and an ACL', async () => {
+  test('needs a unique name and an ACL', async () => {
     const owner = await signUp();
     const { name } = (await createRole(owner, [])).toJSON();
     await expect(new AV.Role(name, ownedBy(owner)).save()).rejects.toEqual(code(137));
@@ -94,7 +94,7 @@ describe('members', () => {
     role.getUsers().remove(owner);
     await role.save();
     expect(idsOf(await role.getUsers().query().find())).toEqual(idsOf([member]));
-    // Both in one save: the SDK sends a Batch.
+    // The SDK sends both in one save as a Batch.
     role.getUsers().add(owner);
     role.getUsers().remove(member);
     await role.save();
@@ -112,7 +112,7 @@ describe('members', () => {
     expect(idsOf(roles)).toEqual(idsOf([child]));
   });
 
-  test('know their roles: getRoles, and the query that it stands for', async () => {
+  test('find their roles by getRoles and by its query', async () => {
     const [member, owner] = [await signUp(), await signUp()];
     const roles = [await createRole(owner, [member, owner]), await createRole(owner, [member])];
     expect(idsOf(await member.getRoles())).toEqual(idsOf(roles));
@@ -123,8 +123,8 @@ describe('members', () => {
 });
 
 describe('an ACL', () => {
-  test('lets members of a role in, also through a role above theirs, until they leave', async () => {
-    const [near, far, stranger, owner] = [await signUp(), await signUp(), await signUp(), await signUp()];
+  test('allows members of a role, also through a role above theirs, until they leave', async () => {
+    const [near, far, outsider, owner] = [await signUp(), await signUp(), await signUp(), await signUp()];
     const child = await createRole(owner, [far]);
     const role = await createRole(owner, [near], [child]);
     const acl = new AV.ACL(owner);
@@ -140,7 +140,7 @@ describe('an ACL', () => {
           (error) => error.code,
         );
     };
-    expect([await seenBy(near), await seenBy(far), await seenBy(stranger)]).toEqual([200, 200, 403]);
+    expect([await seenBy(near), await seenBy(far), await seenBy(outsider)]).toEqual([200, 200, 403]);
     const listed = new AV.Query('_User').equalTo('objectId', owner.id);
     expect(await listed.count()).toBe(0);
     await AV.User.become(far.getSessionToken());
@@ -151,7 +151,7 @@ describe('an ACL', () => {
     expect([await seenBy(near), await seenBy(far)]).toEqual([200, 403]);
   });
 
-  test('lets members of a role manage another one', async () => {
+  test('allows members of a role to manage another one', async () => {
     const [admin, owner] = [await signUp(), await signUp()];
     const admins = await createRole(owner, [admin]);
     const acl = new AV.ACL();

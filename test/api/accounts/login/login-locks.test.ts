@@ -30,14 +30,14 @@ describe('the lock', () => {
     return found;
   };
   const six = [210, 210, 210, 210, 210, 210];
-  const sixOfNobody = six.map(() => 211);
+  const sixUnknown = six.map(() => 211);
 
   test('begins with the seventh failure, for users and for unknown names', async () => {
     const user = await signUp(api, app);
     const names: [string, number[]][] = [
       [user.body.username, six],
-      [newName(), sixOfNobody],
-      ['x'.repeat(10_000), sixOfNobody],
+      [newName(), sixUnknown],
+      ['x'.repeat(10_000), sixUnknown],
     ];
     for (const [name, failures] of names) {
       expect(await codes(8, () => wrong(name))).toEqual([...failures, 219, 219]);
@@ -130,7 +130,7 @@ describe('the lock', () => {
     const changed = await user.request('PUT', `/1.1/users/${user.id}/updatePassword`, change);
     expect(changed.body.code).toBe(219);
     const name = newName();
-    expect(await codes(6, () => wrong(name))).toEqual(sixOfNobody);
+    expect(await codes(6, () => wrong(name))).toEqual(sixUnknown);
     expect(await codes(1, () => login({ email: name, password: 'wrong' }))).toEqual([211]);
     expect(await codes(1, () => wrong(`${name.toUpperCase()} `))).toEqual([219]);
   });

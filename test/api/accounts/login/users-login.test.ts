@@ -35,17 +35,17 @@ describe('POST /1.1/login refuses', () => {
     ['true as username', { username: true, password: 'p' }, 217],
     ['an operator as address', { email: { $regex: '.' }, password: 'p' }, 125],
     ['an operator as number', { mobilePhoneNumber: { $gt: '' }, password: 'p' }, 127],
-    ['a number that is none', { mobilePhoneNumber: '123', password: 'p' }, 127],
+    ['an invalid number', { mobilePhoneNumber: '123', password: 'p' }, 127],
     ['no password', { username: 'a' }, 201],
     ['an empty password', { username: 'a', password: '' }, 201],
     ['an operator as password', { username: 'a', password: { $ne: '' } }, 218],
     ['a number as password', { username: 'a', password: 0 }, 218],
-    ['an unknown name', { username: 'nobody at all', password: 'p' }, 211],
+    ['an unknown name', { username: 'an unknown name', password: 'p' }, 211],
     ['a name with NUL', { username: 'a\u0000b', password: 'p' }, 211],
     ['half a character as name', '{"username":"\\udc00","password":"p"}', 211],
     ['an endless name', { username: 'x'.repeat(16_000), password: 'p' }, 211],
     ['a name that is a condition', { username: "' OR '1'='1", password: 'p' }, 211],
-    ['an unknown address', { email: 'nobody@example.com', password: 'p' }, 211],
+    ['an unknown address', { email: 'unknown@example.com', password: 'p' }, 211],
     ['an unknown number', { mobilePhoneNumber: '+8613900000000', password: 'p' }, 211],
     ['a number as if it were a name', { username: '+8613900000000', password: 'p' }, 211],
   ];
@@ -194,7 +194,7 @@ describe('a session', () => {
   test('that is missing, invalid or replaced is 403 where a user is required, on every process at once', async () => {
     const second = await startTestApi({ databaseUrl: api.databaseUrl });
     const user = await signUp(api, app);
-    const stranger = await signUp(api, app);
+    const other = await signUp(api, app);
     const stale = user.token;
     // Both processes have used the token.
     for (const one of [api, second])
@@ -208,7 +208,7 @@ describe('a session', () => {
       'x'.repeat(25),
       "' OR '1'='1",
       '[object Object]',
-      stranger.token,
+      other.token,
       'x'.repeat(9000),
     ];
     for (const one of [api, second])

@@ -181,7 +181,7 @@ describe('request for a code of an account', () => {
   });
 
   test.each(paths)(
-    '%s gives the same replies and limits for a number that nobody has, and sends nothing, where users are concealed',
+    '%s returns the same replies and limits for an unknown number, and sends nothing, where users are concealed',
     async (path) => {
       const discreet = await phones.api.createApp({ concealUsers: true });
       const known = newPhone();
@@ -213,23 +213,26 @@ describe('request for a code of an account', () => {
     ['requestLoginSmsCode', false],
     ['requestPasswordResetBySmsCode', false],
     ['requestMobilePhoneVerify', true],
-  ])('%s sends nothing to a number whose flag is not fit, and tells so', async (path, isVerified) => {
-    const mobilePhoneNumber = newPhone();
-    if (isVerified) await newUser(mobilePhoneNumber);
-    else await signUp(phones.api, phones.app, { mobilePhoneNumber });
-    const ask = async () => {
-      clock.moveMs(minute);
-      const { status, body } = await post(path, { mobilePhoneNumber });
-      return [status, body];
-    };
-    const before = (await messages(mobilePhoneNumber)).length;
-    const unverified = { code: 215, error: "Mobile phone number isn't verified." };
-    expect(await ask()).toEqual(isVerified ? [200, {}] : [400, unverified]);
-    await phones.api.services.apps.change(phones.app.appId, { options: { concealUsers: true } });
-    expect(await ask()).toEqual([200, {}]);
-    await phones.api.services.apps.change(phones.app.appId, { options: { concealUsers: false } });
-    expect(await messages(mobilePhoneNumber)).toHaveLength(before);
-  });
+  ])(
+    '%s sends nothing to a number whose flag does not allow it, and is refused',
+    async (path, isVerified) => {
+      const mobilePhoneNumber = newPhone();
+      if (isVerified) await newUser(mobilePhoneNumber);
+      else await signUp(phones.api, phones.app, { mobilePhoneNumber });
+      const ask = async () => {
+        clock.moveMs(minute);
+        const { status, body } = await post(path, { mobilePhoneNumber });
+        return [status, body];
+      };
+      const before = (await messages(mobilePhoneNumber)).length;
+      const unverified = { code: 215, error: "Mobile phone number isn't verified." };
+      expect(await ask()).toEqual(isVerified ? [200, {}] : [400, unverified]);
+      await phones.api.services.apps.change(phones.app.appId, { options: { concealUsers: true } });
+      expect(await ask()).toEqual([200, {}]);
+      await phones.api.services.apps.change(phones.app.appId, { options: { concealUsers: false } });
+      expect(await messages(mobilePhoneNumber)).toHaveLength(before);
+    },
+  );
 
   test('costs the same, known or not, where users are concealed: an empty balance reveals nothing', async () => {
     const poor = await phones.api.createApp({ smsBalance: 0, concealUsers: true });

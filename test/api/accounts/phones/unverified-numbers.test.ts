@@ -70,7 +70,7 @@ describe('a number that was never verified', () => {
   test.each([
     ['nobody', false],
     ['another user', true],
-  ])('voids it too when the code comes with the session of %s', async (_who, hasSession) => {
+  ])('revokes it too when the code comes with the session of %s', async (_who, hasSession) => {
     const account = await hijacked();
     const { creator, mobilePhoneNumber } = account;
     const code = await codeFor('requestMobilePhoneVerify', mobilePhoneNumber);

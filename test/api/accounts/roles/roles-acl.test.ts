@@ -149,18 +149,18 @@ describe('an entry for a role counts', () => {
 
   test('not for roles of another app, nor for a user named like a role', async () => {
     const elsewhere = await api.createApp();
-    const stranger = await signUp(api, elsewhere);
-    await createRole(api, elsewhere, { name: role.name, users: [stranger.id] });
+    const outsider = await signUp(api, elsewhere);
+    await createRole(api, elsewhere, { name: role.name, users: [outsider.id] });
     const reply = await api.request('GET', `/1.1/users/${hidden.id}`, {
       app,
-      headers: { 'X-LC-Session': stranger.token },
+      headers: { 'X-LC-Session': outsider.token },
     });
     expect(reply.status).toBe(403);
   });
 });
 
 describe('roles within roles', () => {
-  test('give their members the roles above them, not below', async () => {
+  test('add the roles above them for their members, not those below', async () => {
     const [top, low] = [await signUp(api, app), await signUp(api, app)];
     const child = await createRole(api, app, { users: [low.id] });
     const parent = await createRole(api, app, { users: [top.id], roles: [child.id] });

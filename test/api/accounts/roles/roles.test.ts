@@ -94,9 +94,9 @@ describe('a role', () => {
     const other = await api.createApp();
     expect((await api.request('GET', `/1.1/roles/${id}`, { app: other, master: true })).body).toEqual({});
     expect(refusalOf(await put(id, { a: 1 }, '', { app: other, master: true }))).toEqual(refused(1));
-    const stranger = await signUp(api, other);
+    const outsider = await signUp(api, other);
     expect(
-      refusalOf(await changeRole(api, app, { id, name: '' }, { users: adding('_User', stranger.id) })),
+      refusalOf(await changeRole(api, app, { id, name: '' }, { users: adding('_User', outsider.id) })),
     ).toEqual(refused(128));
   });
 });

@@ -35,9 +35,9 @@ describe('templates of messages', () => {
     const body = { type: 'verification', text: '{{code}}' };
     const path = pathOf(app, 'templates', '/x');
     expect((await api.request('PUT', path, { app, master: true, body })).status).toBe(401);
-    const nobody = { appId: 'nobody' };
-    expect((await admin('PUT', pathOf(nobody, 'templates', '/x'), body)).status).toBe(404);
-    expect((await admin('GET', pathOf(nobody, 'templates'))).status).toBe(404);
+    const unknownApp = { appId: 'unknown' };
+    expect((await admin('PUT', pathOf(unknownApp, 'templates', '/x'), body)).status).toBe(404);
+    expect((await admin('GET', pathOf(unknownApp, 'templates'))).status).toBe(404);
     for (const [method, rest] of [
       ['GET', ''],
       ['DELETE', ''],
