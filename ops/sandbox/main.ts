@@ -1,6 +1,6 @@
 /**
- * The sandbox of `npm start`: gateways on loopback and simulated devices, in a process of its own.
- * Started by the supervisor only; its state (keys that the gateways accept) lies in the data directory.
+ * Process of the sandbox of `npm start`: gateways on loopback and simulated devices. Only the supervisor starts it; the
+ * data directory holds its state, the keys that the gateways accept.
  */
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -42,7 +42,7 @@ async function replaceDevices(wanted: z.infer<typeof devicesCommand>['devices'])
   try {
     devices = await connectDevices(wanted);
   } catch (error) {
-    log.warn({ err: error }, 'the simulated devices could not connect');
+    log.warn({ err: error }, 'connecting the simulated devices failed');
   }
   notifySupervisor({ connected: devices?.counters.connected ?? 0 });
 }

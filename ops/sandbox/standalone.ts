@@ -1,4 +1,4 @@
-/** `npx carillon sandbox`: the gateways without a service, for one that runs elsewhere. */
+/** Command `npx carillon sandbox`: runs the gateways only, for a service that runs elsewhere. */
 import { ClosingStack, closeOnSignals } from '../../shared/process/lifecycle.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { CommandFailure, type Report, table } from '../cli/report.ts';
@@ -7,13 +7,13 @@ import { keepSandboxSecrets } from './all/secrets.ts';
 import { type Sandbox, startGateways } from './all/start.ts';
 
 export interface StandaloneOptions {
-  /** Of the page; the gateways take the ports behind it. Absent: free ports. */
+  /** Port of the page; the gateways take the next ones. Absent: free ports. */
   port?: number;
-  /** File that keeps what the gateways accept; absent: they are new at every start. */
+  /** File of the keys that the gateways accept; absent: new keys at every start. */
   keep?: string;
 }
 
-/** Starts gateways and page; they run until SIGINT or SIGTERM. Throws a sentence where that cannot be. */
+/** Starts gateways and page; they run until SIGINT or SIGTERM. Throws `CommandFailure` if the start fails. */
 export async function startStandalone({ keep, port }: StandaloneOptions): Promise<Report> {
   process.title = 'carillon sandbox';
   const log = createLogger({

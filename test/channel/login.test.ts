@@ -20,13 +20,13 @@ describe('login', () => {
   };
 
   test('of an unknown app: error frame and close with 4100', async () => {
-    const client = await loginWith({ appId: 'nobodysAppnobodysAppnobo', installationId: 'x' });
+    const client = await loginWith({ appId: 'unknownAppUnknownAppUnkn', installationId: 'x' });
     expect(await client.closed).toEqual({ code: 4100, reason: 'APP_NOT_AVAILABLE' });
     expect(client.frames).toEqual(['{"cmd":"error","code":4100,"reason":"APP_NOT_AVAILABLE"}']);
   });
 
   test('of an unknown installation: 4103', async () => {
-    const client = await loginWith({ appId: fixture.appId, installationId: 'nobody' });
+    const client = await loginWith({ appId: fixture.appId, installationId: 'unknown' });
     expect(await client.closed).toEqual({ code: 4103, reason: 'INVALID_LOGIN' });
     expect(client.frames).toEqual(['{"cmd":"error","code":4103,"reason":"INVALID_LOGIN"}']);
   });

@@ -5,12 +5,12 @@ import type { SandboxGateway, SandboxOptions } from '../http/gateway.ts';
 import type { CertificateAuthority } from '../kit/certificates.ts';
 import type { GatewayControl } from './instance.ts';
 
-/** Gateway of one connector, as it is started together with all others. */
+/** Gateway of one connector, for a sandbox that starts all of them. */
 export interface SandboxDefinition {
   connector: ConnectorId;
   /** Formats a device token as the vendor issues it. `hash`: 64 hexadecimal digits, different for each device. */
   deviceToken(hash: string): string;
-  /** Creates what the vendor's console hands out for an app: stored, so that the gateway can start again with it. */
+  /** Creates the credentials of an app, as the vendor's console issues them. They are stored for later starts. */
   createApp(): Promise<object>;
   /** Starts a gateway that accepts `app`; resolves when it listens. */
   start(app: unknown, options: InstanceOptions): Promise<GatewayControl>;
@@ -66,12 +66,12 @@ export function defineGateway<App extends object, G extends { url: string }>(
   };
 }
 
-/** Connectors keep to the vendors' published rates unless a profile raises them; the sandbox has none. */
+/** Rate in sandbox profiles: by default connectors obey the vendors' published rates, but the sandbox has none. */
 const ratePerSecond = 1_000_000;
 
 type HttpParts<App, G> = Omit<GatewayParts<App, G>, 'control'>;
 
-/** Defines an HTTP gateway; its `credentials` leave out what every profile has. */
+/** Defines an HTTP gateway; adds the members that every profile has to its `credentials`. */
 export function defineHttpGateway<App extends object, G extends SandboxGateway>(
   parts: HttpParts<App, G>,
 ): TypedDefinition<G> {

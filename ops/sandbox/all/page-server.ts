@@ -16,7 +16,7 @@ const headers = {
 };
 
 /**
- * Serves the page of a sandbox on loopback: `/`, `/<connector>` for one gateway, `/<connector>/profile.json` for the
+ * Serves the pages of a sandbox on loopback: `/`, `/<connector>` for one gateway, `/<connector>/profile.json` for the
  * credentials of a profile, `/summary.json` for programs.
  */
 export async function startPage(
@@ -25,10 +25,7 @@ export async function startPage(
 ): Promise<SandboxPage> {
   const server = createServer((request, response) => {
     const isRead = request.method === 'GET' || request.method === 'HEAD';
-    write(
-      response,
-      isRead ? pageOf(request.url ?? '/', instances) : text(405, 'There is nothing to change here.\n'),
-    );
+    write(response, isRead ? pageOf(request.url ?? '/', instances) : text(405, 'This page is read-only.\n'));
   });
   server.listen(port, host);
   await once(server, 'listening');

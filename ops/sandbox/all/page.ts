@@ -1,7 +1,7 @@
-/** The page of a sandbox: what each gateway received, as HTML that works without scripts. All that came is escaped. */
+/** HTML pages of a sandbox, without scripts: the requests that each gateway received, escaped. */
 import type { GatewayInstance, ShownRequest } from './instance.ts';
 
-/** Requests of one gateway that its page shows, and how much of each body. */
+/** Requests of one gateway that its page shows, and characters of each body. */
 const shownRequests = 50;
 const shownChars = 4000;
 const refreshSeconds = 5;
@@ -27,7 +27,7 @@ function frame(title: string, content: string): string {
 <body>${content}</body></html>`;
 }
 
-/** One line for each gateway. */
+/** Renders the overview: one line for each gateway. */
 export function overviewPage(instances: readonly GatewayInstance[]): string {
   const rows = instances.map((instance) => {
     const { accepted, devices, requests, violations } = instance.summary();
@@ -42,11 +42,11 @@ ${count(requests)}${count(devices)}${count(accepted)}${count(violations, violati
     `<h1>Sandbox gateways</h1><table><tr><th>gateway</th><th>profile</th><th>vendor</th><th>address</th>
 <th class="n">requests</th><th class="n">devices</th><th class="n">accepted</th><th class="n">violations</th><th></th></tr>
 ${rows.join('\n')}</table>
-<p>Requests count whatever was answered; calls for access tokens are left out. Violations are what a client must never do.</p>`,
+<p>Requests include refused ones, but not calls for access tokens. Violations are requests that a client must never send.</p>`,
   );
 }
 
-/** What one gateway received, the newest first. */
+/** Renders the page of one gateway: its last requests, newest first. */
 export function gatewayPage(instance: GatewayInstance): string {
   const { accepted, devices, requests, violations } = instance.summary();
   const lastViolations = instance.violations().slice(-shownRequests);
@@ -67,7 +67,7 @@ function requestHtml({ body, devices, path, status }: ShownRequest): string {
 <pre>${escapeHtml(cut)}</pre>`;
 }
 
-/** JSON indented; a form one field to a line, unescaped; anything else as it is. */
+/** Formats a body: JSON indented; a form with one unescaped field per line; anything else unchanged. */
 function readable(body: Buffer): string {
   const text = body.toString('utf8');
   try {

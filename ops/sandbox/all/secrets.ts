@@ -8,7 +8,7 @@ import { definitions } from './definitions.ts';
 /** Secrets of all gateways, so that they can start again with the same ones. */
 export interface SandboxSecrets {
   authority: KeyPairPem;
-  /** What the vendor's console hands out for an app, by connector. */
+  /** Credentials of an app, as the vendor's console issues them, by connector. */
   apps: ReadonlyMap<ConnectorId, object>;
 }
 

@@ -18,7 +18,7 @@ export interface StartOptions {
   host?: string;
   /** First of as many consecutive ports as there are gateways; absent: free ports. */
   firstPort?: number;
-  /** How many of the last requests each gateway keeps whole. */
+  /** Number of recent requests that each gateway keeps with their bodies. */
   keptRequests?: number;
 }
 

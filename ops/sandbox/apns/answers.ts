@@ -17,13 +17,13 @@ export interface ReceivedRequest {
   body: Buffer | null;
 }
 
-/** Anything but 200. */
+/** Any response but 200. */
 export interface Answer extends Refusal {
   timestampMs?: number;
   retryAfter?: string;
 }
 
-// APNs sends no date; the types do not know the option.
+// APNs sends no `date` header; the types of Node do not have the option.
 const withoutDate: ServerStreamResponseOptions & { sendDate: boolean } = { sendDate: false };
 const withoutBody = { ...withoutDate, endStream: true };
 
@@ -44,7 +44,7 @@ export function respond({ state, stream, headers }: ReceivedRequest, answer: Ans
   stream.end(JSON.stringify(timestampMs === undefined ? { reason } : { reason, timestamp: timestampMs }));
 }
 
-/** Sends the response late, broken off, or not at all. */
+/** Delays the response, breaks it off, or sends none. */
 export function disruptResponse(
   received: ReceivedRequest,
   misbehaviour: Misbehaviour,
@@ -62,7 +62,7 @@ export function disruptResponse(
   if (misbehaviour.kind === 'disconnect') state.session.socket.destroy();
 }
 
-/** APNs puts the reason of a GOAWAY into its debug data (protocol/apns.md#answers). */
+/** Returns the debug data of a GOAWAY, where APNs puts the reason (protocol/apns.md#answers). */
 export function goawayData(reason: string | undefined): Buffer | undefined {
   return reason === undefined ? undefined : Buffer.from(JSON.stringify({ reason }));
 }

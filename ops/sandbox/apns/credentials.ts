@@ -1,6 +1,6 @@
 import { generateKeyPairSync, randomInt } from 'node:crypto';
 
-/** What a push profile needs (`privateKey`, PKCS#8) and what the gateway checks it with (`publicKey`, SPKI). */
+/** Provider key: `privateKey` (PKCS#8) is for a push profile, `publicKey` (SPKI) for the gateway. */
 export interface ApnsCredentials {
   teamId: string;
   keyId: string;

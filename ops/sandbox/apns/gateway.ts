@@ -5,11 +5,11 @@ import type { Misbehaviour } from './misbehaviour.ts';
 import type { ApnsKey } from './tokens.ts';
 
 export interface ApnsGatewayOptions {
-  /** Token keys it knows; `createApnsCredentials()` fits. */
+  /** Provider keys that it accepts, such as those of `createApnsCredentials()`. */
   keys?: readonly ApnsKey[];
-  /** Signs the server's certificate and trusts clients'; absent: a new one. */
+  /** Signs the server's certificate and verifies clients' certificates; absent: a new one. */
   authority?: CertificateAuthority;
-  /** The server's own certificate, when it is to outlive this process. */
+  /** The server's certificate, if it must stay the same across restarts. */
   server?: KeyPairPem;
   host?: string;
   port?: number;
@@ -17,9 +17,9 @@ export interface ApnsGatewayOptions {
   maxStreams?: number;
   /** Lowers the limit to 1 after a refused device token, until the next success (protocol/apns.md#connections). */
   isStrictAfterRefusal?: boolean;
-  /** Called for each request, which is then not recorded: for tests with very many devices. */
+  /** Receives each request, which is then not recorded: for tests with very many devices. */
   onRequest?: (request: SeenRequest) => void;
-  /** How many of the last requests are remembered whole; default 1000. */
+  /** Number of recent requests that are kept with their bodies; default 1000. */
   keptRequests?: number;
   clock?: Clock;
 }
@@ -30,35 +30,35 @@ export interface ApnsGateway {
   /** PEM to trust, for a profile's `ca`. */
   ca: string;
   authority: CertificateAuthority;
-  /** Requests processed, whatever the answer. */
+  /** Requests processed, whatever the response. */
   readonly total: number;
-  /** Answered with 200. */
+  /** Requests with response 200. */
   readonly accepted: number;
-  /** How many different device tokens were processed. */
+  /** Number of different device tokens in processed requests. */
   readonly distinct: number;
-  /** How often this device token was processed. */
+  /** Returns the number of processed requests to this device token. */
   seen(token: string): number;
   refusals(reason: string): number;
   /** The last requests, oldest first. */
   readonly requests: SeenRequest[];
-  /** Connections made in all. */
+  /** Connections accepted so far. */
   readonly connections: number;
-  /** Most requests open at a time on one connection, before and after it was trusted. */
+  /** Maximum number of open requests on one connection, before and after it was trusted. */
   readonly peakStreams: { untrusted: number; trusted: number };
-  /** Connections that ended in a protocol error; a client that breaks the stream limit causes one. */
+  /** Protocol errors that ended connections; a client that exceeds the stream limit causes one. */
   readonly protocolErrors: string[];
-  /** Device token → when it died (epoch milliseconds): answered with 410 Unregistered. */
+  /** Device token → since when it is invalid (epoch milliseconds). The response is 410 Unregistered. */
   readonly deadTokens: Map<string, number>;
-  /** Answered with 400 BadDeviceToken. */
+  /** Device tokens with the response 400 BadDeviceToken. */
   readonly badTokens: Set<string>;
-  /** Device token → the only topic it belongs to; another one gets DeviceTokenNotForTopic. */
+  /** Device token → its only topic; for other topics the response is DeviceTokenNotForTopic. */
   readonly tokenTopics: Map<string, string>;
   misbehave(what: Misbehaviour): void;
   /** Ends every misbehaviour. */
   behave(): void;
-  /** Sends GOAWAY on every connection; what is in flight is still answered. */
+  /** Sends GOAWAY on every connection; requests in flight still get a response. */
   goaway(reason?: string): void;
-  /** Resolves once so many requests were processed. */
+  /** Resolves when `total` requests were processed. */
   waitFor(total: number): Promise<void>;
   /** Clears the recorded requests. */
   forget(): void;

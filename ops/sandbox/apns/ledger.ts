@@ -1,23 +1,23 @@
 import type { IncomingHttpHeaders } from 'node:http2';
 
-/** One request as the gateway saw it. */
+/** One processed request. */
 export interface SeenRequest {
   token: string;
   headers: IncomingHttpHeaders;
   body: Buffer;
   status: number;
   reason: string;
-  /** Which connection it came on, counted from 1. */
+  /** Number of its connection, from 1. */
   connection: number;
-  /** When it was processed, by the monotonic clock. */
+  /** Time of processing on the monotonic clock. */
   atMs: number;
 }
 
-/** What the gateway saw: cheap counters, and the last requests whole. */
+/** Record of processed requests: cheap counters, and the last requests with their bodies. */
 export class Ledger {
-  /** Requests processed, whatever the answer; refused streams and those above a GOAWAY's last id are not. */
+  /** Requests processed, whatever the response; without refused streams and those above the last id of a GOAWAY. */
   total = 0;
-  /** Answered with 200. */
+  /** Requests with response 200. */
   accepted = 0;
   readonly byReason = new Map<string, number>();
   readonly #byToken = new Map<string, number>();
@@ -26,7 +26,7 @@ export class Ledger {
   readonly #capacity: number;
   #waiting: { total: number; resolve(): void }[] = [];
 
-  /** With `onRequest` only the counters are kept; who listens may remember more. */
+  /** With `onRequest` the ledger keeps only counters; the callback gets the requests. */
   constructor(onRequest?: (request: SeenRequest) => void, capacity = 1000) {
     this.#capacity = capacity;
     this.#onRequest = onRequest;

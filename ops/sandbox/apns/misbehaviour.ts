@@ -4,19 +4,19 @@ import type { Scope } from '../kit/misbehaviour.ts';
 export type Misbehaviour = Scope &
   (
     | { kind: 'answer'; status: number; reason: string; timestampMs?: number; retryAfter?: string }
-    /** Resets the stream after the request was processed. */
+    /** Processes the request, then resets the stream. */
     | { kind: 'reset'; code?: number }
-    /** REFUSED_STREAM: not processed. */
+    /** Refuses the stream (REFUSED_STREAM) without processing the request. */
     | { kind: 'refuse' }
-    /** GOAWAY that names the stream before this one as the last: this one and later ones are not processed. */
+    /** Sends GOAWAY with the stream before this one as the last: this request and later ones are not processed. */
     | { kind: 'goaway'; code?: number; reason?: string }
-    /** Processed, never answered. */
+    /** Processes the request without a response. */
     | { kind: 'hang' }
-    /** Answered late. */
+    /** Delays the response. */
     | { kind: 'slow'; delayMs: number }
-    /** Processed, then the whole connection is gone without a word. */
+    /** Processes the request, then destroys the connection. */
     | { kind: 'disconnect' }
   );
 
-/** Whether a misbehaviour is meant for requests to this device. */
+/** Whether a misbehaviour applies to requests to this device. */
 export const matches = ({ token }: Misbehaviour, to: string): boolean => token === undefined || token === to;

@@ -1,4 +1,4 @@
-/** What APNs refuses, as the wire facts have it (protocol/apns.md#request and protocol/apns.md#answers). Pure. */
+/** Checks of requests, as APNs makes them (protocol/apns.md#request and protocol/apns.md#answers). Pure. */
 import type { IncomingHttpHeaders } from 'node:http2';
 import type { Refusal } from './tokens.ts';
 
@@ -40,7 +40,7 @@ const pathPrefix = '/3/device/';
 const tokenForm = /^[0-9a-fA-F]{64,200}$/;
 const uuidForm = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** The device token of a request, or why there is none. */
+/** Returns the device token of a request, or the refusal of a request without a valid one. */
 export function deviceTokenOf(headers: IncomingHttpHeaders): string | Refusal {
   const path = headers[':path'] ?? '';
   if (headers[':method'] !== 'POST') return refusals.method;
@@ -50,7 +50,7 @@ export function deviceTokenOf(headers: IncomingHttpHeaders): string | Refusal {
   return tokenForm.test(token) ? token : refusals.badToken;
 }
 
-/** Topic and push type together: each type has its own suffix. */
+/** Checks topic and push type together: each type has its own suffix. */
 export function checkTopic(headers: IncomingHttpHeaders, topics: readonly string[]): Refusal | undefined {
   const pushType = headers['apns-push-type'] ?? 'alert';
   const topic = headers['apns-topic'];
@@ -63,7 +63,7 @@ export function checkTopic(headers: IncomingHttpHeaders, topics: readonly string
   return topics.includes(base) || topics.includes(topic) ? undefined : refusals.disallowed;
 }
 
-/** The remaining headers. */
+/** Checks the remaining headers. */
 export function checkHeaders(headers: IncomingHttpHeaders): Refusal | undefined {
   const priority = headers['apns-priority'] ?? '10';
   if (priority !== '10' && priority !== '5' && priority !== '1') return refusals.priority;
@@ -77,7 +77,7 @@ export function checkHeaders(headers: IncomingHttpHeaders): Refusal | undefined 
   return undefined;
 }
 
-/** Size and form of the payload. `lastGood` spares parsing what was parsed a moment ago. */
+/** Checks size and form of the payload. A body equal to `lastGood` is not parsed again. */
 export function checkPayload(
   headers: IncomingHttpHeaders,
   body: Buffer,
@@ -88,7 +88,7 @@ export function checkPayload(
   if (body.equals(lastGood)) return undefined;
   try {
     const parsed: unknown = JSON.parse(body.toString('utf8'));
-    // Apple's table names no reason for malformed JSON, nor for an alert without anything to show; the nearest is taken.
+    // Apple's table has no reason for malformed JSON or an alert without content; PayloadEmpty is the nearest one.
     if (typeof parsed !== 'object' || parsed === null || !('aps' in parsed)) return refusals.empty;
     const isShown = (headers['apns-push-type'] ?? 'alert') === 'alert';
     return isShown && JSON.stringify(parsed.aps) === '{}' ? refusals.empty : undefined;

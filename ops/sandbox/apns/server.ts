@@ -1,6 +1,6 @@
 /**
- * APNs gateway on loopback: TLS, HTTP/2 only, as strict as the original (protocol/apns.md), with misbehaviour on
- * demand. Tests, benchmarks and `npm start` use it.
+ * APNs gateway on loopback: TLS, HTTP/2 only, as strict as the original (protocol/apns.md), with configurable
+ * misbehaviour. Tests, benchmarks and `npm start` use it.
  */
 import { once } from 'node:events';
 import {
@@ -40,7 +40,7 @@ export async function startApnsGateway(options: ApnsGatewayOptions = {}): Promis
     requestCert: true,
     rejectUnauthorized: false,
     allowHTTP1: false,
-    // A client may fill the limit it knew while a lower one is on its way: what is refused then is no flood.
+    // A client may use the previous limit until it has received a lower one; its refused streams are not a flood.
     maxSessionInvalidFrames: 1_000_000,
     maxSessionRejectedStreams: 1_000_000,
     settings: { maxConcurrentStreams: options.keys === undefined ? (options.maxStreams ?? 1000) : 1 },
@@ -88,7 +88,7 @@ class LoopbackApns implements ApnsGateway {
       socket.once('close', () => this.#sockets.delete(socket));
     });
     server.on('session', (session) => this.#onSession(session));
-    // Refused handshakes are the client's to notice.
+    // The client reports a failed handshake.
     server.on('tlsClientError', () => undefined);
   }
 
@@ -141,7 +141,7 @@ class LoopbackApns implements ApnsGateway {
     const closed = once(this.#server, 'close');
     this.#server.close();
     for (const session of this.#sessions.keys()) session.destroy();
-    // A peer that was killed can leave a socket behind whose session is gone or never came to be.
+    // A killed peer can leave a socket without a session.
     for (const socket of this.#sockets) socket.destroy();
     await closed;
   }
@@ -237,7 +237,7 @@ class LoopbackApns implements ApnsGateway {
     return timestampMs === undefined ? undefined : { status: 410, reason: 'Unregistered', timestampMs };
   }
 
-  /** One stream until a valid token was answered, then many; back to one after a refused device token. */
+  /** Allows one stream until the first success, then many; one again after a refused device token. */
   #adjustLimit(state: SessionState, status: number, reason: string | undefined): void {
     if (status === 200) setLimit(state, this.#maxStreams);
     else if (this.#isStrictAfterRefusal && reason === 'BadDeviceToken') setLimit(state, 1);

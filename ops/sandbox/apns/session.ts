@@ -5,18 +5,18 @@ import type { Refusal } from './tokens.ts';
 const shortestTokenLifeMs = 20 * 60_000;
 const tooManyUpdates: Refusal = { status: 429, reason: 'TooManyProviderTokenUpdates' };
 
-/** What the gateway remembers of one connection. */
+/** State of one connection. */
 export interface SessionState {
   session: ServerHttp2Session;
-  /** Topics of the client certificate; null: the connection has none that is trusted. */
+  /** Topics of the client certificate; null without a trusted certificate. */
   certificateTopics: string[] | null;
-  /** Streams that were not answered yet. */
+  /** Streams without a response so far. */
   open: number;
   limit: number;
   /** Last limit sent to the client, and whether its acknowledgement is pending. */
   sentLimit: number;
   isLimitPending: boolean;
-  /** Id above which nothing is processed any more, once a GOAWAY was sent. */
+  /** Last stream id of the GOAWAY sent; later streams are not processed. */
   lastId: number;
   token: string | undefined;
   tokenSinceMs: number;
@@ -37,8 +37,8 @@ export function createSessionState(session: ServerHttp2Session, limit: number): 
 }
 
 /**
- * Raises or lowers the connection's stream limit, as APNs does by SETTINGS (protocol/apns.md#connections). One change at
- * a time: what changes before the client has acknowledged the last one is told then.
+ * Raises or lowers the connection's stream limit, as APNs does by SETTINGS (protocol/apns.md#connections). Sends one change
+ * at a time: a change before the client's acknowledgement of the last one is sent after it.
  */
 export function setLimit(state: SessionState, limit: number): void {
   state.limit = limit;
@@ -51,7 +51,7 @@ export function setLimit(state: SessionState, limit: number): void {
   });
 }
 
-/** A new token more than once every 20 minutes on the same connection is refused (protocol/apns.md#provider-tokens). */
+/** Records the connection's provider token. Refuses a second change within 20 minutes (protocol/apns.md#provider-tokens). */
 export function recordToken(state: SessionState, token: string, nowMs: number): Refusal | undefined {
   if (state.token === token) return undefined;
   if (state.token !== undefined && nowMs - state.tokenSinceMs < shortestTokenLifeMs) return tooManyUpdates;
@@ -60,7 +60,7 @@ export function recordToken(state: SessionState, token: string, nowMs: number): 
   return undefined;
 }
 
-/** Apple writes the bundle id into the subject's UID (protocol/apns.md#certificates). */
+/** Returns the bundle id of a trusted client certificate: the subject's UID (protocol/apns.md#certificates). */
 function certificateTopics(session: ServerHttp2Session): string[] | null {
   const { socket } = session;
   if (!(socket instanceof TLSSocket) || !socket.authorized) return null;

@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { z } from 'zod';
 
-/** A key the gateway knows, as Apple's portal would. */
+/** Provider key that the gateway accepts. */
 export interface ApnsKey {
   teamId: string;
   keyId: string;
@@ -23,11 +23,11 @@ type Checked = { ok: true; key: ApnsKey; issuedAtS: number } | { ok: false };
 const missing: Refusal = { status: 403, reason: 'MissingProviderToken' };
 const invalid: Refusal = { status: 403, reason: 'InvalidProviderToken' };
 const expired: Refusal = { status: 403, reason: 'ExpiredProviderToken' };
-/** Clocks may differ this much before a token counts as issued in the future. */
+/** Tolerated clock difference before a token counts as issued in the future. */
 const skewS = 60;
 const longestAgeS = 3600;
 
-/** Verifies provider tokens as protocol/apns.md#provider-tokens has it. A signature is checked once per token. */
+/** Verifies provider tokens (protocol/apns.md#provider-tokens). A signature is checked once per token. */
 export class TokenVerifier {
   readonly #keys: Map<string, { key: ApnsKey; publicKey: KeyObject }>;
   readonly #checked = new Map<string, Checked>();
@@ -36,7 +36,7 @@ export class TokenVerifier {
     this.#keys = new Map(keys.map((key) => [key.keyId, { key, publicKey: createPublicKey(key.publicKey) }]));
   }
 
-  /** The key an `authorization` header was signed with, or the refusal. */
+  /** Returns the key that signed an `authorization` header, or the refusal. */
   check(authorization: string | undefined, nowMs: number): ApnsKey | Refusal {
     if (authorization === undefined) return missing;
     let checked = this.#checked.get(authorization);

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { sleep } from '../../../shared/clock.ts';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 
-/** What the devices of one app share: the address, the counters, and the end. */
+/** State that the devices of one app share: the URL of the socket, the counters, and the signal that closes them. */
 export interface DeviceFleet {
   readonly options: {
     appId: string;
@@ -13,18 +13,18 @@ export interface DeviceFleet {
   };
   readonly closeSignal: AbortSignal;
   count(name: 'connected' | 'received' | 'repeated' | 'acked', n: number): void;
-  /** A connection ended that we had not closed. */
+  /** Counts a connection that the server or the network closed. */
   countLoss(code: number): void;
-  /** Address of the socket. Rejects when the router cannot be asked. */
+  /** Returns the URL of the socket. Rejects when the router does not answer. */
   route(): Promise<string>;
-  /** Runs `connect` when few others do. */
+  /** Runs `connect` within the limit of concurrent connection attempts. */
   connectWithLimit(connect: () => Promise<void>): Promise<void>;
 }
 
-/** Letters a device remembers, to recognise a repeat. */
+/** Message ids that a device remembers, to recognise a repeat. */
 const rememberedMessages = 256;
 
-/** Of the handshakes that open and close a connection. */
+/** Timeouts of the handshakes that open and close a connection. */
 const timeouts = { handshakeTimeout: 30_000, closeTimeout: 2000 };
 
 const dataFrame = z.object({
@@ -33,7 +33,7 @@ const dataFrame = z.object({
   msg: z.array(z.custom<JsonObject>(isJsonObject)),
 });
 
-/** One simulated device: connects, logs in, receives, acknowledges, and comes back when it is cut off. */
+/** One simulated device: connects, logs in, receives, acknowledges, and reconnects after a lost connection. */
 export class Device {
   readonly #fleet: DeviceFleet;
   readonly #installationId: string;
@@ -63,7 +63,7 @@ export class Device {
     this.#socket?.close(1000);
   }
 
-  /** Resolves when the connection has ended, however. */
+  /** Resolves when the connection has ended, for any reason. */
   async #connectOnce(): Promise<void> {
     let ended: Promise<void> = Promise.resolve();
     await this.#fleet.connectWithLimit(async () => {
@@ -106,7 +106,7 @@ export class Device {
   }
 
   #receive(socket: WebSocket, text: string): void {
-    // The heartbeat sent behind the login is answered when the login succeeded.
+    // The heartbeat sent after the login gets an answer when the login succeeded.
     if (text === '{}') this.#markConnected();
     const frame = dataFrame.safeParse(JSON.parse(text));
     if (!frame.success) return;

@@ -3,17 +3,17 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 import { Device, type DeviceFleet } from './device.ts';
 
 export interface DeviceOptions {
-  /** Base URL of an api, as `http://127.0.0.1:8080`. */
+  /** Base URL of an api process, such as `http://127.0.0.1:8080`. */
   apiUrl: string;
   appId: string;
   installationIds: string[];
-  /** Called for every message that a device had not seen before. */
+  /** Receives every message that a device gets for the first time. */
   onMessage?: (installationId: string, content: JsonObject, messageId: string) => void;
   /** False: messages are received and never acknowledged. */
   isAcking?: boolean;
-  /** Pause before a lost connection is opened again, give or take half of it. */
+  /** Pause before a lost connection is opened again, ± 50 %. */
   reconnectAfterMs?: number;
-  /** Devices that connect at the same time: 64, so that a thousand do not overrun the listener's backlog. */
+  /** Concurrent connection attempts; default 64, so that a thousand devices do not overrun the listener's backlog. */
   connectConcurrency?: number;
 }
 
@@ -25,7 +25,7 @@ export interface DeviceCounters {
   /** Messages that a device had seen before. */
   repeated: number;
   acked: number;
-  /** Connections that ended without our closing them. */
+  /** Connections that the server or the network closed. */
   lost: number;
 }
 
@@ -41,11 +41,11 @@ export interface SimulatedDevices {
   acked(n: number): Promise<void>;
   /** Resolves when `n` connections were lost. */
   lost(n: number): Promise<void>;
-  /** Closes all connections; what is waited for is rejected. */
+  /** Closes all connections and rejects pending waits. */
   close(): Promise<void>;
 }
 
-/** Real clients send a heartbeat half a minute after what they last received. */
+/** Interval of heartbeats; real clients send one half a minute after the last received frame. */
 const heartbeatEveryMs = 30_000;
 const defaultConcurrency = 64;
 
@@ -113,7 +113,7 @@ class Fleet implements SimulatedDevices, DeviceFleet {
     await this.#running;
   }
 
-  /** Adds to a counter and lets those go on who waited for it. */
+  /** Adds to a counter and resolves the waits that it fulfils. */
   count(name: keyof DeviceCounters, n: number): void {
     this.counters[name] += n;
     for (const waiter of this.#waiters)
@@ -132,7 +132,7 @@ class Fleet implements SimulatedDevices, DeviceFleet {
     if (finalCodes.includes(code)) this.#rejectAll(`the channel refused a device with close code ${code}`);
   }
 
-  /** Runs `connect` when fewer than `connectConcurrency` others do. */
+  /** Runs `connect` when fewer than `connectConcurrency` others run. */
   async connectWithLimit(connect: () => Promise<void>): Promise<void> {
     const { connectConcurrency = defaultConcurrency } = this.options;
     if (this.#connecting >= connectConcurrency)
@@ -146,7 +146,7 @@ class Fleet implements SimulatedDevices, DeviceFleet {
     }
   }
 
-  /** Address of the socket, asked once for all devices. */
+  /** Returns the URL of the socket; asks the router once for all devices. */
   route(): Promise<string> {
     this.#route ??= requestRoute(this.options, this.closeSignal).catch((error: unknown) => {
       this.#route = undefined;
@@ -176,8 +176,8 @@ async function requestRoute({ apiUrl, appId }: DeviceOptions, signal: AbortSigna
 }
 
 /**
- * Connects simulated devices: router, socket, login, data, acknowledgement. Resolves when all are logged
- * in; those that are cut off come back by themselves. Rejects when the router or a login is refused.
+ * Connects simulated devices: router, socket, login, data, acknowledgement. Resolves when all are logged in; a device that
+ * loses its connection reconnects by itself. Rejects when the router does not answer or a login is refused.
  */
 export async function connectDevices(options: DeviceOptions): Promise<SimulatedDevices> {
   const fleet = new Fleet(options);

@@ -1,7 +1,7 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject, verify } from 'node:crypto';
 import { z } from 'zod';
 
-/** The part of Google's service account file that matters; what a push profile needs. */
+/** Members of Google's service account file that a push profile needs. */
 export interface ServiceAccount {
   project_id: string;
   client_email: string;
@@ -26,7 +26,7 @@ const scope = 'https://www.googleapis.com/auth/firebase.messaging';
 const header = z.object({ alg: z.literal('RS256'), typ: z.literal('JWT'), kid: z.string() });
 const claims = z.object({ iss: z.string(), scope: z.string(), aud: z.string(), iat: z.int(), exp: z.int() });
 
-/** Clocks may differ this much. */
+/** Tolerated clock difference. */
 const skewS = 60;
 const longestS = 3600;
 
@@ -40,7 +40,7 @@ export class AssertionVerifier {
     this.#publicKey = createPublicKey(account.private_key);
   }
 
-  /** What is wrong with an assertion; undefined when it is good. */
+  /** Returns the error of an assertion; undefined when it is valid. */
   check(assertion: string, nowMs: number): string | undefined {
     const [head = '', body = '', signature = '', ...more] = assertion.split('.');
     const parsed = { header: header.safeParse(decode(head)), claims: claims.safeParse(decode(body)) };

@@ -1,4 +1,4 @@
-/** What FCM refuses in a message (protocol/fcm.md#message, protocol/fcm.md#limits), with Google's names for it. Pure. */
+/** Checks of a message, as FCM makes them (protocol/fcm.md#message, protocol/fcm.md#limits), with Google's names. Pure. */
 import { z } from 'zod';
 
 const text = z.string();
@@ -76,13 +76,13 @@ const body = z.strictObject({ validate_only: z.boolean().optional(), message });
 
 const maxBytes = 4096;
 
-/** One thing that is wrong with a message, as `google.rpc.BadRequest` tells it. */
+/** Field violation in the form of `google.rpc.BadRequest`. */
 export interface Violation {
   field: string;
   description: string;
 }
 
-/** What is wrong with a body; undefined when FCM would take it. */
+/** Returns the first violation of a body; undefined when FCM would accept it. */
 export function violationOf(sent: unknown): Violation | undefined {
   const result = body.safeParse(sent);
   if (!result.success) {

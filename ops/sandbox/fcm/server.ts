@@ -1,6 +1,6 @@
 /**
- * FCM HTTP v1 gateway on loopback with its token call: as strict as the original (protocol/fcm.md), with misbehaviour on
- * demand.
+ * FCM HTTP v1 gateway on loopback with its token call: as strict as the original (protocol/fcm.md), with configurable
+ * misbehaviour.
  */
 import { bearerOf, TokenIssuer } from '../http/access-tokens.ts';
 import { formIn } from '../http/bodies.ts';
@@ -29,12 +29,12 @@ export { createServiceAccount, type ServiceAccount } from './account.ts';
 
 export interface FcmGatewayOptions extends SandboxOptions {
   account: ServiceAccount;
-  /** How long an access token lives; default an hour. */
+  /** Lifetime of an access token; default one hour. */
   tokenLifetimeMs?: number;
 }
 
 export interface FcmGateway extends SandboxGateway {
-  /** The access tokens it has given out. `deadTokens` are UNREGISTERED. */
+  /** Issuer of its access tokens. `deadTokens` are UNREGISTERED. */
   readonly tokenIssuer: TokenIssuer;
   /** Registration tokens of another project: SENDER_ID_MISMATCH. */
   readonly foreignTokens: Set<string>;
@@ -100,7 +100,7 @@ class FcmRules implements GatewayRules {
   #grant(call: SandboxCall): SandboxReply {
     const form = formIn(call);
     if (!/^application\/x-www-form-urlencoded\b/.test(call.headers['content-type'] ?? ''))
-      return { ...invalidGrant('not a form'), violation: 'a token call that is no form' };
+      return { ...invalidGrant('not a form'), violation: 'a token call whose body is not a form' };
     if (form.get('grant_type') !== 'urn:ietf:params:oauth:grant-type:jwt-bearer')
       return { status: 400, body: { error: 'unsupported_grant_type' } };
     const problem = this.#verifier.check(form.get('assertion') ?? '', this.#state.nowMs());

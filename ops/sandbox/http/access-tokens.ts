@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 
 /** Issues access tokens that expire, and recognises them. */
 export class TokenIssuer {
-  /** How long a token lives from now on. */
+  /** Lifetime of tokens issued from now on. */
   lifetimeMs: number;
   readonly #tokens = new Map<string, number>();
   readonly #nowMs: () => number;
@@ -12,7 +12,7 @@ export class TokenIssuer {
     this.lifetimeMs = lifetimeMs;
   }
 
-  /** A new token and its life in seconds, as token calls answer. Older ones stay valid. */
+  /** Issues a token; `expiresIn` is its lifetime in seconds. Older tokens stay valid. */
   issue(): { value: string; expiresIn: number } {
     const value = randomBytes(24).toString('base64url');
     this.#tokens.set(value, this.#nowMs() + this.lifetimeMs);
@@ -25,12 +25,12 @@ export class TokenIssuer {
     return endsAtMs > this.#nowMs() ? 'valid' : 'expired';
   }
 
-  /** Every token given out so far is expired from now on. */
+  /** Expires every token issued so far. */
   expireAll(): void {
     for (const value of this.#tokens.keys()) this.#tokens.set(value, 0);
   }
 }
 
-/** The token of an `Authorization: Bearer` header. */
+/** Returns the token of an `Authorization: Bearer` header. */
 export const bearerOf = (authorization: string | undefined): string | undefined =>
   /^Bearer ([!-~]+)$/.exec(authorization ?? '')?.[1];

@@ -1,10 +1,10 @@
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 
-/** The body of a call as a form. */
+/** Parses the body of a call as a form. */
 export const formIn = ({ body }: { body: Buffer }): URLSearchParams =>
   new URLSearchParams(body.toString('utf8'));
 
-/** The body of a call as a JSON object; undefined where it is none. */
+/** Parses the body of a call as a JSON object; undefined if it is not one. */
 export function objectIn({ body }: { body: Buffer }): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));

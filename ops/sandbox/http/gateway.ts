@@ -4,7 +4,7 @@ import type { CertificateAuthority, KeyPairPem } from '../kit/certificates.ts';
 import type { SeenCall } from './ledger.ts';
 import type { Misbehaviour } from './misbehaviour.ts';
 
-/** One request with its whole body, as the rules of a gateway get it. */
+/** One request with its whole body, for the rules of a gateway. */
 export interface SandboxCall {
   method: string;
   /** Without the query. */
@@ -14,28 +14,28 @@ export interface SandboxCall {
   body: Buffer;
 }
 
-/** What a gateway answers. `body` is sent as JSON, a text as it is. */
+/** Response of a gateway. `body` is sent as JSON, a string unchanged. */
 export interface SandboxReply {
   status: number;
   body?: unknown;
   headers?: Record<string, string>;
-  /** Devices whose message was taken. */
+  /** Devices whose message was accepted. */
   accepted?: readonly string[];
-  /** What the client did that it must never do, beside getting this answer: kept in `violations`. */
+  /** Description of a request that a client must never send; recorded in `violations`. */
   violation?: string;
 }
 
-/** The wire facts of one gateway. Pure but for what the gateway itself remembers. */
+/** Protocol of one gateway. Pure except for the gateway's own state. */
 export interface GatewayRules {
-  /** Devices a request names, before anything of it is checked, and whether it is a call for an access token. */
+  /** Returns the devices that a request names, unchecked, and whether it is a call for an access token. */
   targetsOf(call: SandboxCall): { tokens: readonly string[]; isTokenCall?: boolean };
-  /** The answer the original would give. */
+  /** Returns the response of the original. */
   handle(call: SandboxCall): SandboxReply;
   /** Clears the recorded requests; settings stay. */
   forget?(): void;
 }
 
-/** What rules may know of the gateway they are part of. */
+/** State of the gateway that its rules can read. */
 export interface GatewayState {
   deadTokens: ReadonlySet<string>;
   nowMs(): number;
@@ -44,13 +44,13 @@ export interface GatewayState {
 export interface SandboxOptions {
   /** Signs the server's certificate; absent: a new one. */
   authority?: CertificateAuthority;
-  /** The server's own certificate, when it is to outlive this process. */
+  /** The server's certificate, if it must stay the same across restarts. */
   server?: KeyPairPem;
   host?: string;
   port?: number;
   /** Streams that an HTTP/2 connection may have open; default 100. */
   maxStreams?: number;
-  /** How many of the last requests are remembered whole; default 1000. */
+  /** Number of recent requests that are kept with their bodies; default 1000. */
   keptRequests?: number;
   clock?: Clock;
 }
@@ -61,30 +61,30 @@ export interface SandboxGateway {
   readonly url: string;
   /** PEM to trust, for a profile's `ca`. */
   readonly ca: string;
-  /** Requests processed, whatever the answer; calls for access tokens are counted in `tokenCalls`. */
+  /** Requests processed, whatever the response; calls for access tokens are counted in `tokenCalls`. */
   readonly total: number;
   readonly tokenCalls: number;
-  /** Devices that were accepted, each as often as it was. */
+  /** Accepted messages: one per device and request. */
   readonly accepted: number;
-  /** How many different devices were named. */
+  /** Number of different devices in requests. */
   readonly distinct: number;
   /** The last requests, oldest first. */
   readonly requests: SeenCall[];
   readonly connections: number;
-  /** What clients did that they must never do. */
+  /** Requests that clients must never send, described. */
   readonly violations: string[];
-  /** Devices that the gateway says are dead, in its own way. */
+  /** Devices that the gateway reports as invalid, in its own way. */
   readonly deadTokens: Set<string>;
-  /** How often a device was named in a request that was processed, whatever the answer. */
+  /** Returns the number of processed requests that named a device, whatever the response. */
   seen(token: string): number;
-  /** How often a message to it was accepted. */
+  /** Returns the number of accepted messages to a device. */
   delivered(token: string): number;
   misbehave(what: Misbehaviour): void;
   /** Ends every misbehaviour. */
   behave(): void;
-  /** Resolves once so many requests were processed. */
+  /** Resolves when `total` requests were processed. */
   waitFor(total: number): Promise<void>;
-  /** Resolves once so many devices were accepted. */
+  /** Resolves when messages to `devices` devices were accepted. */
   waitForAccepted(devices: number): Promise<void>;
   /** Clears the recorded requests. */
   forget(): void;

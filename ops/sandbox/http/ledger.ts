@@ -1,24 +1,24 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** One request as the gateway saw it. */
+/** One processed request. */
 export interface SeenCall {
   method: string;
   /** With its query. */
   path: string;
   headers: IncomingHttpHeaders;
   body: Buffer;
-  /** Devices it named. */
+  /** Devices that it names. */
   tokens: readonly string[];
   status: number;
-  /** Which connection it came on, counted from 1. */
+  /** Number of its connection, from 1. */
   connection: number;
 }
 
-/** What a gateway saw: counters by device, and the last requests whole. Calls for access tokens are counted apart. */
+/** Record of processed requests: counters by device, and the last requests with bodies. Counts token calls separately. */
 export class CallLedger {
-  /** Requests processed, whatever the answer. */
+  /** Requests processed, whatever the response. */
   total = 0;
-  /** Devices that were accepted, each as often as it was. */
+  /** Accepted messages: one per device and request. */
   accepted = 0;
   tokenCalls = 0;
   readonly violations: string[] = [];
@@ -28,7 +28,7 @@ export class CallLedger {
   readonly #capacity: number;
   #waiting: { isDone(): boolean; resolve(): void }[] = [];
 
-  /** `kept`: how many of the last requests are remembered whole. */
+  /** `capacity`: number of recent requests that are kept with their bodies. */
   constructor(capacity = 1000) {
     this.#capacity = capacity;
   }

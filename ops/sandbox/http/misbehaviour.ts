@@ -1,8 +1,8 @@
 import type { Scope } from '../kit/misbehaviour.ts';
 
-/** Calls for access tokens are spared unless they are named by path. */
+/** Scope of a misbehaviour; includes calls for access tokens only if `path` names them. */
 interface HttpScope extends Scope {
-  /** Strikes requests to paths that begin so; absent: to all but token calls. */
+  /** Prefix of the paths; absent: all but token calls. */
   path?: string;
 }
 
@@ -10,24 +10,24 @@ interface HttpScope extends Scope {
 export type Misbehaviour = HttpScope &
   (
     | { kind: 'answer'; status: number; body?: unknown; retryAfter?: string }
-    /** Processed; then the stream, or with HTTP/1.1 the connection, is reset. */
+    /** Processes the request, then resets the stream, or with HTTP/1.1 the connection. */
     | { kind: 'reset' }
-    /** Processed, never answered. */
+    /** Processes the request without a response. */
     | { kind: 'hang' }
-    /** Answered late. */
+    /** Delays the response. */
     | { kind: 'slow'; delayMs: number }
-    /** Processed, then the whole connection is gone without a word. */
+    /** Processes the request, then destroys the connection. */
     | { kind: 'disconnect' }
   );
 
-/** What is known of a request when it is decided whether a misbehaviour strikes. */
+/** Features of a request that select a misbehaviour. */
 export interface Target {
   tokens: readonly string[];
   path?: string;
   isTokenCall?: boolean;
 }
 
-/** Whether a misbehaviour is meant for this request. */
+/** Whether a misbehaviour applies to this request. */
 export function matches({ path, token }: Misbehaviour, target: Target): boolean {
   if (token !== undefined && !target.tokens.includes(token)) return false;
   return path === undefined ? target.isTokenCall !== true : (target.path ?? '').startsWith(path);

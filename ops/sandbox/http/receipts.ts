@@ -1,24 +1,24 @@
-/** What a gateway calls the server back with. */
+/** Request that delivers a receipt to the server. */
 export interface ReceiptPost {
   headers: Record<string, string>;
   body: string;
 }
 
-/** A message that asked for receipts, and where they go. */
+/** Message with a URL for receipts. */
 export interface ReceiptRequest {
   id: string;
   tokens: ReadonlySet<string>;
   callback: string;
-  /** What was given to come back with each receipt. */
+  /** Callback parameter, returned with each receipt. */
   param: string;
 }
 
-/** The last messages that asked for receipts. */
+/** The last messages with a URL for receipts. */
 export class ReceiptLog<Message extends ReceiptRequest = ReceiptRequest> {
   readonly #capacity: number;
   #messages: Message[] = [];
 
-  /** `kept`: how many messages are remembered. */
+  /** `capacity`: number of messages that are kept. */
   constructor(capacity = 1000) {
     this.#capacity = capacity;
   }
@@ -33,8 +33,8 @@ export class ReceiptLog<Message extends ReceiptRequest = ReceiptRequest> {
   }
 
   /**
-   * Posts a receipt for each message that went to some of these devices, but where `receiptOf` says null; returns the
-   * HTTP statuses.
+   * Posts a receipt for each message to any of these devices, unless `receiptOf` returns null. Returns the HTTP
+   * statuses.
    */
   send(
     tokens: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * Server that all HTTP gateways share: a TLS server on loopback for HTTP/2 and HTTP/1.1, a ledger of what
- * came, and misbehaviour on demand. A vendor's folder brings the rules.
+ * Server that all HTTP gateways share: TLS on loopback for HTTP/2 and HTTP/1.1, a ledger of requests, and configurable
+ * misbehaviour. A vendor's folder supplies the rules.
  */
 import { once } from 'node:events';
 import {
@@ -57,7 +57,7 @@ class LoopbackGateway implements SandboxGateway {
   readonly #ledger: CallLedger;
   readonly #misbehaviours = new Misbehaviours<Misbehaviour, Target>(matches);
   readonly #sockets = new Set<Socket>();
-  /** Number of each open connection, by the client's port: what a request knows of its connection. */
+  /** Number of each open connection, by the client's port, the only feature that a request has of its connection. */
   readonly #connectionNumbers = new Map<number, number>();
 
   constructor(
@@ -79,7 +79,7 @@ class LoopbackGateway implements SandboxGateway {
       this.#connectionNumbers.set(socket.remotePort ?? 0, this.connections);
       socket.once('close', () => this.#sockets.delete(socket));
     });
-    // Refused handshakes and broken connections are the client's to notice.
+    // The client reports failed handshakes and broken connections.
     server.on('tlsClientError', () => undefined);
     server.on('sessionError', () => undefined);
     server.on('clientError', (_, socket) => socket.destroy());
@@ -191,7 +191,7 @@ function respond(response: Http2ServerResponse, { status, body, headers }: Sandb
   response.end(body === undefined ? '' : isText ? body : JSON.stringify(body));
 }
 
-/** Sends the response late, broken off, or not at all. */
+/** Delays the response, breaks it off, or sends none. */
 function disruptResponse(
   { request, response }: { request: Http2ServerRequest; response: Http2ServerResponse },
   misbehaviour: Misbehaviour,

@@ -1,6 +1,6 @@
 /**
- * Certificates made at run time: a CA of our own, server certificates for loopback, client certificates
- * for gateways that know their callers by one. No openssl binary, nothing written to disk.
+ * Certificates created at run time: a CA, server certificates for loopback, and client certificates for gateways that
+ * authenticate callers by them. Needs no openssl binary and writes no files.
  */
 import './reflect.ts';
 import { webcrypto } from 'node:crypto';
@@ -21,15 +21,15 @@ export interface KeyPairPem {
 }
 
 export interface CertificateAuthority extends KeyPairPem {
-  /** For a TLS server on these names and addresses; default `localhost`, 127.0.0.1 and ::1. */
+  /** Issues a certificate for a TLS server on these names and addresses; default `localhost`, 127.0.0.1 and ::1. */
   issueServer(names?: string[]): Promise<KeyPairPem>;
-  /** For a client; `userId` becomes the subject's UID, where Apple writes the bundle id. */
+  /** Issues a certificate for a client; `userId` becomes the subject's UID, where Apple writes the bundle id. */
   issueClient(client: { commonName: string; userId?: string; validForMs?: number }): Promise<KeyPairPem>;
 }
 
 /**
- * Makes a new CA, or takes up one made before (`pem`), so that a data directory can keep it. Each has a name
- * of its own: OpenSSL would try a namesake's key and leave an error behind that ends the connection.
+ * Creates a CA, or loads one from `pem`. Each has a unique name: with two CAs of the same name OpenSSL tries the wrong
+ * key, and the error ends the connection.
  */
 export async function openCertificateAuthority(pem?: KeyPairPem): Promise<CertificateAuthority> {
   const own = pem ?? (await selfSigned(`Carillon sandbox CA ${randomSerial()}`));
@@ -88,7 +88,7 @@ async function issue(
     serialNumber: randomSerial(),
     subject: request.subject,
     issuer,
-    // Both ends lie a day back, so that a certificate can be made that has expired already.
+    // Starts a day ago, so that a negative `validForMs` makes an expired certificate.
     notBefore: new Date(systemClock.now() - dayMs),
     notAfter: new Date(systemClock.now() + request.validForMs),
     signingAlgorithm: algorithm,

@@ -1,14 +1,14 @@
-/** Which requests a misbehaviour strikes. */
+/** Requests that a misbehaviour applies to. */
 export interface Scope {
-  /** How many requests it strikes; absent: all, until `behave()`. */
+  /** Number of requests; absent: all, until `behave()`. */
   count?: number;
-  /** Strikes requests to this device token only. */
+  /** Only requests to this device token. */
   token?: string;
-  /** Strikes this share of the requests, evenly spread. */
+  /** Share of the requests, evenly spread. */
   fraction?: number;
 }
 
-/** The misbehaviours in force; the first that fits a request strikes. `Target`: what is known of a request by then. */
+/** Active misbehaviours; the first match applies. `Target`: features of a request that select one. */
 export class Misbehaviours<Misbehaviour extends Scope, Target> {
   readonly #matches: (what: Misbehaviour, target: Target) => boolean;
   #rules: { what: Misbehaviour; left: number; share: number }[] = [];
@@ -25,7 +25,7 @@ export class Misbehaviours<Misbehaviour extends Scope, Target> {
     this.#rules = [];
   }
 
-  /** Cheap while there are none, which is nearly always. */
+  /** Returns the misbehaviour for a request and counts it. Cheap without misbehaviours, the usual case. */
   pick(target: Target): Misbehaviour | undefined {
     if (this.#rules.length === 0) return undefined;
     for (const rule of this.#rules) {

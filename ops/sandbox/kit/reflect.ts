@@ -1,6 +1,6 @@
 /**
- * `@peculiar/x509` builds itself with tsyringe, which refuses to load without `Reflect.getMetadata`. The
- * three functions it calls are all there is here; a package for them would be a dependency more.
+ * The three functions of `Reflect` that tsyringe calls, in place of a further dependency. `@peculiar/x509` uses tsyringe,
+ * which does not load without `Reflect.getMetadata`.
  * Import this before `@peculiar/x509`.
  */
 const records = new WeakMap<object, Map<string, unknown>>();
@@ -14,7 +14,7 @@ function getOwnMetadata(key: string, target: object): unknown {
   return records.get(target)?.get(key);
 }
 
-/** Looks along the prototypes, as classes inherit what was noted on their parents. */
+/** Searches the prototype chain: classes inherit the metadata of their parents. */
 function getMetadata(key: string, target: object): unknown {
   for (let at: object | null = target; at !== null; at = Reflect.getPrototypeOf(at)) {
     if (records.get(at)?.has(key)) return getOwnMetadata(key, at);

@@ -160,7 +160,7 @@ describe('devices with protobuf', () => {
   });
 
   test.each([
-    [{ appId: 'nobodysAppnobodysAppnobo', installationId: 'x' }, 4100, 'APP_NOT_AVAILABLE'],
+    [{ appId: 'unknownAppUnknownAppUnkn', installationId: 'x' }, 4100, 'APP_NOT_AVAILABLE'],
     [{ installationId: 'x' }, 4103, 'INVALID_LOGIN'],
   ])('a refused login says why before the close: %o', async (members, code, reason) => {
     const client = await ProtobufClient.open(api.channelUrl);

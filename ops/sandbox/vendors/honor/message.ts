@@ -2,7 +2,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../../../shared/dom
 
 const topMembers = new Set(['notification', 'data', 'android', 'token']);
 
-/** What is wrong with a body (protocol/honor.md#message), as a text; null when nothing is. */
+/** Returns the first error of a body (protocol/honor.md#message), or null. */
 export function bodyFault(body: JsonObject): string | null {
   const unknownMember = Object.keys(body).find((name) => !topMembers.has(name));
   if (unknownMember !== undefined) return `${unknownMember} is no member of the body`;

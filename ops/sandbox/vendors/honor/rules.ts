@@ -4,7 +4,7 @@ import { formIn, objectIn } from '../../http/bodies.ts';
 import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
 import { bodyFault } from './message.ts';
 
-/** What Honor's console hands out for an app. */
+/** Credentials of an app, as Honor's console issues them. */
 export interface HonorApp {
   appId: string;
   clientId: string;
@@ -15,9 +15,9 @@ export interface HonorApp {
 export interface HonorMemory {
   app: HonorApp;
   tokenIssuer: TokenIssuer;
-  /** Devices that fail this time (`failTokens`); `deadTokens` of the gateway are `expireTokens`. */
+  /** Devices with a temporary failure (`failTokens`); `deadTokens` of the gateway are `expireTokens`. */
   failTokens: Set<string>;
-  /** Devices that spoil their whole request, which is refused without naming them. */
+  /** Devices for which the whole request is refused, without naming them. */
   ambiguousTokens: Set<string>;
   devicesPerSecond: number;
   testsPerDay: number;
@@ -26,10 +26,10 @@ export interface HonorMemory {
 const tokenPath = '/auth/token';
 const maxTokens = 1000;
 const maxBytes = 4096;
-/** A request that was made so long ago, by its `timestamp`, is none of now. */
+/** Maximum age of a request by its `timestamp`. */
 const maxAgeMs = 600_000;
 
-/** The rules of one app's gateway (protocol/honor.md). */
+/** Creates the rules of one app's gateway (protocol/honor.md). */
 export function honorRules(memory: HonorMemory, state: GatewayState): GatewayRules {
   const counters = { second: 0, devices: 0, tests: 0, requests: 0 };
   const handle = (call: SandboxCall): SandboxReply => {
@@ -59,11 +59,15 @@ export function honorRules(memory: HonorMemory, state: GatewayState): GatewayRul
   };
 }
 
-/** The token call (protocol/honor.md#access-token). */
+/** Answers the token call (protocol/honor.md#access-token). */
 function grantToken(call: SandboxCall, { app, tokenIssuer }: HonorMemory): SandboxReply {
   const { headers, method } = call;
   if (method !== 'POST' || !/^application\/x-www-form-urlencoded\b/.test(headers['content-type'] ?? ''))
-    return { status: 400, body: { error: 'invalid_request' }, violation: 'a token call that is no form' };
+    return {
+      status: 400,
+      body: { error: 'invalid_request' },
+      violation: 'a token call whose body is not a form',
+    };
   const form = formIn(call);
   if (form.get('grant_type') !== 'client_credentials')
     return { status: 400, body: { error: 'unsupported_grant_type' } };
@@ -73,7 +77,7 @@ function grantToken(call: SandboxCall, { app, tokenIssuer }: HonorMemory): Sandb
   return { status: 200, body: { access_token: value, expires_in: expiresIn, token_type: 'Bearer' } };
 }
 
-/** Path, access token and headers (protocol/honor.md#access-token). */
+/** Checks path, access token and headers (protocol/honor.md#access-token). */
 function callRefusal(
   { headers, method, path }: SandboxCall,
   { app, tokenIssuer }: HonorMemory,
@@ -91,7 +95,7 @@ function callRefusal(
   return null;
 }
 
-/** 200, with whom it did not reach (protocol/honor.md#answers). */
+/** Builds the 200 response with the devices that failed (protocol/honor.md#answers). */
 function delivered(
   tokens: string[],
   { memory, state, requestId }: { memory: HonorMemory; state: GatewayState; requestId: string },
@@ -113,7 +117,7 @@ function delivered(
 const countFault = ({ length }: string[]): string | null =>
   length < 1 || length > maxTokens ? `${length} tokens in a request` : null;
 
-/** The body without its tokens: their texts, quotes and commas. */
+/** Checks the size of the body without its tokens: their texts, quotes and commas. */
 function sizeFault({ body }: SandboxCall, tokens: string[]): string | null {
   const bytes = body.length - (Buffer.byteLength(JSON.stringify(tokens)) - 2);
   return bytes > maxBytes ? `a body of ${bytes} bytes` : null;
@@ -124,5 +128,5 @@ const isTest = ({ android }: JsonObject): boolean => isJsonObject(android) && an
 const tokensOf = ({ token }: JsonObject): string[] =>
   Array.isArray(token) ? token.filter((one) => typeof one === 'string') : [];
 
-/** Empty, and so refused, where it is no JSON object. */
+/** Returns the body; empty, and so refused, if it is not a JSON object. */
 const bodyOf = (call: SandboxCall): JsonObject => objectIn(call) ?? {};

@@ -56,7 +56,7 @@ export async function startHonorGateway(options: HonorOptions = {}): Promise<Hon
   return Object.assign(gateway, { memory, sendReceipt });
 }
 
-/** The body of a receipt call. */
+/** Builds the body of a receipt call. */
 export function honorReceiptBody(appid: string, receipts: readonly HonorReceipt[]): string {
   const statuses = receipts.map(({ timestamp = systemClock.now(), ...rest }) => ({
     ...rest,

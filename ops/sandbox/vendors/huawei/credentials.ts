@@ -1,6 +1,6 @@
 import { generateKeyPairSync, randomBytes, randomInt } from 'node:crypto';
 
-/** App and project as AppGallery Connect hands them out, and the public key that the gateway verifies with. */
+/** Credentials of app and project, as AppGallery Connect issues them, and the public key for the gateway. */
 export interface HuaweiApp {
   appId: string;
   appSecret: string;

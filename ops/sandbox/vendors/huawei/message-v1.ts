@@ -1,6 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
 
-/** What is wrong with a message, as Huawei says it. */
+/** Error of a message in Huawei's form. */
 export interface Fault {
   code: string;
   msg: string;
@@ -47,7 +47,7 @@ function androidFault({
     : fault('80100001', 'Illegal target_user_type');
 }
 
-/** A data message, or a notification with what one needs. */
+/** Checks that the message is a data message or a complete notification. */
 function typeFault({ data, notification: common }: JsonObject, { notification }: JsonObject): Fault | null {
   if (data !== undefined && typeof data !== 'string')
     return fault('80100003', 'Illegal payload: data must be a string');

@@ -3,7 +3,7 @@ import { type Fault, isText, isWithin } from './message-v1.ts';
 
 const fault = (code: string, msg: string): Fault => ({ code, msg });
 
-/** Of Huawei's v3 types these: 0 alert, 1 form, 2 voice, 6 background, 7 live view, 10 call. */
+/** Supported v3 push types: 0 alert, 1 form, 2 voice, 6 background, 7 live view, 10 call. */
 const pushTypes = new Set(['0', '1', '2', '6', '7', '10']);
 
 /** Checks a v3 request without its tokens (protocol/huawei.md#v3-requests). */

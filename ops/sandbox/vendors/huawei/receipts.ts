@@ -1,7 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
 
-/** One status of a receipt; `pushType` makes it one of the v3 API. */
+/** One status of a receipt; with `pushType` in the form of the v3 API. */
 export interface HuaweiReceipt {
   token: string;
   status: number;
@@ -11,13 +11,13 @@ export interface HuaweiReceipt {
   timestamp?: number;
 }
 
-/** How a receipt call is signed: key and user name of AppGallery Connect. */
+/** Signing key of receipt calls: key and user name of AppGallery Connect. */
 export interface ReceiptKey {
   key: string;
   user?: string;
 }
 
-/** Headers and body of a receipt call (protocol/huawei.md#receipts). */
+/** Builds headers and body of a receipt call (protocol/huawei.md#receipts). */
 export function huaweiReceipt(
   appid: string,
   receipts: readonly HuaweiReceipt[],

@@ -11,11 +11,11 @@ import { accessProblem, grantToken, jwtProblem, tokenPath } from './tokens.ts';
 export interface HuaweiMemory {
   app: HuaweiApp;
   tokenIssuer: TokenIssuer;
-  /** v3: token → why it is refused; `deadTokens` are refused as `tokenFormatError`. */
+  /** v3: token → reason of its refusal; `deadTokens` are refused as `tokenFormatError`. */
   refusedTokens: Map<string, string>;
-  /** Devices a second, by v1 and v3 together; more are flow control (protocol/huawei.md#limits). */
+  /** Devices per second over v1 and v3 together; more get the response for flow control (protocol/huawei.md#limits). */
   devicesPerSecond: number;
-  /** Test messages a day: v1 for the app, v3 for the project. */
+  /** Test messages per day: v1 for the app, v3 for the project. */
   testsPerDay: number;
 }
 
@@ -30,7 +30,7 @@ type Api = 'v1' | 'v3';
 const maxTokens = 1000;
 const maxBytes = 4096;
 
-/** The rules of one app's gateway (protocol/huawei.md). */
+/** Creates the rules of one app's gateway (protocol/huawei.md). */
 export function huaweiRules(memory: HuaweiMemory, state: GatewayState): GatewayRules {
   const counters: Counters = { second: 0, devices: 0, tests: 0, requests: 0 };
   return {
@@ -81,7 +81,7 @@ class CallHandler {
     return path === `/v3/${serviceAccount.project_id}/messages:send` ? 'v3' : null;
   }
 
-  /** v1 takes either kind of token, v3 a JWT only (protocol/huawei.md#two-apis). */
+  /** Checks the access token: v1 accepts either kind, v3 only a JWT (protocol/huawei.md#two-apis). */
   #accessRefusal({ headers }: SandboxCall, api: Api): string | null {
     const { app, tokenIssuer } = this.#memory;
     const bearer = bearerOf(headers.authorization);
@@ -95,7 +95,7 @@ class CallHandler {
     return api === 'v1' ? v1Fault(body) : v3Fault(body, Array.isArray(type) ? type[0] : type);
   }
 
-  /** Flow control and the limits on tests (protocol/huawei.md#answers, protocol/huawei.md#limits). */
+  /** Applies flow control and the limits on tests (protocol/huawei.md#answers, protocol/huawei.md#limits). */
   #limit(body: JsonObject, tokens: string[], api: Api): SandboxReply | null {
     const second = Math.floor(this.#state.nowMs() / 1000);
     if (second !== this.#counters.second) Object.assign(this.#counters, { second, devices: 0 });
@@ -113,7 +113,7 @@ class CallHandler {
       : null;
   }
 
-  /** A token that is named twice gets the message twice (protocol/huawei.md#messages): a client must not do that. */
+  /** Reports a token that is named twice, since it gets the message twice (protocol/huawei.md#messages). */
   #deliver(tokens: string[], api: Api): SandboxReply {
     const refused = new Map<string, string>();
     for (const token of tokens) {
@@ -131,7 +131,7 @@ class CallHandler {
   #refusal(token: string, api: Api): string | null {
     const { deadTokens } = this.#state;
     if (deadTokens.has(token)) return 'tokenFormatError';
-    // Tokens of one kind of system are none to the other.
+    // A token of one operating system is invalid for the other.
     if (api === 'v1') return token.startsWith('MAMz') ? 'noRight' : null;
     return this.#memory.refusedTokens.get(token) ?? (token.startsWith('MAMz') ? null : 'noRight');
   }
@@ -158,7 +158,7 @@ const countFault = ({ length }: string[]): Fault | null =>
     ? { code: '80300010', msg: `token count should within 1 and ${maxTokens}.` }
     : null;
 
-/** The body without its tokens (protocol/huawei.md#messages): their texts, quotes and commas. */
+/** Checks the size of the body without its tokens (protocol/huawei.md#messages): their texts, quotes and commas. */
 function sizeFault({ body }: SandboxCall, tokens: string[]): Fault | null {
   const ofTokens = Buffer.byteLength(JSON.stringify(tokens)) - 2;
   return body.length - ofTokens > maxBytes

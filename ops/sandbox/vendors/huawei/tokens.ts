@@ -8,7 +8,7 @@ import type { HuaweiApp } from './credentials.ts';
 export const tokenPath = '/oauth2/v3/token';
 const audience = 'https://oauth-login.cloud.huawei.com/oauth2/v3/token';
 
-/** The token call (protocol/huawei.md#access-tokens): client credentials as a form. */
+/** Answers the token call (protocol/huawei.md#access-tokens): client credentials as a form. */
 export function grantToken(call: SandboxCall, app: HuaweiApp, tokenIssuer: TokenIssuer): SandboxReply {
   const { headers, method } = call;
   const refuse = (error: number, sub_error: number, error_description: string): SandboxReply => ({
@@ -16,7 +16,7 @@ export function grantToken(call: SandboxCall, app: HuaweiApp, tokenIssuer: Token
     body: { error, sub_error, error_description },
   });
   if (method !== 'POST' || !/^application\/x-www-form-urlencoded\b/.test(headers['content-type'] ?? ''))
-    return { ...refuse(1102, 20041, 'bad request'), violation: 'a token call that is no form' };
+    return { ...refuse(1102, 20041, 'bad request'), violation: 'a token call whose body is not a form' };
   const form = formIn(call);
   if (form.get('grant_type') !== 'client_credentials') return refuse(1102, 20041, 'grant_type');
   if (form.get('client_id') !== app.appId) return refuse(1101, 20001, 'invalid client_id');
@@ -31,7 +31,7 @@ export function grantToken(call: SandboxCall, app: HuaweiApp, tokenIssuer: Token
   return { status: 200, body: text.replaceAll('/', '\\/') };
 }
 
-/** What is wrong with an access token, as a code of the send call; null when nothing is. */
+/** Returns the error of an access token, as a code of the send call, or null. */
 export function accessProblem(bearer: string | undefined, tokenIssuer: TokenIssuer): string | null {
   const state = tokenIssuer.check(bearer?.startsWith('DQEBA/') ? bearer.slice('DQEBA/'.length) : undefined);
   if (state === 'valid') return null;
@@ -40,7 +40,7 @@ export function accessProblem(bearer: string | undefined, tokenIssuer: TokenIssu
 
 const dayS = 86_400;
 
-/** What is wrong with a JWT of the service account (protocol/huawei.md#service-account); `nowS` in epoch seconds. */
+/** Returns the error of a service account's JWT (protocol/huawei.md#service-account), or null; `nowS` in epoch seconds. */
 export function jwtProblem(
   bearer: string | undefined,
   { publicKey, serviceAccount }: HuaweiApp,

@@ -1,11 +1,11 @@
-/** Rules of Meizu for a call (protocol/meizu.md#signature and protocol/meizu.md#message), written independently: the sandbox shares none with the connector. */
+/** Meizu's rules for a call (protocol/meizu.md#signature, protocol/meizu.md#message), independent of the connector's code. */
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
 
 const knownFields = ['appId', 'pushIds', 'messageJson', 'sign', 'restrictedPackageNames'];
 const maxTargets = 100;
 
-/** The signature that a form should bear, over its values before they were escaped. */
+/** Computes the expected signature of a form, over its unescaped values. */
 export function expectedSign(form: URLSearchParams, appSecret: string): string {
   const names = [...form.keys()].filter((name) => name !== 'sign').sort();
   const text = names.map((name) => `${name}=${form.get(name)}`).join('');
@@ -19,7 +19,7 @@ export function pushIdsOf(form: URLSearchParams): string[] {
   return text === '' ? [] : text.split(',');
 }
 
-/** The message of a form; null where it is none. */
+/** Parses the message of a form; null if it is not a JSON object. */
 export function messageOf(form: URLSearchParams): JsonObject | null {
   try {
     const value: unknown = JSON.parse(form.get('messageJson') ?? '');
@@ -29,7 +29,7 @@ export function messageOf(form: URLSearchParams): JsonObject | null {
   }
 }
 
-/** What a client did that it must never do; null when nothing. */
+/** Returns the first rule that a client must never break, described, or null. */
 export function violationOf(form: URLSearchParams, message: JsonObject | null): string | null {
   const names = [...form.keys()];
   const unknownField = names.find((name) => !knownFields.includes(name));
@@ -38,7 +38,7 @@ export function violationOf(form: URLSearchParams, message: JsonObject | null): 
   const targets = pushIdsOf(form);
   if (targets.length === 0 || targets.length > maxTargets) return `${targets.length} devices in a request`;
   if (new Set(targets).size < targets.length) return 'a device twice in a request';
-  if (message === null) return 'a message that is no JSON object';
+  if (message === null) return 'a message that is not a JSON object';
   if (Buffer.byteLength(form.get('messageJson') ?? '') > 5000) return 'a message of more than 5000 bytes';
   return barProblem(message) ?? clickProblem(message) ?? timeProblem(message) ?? extraProblem(message);
 }
@@ -70,7 +70,7 @@ function clickProblem(message: JsonObject): string | null {
   if (!isOneOf(clickType, 0, 1, 2)) return `clickType ${JSON.stringify(clickType)}`;
   if (clickType === 1 && lengthOf(activity) === 0) return 'an activity without its name';
   if (clickType === 2 && lengthOf(url) === 0) return 'a URI that is missing';
-  if (parameters !== undefined && !isJsonObject(parameters)) return 'parameters that are no object';
+  if (parameters !== undefined && !isJsonObject(parameters)) return 'parameters that are not an object';
   return typeof customAttribute === 'string' && Buffer.byteLength(customAttribute) > 1000
     ? 'a customAttribute of more than 1000 bytes'
     : null;
@@ -91,7 +91,7 @@ function extraProblem(message: JsonObject): string | null {
   const { callback, 'callback.param': param, 'callback.type': type } = partOf(message, 'extra');
   if (callback === undefined) return null;
   if (typeof callback !== 'string' || !URL.canParse(callback) || Buffer.byteLength(callback) > 128)
-    return 'an address for receipts that is none, or of more than 128 bytes';
+    return 'a URL for receipts that is invalid or has more than 128 bytes';
   if (typeof param === 'string' && Buffer.byteLength(param) > 64)
     return 'a callback.param of more than 64 bytes';
   return isOneOf(type, '1', '2', '3') ? null : 'an unknown callback.type';

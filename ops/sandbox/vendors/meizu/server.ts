@@ -1,6 +1,6 @@
 /**
- * Meizu's push gateway on loopback: as strict as the original (protocol/meizu.md), with misbehaviour and receipts
- * on demand.
+ * Meizu's push gateway on loopback: as strict as the original (protocol/meizu.md), with configurable misbehaviour, and
+ * receipts.
  */
 import { randomBytes, randomInt } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
@@ -16,7 +16,7 @@ import {
 } from '../../http/server.ts';
 import { expectedSign, messageOf, pushIdsOf, violationOf } from './rules.ts';
 
-/** What Meizu's console hands out for an app, and the token that was entered there for receipts. */
+/** Credentials of an app, as Meizu's console issues them, and the token for receipts that is entered there. */
 export interface MeizuApp {
   appId: string;
   appSecret: string;
@@ -31,23 +31,23 @@ export const createMeizuApp = (): MeizuApp => ({
 });
 
 export interface MeizuGatewayOptions extends SandboxOptions, Omit<MeizuApp, 'receiptToken'> {
-  /** What the console was given beside the address for receipts; every receipt brings it. */
+  /** Token in the console beside the URL for receipts; part of every receipt. */
   receiptToken?: string;
-  /** Devices a day, public and private messages apart; absent: any number. */
+  /** Devices per day, separately for public and private messages; absent: unlimited. */
   devicesPerDay?: number;
-  /** Absent: any number. */
+  /** Absent: unlimited. */
   devicesPerSecond?: number;
-  /** Messages that a device shows in a minute, the original's 5; absent: any number. */
+  /** Messages that a device shows per minute, 5 in the original; absent: unlimited. */
   messagesPerMinute?: number;
 }
 
-/** A message, and the kinds of receipts that are wanted of it. */
+/** Message with the bits of its requested receipt types. */
 interface MeizuMessage extends ReceiptRequest {
   type: number;
 }
 
 export interface MeizuGateway extends SandboxGateway {
-  /** Codes of single devices within a success. `deadTokens` have 110002. */
+  /** Codes of single devices within a successful response. `deadTokens` have 110002. */
   readonly targetCodes: Map<string, number>;
   /**
    * Sends receipts of one type (1 arrived, 2 clicked) for these devices to the callers that requested that type with a message;
@@ -75,7 +75,7 @@ export async function startMeizuGateway(options: MeizuGatewayOptions): Promise<M
   });
 }
 
-/** A form with the receipts, JSON by message and type, and the token of the console (protocol/meizu.md#receipts). */
+/** Builds a form with the receipts, JSON by message and type, and the console's token (protocol/meizu.md#receipts). */
 function receiptOf(
   { id, param }: ReceiptRequest,
   { type, targets, accessToken }: { type: number; targets: string[]; accessToken: string },
@@ -114,7 +114,7 @@ class MeizuRules implements GatewayRules {
     if (call.path !== path || call.method !== 'POST')
       return { status: 404, violation: `${call.method} ${call.path}` };
     if (!/^application\/x-www-form-urlencoded; ?charset=utf-8$/i.test(call.headers['content-type'] ?? ''))
-      return { ...refusal('1005', 'content type'), violation: 'a body that is no form in UTF-8' };
+      return { ...refusal('1005', 'content type'), violation: 'a body that is not a form in UTF-8' };
     const form = formIn(call);
     if (form.get('appId') !== appId) return refusal('110000', 'appId不合法');
     if (form.get('sign') !== expectedSign(form, appSecret)) return refusal('1006', '签名认证失败');
@@ -151,7 +151,7 @@ class MeizuRules implements GatewayRules {
     return { status: 200, body: { code: '200', message: '', msgId, value }, accepted };
   }
 
-  /** Why one device is left out; null when it is not. */
+  /** Returns the code of a device that fails, or null. */
   #codeOf(token: string): number | null {
     const code = this.#state.targetCodes.get(token);
     if (code !== undefined) return code;
@@ -166,7 +166,7 @@ class MeizuRules implements GatewayRules {
     return null;
   }
 
-  /** Devices in each second by the gateway's clock. */
+  /** Counts devices per second of the gateway's clock. */
   #isTooFast(devices: number): boolean {
     const number = Math.floor(this.#state.nowMs() / 1000);
     if (this.#second.number !== number) this.#second = { number, devices: 0 };

@@ -1,4 +1,4 @@
-/** The forms of OPPO's calls (protocol/oppo.md#single-device to protocol/oppo.md#broadcast), taken apart and checked. */
+/** Parsers and checks of the forms of OPPO's calls (protocol/oppo.md#single-device to protocol/oppo.md#broadcast). */
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
 import { formIn } from '../../http/bodies.ts';
 import type { SandboxCall } from '../../http/gateway.ts';
@@ -15,14 +15,14 @@ export interface OppoMessage {
   notification: JsonObject;
 }
 
-/** Devices that a call names, before anything of it is checked. */
+/** Returns the devices that a call names, unchecked. */
 export function targetsOf(call: SandboxCall): string[] {
   const form = formIn(call);
   if (call.path === `${root}/broadcast`) return (form.get('target_value') ?? '').split(';').filter(Boolean);
   return messagesIn(call).map(({ target }) => target);
 }
 
-/** Messages of a unicast or a batch of them. */
+/** Returns the messages of a unicast or of a batch. */
 export function messagesIn(call: SandboxCall): OppoMessage[] {
   const isBatch = call.path === `${root}/unicast_batch`;
   const value = parsed(formIn(call).get(isBatch ? 'messages' : 'message') ?? '');
@@ -37,7 +37,7 @@ export function messagesIn(call: SandboxCall): OppoMessage[] {
 const isRegistrationId = (text: string): boolean =>
   /^((([0-9A-Za-z]{2,10})_)?(.*)_)?[0-9a-fA-F]{32}$/.test(text) || /^[0-9a-fA-F]{24}$/.test(text);
 
-/** The first rule that messages break; null when they break none. */
+/** Returns the first broken rule of messages, or null. */
 export function messagesFault(call: SandboxCall): string | null {
   const form = formIn(call);
   const isBatch = call.path === `${root}/unicast_batch`;
@@ -55,7 +55,7 @@ export function messagesFault(call: SandboxCall): string | null {
 }
 
 function messageFault(message: Json): string | null {
-  if (!isJsonObject(message)) return 'a message that is no object';
+  if (!isJsonObject(message)) return 'a message that is not an object';
   const {
     notification,
     target_type: type,
@@ -70,15 +70,15 @@ function messageFault(message: Json): string | null {
   return isJsonObject(notification) ? notificationFault(notification, false) : 'no notification';
 }
 
-/** The first rule that a list of devices breaks. */
+/** Returns the first broken rule of a list of devices, or null. */
 export function listFault(targets: readonly string[]): string | null {
-  if (targets.length === 0) return 'nobody to send to';
+  if (targets.length === 0) return 'a request without devices';
   if (targets.length > maxTargets) return `${targets.length} devices in a request`;
   if (new Set(targets).size < targets.length) return 'a device twice in a request';
-  return targets.every(isRegistrationId) ? null : 'a registration id that is none';
+  return targets.every(isRegistrationId) ? null : 'an invalid registration id';
 }
 
-/** A form has these fields, each once, and no other. */
+/** Checks that a form has only these fields, each at most once. */
 export function namesFault(form: URLSearchParams, names: readonly string[]): string | null {
   const given = [...form.keys()];
   if (new Set(given).size < given.length) return 'a field twice';
@@ -86,7 +86,7 @@ export function namesFault(form: URLSearchParams, names: readonly string[]): str
   return unknownField === undefined ? null : `an unknown field ${unknownField.slice(0, 40)}`;
 }
 
-/** A notification out of the flat fields of a save; texts stay texts. */
+/** Builds a notification from the flat fields of a save; texts stay texts. */
 export function savedNotification(form: URLSearchParams): JsonObject {
   const texts = /^(app_message_id|title|sub_title|content|.*_(activity|url|parameters?|id))$/;
   return Object.fromEntries(

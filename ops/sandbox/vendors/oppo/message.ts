@@ -1,4 +1,4 @@
-/** Rules of OPPO for a notification (protocol/oppo.md#single-device, protocol/oppo.md#notification), written independently: the sandbox shares none with the connector. */
+/** OPPO's rules for a notification (protocol/oppo.md#single-device, protocol/oppo.md#notification), independent of the connector's code. */
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
 
 const fields = new Set([
@@ -23,7 +23,7 @@ const lengthOf = (value: Json | undefined): number => (typeof value === 'string'
 const isWithin = (value: Json | undefined, from: number, to: number): boolean =>
   value === undefined || (typeof value === 'number' && value >= from && value <= to);
 
-/** Longest texts in characters. */
+/** Maximum lengths of texts in characters. */
 const maxLengths: readonly (readonly [string, number])[] = [
   ['title', 50],
   ['sub_title', 10],
@@ -34,7 +34,7 @@ const maxLengths: readonly (readonly [string, number])[] = [
   ['call_back_parameter', 100],
 ];
 
-/** The first rule that a notification breaks; null when it breaks none. */
+/** Returns the first broken rule of a notification, or null. */
 export function notificationFault(notification: JsonObject, isBroadcast: boolean): string | null {
   const unknownField = Object.keys(notification).find(
     (name) => !fields.has(name) || (!isBroadcast && broadcastOnly.has(name)),
@@ -61,7 +61,7 @@ function clickFault(notification: JsonObject): string | null {
   if (parameters === undefined) return null;
   return typeof parameters === 'string' && isJsonObject(parsed(parameters))
     ? null
-    : 'action_parameters that are no JSON object';
+    : 'action_parameters that are not a JSON object';
 }
 
 function restFault(notification: JsonObject): string | null {
@@ -73,11 +73,11 @@ function restFault(notification: JsonObject): string | null {
   const url = notification.call_back_url;
   if (url !== undefined && !(typeof url === 'string' && URL.canParse(url))) return 'a bad call_back_url';
   return url === undefined && notification.call_back_parameter !== undefined
-    ? 'a callback parameter without an address'
+    ? 'a callback parameter without a URL'
     : null;
 }
 
-/** JSON of a text; undefined where it is none. */
+/** Parses JSON; undefined if the text is not JSON. */
 export function parsed(text: string): Json | undefined {
   try {
     const value: Json = JSON.parse(text);

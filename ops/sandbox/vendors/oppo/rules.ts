@@ -23,19 +23,19 @@ export interface OppoMemory {
   tokenIssuer: TokenIssuer;
   /** Devices that unsubscribed: 10001. `deadTokens` are 10000. */
   unsubscribed: Set<string>;
-  /** Devices that invalidate their whole request with 41, which names no device. */
+  /** Devices for which the whole request is refused with 41, without naming them. */
   ambiguousTokens: Set<string>;
   devicesPerSecond: number;
-  /** Messages of each category a day. */
+  /** Messages of each category per day. */
   devicesPerDay: number;
   savesPerDay: number;
-  /** Categories that the console knows; absent: any is taken. */
+  /** Categories of the console; absent: any is accepted. */
   categories: readonly string[] | undefined;
-  /** Messages that asked for receipts, each of one device. */
+  /** Messages with a URL for receipts, one per device. */
   receipts: ReceiptLog;
   /** Saved messages by their id. */
   saved: Map<string, JsonObject>;
-  /** Message ids of ours and their devices: a repeat goes nowhere. */
+  /** Client's message ids with devices: a repeat is dropped. */
   sent: Set<string>;
 }
 
@@ -63,7 +63,7 @@ export class OppoRules implements GatewayRules {
   handle(call: SandboxCall): SandboxReply {
     if (call.method !== 'POST') return { ...refusal(12), violation: `${call.method} ${call.path}` };
     if (!/^application\/x-www-form-urlencoded; ?charset=utf-8$/i.test(call.headers['content-type'] ?? ''))
-      return violationReply('a body that is no form in UTF-8');
+      return violationReply('a body that is not a form in UTF-8');
     if (call.path === authPath) return this.#grantToken(formIn(call));
     const token = formIn(call).get('auth_token');
     if (token === null) return { ...refusal(29), violation: 'a call without auth_token' };
@@ -79,7 +79,7 @@ export class OppoRules implements GatewayRules {
     this.#memory.sent.clear();
   }
 
-  /** The token call (protocol/oppo.md#access-token). */
+  /** Answers the token call (protocol/oppo.md#access-token). */
   #grantToken(form: URLSearchParams): SandboxReply {
     const { app, tokenIssuer } = this.#memory;
     const fault = namesFault(form, ['app_key', 'timestamp', 'sign']);
@@ -115,7 +115,7 @@ export class OppoRules implements GatewayRules {
     const items = results.map(({ code, message: { target } }) => ({
       messageId: ids.get(target) ?? this.#nextId(),
       registrationId: target,
-      ...(code === 0 ? {} : { errorCode: code, errorMessage: 'told to' }),
+      ...(code === 0 ? {} : { errorCode: code, errorMessage: 'refused' }),
     }));
     return { ...ok(items), accepted: tokens };
   }
@@ -158,7 +158,7 @@ export class OppoRules implements GatewayRules {
     return { ...ok({ message_id, task_id, ...groups }), accepted };
   }
 
-  /** What a whole request is refused for: speed, the day, a category, a device that is not named. */
+  /** Returns the refusal of a whole request, or null: rate, day quota, category, or an unnamed device. */
   #limit(messages: readonly OppoMessage[]): SandboxReply | null {
     const { categories, devicesPerDay, devicesPerSecond, ambiguousTokens } = this.#memory;
     const startMs = Math.floor(this.#state.nowMs() / 1000);
@@ -200,5 +200,5 @@ const ok = (data: unknown): SandboxReply => ({ status: 200, body: { code: 0, mes
 
 const refusal = (code: number): SandboxReply => ({ status: 200, body: { code, message: `refused ${code}` } });
 
-/** What a client must never send. */
+/** Returns the response to a request that a client must never send. */
 const violationReply = (violation: string): SandboxReply => ({ ...refusal(41), violation });

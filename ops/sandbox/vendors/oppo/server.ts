@@ -1,6 +1,6 @@
 /**
- * OPPO's push gateway on loopback: as strict as the original (protocol/oppo.md), with misbehaviour and receipts
- * on demand.
+ * OPPO's push gateway on loopback: as strict as the original (protocol/oppo.md), with configurable misbehaviour, and
+ * receipts.
  */
 import { randomBytes } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
@@ -12,7 +12,7 @@ import { type OppoMemory, OppoRules } from './rules.ts';
 export interface OppoGatewayOptions extends SandboxOptions {
   /** App that it accepts; absent: a new one. */
   app?: { appKey: string; masterSecret: string };
-  /** Each of these absent: any number. */
+  /** Limits; absent: unlimited. */
   devicesPerSecond?: number;
   devicesPerDay?: number;
   savesPerDay?: number;
@@ -23,8 +23,8 @@ export interface OppoGateway extends SandboxGateway {
   /** State of the gateway; changes take effect at once. */
   readonly memory: OppoMemory;
   /**
-   * Sends receipts of an event for these devices to the addresses that came with their messages, one call for each
-   * message; returns the HTTP statuses.
+   * Sends receipts of an event for these devices to the URLs of their messages, one call per message. Returns the HTTP
+   * statuses.
    */
   sendReceipt(tokens: readonly string[], eventType?: string): Promise<number[]>;
 }
@@ -65,7 +65,7 @@ export async function startOppoGateway(options: OppoGatewayOptions = {}): Promis
   });
 }
 
-/** A JSON array (protocol/oppo.md#receipts); its time is a text. */
+/** Builds a JSON array (protocol/oppo.md#receipts); its time is a text. */
 function receiptOf(
   { id, param }: ReceiptRequest,
   { eventType, nowMs, target }: { eventType: string; nowMs: number; target: string },

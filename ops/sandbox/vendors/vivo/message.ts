@@ -1,7 +1,7 @@
-/** Rules of vivo for a message (protocol/vivo.md#message), written independently: the sandbox shares none with the connector. */
+/** vivo's rules for a message (protocol/vivo.md#message), independent of the connector's code. */
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
 
-/** What a client did that it must never do, and the code that the gateway answers it with. */
+/** Broken rule of a request, and the gateway's code for it. */
 export interface Fault {
   code: number;
   violation: string;
@@ -29,7 +29,7 @@ const isInt = (value: Json | undefined, from: number, to: number): boolean =>
 const lengthOf = (value: Json | undefined): number =>
   typeof value === 'string' ? [...value].length : value === undefined ? 0 : JSON.stringify(value).length;
 
-/** The first rule that a message breaks; null when it breaks none. `isList`: it is saved for lists. */
+/** Returns the first broken rule of a message, or null. `isList`: the message is saved for lists. */
 export function messageFault(message: JsonObject, isList: boolean): Fault | null {
   const unknownField = Object.keys(message).find(
     (name) => !fields.has(name) || (isList && (name === 'regId' || name === 'profileId')),
@@ -38,7 +38,7 @@ export function messageFault(message: JsonObject, isList: boolean): Fault | null
   return requestFault(message) ?? textFault(message) ?? numberFault(message) ?? extraFault(message);
 }
 
-/** The id of a call. */
+/** Checks the id of a call. */
 export function requestFault({ requestId }: JsonObject): Fault | null {
   if (typeof requestId !== 'string' || requestId === '') return fault(10352, 'no requestId');
   return lengthOf(requestId) > 64 ? fault(10353, 'a requestId of more than 64 characters') : null;
@@ -72,23 +72,23 @@ function numberFault(message: JsonObject): Fault | null {
   const isTexts = isJsonObject(map) && Object.values(map).every((value) => typeof value === 'string');
   return isTexts && Object.entries(map).flat().join('').length <= 1024
     ? null
-    : fault(10095, 'a clientCustomMap that is no map of texts, or one of more than 1024 characters');
+    : fault(10095, 'a clientCustomMap with other values than texts, or of more than 1024 characters');
 }
 
 function extraFault({ extra, pushMode }: JsonObject): Fault | null {
   if (extra === undefined) return null;
-  if (!isJsonObject(extra)) return fault(10305, 'extra is no object');
-  if (lengthOf(extra.callback) > 128) return fault(10305, 'a callback address of more than 128 characters');
+  if (!isJsonObject(extra)) return fault(10305, 'extra is not an object');
+  if (lengthOf(extra.callback) > 128) return fault(10305, 'a callback URL of more than 128 characters');
   if (lengthOf(extra['callback.param']) > 64)
     return fault(10306, 'a callback parameter of more than 64 characters');
   if (extra.callback !== undefined && !URL.canParse(String(extra.callback)))
-    return fault(10305, 'a callback address that is none');
+    return fault(10305, 'an invalid callback URL');
   return pushMode === 1 && extra.callback !== undefined
     ? fault(10305, 'a callback with a test message')
     : null;
 }
 
-/** Texts that vivo takes for somebody's trial (protocol/vivo.md#codes, 10085). */
+/** Whether vivo considers a text to be a test (protocol/vivo.md#codes, 10085). */
 export const looksLikeTest = ({ content }: JsonObject): boolean =>
   typeof content === 'string' &&
   (/^([0-9]+|[A-Za-z]+|[\p{P}\p{S}]+)$/u.test(content) || /测试|[[\]{}]/.test(content));

@@ -6,7 +6,7 @@ import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../.
 import type { ReceiptLog } from '../../http/receipts.ts';
 import { type Fault, looksLikeTest, messageFault, requestFault } from './message.ts';
 
-/** What vivo's console hands out for an app. */
+/** Credentials of an app, as vivo's console issues them. */
 export interface VivoApp {
   appId: string;
   appKey: string;
@@ -17,23 +17,23 @@ export interface VivoApp {
 export interface VivoMemory {
   app: VivoApp;
   tokenIssuer: TokenIssuer;
-  /** Status of devices that are not reached (protocol/vivo.md#lists), as 3 or 5. `deadTokens` are 2. */
+  /** Statuses of devices that cannot be reached (protocol/vivo.md#lists), such as 3 or 5. `deadTokens` are 2. */
   statuses: Map<string, number>;
-  /** Devices of the console: test messages go to no other. */
+  /** Test devices of the console; test messages go only to them. */
   testDevices: Set<string>;
   /** Whether operation messages are refused from 23:00 to 07:00 in China. */
   hasSendingHours: boolean;
-  /** Whether texts that look like a trial are refused. */
+  /** Whether texts that look like a test are refused. */
   refusesTestTexts: boolean;
   devicesPerSecond: number;
   tokensPerSecond: number;
-  /** Devices a day of each class; saves of all. */
+  /** Devices per day of each class, and saves per day of all classes. */
   operationsPerDay: number;
   systemPerDay: number;
   savesPerDay: number;
-  /** Messages that asked for receipts. */
+  /** Messages with a URL for receipts. */
   receipts: ReceiptLog;
-  /** Saved messages by their task. */
+  /** Saved messages by task id. */
   saved: Map<string, JsonObject>;
 }
 
@@ -62,7 +62,7 @@ export class VivoRules implements GatewayRules {
   handle(call: SandboxCall): SandboxReply {
     if (call.method !== 'POST') return { status: 404, violation: `${call.method} ${call.path}` };
     if (!/^application\/json\b/i.test(call.headers['content-type'] ?? ''))
-      return violationReply({ code: 10304, violation: 'a body that is no JSON' });
+      return violationReply({ code: 10304, violation: 'a body that is not JSON' });
     this.#count();
     const body = bodyOf(call);
     if (call.path === authPath) return this.#grantToken(body);
@@ -82,13 +82,13 @@ export class VivoRules implements GatewayRules {
     if (this.#counts.second !== second) Object.assign(this.#counts, { second, devices: 0, tokens: 0 });
   }
 
-  /** The token call (protocol/vivo.md#access-token). */
+  /** Answers the token call (protocol/vivo.md#access-token). */
   #grantToken(body: JsonObject): SandboxReply {
     const { app, tokenIssuer, tokensPerSecond } = this.#memory;
     this.#counts.tokens += 1;
     if (this.#counts.tokens > tokensPerSecond) return refusal(10072);
     const { appId, appKey, sign, timestamp } = body;
-    if (typeof appId !== 'number') return violationReply({ code: 10200, violation: 'appId is no number' });
+    if (typeof appId !== 'number') return violationReply({ code: 10200, violation: 'appId is not a number' });
     if (String(appId) !== app.appId) return refusal(10201);
     if (appKey !== app.appKey) return refusal(10203);
     const isTime = typeof timestamp === 'number' && /^\d{13}$/.test(String(timestamp));
@@ -147,7 +147,7 @@ export class VivoRules implements GatewayRules {
     this.#memory.receipts.clear();
   }
 
-  /** The code of a whole call that goes too fast, too early or beyond the day; 0 devices: it is only saved. */
+  /** Returns the code of a call beyond the rate, the sending hours or the day quota, or null; a save has 0 devices. */
   #limit(message: JsonObject, devices: number): number | null {
     const { devicesPerSecond, hasSendingHours, operationsPerDay, refusesTestTexts, systemPerDay } =
       this.#memory;
@@ -206,7 +206,7 @@ function listFault(body: JsonObject): Fault | null {
 const strings = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
 
-/** Empty, and so refused, where it is no JSON object. */
+/** Returns the body; empty, and so refused, if it is not a JSON object. */
 const bodyOf = (call: SandboxCall): JsonObject => objectIn(call) ?? {};
 
 const resultBody = (result: number) => ({ result, desc: `refused ${result}` });

@@ -1,6 +1,6 @@
 /**
- * vivo's push gateway on loopback: as strict as the original (protocol/vivo.md), with misbehaviour and receipts
- * on demand.
+ * vivo's push gateway on loopback: as strict as the original (protocol/vivo.md), with configurable misbehaviour, and
+ * receipts.
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
@@ -20,8 +20,8 @@ export interface VivoGateway extends SandboxGateway {
   /** State of the gateway; changes take effect at once. */
   readonly memory: VivoMemory;
   /**
-   * Sends receipts of one code for these devices to the addresses that came with their messages, one call for each
-   * message; returns the HTTP statuses. Without a code in the older form.
+   * Sends receipts of one code for these devices to the URLs of their messages, one call per message; without a code in
+   * the older form. Returns the HTTP statuses.
    */
   sendReceipt(tokens: readonly string[], ackType?: string): Promise<number[]>;
 }
@@ -64,7 +64,7 @@ export async function startVivoGateway(options: VivoGatewayOptions = {}): Promis
   });
 }
 
-/** A JSON object by task (protocol/vivo.md#receipts); the older form has neither code nor time. */
+/** Builds a JSON object by task (protocol/vivo.md#receipts); the older form has neither code nor time. */
 function receiptOf(
   { id, param }: ReceiptRequest,
   { ackType, nowMs, targets }: { targets: string[]; ackType: string | undefined; nowMs: number },

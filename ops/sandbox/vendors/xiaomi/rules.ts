@@ -1,6 +1,6 @@
-/** Rules of Xiaomi for a form (protocol/xiaomi.md#fields), written independently: the sandbox shares none with the connector. */
+/** Xiaomi's rules for a form (protocol/xiaomi.md#fields), independent of the connector's code. */
 
-/** What a client did that it must never do, and the code that the gateway answers it with. */
+/** Broken rule of a request, and the gateway's code for it. */
 export interface Fault {
   code: number;
   violation: string;
@@ -24,13 +24,13 @@ const lengthOf = (text: string | null): number => [...(text ?? '')].length;
 const isInt = (text: string, from: number, to: number): boolean =>
   /^-?\d{1,15}$/.test(text) && Number(text) >= from && Number(text) <= to;
 
-/** Registration ids of a form, as they are written. */
+/** Returns the registration ids of a form, unchecked. */
 export function regIdsOf(form: URLSearchParams): string[] {
   const text = form.get('registration_id') ?? '';
   return text === '' ? [] : text.split(',');
 }
 
-/** The first rule that a form breaks; null when it breaks none. */
+/** Returns the first broken rule of a form, or null. */
 export function faultOf(form: URLSearchParams): Fault | null {
   return (
     namesFault(form) ?? targetsFault(form) ?? textsFault(form) ?? numbersFault(form) ?? extrasFault(form)
@@ -46,12 +46,12 @@ function namesFault(form: URLSearchParams): Fault | null {
 
 function targetsFault(form: URLSearchParams): Fault | null {
   const targets = regIdsOf(form);
-  if (targets.length === 0) return fault(10016, 'nobody to send to');
+  if (targets.length === 0) return fault(10016, 'a request without devices');
   if (targets.length > maxTargets) return fault(10017, `${targets.length} devices in a request`);
   if (new Set(targets).size < targets.length) return fault(10017, 'a device twice in a request');
-  // A plus sign that was not escaped has become a blank.
+  // An unescaped plus sign arrives as a blank.
   const hasInvalidId = targets.some((target) => !/^[A-Za-z0-9+/=_-]{10,200}$/.test(target));
-  if (hasInvalidId) return fault(66007, 'a registration id that is none');
+  if (hasInvalidId) return fault(66007, 'an invalid registration id');
   const packages = (form.get('restricted_package_name') ?? '').split(',');
   return packages.some((name) => name === '' || Buffer.byteLength(name) > 128)
     ? fault(10016, 'no package name, or one of more than 128 bytes')
@@ -106,9 +106,9 @@ function callbackFault(form: URLSearchParams): Fault | null {
   const url = form.get('extra.callback');
   const param = form.get('extra.callback.param') ?? '';
   const type = Number(form.get('extra.callback.type') ?? 3);
-  if (url === null) return param === '' ? null : fault(10008, 'a callback parameter without an address');
-  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) return fault(65038, 'a callback address that is none');
-  if (url.length > 1024) return fault(65037, 'a callback address of more than 1024 characters');
+  if (url === null) return param === '' ? null : fault(10008, 'a callback parameter without a URL');
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) return fault(65038, 'an invalid callback URL');
+  if (url.length > 1024) return fault(65037, 'a callback URL of more than 1024 characters');
   if (Buffer.byteLength(param) > 64) return fault(65036, 'a callback parameter of more than 64 bytes');
   return Number.isInteger(type) && type > 0 && (type & ~receiptBits) === 0
     ? null

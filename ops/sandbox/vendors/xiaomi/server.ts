@@ -1,6 +1,6 @@
 /**
- * Xiaomi's push gateway on loopback: as strict as the original (protocol/xiaomi.md), with misbehaviour and receipts
- * on demand.
+ * Xiaomi's push gateway on loopback: as strict as the original (protocol/xiaomi.md), with configurable misbehaviour, and
+ * receipts.
  */
 import { randomBytes, randomInt } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
@@ -16,7 +16,7 @@ import {
 } from '../../http/server.ts';
 import { faultOf, regIdsOf } from './rules.ts';
 
-/** What Xiaomi's console hands out for an app. */
+/** Credentials of an app, as Xiaomi's console issues them. */
 export interface XiaomiApp {
   appId: string;
   appSecret: string;
@@ -31,25 +31,25 @@ export const createXiaomiApp = (): XiaomiApp => ({
 });
 
 export interface XiaomiGatewayOptions extends SandboxOptions, Omit<XiaomiApp, 'appId'> {
-  /** Categories that the console issued; absent: any is taken. */
+  /** Categories of the console; absent: any is accepted. */
   channels?: readonly string[];
-  /** The app has gone over to the new categories: nothing without one. */
+  /** Whether the app uses the new categories: messages without one are refused. */
   onlyChannels?: boolean;
-  /** Devices a day in each category; absent: any number. */
+  /** Devices per day in each category; absent: unlimited. */
   devicesPerDay?: number;
-  /** Absent: any number. */
+  /** Absent: unlimited. */
   requestsPerSecond?: number;
 }
 
-/** A message, and the kinds of receipts that are wanted of it. */
+/** Message with the bits of its requested receipt types. */
 interface XiaomiMessage extends ReceiptRequest {
   type: number;
 }
 
 export interface XiaomiGateway extends SandboxGateway {
-  /** Ids that spoil their whole request with 66007. `deadTokens` are listed in `bad_regids`. */
+  /** Ids for which the whole request is refused with 66007. `deadTokens` are listed in `bad_regids`. */
   readonly illegalTokens: Set<string>;
-  /** Ids that spoil their whole request with 65003. */
+  /** Ids for which the whole request is refused with 65003. */
   readonly offlineTokens: Set<string>;
   /**
    * Sends receipts of one type (1 delivered, 2 clicked, 16 target invalid, 32 disabled, 64 filtered, 128 day total) for
@@ -79,7 +79,7 @@ export async function startXiaomiGateway(options: XiaomiGatewayOptions): Promise
   });
 }
 
-/** A form with one field, JSON by message id (protocol/xiaomi.md#receipts). */
+/** Builds a form with one field, JSON by message id (protocol/xiaomi.md#receipts). */
 function receiptOf(
   { id, param }: ReceiptRequest,
   { type, targets, barStatus }: { type: number; targets: string[]; barStatus: string },
@@ -125,7 +125,7 @@ class XiaomiRules implements GatewayRules {
       return { status: 404, violation: `${call.method} ${call.path}` };
     if (call.headers.authorization !== `key=${this.#options.appSecret}`) return refusal(21301, 'auth failed');
     if (!/^application\/x-www-form-urlencoded; ?charset=utf-8$/i.test(call.headers['content-type'] ?? ''))
-      return { ...refusal(10008, 'content type'), violation: 'a body that is no form in UTF-8' };
+      return { ...refusal(10008, 'content type'), violation: 'a body that is not a form in UTF-8' };
     const form = formIn(call);
     const fault = faultOf(form);
     if (fault) return { ...refusal(fault.code, fault.violation), violation: fault.violation };
@@ -147,7 +147,7 @@ class XiaomiRules implements GatewayRules {
     return channel === null ? !onlyChannels : (channels?.includes(channel) ?? true);
   }
 
-  /** Requests in each second by the gateway's clock. */
+  /** Counts requests per second of the gateway's clock. */
   #isTooFast(): boolean {
     const startMs = Math.floor(this.#state.nowMs() / 1000);
     if (this.#second.startMs !== startMs) this.#second = { startMs, requests: 0 };

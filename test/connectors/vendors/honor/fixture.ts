@@ -17,7 +17,7 @@ export const fixture: ContractFixture = {
     const gateway = await startHonorGateway();
     const { app, tokenIssuer, ambiguousTokens } = gateway.memory;
     const answer = (status: number) =>
-      gateway.misbehave({ kind: 'answer', status, body: { code: status, message: 'told to' } });
+      gateway.misbehave({ kind: 'answer', status, body: { code: status, message: 'refused' } });
     return gatewayInstance(gateway, {
       credentials: { ...app, authEndpoint: gateway.url },
       throttle: () => answer(429),

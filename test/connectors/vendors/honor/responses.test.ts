@@ -52,7 +52,7 @@ const answer = (code: number, options: { status?: number; message?: string; coun
   gateway.misbehave({
     kind: 'answer',
     status: options.status ?? 200,
-    body: { code, message: options.message ?? 'told to', data: { requestId: 'h7' } },
+    body: { code, message: options.message ?? 'refused', data: { requestId: 'h7' } },
     ...(options.count === undefined ? {} : { count: options.count }),
   });
 

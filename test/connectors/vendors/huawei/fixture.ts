@@ -28,7 +28,7 @@ export const fixture: ContractFixture = {
       gateway.misbehave({
         kind: 'answer',
         status,
-        body: code === undefined ? '' : { code, msg: 'told to', requestId: '1' },
+        body: code === undefined ? '' : { code, msg: 'refused', requestId: '1' },
       });
     return gatewayInstance(gateway, {
       credentials: {

@@ -51,7 +51,7 @@ const answer = (code: string, options: { status?: number; msg?: string; count?: 
   gateway.misbehave({
     kind: 'answer',
     status: options.status ?? 200,
-    body: { code, msg: options.msg ?? 'told to', requestId: '157' },
+    body: { code, msg: options.msg ?? 'refused', requestId: '157' },
     ...(options.count === undefined ? {} : { count: options.count }),
   });
 

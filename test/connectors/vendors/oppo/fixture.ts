@@ -17,7 +17,7 @@ export const fixture: ContractFixture = {
     const gateway = await startOppoGateway();
     const { app, tokenIssuer, ambiguousTokens, unsubscribed } = gateway.memory;
     const answer = (code: number) =>
-      gateway.misbehave({ kind: 'answer', status: 200, body: { code, message: 'told to' } });
+      gateway.misbehave({ kind: 'answer', status: 200, body: { code, message: 'refused' } });
     return gatewayInstance(gateway, {
       credentials: { ...app, authEndpoint: gateway.url },
       throttle: () => answer(55),

@@ -19,7 +19,7 @@ export const fixture: ContractFixture = {
     gateway.memory.tokensPerSecond = Number.POSITIVE_INFINITY;
     const { app, tokenIssuer, statuses } = gateway.memory;
     const answer = (result: number) =>
-      gateway.misbehave({ kind: 'answer', status: 200, body: { result, desc: 'told to' } });
+      gateway.misbehave({ kind: 'answer', status: 200, body: { result, desc: 'refused' } });
     return gatewayInstance(gateway, {
       credentials: { ...app, authEndpoint: gateway.url },
       throttle: () => answer(10072),
