@@ -1,5 +1,6 @@
 import { RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
 import type { Handle } from '../../shared/db/pool.ts';
+import { PreparedStatements } from '../../shared/db/prepared.ts';
 import { countCall } from '../../shared/db/tables/apps/usage.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
@@ -14,6 +15,8 @@ const windowSeconds = 60;
 export class PushCallLimit {
   readonly #db: Handle;
   readonly #backlog: PushBacklog;
+  /** The statements of the library: one with a few texts. */
+  readonly #statements = new PreparedStatements();
   readonly #limiters = new Map<number, RateLimiterPostgres>();
 
   constructor(db: Handle, backlog: PushBacklog) {
@@ -47,7 +50,10 @@ export class PushCallLimit {
     const known = this.#limiters.get(callsPerMinute);
     if (known) return known;
     const limiter = new RateLimiterPostgres({
-      storeClient: { query: (q: { text: string; values: unknown[] }) => this.#db.query(q.text, q.values) },
+      storeClient: {
+        query: (q: { text: string; values: unknown[] }) =>
+          this.#db.query(this.#statements.of(q.text), q.values),
+      },
       storeType: 'client',
       tableName: 'rate_limit',
       tableCreated: true,

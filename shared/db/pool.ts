@@ -5,13 +5,17 @@ import { connectionUrl } from '../config/database-url.ts';
 import type { FairQueue } from '../fairness/fair-queue.ts';
 import { currentLane } from './limits/lane.ts';
 import { beginText, limitResultBytes, type TransactionOptions } from './limits/transaction.ts';
+import type { PreparedStatement } from './prepared.ts';
 
 /**
  * Executor of statements: the pool, or the connection of a transaction. Every function in `tables/` takes one as its
  * first argument, so that the caller chooses the transaction.
  */
 export interface Handle {
-  query<R extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<pg.QueryResult<R>>;
+  query<R extends pg.QueryResultRow>(
+    statement: string | PreparedStatement,
+    values?: unknown[],
+  ): Promise<pg.QueryResult<R>>;
 }
 
 /** Time limit for closing a cursor: a lost connection never confirms it. */
@@ -70,8 +74,11 @@ export class Database implements Handle {
     this.#pool.on('connect', (client) => client.on('error', () => undefined));
   }
 
-  query<R extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<pg.QueryResult<R>> {
-    return this.#inTurn(() => this.#pool.query<R>(text, values));
+  query<R extends pg.QueryResultRow>(
+    statement: string | PreparedStatement,
+    values?: unknown[],
+  ): Promise<pg.QueryResult<R>> {
+    return this.#inTurn(() => this.#pool.query<R>(statement, values));
   }
 
   /**

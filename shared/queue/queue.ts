@@ -2,6 +2,7 @@ import { PgBoss } from 'pg-boss';
 import { z } from 'zod';
 import { systemClock } from '../clock.ts';
 import type { Database, Handle } from '../db/pool.ts';
+import { PreparedStatements, prepare } from '../db/prepared.ts';
 import type { BreakerKey } from '../domain/breaker.ts';
 import type { Logger } from '../process/logging.ts';
 import type { DeliverJob, JobKind } from './jobs.ts';
@@ -44,12 +45,15 @@ const adapter = (handle: Handle) => ({
   executeSql: (text: string, values?: unknown[]) => handle.query(text, values),
 });
 
+const notify = prepare('SELECT pg_notify($1, $2)');
+
 const commandReply = z.object({ affected: z.number() });
 
 /** Jobs in pg-boss. Only this folder uses that library. */
 export class JobQueue {
   readonly #boss: PgBoss;
   readonly #db: Database;
+  readonly #inserts = new PreparedStatements();
 
   /** `supervise`: maintain the queues (expired heartbeats, deletion), which dispatchers do and api processes do not. */
   constructor(db: Database, log: Logger, options: { supervise: boolean }) {
@@ -88,9 +92,16 @@ export class JobQueue {
         priority: priorityOf(place),
         ...(options.startAfter ? { startAfter: options.startAfter, ...keepUntil(options.startAfter) } : {}),
       })),
-      { db: adapter(options.tx), returnId: false },
+      { db: this.#preparing(options.tx), returnId: false },
     );
-    await options.tx.query('SELECT pg_notify($1, $2)', [wakeTopic, kind.queue]);
+    await options.tx.query(notify, [wakeTopic, kind.queue]);
+  }
+
+  /** As `adapter`, with prepared statements: pg-boss writes the jobs of a queue with one text. */
+  #preparing(tx: Handle) {
+    return {
+      executeSql: (text: string, values?: unknown[]) => tx.query(this.#inserts.of(text), values),
+    };
   }
 
   /**

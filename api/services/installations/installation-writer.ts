@@ -1,8 +1,10 @@
 import type { Handle } from '../../../shared/db/pool.ts';
 import {
+  findInstallationsOfDevice,
   insertInstallation,
   lockInstallationsOfDevice,
   updateInstallation,
+  updateInstallationVersion,
 } from '../../../shared/db/tables/installations/installations.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
@@ -46,7 +48,7 @@ interface DeviceSave {
 /** Tries of a registration that meets concurrent ones of the same device. */
 const maxTries = 10;
 
-/** Writes installations within the caller's transaction. */
+/** Writes installations. */
 export class InstallationWriter {
   readonly #deps: Pick<ApiDeps, 'clock'>;
 
@@ -55,8 +57,27 @@ export class InstallationWriter {
   }
 
   /**
-   * Updates the installation that the ids name (`registeredAmong`), or creates one, so that a device never has two
-   * installations. Throws 105, 111, 112, 114, 116, 117, 137.
+   * As `save`, without a transaction: reads without a lock, and writes if nothing has changed since. Returns undefined
+   * if a concurrent call was faster, and has written nothing then. Throws the refusals of `save`.
+   */
+  async saveAtOnce(db: Handle, app: App, device: DeviceSave): Promise<SavedInstallation | undefined> {
+    const { ids, changes } = device;
+    const found = await findInstallationsOfDevice(db, app.appId, ids);
+    const current = findRegistered([...found.keys()], ids, changes);
+    if (!current) {
+      const made = await this.#insert(db, app, device);
+      return made && { ...replyParts(made, changes), isNew: true };
+    }
+    const draft = changedDraft(current, changes);
+    checkChange(current, draft, { changes, isRegistration: true });
+    const update = { id: current.id, draft, now: this.#now(), version: found.get(current) ?? '' };
+    const saved = await updateInstallationVersion(db, app.appId, update);
+    return saved && { ...replyParts(saved, changes), isNew: false };
+  }
+
+  /**
+   * Updates the installation that the ids name (`findRegistered`), or creates one, so that a device never has two
+   * installations, in the caller's transaction. Throws 105, 111, 112, 114, 116, 117, 137.
    */
   async save(tx: Handle, app: App, device: DeviceSave): Promise<SavedInstallation> {
     const { ids, changes } = device;
@@ -87,7 +108,7 @@ export class InstallationWriter {
   }
 
   async #insert(
-    tx: Handle,
+    db: Handle,
     app: App,
     { ids, changes, isReturning = false }: DeviceSave,
   ): Promise<Installation | undefined> {
@@ -95,7 +116,7 @@ export class InstallationWriter {
     if (isReturning) checkReturn(draft, changes, ids.objectId);
     else checkNewInstallation(draft, changes);
     const objectId = (isReturning ? ids.objectId : undefined) ?? newObjectId();
-    return insertInstallation(tx, app.appId, { objectId, draft, now: this.#now() });
+    return insertInstallation(db, app.appId, { objectId, draft, now: this.#now() });
   }
 
   #now(): Date {

@@ -51,9 +51,12 @@ export class InstallationService {
    */
   async register(app: App, body: JsonObject): Promise<SavedInstallation> {
     const changes = parseInstallationChanges(body);
-    const ids = deviceIdsOf(changes);
-    return refusingDuplicates(() =>
-      this.#deps.db.transaction((tx) => this.#writer.save(tx, app, { ids, changes })),
+    const device = { ids: deviceIdsOf(changes), changes };
+    const { db } = this.#deps;
+    return refusingDuplicates(
+      async () =>
+        (await this.#writer.saveAtOnce(db, app, device)) ??
+        db.transaction((tx) => this.#writer.save(tx, app, device)),
     );
   }
 

@@ -3,6 +3,7 @@ import type { Installation, InstallationDraft } from '../../../domain/installati
 import type { JsonObject } from '../../../domain/json.ts';
 import type { CopyValue } from '../../copy.ts';
 import type { Handle } from '../../pool.ts';
+import { PreparedStatements, prepare } from '../../prepared.ts';
 import { type Selection, selectByIds, selectRows } from '../selection.ts';
 
 interface InstallationRow {
@@ -26,6 +27,9 @@ interface InstallationRow {
   created_at: Date;
   updated_at: Date;
 }
+
+/** Row with its version: the transaction that wrote it. */
+type VersionRow = InstallationRow & { version: string };
 
 /** Client-writable columns, with the value that a draft has for each. */
 const valueByColumn: Readonly<Record<string, (draft: InstallationDraft) => CopyValue>> = {
@@ -99,54 +103,110 @@ export async function findInstallations(
   return (await selectByIds<InstallationRow>(db, from, { appId, ...wanted })).map(toInstallation);
 }
 
-/** Locks the installations, four at most, that match one of the ids, in the order of their keys. */
+const keyColumns = {
+  objectId: 'object_id',
+  installationId: 'installation_id',
+  deviceToken: 'device_token',
+  registrationId: 'registration_id',
+} as const;
+const keyNames = ['objectId', 'installationId', 'deviceToken', 'registrationId'] as const;
+const ofDevice = new PreparedStatements();
+
+/**
+ * Selects the installations, four at most, that match one of the ids, in the order of their keys. Each set of ids has a
+ * statement of its own with one look-up per id: PostgreSQL chooses poor plans for alternatives that may be NULL.
+ */
+async function selectOfDevice(db: Handle, appId: string, ids: DeviceIds, tail = ''): Promise<VersionRow[]> {
+  const given = keyNames.filter((name) => ids[name] !== undefined);
+  if (given.length === 0) return [];
+  const lookUps = given.map((name, i) => {
+    const lookUp = `SELECT id FROM installation WHERE app_id = $1 AND ${keyColumns[name]} = $${i + 2}`;
+    if (name !== 'registrationId') return lookUp;
+    const condition = ids.installationId === undefined ? '' : ' AND installation_id IS NULL';
+    // OFFSET 0: without it a plan may read all installations of the app in the order of their keys.
+    return `(SELECT id FROM (${lookUp}${condition} OFFSET 0) AS same ORDER BY id DESC LIMIT 1)`;
+  });
+  const statement = ofDevice.of(
+    `SELECT ${readColumns}, xmin::text AS version FROM installation
+      WHERE app_id = $1 AND id = ANY(ARRAY(${lookUps.join(' UNION ALL ')})) ORDER BY id${tail}`,
+  );
+  return (await db.query<VersionRow>(statement, [appId, ...given.map((name) => ids[name])])).rows;
+}
+
+/** Finds the installations that match one of the ids, each with the version of its row, in the order of their keys. */
+export async function findInstallationsOfDevice(
+  db: Handle,
+  appId: string,
+  ids: DeviceIds,
+): Promise<Map<Installation, string>> {
+  const rows = await selectOfDevice(db, appId, ids);
+  return new Map(rows.map((row) => [toInstallation(row), row.version]));
+}
+
+/**
+ * Locks the installations that match one of the ids, in the order of their keys. A concurrent change may leave one among
+ * them that no longer matches.
+ */
 export async function lockInstallationsOfDevice(
   tx: Handle,
   appId: string,
   ids: DeviceIds,
 ): Promise<Installation[]> {
-  const { rows } = await tx.query<InstallationRow>(
-    `SELECT ${readColumns} FROM installation
-      WHERE app_id = $1 AND (object_id = $2 OR installation_id = $3 OR device_token = $4
-        OR id = (SELECT id FROM installation
-                  WHERE app_id = $1 AND registration_id = $5 AND ($3::text IS NULL OR installation_id IS NULL)
-                  ORDER BY id DESC LIMIT 1))
-      ORDER BY id FOR UPDATE`,
-    [appId, ids.objectId, ids.installationId, ids.deviceToken, ids.registrationId].map((id) => id ?? null),
-  );
-  return rows.map(toInstallation);
+  return (await selectOfDevice(tx, appId, ids, ' FOR UPDATE')).map(toInstallation);
 }
+
+const insertOne = prepare(
+  `INSERT INTO installation (app_id, object_id, created_at, updated_at, ${draftColumns.join(', ')})
+   VALUES ($1, $2, $3, $3, ${draftColumns.map((_, i) => `$${i + 4}`).join(', ')})
+   ON CONFLICT DO NOTHING RETURNING ${readColumns}`,
+);
 
 /** Inserts an installation; undefined if another one, even a concurrent one, holds one of the unique ids. */
 export async function insertInstallation(
-  tx: Handle,
+  db: Handle,
   appId: string,
   { objectId, draft, now }: { objectId: string; draft: InstallationDraft; now: Date },
 ): Promise<Installation | undefined> {
   const values = [appId, objectId, now, ...draftValues(draft)];
-  const { rows } = await tx.query<InstallationRow>(
-    `INSERT INTO installation (app_id, object_id, created_at, updated_at, ${draftColumns.join(', ')})
-     VALUES ($1, $2, $3, $3, ${draftColumns.map((_, i) => `$${i + 4}`).join(', ')})
-     ON CONFLICT DO NOTHING RETURNING ${readColumns}`,
-    values,
-  );
+  const { rows } = await db.query<InstallationRow>(insertOne, values);
   return rows.map(toInstallation)[0];
+}
+
+const updateText = `UPDATE installation
+    SET updated_at = $3, ${draftColumns.map((name, i) => `${name} = $${i + 4}`).join(', ')}
+  WHERE app_id = $1 AND id = $2`;
+const updateLocked = prepare(`${updateText} RETURNING ${readColumns}`);
+const updateVersion = prepare(
+  `${updateText} AND xmin = $${draftColumns.length + 4}::xid RETURNING ${readColumns}`,
+);
+
+/** New values of an installation. */
+interface InstallationUpdate {
+  id: number;
+  draft: InstallationDraft;
+  now: Date;
 }
 
 /** Updates a locked installation. Fails on a unique index if another one holds its new ids. */
 export async function updateInstallation(
   tx: Handle,
   appId: string,
-  { id, draft, now }: { id: number; draft: InstallationDraft; now: Date },
+  { id, draft, now }: InstallationUpdate,
 ): Promise<Installation> {
-  const { rows } = await tx.query<InstallationRow>(
-    `UPDATE installation SET updated_at = $3, ${draftColumns.map((name, i) => `${name} = $${i + 4}`).join(', ')}
-      WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
-    [appId, id, now, ...draftValues(draft)],
-  );
+  const { rows } = await tx.query<InstallationRow>(updateLocked, [appId, id, now, ...draftValues(draft)]);
   const [installation] = rows.map(toInstallation);
   if (!installation) throw new Error('a locked installation is gone');
   return installation;
+}
+
+/** As `updateInstallation`, without a lock: undefined if the row has changed since this version was read. */
+export async function updateInstallationVersion(
+  db: Handle,
+  appId: string,
+  { id, draft, now, version }: InstallationUpdate & { version: string },
+): Promise<Installation | undefined> {
+  const values = [appId, id, now, ...draftValues(draft), version];
+  return (await db.query<InstallationRow>(updateVersion, values)).rows.map(toInstallation)[0];
 }
 
 /** Locks installations by public ids, in the order of their keys to avoid deadlocks, and returns the keys. */

@@ -1,6 +1,7 @@
 import type { PushOrder } from '../../../domain/pushes/push.ts';
 import type { ConnectorTotals, Push, PushState } from '../../../domain/pushes/record.ts';
 import type { Handle } from '../../pool.ts';
+import { prepare } from '../../prepared.ts';
 
 /** Row of the table `notification`, which holds pushes. */
 export interface PushRow {
@@ -62,24 +63,25 @@ export interface NewPush {
   createdAt: Date;
 }
 
+const insertOne = prepare(
+  `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at,
+                             created_at, updated_at)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) RETURNING id`,
+);
+
 /** Inserts a push and returns its internal id. */
 export async function insertPush(tx: Handle, push: NewPush): Promise<number> {
-  const { rows } = await tx.query<{ id: number }>(
-    `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at,
-                               created_at, updated_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) RETURNING id`,
-    [
-      push.appId,
-      push.objectId,
-      push.notificationId,
-      push.state,
-      push.pushOrder,
-      push.pushOrder.prod,
-      push.pushTime,
-      push.expiresAt,
-      push.createdAt,
-    ],
-  );
+  const { rows } = await tx.query<{ id: number }>(insertOne, [
+    push.appId,
+    push.objectId,
+    push.notificationId,
+    push.state,
+    push.pushOrder,
+    push.pushOrder.prod,
+    push.pushTime,
+    push.expiresAt,
+    push.createdAt,
+  ]);
   const id = rows[0]?.id;
   if (id === undefined) throw new Error('the database returned no row');
   return id;

@@ -4,6 +4,7 @@ import type { AuthData } from '../../../domain/users/auth-data.ts';
 import type { SessionSecret, User, UserDraft } from '../../../domain/users/user.ts';
 import type { CopyValue } from '../../copy.ts';
 import type { Handle } from '../../pool.ts';
+import { PreparedStatements, prepare } from '../../prepared.ts';
 import { type Selection, selectByIds, selectRows } from '../selection.ts';
 
 interface UserRow {
@@ -82,6 +83,8 @@ export type UserKey = {
   [K in keyof typeof keyColumns]: Record<K, string | number | Buffer>;
 }[keyof typeof keyColumns];
 
+const byKey = new PreparedStatements();
+
 /** Finds a user by a key. With `isLocked`, locks the row until the transaction ends. */
 export async function findUser(
   db: Handle,
@@ -92,7 +95,9 @@ export async function findUser(
   const column = Object.entries(keyColumns).find(([known]) => known === name)?.[1];
   if (!column) throw new Error('not a key of users');
   const { rows } = await db.query<UserRow>(
-    `SELECT ${readColumns} FROM app_user WHERE app_id = $1 AND ${column} = $2${isLocked ? ' FOR UPDATE' : ''}`,
+    byKey.of(
+      `SELECT ${readColumns} FROM app_user WHERE app_id = $1 AND ${column} = $2${isLocked ? ' FOR UPDATE' : ''}`,
+    ),
     [appId, value],
   );
   return rows.map(toUser)[0];
@@ -108,16 +113,15 @@ export async function findUsers(
   return (await selectByIds<UserRow>(db, from, { appId, ...wanted })).map(toUser);
 }
 
+const sessionOwner = prepare('SELECT id, object_id FROM app_user WHERE app_id = $1 AND session_hash = $2');
+
 /** Finds the ids of the user of a session token, which most calls need. */
 export async function findSessionOwner(
   db: Handle,
   appId: string,
   hash: Buffer,
 ): Promise<{ id: number; objectId: string } | undefined> {
-  const { rows } = await db.query<{ id: number; object_id: string }>(
-    'SELECT id, object_id FROM app_user WHERE app_id = $1 AND session_hash = $2',
-    [appId, hash],
-  );
+  const { rows } = await db.query<{ id: number; object_id: string }>(sessionOwner, [appId, hash]);
   return rows.map((row) => ({ id: row.id, objectId: row.object_id }))[0];
 }
 
