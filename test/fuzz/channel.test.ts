@@ -11,7 +11,7 @@ import { fuzz } from './runs.ts';
 
 const kinds = ['login', 'invalidLogin', 'heartbeat', 'ack', 'otherService', 'other', 'unparseable'];
 
-const words = fc.record(
+const message = fc.record(
   {
     cmd: fc.oneof(fc.constantFrom('login', 'ack', 'session', 'echo', '__proto__'), value),
     appId: fc.oneof(fc.constant('app'), value),
@@ -24,7 +24,7 @@ const words = fc.record(
 );
 const jsonFrame = fc.oneof(
   mutated(
-    words.map((said) => Buffer.from(JSON.stringify(said))),
+    message.map((given) => Buffer.from(JSON.stringify(given))),
     2,
   ),
   rawBody,
@@ -53,7 +53,7 @@ const command = fc
 const binaryFrame = fc.oneof(
   { weight: 4, arbitrary: mutated(command, 3) },
   { weight: 1, arbitrary: fc.uint8Array({ maxLength: 100 }).map((bytes) => Buffer.from(bytes)) },
-  // Groups inside one another, which a reader skips by calling itself.
+  // Nested groups, which a recursive parser would skip by recursion.
   { weight: 1, arbitrary: fc.nat(4000).map((depth) => Buffer.alloc(depth, 0x0b)) },
 );
 const base64Frame = fc.oneof(
@@ -64,8 +64,8 @@ const base64Frame = fc.oneof(
 const framesOf = (protocol: string) =>
   protocol === '' ? jsonFrame : protocol === 'lc.proto2base64.3' ? base64Frame : binaryFrame;
 
-describe.each(['', ...subProtocols])('frames in the language "%s"', (protocolName) => {
-  test('are understood or unparseable, and nothing is thrown', async () => {
+describe.each(['', ...subProtocols])('frames of the protocol "%s"', (protocolName) => {
+  test('are parsed or unparseable, without an exception', async () => {
     const protocol = chooseProtocol([protocolName]);
     await fuzz(
       fc.property(framesOf(protocolName), fc.boolean(), (bytes, isBinary) => {
@@ -82,16 +82,16 @@ describe.each(['', ...subProtocols])('frames in the language "%s"', (protocolNam
 });
 
 describe('the channel', () => {
-  let world: ChannelFixture;
+  let fixture: ChannelFixture;
   let api: ChannelApi;
   beforeAll(async () => {
-    world = await ChannelFixture.create();
-    api = await world.startApi();
-    await world.install(['device']);
+    fixture = await ChannelFixture.create();
+    api = await fixture.startApi();
+    await fixture.install(['device']);
   });
-  afterAll(() => world.drop());
+  afterAll(() => fixture.drop());
 
-  test('answers or closes whatever a socket says, and takes the next device', async () => {
+  test('answers or closes a socket with any input, and accepts the next device', async () => {
     const conversation = fc.constantFrom('', ...subProtocols).chain((protocol) =>
       fc.record({
         protocol: fc.constant(protocol),
@@ -101,18 +101,18 @@ describe('the channel', () => {
     await fuzz(
       fc.asyncProperty(conversation, async ({ protocol, frames }) => {
         const code = await converse(api.channelUrl, protocol, frames);
-        // 1011 is what the library closes with when the server throws.
+        // The library closes with 1011 when the server throws.
         expect(code).not.toBe(1011);
       }),
       { cases: 25 },
     );
-    const client = await RawClient.login(api.channelUrl, world.appId, 'device');
+    const client = await RawClient.login(api.channelUrl, fixture.appId, 'device');
     client.socket.terminate();
     expect((await api.request('GET', '/healthz')).status).toBe(200);
   }, 600_000);
 });
 
-/** Says it all, then closes; gives the code with which the connection ended. */
+/** Sends the frames, then closes. Returns the close code of the connection. */
 function converse(url: string, protocol: string, frames: [Buffer, boolean][]): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket = new WebSocket(url, protocol === '' ? [] : [protocol], { perMessageDeflate: false });

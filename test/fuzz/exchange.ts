@@ -8,9 +8,9 @@ export interface FuzzReply {
   text: string;
 }
 
-const answerWithinMs = 20_000;
+const timeoutMs = 20_000;
 
-/** Sends a request as it is. Rejects when there is no whole answer in time. */
+/** Sends a request unchanged. Rejects without a complete response in time. */
 export function exchange(agent: Agent, port: number, sent: FuzzRequest): Promise<FuzzReply> {
   const { method, path, headers, body } = sent;
   return new Promise((resolve, reject) => {
@@ -30,42 +30,42 @@ export function exchange(agent: Agent, port: number, sent: FuzzRequest): Promise
         );
       },
     );
-    call.setTimeout(answerWithinMs, () => call.destroy(new Error(`no answer within ${answerWithinMs} ms`)));
+    call.setTimeout(timeoutMs, () => call.destroy(new Error(`no response within ${timeoutMs} ms`)));
     call.once('error', reject);
     call.end(body);
   });
 }
 
-/** Replies above 499 that are right: the app's own function host cannot be reached, or says nothing in time. */
+/** Valid replies above 499: the app's own function host is unreachable or does not respond in time. */
 const hostStatuses = new Set([502, 503, 524]);
 
-/** Words of our files, of Node's stacks, of PostgreSQL and of its tables. No generator writes them. */
-const inside =
+/** Texts of source files, stack traces, PostgreSQL and its tables. No generator writes them. */
+const internals =
   /node_modules|node:internal|\.ts:\d+|\n\s+at |syntax error at or near|violates|app_user|app_id\b.*=|SQLSTATE|pg_|\bjsonb\b|relation "|column "|\$argon2|invalid input syntax|operator does not exist/;
 
-/** What is wrong with a reply; undefined when it is as every client may expect. */
-export function problemOf(sent: FuzzRequest, reply: FuzzReply, targets: Targets): string | undefined {
+/** Returns the defect of a reply; undefined if the reply is valid. */
+export function replyDefect(sent: FuzzRequest, reply: FuzzReply, targets: Targets): string | undefined {
   const { status, text } = reply;
   const usesHost = sent.headers['X-LC-Id'] === targets.hostless.appId;
   if (status >= 500 && !(usesHost && hostStatuses.has(status))) return `a ${status}`;
   if (status < 200 || (status >= 300 && status < 400 && status !== 304)) return `a ${status}`;
-  if (status >= 400) return refusalProblem(sent, reply);
+  if (status >= 400) return refusalDefect(sent, reply);
   return secretIn(sent, text, targets);
 }
 
-function refusalProblem(sent: FuzzRequest, { text, type }: FuzzReply): string | undefined {
-  if (inside.test(text)) return 'a refusal that tells of the inside';
-  // Pages for people answer with pages, and HEAD with nothing.
+function refusalDefect(sent: FuzzRequest, { text, type }: FuzzReply): string | undefined {
+  if (internals.test(text)) return 'a refusal with internal details';
+  // HTML routes refuse with pages, and HEAD has no body.
   if (sent.method === 'HEAD' || (type.startsWith('text/html') && /verifyEmail|resetPassword/.test(sent.path)))
     return undefined;
   if (!type.startsWith('application/json')) return `a refusal of the type ${type}`;
   const { code, error, ...rest } = JSON.parse(text);
   if (!Number.isInteger(code) || typeof error !== 'string' || error === '')
-    return 'a refusal without code or sentence';
+    return 'a refusal without code or message';
   return Object.keys(rest).length > 0 ? 'a refusal with more than code and error' : undefined;
 }
 
-/** Secrets that no reply may hold: password hashes ever; the victim's session and our keys for those who lack them. */
+/** Returns a secret in a reply: a password hash, or, for a caller without the master key, keys and the victim's session. */
 function secretIn(sent: FuzzRequest, text: string, { app, secrets }: Targets): string | undefined {
   if (text.includes('$argon2')) return 'a password hash';
   if (sent.headers.Authorization !== undefined || JSON.stringify(sent.headers).includes(app.masterKey))

@@ -34,8 +34,8 @@ const blocks = fc.oneof(
 
 const limits = { tableSize: 4096, listSize: 16_384 };
 
-/** A wire without a network: what the client writes goes to `onWrite`, `push` hands it bytes. */
-class Wire extends Duplex {
+/** Socket without a network: `onWrite` gets the bytes of the client, `push` sends bytes to it. */
+class MemorySocket extends Duplex {
   readonly #onWrite: (chunk: Buffer) => void;
   constructor(onWrite: (chunk: Buffer) => void) {
     super();
@@ -48,7 +48,7 @@ class Wire extends Duplex {
   }
 }
 
-/** What Node's own client, which is nghttp2, makes of a header block that answers a request. */
+/** Decodes a response's header block with Node's client, which uses nghttp2. */
 function askNghttp2(
   block: Buffer,
 ): Promise<{ isBroken: boolean; headers: Record<string, unknown> | undefined }> {
@@ -57,7 +57,7 @@ function askNghttp2(
     const reader = new FrameReader(recorder);
     let skip = 24;
     let headers: Record<string, unknown> | undefined;
-    const wire = new Wire((chunk) => {
+    const socket = new MemorySocket((chunk) => {
       const from = Math.min(skip, chunk.length);
       skip -= from;
       reader.push(Buffer.from(chunk.subarray(from)));
@@ -71,22 +71,22 @@ function askNghttp2(
       });
       client.destroy();
     });
-    const client = connect('http://127.0.0.1', { createConnection: () => wire });
+    const client = connect('http://127.0.0.1', { createConnection: () => socket });
     client.on('error', () => undefined);
     const request = client.request();
     request.on('error', () => undefined);
     request.on('response', (received) => {
       headers = received;
     });
-    wire.push(settingsFrame([]));
-    wire.push(headersFrame(1, block));
-    // Answered once everything before it has been read, or never when the connection ends.
-    wire.push(frameOf(frame.ping, 0, 0, Buffer.alloc(8)));
+    socket.push(settingsFrame([]));
+    socket.push(headersFrame(1, block));
+    // The client answers it after the frames before; if the connection has ended, never.
+    socket.push(frameOf(frame.ping, 0, 0, Buffer.alloc(8)));
   });
 }
 
 describe('a header block', () => {
-  test('is broken for us exactly where it is for nghttp2, and says the same where it is not', async () => {
+  test('is broken exactly when nghttp2 finds it broken, and decodes to the same fields otherwise', async () => {
     await fuzz(
       fc.asyncProperty(blocks, async (block) => {
         const decoder = new HeaderDecoder(limits);
@@ -103,7 +103,7 @@ describe('a header block', () => {
     );
   }, 600_000);
 
-  test('that is broken or endless costs neither time nor memory, over all blocks of a connection', async () => {
+  test('that is broken or endless stays within the memory limit, over all blocks of a connection', async () => {
     await fuzz(
       fc.property(fc.array(blocks, { minLength: 1, maxLength: 20 }), (list) => {
         const decoder = new HeaderDecoder(limits);
@@ -112,7 +112,7 @@ describe('a header block', () => {
           const fault = decoder.decode(block, 0, block.length, (name, value) => {
             size += name.length + value.length + 32;
           });
-          // One field more than the bound may be told: the one that passes it.
+          // The decoder may report one field beyond the limit: the one that exceeds it.
           expect(size).toBeLessThanOrEqual(limits.listSize + limits.tableSize + block.length * 2);
           if (fault !== null) return;
         }

@@ -10,7 +10,7 @@ import { fuzz } from './runs.ts';
 const noise = fc.uint8Array({ maxLength: 400 }).map((bytes) => Buffer.from(bytes));
 
 describe('frames of a peer that are broken', () => {
-  test('are read alike however they are cut, up to one fault, and nothing after it', async () => {
+  test('are parsed alike in any chunks, up to the first fault', async () => {
     await fuzz(
       fc.property(fc.oneof(mutated(sound), noise), cuts, (bytes, lengths) => {
         const whole = readIn(bytes, [Math.max(1, bytes.length)]);
@@ -24,8 +24,8 @@ describe('frames of a peer that are broken', () => {
   }, 600_000);
 });
 
-/** What a server says to requests 1 and 3, sound at first. */
-const said = fc
+/** Valid responses of a server to requests 1 and 3, before mutation. */
+const responses = fc
   .array(
     fc.oneof(
       fc.constantFrom(1, 3).map((id) => headersFrame(id, block([':status', '200'], ['apns-id', 'x']), false)),
@@ -36,13 +36,13 @@ const said = fc
   )
   .map((frames) => Buffer.concat([settingsFrame([[3, 100]]), ...frames]));
 
-describe('a connection to a peer that says anything', () => {
+describe('a connection to a peer that sends any bytes', () => {
   test('ends every request with an outcome, and another connection serves the next ones', async () => {
     const peer = await startRawPeer((connection) => {
       const next = script.shift();
       if (next === undefined) void behave(connection);
       else {
-        // A client opens no stream before it knows the settings.
+        // A client opens no stream before it has the settings.
         connection.write(settingsFrame([]));
         void connection.request().then(() => {
           connection.write(next);
@@ -53,7 +53,7 @@ describe('a connection to a peer that says anything', () => {
     onTestFinished(() => peer.close());
     const script: Buffer[] = [];
     await fuzz(
-      fc.asyncProperty(fc.oneof(mutated(said), noise), async (bytes) => {
+      fc.asyncProperty(fc.oneof(mutated(responses), noise), async (bytes) => {
         const { transport } = openTransport('native', peer, { maxConnections: 1 });
         script.push(bytes);
         expect(await repliesOf(transport, aBatch(2))).toHaveLength(2);

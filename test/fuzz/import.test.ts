@@ -10,7 +10,7 @@ import { mutated } from './generators/bytes.ts';
 import { dictionaryOf, members, rawBody } from './generators/values.ts';
 import { fuzz } from './runs.ts';
 
-const world = useImports();
+const imports = useImports();
 
 const record = fc.tuple(fc.constantFrom(anInstallation, aUser), members).map(([make, more]) => {
   const base = make();
@@ -24,7 +24,7 @@ const brokenLine = fc
   )
   .map((line) => Buffer.from(line.map((byte) => (byte === 10 || byte === 13 ? 32 : byte))));
 
-/** How a file may begin, be joined and end. */
+/** Start, separator and end of a file. */
 const shape = fc.record({
   head: fc.constantFrom(
     '',
@@ -61,7 +61,7 @@ async function split(bytes: Buffer, sizes: number[]): Promise<RawRecord[]> {
 }
 
 describe('a file of an export that is damaged', () => {
-  test('has the same records however it is read', async () => {
+  test('has the same records for all chunk sizes', async () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1, maxLength: 8 });
     await fuzz(
       fc.asyncProperty(mutated(file), sizes, async (bytes, lengths) => {
@@ -73,16 +73,16 @@ describe('a file of an export that is damaged', () => {
     );
   }, 600_000);
 
-  test('costs its own records only: each is imported, there already, or refused with a sentence', async () => {
+  test('affects only its own records: each is imported, exists already, or is refused with a message', async () => {
     await fuzz(
       fc.asyncProperty(fc.array(brokenLine, { maxLength: 12 }), fc.boolean(), async (lines, areUsers) => {
         // The first one says that the file has lines, not a list.
         const [first, sound] = areUsers ? [aUser(), aUser()] : [anInstallation(), anInstallation()];
         const className = areUsers ? '_User' : '_Installation';
-        const path = join(world.folder, `${className}.${newId()}.jsonl`);
+        const path = join(imports.folder, `${className}.${newId()}.jsonl`);
         const whole = [Buffer.from(JSON.stringify(first)), ...lines, Buffer.from(JSON.stringify(sound))];
         await writeFile(path, Buffer.concat(whole.flatMap((line) => [line, Buffer.from('\n')])));
-        const report = await world.imported(path);
+        const report = await imports.imported(path);
         const { read, imported, alreadyThere, refused } = report.classes[className];
         expect(imported + alreadyThere + refused).toBe(read);
         expect(imported).toBeGreaterThan(1);
@@ -90,24 +90,24 @@ describe('a file of an export that is damaged', () => {
           expect(line).toBeLessThanOrEqual(lines.length + 1);
           expect(error).toMatch(/^\S.{5,}\.$/s);
         }
-        const there = await world.asMaster(`/${areUsers ? 'users' : 'installations'}/${sound.objectId}`);
+        const there = await imports.asMaster(`/${areUsers ? 'users' : 'installations'}/${sound.objectId}`);
         expect(there.status).toBe(200);
       }),
       { cases: 6 },
     );
   }, 600_000);
 
-  test('that is packed and damaged is imported as far as it goes, or refused as a file', async () => {
+  test('that is compressed and damaged is imported up to the damage, or refused as a file', async () => {
     await fuzz(
       fc.asyncProperty(mutated(file.map((bytes) => gzipSync(bytes))), async (bytes) => {
-        const path = join(world.folder, `_Installation.${newId()}.jsonl.gz`);
+        const path = join(imports.folder, `_Installation.${newId()}.jsonl.gz`);
         await writeFile(path, bytes);
         try {
-          const { classes } = await world.imported(path);
+          const { classes } = await imports.imported(path);
           const { read = 0, imported = 0, alreadyThere = 0, refused = 0 } = classes._Installation ?? {};
           expect(imported + alreadyThere + refused).toBe(read);
         } catch (error) {
-          // A heading that names a class of no export is wrong usage.
+          // A heading with an unknown class is a usage error.
           if (!(error instanceof CommandFailure || error instanceof UsageError)) throw error;
         }
       }),

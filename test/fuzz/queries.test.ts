@@ -27,7 +27,7 @@ afterAll(async () => {
 
 const reader: Viewer = masterViewer('app');
 
-/** Names of columns and tables may come from our own lists only: everything else is a parameter. */
+/** Compiles and runs a query. Only the names of columns and tables are SQL text; all values are parameters. */
 async function run(query: Record<string, unknown>, cls: ClassSchema): Promise<void> {
   const { condition, orderBy, values, limit, skip } = compileList(
     parseListQuery(query, cls, reader),
@@ -40,8 +40,8 @@ async function run(query: Record<string, unknown>, cls: ClassSchema): Promise<vo
   );
 }
 
-/** Refusals are what a caller is told; values that PostgreSQL cannot hold are told likewise (111). */
-async function toRefusal(work: () => Promise<void>): Promise<void> {
+/** Accepts a refusal, and a value that PostgreSQL cannot store, which a caller gets as 111. */
+async function acceptRefusal(work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
@@ -54,28 +54,30 @@ const asSent = (given: unknown) => (typeof given === 'string' ? given : JSON.str
 const cls = fc.constantFrom(userClass, installationClass, roleClass);
 
 describe('queries', () => {
-  test('with any where are SQL that PostgreSQL takes, or a refusal', async () => {
+  test('with any where are SQL that PostgreSQL accepts, or a refusal', async () => {
     await fuzz(
-      fc.asyncProperty(where, cls, (condition, on) => toRefusal(() => run({ where: asSent(condition) }, on))),
+      fc.asyncProperty(where, cls, (condition, on) =>
+        acceptRefusal(() => run({ where: asSent(condition) }, on)),
+      ),
       { cases: 700 },
     );
   }, 600_000);
 
-  test('with any where, order, keys, include, limit and skip likewise', async () => {
+  test('with any where, order, keys, include, limit and skip are valid SQL or a refusal', async () => {
     const { order, keys, include, limit, skip, count } = queryMembers;
     const parts = Object.entries({ where, order, keys, include, limit, skip, count });
     const model = dictionaryOf(parts.map(([key, one]) => [key, (one ?? fc.constant('')).map(asSent)]));
     const query = fc.record<Record<string, unknown>>(Object(model), { requiredKeys: [] });
     await fuzz(
-      fc.asyncProperty(query, cls, (given, on) => toRefusal(() => run(given, on))),
+      fc.asyncProperty(query, cls, (given, on) => acceptRefusal(() => run(given, on))),
       { cases: 300 },
     );
   }, 600_000);
 
-  test('in any CQL likewise', async () => {
+  test('in any CQL are valid SQL or a refusal', async () => {
     await fuzz(
       fc.asyncProperty(cql, placeholders, (statement, given) =>
-        toRefusal(async () => {
+        acceptRefusal(async () => {
           const values = JSON.parse(JSON.stringify(given));
           const read = parseCql(statement, Array.isArray(values) ? values : []);
           const on = classes.get(read.className);

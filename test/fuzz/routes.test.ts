@@ -11,7 +11,7 @@ import { createLogger } from '../../shared/process/logging.ts';
 import { freePort } from '../channel/support/channel-fixture.ts';
 import { testConfig } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { exchange, problemOf } from './exchange.ts';
+import { exchange, replyDefect } from './exchange.ts';
 import type { Targets } from './generators/credentials.ts';
 import { type FuzzRequest, requestsFor } from './generators/requests.ts';
 import { fuzz } from './runs.ts';
@@ -20,7 +20,7 @@ let database: TestDatabase;
 let api: RunningApi;
 let targets: Targets;
 let routes: Route[];
-/** The api's own log of what failed inside: it says why where a reply does not. */
+/** Error log of the api, with the causes that replies leave out. */
 let failures: string[] = [];
 const agent = new Agent({ keepAlive: true, maxSockets: 16 });
 const log = createLogger({
@@ -34,27 +34,27 @@ const log = createLogger({
   }),
 });
 
-/** What nobody caught would end the process: it counts for the requests around it. */
-const note = (error: Error) => void failures.push(`uncaught: ${error.stack}`);
+/** Records an uncaught error, which would end the process, as a failure of the concurrent requests. */
+const recordUncaught = (error: Error) => void failures.push(`uncaught: ${error.stack}`);
 
 beforeAll(async () => {
-  process.on('uncaughtException', note);
+  process.on('uncaughtException', recordUncaught);
   database = await createTestDatabase();
-  // Each request comes from an address of its own: limits per address are tested elsewhere.
+  // Each request has its own IP address: other tests cover the limits per address.
   const config = testConfig(database.url, { TRUSTED_PROXIES: '1' });
   api = await startApi(config, log);
   routes = (await loadRoutes()).filter(({ paths }) => !paths.includes('/metrics'));
   targets = await makeTargets(config.adminToken);
 });
 afterAll(async () => {
-  process.off('uncaughtException', note);
+  process.off('uncaughtException', recordUncaught);
   agent.destroy();
   await api.stack.close();
   await database.drop();
 });
 
-/** What apps may allow, allowed. */
-const open = {
+/** Options that allow everything. */
+const permissive = {
   allowUserQuery: true,
   allowInstallationQuery: true,
   allowInstallationDelete: true,
@@ -64,15 +64,15 @@ const open = {
   smsBalance: 1_000_000,
 };
 
-/** An app with profiles: pushes to iOS and Xiaomi devices are accepted. */
+/** Creates an app with profiles for iOS and Xiaomi devices. */
 async function createApp(options: object = {}): Promise<App> {
   const { apps, profiles } = api.services;
-  const app = await apps.create({ name: 'Fuzz', plan: 'commercial', options: { ...open, ...options } });
+  const app = await apps.create({ name: 'Fuzz', plan: 'commercial', options: { ...permissive, ...options } });
   const { publicKey: _, ...apns } = createApnsCredentials();
-  const place = { appId: app.appId, name: '_default' };
-  await profiles.put({ ...place, connector: 'apns' }, { auth: 'token', ...apns });
+  const key = { appId: app.appId, name: '_default' };
+  await profiles.put({ ...key, connector: 'apns' }, { auth: 'token', ...apns });
   await profiles.put(
-    { ...place, connector: 'vendor_b' },
+    { ...key, connector: 'vendor_b' },
     { appId: '1', appSecret: 's', packageName: 'com.example' },
   );
   return app;
@@ -98,7 +98,7 @@ async function create(app: App, path: string, body: object): Promise<Record<stri
 
 let generation = 0;
 
-/** Users, a device and a push that later requests name: the ones before may be changed or deleted by now. */
+/** Creates users, a device and a push for the next requests, since earlier requests may have changed or deleted the last ones. */
 async function renewTargets(): Promise<void> {
   const { app, secrets } = targets;
   const managed = await createApp();
@@ -135,17 +135,17 @@ async function renewTargets(): Promise<void> {
   };
 }
 
-/** A request and what came of it, as a failure shows it. */
+/** Formats a request and its outcome for a failure. */
 function shown({ route, method, path, headers, body }: FuzzRequest, outcome: string): string {
   const told = body === undefined ? '' : body.length > 2000 ? `${body.length} bytes` : body.toString();
   return `${outcome}\n${route}\n${method} ${path}\n${JSON.stringify(headers)}\n${told}\n${failures.join('').slice(0, 3000)}`;
 }
 
-async function verdictOn(sent: FuzzRequest): Promise<string | undefined> {
+async function defectOf(sent: FuzzRequest): Promise<string | undefined> {
   try {
     const reply = await exchange(agent, api.port, sent);
-    const problem = problemOf(sent, reply, targets);
-    return problem && shown(sent, `${problem}: ${reply.text.slice(0, 500)}`);
+    const defect = replyDefect(sent, reply, targets);
+    return defect && shown(sent, `${defect}: ${reply.text.slice(0, 500)}`);
   } catch (error) {
     return shown(sent, String(error));
   }
@@ -153,20 +153,20 @@ async function verdictOn(sent: FuzzRequest): Promise<string | undefined> {
 
 const renewEvery = 50;
 
-/** Some at a time: they meet each other's rows too. */
-const together = 8;
+/** Concurrent requests, which also change each other's rows. */
+const concurrency = 8;
 
-test('every request to every route gets an answer, and never one that broke', async () => {
+test('every request to every route gets a valid response', async () => {
   let runs = 0;
   const request = fc.oneof(...routes.map((route) => requestsFor(route, targets)));
-  const requests = fc.array(request, { minLength: 1, maxLength: together, size: 'max' });
+  const requests = fc.array(request, { minLength: 1, maxLength: concurrency, size: 'max' });
   await fuzz(
     fc.asyncProperty(requests, async (sent) => {
       if (++runs % renewEvery === 1) await renewTargets();
       failures = [];
-      const problems = (await Promise.all(sent.map(verdictOn))).filter((problem) => problem !== undefined);
-      problems.push(...failures.filter((failure) => failure.startsWith('uncaught')));
-      if (problems.length > 0) throw new Error(problems.join('\n\n'));
+      const defects = (await Promise.all(sent.map(defectOf))).filter((defect) => defect !== undefined);
+      defects.push(...failures.filter((failure) => failure.startsWith('uncaught')));
+      if (defects.length > 0) throw new Error(defects.join('\n\n'));
     }),
     { cases: 300 },
   );

@@ -4,15 +4,15 @@ import { currentEnvironment } from '../../shared/config/config.ts';
 
 const { FUZZ_ROUNDS = '1', FUZZ_SEED, FUZZ_PATH } = currentEnvironment();
 
-/** How many times more cases than in `npm test`; `npm run fuzz` sets it. */
+/** Factor for the number of cases; `npm run fuzz` sets it, and in `npm test` it is 1. */
 export const rounds = Number(FUZZ_ROUNDS);
 
-/** Properties with fewer cases have dear ones. */
-const dearBelow = 10;
+/** Properties with fewer cases have expensive ones. */
+const expensiveBelow = 10;
 
 /**
- * Checks a property over `cases` × `rounds` generated inputs. A failure shows the smallest input that was found, and the
- * command that runs it again. `npm run fuzz` takes another seed each time; FUZZ_SEED fixes it.
+ * Checks a property over `cases` × `rounds` generated inputs. A failure shows the smallest failing input and the command
+ * that repeats it. Each run has a new seed, unless FUZZ_SEED sets one.
  */
 export async function fuzz<T>(
   property: fc.IProperty<T> | fc.IAsyncProperty<T>,
@@ -20,8 +20,8 @@ export async function fuzz<T>(
 ): Promise<void> {
   const details = await fc.check(property, {
     numRuns: Math.ceil(cases * rounds),
-    // A case that starts a whole import is too dear to look for a smaller one: the command repeats it.
-    endOnFailure: cases < dearBelow,
+    // Shrinking is too expensive for cases such as a whole import.
+    endOnFailure: cases < expensiveBelow,
     ...(FUZZ_SEED === undefined ? {} : { seed: Number(FUZZ_SEED) }),
     ...(FUZZ_PATH === undefined ? {} : { path: FUZZ_PATH }),
   });
@@ -33,7 +33,7 @@ async function report<T>(details: fc.RunDetails<T>): Promise<string> {
   return `${error instanceof Error ? error.message : String(error)}\n${await fc.asyncDefaultReportMessage(details)}`;
 }
 
-/** Without FUZZ_PATH the whole run is repeated: for failures that need what earlier cases left behind. */
+/** Returns the commands that repeat a failure. The one without FUZZ_PATH repeats the whole run, for failures that depend on earlier cases. */
 function commandFor<T>({ seed, counterexamplePath }: fc.RunDetails<T>): string {
   const { testPath = '', currentTestName = '' } = expect.getState();
   const file = testPath.slice(testPath.lastIndexOf('test/fuzz/'));

@@ -16,7 +16,7 @@ const needed = {
   CARILLON_SECRET: secret,
 };
 
-const problemsOf = (env: Environment, read: (env: Environment) => unknown = readConfig): string[] => {
+const errorsOf = (env: Environment, read: (env: Environment) => unknown = readConfig): string[] => {
   try {
     read(env);
     return [];
@@ -27,11 +27,11 @@ const problemsOf = (env: Environment, read: (env: Environment) => unknown = read
 };
 
 describe('readConfig refuses', () => {
-  test('what is missing, all of it at once, with what is expected', () => {
-    const problems = problemsOf({});
-    expect(problems.map((line) => line.split(' ')[0])).toEqual(Object.keys(needed));
-    for (const line of problems) expect(line).toMatch(/is missing; expected/);
-    expect(problemsOf({ ...needed, DATABASE_URL: '' })).toEqual([problems[0]]);
+  test('missing variables, all at once, with the expected form', () => {
+    const messages = errorsOf({});
+    expect(messages.map((line) => line.split(' ')[0])).toEqual(Object.keys(needed));
+    for (const line of messages) expect(line).toMatch(/is missing; expected/);
+    expect(errorsOf({ ...needed, DATABASE_URL: '' })).toEqual([messages[0]]);
   });
 
   const wrong: [string, string[], string][] = [
@@ -56,12 +56,12 @@ describe('readConfig refuses', () => {
   ];
   test.each(wrong)('%s: %j', (name, values, expected) => {
     for (const value of values) {
-      const problems = problemsOf({ ...needed, [name]: value });
-      expect({ value, problems }).toEqual({
+      const messages = errorsOf({ ...needed, [name]: value });
+      expect({ value, messages }).toEqual({
         value,
-        problems: [expect.stringMatching(new RegExp(`^${name} is wrong: .*(${expected})`))],
+        messages: [expect.stringMatching(new RegExp(`^${name} is wrong: .*(${expected})`))],
       });
-      if (value.trim().length > 1 && name !== 'LOG_LEVEL') expect(problems[0]).not.toContain(`"${value}"`);
+      if (value.trim().length > 1 && name !== 'LOG_LEVEL') expect(messages[0]).not.toContain(`"${value}"`);
     }
   });
 
@@ -72,13 +72,13 @@ describe('readConfig refuses', () => {
       CARILLON_SECRET: 'SESAME',
       LOG_LEVEL: 'SESAME',
     };
-    expect(problemsOf(env)).toHaveLength(4);
-    expect(problemsOf(env).join()).not.toContain('SESAME');
+    expect(errorsOf(env)).toHaveLength(4);
+    expect(errorsOf(env).join()).not.toContain('SESAME');
   });
 });
 
 describe('readConfig', () => {
-  test('the defaults of the contract', () => {
+  test('has the defaults of the contract', () => {
     expect(readConfig(needed)).toEqual({
       port: 8080,
       host: '0.0.0.0',
@@ -99,7 +99,7 @@ describe('readConfig', () => {
     });
   });
 
-  test('what is set counts', () => {
+  test('reads the variables that are set', () => {
     const set = {
       PORT: '0',
       HOST: '::1',
@@ -138,7 +138,7 @@ describe('readConfig', () => {
 });
 
 describe('readLocalConfig', () => {
-  test('nothing is needed', () => {
+  test('needs no variable', () => {
     expect(readLocalConfig({})).toMatchObject({
       dataDir: '.carillon',
       host: '127.0.0.1',
@@ -162,8 +162,8 @@ describe('readLocalConfig', () => {
     expect(readConfig({ ...needed, METRICS_HOST: '10.0.0.1' }).metricsHost).toBe('10.0.0.1');
   });
 
-  test('what is wrong is named', () => {
-    expect(problemsOf({ PORT: 'x', DATABASE_URL: 'SESAME' }, readLocalConfig)).toEqual([
+  test('names invalid variables', () => {
+    expect(errorsOf({ PORT: 'x', DATABASE_URL: 'SESAME' }, readLocalConfig)).toEqual([
       expect.stringContaining('PORT is wrong'),
       expect.stringContaining('DATABASE_URL is wrong'),
     ]);
@@ -175,19 +175,19 @@ describe('names of variables', () => {
     ['CARILLON_SECERT', 'CARILLON_SECRET'],
     ['CARILLON_ADMINTOKEN', 'CARILLON_ADMIN_TOKEN'],
     ['CARILLON_DATADIR', 'CARILLON_DATA_DIR'],
-  ])('%s is warned of, with %s', (name, known) => {
+  ])('%s causes a warning that suggests %s', (name, known) => {
     expect(environmentWarnings({ [name]: 'SESAME' })).toEqual([
       `${name} is not a variable of Carillon: did you mean ${known}?`,
     ]);
   });
 
-  test('that resemble none are warned of without a guess', () => {
+  test('without a similar known name cause a warning without a suggestion', () => {
     expect(environmentWarnings({ CARILLON_FAVOURITE_COLOUR_OF_THE_OPERATOR: 'blue' })).toEqual([
       'CARILLON_FAVOURITE_COLOUR_OF_THE_OPERATOR is not a variable of Carillon',
     ]);
   });
 
-  test('that are known, or not ours, are passed over', () => {
+  test('that are known, or have another prefix, cause no warning', () => {
     const env = { CARILLON_SECRET: 'x', CARILLON_DATA_DIR: 'x', CARILLON_FUNCTIONS_DIR: 'x', SECRET: 'x' };
     expect(environmentWarnings(env)).toEqual([]);
   });

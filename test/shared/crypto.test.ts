@@ -6,31 +6,31 @@ const key = (byte: number) => Buffer.alloc(32, byte);
 const vault = new Vault([key(1)]);
 
 describe('Vault', () => {
-  test('a vault without a key is a defect', () => {
+  test('needs a key', () => {
     expect(() => new Vault([])).toThrow('at least one key');
   });
 
-  test('a value comes back as it was', () => {
+  test('decrypts to the same value', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.string(), (value, context) => {
-        // What JSON cannot tell apart (-0) is no matter of the vault.
+        // JSON does not keep every value (-0).
         expect(vault.open(vault.seal(value, context), context)).toEqual(JSON.parse(JSON.stringify(value)));
       }),
     );
   });
 
-  test('nothing of it can be read, and no two seals are alike', () => {
+  test('hides the plain text, and encrypts equal values differently', () => {
     const sealed = vault.seal({ privateKey: 'SESAME' }, 'x');
     expect(sealed.toString('latin1')).not.toMatch(/SESAME|privateKey/);
     expect(sealed.equals(vault.seal({ privateKey: 'SESAME' }, 'x'))).toBe(false);
   });
 
-  test('it does not open elsewhere', () => {
+  test('does not decrypt in another context', () => {
     const sealed = vault.seal('v', 'profile a apns _default');
     expect(() => vault.open(sealed, 'profile b apns _default')).toThrow(SealError);
   });
 
-  test('no changed byte goes unnoticed, and no cut', () => {
+  test('detects every changed byte and every truncation', () => {
     const sealed = vault.seal('value', 'x');
     for (let i = 0; i < sealed.length; i += 1) {
       const changed = Buffer.from(sealed);
@@ -40,7 +40,7 @@ describe('Vault', () => {
     }
   });
 
-  test('the first key seals, all open', () => {
+  test('encrypts with the first key, decrypts with all', () => {
     const old = vault.seal('old', 'x');
     const both = new Vault([key(2), key(1)]);
     expect(both.open(old, 'x')).toBe('old');
@@ -49,7 +49,7 @@ describe('Vault', () => {
     expect(() => vault.open(renewed, 'x')).toThrow('not among CARILLON_SECRET');
   });
 
-  test('an error quotes neither key nor value', () => {
+  test('throws errors without the key or the value', () => {
     try {
       vault.open(new Vault([key(3)]).seal('SESAME', 'x'), 'x');
       expect.unreachable();
@@ -60,7 +60,7 @@ describe('Vault', () => {
 });
 
 describe('equalInConstantTime', () => {
-  test('it says what === says, whatever the lengths', () => {
+  test('equals ===, for all lengths', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (a, b) => {
         expect(equalInConstantTime(a, b)).toBe(a === b);

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { FairQueue, QueueFull } from '../../shared/fairness/fair-queue.ts';
 
 describe('a fair queue', () => {
-  /** Work that ends when it is told to, and the order in which it began. */
-  function controlled(queue: FairQueue) {
+  /** Returns functions that add and end tasks, and the names in the order of their starts. */
+  function controlledTasks(queue: FairQueue) {
     const begun: string[] = [];
     const ends = new Map<string, () => void>();
     const add = (lane: string, name: string) =>
@@ -19,8 +19,8 @@ describe('a fair queue', () => {
     return { begun, add, end };
   }
 
-  test('takes turns between lanes, in each of them in order, and runs no more than so many', async () => {
-    const { begun, add, end } = controlled(new FairQueue({ atOnce: 2, maxWaiting: 10 }));
+  test('alternates between lanes, keeps the order within a lane, and limits concurrency', async () => {
+    const { begun, add, end } = controlledTasks(new FairQueue({ atOnce: 2, maxWaiting: 10 }));
     const all = [...['a1', 'a2', 'a3', 'a4'].map((name) => add('a', name)), add('b', 'b1'), add('c', 'c1')];
     expect(begun).toEqual(['a1', 'a2']);
     for (const name of ['a1', 'a2', 'b1', 'a3', 'c1', 'a4']) {
@@ -33,8 +33,8 @@ describe('a fair queue', () => {
     expect(await Promise.all(all)).toEqual(['a1', 'a2', 'a3', 'a4', 'b1', 'c1']);
   });
 
-  test('refuses what is too much of one lane, and lets in the others', async () => {
-    const { add, end } = controlled(new FairQueue({ atOnce: 1, maxWaiting: 2 }));
+  test('refuses tasks over the limit of a lane, and accepts those of others', async () => {
+    const { add, end } = controlledTasks(new FairQueue({ atOnce: 1, maxWaiting: 2 }));
     const first = add('a', 'a1');
     const more = [add('a', 'a2'), add('a', 'a3')];
     await expect(add('a', 'a4')).rejects.toBeInstanceOf(QueueFull);
@@ -46,7 +46,7 @@ describe('a fair queue', () => {
     expect(await again).toBe('a5');
   });
 
-  test('goes on after work that fails', async () => {
+  test('continues after a task that fails', async () => {
     const queue = new FairQueue({ atOnce: 1, maxWaiting: 2 });
     const failing = queue.run('a', () => Promise.reject(new Error('no')));
     const next = queue.run('a', () => Promise.resolve('yes'));
@@ -54,8 +54,8 @@ describe('a fair queue', () => {
     expect(await next).toBe('yes');
   });
 
-  test('runs only so many of one lane, though there are more places', async () => {
-    const { begun, add, end } = controlled(new FairQueue({ atOnce: 3, perLane: 2, maxWaiting: 10 }));
+  test('limits the concurrency of one lane, although more slots are free', async () => {
+    const { begun, add, end } = controlledTasks(new FairQueue({ atOnce: 3, perLane: 2, maxWaiting: 10 }));
     const all = ['a1', 'a2', 'a3', 'a4'].map((name) => add('a', name));
     expect(begun).toEqual(['a1', 'a2']);
     all.push(add('b', 'b1'), add('b', 'b2'));
@@ -68,9 +68,9 @@ describe('a fair queue', () => {
     expect(await Promise.all(all)).toHaveLength(6);
   });
 
-  test('says whose doing it is that a turn did not come in time', async () => {
+  test('reports which lane caused a timeout', async () => {
     const queue = new FairQueue({ atOnce: 2, perLane: 1, maxWaiting: 10, maxWaitMs: 20 });
-    const { add, end } = controlled(queue);
+    const { add, end } = controlledTasks(queue);
     const running = [add('a', 'a1'), add('b', 'b1')];
     await expect(add('a', 'a2')).rejects.toMatchObject({ name: 'QueueFull', isOfLane: true });
     await expect(add('c', 'c1')).rejects.toMatchObject({ name: 'QueueFull', isOfLane: false });
@@ -82,9 +82,9 @@ describe('a fair queue', () => {
     expect(await next).toBe('c2');
   });
 
-  test('lets one piece of work wait for less than the others', async () => {
+  test('accepts a shorter wait for a single task', async () => {
     const queue = new FairQueue({ atOnce: 1, maxWaiting: 10 });
-    const { add, end } = controlled(queue);
+    const { add, end } = controlledTasks(queue);
     const first = add('a', 'a1');
     await expect(queue.run('b', () => Promise.resolve(), 5)).rejects.toBeInstanceOf(QueueFull);
     await end('a1');

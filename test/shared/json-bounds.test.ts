@@ -4,7 +4,7 @@ import { jsonBounds, measureJson, parseJson } from '../../shared/domain/json.ts'
 
 const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 
-/** Counts by recursion what `measureJson` counts over text. */
+/** Counts values recursively, as the reference for `measureJson`. */
 function countOf(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
   const inner = Object.values(value);
@@ -17,7 +17,7 @@ function depthOf(value: unknown): number {
 }
 
 describe('text within the bounds', () => {
-  test('is what JSON.parse reads, and counted as its values are', () => {
+  test('is parsed as by JSON.parse, with an exact count of its values', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom(0, 2), (value, indent) => {
         const text = JSON.stringify(value, undefined, indent);
@@ -27,7 +27,7 @@ describe('text within the bounds', () => {
     );
   });
 
-  test('may hold brackets, commas, quotes and backslashes in its texts', () => {
+  test('may contain brackets, commas, quotes and backslashes in its texts', () => {
     for (const inside of ['[[[[', '{{{{', ',,,,', '"[[[[', '\\"[[[', '\\\\"', '\\', '"'])
       expect(parseJson(JSON.stringify([inside]), { depth: 1, values: 2 })).toEqual([inside]);
   });
@@ -55,7 +55,7 @@ describe('text beyond the bounds', () => {
       expect(() => parseJson(text)).toThrow(SyntaxError);
   });
 
-  test('cannot hide behind a mistake', () => {
+  test('is detected in invalid JSON too', () => {
     for (const start of ['x', '"', '"a" "', '\\"', "'", '{"a'])
       expect(() => parseJson(`${start}${nested(1000)}`)).toThrow(SyntaxError);
   });

@@ -17,7 +17,7 @@ function stackWithLog() {
 const never = () => new Promise<void>(() => undefined);
 
 describe('ClosingStack', () => {
-  test('last in, first out, one after the other', async () => {
+  test('closes last in, first out, one after the other', async () => {
     const { stack } = stackWithLog();
     const order: string[] = [];
     for (const name of ['database', 'queue', 'http'])
@@ -32,7 +32,7 @@ describe('ClosingStack', () => {
     );
   });
 
-  test('one that throws, rejects or hangs is logged and keeps nobody open', async () => {
+  test('logs a closer that throws, rejects or hangs, and closes the others', async () => {
     const { stack, lines } = stackWithLog();
     let isClosed = false;
     stack.add('first', () => {
@@ -48,7 +48,7 @@ describe('ClosingStack', () => {
     expect(lines.map((line) => JSON.parse(line).what)).toEqual(['hangs', 'rejects', 'throws']);
   });
 
-  test('ten that hang take no more than twice the time in all', async () => {
+  test('takes at most twice the time limit for ten closers that hang', async () => {
     const { stack } = stackWithLog();
     for (let i = 0; i < 10; i += 1) stack.add(`hangs ${i}`, never);
     const startedAtMs = performance.now();
@@ -56,7 +56,7 @@ describe('ClosingStack', () => {
     expect(performance.now() - startedAtMs).toBeLessThan(1500);
   });
 
-  test('closing again gives the same end and closes nothing twice', async () => {
+  test('closes each resource once, also when called again', async () => {
     const { stack } = stackWithLog();
     let times = 0;
     stack.add('once', () => {
@@ -67,7 +67,7 @@ describe('ClosingStack', () => {
     expect(times).toBe(1);
   });
 
-  test('what is opened while it closes is closed as well', async () => {
+  test('closes a resource that is opened while it closes', async () => {
     const { stack } = stackWithLog();
     const closed: string[] = [];
     stack.add('first', async () => {
@@ -78,7 +78,7 @@ describe('ClosingStack', () => {
     expect(closed).toEqual(['first', 'late']);
   });
 
-  test('what is opened after the end is closed at once', async () => {
+  test('closes a resource at once that is opened after the end', async () => {
     const { stack } = stackWithLog();
     await stack.close();
     let isClosed = false;
@@ -90,7 +90,7 @@ describe('ClosingStack', () => {
   });
 });
 
-/** A process that does nothing but end well, and what a test does to it. */
+/** Returns a program that closes on signals and runs `body`. */
 const program = (body: string) => `
   import { ClosingStack, closeOnSignals } from '${new URL('../../shared/process/lifecycle.ts', import.meta.url).href}';
   import { createLogger } from '${new URL('../../shared/process/logging.ts', import.meta.url).href}';
@@ -136,8 +136,8 @@ describe('closeOnSignals', () => {
     expect(await run('', (child) => child.disconnect())).toMatchObject({ code: 0, closed: 1 });
   });
 
-  test('a log that nobody reads stops neither the work nor its end', async () => {
-    // Nothing is printed beside the log: printing waits for a reader.
+  test('a log without a reader blocks neither the work nor the exit', async () => {
+    // Prints only the log, because printing waits for a reader.
     const noise = `
       isNoisy = true;
       for (let i = 0; i < 20_000; i += 1) log.info({ i, filler: 'x'.repeat(100) }, 'line');
@@ -160,7 +160,7 @@ describe('closeOnSignals', () => {
     expect(output).toContain('nobody caught me');
   });
 
-  test('an error while it stops is logged and stops nothing', async () => {
+  test('an error during the stop is logged and does not interrupt it', async () => {
     const body = "process.on('SIGTERM', () => setTimeout(() => { throw new Error('late') }, 5));";
     const { code, closed, output } = await run(body, (child) => child.kill('SIGTERM'));
     expect({ code, closed }).toEqual({ code: 0, closed: 1 });

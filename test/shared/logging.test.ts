@@ -8,7 +8,7 @@ function capture(level = 'info') {
 }
 
 describe('createLogger', () => {
-  test('one JSON line per event, with level, time and process by name', () => {
+  test('writes one JSON line per event, with level, time and process name', () => {
     const { log, last, lines } = capture();
     log.info({ port: 1 }, 'api is ready');
     expect(lines).toHaveLength(1);
@@ -16,7 +16,7 @@ describe('createLogger', () => {
     expect(last().time).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
   });
 
-  test('what is below the level is not written', () => {
+  test('writes no events below the level', () => {
     const { log, lines } = capture('warn');
     log.info('quiet');
     expect(lines).toEqual([]);
@@ -52,7 +52,7 @@ describe('createLogger', () => {
     expect(lines.join()).not.toContain('SESAME');
   });
 
-  test('an error keeps type, message, stack and cause, and loses what a database put into it', () => {
+  test('an error keeps type, message, stack and cause, and loses the members of a database error', () => {
     const { log, last, lines } = capture();
     const cause = Object.assign(new TypeError('inner'), { code: '23505', detail: 'Key (email)=(SESAME)' });
     const error = Object.assign(new Error('outer', { cause }), {
@@ -79,7 +79,7 @@ describe('createLogger', () => {
     expect(last().err.stack).toContain('logging.test');
   });
 
-  test('errors that hold each other, many errors in one, and things thrown that are no errors', () => {
+  test('errors in a cycle, aggregate errors, and thrown values that are no errors', () => {
     const { log, lines } = capture();
     const a = new Error('a');
     const b = new Error('b', { cause: a });

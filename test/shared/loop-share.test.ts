@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { LoopShare } from '../../shared/fairness/loop-share.ts';
 
-test('in a turn that is short every call begins at once', () => {
+test('every call starts at once in a short turn', () => {
   let nowMs = 0;
   const share = new LoopShare(() => nowMs);
   for (let i = 0; i < 50; i++) expect(share.enter('a')).toBeUndefined();
@@ -10,7 +10,7 @@ test('in a turn that is short every call begins at once', () => {
   expect(share.enter('a')).toBeInstanceOf(Promise);
 });
 
-test('an app begins two calls in a long turn, in their order; another app does not wait for it', async () => {
+test('an app starts two calls in a long turn, in order; another app does not wait for it', async () => {
   let nowMs = 0;
   const share = new LoopShare(() => nowMs++);
   const begun: string[] = [];
@@ -24,7 +24,7 @@ test('an app begins two calls in a long turn, in their order; another app does n
   expect(begun).toEqual(['a1', 'a2', 'b1']);
   await nextTurn();
   expect(begun).toEqual(['a1', 'a2', 'b1', 'a3', 'a4']);
-  // Who comes later waits behind those who wait, and for a place in this turn.
+  // A later call waits behind those that wait, and for a slot in this turn.
   enter('a', 'a6');
   enter('b', 'b2');
   expect(begun.slice(5)).toEqual(['b2']);

@@ -38,14 +38,14 @@ describe('a phone number', () => {
   test('has the kinds of messages that it can receive', () => {
     expect(parsePhone('13800138000')?.can).toEqual({ sms: true, voice: true });
     expect(parsePhone('+86 10 12345678')?.can).toEqual({ sms: false, voice: true });
-    // Premium rate, United States: a call would be charged to us.
+    // Premium rate number of the United States: the caller pays.
     expect(parsePhone('+1 900 555 2671')?.can).toEqual({ sms: false, voice: false });
   });
 
   test('is domestic in China', () => {
-    const home = parsePhone('13800138000');
-    const abroad = parsePhone('+14155552671');
-    expect(home && isDomesticPhone(home)).toBe(true);
-    expect(abroad && isDomesticPhone(abroad)).toBe(false);
+    const domestic = parsePhone('13800138000');
+    const foreign = parsePhone('+14155552671');
+    expect(domestic && isDomesticPhone(domestic)).toBe(true);
+    expect(foreign && isDomesticPhone(foreign)).toBe(false);
   });
 });

@@ -52,11 +52,11 @@ describe('a template', () => {
     ['arguments', `{{a ${'a '.repeat(40_000)}}}`],
     ['tags, one more than allowed', '{{a}}'.repeat(201)],
   ])('is refused before the parser sees it: %s', (_what, text) => {
-    // A parser that sees the first or the third of them takes minutes: this test would end by its time limit.
+    // The parser needs minutes for the first and the third: the test would time out.
     expect(parseTemplate(text, { format: 'text' })).toMatchObject({ ok: false });
   });
 
-  test('may hold 200 tags, and a comment of any length', () => {
+  test('may contain 200 tags, and a comment of any length', () => {
     const text = `{{!-- ${'x'.repeat(5000)} --}}${'{{a}}'.repeat(199)}`;
     expect(template(text).render({ a: '1' })).toBe('1'.repeat(199));
   });

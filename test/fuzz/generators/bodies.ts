@@ -3,15 +3,15 @@ import { member, where } from './conditions.ts';
 import { cql } from './statements.ts';
 import { dictionaryOf, members, number, text, value } from './values.ts';
 
-/** Plausible bodies for routes whose schema takes any dictionary: the members that their services read. */
+/** Plausible bodies for routes whose schema accepts any dictionary, with the members that their services read. */
 
-/** Mostly one of these, so that a body gets past most checks; else anything. */
+/** Returns mostly one of these values, so that a body passes most checks, rarely any value. */
 const usual = (...values: unknown[]): fc.Arbitrary<unknown> =>
   fc.oneof({ weight: 7, arbitrary: fc.constantFrom(...values) }, { weight: 1, arbitrary: value });
 const mostly = (arbitrary: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> =>
   fc.oneof({ weight: 7, arbitrary }, { weight: 1, arbitrary: value });
 
-/** Some of these members, at times with others. */
+/** Returns dictionaries with some of these members, rarely with others too. */
 function someOf(model: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<unknown> {
   const more = fc.oneof({ weight: 5, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: members });
   return fc
@@ -35,7 +35,7 @@ const acl = fc.oneof(value, fc.record({ '*': fc.record({ read: value, write: val
 
 const userMembers = {
   username: usual('fuzz', 'actor', 'victim', '中'),
-  // Most are refused before they are hashed: a hash takes longer than everything else here.
+  // Mostly refused before hashing, which takes longer than the rest of a request.
   password: fc.oneof(
     { weight: 9, arbitrary: fc.constantFrom('', ' ', 5, null, [], {}) },
     { weight: 1, arbitrary: text },
@@ -85,7 +85,7 @@ const roleMembers = {
   a: value,
 };
 
-/** Installations are made with what they need, and changed with less. */
+/** Installations with the members that creation needs, or with fewer, for changes. */
 const installationBody = fc.oneof(
   someOf(installationMembers),
   someOf(installationMembers).map((rest) => ({
@@ -211,7 +211,7 @@ const credentials = {
   ca: value,
 };
 
-/** By the path of the route; the first that fits counts. */
+/** Bodies by the path of the route; the first match counts. */
 const models: [RegExp, fc.Arbitrary<unknown>][] = [
   [/\/push\/devices$/, deviceList],
   [/\/push(\/explain)?$/, pushBody],
@@ -230,11 +230,11 @@ const models: [RegExp, fc.Arbitrary<unknown>][] = [
   [/profiles/, someOf(credentials)],
 ];
 
-/** Bodies that the services behind a path read members of; any dictionary where none is known. */
+/** Returns plausible bodies for a path; any dictionary for other paths. */
 export const bodiesFor = (path: string): fc.Arbitrary<unknown> =>
   models.find(([form]) => form.test(path))?.[1] ?? members;
 
-/** Parameters of query strings, over all routes. */
+/** Parameters of the query strings of all routes. */
 export const queryMembers: Record<string, fc.Arbitrary<unknown>> = {
   where,
   cql,

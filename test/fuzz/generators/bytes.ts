@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** A change of some bytes, at a place that is taken modulo the length. */
+/** Change of some bytes at an offset modulo the length. */
 interface Change {
   at: number;
   kind: 'flip' | 'set' | 'insert' | 'remove' | 'repeat' | 'cut';
@@ -28,8 +28,8 @@ function applied(bytes: Buffer, { at, kind, byte, length }: Change): Buffer {
   return changed;
 }
 
-/** Bytes that were sound until some of them were changed; at times none is. */
-export const mutated = (sound: fc.Arbitrary<Buffer>, most = 4): fc.Arbitrary<Buffer> =>
+/** Returns valid bytes with up to `most` changes. */
+export const mutated = (valid: fc.Arbitrary<Buffer>, most = 4): fc.Arbitrary<Buffer> =>
   fc
-    .tuple(sound, fc.array(change, { maxLength: most }))
+    .tuple(valid, fc.array(change, { maxLength: most }))
     .map(([bytes, changes]) => changes.reduce(applied, bytes));

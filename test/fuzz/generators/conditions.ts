@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { dictionaryOf, name, number, value } from './values.ts';
 
-/** Conditions and statements of queries: well formed in most parts, with hostile names, operands and depths. */
+/** Conditions of queries: mostly well formed, with hostile names, operands and depths. */
 
 const columns = [
   ...[
@@ -131,7 +131,7 @@ const related = fc.oneof(
   fc.record({ object: fc.oneof(pointer, value), key: fc.oneof(member, value) }, { requiredKeys: [] }),
 );
 
-/** A `where`: a dictionary or a list of them, rarely something else. */
+/** Values of `where`: a dictionary or a list of them, rarely another value. */
 export const { where } = fc.letrec<{ where: unknown; part: unknown; test: unknown; query: unknown }>(
   (tie) => ({
     where: fc.oneof(

@@ -3,26 +3,26 @@ import fc from 'fast-check';
 import type { Route } from '../../../api/route.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 
-/** What requests may name: apps with their keys, and ids of what is there. */
+/** Apps with their keys, and existing ids, for requests. */
 export interface Targets {
-  /** Of public calls. */
+  /** App of public calls. */
   app: App;
-  /** Its function host cannot be reached. */
+  /** App with an unreachable function host. */
   hostless: App;
-  /** Of admin calls, which change and delete it. */
+  /** App of admin calls, which change and delete it. */
   managed: App;
   adminToken: string;
   sessionToken: string;
-  /** Values for parameters of paths, by their name; `any` for others, `doomed` for an app that is to be deleted. */
+  /** Values of path parameters by name; `any` for other parameters, `doomed` for an app that a request may delete. */
   ids: Record<string, string[]>;
-  /** Nothing that a caller without the master key or the operator's token may read. */
+  /** Secrets that a caller needs the master key or the admin token to read. */
   secrets: string[];
 }
 
-/** Users and devices are made again now and then: what a request names is looked up when it is generated. */
-const now = <T>(get: () => T): fc.Arbitrary<T> => fc.constant(null).map(get);
+/** Reads a value when the request is generated, since users and devices are renewed between requests. */
+const lazy = <T>(get: () => T): fc.Arbitrary<T> => fc.constant(null).map(get);
 
-/** Text that HTTP allows in a header. */
+/** Text that is valid in an HTTP header. */
 const headerText = fc.string({
   maxLength: 20,
   unit: fc.integer({ min: 33, max: 255 }).map((code) => (code === 127 ? ' ' : String.fromCharCode(code))),
@@ -62,7 +62,7 @@ export function credentialsFor(route: Route, targets: Targets): fc.Arbitrary<Rec
   );
   const session = fc.oneof(
     { weight: 3, arbitrary: fc.constant({}) },
-    { weight: 3, arbitrary: now(() => ({ 'X-LC-Session': targets.sessionToken })) },
+    { weight: 3, arbitrary: lazy(() => ({ 'X-LC-Session': targets.sessionToken })) },
     { weight: 1, arbitrary: headerText.map((token) => ({ 'X-LC-Session': token })) },
   );
   return fc.tuple(app, session).map(([keys, token]) => ({ ...keys, ...token }));

@@ -7,17 +7,17 @@ import { credentialsFor, otherHeaders, type Targets } from './credentials.ts';
 import { valuesFor } from './schema-values.ts';
 import { members, rawBody, text, value } from './values.ts';
 
-/** One HTTP request, byte for byte but for what Node's client adds. */
+/** HTTP request, without the headers that Node's client adds. */
 export interface FuzzRequest {
   method: string;
   path: string;
   headers: Record<string, string>;
   body: Buffer | undefined;
-  /** The route that it is made for. */
+  /** Route that it was generated for. */
   route: string;
 }
 
-/** A segment of a path: an id that is there, a hostile one, or bytes that decode to nothing. */
+/** Returns path segments: existing ids, hostile ids, and invalid encodings. */
 function segment(parameter: string, targets: Targets): fc.Arbitrary<string> {
   const known = fc.nat(20).map((at) => {
     const ids = targets.ids[parameter] ?? targets.ids.any ?? ['x'];
@@ -44,10 +44,10 @@ function pathsOf({ method, paths }: Route, targets: Targets): fc.Arbitrary<strin
   );
 }
 
-/** Node refuses longer heads itself (431), before anything of ours runs. */
+/** Limit below which Node accepts the head of a request (431 above it). */
 const maxQueryLength = 10_000;
 
-/** As a URL holds it: a text as it is, anything else as JSON. */
+/** Encodes a value for a URL: a text unchanged, other values as JSON. */
 const queryText = (given: unknown): string =>
   encodeURIComponent((typeof given === 'string' ? given : (JSON.stringify(given) ?? '')).toWellFormed());
 
@@ -109,8 +109,8 @@ const types = fc.constantFrom(
   ],
 );
 
-/** How a body is packed, rightly and wrongly said. */
-const packings: [string, (body: Buffer) => Buffer][] = [
+/** Content encodings with a correct or a false body. */
+const encodings: [string, (body: Buffer) => Buffer][] = [
   ['gzip', gzipSync],
   ['deflate', deflateSync],
   ['br', brotliCompressSync],
@@ -123,7 +123,7 @@ const packings: [string, (body: Buffer) => Buffer][] = [
 
 const asJson = (given: unknown): Buffer => Buffer.from(JSON.stringify(given) ?? '');
 
-/** Old browsers put keys, session and method into the body (protocol/clients.md#text-form). */
+/** Returns bodies of old browsers, which send keys, session and method in the body (protocol/clients.md#text-form). */
 function textForm(app: App, body: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
   const more = fc.record(
     {
@@ -149,9 +149,9 @@ function contentsOf(route: Route, targets: Targets): fc.Arbitrary<Content> {
   );
   const plain = bodies.map((body) => ({ headers: { 'Content-Type': 'application/json' }, body }));
   const typed = fc.tuple(bodies, types).map(([body, type]) => ({ headers: { 'Content-Type': type }, body }));
-  const packed = fc.tuple(bodies, fc.constantFrom(...packings)).map(([body, [encoding, pack]]) => ({
+  const encoded = fc.tuple(bodies, fc.constantFrom(...encodings)).map(([body, [encoding, encode]]) => ({
     headers: { 'Content-Type': 'application/json', 'Content-Encoding': encoding },
-    body: pack(body),
+    body: encode(body),
   }));
   const inText = textForm(targets.app, plausible).map((given) => ({
     headers: { 'Content-Type': 'text/plain', 'X-LC-Id': '' },
@@ -160,13 +160,13 @@ function contentsOf(route: Route, targets: Targets): fc.Arbitrary<Content> {
   return fc.oneof(
     { weight: 12, arbitrary: plain },
     { weight: 2, arbitrary: typed },
-    { weight: 1, arbitrary: packed },
+    { weight: 1, arbitrary: encoded },
     { weight: 1, arbitrary: inText },
     { weight: 1, arbitrary: fc.constant({ headers: {}, body: undefined }) },
   );
 }
 
-const strangeMethods = fc.constantFrom(
+const otherMethods = fc.constantFrom(
   'GET',
   'HEAD',
   'POST',
@@ -179,11 +179,11 @@ const strangeMethods = fc.constantFrom(
 );
 const hasNoBody = (method: string) => method === 'GET' || method === 'HEAD';
 
-/** Requests for one route: rarely with another method, mostly with keys that are right. */
+/** Returns requests for one route, mostly with valid keys, rarely with another method. */
 export function requestsFor(route: Route, targets: Targets): fc.Arbitrary<FuzzRequest> {
   const method = fc.oneof(
     { weight: 19, arbitrary: fc.constant(route.method) },
-    { weight: 1, arbitrary: strangeMethods },
+    { weight: 1, arbitrary: otherMethods },
   );
   return fc
     .record({
@@ -207,7 +207,7 @@ export function requestsFor(route: Route, targets: Targets): fc.Arbitrary<FuzzRe
     });
 }
 
-/** An empty header is one that is not sent. */
+/** Removes empty headers. */
 const dictionaryOfTexts = (headers: Record<string, string | undefined>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(headers).flatMap(([key, one]) => (one === undefined || one === '' ? [] : [[key, one]])),

@@ -3,15 +3,15 @@ import { z } from 'zod';
 import { dictionaryOf, members, text, value } from './values.ts';
 
 /**
- * Values for a zod schema: mostly what it asks for, so that they get past it, with a member now and then that is not.
- * Undefined where the schema names no member (`z.custom`, `z.record`): then the domain has to say what is plausible.
+ * Returns values for a zod schema, mostly valid ones, with a rare invalid member. Returns undefined for a schema without
+ * named members (`z.custom`, `z.record`), whose plausible values depend on the service.
  */
 export function valuesFor(schema: z.ZodType): fc.Arbitrary<unknown> | undefined {
   const shape = shapes.parse(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }));
   return shape.properties && fromSchema(shape);
 }
 
-/** The part of JSON Schema that zod writes for the schemas of this repository. */
+/** Subset of JSON Schema that zod generates for the schemas of this repository. */
 interface Shape {
   type?: string | string[] | undefined;
   const?: unknown;
@@ -45,13 +45,13 @@ const shapes: z.ZodType<Shape> = z.lazy(() =>
 );
 
 const fromSchema = (shape: Shape): fc.Arbitrary<unknown> =>
-  fc.oneof({ weight: 9, arbitrary: asAsked(shape) }, { weight: 1, arbitrary: value });
+  fc.oneof({ weight: 9, arbitrary: validFor(shape) }, { weight: 1, arbitrary: value });
 
-function asAsked(shape: Shape): fc.Arbitrary<unknown> {
+function validFor(shape: Shape): fc.Arbitrary<unknown> {
   if (shape.enum) return fc.constantFrom(...shape.enum);
   if (shape.const !== undefined) return fc.constant(shape.const);
   if (shape.anyOf) return fc.oneof(...shape.anyOf.map(fromSchema));
-  if (Array.isArray(shape.type)) return fc.oneof(...shape.type.map((type) => asAsked({ ...shape, type })));
+  if (Array.isArray(shape.type)) return fc.oneof(...shape.type.map((type) => validFor({ ...shape, type })));
   switch (shape.type) {
     case 'object':
       return shape.properties ? objects(shape.properties, shape.required ?? []) : members;
@@ -99,7 +99,7 @@ function texts({ pattern, format, maxLength }: Shape): fc.Arbitrary<string> {
   return maxLength === undefined ? asked : asked.map((given) => given.slice(0, maxLength));
 }
 
-/** Patterns of the product are JavaScript's own; the few that fast-check cannot turn round give any text. */
+/** Returns texts that match a pattern; any text for the few patterns that fast-check does not support. */
 function matching(pattern: string): fc.Arbitrary<string> {
   try {
     return fc.stringMatching(new RegExp(pattern), { size: 'small' });

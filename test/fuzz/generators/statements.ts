@@ -120,7 +120,7 @@ const statement = fc
   )
   .map((parts) => parts.join(''));
 
-/** CQL: mostly statements, some cut, some with a piece too much. */
+/** CQL statements, some truncated, some with an inserted text. */
 export const cql: fc.Arbitrary<string> = fc.oneof(
   { weight: 6, arbitrary: statement },
   { weight: 1, arbitrary: fc.tuple(statement, fc.nat(80)).map(([whole, at]) => whole.slice(0, at)) },

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 
-/** Values that clients may send by mistake or on purpose: the parts that all generators here are made of. */
+/** Values that clients may send by mistake or on purpose; all generators use them. */
 
-/** Members that mean something to the service, to JavaScript, to SQL or to JSON paths. */
+/** Member names with a meaning in the service, JavaScript, SQL or JSON paths. */
 export const name: fc.Arbitrary<string> = fc.oneof(
   fc.constantFrom(
     ...['username', 'email', 'mobilePhoneNumber', 'authData', 'authData.github', 'authData.a.b', 'ACL'],
@@ -101,7 +101,7 @@ const operation = fc.record(
   { requiredKeys: ['__op'] },
 );
 
-/** Typed values, whole, with members of a wrong type, or with some missing. */
+/** Typed values: complete, with members of a wrong type, or with missing members. */
 const typed = fc.oneof(
   fc.record({ __type: fc.constant('Date'), iso: fc.oneof(fc.constant('2020-01-01T00:00:00.000Z'), leaf) }),
   fc.record({
@@ -122,11 +122,11 @@ const typed = fc.oneof(
   }),
 );
 
-/** Entries as a dictionary in which `__proto__` is a member like any other. */
+/** Creates a dictionary in which `__proto__` is an ordinary member. */
 export const dictionaryOf = (entries: [string, unknown][]): Record<string, unknown> =>
   Object.fromEntries(entries);
 
-/** Anything that JSON can say. */
+/** Any JSON value. */
 export const { value } = fc.letrec<{ value: unknown }>((tie) => ({
   value: fc.oneof(
     { depthSize: 'small', withCrossShrink: true },
@@ -147,7 +147,7 @@ export const members = fc
 
 const nested = (open: string, close: string, depth: number) => open.repeat(depth) + close.repeat(depth);
 
-/** Bodies that are not what any schema expects: no JSON, no dictionary, too deep, too long, no text. */
+/** Bodies that no schema accepts: no JSON, no dictionary, too deep, too long, no text. */
 export const rawBody: fc.Arbitrary<Buffer> = fc.oneof(
   fc
     .constantFrom(

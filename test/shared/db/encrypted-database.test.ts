@@ -14,15 +14,15 @@ import { Database } from '../../../shared/db/pool.ts';
 import { migrate, pendingChanges } from '../../../shared/queue/migrate.ts';
 import { silentLog } from '../../support/api.ts';
 
-/** An address of this machine that no other server listens on: the port of the embedded server is fixed. */
+/** Unused loopback address, because the port of the embedded server is fixed. */
 const host = `127.${1 + (process.pid % 250)}.${1 + (Math.floor(process.pid / 250) % 250)}.7`;
 
 let folder: string;
 let server: EmbeddedPostgres;
-/** The server by another name than its certificate has. */
+/** Relay to the server under a name that is not in its certificate. */
 let otherName: Server;
 let ca: string;
-let strangerCa: string;
+let unrelatedCa: string;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'carillon-ssl-'));
@@ -50,13 +50,13 @@ beforeAll(async () => {
   await db.close();
   ca = join(folder, 'ca.pem');
   await writeFile(ca, authority.certificate);
-  strangerCa = join(folder, 'stranger.pem');
-  await writeFile(strangerCa, (await openCertificateAuthority()).certificate);
+  unrelatedCa = join(folder, 'unrelated.pem');
+  await writeFile(unrelatedCa, (await openCertificateAuthority()).certificate);
   otherName = createServer((socket) => {
-    const through = connect(5432, host);
-    socket.pipe(through).pipe(socket);
-    socket.on('error', () => through.destroy());
-    through.on('error', () => socket.destroy());
+    const upstream = connect(5432, host);
+    socket.pipe(upstream).pipe(socket);
+    socket.on('error', () => upstream.destroy());
+    upstream.on('error', () => socket.destroy());
   });
   otherName.listen(0, '127.0.0.1');
   await once(otherName, 'listening');
@@ -97,7 +97,7 @@ describe('sslmode', () => {
   test('require with sslrootcert verifies the authority, as verify-ca does, and not the name', async () => {
     for (const mode of ['require', 'verify-ca']) {
       expect(await isEncrypted(otherUrlOf(`?sslmode=${mode}&sslrootcert=${ca}`))).toBe(true);
-      await expect(isEncrypted(urlOf(`?sslmode=${mode}&sslrootcert=${strangerCa}`))).rejects.toThrow(
+      await expect(isEncrypted(urlOf(`?sslmode=${mode}&sslrootcert=${unrelatedCa}`))).rejects.toThrow(
         /certificate/,
       );
     }
@@ -117,16 +117,17 @@ describe('sslmode', () => {
     await expect(isEncrypted(urlOf(query))).rejects.toThrow(/no encryption/);
   });
 
-  test('holds for migrations, the queue and notifications as well', async () => {
+  test('applies to migrations, the queue and notifications too', async () => {
     const url = otherUrlOf('?sslmode=require');
     expect((await migrate(url)).length).toBeGreaterThan(0);
     expect(await pendingChanges(url)).toEqual([]);
     const listener = new Listener(url, silentLog);
     onTestFinished(() => listener.close());
     await listener.start();
-    const heard = new Promise<string>((resolve) => void listener.listen('carillon_test', resolve));
+    const { promise: received, resolve } = Promise.withResolvers<string>();
+    await listener.listen('carillon_test', resolve);
     await open(url).query("SELECT pg_notify('carillon_test', 'hello')");
-    expect(await heard).toBe('hello');
+    expect(await received).toBe('hello');
   });
 });
 
@@ -139,12 +140,12 @@ test.each([
   [(): string => urlOf('?sslmode=require'), /encrypted \(TLSv1\.\d\)$/],
   [(): string => urlOf('', 'plain'), /the connection is not encrypted$/],
   [(): string => server.databaseUrl, /through a socket of this machine$/],
-])('the check-up says whether a connection is encrypted (%#)', async (url, words) => {
+])('the doctor reports whether a connection is encrypted (%#)', async (url, words) => {
   const findings = await checkDatabase(open(url()), systemClock);
   expect(findings[0]).toMatchObject({ status: 'ok', detail: expect.stringMatching(words) });
 });
 
-test('the check-up warns of a connection in the open that leaves this machine, and of no other', () => {
+test('the doctor warns only of an unencrypted connection to another machine', () => {
   expect(checkEncryption({ tls: null, is_local: false })).toMatchObject([
     { name: 'encryption', status: 'warn', advice: expect.stringContaining('sslmode=verify-full') },
   ]);

@@ -14,16 +14,16 @@ afterAll(() => database?.drop());
 
 const silent = pino({ level: 'silent' });
 
-/** A log that tells of its first line. */
-function watchedLog() {
-  let tell: () => void;
-  const told = new Promise<void>((resolve) => {
-    tell = resolve;
+/** Returns a log, and a promise of its first line. */
+function observedLog() {
+  let resolveFirst: () => void;
+  const firstLine = new Promise<void>((resolve) => {
+    resolveFirst = resolve;
   });
-  return { log: pino({ level: 'warn' }, { write: () => tell() }), told };
+  return { log: pino({ level: 'warn' }, { write: () => resolveFirst() }), firstLine };
 }
 
-/** Where the database's socket is, for a door of ours before it. */
+/** Returns the path of the database's socket, for the relay. */
 function socketPath(): string {
   const host = new URLSearchParams(database.url.split('?')[1]).get('host');
   return `${host}/.s.PGSQL.5432`;
@@ -38,7 +38,7 @@ function listen(server: Server, port: number): Promise<number> {
   });
 }
 
-test('a process waits for a database that is not there yet', async () => {
+test('a process waits for a database that is not up yet', async () => {
   const relay = () =>
     createServer((socket) => {
       const other = connect(socketPath());
@@ -52,18 +52,18 @@ test('a process waits for a database that is not there yet', async () => {
   const name = /test_[0-9a-f]+/.exec(database.url)?.[0];
   const url = `postgresql://carillon@127.0.0.1:${port}/${name}`;
   const db = new Database({ url, applicationName: 'late' });
-  const { log, told } = watchedLog();
+  const { log, firstLine } = observedLog();
   const waiting = waitForDatabase(db, log);
-  await told;
-  const client = relay();
-  await listen(client, port);
+  await firstLine;
+  const server = relay();
+  await listen(server, port);
   await waiting;
   expect((await db.query<{ n: number }>('SELECT 1 AS n')).rows).toEqual([{ n: 1 }]);
   await db.close();
-  client.close();
+  server.close();
 });
 
-test('a database that does not exist is told at once', async () => {
+test('a missing database is reported at once', async () => {
   const url = database.url.replace(/test_[0-9a-f]+/, 'nowhere');
   const db = new Database({ url, applicationName: 'lost' });
   await expect(waitForDatabase(db, silent)).rejects.toThrow('"nowhere" does not exist');

@@ -24,12 +24,12 @@ describe('a scan', () => {
     expect(read).toEqual(Array.from({ length: 100 }, (_, i) => i + 1));
   });
 
-  test('that is left early gives its connection back', async () => {
+  test('that ends early returns its connection', async () => {
     for await (const page of scan()) {
       expect(page).toHaveLength(10);
       break;
     }
-    // There is but one connection: this would wait for ever.
+    // The pool has one connection: without it, this query would never end.
     expect((await db.query<{ n: number }>('SELECT 1 AS n')).rows).toEqual([{ n: 1 }]);
   });
 

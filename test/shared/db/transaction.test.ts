@@ -11,7 +11,7 @@ let shared: Database;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  db = new Database({ url: database.url, applicationName: 'terms', maxConnections: 1 });
+  db = new Database({ url: database.url, applicationName: 'limits', maxConnections: 1 });
   const turns = new FairQueue({ atOnce: 2, perLane: 1, maxWaiting: 1 });
   shared = new Database({ url: database.url, applicationName: 'shared', maxConnections: 2, turns });
 });
@@ -24,8 +24,8 @@ afterAll(async () => {
 const one = (from: Database) => from.query<{ n: number }>('SELECT 1 AS n').then(({ rows }) => rows[0]?.n);
 const megabyte = `SELECT repeat('x', 1000) AS text FROM generate_series(1, 1000)`;
 
-describe('the terms of a transaction', () => {
-  test('all rows that it reads count; what is too much is not read, and the next one works', async () => {
+describe('the limits of a transaction', () => {
+  test('count all rows; a read over the limit ends early, and the next transaction works', async () => {
     const read = (times: number) =>
       db.transaction(
         async (tx) => {
@@ -44,18 +44,18 @@ describe('the terms of a transaction', () => {
     );
     await expect(endless).rejects.toBeInstanceOf(ResultTooLarge);
     expect(await one(db)).toBe(1);
-    // What was counted belongs to that transaction.
+    // The count was per transaction.
     expect(await read(2)).toBe(2);
   });
 
-  test('hold for its statements and no longer', async () => {
+  test('apply to its statements only', async () => {
     const settings = ['statement_timeout', 'max_parallel_workers_per_gather', 'jit', 'transaction_read_only'];
     const shown = settings.map((name) => `current_setting('${name}')`).join(` || ' ' || `);
     const read = async (from: Pick<Database, 'query'>) =>
       (await from.query<{ all: string }>(`SELECT ${shown} AS all`)).rows[0]?.all;
     const before = await read(db);
-    const terms = { isSnapshot: true, statementTimeoutMs: 1234.4, isSingle: true };
-    expect(await db.transaction(read, terms)).toBe('1234ms 0 off on');
+    const limits = { isSnapshot: true, statementTimeoutMs: 1234.4, isSingle: true };
+    expect(await db.transaction(read, limits)).toBe('1234ms 0 off on');
     expect(await read(db)).toBe(before);
   });
 
@@ -74,13 +74,13 @@ describe('the terms of a transaction', () => {
       { statementTimeoutMs: 100 },
     );
     await expect(work.catch((error) => Promise.reject(isStatementTimeout(error)))).rejects.toBe(true);
-    // The connection is free again: there is but one.
+    // The pool's only connection is free again.
     expect(await one(db)).toBe(1);
   });
 });
 
-describe('connections that are shared', () => {
-  test('an app that uses its share up waits for itself; another one does not', async () => {
+describe('shared connections', () => {
+  test('an app that has used up its share waits for its own calls; another app does not', async () => {
     let end = () => {};
     const held = new Promise<void>((resolve) => {
       end = resolve;

@@ -46,8 +46,8 @@ function open(
   return client;
 }
 
-describe('a door', () => {
-  test('posts JSON and forms behind the path of its base URL, and keeps its connection', async () => {
+describe('an HTTP client', () => {
+  test('posts JSON and forms below the path of its base URL, and reuses its connection', async () => {
     const client = open({ baseUrl: `${gateway.url}/relay/`, connections: 1 });
     const json = await client.request(jsonPost('/v1/send?x=1', { a: 'ä' }));
     const form = await client.request(formPost('/v1/form', { a: 'b c', n: 5, left: undefined, plus: '+/=' }));
@@ -62,7 +62,7 @@ describe('a door', () => {
     expect(gateway.connections).toBe(1);
   });
 
-  test('gives a redirection back as it is', async () => {
+  test('returns a redirect unchanged', async () => {
     const reply = await open().request({ method: 'GET', path: '/moved' });
     expect(reply).toMatchObject({ kind: 'response', status: 302, headers: { location: '/elsewhere' } });
   });
@@ -71,24 +71,24 @@ describe('a door', () => {
     ['hang', 'timeout'],
     ['disconnect', 'connection_lost'],
     ['reset', 'connection_lost'],
-  ] as const)('does not know what became of a request when the gateway does %s', async (kind, reason) => {
+  ] as const)('reports an unknown outcome when the gateway does %s', async (kind, reason) => {
     gateway.misbehave({ kind });
     const reply = await open({ requestMs: kind === 'hang' ? 1500 : 15_000 }).request(jsonPost('/', {}));
     expect(reply).toMatchObject({ kind: 'unknown', reason });
     expect(gateway.total).toBe(1);
   });
 
-  test('reads a megabyte of a reply and no more', async () => {
+  test('reads at most a megabyte of a response', async () => {
     const reply = await open().request({ method: 'GET', path: '/large' });
     expect(reply).toMatchObject({ kind: 'unknown', reason: 'reply_too_large' });
   });
 
-  test('proves that nothing was sent where nobody listens', async () => {
+  test('reports not_sent when the connection is refused', async () => {
     const reply = await open({ baseUrl: 'https://127.0.0.1:9' }).request(jsonPost('/', {}));
     expect(reply).toMatchObject({ kind: 'not_sent', reason: 'connect_failed', cause: 'ECONNREFUSED' });
   });
 
-  test('proves that nothing was sent to a server that it cannot trust', async () => {
+  test('reports not_sent for an untrusted server', async () => {
     const reply = await createHttpClient({ baseUrl: gateway.url, clock: systemClock }).request(
       jsonPost('/', {}),
     );
@@ -100,22 +100,22 @@ describe('a door', () => {
     expect(gateway.total).toBe(0);
   });
 
-  test('proves that nothing was sent to a server that does not finish its handshake', async () => {
+  test('reports not_sent for a server that does not finish its handshake', async () => {
     const sockets: Socket[] = [];
-    const deaf = createServer((socket) => sockets.push(socket));
-    deaf.listen(0, '127.0.0.1');
-    await once(deaf, 'listening');
-    const address = deaf.address();
+    const silent = createServer((socket) => sockets.push(socket));
+    silent.listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const address = silent.address();
     const port = typeof address === 'object' && address ? address.port : 0;
     const reply = await open({ baseUrl: `https://127.0.0.1:${port}`, requestMs: 300 }).request(
       jsonPost('/', {}),
     );
     expect(reply).toMatchObject({ kind: 'not_sent', reason: 'queue_timeout' });
     for (const socket of sockets) socket.destroy();
-    deaf.close();
+    silent.close();
   });
 
-  test('takes back what has not left, and finishes what has', async () => {
+  test('cancels unsent requests, and finishes sent ones', async () => {
     gateway.misbehave({ kind: 'slow', delayMs: 200, count: 1 });
     const client = open({ connections: 1 });
     const stop = new AbortController();
@@ -131,7 +131,7 @@ describe('a door', () => {
     expect(gateway.total).toBe(1);
   });
 
-  test('sends nothing that would not be a request', async () => {
+  test('sends no malformed requests', async () => {
     for (const path of ['no-slash', '/line\r\nbreak', '/blank here', '/ü'])
       expect(await open().request({ method: 'GET', path })).toMatchObject({
         kind: 'not_sent',
@@ -144,7 +144,7 @@ describe('a door', () => {
     expect(gateway.total).toBe(0);
   });
 
-  test('that is closed finishes what is in flight for a while and sends no more', async () => {
+  test('that is closed finishes requests in flight for a while and sends no more', async () => {
     gateway.misbehave({ kind: 'hang' });
     const client = open();
     const pending = client.request(jsonPost('/', {}));

@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { failureCode, failureCodeOf } from '../../../shared/http/connect-failure.ts';
 
-test('a code is told as it is, a timeout by one name', () => {
+test('a code stays unchanged; all timeouts have one code', () => {
   expect(failureCode('CERT_HAS_EXPIRED')).toBe('CERT_HAS_EXPIRED');
   expect(failureCode('UND_ERR_CONNECT_TIMEOUT')).toBe('ETIMEDOUT');
   expect(failureCode('connect_timeout')).toBe('ETIMEDOUT');
@@ -14,7 +14,7 @@ test.each(['connect to 10.0.0.1:443', 'user:secret@proxy', '', 'x'.repeat(80), '
   (text) => expect(failureCode(text)).toBeUndefined(),
 );
 
-test('a refused connection is told by its code, also inside another error', async () => {
+test('a refused connection is reported by its code, also inside another error', async () => {
   const error = await new Promise<Error>((resolve) => connect(9, '127.0.0.1').once('error', resolve));
   expect(failureCodeOf(error)).toBe('ECONNREFUSED');
   expect(failureCodeOf(new TypeError('fetch failed', { cause: error }))).toBe('ECONNREFUSED');

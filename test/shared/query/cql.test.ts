@@ -8,7 +8,7 @@ const where = (condition: string, given: Json[] = []): Json =>
   parseCql(`select * from C where ${condition}`, given).where;
 const point = (latitude: number, longitude: number) => ({ __type: 'GeoPoint', latitude, longitude });
 
-describe('a condition of CQL means the where that says the same', () => {
+describe('a condition of CQL is translated to where', () => {
   const cases: [string, Json][] = [
     ["name = 'x'", { name: 'x' }],
     ['a.b = -1.5e3', { 'a.b': -1500 }],
@@ -50,7 +50,7 @@ describe('a condition of CQL means the where that says the same', () => {
     expect(where(text)).toEqual(expected);
   });
 
-  test('with queries inside', () => {
+  test('with sub-queries', () => {
     const inner = { className: 'D', where: { n: 1 }, limit: 1000, skip: 0, order: '' };
     const operand = { key: 'k', query: inner };
     expect(where('a in (select k from D where n = 1)')).toEqual({ a: { $select: operand } });
@@ -71,7 +71,7 @@ describe('a condition of CQL means the where that says the same', () => {
 });
 
 describe('a statement', () => {
-  test('says what is selected, how many, and in which order', () => {
+  test('has keys, limits and sort order', () => {
     expect(
       parseCql('SELECT name, -a.b, include owner.twin FROM _User LIMIT 10, 5 ORDER BY score, +name DESC, -x'),
     ).toEqual({
@@ -133,13 +133,13 @@ describe('a statement', () => {
     expect(() => parseCql(cql)).toThrow(expect.objectContaining({ code: 300 }));
   });
 
-  test('must use every value it is given', () => {
+  test('must use all values', () => {
     expect(() => parseCql('select * from C where a = ?', [1, 2])).toThrow(
       expect.objectContaining({ code: 300 }),
     );
   });
 
-  test('of any text ends in a query or in a refusal', () => {
+  test('of any text results in a query or a refusal', () => {
     const word = fc.constantFrom(
       'select',
       '*',
@@ -189,7 +189,7 @@ describe('a statement', () => {
 });
 
 describe('withoutCql', () => {
-  test('leaves a body without it as it is, and never loses a condition', () => {
+  test('returns a body without CQL unchanged, and converts the condition', () => {
     expect(withoutCql({ where: { a: 1 }, data: {} })).toEqual({ where: { a: 1 }, data: {} });
     expect(withoutCql({ cql: null, data: {} })).toEqual({ data: {} });
     expect(withoutCql({ cql: 'select * from _Installation where a = 1', data: {} })).toEqual({

@@ -82,13 +82,13 @@ describe('a sub-query', () => {
     ['$inQuery', { owner: { $inQuery: { where: { city: 'x' } } } }],
     ['$notInQuery', { owner: { $notInQuery: { where: { city: 'x' }, limit: 1000 } } }],
     ['$select', { city: { $select: { key: 'username', query: { className: '_User', where: {} } } } }],
-  ])('%s is run once, and looked up by hash', async (_name, where) => {
+  ])('%s runs once, with a hash lookup', async (_name, where) => {
     expect(await plan(where)).toContain('hashed SubPlan');
   });
 });
 
-describe('compileWhere keeps PostgreSQL off the index of custom members where it has nothing to look up', () => {
-  /** The plan over a table that has no other index, by a planner that takes any index it may. */
+describe('compileWhere prevents the use of the index on custom members for conditions without a lookup', () => {
+  /** Returns the plan for a table without other indexes, with sequential scans disabled. */
   function eagerPlan(where: unknown): Promise<string> {
     return db.transaction(async (tx) => {
       await tx.query('SET LOCAL enable_seqscan = off');
@@ -115,7 +115,7 @@ describe('compileWhere keeps PostgreSQL off the index of custom members where it
   test.each([
     ['an equality', { uid: 5 }],
     ['an equality beside a comparison', { uid: { $gt: 3 }, city: 'city5' }],
-    // Which rows have a date there at all is what can be looked up.
+    // The index can look up the rows that have a date there.
     ['a comparison of dates', { seenAt: { $lt: { __type: 'Date', iso: '2030-01-01T00:00:00.000Z' } } }],
   ])('but not for %s', async (_name, where) => {
     expect(await eagerPlan(where)).toContain('only_fields');

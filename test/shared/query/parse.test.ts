@@ -32,7 +32,7 @@ const patterns = (count: number): object => ({
 });
 const geo = (latitude: number, longitude: number) => ({ __type: 'GeoPoint', latitude, longitude });
 
-test('parseWhere takes ten patterns, wherever they stand', () => {
+test('parseWhere accepts ten patterns at any place', () => {
   expect(codeOf(() => parse(patterns(10)))).toBeUndefined();
   expect(codeOf(() => parse({ $and: [patterns(5), { a: inQuery(0, patterns(5)) }] }))).toBeUndefined();
 });
@@ -47,7 +47,7 @@ describe('parseWhere refuses', () => {
     ['text over 64 KB', `${' '.repeat(70_000)}{}`, 102],
     ['a list of numbers', [1], 102],
     ['eleven patterns', patterns(11), 102],
-    ['eleven patterns, some in a query within', { $and: [patterns(6), { a: inQuery(0, patterns(5)) }] }, 102],
+    ['eleven patterns, some in a sub-query', { $and: [patterns(6), { a: inQuery(0, patterns(5)) }] }, 102],
     ['an unknown operator at the top', { $nor: [] }, 102],
     ['an unknown operator', { a: { $mod: [2, 0] } }, 102],
     ['$select without a key', { a: { $select: { query: { className: '_User' } } } }, 102],
@@ -63,7 +63,7 @@ describe('parseWhere refuses', () => {
     ['$inQuery with a condition as text', { a: { $inQuery: { where: '{}' } } }, 102],
     ['a hidden name within $inQuery', { a: { $inQuery: { where: { password: 'x' } } } }, 105],
     ['a hidden order within $inQuery', { a: { $inQuery: { order: 'sessionToken' } } }, 105],
-    ['3 queries inside one another', { a: inQuery(inQuery(inQuery(1))) }, 102],
+    ['3 nested queries', { a: inQuery(inQuery(inQuery(1))) }, 102],
     ['6 queries', Array.from({ length: 6 }, () => ({ a: inQuery(1) })), 102],
     ['a sub-query for deviceProfile', { deviceProfile: inQuery(1) }, 102],
     ['$nearSphere of a text', { a: { $nearSphere: 'here' } }, 111],
@@ -182,7 +182,7 @@ describe('parseWhere refuses', () => {
     expect(codeFor({ a: { $inQuery: { ...own, where: {} } } })).toBeUndefined();
   });
 
-  test('nothing but with a code, whatever JSON it is given', () => {
+  test('any invalid JSON with a code', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6 }), (value) => {
         codeOf(() => compileWhere(parse(value), installationClass, new Params()));
@@ -192,8 +192,8 @@ describe('parseWhere refuses', () => {
   });
 });
 
-describe('what a client sends', () => {
-  const evil = `x'; DROP TABLE installation; --`;
+describe('input of a client', () => {
+  const injection = `x'; DROP TABLE installation; --`;
 
   test('never becomes SQL text, only parameters', () => {
     const words = /^[A-Za-z0-9_ $.,:()<>=@?&|~#*'{}"[\]\n]*$/;
@@ -223,7 +223,12 @@ describe('what a client sends', () => {
   test('in order and keys is a name or is refused', () => {
     const list = (query: object) => () =>
       compileList(parseListQuery({ ...query }, installationClass, reader), installationClass, reader);
-    for (const query of [{ order: evil }, { order: `a,${evil}` }, { keys: evil }, { keys: `-${evil}` }])
+    for (const query of [
+      { order: injection },
+      { order: `a,${injection}` },
+      { keys: injection },
+      { keys: `-${injection}` },
+    ])
       expect(codeOf(list(query))).toBe(105);
     const { orderBy, values } = list({ order: '-a.b,-updatedAt' })();
     expect(orderBy).toBe('(fields #> $2::text[]) DESC NULLS LAST, updated_at DESC NULLS LAST, id');
@@ -254,13 +259,13 @@ describe('a sub-query', () => {
     return { sql, values: params.values };
   };
 
-  test('finds 100 rows of its app at most, unless it says so', () => {
+  test('finds at most 100 rows of its app by default', () => {
     const { sql, values } = sqlFor(undefined);
     expect(sql).toMatch(/FROM app_user WHERE app_id = \$\d+ AND .* LIMIT \$\d+ OFFSET \$\d+/s);
     expect(values).toEqual(expect.arrayContaining(['app', 100, 0]));
   });
 
-  test('sees of users what their ACL lets the reader see', () => {
+  test('finds only users whose ACL allows the reader', () => {
     expect(sqlFor(undefined).sql).not.toContain('acl');
     const { sql, values } = sqlFor(['me', '*']);
     expect(sql).toContain('acl IS NULL OR acl ->');

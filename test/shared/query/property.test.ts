@@ -12,7 +12,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { matches } from './where-evaluator.ts';
 
 const reader = masterViewer('app');
-/** Few names and values, so that documents and conditions meet often. */
+/** Few names and values, so that conditions often match documents. */
 const names = ['a', 'b', 'c', 'constructor', 'toString'];
 const texts = ['', 'x', 'X', 'xy', 'y\nx', 'é', '中', '😀', '"', '\\', "'", '$', '%', '@', 'null', '\u0001'];
 const dates = ['2020-01-01T00:00:00.000Z', '2021-06-01T12:00:00.500Z', '1999-12-31T23:59:59.999Z'];
@@ -26,7 +26,7 @@ const pointer = fc
   .constantFrom('p1', 'p2', 'i1')
   .map((objectId): Json => ({ __type: 'Pointer', className: '_User', objectId }));
 const bytes = fc.constantFrom('AA==', '/+8=').map((base64): Json => ({ __type: 'Bytes', base64 }));
-/** Far enough apart that no distance lies on a bound. */
+/** Points far enough apart that no distance equals a bound. */
 const point = fc
   .constantFrom([0, 0], [0, 179.5], [10, -179.5], [89, 10], [-45, 100])
   .map(([latitude = 0, longitude = 0]): Json => ({ __type: 'GeoPoint', latitude, longitude }));
@@ -46,7 +46,7 @@ const { value } = fc.letrec<{ value: Json; list: Json[]; object: JsonObject }>((
   object: fc.dictionary(fc.constantFrom(...names), tie('value'), { maxKeys: 3 }).map((o) => ({ ...o })),
 }));
 
-/** NUL cannot be stored, and is refused before it gets here. */
+/** Removes NUL, which PostgreSQL cannot store and the parser refuses. */
 function storable(given: string): string {
   return given.replaceAll('\0', '').toWellFormed();
 }
@@ -81,7 +81,7 @@ const geoTests: Record<string, fc.Arbitrary<Json>> = {
   $within: fc.record({ $within: fc.record({ $box: fc.tuple(point, point) }) }),
 };
 const selectedKey = fc.constantFrom(
-  // Twice, since most values are found there.
+  // Twice, since most values are there.
   'a',
   'username',
   'username',
@@ -92,7 +92,7 @@ const selectedKey = fc.constantFrom(
   'createdAt',
   'emailVerified',
 );
-/** Conditions of inner queries, some with a query of their own. */
+/** Conditions of sub-queries, some with another sub-query. */
 const innerWhere: fc.Arbitrary<Json> = fc.oneof(
   { arbitrary: fc.constant({}), weight: 4 },
   fc.record({ a: value }),
@@ -113,7 +113,7 @@ const query = fc
     },
     { requiredKeys: ['where'] },
   )
-  // Installations have no name to be ordered by.
+  // Installations have no username to sort by.
   .map(({ order, ...rest }) => (order && rest.className !== '_Installation' ? { ...rest, order } : rest));
 const select = fc.record({ key: selectedKey, query: query.map((one) => ({ className: '_User', ...one })) });
 const subqueries: Record<string, fc.Arbitrary<Json>> = {
@@ -146,7 +146,7 @@ const columnText = fc.constantFrom('ios', 'android', 'x', 'IOS', '', 'X\ny');
 const channel = fc.constantFrom('', 'news', 'sport', '中');
 const someOf = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 
-/** A document with columns as the public service shows it, beside custom members. */
+/** Document with columns and custom members, as the public service returns it. */
 const document = fc.record({
   deviceType: columnText,
   timeZone: someOf(columnText),
@@ -211,7 +211,7 @@ const condition = fc.letrec<{ part: unknown; all: unknown }>((tie) => ({
 const iso = (text: string): Json => ({ __type: 'Date', iso: text });
 const pointerTo = (className: string, objectId: string): Json => ({ __type: 'Pointer', className, objectId });
 
-/** What sub-queries find; the order is that in which they were made. */
+/** Rows for sub-queries, in order of creation. */
 const users: JsonObject[] = [
   { objectId: 'p1', username: 'u3', a: 'x', b: [1, 'x'], c: pointerTo('_User', 'p2') },
   { objectId: 'p2', username: 'u1', a: null, b: { c: 2 }, emailVerified: true },
@@ -222,7 +222,7 @@ const installations: JsonObject[] = [
   { objectId: 'i1', a: [1, 2], b: pointerTo('_User', 'p1') },
   { objectId: 'i2', a: { b: 0.5 }, username: 'x' },
 ];
-const world = Object.fromEntries(
+const rowsByClass = Object.fromEntries(
   Object.entries({ _User: users, _Installation: installations }).map(([name, rows]) => [
     name,
     rows.map((row) => ({ ...row, createdAt: iso(dates[1] ?? '') })),
@@ -237,7 +237,7 @@ beforeAll(async () => {
   await db.query('ALTER TABLE app_user DROP CONSTRAINT app_user_app_id_fkey');
   for (const { objectId, username, emailVerified, ...fields } of users)
     await addUser('app', { objectId, username, emailVerified, fields });
-  // Another app's rows are nobody's business, whatever their ids.
+  // No query may return the rows of another app, even with the same ids.
   await addUser('other', { objectId: 'p1', username: 'u1', emailVerified: true, fields: { a: 2, b: 3 } });
   for (const { objectId, ...fields } of installations)
     await db.query(
@@ -274,7 +274,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** A document without anything to ask for. */
+/** Columns of a document that no condition selects. */
 const plain: Omit<Document, 'fields'> = {
   deviceType: 'x',
   timeZone: undefined,
@@ -286,13 +286,13 @@ const plain: Omit<Document, 'fields'> = {
 
 type Document = typeof document extends fc.Arbitrary<infer D> ? D : never;
 
-/** The document as a client sees it: absent members are absent. */
+/** Returns the document as a client gets it, without absent members. */
 function shown({ fields, updatedAt, ...columns }: Document): JsonObject {
   const whole = { ...fields, ...columns, updatedAt: { __type: 'Date', iso: updatedAt } };
   return JSON.parse(JSON.stringify(whole));
 }
 
-/** One statement per document and condition: a row that exists nowhere but in this query. */
+/** Evaluates a condition in SQL, on a row that exists only in this statement. */
 async function sqlMatches(doc: Document, where: unknown): Promise<boolean> {
   const params = new Params([
     doc.deviceType,
@@ -314,21 +314,21 @@ async function sqlMatches(doc: Document, where: unknown): Promise<boolean> {
 }
 
 describe('compileWhere', () => {
-  test('finds what the plain evaluator finds, on random documents and conditions', async () => {
+  test('finds the same documents as the reference evaluator', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(document, { minLength: 1, maxLength: 4 }), condition, async (docs, where) => {
         const text = JSON.stringify(where);
-        // More than five are refused.
+        // The parser refuses more than five.
         fc.pre((text.match(/Query"|[sS]elect"/g) ?? []).length <= 5);
         const json: Json = JSON.parse(text);
         const found = await Promise.all(docs.map((doc) => sqlMatches(doc, json)));
-        expect(found).toEqual(docs.map((doc) => matches(shown(doc), json, world)));
+        expect(found).toEqual(docs.map((doc) => matches(shown(doc), json, rowsByClass)));
       }),
       { numRuns: 1500 },
     );
   }, 120_000);
 
-  /** A document with values of one kind, and a path that mostly leads to them. */
+  /** Returns documents with values of one kind, and a path that mostly leads to them. */
   const docsOf = (one: fc.Arbitrary<Json>): fc.Arbitrary<{ fields: JsonObject; name: string }> =>
     fc.oneof(
       one.map((a) => ({ fields: { a }, name: 'a' })),
@@ -339,7 +339,7 @@ describe('compileWhere', () => {
     );
   const pointers = fc.constantFrom('p1', 'p2', 'p3', 'p4').map((id) => pointerTo('_User', id));
   const selectable = fc.constantFrom<Json[]>('u1', 'u2', 'u3', 'u5', 'x', 'xy', 1, true, iso(dates[1] ?? ''));
-  /** What the documents of an operator hold, beside anything else. */
+  /** Returns the values that documents for an operator contain, besides other values. */
   const kindFor = (name: string): fc.Arbitrary<Json> => {
     if (Object.hasOwn(geoTests, name)) return point;
     if (/Query$/.test(name)) return pointers;
@@ -373,7 +373,7 @@ describe('compileWhere', () => {
       await fc.assert(
         fc.asyncProperty(docs, one, async ({ fields, name }, operand) => {
           const doc: Document = { ...plain, fields: JSON.parse(JSON.stringify(fields)) };
-          const expected = matches(shown(doc), { [name]: operand }, world);
+          const expected = matches(shown(doc), { [name]: operand }, rowsByClass);
           answers[expected ? 'yes' : 'no'] += 1;
           expect(await sqlMatches(doc, { [name]: operand })).toBe(expected);
         }),

@@ -127,7 +127,7 @@ describe('$regex', () => {
     expect(() => translateRegex(pattern, options)).toThrow(expect.objectContaining({ code: 102 }));
   });
 
-  test('every accepted pattern compiles in PostgreSQL and means what it does in JavaScript', async () => {
+  test('every accepted pattern compiles in PostgreSQL and matches as in JavaScript', async () => {
     const part = fc.constantFrom(
       'a',
       'b',
@@ -192,7 +192,7 @@ describe('$regex', () => {
   }, 60_000);
 });
 
-/** JavaScript reads `[]`, `[^]` and some escapes in its own way. */
+/** Returns the pattern for JavaScript; undefined for `[]`, `[^]` and escapes that it treats differently. */
 function inJavaScript(source: string, flags: string): RegExp | undefined {
   if (/\[\^?\]|\\[aAbBeEQzZ]/.test(source)) return undefined;
   try {

@@ -6,7 +6,7 @@ import type { ClassSchema } from '../../../shared/query/schema/fields.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { pointerTo } from '../../support/roles.ts';
 
-/** Plans of conditions over roles, where there are many of two apps. */
+/** Query plans of conditions over roles, with many roles of two apps. */
 let database: TestDatabase;
 let db: Database;
 beforeAll(async () => {
@@ -49,13 +49,13 @@ async function planOf(where: object, cls: ClassSchema): Promise<string> {
   return rows.map((row) => row['QUERY PLAN']).join('\n');
 }
 
-describe('PostgreSQL uses indexes, and reads of one app only,', () => {
+describe('PostgreSQL uses indexes, and reads rows of one app only,', () => {
   const user = pointerTo('_User', 'u77');
   const related = { object: pointerTo('_Role', 'r5'), key: 'users' };
   const cases: [string, object, ClassSchema, string[]][] = [
     ['for the roles of a user', { users: user }, roleClass, ['app_user_object_id', 'role_user_user']],
     [
-      'for them or others',
+      'for them or other roles',
       { $or: [{ users: user }, { name: 'r1' }] },
       roleClass,
       ['app_user_object_id', 'role_user'],
@@ -72,7 +72,7 @@ describe('PostgreSQL uses indexes, and reads of one app only,', () => {
   });
 });
 
-test('a user with a thousand roles sees what one of them is shown', async () => {
+test('a user with a thousand roles sees the objects of one of them', async () => {
   const roles = Array.from({ length: 999 }, (_, i) => `role:y${i}`);
   const { text, values } = sqlOf({}, { cls: roleClass, subjects: ['me', '*', ...roles, 'role:x7'] });
   expect((await db.query(text, values)).rows).toHaveLength(40);
