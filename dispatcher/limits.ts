@@ -9,6 +9,9 @@ export const continuedPlansAtOnce = 2;
 /** Scans of one app at a time, which leaves cores of a small database to other apps. */
 export const scansPerApp = 3;
 
+/** Connections for scans that stay open while there is nothing to plan. */
+export const warmScans = 2;
+
 /** Batches of one connector in work per thread: a bulkhead, since each connector has its own count. */
 export const batchesPerThread = 4;
 

@@ -11,7 +11,13 @@ import { deliverJob } from '../shared/queue/jobs.ts';
 import { JobQueue } from '../shared/queue/queue.ts';
 import { Breakers } from './breakers/breakers.ts';
 import type { DispatcherDeps } from './deps.ts';
-import { batchesPerThread, continuedPlansAtOnce, freshPlansAtOnce, scansPerApp } from './limits.ts';
+import {
+  batchesPerThread,
+  continuedPlansAtOnce,
+  freshPlansAtOnce,
+  scansPerApp,
+  warmScans,
+} from './limits.ts';
 import { ScanShare } from './planning/scan-share.ts';
 import { GatewayUsage } from './recording/gateway-usage.ts';
 import { SenderPool } from './sending/pool.ts';
@@ -61,6 +67,7 @@ function openReadDatabase(config: Config, log: Logger, stack: ClosingStack): Dat
     url: config.databaseReadUrl,
     applicationName: 'carillon dispatcher (scan)',
     maxConnections: plansAtOnce,
+    minConnections: warmScans,
     onError: (error) => log.warn({ err: error }, 'database connection lost'),
   });
   stack.add('scans', () => readDb.close());

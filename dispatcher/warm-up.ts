@@ -5,8 +5,10 @@ import { findBatchesWithoutJob, lockBatch, settleBatch } from '../shared/db/tabl
 import { readBatchSnapshot } from '../shared/db/tables/pushes/delivery.ts';
 import { closeIfSettled, markFirstSend, startPush } from '../shared/db/tables/pushes/progress.ts';
 import { findRecentProfiles } from '../shared/db/tables/pushes/recent-profiles.ts';
+import { loadRecipients } from '../shared/db/tables/pushes/recipients.ts';
 import { RecipientStates } from '../shared/domain/recipient-states.ts';
 import type { DispatcherDeps } from './deps.ts';
+import { warmScans } from './limits.ts';
 import type { SenderPool } from './sending/pool.ts';
 
 /** Limits of a warm-up: the profiles whose gateways are connected to, and the longest delay of the start. */
@@ -18,11 +20,11 @@ export const warmUpLimits = { profiles: 50, usedWithinMs: hourMs, totalMs: 5000 
  * nothing and sends no request. Never rejects: a failure is logged.
  */
 export async function warmUp(
-  deps: Pick<DispatcherDeps, 'db' | 'clock' | 'log'> & { pool: Pick<SenderPool, 'warmUp'> },
+  deps: Pick<DispatcherDeps, 'db' | 'readDb' | 'clock' | 'log'> & { pool: Pick<SenderPool, 'warmUp'> },
   stopped: AbortSignal,
   limits = warmUpLimits,
 ): Promise<void> {
-  const { db, pool, clock, log } = deps;
+  const { db, readDb, pool, clock, log } = deps;
   const startedAtMs = clock.monotonicMs();
   const end = new AbortController();
   const signal = AbortSignal.any([stopped, end.signal]);
@@ -30,15 +32,17 @@ export async function warmUp(
     const sinceMs = clock.now() - limits.usedWithinMs;
     const profiles = await findRecentProfiles(db, { sinceMs, limit: limits.profiles });
     await pool.warmUp(profiles, signal);
-    return profiles.length;
   };
-  const work = Promise.all([warmUpThreads(), db.warmUp(runStatements)]).then(
-    ([profiles]) => log.debug({ profiles, tookMs: clock.monotonicMs() - startedAtMs }, 'warmed up'),
-    (error: unknown) => log.warn({ err: error }, 'could not warm up'),
+  const parts = [warmUpThreads(), db.warmUp(runStatements), readDb.warmUp(readInstallations, warmScans)];
+  const work = Promise.all(
+    parts.map((part) => part.catch((error: unknown) => log.warn({ err: error }, 'could not warm up'))),
   );
   await Promise.race([work, sleep(limits.totalMs, signal)]);
   end.abort();
+  log.debug({ tookMs: clock.monotonicMs() - startedAtMs }, 'warmed up');
 }
+
+const readInstallations = (connection: Handle) => loadRecipients(connection, '', [], 'deviceToken');
 
 /** Runs the statements of a batch for a push that does not exist: PostgreSQL then has its tables in the connection's caches. */
 async function runStatements(connection: Handle): Promise<void> {

@@ -57,7 +57,6 @@ async function deliverOnce(
   const reservation = await reserve(deps, batch);
   if (reservation.kind !== 'send') return recordDecision(deps, batch, reservation);
   if (context.signal.aborted) return 'unfinished';
-  await noteFirstSend(deps, batch);
   return sendAndRecord(deps, batch, { ...context, slot: reservation.slot });
 }
 
@@ -97,7 +96,11 @@ async function sendAndRecord(
     const permit = await deps.breakers.acquire({ connector, appId, profile }, context.permit);
     if (permit.kind === 'wait')
       return recordDecision(deps, batch, { kind: 'postpone', afterMs: permit.afterMs });
-    const sent = await send(deps, batch, { permit, slot: context.slot });
+    // The mark delays no request.
+    const [sent] = await Promise.all([
+      send(deps, batch, { permit, slot: context.slot }),
+      noteFirstSend(deps, batch),
+    ]);
     if (await recordResult(deps, batch, sent)) {
       await closePush(deps, appId, pushId);
       return 'done';
@@ -123,10 +126,14 @@ async function send(
   return { result, isCounted: await permit.release(result) };
 }
 
+/** Saves when the push was first sent. Never rejects: the batch is on its way, and the next one saves its own time. */
 async function noteFirstSend(deps: DispatcherDeps, { ids, stored }: BatchInWork): Promise<void> {
   if (stored.firstSentAt) return;
   const now = new Date(deps.clock.now());
-  if (!(await markFirstSend(deps.db, ids.appId, ids.pushId, now))) return;
+  const isFirst = await markFirstSend(deps.db, ids.appId, ids.pushId, now).catch((error: unknown) =>
+    deps.log.warn({ err: error, push: ids.pushId }, 'could not save the time of the first send'),
+  );
+  if (!isFirst) return;
   const tookMs = Math.max(0, now.getTime() - pushBeganAtMs(stored));
   deps.metrics.pushFirstSendSeconds.observe(tookMs / 1000);
 }

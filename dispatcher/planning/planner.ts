@@ -84,10 +84,12 @@ async function endPlanning(deps: DispatcherDeps, job: Job<PlanJob>, context: Job
 /** Starts the push; undefined when it is paused, finished or cancelled, or its app was deleted. */
 async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | undefined> {
   const { appId, pushId } = job.data;
-  const push = await deps.db.transaction((tx) => startPush(tx, appId, pushId));
-  const app = push && (await deps.appCache.app(appId));
+  const [push, app, profiles] = await Promise.all([
+    startPush(deps.db, appId, pushId),
+    deps.appCache.app(appId),
+    deps.appCache.profiles(appId),
+  ]);
   if (!push || !app) return undefined;
-  const profiles = await deps.appCache.profiles(appId);
   return {
     push,
     app,

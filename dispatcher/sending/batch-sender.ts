@@ -56,6 +56,8 @@ export class BatchSender {
       findBatch(this.#deps.db, appId, batchId),
       findPush(this.#deps.db, appId, pushId),
       this.#deps.appCache.app(appId),
+      // For the sender, which would read them after the batch.
+      this.#deps.appCache.profiles(appId),
     ]);
     if (!batch || !push) throw new Error('the batch was deleted');
     const open = { batch, tally: new Tally(batch, app?.options.unknownOutcome) };

@@ -149,11 +149,12 @@ export class Database implements Handle {
     }
   }
 
-  /** Opens all connections of the pool and runs `work` on each. Rejects with the first failure, after all have ended. */
-  async warmUp(work: (connection: Handle) => Promise<unknown>): Promise<void> {
-    const opened = await Promise.allSettled(
-      Array.from({ length: this.#pool.options.max }, () => this.#pool.connect()),
-    );
+  /** Opens connections, all by default, and runs `work` on each. Rejects with the first failure, after all have ended. */
+  async warmUp(
+    work: (connection: Handle) => Promise<unknown>,
+    connections = this.#pool.options.max,
+  ): Promise<void> {
+    const opened = await Promise.allSettled(Array.from({ length: connections }, () => this.#pool.connect()));
     const done = await Promise.allSettled(
       opened.map(async (connection) => {
         if (connection.status === 'rejected') throw connection.reason;
