@@ -70,7 +70,7 @@ describe('mail over SMTP', () => {
     'A <a@example.com>',
     'a@b@example.com',
     '',
-  ])('goes to one address only: %j is refused and nothing leaves', async (to) => {
+  ])('goes to one address only: %j is refused and no mail is sent', async (to) => {
     const server = opened(await startMailServer());
     expect(await openMail(server.url).send({ ...mail, to })).toEqual({ kind: 'refused', reason: 'address' });
     expect(server.mails).toEqual([]);
@@ -87,7 +87,7 @@ describe('mail over SMTP', () => {
   test.each([
     [550, { kind: 'refused', reason: 'message_550' }],
     [451, { kind: 'retry', reason: 'message_451', afterMs: null }],
-  ])('ends as the server says after the data: %i', async (code, expected) => {
+  ])('ends by the reply to the data: %i', async (code, expected) => {
     const server = opened(await startMailServer());
     server.refuseData(code);
     expect(await openMail(server.url).send(mail)).toEqual(expected);
@@ -96,7 +96,7 @@ describe('mail over SMTP', () => {
   test.each([
     [550, 'refused'],
     [450, 'retry'],
-  ])('ends as the server says of the recipient: %i', async (responseCode, kind) => {
+  ])('ends by the reply to the recipient: %i', async (responseCode, kind) => {
     const server = opened(
       await startMailServer({
         onRcptTo: ({ address }, _session, callback) =>
@@ -199,7 +199,7 @@ describe('SMS over the webhook', () => {
     [429, 'retry'],
     [500, 'retry'],
     [503, 'retry'],
-  ] as const)('takes the answer %i for %s', async (status, kind) => {
+  ] as const)('interprets the status %i as %s', async (status, kind) => {
     const server = opened(await startSmsWebhook());
     server.answers.push({ status, headers: { 'retry-after': '7' } });
     const provider = opened(openSmsWebhook({ url: server.url, keys: ['k'], clock: systemClock }));

@@ -7,7 +7,7 @@ import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
 import { aContext, aMessage, kinds, recipients, sendAll, topic } from '../../support/gateways/apns.ts';
 import { okFrame, startRawPeer } from '../../support/http2/raw-peer.ts';
 
-test('the collapse id of a push to many is one byte of each request, once the connection knows it', async () => {
+test('the collapse id of a push to many devices is one byte of each request after the first', async () => {
   const blocks: number[] = [];
   const peer = await startRawPeer(async (connection) => {
     connection.write(settingsFrame([]));
@@ -22,7 +22,7 @@ test('the collapse id of a push to many is one byte of each request, once the co
   const base = { auth: 'token', ...token, endpoint: peer.url, ca: peer.ca };
   const tuning = { ...defaultTuning, maxConnections: 1 };
   const sender = apnsConnector(tuning).open(apnsCredentials.parse(base), aContext());
-  /** Bytes of the last header block of a push to so many; the first ones fill the connection's table. */
+  /** Returns the size of the last header block of a push to `count` devices; the first ones fill the connection's table. */
   const lastBlock = async (count: number, objectId: string) => {
     const outcome = await sendAll(sender, recipients(count), aMessage({ alert: 'a' }, { objectId }));
     expect(kinds(outcome)).toEqual({ sent: count });
@@ -33,7 +33,7 @@ test('the collapse id of a push to many is one byte of each request, once the co
   const many = await lastBlock(200, 'LargeRecord00001');
   await sender.close();
   await peer.close();
-  // To few it is written out, so that pushes to one device do not turn the table over: index, length, at most 16 bytes.
+  // To few devices it is literal, so that small pushes do not thrash the table: index, length, at most 16 bytes.
   expect(few - many).toBeGreaterThan(8);
   expect(few - many).toBeLessThanOrEqual(18);
 });

@@ -28,7 +28,7 @@ const problemsOf = (value: unknown): string => {
 };
 
 describe('credentials', () => {
-  test('of a token are taken with every member of the contract', () => {
+  test('of a token are accepted with every member of the contract', () => {
     const all = {
       ...token,
       environment: 'dev',
@@ -41,7 +41,7 @@ describe('credentials', () => {
     expect(apnsCredentials.parse(all)).toEqual(all);
   });
 
-  test('of a certificate are taken', () => {
+  test('of a certificate are accepted', () => {
     expect(problemsOf({ auth: 'certificate', ...client, topic })).toBe('none');
   });
 
@@ -53,9 +53,9 @@ describe('credentials', () => {
     ['a short team id', { ...token, teamId: 'ABC' }, /teamId must be the 10/],
     ['another environment', { ...token, environment: 'staging' }, /environment/],
     ['an endpoint without TLS', { ...token, endpoint: 'http://127.0.0.1' }, /https/],
-    ['a proxy that is none', { ...token, proxy: 'socks5://x' }, /proxy must be an http/],
+    ['a proxy that is not an HTTP URL', { ...token, proxy: 'socks5://x' }, /proxy must be an http/],
     ['a proxy with a path', { ...token, proxy: 'http://x/MY-SECRET-KEY' }, /proxy must name a host/],
-    ['a ca that is none', { ...token, ca: 'x' }, /ca must be a PEM certificate/],
+    ['a ca that is not a PEM certificate', { ...token, ca: 'x' }, /ca must be a PEM certificate/],
     ['no key at all', { ...token, privateKey: 'MY-SECRET-KEY' }, /PKCS#8 PEM with an EC P-256/],
   ])('are refused with %s', (_name, value, sentence) => {
     expect(problemsOf(value)).toMatch(sentence);
@@ -87,7 +87,7 @@ describe('credentials', () => {
 describe('inspection', () => {
   const dayMs = 86_400_000;
 
-  test('of a token finds no end', () => {
+  test('of a token finds no expiry', () => {
     expect(inspectApns(apnsCredentials.parse(token), 0)).toEqual({
       kind: 'token',
       expiresAtMs: null,

@@ -18,15 +18,15 @@ import { alerts, startRefusingPeer } from '../../support/http2/refusing-peer.ts'
 describe.each(transportNames)('over the %s transport', (name) => {
   const chosen = credentialsOver(name);
 
-  test('a gateway that takes one stream at a time after each refused token loses and repeats no recipient', async () => {
+  test('a gateway that allows one stream after each refused token loses and repeats no recipient', async () => {
     const bench = await startApnsFixture({ credentials: chosen, gateway: { isStrictAfterRefusal: true } });
     const to = recipients(400);
-    // Trust first: before that there is one stream anyway.
+    // The first success raises the limit, which is one stream before.
     await sendAll(bench.sender, to.slice(0, 1));
     for (const { deviceToken } of to.filter(({ index }) => index % 10 === 5))
       bench.gateway.badTokens.add(deviceToken);
     const ended = { sent: 0, invalid_token: 0 };
-    // What the gateway refused too often is told to retry: the dispatcher would, and it never arrived.
+    // A request that was refused too often is reported as a retry, since it never arrived.
     for (let left = to, round = 0; left.length > 0 && round < 50; round += 1) {
       const outcome = await sendAll(
         bench.sender,
@@ -40,7 +40,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     }
     expect(ended).toEqual({ sent: 360, invalid_token: 40 });
     expect(to.slice(1).every(({ deviceToken }) => bench.gateway.seen(deviceToken) === 1)).toBe(true);
-    // Who sends more than the limit of the moment has its connection ended.
+    // A client that exceeds the current limit loses its connection.
     expect(bench.gateway.protocolErrors).toEqual([]);
     await bench.close();
   });

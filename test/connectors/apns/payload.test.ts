@@ -49,20 +49,20 @@ describe('the plain layout', () => {
     });
   });
 
-  test('joins title to a string alert, and leaves an alert object alone', () => {
+  test('adds title to a string alert, and leaves an alert object unchanged', () => {
     expect(bodyOf({ alert: 'Body', title: 'T' })).toEqual({ aps: { alert: { title: 'T', body: 'Body' } } });
     expect(bodyOf({ alert: { body: 'B', 'loc-args': ['x'] }, title: 'T' })).toEqual({
       aps: { alert: { body: 'B', 'loc-args': ['x'] } },
     });
   });
 
-  test('takes a sound object, with its volume as a string too', () => {
+  test('accepts a sound object, with its volume also as a string', () => {
     expect(bodyOf({ alert: 'a', sound: { name: 's', critical: true, volume: '0.8' } })).toEqual({
       aps: { alert: 'a', sound: { name: 's', critical: 1, volume: 0.8 } },
     });
   });
 
-  test('leaves out what is meant for others', () => {
+  test('omits members for other vendors', () => {
     expect(
       bodyOf({
         alert: 'a',
@@ -106,7 +106,7 @@ describe('headers', () => {
     });
   });
 
-  test('name the push where the sender names no collapse id, so that a repeat replaces only itself', () => {
+  test('have the push as collapse id if the sender names none, so that a repeat replaces only itself', () => {
     expect(rendered({ alert: 'a' }, { objectId: 'AnotherRecord002' })).toMatchObject({
       collapseId: 'AnotherRecord002',
       isRepeatHidden: true,
@@ -115,7 +115,7 @@ describe('headers', () => {
       collapseId: 'c1',
       isRepeatHidden: true,
     });
-    // What the system does not show itself is not replaced: such a push gets no id that it did not ask for.
+    // The system does not show these types itself, so they get no default id.
     const unseen: JsonObject[] = [
       { 'content-available': 1 },
       ...['voip', 'complication', 'fileprovider', 'mdm', 'liveactivity', 'location'].map((type) => ({
@@ -153,7 +153,7 @@ describe('headers', () => {
     expect(rendered({ 'content-available': 1, alert: 'a' })).toMatchObject({ pushType: 'alert' });
   });
 
-  test('make an empty alert with content-available a background one, whatever else was asked for', () => {
+  test('make an empty alert with content-available a background one, whatever push type was set', () => {
     const silent: JsonObject[] = [
       { alert: '', sound: '' },
       { alert: '', 'pgw-priority': 10 },
@@ -168,7 +168,7 @@ describe('headers', () => {
     }
   });
 
-  test('stay those of an alert where the user notices something without a text', () => {
+  test('stay those of an alert if the user notices the push without a text', () => {
     const noticed: [JsonObject, JsonObject][] = [
       [{ badge: 0 }, { badge: 0 }],
       [{ alert: '', badge: 3 }, { badge: 3 }],
@@ -188,7 +188,7 @@ describe('headers', () => {
     }
   });
 
-  test('carry a collapse id that is not ASCII as a digest, always the same', () => {
+  test('contain a collapse id that is not ASCII as a stable digest', () => {
     const first = rendered({ alert: 'a', 'collapse-id': '聊天-42' }).collapseId;
     expect(first).toMatch(/^[\w-]{43}$/);
     expect(rendered({ alert: 'b', 'collapse-id': '聊天-42' }).collapseId).toBe(first);
@@ -220,7 +220,7 @@ describe('refuses', () => {
     ['a list as alert', { alert: ['a'] }, /alert must be/],
     ['a number as title', { alert: 'a', title: 1 }, /title must be a string/],
     ['a wrong alert member', { alert: { 'loc-args': 'x' } }, /alert\.loc-args must be a list of strings/],
-    ['increment in small letters', { alert: 'a', badge: 'increment' }, /badge must be/],
+    ['increment in lower case', { alert: 'a', badge: 'increment' }, /badge must be/],
     ['a badge with a fraction', { alert: 'a', badge: 1.5 }, /badge must be/],
     ['a negative badge', { alert: 'a', badge: -1 }, /badge must be/],
     ['a volume above 1', { alert: 'a', sound: { volume: 2 } }, /sound\.volume must be/],
@@ -237,15 +237,15 @@ describe('refuses', () => {
     ],
     ['a collapse id of 65 bytes', { alert: 'a', 'collapse-id': 'c'.repeat(65) }, /at most 64 bytes/],
     ['a number as collapse id', { alert: 'a', 'collapse-id': 1 }, /collapse-id must be a string/],
-    ['url-args that are no list', { alert: 'a', 'url-args': 'x' }, /url-args must be a list/],
-    ['aps that is no object', { aps: 'x' }, /aps must be an object/],
-    ['ios that is no object', { alert: 'a', ios: 'x' }, /ios must be an object/],
-    ['nothing at all', {}, /needs an alert, a badge, a sound or content-available/],
+    ['url-args that are not a list', { alert: 'a', 'url-args': 'x' }, /url-args must be a list/],
+    ['aps that is not an object', { aps: 'x' }, /aps must be an object/],
+    ['ios that is not an object', { alert: 'a', ios: 'x' }, /ios must be an object/],
+    ['an empty object', {}, /needs an alert, a badge, a sound or content-available/],
     ['an empty alert', { alert: '' }, /needs an alert/],
     ['an empty alert and an empty sound', { alert: '', sound: '' }, /needs an alert/],
     ['an alert object without a text', { alert: { body: '', 'loc-args': ['x'] } }, /needs an alert/],
     ['an empty aps', { aps: {} }, /needs an alert/],
-    ['an alert that ios takes away', { alert: 'a', ios: { alert: '' } }, /needs an alert/],
+    ['an alert that ios empties', { alert: 'a', ios: { alert: '' } }, /needs an alert/],
     ['members of the app only', { k: 'v' }, /needs an alert/],
     ['mutable-content without an alert', { 'mutable-content': 1, category: 'C' }, /needs an alert/],
     ['content-available 0 alone', { 'content-available': 0 }, /needs an alert/],
@@ -257,14 +257,14 @@ describe('refuses', () => {
     expect(problemOf(data)).toMatch(sentence);
   });
 
-  test('nothing that a VoIP push may have: up to 5120 bytes', () => {
+  test('no VoIP push of up to 5120 bytes', () => {
     const voip = (bytes: number) => ({ aps: {}, 'pgw-push-type': 'voip', k: 'a'.repeat(bytes) });
     expect(problemOf(voip(5000))).toBe('none');
     expect(problemOf(voip(5120))).toMatch(/at most 5120/);
   });
 });
 
-test('rendering leaves the message as it was', () => {
+test('rendering does not change the message', () => {
   const data: Record<string, Json> = { alert: 'a', badge: 'Increment', ios: { aps: { sound: 's' } } };
   const before = structuredClone(data);
   rendered(data);

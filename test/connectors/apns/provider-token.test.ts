@@ -15,19 +15,19 @@ import {
 import { transportNames } from '../../support/http2/peer.ts';
 
 const minuteMs = 60_000;
-/** Half past eleven on some day: a boundary of the half hours. */
+/** Time at a boundary of half hours, 11:30 on some day. */
 const halfPastMs = Date.UTC(2026, 10, 21, 11, 30);
 
 describe('provider tokens', () => {
   const key = createApnsCredentials();
 
-  test('pass the check of the gateway', () => {
+  test('are accepted by the gateway', () => {
     const clock = movableClock(halfPastMs);
     const { authorization } = new ProviderTokens(key, clock).current();
     expect(new TokenVerifier([key]).check(authorization, clock.now())).toBe(key);
   });
 
-  test('are the same time in every process, between 5 and 35 minutes old', () => {
+  test('have the same issue time in every process, between 5 and 35 minutes ago', () => {
     const clock = movableClock(halfPastMs);
     const one = new ProviderTokens(key, clock);
     for (let minute = 0; minute < 120; minute += 1) {
@@ -41,7 +41,7 @@ describe('provider tokens', () => {
     }
   });
 
-  test('change no more often than every 20 minutes, also after one out of turn', () => {
+  test('change at most every 20 minutes, also after an early replacement', () => {
     const clock = movableClock(halfPastMs);
     const tokens = new ProviderTokens(key, clock);
     clock.moveMs(25 * minuteMs);
@@ -54,7 +54,7 @@ describe('provider tokens', () => {
     expect(tokens.current()).not.toBe(replaced);
   });
 
-  test('are replaced once for all who were refused with the same one', () => {
+  test('are replaced once for all refusals of the same token', () => {
     const tokens = new ProviderTokens(key, movableClock(halfPastMs));
     const refused = tokens.current();
     const first = tokens.replace(refused);
@@ -76,7 +76,7 @@ describe.each(transportNames)('a refused provider token, over the %s transport',
   afterEach(() => bench.close());
 
   test('that is expired by the clock of the gateway is replaced, and the batch goes out once', async () => {
-    // The gateway is 57 minutes ahead: a token of the half hour is over an hour old there.
+    // The gateway's clock is 57 minutes ahead, so that the token is more than an hour old there.
     bench = await startApnsFixture({
       ...chosen,
       gateway: { clock: movableClock(halfPastMs + 57 * minuteMs) },
@@ -93,7 +93,7 @@ describe.each(transportNames)('a refused provider token, over the %s transport',
     expect(gateway.connections).toBe(2);
   });
 
-  test('in the midst of many is replaced once, on a new connection', async () => {
+  test('among many requests is replaced once, on a new connection', async () => {
     bench = await startApnsFixture(chosen);
     const { gateway, sender } = bench;
     await sendAll(sender, recipients(1));
@@ -112,7 +112,7 @@ describe.each(transportNames)('a refused provider token, over the %s transport',
     expect(bench.gateway.refusals('InvalidProviderToken')).toBe(2);
   });
 
-  test('of too many is not replaced: the key pauses', async () => {
+  test('after too many updates is not replaced: the key pauses', async () => {
     bench = await startApnsFixture(chosen);
     const { gateway, sender } = bench;
     gateway.misbehave({ kind: 'answer', status: 429, reason: 'TooManyProviderTokenUpdates', count: 1 });

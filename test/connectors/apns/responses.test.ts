@@ -28,7 +28,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     gateway.forget();
   });
 
-  /** The only recipient's attempt when the gateway answers this, every time it is asked. */
+  /** Returns the result of a single recipient when the gateway always answers this. */
   async function attemptFor(status: number, reason: string): Promise<AttemptResult | undefined> {
     const sender = bench.open();
     gateway.misbehave({ kind: 'answer', status, reason });
@@ -37,7 +37,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     return attempts[0];
   }
 
-  /** protocol/apns.md#answers, written out a second time: what the dispatcher must hear of each reason. */
+  /** Expected result of each reason (protocol/apns.md#answers), independent of the connector's table. */
   const expected: [number, string, AttemptResult['kind']][] = [
     [400, 'BadCollapseId', 'rejected'],
     [400, 'BadDeviceToken', 'invalid_token'],
@@ -74,7 +74,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     [503, 'Shutdown', 'retry'],
   ];
 
-  describe('an answer of APNs', () => {
+  describe('a response of APNs', () => {
     test.each(expected)('%i %s → %s', async (status, reason, kind) => {
       expect(await attemptFor(status, reason)).toMatchObject({ kind, status, reason });
     });
@@ -99,7 +99,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       },
     );
 
-    test('that is not JSON, or JSON of another kind, is judged by its status', () => {
+    test('that is not JSON, or is unknown JSON, gets the result of its status', () => {
       for (const body of ['<html>', '[]', 'null', '{"reason":5}', '{"reason":"Unregistered"'])
         expect(
           parseError({ kind: 'response', status: 410, body, retryAfterMs: null, seconds: 0 }),
@@ -108,7 +108,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
   });
 
   describe('a dead token', () => {
-    test('is told with the time of its death', async () => {
+    test('is reported with the time since when it is invalid', async () => {
       gateway.deadTokens.set(deviceToken(1), 1_700_000_000_123);
       const outcome = await sendAll(bench.sender, recipients(3));
       gateway.deadTokens.clear();
@@ -134,7 +134,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
   });
 
   describe('the rest of a batch', () => {
-    test('is not sent once the answer speaks of the whole push', async () => {
+    test('is not sent after a response about the whole push', async () => {
       const sender = bench.open();
       gateway.misbehave({ kind: 'answer', status: 400, reason: 'BadPriority' });
       const outcome = await sendAll(sender, recipients(300));
@@ -143,7 +143,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       expect(gateway.total).toBe(1);
     });
 
-    test('is not sent once the credentials are refused', async () => {
+    test('is not sent after the credentials were refused', async () => {
       const sender = bench.open();
       gateway.misbehave({ kind: 'answer', status: 403, reason: 'Forbidden' });
       const outcome = await sendAll(sender, recipients(300));
@@ -167,7 +167,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
   });
 
   describe('503 Shutdown', () => {
-    test('moves what follows to another connection', async () => {
+    test('moves later requests to another connection', async () => {
       await sendAll(bench.sender, recipients(1));
       const { connections } = gateway;
       gateway.misbehave({ kind: 'answer', status: 503, reason: 'Shutdown', count: 1 });

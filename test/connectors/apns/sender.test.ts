@@ -51,7 +51,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       );
     });
 
-    test('carries the headers APNs wants, and the same apns-id at every attempt', async () => {
+    test('has the headers that APNs requires, and the same apns-id at every attempt', async () => {
       const message = aMessage({ alert: 'a', 'collapse-id': 'c1', 'pgw-priority': 5 });
       await sendAll(bench.sender, recipients(1, toFirstTopic), message);
       await sendAll(bench.sender, recipients(1, toFirstTopic), message);
@@ -68,7 +68,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       expect(third?.['apns-id']).not.toBe(first?.['apns-id']);
     });
 
-    test('gives each recipient its own badge', async () => {
+    test('contains the badge of each recipient', async () => {
       const to = recipients(50, toFirstTopic).map((one) => ({ ...one, badge: one.index * 100 }));
       await sendAll(bench.sender, to, aMessage({ alert: 'a', badge: 'Increment', k: 'v' }));
       const bodies = new Map(gateway.requests.map(({ token, body }) => [token, JSON.parse(body.toString())]));
@@ -76,7 +76,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
         expect(bodies.get(deviceToken)).toEqual({ aps: { badge, alert: 'a' }, k: 'v' });
     });
 
-    test('goes on over the same connection', async () => {
+    test('reuses the connection', async () => {
       await sendAll(bench.sender, recipients(1, toFirstTopic));
       const { connections } = gateway;
       await sendAll(bench.sender, recipients(100, toFirstTopic));
@@ -130,7 +130,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
   });
 
   describe('is not sent', () => {
-    test('to an deviceToken that is no device token, which is not called dead', async () => {
+    test('to a malformed device token, which is not invalidated', async () => {
       const { attempts } = await sendAll(
         bench.sender,
         recipients(1, { topic, deviceToken: '../../4/broadcasts' }),
@@ -153,7 +153,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       expect(attempts[0]).toMatchObject({ kind: 'rejected', outcome: 'failed' });
     });
 
-    test('once it is aborted; what was not sent may be sent later', async () => {
+    test('after it was aborted; unsent recipients may be sent later', async () => {
       const { attempts } = await sendAll(
         bench.sender,
         recipients(5, { topic }),
@@ -232,7 +232,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     });
   });
 
-  test('a sender that was closed hands everything back', async () => {
+  test('a closed sender returns every recipient', async () => {
     const sender = bench.open();
     await sendAll(sender, recipients(1, { topic }));
     await sender.close();
@@ -240,8 +240,8 @@ describe.each(transportNames)('over the %s transport', (name) => {
     expect(attempts.map(({ kind }) => kind)).toEqual(['retry', 'retry', 'retry']);
   });
 
-  describe('a gateway that falls silent', () => {
-    test('leaves the recipient unknown, with a hint whether a repeat would be hidden', async () => {
+  describe('a gateway that stops to answer', () => {
+    test('makes recipients unknown, and reports whether a repeat would be hidden', async () => {
       const silent = await startApnsFixture({ credentials: chosen, tuning: impatientTuning });
       silent.gateway.misbehave({ kind: 'hang', count: 2 });
       const plain = await sendAll(silent.sender, recipients(1), aMessage({ 'content-available': 1 }));
@@ -257,7 +257,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       ]);
     });
 
-    test('for a moment only is waited for', async () => {
+    test('for a short time causes no failure', async () => {
       gateway.misbehave({ kind: 'slow', delayMs: 50, count: 10 });
       expect(kinds(await sendAll(bench.sender, recipients(20, toFirstTopic)))).toEqual({ sent: 20 });
     });

@@ -7,7 +7,7 @@ import { aContext, aMessage, kinds, type Outcome, recipients, sendAll } from '..
 import type { GatewayInstance } from './fixture.ts';
 import { fixtures } from './fixtures.ts';
 
-/** What callers may send: none of it may make a connector throw. */
+/** Unusual content that callers may send; no connector may throw for it. */
 const oddData: JsonObject[] = [
   {},
   { alert: '' },
@@ -66,13 +66,13 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     }
   }
 
-  test('is known by its id and says what it can', () => {
+  test('has an id and capabilities', () => {
     expect(profileConnectorIds).toContain(connector.id);
     expect(connector.limits.recipientsPerRequest).toBeGreaterThan(0);
     expect(connector.limits.bodyBytes).toBeGreaterThan(0);
   });
 
-  test('takes right credentials and refuses everything else', () => {
+  test('accepts valid credentials and refuses all others', () => {
     expect(connector.credentials.safeParse(credentials).error).toBeUndefined();
     for (const wrong of [null, 5, 'x', [], {}, { ...credentials, surplus: 1 }])
       expect(connector.credentials.safeParse(wrong).success).toBe(false);
@@ -98,13 +98,13 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     },
   );
 
-  test('reports each recipient once when the gateway cannot be reached, as worth another try', async () => {
+  test('reports each recipient once as a retry when the gateway is unreachable', async () => {
     const { attempts, reports } = await push(7, { to: 'closed port' });
     expect(reports).toEqual([1, 1, 1, 1, 1, 1, 1]);
     expect(attempts.every(({ kind }) => kind === 'retry')).toBe(true);
   });
 
-  test('reports each recipient once when it is aborted before, and sends nothing after its end', async () => {
+  test('reports each recipient once when it is aborted before the send, and sends nothing afterwards', async () => {
     const sender = connector.open(connector.credentials.parse(instance.credentials), aContext());
     const aborted = await sendAll(sender, someone(3), aMessage(), AbortSignal.abort());
     await sender.close();
@@ -117,7 +117,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     expect(instance.total).toBe(0);
   });
 
-  test('gives up an expired message without asking the gateway', async () => {
+  test('reports an expired message without a request', async () => {
     const { attempts } = await push(2, { message: aMessage({ alert: 'a' }, { expiresAtMs: 1 }) });
     expect(attempts.every((one) => one.kind === 'rejected' && one.outcome === 'expired')).toBe(true);
     expect(instance.total).toBe(0);
@@ -127,7 +127,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     expect((await push(0)).attempts).toEqual([]);
   });
 
-  test('reaches a whole batch, each device once, without breaking a rule', async () => {
+  test('sends a whole batch, each device once, without a violation', async () => {
     const context = aContext();
     const outcome = await push(1000, { context });
     expect(kinds(outcome)).toEqual({ sent: 1000 });
@@ -138,7 +138,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     expect(context.calls.filter(({ status }) => status === 200).length).toBeGreaterThan(0);
   });
 
-  test('tells a dead device from its neighbours', async () => {
+  test('invalidates a dead device and sends to the others', async () => {
     instance.kill(fixture.deviceToken(2));
     const { attempts } = await push(5);
     expect(attempts.map(({ kind }) => kind)).toEqual(['sent', 'sent', 'invalid_token', 'sent', 'sent']);
@@ -161,12 +161,12 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
       expect(attempt).toMatchObject({ kind: 'profile_error', hint: expect.stringMatching(/^[A-Z].+\.$/) });
   });
 
-  test('says that it does not know when no answer comes', async () => {
+  test('reports an unknown result without a response', async () => {
     instance.hang();
     expect(kinds(await push(3, { by: fixture.impatient }))).toEqual({ unknown: 3 });
   });
 
-  test('gets another access token when the gateway finds it expired, and sends with that', async (context) => {
+  test('gets another access token when the gateway reports it expired, and sends with it', async (context) => {
     if (!instance.expireTokens) return context.skip();
     const shared = aContext();
     expect(kinds(await push(3, { context: shared }))).toEqual({ sent: 3 });
@@ -183,7 +183,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     expect(instance.tokenCalls?.()).toBe(1);
   });
 
-  test('sends no more of a class whose day is used up, and counts it capped', async (context) => {
+  test('sends no more of a message class whose day quota is used up, and counts it capped', async (context) => {
     if (!instance.useUpDay) return context.skip();
     instance.useUpDay();
     const shared = aContext();
@@ -195,7 +195,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     expect(instance.total).toBe(total);
   });
 
-  test('finds the one bad device that a refusal does not name', async (context) => {
+  test('finds the bad device of a refusal that does not name it', async (context) => {
     if (!instance.makeAmbiguous) return context.skip();
     instance.makeAmbiguous(fixture.deviceToken(37));
     const outcome = await push(100);

@@ -20,7 +20,7 @@ afterEach(() => {
   gateway.ambiguousTokens.clear();
 });
 
-/** Waits for an answer so long only: for tests in which none comes. */
+/** Short response timeout, for tests without a response. */
 const impatient = { ...defaultHttpTiming, requestMs: 300 };
 
 async function push(
@@ -49,8 +49,8 @@ const answer = (code: number, count?: number) =>
     ...(count === undefined ? {} : { count }),
   });
 
-describe('requests of many targets', () => {
-  test('carry as many devices as the gateway takes, each once', async () => {
+describe('requests with many targets', () => {
+  test('contain as many devices as the gateway takes, each once', async () => {
     const outcome = await push(recipients(95));
     expect(kinds(outcome)).toEqual({ sent: 95 });
     expect(gateway.total).toBe(10);
@@ -60,7 +60,7 @@ describe('requests of many targets', () => {
     expect(outcome.context.calls).toHaveLength(10);
   });
 
-  test('name a device once that two installations share; both hear what became of it', async () => {
+  test('name a device of two installations once; both get its result', async () => {
     const [one, two, three] = recipients(3);
     if (!one || !two || !three) throw new Error('three');
     gateway.deadTokens.add(one.deviceToken);
@@ -69,7 +69,7 @@ describe('requests of many targets', () => {
     expect(gateway.seen(one.deviceToken)).toBe(1);
   });
 
-  test('tell each device what was said of it', async () => {
+  test('report the result of each device', async () => {
     const to = recipients(30);
     for (const [n, code] of [
       [3, 8],
@@ -83,11 +83,11 @@ describe('requests of many targets', () => {
     expect(attempts[4]).toEqual({ kind: 'retry', status: 200, reason: 'busy', afterMs: 2500 });
     expect(attempts[5]).toMatchObject({ kind: 'rejected', outcome: 'dropped', reason: 'folded' });
     expect(attempts[16]).toMatchObject({ kind: 'rejected', outcome: 'failed', reason: 'bad_text' });
-    // One device that is refused does not end the push.
+    // A single refused device does not end the push.
     expect(attempts.filter(({ kind }) => kind === 'sent')).toHaveLength(26);
   });
 
-  test('never take a device for dead because its whole request was refused', async () => {
+  test('invalidate no device because the whole request was refused', async () => {
     answer(8);
     expect(kinds(await push(recipients(10)))).toEqual({ rejected: 10 });
     expect(kinds(await push(recipients(1)))).toEqual({ invalid_token: 1 });
@@ -111,27 +111,27 @@ describe('requests of many targets', () => {
     expect(kinds(outcome).rejected).toBeGreaterThan(900);
   });
 
-  test('stop when the answer speaks of the whole push', async () => {
+  test('stop when the response concerns the whole push', async () => {
     answer(7);
     const outcome = await push(recipients(300));
     expect(kinds(outcome)).toEqual({ rejected: 300 });
     expect(gateway.total).toBeLessThanOrEqual(4);
   });
 
-  test('wait, all of them, when the gateway is sent to too fast', async () => {
+  test('all wait after a rate limit of the gateway', async () => {
     gateway.misbehave({ kind: 'answer', status: 503, retryAfter: '9' });
     const { attempts } = await push(recipients(300));
     expect(attempts.every((one) => one.kind === 'retry' && one.afterMs === 9000)).toBe(true);
     expect(gateway.total).toBeLessThanOrEqual(4);
   });
 
-  test('with an unreadable response may have arrived', async () => {
+  test('with an unreadable response are an unknown result', async () => {
     gateway.misbehave({ kind: 'answer', status: 200, body: '<html>' });
     const { attempts } = await push(recipients(3));
     expect(attempts[0]).toEqual({ kind: 'unknown', reason: 'unreadable_reply', isRepeatHidden: true });
   });
 
-  test('leave what has not left when the push is stopped', async () => {
+  test('that are unsent when the push is stopped stay unsent', async () => {
     gateway.misbehave({ kind: 'slow', delayMs: 100 });
     const stop = new AbortController();
     const sent = push(recipients(200), { signal: stop.signal });
@@ -145,7 +145,7 @@ describe('requests of many targets', () => {
 });
 
 describe('a day whose quota is used up', () => {
-  test('ends the class for every sender that shares the state', async () => {
+  test('caps the message class for every sender that shares the state', async () => {
     answer(5, 1);
     const { attempts, context } = await push(recipients(10));
     expect(attempts[0]).toEqual({ kind: 'rejected', outcome: 'capped', status: 200, reason: 'day_quota' });
@@ -189,7 +189,7 @@ describe('access tokens', () => {
     expect(gateway.tokenCalls).toBe(2);
   });
 
-  test('are renewed before they end, while sending goes on', async () => {
+  test('are renewed before they expire, while sending continues', async () => {
     const clock = movableClock(systemClock.now());
     const context = aContext(clock);
     await push(recipients(1), { context, message: aMessage(undefined, { expiresAtMs: clock.now() + 9e7 }) });

@@ -1,6 +1,6 @@
 /**
- * A made-up vendor, written as connectors/README.md says: the proof that the kit is enough for one. Ten devices per
- * request, an access token, and every reaction there is.
+ * Fictitious vendor, written by connectors/README.md, as a test of the kit: ten devices per request, an access token, and
+ * every reaction.
  */
 import { z } from 'zod';
 import type { Connector, SenderContext } from '../../../connectors/contract/connector.ts';
@@ -162,9 +162,9 @@ function readingOf(reply: Parameters<typeof unreadable>[0]): ExchangeResult {
 
 export interface ExampleGateway extends SandboxGateway {
   tokenIssuer: TokenIssuer;
-  /** Codes of single devices, told within a success. */
+  /** Codes of single devices within a successful response. */
   targetCodes: Map<string, number>;
-  /** Devices that spoil their whole request with code 6. */
+  /** Devices for which the whole request is refused with code 6. */
   ambiguousTokens: Set<string>;
 }
 
@@ -211,5 +211,5 @@ function targetsIn(body: Buffer): string[] {
   return Array.isArray(to) ? to.filter((one) => typeof one === 'string') : [];
 }
 
-/** What a row means of one device: for the test of the table. */
+/** Returns the result of a rule for one device, for the test of the table. */
 export const attemptFor = (code: string | number) => attemptResult(rowOf(code), 200);

@@ -2,46 +2,46 @@ import type { Connector } from '../../../connectors/contract/connector.ts';
 import type { SandboxGateway } from '../../../ops/sandbox/http/server.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 
-/** What the contract suite needs to know of a vendor: one small file each. */
+/** Description of a vendor for the contract suite, one small file per vendor. */
 export interface ContractFixture {
   connector: Connector;
-  /** The same connector, which waits 300 ms for an answer. */
+  /** The same connector with a response timeout of 300 ms. */
   impatient: Connector;
-  /** A device type whose content this gateway takes. */
+  /** Device type that this gateway serves. */
   deviceType: string;
-  /** Credentials of the right form; nothing listens at their endpoint. */
+  /** Valid credentials with the endpoint of a closed port. */
   credentials: JsonObject;
   /** Members of `credentials` that a report must not show. */
   secrets: string[];
-  /** Address of device number `n`, in the form the gateway gives them out. */
+  /** Returns the token of device number `n` in the gateway's format. */
   deviceToken(n: number): string;
   /** Starts the sandbox gateway. */
   start(): Promise<GatewayInstance>;
 }
 
-/** A sandbox gateway, and how to have it produce what every gateway can answer. */
+/** Sandbox gateway with controls for the responses that all gateways share. */
 export interface GatewayInstance {
   credentials: JsonObject;
-  /** How often a device was named in a request, and how many requests there were. */
+  /** Requests that named a device, and requests in all. */
   seen(deviceToken: string): number;
   readonly total: number;
   readonly violations: readonly string[];
-  /** From now on the gateway says of this device that it is dead. */
+  /** Makes the gateway report this device as invalid from now on. */
   kill(deviceToken: string): void;
-  /** The next requests are told that they come too fast. */
+  /** Makes the gateway answer the next requests with its rate limit. */
   throttle(): void;
-  /** The credentials are refused, as often as they come. */
+  /** Makes the gateway refuse the credentials from now on. */
   refuseCredentials(): void;
-  /** Access tokens given out so far are expired; absent where the gateway has none. */
+  /** Expires the access tokens issued so far; absent if the gateway has none. */
   expireTokens?(): void;
   tokenCalls?(): number;
-  /** Requests are processed and not answered. */
+  /** Makes the gateway process requests without a response. */
   hang(): void;
-  /** The gateway breaks down: 5xx. */
+  /** Makes the gateway answer 5xx. */
   breakDown(): void;
-  /** The day's quota is used up; absent where the gateway has none. */
+  /** Uses up the day's quota; absent if the gateway has none. */
   useUpDay?(): void;
-  /** Whole requests are refused because of this device, without naming it; absent where that cannot be. */
+  /** Makes the gateway refuse whole requests because of this device, unnamed; absent if it never does. */
   makeAmbiguous?(deviceToken: string): void;
   /** Ends every misbehaviour. */
   behave(): void;
@@ -53,7 +53,7 @@ export interface GatewayInstance {
 export interface GatewayControls
   extends Pick<GatewayInstance, 'credentials' | 'throttle' | 'refuseCredentials'>,
     Partial<Pick<GatewayInstance, 'expireTokens' | 'hang' | 'breakDown' | 'useUpDay' | 'makeAmbiguous'>> {
-  /** Ends what only this gateway can be told of devices. */
+  /** Clears the states of devices that only this gateway has. */
   behave?(): void;
 }
 

@@ -6,7 +6,7 @@ import { type ContractFixture, type GatewayInstance, gatewayInstance } from '../
 
 const account = createServiceAccount();
 
-/** A registration token in the form FCM gives them out. */
+/** Returns a registration token in FCM's format. */
 export const fcmToken = (n: number): string =>
   `fcmInstance-${n.toString(16).padStart(10, '0')}:APA91b${n.toString(36).padStart(120, 'x')}`;
 

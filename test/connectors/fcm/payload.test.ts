@@ -5,7 +5,7 @@ import { violationOf } from '../../../ops/sandbox/fcm/rules.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { aMessage } from '../../support/gateways/apns.ts';
 
-/** The message as one device gets it, and whether FCM's own rules take it. */
+/** Returns the message for one device, checked with FCM's rules. */
 function messageOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: number) {
   const rendering = renderFcm('vendor_g', aMessage(data, more), nowMs);
   if (!rendering.ok) throw new Error(rendering.error);
@@ -23,7 +23,7 @@ function problemOf(data: JsonObject): string {
 }
 
 describe('a push to FCM', () => {
-  test('is a notification, with all of the push as text in its data', () => {
+  test('is a notification with the whole push as text in its data', () => {
     const data = { alert: 'Hello', title: 'T', k: { deep: [1] }, action: 'com.example.GO' };
     expect(messageOf(data, { channels: ['news'], notificationChannel: 'orders' })).toEqual({
       notification: { title: 'T', body: 'Hello' },
@@ -37,7 +37,7 @@ describe('a push to FCM', () => {
     });
   });
 
-  test('that is silent is data only, and shows nothing that could hide a repeat', () => {
+  test('that is silent is data only, without a tag that could hide a repeat', () => {
     expect(messageOf({ silent: true, k: 1 })).toEqual({
       data: { payload: '{"silent":true,"k":1}' },
       android: { ttl: '3600s', priority: 'NORMAL' },
@@ -45,7 +45,7 @@ describe('a push to FCM', () => {
     });
   });
 
-  test('lives as long as it is still of use when it is sent', () => {
+  test('has the remaining lifetime at the time of sending', () => {
     const ttl = (expiresAtMs: number, nowMs: number) =>
       messageOf({ alert: 'a' }, { expiresAtMs }, nowMs).android.ttl;
     expect(ttl(10_000, 8_500)).toBe('2s');
@@ -54,7 +54,7 @@ describe('a push to FCM', () => {
     expect(ttl(40 * 86_400_000, 0)).toBe('2419200s');
   });
 
-  test('with a collapse-id replaces the one before, on the way and on the screen', () => {
+  test('with a collapse-id replaces the previous one, in transit and on the screen', () => {
     const { android } = messageOf({ alert: 'a', 'collapse-id': 'score' });
     expect(android).toMatchObject({ collapse_key: 'score', notification: { tag: 'score' } });
   });
@@ -87,7 +87,7 @@ describe('a push to FCM', () => {
     },
   );
 
-  test('takes a whole message of FCM’s own as it is, but for its target', () => {
+  test('accepts a native message unchanged, except for its target', () => {
     const message = {
       token: 'somebody else',
       topic: 'all',
@@ -101,7 +101,7 @@ describe('a push to FCM', () => {
     });
   });
 
-  test('hands on what it does not know, for FCM to judge', () => {
+  test('passes unknown members on to FCM', () => {
     const rendering = renderFcm('fcm', aMessage({ alert: 'a', fcm: { newest: { x: 1 } } }));
     if (!rendering.ok) throw new Error(rendering.error);
     const body = JSON.parse(previewFcm(rendering.payload));
@@ -109,7 +109,7 @@ describe('a push to FCM', () => {
     expect(violationOf(body)?.field).toBe('message.newest');
   });
 
-  test('that FCM could not take is told before anything is sent', () => {
+  test('that FCM would refuse is reported before anything is sent', () => {
     expect(problemOf({})).toMatch(/alert/);
     expect(problemOf({ alert: 'a', fcm: { data: { n: 5 } } })).toBe('fcm.data.n must be a string');
     expect(problemOf({ alert: 'a', fcm: { data: { 'google.x': '' } } })).toMatch(/keeps to itself/);
@@ -119,7 +119,7 @@ describe('a push to FCM', () => {
     );
   });
 
-  test('of exactly the size that FCM takes is taken', () => {
+  test('of exactly the maximum size is accepted', () => {
     const sizeOf = (alert: string) => {
       const rendering = renderFcm('fcm', aMessage({ alert }));
       return rendering.ok ? rendering.payload.body.length : 0;

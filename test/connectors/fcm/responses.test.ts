@@ -67,7 +67,7 @@ interface Case {
   afterMs?: number | null;
 }
 
-/** protocol/fcm.md#answers, written out a second time: what the dispatcher must hear of each answer. */
+/** Expected result of each response (protocol/fcm.md#answers), independent of the connector's table. */
 const invalid = { status: 'INVALID_ARGUMENT', errorCode: 'INVALID_ARGUMENT' };
 const cases: Case[] = [
   {
@@ -259,7 +259,7 @@ const misbehave = (
     ...more,
   });
 
-describe('an answer of FCM', () => {
+describe('a response of FCM', () => {
   test.each(cases)('$rule → $kind $reason', async (one) => {
     misbehave(one);
     const { attempts } = await push(1);
@@ -289,7 +289,7 @@ describe('an answer of FCM', () => {
     },
   );
 
-  test('that is no JSON is judged by its status: a 404 of the wrong house kills no token', () => {
+  test('that is not JSON gets the result of its status: a 404 from an unrelated server does not invalidate tokens', () => {
     for (const body of [
       '<html>',
       '[]',
@@ -301,14 +301,14 @@ describe('an answer of FCM', () => {
       expect(ruleForResponse(404, body)).toMatchObject({ reaction: 'profile_error', reason: 'http_404' });
   });
 
-  test('says when to come back', async () => {
+  test('contains the retry time', async () => {
     misbehave({ status: 503, error: { status: 'UNAVAILABLE' } }, { retryAfter: '17' });
     expect((await push(1)).attempts[0]).toMatchObject({ kind: 'retry', afterMs: 17_000 });
   });
 });
 
 describe('the rest of a batch', () => {
-  test('is not sent once the answer speaks of the message', async () => {
+  test('is not sent after a response about the message', async () => {
     misbehave({
       status: 400,
       error: { status: 'INVALID_ARGUMENT', details: [badField('message.android.ttl')] },
@@ -317,14 +317,14 @@ describe('the rest of a batch', () => {
     expect(gateway.total).toBeLessThan(1000);
   });
 
-  test('waits with those that used the project’s quota up', async () => {
+  test('waits when the project’s quota is used up', async () => {
     misbehave({ status: 429, error: { status: 'RESOURCE_EXHAUSTED' } }, { retryAfter: '30' });
     const { attempts } = await push(1000);
     expect(attempts.every((one) => one.kind === 'retry' && one.afterMs === 30_000)).toBe(true);
     expect(gateway.total).toBeLessThan(1000);
   });
 
-  test('goes on when one device gets too many', async () => {
+  test('is sent when one device gets too many messages', async () => {
     const error = {
       status: 'RESOURCE_EXHAUSTED',
       errorCode: 'QUOTA_EXCEEDED',
@@ -334,7 +334,7 @@ describe('the rest of a batch', () => {
     expect(kinds(await push(200))).toEqual({ sent: 199, retry: 1 });
   });
 
-  test('is not sent once the credentials are refused', async () => {
+  test('is not sent after the credentials were refused', async () => {
     misbehave({ status: 403, error: { status: 'PERMISSION_DENIED' } });
     expect(kinds(await push(1000))).toEqual({ profile_error: 1000 });
     expect(gateway.total).toBeLessThan(1000);
@@ -342,7 +342,7 @@ describe('the rest of a batch', () => {
 });
 
 describe('tokens', () => {
-  test('that are gone, malformed or of another project are told apart from their neighbours', async () => {
+  test('that are unregistered, malformed or of another project get their own results, and the others are sent', async () => {
     gateway.deadTokens.add(fcmToken(1));
     gateway.foreignTokens.add(fcmToken(2));
     const to = someone(6);
@@ -377,7 +377,7 @@ describe('tokens', () => {
 });
 
 describe('a message that was sent', () => {
-  test('has the id that FCM gave it, in a push to few', async () => {
+  test('has the message id of FCM, in a push to few devices', async () => {
     const { attempts } = await push(2);
     expect(attempts[0]).toMatchObject({ kind: 'sent', messageId: expect.stringMatching(/^0:\d+%31bd1c96/) });
   });
@@ -391,12 +391,12 @@ describe('a message that was sent', () => {
     expect(gateway.tokenCalls).toBe(1);
   });
 
-  test('goes over the standard transport too', async () => {
+  test('can use the standard transport', async () => {
     expect(kinds(await push(300, { credentials: { transport: 'standard' } }))).toEqual({ sent: 300 });
     expect(gateway.violations).toEqual([]);
   });
 
-  test('whose repeat the device would not hide is said so when no answer comes', async () => {
+  test('without a response reports whether the device would hide a repeat', async () => {
     gateway.misbehave({ kind: 'reset' });
     expect((await push(1)).attempts[0]).toMatchObject({ kind: 'unknown', isRepeatHidden: true });
     const silent = await push(1, { data: { silent: true } });
@@ -405,7 +405,7 @@ describe('a message that was sent', () => {
 });
 
 describe('the service account', () => {
-  test('of another key, another address or a wrong clock is refused with a hint', async () => {
+  test('with another key, another address or a wrong clock is refused with a hint', async () => {
     const other = createServiceAccount();
     const now = Date.parse('2026-11-21T10:00:00Z');
     const wrong: [JsonObject, TestContext][] = [
@@ -435,7 +435,7 @@ describe('the service account', () => {
     });
   });
 
-  test('in the older form of a key file is taken as well', async () => {
+  test('is accepted in the older form of a key file', async () => {
     const { createPrivateKey } = await import('node:crypto');
     const pkcs1 = createPrivateKey(account.private_key).export({ type: 'pkcs1', format: 'pem' }).toString();
     expect(

@@ -167,7 +167,7 @@ describe('a stream error ends the stream only:', () => {
     ['a response without a status', 1, (id) => headersFrame(id, block(['x-a', '1']))],
     ['a reply with two statuses', 1, (id) => headersFrame(id, block([':status', '200'], [':status', '200']))],
     ['a capital in a name', 1, (id) => headersFrame(id, block([':status', '200'], ['X-A', '1']))],
-    ['an informational reply as the last word', 1, (id) => headersFrame(id, block([':status', '103']))],
+    ['an informational reply as the last block', 1, (id) => headersFrame(id, block([':status', '103']))],
     ['101', 1, (id) => headersFrame(id, block([':status', '101']), false)],
     ['DATA before HEADERS', 1, (id) => dataFrame(id, 'x')],
   ];

@@ -259,7 +259,7 @@ describe('invalid blocks of a peer', () => {
         [':status', '200'],
       ],
     ],
-    ['a status that is none', [[':status', '20x']]],
+    ['an invalid status', [[':status', '20x']]],
     [
       'a pseudo field of requests',
       [

@@ -103,7 +103,7 @@ describe.each(transportNames)('through a proxy, over the %s transport,', (name) 
     ['sends more than the response', 'HTTP/1.1 200 OK\r\n\r\nand more'],
     ['never ends its response', `HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(4000)}`],
     ['closes the connection', ''],
-  ])('that %s is no way', async (_, words) => {
+  ])('that %s is not used', async (_, words) => {
     const peer = await peerOfTest(ok);
     const server = createTcpServer((socket) => {
       socket.on('error', () => undefined);

@@ -4,8 +4,8 @@ import { StreamWindow } from '../../../connectors/http2/native/streams/stream-wi
 const peerLimit = 1000;
 
 /**
- * A peer that answers so many a second after a way of so many seconds, and a caller who always has more to ask.
- * Gives the requests on their way after each second, and how many were answered in it.
+ * Simulates a peer with a given rate and latency, and a caller that always has more requests. Returns the requests in
+ * flight after each second, and the number answered in it.
  */
 function simulate(window: StreamWindow, peer: (second: number) => { perSecond: number; trip: number }) {
   const stepMs = 10;

@@ -30,7 +30,7 @@ const problemOf = (data: JsonObject, options = huawei) => {
 };
 
 describe('content for a vendor’s devices', () => {
-  test('takes members of the vendor over those of android over the default ones', () => {
+  test('prefers members of the vendor, then android, then the default ones', () => {
     const content = contentOf({
       alert: 'all',
       title: 'all',
@@ -47,25 +47,25 @@ describe('content for a vendor’s devices', () => {
     expect(content.data).toEqual({ alert: 'all', title: 'huawei', k: 'android', more: 1 });
   });
 
-  test.each(['hms', 'vendor_a'])('reads the object under %s, and hands its unknown members on', (name) => {
+  test.each(['hms', 'vendor_a'])('reads the object under %s, and passes its unknown members on', (name) => {
     const content = contentOf({ alert: 'a', [name]: { alert: 'b', target_user_type: 1, deep: { x: [1] } } });
     expect(content.alert).toBe('b');
     expect(content.vendor).toEqual({ target_user_type: 1, deep: { x: [1] } });
     expect(content.custom).toEqual({});
   });
 
-  test('leaves the objects of other devices out, but not members that only have such a name', () => {
+  test('omits the objects of other vendors, but not custom members with such a name', () => {
     const data = { alert: 'a', ios: { alert: 'i' }, mi: { x: 1 }, oppo: 'red', fcm: { y: 1 } };
     expect(contentOf(data).custom).toEqual({ oppo: 'red' });
   });
 
-  test('gives FCM under both of its labels the same object', () => {
+  test('has the same object for both labels of FCM', () => {
     const data = { alert: 'a', fcm: { alert: 'b' } };
     for (const connector of ['fcm', 'vendor_g'] as const)
       expect(contentOf(data, { ...huawei, connector }).alert).toBe('b');
   });
 
-  test('names the notification channel: the vendor’s, else that of the push', () => {
+  test('contains the notification channel: the vendor’s, else that of the push', () => {
     const order = { notificationChannel: 'of the push' };
     expect(contentOf({ alert: 'a' }, huawei, order).notificationChannel).toBe('of the push');
     const data = { alert: 'a', hms: { _notificationChannel: 'own' } };
@@ -73,7 +73,7 @@ describe('content for a vendor’s devices', () => {
     expect(contentOf(data).custom).toEqual({});
   });
 
-  test('shows a badge that is a whole number, and nothing else', () => {
+  test('has a badge only if it is a whole number', () => {
     expect(contentOf({ alert: 'a', badge: 3 }).badge).toBe(3);
     expect(contentOf({ alert: 'a', badge: 3, hms: { badge: 5 } }).badge).toBe(5);
     expect(contentOf({ alert: 'a', badge: 'Increment' }).badge).toBeNull();
@@ -86,17 +86,17 @@ describe('content for a vendor’s devices', () => {
     expect(content.data).toEqual({ silent: true, k: 1, action: 'com.example.GO' });
   });
 
-  test('drops silent messages if the vendor does not support them, and says so', () => {
+  test('drops silent messages if the vendor does not support them, with an error text', () => {
     const meizu: AndroidOptions = { ...huawei, connector: 'vendor_c', can: { passThrough: false } };
     expect(problemOf({ alert: 'a', silent: true }, meizu)).toMatchObject({
       outcome: 'dropped',
       error: 'vendor_c does not support silent messages',
     });
-    // Only its own devices are meant by a vendor's object.
+    // A vendor's object applies only to devices of that vendor.
     expect(problemOf({ alert: 'a', hms: { silent: true } }, meizu)).toBeUndefined();
   });
 
-  test('passes a native body on without asking for an alert', () => {
+  test('passes a native body on and requires no alert', () => {
     const message = { notification: { title: 'T' } };
     expect(contentOf({ hms: { message } }).vendor).toEqual({ message });
   });
@@ -113,34 +113,34 @@ describe('content for a vendor’s devices', () => {
     ['android', { alert: 'a', android: [] }],
     ['alert must have at most 12', { alert: 'thirteen chars' }],
     ['title must have at most 10', { alert: 'a', title: 'eleven char' }],
-  ])('says what is wrong with %s in %j', (name, data) => {
+  ])('reports the error %s of %j', (name, data) => {
     expect(problemOf(data)?.error).toContain(name);
   });
 
-  test('counts characters as people do, not as UTF-16', () => {
+  test('counts code points, not UTF-16 units', () => {
     expect(charsOf('中文😀')).toBe(3);
     expect(firstChars('中文😀x', 3)).toBe('中文😀');
     expect(problemOf({ alert: '😀'.repeat(12) })).toBeUndefined();
   });
 
-  test('has a title where a gateway shows nothing without', () => {
+  test('has a title for gateways that require one', () => {
     expect(titleOf(contentOf({ alert: 'A long text' }), 6)).toBe('A long');
     expect(titleOf(contentOf({ alert: 'text', title: 'T' }), 6)).toBe('T');
   });
 
-  test('does not mind names that mean something to JavaScript', () => {
+  test('accepts names with a meaning in JavaScript', () => {
     const data: JsonObject = JSON.parse('{"alert":"a","__proto__":{"x":1},"constructor":"c"}');
     expect(contentOf(data).custom).toEqual({ constructor: 'c' });
   });
 });
 
-test('a body that is too large is told with its size', () => {
+test('a body that is too large is reported with its size', () => {
   const limits = { recipientsPerRequest: 1, bodyBytes: 10 };
   expect(bodySizeError('vendor_a', 11, limits)).toBe('the message has 11 bytes; vendor_a takes at most 10');
   expect(bodySizeError('vendor_a', 10, limits)).toBeNull();
 });
 
-test('China’s hours are eight ahead of UTC', () => {
+test('China is eight hours ahead of UTC', () => {
   const at = (text: string) => Date.parse(text);
   expect(isBetweenHours(at('2026-11-20T23:00:00Z'), 7, 23)).toBe(true);
   expect(isBetweenHours(at('2026-11-20T22:59:59Z'), 7, 23)).toBe(false);
@@ -149,7 +149,7 @@ test('China’s hours are eight ahead of UTC', () => {
   expect(untilHourMs(at('2026-11-20T22:30:00Z'), 7)).toBe(0.5 * 3600_000);
 });
 
-test('an deviceToken on this machine is told only to a gateway that is near', () => {
+test('a loopback URL for receipts is passed only to a gateway with an endpoint', () => {
   const near = { callbackUrl: 'http://127.0.0.1:8080/callbacks/x' };
   expect(receiptUrl(near, {})).toBeUndefined();
   expect(receiptUrl(near, { endpoint: 'https://127.0.0.1:1' })).toBe(near.callbackUrl);

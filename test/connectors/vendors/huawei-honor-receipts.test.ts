@@ -8,7 +8,7 @@ import { choosePort } from '../../../ops/local/ports.ts';
 import { startHonorGateway } from '../../../ops/sandbox/vendors/honor/server.ts';
 import { startHuaweiGateway } from '../../../ops/sandbox/vendors/huawei/server.ts';
 
-/** What came in over HTTP, as the connectors read it. */
+/** Requests received over HTTP, in the form that connectors parse. */
 const readings: ReceiptsResult[] = [];
 const keyed = { appId: '1', appSecret: '2', callbackKey: 'key', callbackUser: 'user' };
 
@@ -33,7 +33,7 @@ afterAll(() => server.close());
 
 const one = { token: 'T', biTag: 'PushRecord000001', requestId: 'm' };
 
-test('Huawei’s gateway sends signed receipts and hears what it wants to hear', async () => {
+test('Huawei’s gateway sends signed receipts and gets its expected reply', async () => {
   const gateway = await startHuaweiGateway();
   const signing = { key: 'key', user: 'user' };
   const reply = await gateway.sendReceipt(`${url}/vendor_a`, [{ ...one, status: 0 }], signing);
@@ -47,7 +47,7 @@ test('Huawei’s gateway sends signed receipts and hears what it wants to hear',
   await gateway.close();
 });
 
-test('Honor’s gateway sends receipts and hears that they were taken', async () => {
+test('Honor’s gateway sends receipts and gets its expected reply', async () => {
   const gateway = await startHonorGateway();
   const reply = await gateway.sendReceipt(`${url}/vendor_f`, [{ ...one, status: 40_000_002 }]);
   expect(reply.status).toBe(200);

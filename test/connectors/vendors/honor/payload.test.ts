@@ -7,7 +7,7 @@ import { honorReceiptBody } from '../../../../ops/sandbox/vendors/honor/server.t
 import type { Json, JsonObject } from '../../../../shared/domain/json.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 
-/** The body as one device gets it, which the sandbox finds in order. */
+/** Returns the body for one device, checked with the sandbox's rules. */
 function bodyFor(data: JsonObject, more: Partial<PushMessage> = {}, badgeClass?: string) {
   const rendering = renderHonor(aMessage(data, more), { badgeClass });
   if (!rendering.ok) throw new Error(rendering.error);
@@ -31,21 +31,21 @@ describe('a notification for Honor', () => {
           'intent://cn.leancloud.push/notify_detail?S.content=%7B%22order%22%3A7%7D#Intent;scheme=lcpushscheme;launchFlags=0x10000000;end',
       },
     });
-    // Nothing of Huawei's envelope.
+    // No member of Huawei's envelope.
     expect(Object.keys(body)).not.toEqual(expect.arrayContaining(['message']));
   });
 
-  test('lives as long as the push, fifteen days at most, and names the push for receipts', () => {
+  test('lives as long as the push, at most fifteen days, and names the push for receipts', () => {
     const at = (leftMs: number) => bodyFor({ alert: 'a' }, { createdAtMs: 0, expiresAtMs: leftMs }).android;
     expect(at(90_500)).toMatchObject({ ttl: '91s', biTag: 'PushRecord000001' });
     expect(at(1e12).ttl).toBe('1296000s');
   });
 
-  test('is replaced by what has the same collapse-id', () => {
+  test('is replaced by a message with the same collapse-id', () => {
     expect(shown({ alert: 'a', 'collapse-id': 'score' }).tag).toBe('score');
   });
 
-  test('has the push as its tag, but for a number of the sender’s that says what it replaces', () => {
+  test('has the push as its tag, unless the sender chose a notification id', () => {
     expect(shown({ alert: 'a' }).tag).toBe('PushRecord000001');
     const numbered = shown({ alert: 'a', honor: { notifyId: 7 } });
     expect(numbered).toMatchObject({ notifyId: 7 });
@@ -76,7 +76,7 @@ describe('the badge', () => {
     expect(bodyFor(own, {}, 'com.e.Main').android.notification.badge.badgeClass).toBe('com.e.Other');
   });
 
-  test('of the vendor’s object goes before that of the push, whole where it is Honor’s own', () => {
+  test('of the vendor’s object overrides that of the push; Honor’s own form is used unchanged', () => {
     expect(shown({ alert: 'a', badge: 3, honor: { badge: 4 } }).badge).toEqual({ setNum: 4 });
     const badge = { addNum: 2, badgeClass: 'com.e.Main' };
     expect(shown({ alert: 'a', badge: 3, honor: { badge } }).badge).toEqual(badge);
@@ -84,7 +84,7 @@ describe('the badge', () => {
 });
 
 describe('members of the vendor’s object', () => {
-  test('go where Honor has them, over what would be there', () => {
+  test('are placed where Honor has them, and win', () => {
     const body = bodyFor({
       alert: 'a',
       honor: {
@@ -111,7 +111,7 @@ describe('members of the vendor’s object', () => {
     expect(body.android.notification.clickAction).toEqual({ type: 3 });
   });
 
-  test('large text is the text', () => {
+  test('large text equals the text', () => {
     const big = { style: 1, bigTitle: 'another', bigBody: 'another' };
     expect(shown({ alert: 'Text', title: 'T', honor: big })).toMatchObject({
       bigTitle: 'T',
@@ -119,7 +119,7 @@ describe('members of the vendor’s object', () => {
     });
   });
 
-  test('may be Honor’s own body: passed through, with expiry and push where it names none', () => {
+  test('may be a native body: passed through, with default expiry and push id', () => {
     const own = {
       notification: { title: 'T', body: 'B' },
       android: { notification: { title: 'T', body: 'B', clickAction: { type: 3 } } },
@@ -144,7 +144,7 @@ test('a silent push is a data message with all members, and its repeat is not hi
   expect(body.isRepeatHidden).toBe(false);
 });
 
-describe('limits are told before anything is sent', () => {
+describe('limits are reported before anything is sent', () => {
   test('the body without the devices’ tokens', () => {
     const rendering = honor.render(aMessage({ alert: 'x'.repeat(4096) }), 'android');
     expect(!rendering.ok && rendering.error).toMatch(/takes at most 4096/);
@@ -156,12 +156,12 @@ describe('limits are told before anything is sent', () => {
     [{ honor: { targetUserType: 0 } }, false],
     [{ hms: { target_user_type: 1 } }, false],
     [{}, false],
-  ])('tests: 1000 a day, to ten devices: %j', (data, isTest) => {
+  ])('tests: 1000 per day, to ten devices: %j', (data, isTest) => {
     const limit = honor.testLimit?.(aMessage({ alert: 'a', ...data }));
     expect(limit).toEqual(isTest ? { pushesPerDay: 1000, devicesPerPush: 10 } : null);
   });
 
-  test('a rate is counted in devices, where the profile names one', () => {
+  test('the rate of a profile counts devices', () => {
     const profile = { appId: '1', clientId: '2', clientSecret: '3' };
     expect(honor.rate?.(profile)).toBeNull();
     expect(honor.rate?.({ ...profile, ratePerSecond: 50 })).toMatchObject({
@@ -181,7 +181,7 @@ describe('receipts of Honor', () => {
     timestamp: 1489993883189,
   };
 
-  test('tell push, message, device and time', () => {
+  test('contain push, message, device and time', () => {
     expect(read(honorReceiptBody('104', [one]))).toMatchObject({
       ok: true,
       receipts: [
@@ -197,16 +197,16 @@ describe('receipts of Honor', () => {
     });
   });
 
-  test.each([40_000_001, 0, 5, 2])('with an unpublished status (%i) retire no device', (status) => {
+  test.each([40_000_001, 0, 5, 2])('with an unpublished status (%i) invalidate no device', (status) => {
     const reading = read(honorReceiptBody('104', [{ ...one, status }]));
     expect(reading?.ok && reading.receipts[0]).toMatchObject({ event: 'undelivered', code: String(status) });
   });
 
-  test.each(['', 'x', '[]', '{}', '{"statuses":5}'])('that are none are refused: %s', (body) => {
+  test.each(['', 'x', '[]', '{}', '{"statuses":5}'])('with an invalid body are refused: %s', (body) => {
     expect(read(body)).toMatchObject({ ok: false, status: 400 });
   });
 
-  test('of which one makes no sense do without it', () => {
+  test('omit an invalid status', () => {
     const statuses = [null, {}, { token: 'T' }, { token: 5, status: 1 }, { token: 'T', status: 1 }];
     const reading = read(JSON.stringify({ statuses }));
     expect(reading?.ok && reading.receipts).toMatchObject([{ deviceToken: 'T', objectId: null, atMs: null }]);

@@ -56,7 +56,7 @@ const answer = (code: number, options: { status?: number; message?: string; coun
     ...(options.count === undefined ? {} : { count: options.count }),
   });
 
-/** Code, and what becomes of a recipient (protocol/honor.md#answers). */
+/** Code, and result of a recipient (protocol/honor.md#answers). */
 const table: [number, Partial<Record<string, unknown>>][] = [
   [200, { kind: 'sent', messageId: 'h7' }],
   [401, { kind: 'profile_error', reason: 'auth_failed', hint: expect.stringMatching(/^Honor .+\.$/) }],
@@ -68,7 +68,7 @@ const table: [number, Partial<Record<string, unknown>>][] = [
 ];
 
 describe('every code of Honor', () => {
-  test('has a line here', () => {
+  test('has a row in this table', () => {
     expect(table.map(([code]) => String(code))).toEqual(responseRules.map(({ code }) => code));
   });
 
@@ -98,12 +98,12 @@ describe('every code of Honor', () => {
     for (const attempt of attempts) expect(attempt).toMatchObject({ kind, reason });
   });
 
-  test('a success that cannot be read may have been one', async () => {
+  test('an unreadable success is an unknown result', async () => {
     gateway.misbehave({ kind: 'answer', status: 200, body: '{"message":"success"}' });
     expect((await push(devices(1))).attempts[0]).toMatchObject({ kind: 'unknown', isRepeatHidden: true });
   });
 
-  test('a success that says that nothing was sent is none', async () => {
+  test('a success with sendResult false is not a success', async () => {
     const body = { code: 200, message: 'success', data: { sendResult: false } };
     gateway.misbehave({ kind: 'answer', status: 200, body });
     expect((await push(devices(1))).attempts[0]).toMatchObject({
@@ -114,7 +114,7 @@ describe('every code of Honor', () => {
 });
 
 describe('devices named within a success', () => {
-  test('are dead when they are expired, tried again when they failed, and the others were sent to', async () => {
+  test('are invalid if expired, retried if failed; the others are sent', async () => {
     const to = devices(1000);
     gateway.deadTokens.add(honorToken(3));
     gateway.memory.failTokens.add(honorToken(7));
@@ -132,14 +132,14 @@ describe('devices named within a success', () => {
   });
 });
 
-describe('an error that speaks of a token', () => {
-  test('renews the access token once, and is over if that was it', async () => {
+describe('an error about a token', () => {
+  test('renews the access token once, and sends if that was the cause', async () => {
     answer(1234, { message: 'Token expired', count: 1 });
     expect(kinds(await push(devices(5)))).toEqual({ sent: 5 });
     expect(gateway.tokenCalls).toBe(2);
   });
 
-  test('is some device’s when another access token does not help: found by halves, and not deleted', async () => {
+  test('is about a device when another access token does not help: found by halving, and not deleted', async () => {
     gateway.memory.ambiguousTokens.add(honorToken(0));
     const sender = open(aContext());
     for (const count of [1000, 900]) {
@@ -163,14 +163,14 @@ describe('an error that speaks of a token', () => {
   });
 });
 
-test('a device that is named twice gets it once', async () => {
+test('a device that is named twice gets the message once', async () => {
   const [one, two] = devices(2);
   if (!one || !two) throw new Error('two');
   expect(kinds(await push([one, { ...two, deviceToken: one.deviceToken }]))).toEqual({ sent: 2 });
   expect(gateway.seen(one.deviceToken)).toBe(1);
 });
 
-test('too many devices a second wait', async () => {
+test('devices beyond the limit per second wait', async () => {
   gateway.memory.devicesPerSecond = 1000;
   const outcome = await push(devices(4000));
   expect((kinds(outcome).sent ?? 0) + (kinds(outcome).retry ?? 0)).toBe(4000);
@@ -178,7 +178,7 @@ test('too many devices a second wait', async () => {
 });
 
 describe('the call', () => {
-  test('has the time of now and the app in its path', async () => {
+  test('contains the current time, and the app in its path', async () => {
     const clock = movableClock(systemClock.now());
     clock.moveMs(5000);
     await push(devices(1), { context: aContext(clock), message: aMessage() });
@@ -191,14 +191,14 @@ describe('the call', () => {
   test.each<[string, Record<string, string>]>([
     ['a wrong secret', { clientSecret: 'another' }],
     ['a wrong client', { clientId: 'another' }],
-  ])('does not happen without an access token, for %s', async (_, profile) => {
+  ])('is not made without an access token, for %s', async (_, profile) => {
     const { attempts } = await push(devices(2), { profile });
     expect(attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'credentials_refused' });
     expect(JSON.stringify(attempts)).not.toContain('another');
     expect(gateway.total).toBe(0);
   });
 
-  test('carries the activity of the profile with a badge', async () => {
+  test('contains the activity of the profile with a badge', async () => {
     const message = aMessage({ alert: 'a', badge: 'Increment' });
     await push(devices(1), { message, profile: { badgeClass: 'com.example.Main' } });
     expect(JSON.parse(gateway.requests[0]?.body.toString() ?? '').android.notification.badge).toEqual({

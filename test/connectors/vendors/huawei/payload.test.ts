@@ -7,7 +7,7 @@ import { v3Fault } from '../../../../ops/sandbox/vendors/huawei/message-v3.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 
-/** The body as one device gets it; checked by the rules of the sandbox. */
+/** Returns the body for one device, checked with the sandbox's rules. */
 function bodyFor(data: JsonObject, more: Partial<PushMessage> = {}, deviceType = 'android') {
   const rendering = huawei.render(aMessage(data, more), deviceType);
   if (!rendering.ok) throw new Error(rendering.error);
@@ -48,7 +48,7 @@ describe('a notification for Huawei', () => {
     expect(rendering.ok && rendering.payload.head).toContain('intent://com.example.push/notify_detail?');
   });
 
-  test('lives as long as the push, fifteen days at most, and names the push for receipts', () => {
+  test('lives as long as the push, at most fifteen days, and names the push for receipts', () => {
     const at = (leftMs: number) =>
       messageFor({ alert: 'a' }, { createdAtMs: 0, expiresAtMs: leftMs }).android;
     expect(at(90_500)).toMatchObject({ ttl: '91s', bi_tag: 'PushRecord000001' });
@@ -60,7 +60,7 @@ describe('a notification for Huawei', () => {
     expect(later.ok && later.payload.head).toContain('"ttl":"30s"');
   });
 
-  test('goes to the notification channel, and is shown over what has the same collapse-id', () => {
+  test('uses the notification channel, and replaces a message with the same collapse-id', () => {
     const { notification } = messageFor(
       { alert: 'a', 'collapse-id': 'score' },
       { notificationChannel: 'news' },
@@ -68,18 +68,18 @@ describe('a notification for Huawei', () => {
     expect(notification).toMatchObject({ channel_id: 'news', tag: 'score' });
   });
 
-  test('has the push as its tag, but for a number of the sender’s that says what it replaces', () => {
+  test('has the push as its tag, unless the sender chose a notification id', () => {
     expect(messageFor({ alert: 'a' }).android.notification.tag).toBe('PushRecord000001');
     const { notification } = messageFor({ alert: 'a', hms: { notify_id: 7 } }).android;
     expect(notification).toMatchObject({ notify_id: 7 });
     expect(notification).not.toHaveProperty('tag');
   });
 
-  test('shows the beginning of its text where it has no title', () => {
+  test('uses the beginning of its text if it has no title', () => {
     expect(messageFor({ alert: 'x'.repeat(60) }).android.notification.title).toBe('x'.repeat(40));
   });
 
-  test('takes no badge of the push: it is the device’s business, unless Huawei’s own object says so', () => {
+  test('ignores the badge of the push; only Huawei’s own object sets one', () => {
     expect(messageFor({ alert: 'a', badge: 5 }).android.notification.badge).toBeUndefined();
     const badgeOf = (badge: JsonObject[string]) =>
       messageFor({ alert: 'a', hms: { badge } }).android.notification.badge;
@@ -93,7 +93,7 @@ describe('a notification for Huawei', () => {
 });
 
 describe('members of the vendor’s object', () => {
-  test('go where Huawei has them, over what would be there; a null takes one away', () => {
+  test('are placed where Huawei has them and win; a null removes one', () => {
     const message = messageFor({
       alert: 'a',
       vendor_a: {
@@ -131,7 +131,7 @@ describe('members of the vendor’s object', () => {
     expect(message.review).toEqual({ reviewer: ['x'] });
   });
 
-  test('never choose the targets, nor that nothing is sent', () => {
+  test('cannot select targets or a dry run', () => {
     const sly = { validate_only: true, topic: 'all', condition: 'x', token: ['other'] };
     for (const hms of [sly, { ...sly, message: { ...sly, data: 'x' } }]) {
       const { message, validate_only } = bodyFor({ alert: 'a', hms });
@@ -142,7 +142,7 @@ describe('members of the vendor’s object', () => {
     }
   });
 
-  test('may be Huawei’s own message: passed through, with expiry and push where it names none', () => {
+  test('may be a native message: passed through, with default expiry and push id', () => {
     const own = {
       notification: { title: 'T', body: 'B' },
       android: { notification: { foreground_show: false, click_action: { type: 1, action: 'com.e.OPEN' } } },
@@ -157,11 +157,11 @@ describe('members of the vendor’s object', () => {
       android: { ...own.android, ttl: '5s', bi_tag: 'PushRecord000001' },
       token: ['TOKEN'],
     });
-    // It names no tag: a repeat would be shown twice.
+    // It has no tag: the device would show a repeat.
     expect(payloadOf.isRepeatHidden).toBe(false);
   });
 
-  test('may be a message of Huawei’s former API: brought into today’s form', () => {
+  test('may be a message of Huawei’s former API, which is converted', () => {
     const intent = 'intent://com.e/x#Intent;scheme=s;end';
     const shown = { type: 3, body: { title: 'T', content: 'C' }, action: { type: 1, param: { intent } } };
     expect(messageFor({ hms: { msg: shown } }).android.notification).toEqual({
@@ -194,7 +194,7 @@ test('a silent push is a data message with all members, and its repeat is not hi
   expect(payloadOf.isRepeatHidden).toBe(false);
 });
 
-describe('limits are told before anything is sent', () => {
+describe('limits are reported before anything is sent', () => {
   test('data and channels together', () => {
     expect(problemOf({ alert: 'a', k: 'x'.repeat(4096) })).toMatch(/data and channels have \d+ bytes/);
     const data = { alert: 'x'.repeat(2000), title: 't' };
@@ -203,28 +203,28 @@ describe('limits are told before anything is sent', () => {
   });
 
   test('the body without the devices’ tokens', () => {
-    // Escaped for the intent, every one of these is six bytes.
+    // Escaped for the intent, each character has six bytes.
     expect(problemOf({ alert: 'a', k: 'é'.repeat(1000) })).toMatch(/takes at most 4096/);
   });
 
   test.each<JsonObject>([
     { hms: { target_user_type: 1 } },
     { vendor_a: { android: { target_user_type: 1 } } },
-  ])('tests: 500 a day, to ten devices: %j', (vendor) => {
+  ])('tests: 500 per day, to ten devices: %j', (vendor) => {
     expect(huawei.testLimit?.(aMessage({ alert: 'a', ...vendor }))).toEqual({
       pushesPerDay: 500,
       devicesPerPush: 10,
     });
   });
 
-  test('a push that is no test has no such limit', () => {
+  test('a push that is not a test has no such limit', () => {
     const others: JsonObject[] = [{}, { target_user_type: 0 }, { message: { android: {} } }];
     for (const hms of others) expect(huawei.testLimit?.(aMessage({ alert: 'a', hms }))).toBeNull();
     const native = { message: { android: { target_user_type: 1 }, data: 'x' } };
     expect(huawei.testLimit?.(aMessage({ hms: native }))).not.toBeNull();
   });
 
-  test('a rate is counted in devices, where the profile names one', () => {
+  test('the rate of a profile counts devices', () => {
     const profile = { appId: '1', appSecret: '2' };
     expect(huawei.rate?.(profile)).toBeNull();
     expect(huawei.rate?.({ ...profile, ratePerSecond: 3000 })).toMatchObject({
@@ -254,7 +254,7 @@ describe('a message for the newer system', () => {
     expect(v3({ alert: 'Text' }).payload.notification.notifyId).toBe(body.payload.notification.notifyId);
   });
 
-  test('translates what both APIs have, and hands on what is unknown', () => {
+  test('translates members of both APIs, and passes unknown ones on', () => {
     const hms = {
       category: 'IM',
       urgency: 'HIGH',
@@ -278,14 +278,14 @@ describe('a message for the newer system', () => {
     expect(pushOptions).toMatchObject({ receiptId: 'R', collapseKey: 1 });
   });
 
-  test('is handed to the app in the background when it is silent', () => {
+  test('is passed to the app in the background if it is silent', () => {
     const body = v3({ silent: true, k: 1 });
     expect(body.fault).toBeNull();
     expect(body.pushType).toBe('6');
     expect(JSON.parse(body.payload.extraData)).toEqual({ silent: true, k: 1 });
   });
 
-  test('may be Huawei’s own payload, of any push type', () => {
+  test('may be a native payload, of any push type', () => {
     const payload = { moduleName: 'entry', formData: {} };
     const body = v3({ hms: { payload, 'push-type': 1 } });
     expect(body.payload).toEqual(payload);
@@ -293,7 +293,7 @@ describe('a message for the newer system', () => {
     expect(body.payloadOf.tokensPerRequest).toBe(1);
   });
 
-  test('goes to ten devices a request when it is a test', () => {
+  test('goes to ten devices per request if it is a test', () => {
     const body = v3({ alert: 'a', hms: { target_user_type: 1 } });
     expect(body.pushOptions.testMessage).toBe(true);
     expect(body.payloadOf.tokensPerRequest).toBe(10);

@@ -31,7 +31,7 @@ const one: HuaweiReceipt = {
 };
 
 describe('receipts of Huawei', () => {
-  test('tell push, message, device and time', () => {
+  test('contain push, message, device and time', () => {
     expect(read(huaweiReceipt(appId, [one]))).toEqual({
       ok: true,
       reply: { code: '0', message: 'success' },
@@ -48,7 +48,7 @@ describe('receipts of Huawei', () => {
     });
   });
 
-  test('of the v3 API tell the same in another shape', () => {
+  test('of the v3 API contain the same in another form', () => {
     expect(receiptsOf(read(huaweiReceipt(appId, [{ ...one, pushType: 0 }])))).toEqual(
       receiptsOf(read(huaweiReceipt(appId, [one]))),
     );
@@ -74,12 +74,12 @@ describe('receipts of Huawei', () => {
     });
   });
 
-  test('without a tag of ours are known by the message', () => {
+  test('without our tag contain the message id', () => {
     const [receipt] = receiptsOf(read(huaweiReceipt(appId, [{ ...one, biTag: 'a tag of theirs' }])));
     expect(receipt).toMatchObject({ objectId: null, messageId: '157' });
   });
 
-  test('that are signed must be signed rightly where a profile has the key', () => {
+  test('with a signature are refused if it is invalid and a profile has the key', () => {
     const keyed = { ...profile, callbackKey: 'key', callbackUser: 'user' };
     const signed = huaweiReceipt(appId, [one], { key: 'key', user: 'user' });
     expect(read(signed, [profile, keyed])?.ok).toBe(true);
@@ -90,12 +90,12 @@ describe('receipts of Huawei', () => {
       { ...signed, headers: { 'x-huawei-callback-id': 'value=' } },
     ];
     for (const call of forged) expect(read(call, [profile, keyed])).toMatchObject({ ok: false, status: 401 });
-    // A key that only Huawei's side has is not ours to check.
+    // Without a key in a profile, signatures are not checked.
     expect(read(signed)?.ok).toBe(true);
   });
 
   test.each(['', 'x', '[]', '{}', '{"statuses":{}}', JSON.stringify({ statuses: Array(1001).fill({}) })])(
-    'that are none are refused: %.30s',
+    'with an invalid body are refused: %.30s',
     (body) => {
       expect(read({ headers: {}, body })).toMatchObject({ ok: false, status: 400 });
     },
@@ -106,7 +106,7 @@ describe('receipts of Huawei', () => {
     [{ token: 5, status: 0 }],
     [{ token: 'T', status: {} }],
     [{ token: 'T', deliveryStatus: [] }],
-  ])('of which one makes no sense do without it: %j', (status) => {
+  ])('omit an invalid status: %j', (status) => {
     const body = JSON.stringify({ statuses: [status, null, 5, { token: 'T', status: 0, timestamp: 'x' }] });
     expect(receiptsOf(read({ headers: {}, body }))).toMatchObject([{ deviceToken: 'T', atMs: null }]);
   });

@@ -33,7 +33,7 @@ const newer = (count: number, deviceType = 'android'): Recipient[] =>
 interface PushOptions {
   message?: PushMessage;
   context?: TestContext;
-  /** Over those of the gateway; null takes one away. */
+  /** Overrides of the gateway's members; null removes one. */
   profile?: Record<string, unknown>;
 }
 
@@ -58,7 +58,7 @@ const answer = (code: string, options: { status?: number; msg?: string; count?: 
 const attemptOfOne = async (to = older(1)): Promise<AttemptResult | undefined> =>
   (await push(to)).attempts[0];
 
-/** HTTP status, code, and what becomes of a recipient (protocol/huawei.md#answers). */
+/** HTTP status, code, and result of a recipient (protocol/huawei.md#answers). */
 const table: [number, string, Partial<Record<string, unknown>>][] = [
   [200, '80000000', { kind: 'sent', messageId: '157' }],
   [400, '80100001', { kind: 'rejected', reason: 'bad_parameter' }],
@@ -93,7 +93,7 @@ const table: [number, string, Partial<Record<string, unknown>>][] = [
 ];
 
 describe('every code of Huawei', () => {
-  test('has a line here', () => {
+  test('has a row in this table', () => {
     const known = responseRules.map(({ code }) => code).filter((code) => code !== '80100000');
     expect(table.map(([, code]) => code)).toEqual(known);
   });
@@ -113,30 +113,30 @@ describe('every code of Huawei', () => {
     [503, { kind: 'retry' }],
     [401, { kind: 'profile_error' }],
     [400, { kind: 'rejected' }],
-  ])('a bare %i deletes nothing', async (status, expected) => {
+  ])('a %i without a code deletes nothing', async (status, expected) => {
     gateway.misbehave({ kind: 'answer', status, body: '<html>' });
     expect(await attemptOfOne()).toMatchObject({ ...expected, status });
   });
 
-  test('flow control holds back the rest, whatever the body says', async () => {
+  test('flow control stops the rest of the send, whatever the body says', async () => {
     answer('80000000', { status: 503 });
     expect(kinds(await push(older(3000)))).toEqual({ retry: 3000 });
     expect(gateway.total).toBeLessThanOrEqual(3);
   });
 
-  test('an unknown one is shown, and deletes nothing', async () => {
+  test('an unknown code is shown, and deletes nothing', async () => {
     answer('80999999');
     expect(await attemptOfOne()).toMatchObject({ kind: 'rejected', reason: 'unknown code 80999999' });
   });
 
-  test('a success that cannot be read may have been one', async () => {
+  test('an unreadable success is an unknown result', async () => {
     gateway.misbehave({ kind: 'answer', status: 200, body: 'OK' });
     expect(await attemptOfOne()).toMatchObject({ kind: 'unknown', isRepeatHidden: true });
   });
 });
 
 describe('a partial success', () => {
-  test('is mapped to the named devices, and not repeated', async () => {
+  test('applies to the named devices, and is not repeated', async () => {
     const to = older(1000);
     for (const n of [3, 500, 999]) gateway.deadTokens.add(huaweiToken(n));
     const { attempts } = await push(to);
@@ -145,7 +145,7 @@ describe('a partial success', () => {
     expect(gateway.total).toBe(1);
   });
 
-  test('in the other spelling is understood as well', async () => {
+  test('is parsed in the other spelling too', async () => {
     const bad = huaweiToken(1);
     answer('80100000', { msg: JSON.stringify({ success: 1, failure: 1, illegalTokens: [bad] }) });
     expect((await push(older(2))).attempts.map(({ kind }) => kind)).toEqual(['sent', 'invalid_token']);
@@ -162,12 +162,12 @@ describe('a partial success', () => {
     },
   );
 
-  test('of none at all says it of every device of the request', async () => {
+  test('without any success applies to every device of the request', async () => {
     for (const { deviceToken } of older(3)) gateway.deadTokens.add(deviceToken);
     expect(kinds(await push(older(3)))).toEqual({ invalid_token: 3 });
   });
 
-  test('does not take a newer device for dead that v1 cannot reach', async () => {
+  test('does not invalidate a newer device that v1 cannot reach', async () => {
     const { attempts } = await push([...newer(1), ...older(2).slice(1)], {
       profile: { serviceAccount: undefined },
     });
@@ -178,7 +178,7 @@ describe('a partial success', () => {
 });
 
 describe('devices of the newer system', () => {
-  test('get it by v3 with a JWT, the others by v1 with an access token', async () => {
+  test('are sent to by v3 with a JWT, the others by v1 with an access token', async () => {
     const to = [...newer(600), ...older(1000).slice(600)];
     expect(kinds(await push(to))).toEqual({ sent: 1000 });
     expect(gateway.violations).toEqual([]);
@@ -187,7 +187,7 @@ describe('devices of the newer system', () => {
     expect(byPath['/v3']?.map(({ tokens }) => tokens.length)).toEqual([600]);
   });
 
-  test('are known by their type too; without a service account it is said', async () => {
+  test('are recognised by their type too; without a service account the result says so', async () => {
     const [one] = newer(1, 'HarmonyOS');
     if (!one) throw new Error('one');
     const { attempts } = await push([one], { profile: { serviceAccount: undefined } });
@@ -209,7 +209,7 @@ describe('devices of the newer system', () => {
     ['notSupportPlayVoice', 'rejected', 'play_voice_not_supported'],
     ['noRightToSendThisLiveNotificationEvent', 'rejected', 'no_live_view_right'],
     ['aReasonToCome', 'rejected', 'unknown_reason'],
-  ])('are refused one by one: %s', async (reason, kind, told) => {
+  ])('are refused with a reason for each: %s', async (reason, kind, told) => {
     const to = newer(3);
     gateway.memory.refusedTokens.set(to[1]?.deviceToken ?? '', reason);
     const { attempts } = await push(to);
@@ -217,21 +217,21 @@ describe('devices of the newer system', () => {
     expect(attempts[1]).toMatchObject({ reason: told });
   });
 
-  test('are not dead when the project has no right to any of them', async () => {
+  test('are not invalidated when the project has no right to any of them', async () => {
     const to = newer(3);
     for (const { deviceToken } of to) gateway.memory.refusedTokens.set(deviceToken, 'noRight');
     const { attempts } = await push(to);
     for (const attempt of attempts) expect(attempt).toMatchObject({ kind: 'rejected', reason: 'no_right' });
   });
 
-  test('are not dead when all are refused without a reason', async () => {
+  test('are not invalidated when all are refused without a reason', async () => {
     answer('80300007', { msg: 'All the tokens are invalid' });
     expect(kinds(await push(newer(2)))).toEqual({ rejected: 2 });
     const byType = older(2).map((one) => ({ ...one, deviceType: 'harmony' }));
     expect(kinds(await push(byType))).toEqual({ rejected: 2 });
   });
 
-  test('get a new JWT when theirs is called expired, and stop after that', async () => {
+  test('get one new JWT when theirs has expired; a second refusal is a profile error', async () => {
     answer('80200005', { status: 401, count: 1 });
     expect(kinds(await push(newer(2)))).toEqual({ sent: 2 });
     expect(gateway.total).toBe(2);
@@ -241,8 +241,8 @@ describe('devices of the newer system', () => {
   });
 });
 
-describe('what the gateway limits', () => {
-  test('devices a second: what is beyond waits', async () => {
+describe('limits of the gateway', () => {
+  test('devices per second: the others wait', async () => {
     gateway.memory.devicesPerSecond = 1000;
     const outcome = await push(older(4000));
     expect(outcome.reports.every((count) => count === 1)).toBe(true);
@@ -250,7 +250,7 @@ describe('what the gateway limits', () => {
     expect(kinds(outcome).retry).toBeGreaterThan(0);
   });
 
-  test('tests: ten devices a request', async () => {
+  test('tests: ten devices per request', async () => {
     const message = aMessage({ alert: 'a', hms: { target_user_type: 1 } });
     expect(kinds(await push(newer(25), { message }))).toEqual({ sent: 25 });
     expect(gateway.total).toBe(3);
@@ -261,7 +261,7 @@ describe('what the gateway limits', () => {
     });
   });
 
-  test('too many tokens for this kind of message: halves are taken', async () => {
+  test('too many tokens for this kind of message: the request is halved', async () => {
     answer('80300010', { count: 1 });
     expect(kinds(await push(older(4)))).toEqual({ sent: 4 });
     expect(gateway.requests.map(({ tokens }) => tokens.length)).toEqual([4, 2, 2]);
@@ -272,7 +272,7 @@ describe('an access token', () => {
   test.each<[string, JsonObject]>([
     ['a wrong secret', { appSecret: 'another' }],
     ['a wrong app', { appId: '1' }],
-  ])('is not issued for %s: a hint, and no message is sent', async (_, profile) => {
+  ])('is not issued for %s: the result is a hint, and no message is sent', async (_, profile) => {
     const { attempts } = await push(older(2), { profile });
     expect(attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'credentials_refused' });
     expect(JSON.stringify(attempts)).not.toContain('another');
@@ -286,7 +286,7 @@ describe('an access token', () => {
     expect(attempts[0]).toMatchObject({ kind: 'profile_error', hint: expect.stringContaining('appSecret') });
   });
 
-  test('is read out of JSON with escaped slashes, and is that of the app', async () => {
+  test('is parsed from JSON with escaped slashes', async () => {
     expect(kinds(await push(older(1)))).toEqual({ sent: 1 });
     expect(gateway.requests[0]?.headers.authorization).toMatch(/^Bearer DQEBA\/[\w-]+$/);
     expect(gateway.requests[0]?.path).toBe(`/v1/${gateway.memory.app.appId}/messages:send`);

@@ -6,7 +6,7 @@ import { type ContractFixture, type GatewayInstance, gatewayInstance } from '../
 
 export const meizuApp = { appId: '100999', appSecret: 'ccd3f2a1b0' };
 
-/** A push id in the form Meizu gives them out. */
+/** Returns a push id in Meizu's format. */
 export const pushIdOf = (n: number): string =>
   `RA5${createHash('sha256').update(String(n)).digest('hex').slice(0, 44)}`;
 

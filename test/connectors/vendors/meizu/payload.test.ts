@@ -7,7 +7,7 @@ import { expectedSign, violationOf } from '../../../../ops/sandbox/vendors/meizu
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 
-/** The message of a push, checked by the rules of the sandbox. */
+/** Renders the message of a push and checks it with the sandbox's rules. */
 function messageFor(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: number) {
   const rendering = renderMeizu(aMessage(data, more), nowMs);
   if (!rendering.ok) throw new Error(rendering.error);
@@ -33,13 +33,13 @@ describe('a notification for Meizu', () => {
     expect(message.extra).toBeUndefined();
   });
 
-  test('replaces what has the same collapse-id, where that is a key for Meizu', () => {
+  test('replaces a message with the same collapse-id, if Meizu accepts that as a key', () => {
     const keyOf = (id: string) => messageFor({ alert: 'a', 'collapse-id': id }).advanceInfo.notifyKey;
     expect(keyOf('score')).toBe('score');
     expect(keyOf('a longer one')).toBe('PushReco');
   });
 
-  test('shows the beginning of its text where it has no title', () => {
+  test('uses the beginning of its text if it has no title', () => {
     expect(messageFor({ alert: '☃'.repeat(60) }).noticeBarInfo.title).toBe('☃'.repeat(32));
   });
 
@@ -66,12 +66,12 @@ describe('a notification for Meizu', () => {
     expect(pushTimeInfo).toEqual({ offLine: 1, validTime: hours });
   });
 
-  test('that has less than a second left goes to those who are online only', () => {
+  test('that has less than a second left is for devices that are online', () => {
     const late = { createdAtMs: 0, expiresAtMs: 60_000 };
     expect(messageFor({ alert: 'a' }, late, 59_500).pushTimeInfo).toEqual({ offLine: 0, validTime: 1 });
   });
 
-  test('that is silent is dropped, and says why', () => {
+  test('that is silent is dropped, with a reason', () => {
     expect(problemOf({ alert: 'a', silent: true })).toEqual({
       ok: false,
       outcome: 'dropped',
@@ -81,7 +81,7 @@ describe('a notification for Meizu', () => {
 });
 
 describe('Meizu’s own object', () => {
-  test('hands its members on, in their groups with or without naming them', () => {
+  test('passes its members on, in their groups, also if the push does not name the groups', () => {
     const mz = {
       noticeMsgType: 1,
       clickTypeInfo: { clickType: 1, activity: 'com.example.app.Main' },
@@ -101,7 +101,7 @@ describe('Meizu’s own object', () => {
     });
   });
 
-  test('decides which day quota the message counts against', () => {
+  test('determines the day quota of the message', () => {
     const classOf = (mz: JsonObject) => {
       const rendering = renderMeizu(aMessage({ alert: 'a', mz }));
       return rendering.ok && rendering.payload.messageClass;
@@ -110,13 +110,13 @@ describe('Meizu’s own object', () => {
     expect(classOf({ noticeBarInfo: { noticeMsgType: 1 } })).toBe('private');
   });
 
-  test('may be a whole message of its own, which needs no alert', () => {
+  test('may be a complete message, which needs no alert', () => {
     const noticeBarInfo = { title: 'T', content: 'C' };
     expect(messageFor({ mz: { noticeBarInfo } }).noticeBarInfo).toMatchObject(noticeBarInfo);
     expect(messageFor({ mz: { messageJson: { noticeBarInfo } } }).noticeBarInfo).toMatchObject(noticeBarInfo);
   });
 
-  test('chooses no devices and signs nothing; packages go beside the message', () => {
+  test('selects no devices and signs nothing; packages are sent beside the message', () => {
     const mz = {
       ...{ pushIds: 'x', alias: 'y', sign: 'z', appId: '1', taskId: 't' },
       restrictedPackageNames: ['com.example.a', 'com.example.b'],
@@ -159,13 +159,13 @@ describe('Meizu’s own object', () => {
     ['restrictedPackageNames', { alert: 'a', mz: { restrictedPackageNames: 'x'.repeat(129) } }],
     ['restrictedPackageNames', { alert: 'a', mz: { restrictedPackageNames: 5 } }],
     ['bytes', { alert: 'a', k: 'x'.repeat(4000) }],
-  ])('is told before anything is sent: %s', (problem, data) => {
+  ])('is reported before anything is sent: %s', (problem, data) => {
     expect(problemOf(data)?.error).toContain(problem);
   });
 });
 
 describe('the signature of a call', () => {
-  test('is the one of Meizu’s own example, whatever the order of the parameters', () => {
+  test('equals that of Meizu’s own example, in any order of the parameters', () => {
     const parameters = {
       pushIds: 'RA50c6348036344485d01776773577c64740465480a6b',
       messageJson: '{"title":"title","content":"content","pushTimeInfo":{"offLine":1,"validTime":24}}',
@@ -178,7 +178,7 @@ describe('the signature of a call', () => {
   });
 });
 
-test('devices are counted, 200 a second unless the profile says more', () => {
+test('the rate counts devices: 200 per second by default, or that of the profile', () => {
   const credentials = { appId: '1', appSecret: 's' };
   expect(meizu.rate?.(credentials)).toMatchObject({ perSecond: 200, counts: 'recipients' });
   expect(meizu.rate?.({ ...credentials, ratePerSecond: 5000 })).toMatchObject({ perSecond: 5000 });

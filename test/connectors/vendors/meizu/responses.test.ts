@@ -40,7 +40,7 @@ const lastMessage = () =>
 const wordOf = (attempt: Awaited<ReturnType<typeof push>>['attempts'][number] | undefined) =>
   attempt?.kind === 'rejected' ? attempt.outcome : attempt?.kind;
 
-/** What each code means of a whole call (protocol/meizu.md#codes). */
+/** Results by code of a whole call (protocol/meizu.md#codes). */
 const ofCalls: [string, string][] = [
   ['200', 'sent'],
   ['500', 'retry'],
@@ -52,7 +52,7 @@ const ofCalls: [string, string][] = [
   ['1005', 'failed'],
   ['110004', 'failed'],
   ['110053', 'failed'],
-  // About devices, without saying which.
+  // About devices that the response does not name.
   ['110002', 'failed'],
   ['110003', 'failed'],
   ['1006', 'profile_error'],
@@ -66,7 +66,7 @@ const ofCalls: [string, string][] = [
   ['4711', 'failed'],
 ];
 
-/** And of one device within a call that was taken. */
+/** Results by code of one device within a successful call. */
 const ofTargets: [string, string][] = [
   ['200', 'sent'],
   ['201', 'failed'],
@@ -83,15 +83,15 @@ const ofTargets: [string, string][] = [
   ['4711', 'failed'],
 ];
 
-describe('an answer of Meizu', () => {
-  test('is foreseen for every code of the facts, in either place', () => {
+describe('a response of Meizu', () => {
+  test('is tested for every code of the documentation, in either place', () => {
     const known = (meanings: [string, string][]) =>
       meanings.map(([code]) => code).filter((code) => code !== '4711');
     expect(known(ofCalls).sort()).toEqual(callRules.map(({ code }) => code).sort());
     expect(known(ofTargets).sort()).toEqual(targetRules.map(({ code }) => code).sort());
   });
 
-  test.each(ofCalls)('%s to a call is %s, and kills no token', async (code, expected) => {
+  test.each(ofCalls)('%s to a call is %s, and invalidates no token', async (code, expected) => {
     answer({ code, message: '', value: '', redirect: '' });
     for (const count of [1, 3]) {
       const { attempts, context } = await push({ to: someone(count) });
@@ -102,32 +102,35 @@ describe('an answer of Meizu', () => {
     }
   });
 
-  test.each(ofTargets)('%s of one device is %s, its neighbours were sent', async (code, expected) => {
+  test.each(ofTargets)('%s of one device is %s, the others are sent', async (code, expected) => {
     gateway.targetCodes.set(pushIdOf(1), Number(code));
     const { attempts, context } = await push();
     expect(attempts.map(wordOf)).toEqual(['sent', expected, 'sent']);
-    // What is said of a device closes nothing for the others.
+    // The code of a device caps no other device.
     expect(context.quota.reasons.size).toBe(0);
   });
 
-  test('means two things by 110010: of the call its rate, of a device the user’s switch', async () => {
+  test('has two meanings of 110010: for the call its rate, for a device the user’s setting', async () => {
     gateway.targetCodes.set(pushIdOf(0), 110010);
     expect((await push()).attempts[0]).toMatchObject({ outcome: 'failed', reason: 'notifications_off' });
     answer({ code: '110010', value: '' });
     expect((await push()).attempts[0]).toMatchObject({ kind: 'retry', reason: 'rate_exceeded' });
   });
 
-  test('may tell codes by device, or as one text, or as numbers', async () => {
+  test('may list codes by device, as one text, or as numbers', async () => {
     answer({ code: 200, msgId: 'm1', value: { [pushIdOf(0)]: 110002, 110003: `${pushIdOf(1)}` } });
     const { attempts } = await push();
     expect(attempts.map(wordOf)).toEqual(['invalid_token', 'invalid_token', 'sent']);
     expect(attempts[2]).toEqual({ kind: 'sent', messageId: 'm1' });
   });
 
-  test.each([[''], [{}], [null], ['odd'], [[1]]])('with %j for devices left no device out', async (value) => {
-    answer({ code: '200', value });
-    expect(kinds(await push())).toEqual({ sent: 3 });
-  });
+  test.each([[''], [{}], [null], ['odd'], [[1]]])(
+    'with %j for devices means that all are sent',
+    async (value) => {
+      answer({ code: '200', value });
+      expect(kinds(await push())).toEqual({ sent: 3 });
+    },
+  );
 
   test.each(statusMeanings)(
     'without a body of its own is judged by its status: %i is %s',
@@ -137,7 +140,7 @@ describe('an answer of Meizu', () => {
     },
   );
 
-  test('that cannot be read, or does not come, may mean that all was sent: a repeat is hidden', async () => {
+  test('that is unreadable or missing is an unknown result; a repeat is hidden', async () => {
     gateway.misbehave({ kind: 'answer', status: 200, body: '<html>' });
     const unknown = { kind: 'unknown', isRepeatHidden: true };
     expect((await push()).attempts[0]).toMatchObject({ ...unknown, reason: 'unreadable_reply' });
@@ -150,7 +153,7 @@ describe('an answer of Meizu', () => {
     });
   });
 
-  test('that sends us elsewhere is followed where that is Meizu’s own, once', async () => {
+  test('with a redirect is followed once, to hosts of Meizu only', async () => {
     const to = (redirect: string) => ({ code: '300', message: '', value: '', redirect });
     answer(to(`${gateway.url}/garcia/api/server/push/varnished/pushByPushId`), 1);
     expect(kinds(await push())).toEqual({ sent: 3 });
@@ -177,7 +180,7 @@ describe('an answer of Meizu', () => {
 });
 
 describe('the gateway itself', () => {
-  test('takes a hundred devices per request, each once, and tells which are dead', async () => {
+  test('gets a hundred devices per request, each once, and names the invalid ones', async () => {
     const to = someone(250);
     for (const n of [7, 120, 249]) gateway.deadTokens.add(pushIdOf(n));
     const outcome = await push({ to });
@@ -187,7 +190,7 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('closes public messages for the day when their quota is used up, private ones go on', async () => {
+  test('caps public messages for the day when their quota is used up; private ones continue', async () => {
     const strict = await startMeizuGateway({ ...meizuApp, devicesPerDay: 2, messagesPerMinute: 5 });
     const context = aContext();
     const by = (mz: object = {}) =>
@@ -201,14 +204,14 @@ describe('the gateway itself', () => {
     await strict.close();
   });
 
-  test('folds what comes too often to a device: that is not tried again', async () => {
+  test('drops messages that are too frequent for a device; they are not retried', async () => {
     const strict = await startMeizuGateway({ ...meizuApp, messagesPerMinute: 1 });
     expect(kinds(await push({ by: strict }))).toEqual({ sent: 3 });
     expect((await push({ by: strict })).attempts[0]).toMatchObject({ outcome: 'dropped', reason: 'folded' });
     await strict.close();
   });
 
-  test('tells which apps and signatures it does not know, and no report shows a secret', async () => {
+  test('names unknown apps and wrong signatures; no report shows a secret', async () => {
     expect((await push({ more: { appId: '5' } })).attempts[0]).toMatchObject({ reason: 'bad_app_id' });
     const wrong = await push({ more: { appSecret: 'sesame' } });
     expect(wrong.attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'signature_refused' });
@@ -216,13 +219,13 @@ describe('the gateway itself', () => {
     expect(gateway.requests.every(({ body }) => !body.toString().includes('sesame'))).toBe(true);
   });
 
-  test('signs with the packages that the caller named', async () => {
+  test('gets a signature that covers the packages of the caller', async () => {
     const mz = { restrictedPackageNames: 'com.example.a,com.example.b' };
     expect(kinds(await push({ message: aMessage({ alert: 'a &=+% é', mz }) }))).toEqual({ sent: 3 });
     expect(gateway.violations).toEqual([]);
   });
 
-  test('never sees what cannot be sent: silent messages are dropped', async () => {
+  test('gets no invalid message; silent messages are dropped', async () => {
     const { attempts } = await push({ message: aMessage({ alert: 'a', silent: true }) });
     expect(attempts[0]).toMatchObject({ kind: 'rejected', outcome: 'dropped', status: 0 });
     expect(gateway.total).toBe(0);
@@ -238,7 +241,7 @@ describe('receipts of Meizu', () => {
   const form = (cb: unknown, token = '') =>
     new URLSearchParams({ cb: JSON.stringify(cb), access_token: token }).toString();
 
-  test('are asked for at an deviceToken of up to 128 bytes, unless the caller named one', async () => {
+  test('are requested at a URL of up to 128 bytes, unless the caller names one', async () => {
     await push();
     expect(lastMessage().extra).toEqual({
       callback: 'https://push.example.com/callbacks/vendor/app/secret',
@@ -254,7 +257,7 @@ describe('receipts of Meizu', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('come to the deviceToken that went with the message, with the token of the console', async () => {
+  test('arrive at the URL of the message, with the token of the console', async () => {
     let messageId = '';
     const readAll = (body: string) =>
       read(body, [{ receiptToken: 'other' }, { receiptToken: 'of-the-console' }]);
@@ -272,7 +275,7 @@ describe('receipts of Meizu', () => {
     ]);
   });
 
-  test('without the token that a profile names are refused; where none does, the deviceToken’s secret is enough', () => {
+  test('without the token of a profile are refused; without a token in any profile the secret of the URL is enough', () => {
     const body = form({ 'm-1': { param: 'p', type: 1, targets: ['a'] } }, 'right');
     expect(read(body, [{ receiptToken: 'right' }])).toMatchObject({ ok: true });
     for (const profiles of [[{ receiptToken: 'wrong' }], [{}, { receiptToken: 'wrong' }]])
@@ -280,7 +283,7 @@ describe('receipts of Meizu', () => {
     expect(read(body, [{}])).toMatchObject({ ok: true });
   });
 
-  test('are read as Meizu’s own example has them', () => {
+  test('are parsed in the form of Meizu’s own example', () => {
     const reading = read(
       form({
         'msgId2-1': { param: 'param2', type: 1, targets: ['pushId3', 'pushId2'] },
@@ -294,7 +297,7 @@ describe('receipts of Meizu', () => {
     ]);
   });
 
-  test('that are invalid are refused, or ignored beside valid ones', () => {
+  test('that are invalid are refused, or ignored among valid ones', () => {
     for (const body of ['', 'cb=', 'cb=5', '{"a":1}', 'cb=%7B', '%%%'])
       expect(read(body)).toMatchObject({ ok: false, status: 400 });
     const odd = {

@@ -14,7 +14,7 @@ function payloadOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: nu
   return rendering.payload;
 }
 
-/** The notification of a push, checked by the rules of the sandbox. */
+/** Renders the notification of a push and checks it with the sandbox's rules. */
 function notificationOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: number): JsonObject {
   const { isBroadcast, notification } = payloadOf(data, more, nowMs);
   expect(notificationFault(notification, isBroadcast)).toBeNull();
@@ -22,7 +22,7 @@ function notificationOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs
 }
 
 describe('a notification for OPPO', () => {
-  test('has its texts, opens the app with the whole push, and an id of which OPPO drops repeats', () => {
+  test('has its texts, opens the app with the whole push, and has an id by which OPPO drops repeats', () => {
     const data = { alert: 'Text', title: 'Title', order: { id: 7 } };
     const notification = notificationOf(data);
     expect(notification).toMatchObject({
@@ -39,24 +39,24 @@ describe('a notification for OPPO', () => {
     expect(payloadOf({ alert: 'a', oppo: { app_message_id: null } }).isRepeatHidden).toBe(false);
   });
 
-  test('of more than 50 characters is a long one, which has 128', () => {
+  test('of more than 50 characters has the style for 128', () => {
     expect(notificationOf({ alert: '☃'.repeat(50) })).toMatchObject({ style: 1, title: '☃'.repeat(50) });
     expect(notificationOf({ alert: '☃'.repeat(128) })).toMatchObject({ style: 2, title: '☃'.repeat(50) });
   });
 
-  test('takes members of oppo over those of android over the others, by either name', () => {
+  test('prefers members of oppo, then android, then the others, under either name', () => {
     const data = { alert: 'a', title: 't', android: { title: 'android' }, vendor_d: { alert: 'own' } };
     expect(notificationOf(data)).toMatchObject({ title: 'android', content: 'own' });
   });
 
-  test('replaces what has the same collapse-id', () => {
+  test('replaces a message with the same collapse-id', () => {
     const of = (id: string) => notificationOf({ alert: 'a', 'collapse-id': id }).notify_id;
     expect(of('score')).toBe(of('score'));
     expect(of('score')).not.toBe(of('other'));
     expect(notificationOf({ alert: 'a' }).notify_id).toBeUndefined();
   });
 
-  test('goes to the channel and counts in the category that the push names', () => {
+  test('uses the channel and the category of the push', () => {
     const more = { notificationChannel: 'orders' };
     expect(notificationOf({ alert: 'a' }, more)).toMatchObject({ channel_id: 'orders' });
     expect(payloadOf({ alert: 'a' }).messageClass).toBe('default');
@@ -65,7 +65,7 @@ describe('a notification for OPPO', () => {
     expect(payloadOf({ alert: 'a', oppo }, more).messageClass).toBe('ORDER');
   });
 
-  test('lives as long as the push, ten days at most; in its last second for those who are online', () => {
+  test('lives as long as the push, at most ten days; in its last second it is for devices that are online', () => {
     const lifeOf = (leftMs: number, oppo: JsonObject = {}) =>
       notificationOf({ alert: 'a', oppo }, { createdAtMs: 0, expiresAtMs: leftMs });
     expect(lifeOf(90_500)).toMatchObject({ off_line_ttl: 90 });
@@ -79,7 +79,7 @@ describe('a notification for OPPO', () => {
 });
 
 describe('OPPO’s own object', () => {
-  test('hands its members on, in the spelling that the server knows', () => {
+  test('passes its members on, in the spelling of the server', () => {
     const own = {
       click_action_type: 4,
       clickActionActivity: 'com.example.app.MainActivity',
@@ -112,7 +112,7 @@ describe('OPPO’s own object', () => {
     expect(payloadOf({ alert: 'a', oppo: { a_field_to_come: 1 } }).notification.a_field_to_come).toBe(1);
   });
 
-  test('may be a whole message of its own, which needs no alert and chooses no devices', () => {
+  test('may be a complete message, which needs no alert and selects no devices', () => {
     const notification = { title: 'T', content: 'C', style: 2 };
     const whole = { target_type: 2, target_value: 'CN_x', verify_registration_id: true, notification };
     const forms: JsonObject[] = [
@@ -129,7 +129,7 @@ describe('OPPO’s own object', () => {
     expect(notificationOf({ oppo: { content: 'C'.repeat(60) } })).toMatchObject({ title: 'C'.repeat(50) });
   });
 
-  test('asks for a broadcast with a big picture or an even speed, whose number makes a repeat overwrite it', () => {
+  test('requires a broadcast for a big picture or a fixed speed; its notify_id makes a repeat overwrite it', () => {
     const forms: JsonObject[] = [
       { style: 3, big_picture_id: 'p' },
       { fix_speed: true, fix_speed_rate: 1000 },
@@ -190,13 +190,13 @@ describe('OPPO’s own object', () => {
     ['badge_message_count', { alert: 'a', oppo: { badge_message_count: -1 } }],
     ['app_message_id', { alert: 'a', oppo: { app_message_id: '' } }],
     ['bytes', { alert: '中'.repeat(120), k: '中'.repeat(1300) }],
-  ])('is told before anything is sent: %s', (problem, data) => {
+  ])('is reported before anything is sent: %s', (problem, data) => {
     const rendering = oppo.render(aMessage(data), 'android');
     expect(rendering.ok ? null : rendering.error).toContain(problem);
   });
 });
 
-test('a silent message is dropped: OPPO has nothing to send it as', () => {
+test('a silent message is dropped: OPPO has no equivalent', () => {
   expect(oppo.render(aMessage({ silent: true, k: 1 }), 'android')).toMatchObject({
     ok: false,
     outcome: 'dropped',
@@ -218,7 +218,7 @@ test.each([
   expect(baseUrlOf({ endpoint: 'https://relay.example' }, regionOf(id))).toBe('https://relay.example');
 });
 
-test('devices are counted, at the rate of the smallest apps unless the profile says more', () => {
+test('the rate counts devices: that of the smallest apps by default, or that of the profile', () => {
   const credentials = { appKey: 'k', masterSecret: 's' };
   expect(oppo.rate?.(credentials)).toMatchObject({ perSecond: 5000, counts: 'recipients' });
   expect(oppo.rate?.({ ...credentials, ratePerSecond: 30_000 })).toMatchObject({ perSecond: 30_000 });

@@ -40,7 +40,7 @@ const answer = (body: object, status = 200) => gateway.misbehave({ kind: 'answer
 const callsTo = (path: string) => gateway.requests.filter((one) => one.path.endsWith(path));
 const formOf = (at: number) => new URLSearchParams(gateway.requests.at(at)?.body.toString());
 
-/** What each code means of one device, of three by a whole answer, and of one within a success (protocol/oppo.md#codes). */
+/** Results by code, for one device, for three, and for one within a success (protocol/oppo.md#codes). */
 const meanings: [number, string, string, string][] = [
   [0, 'sent', 'sent', 'sent'],
   ...[-1, -2, -3, 13, 55, 31].map((code): [number, string, string, string] => [
@@ -60,9 +60,9 @@ const meanings: [number, string, string, string][] = [
   ]),
   [33, 'capped', 'capped', 'capped'],
   [42, 'capped', 'capped', 'capped'],
-  // Of the message or of a device: no proof.
+  // About the message or a device: not known which.
   [41, 'failed', 'failed', 'failed'],
-  // Told of all, each is asked for alone in the end.
+  // For several devices, the request is halved down to single ones.
   [10000, 'invalid_token', 'invalid_token', 'invalid_token'],
   [10001, 'invalid_token', 'invalid_token', 'invalid_token'],
   [10004, 'sent', 'sent', 'sent'],
@@ -70,8 +70,8 @@ const meanings: [number, string, string, string][] = [
   [10999, 'failed', 'failed', 'failed'],
 ];
 
-describe('an answer of OPPO', () => {
-  test('is foreseen for every code of the facts, and nothing else', () => {
+describe('a response of OPPO', () => {
+  test('is tested for every code of the documentation, and for no other', () => {
     const tested = meanings.map(([code]) => String(code)).filter((code) => code !== '10999');
     expect(tested.sort()).toEqual(responseRules.map(({ code }) => code).sort());
   });
@@ -99,18 +99,18 @@ describe('an answer of OPPO', () => {
       expect([one.told, three.told, within.told]).toEqual(deps);
       expect(within.attempts[0]?.kind).toBe('sent');
       expect(three.context.quota.reasons.has('default')).toBe(deps[1] === 'capped');
-      // A device's own cap closes nothing for others.
+      // The cap of a device caps no other device.
       expect(within.context.quota.reasons.size).toBe(0);
     },
   );
 
-  test('that is unknown invalidates no token and shows its code', async () => {
+  test('with an unknown code invalidates no token and shows the code', async () => {
     answer({ code: 10999, message: 'why' });
     expect((await push()).attempts[0]).toMatchObject({ reason: 'unknown code 10999' });
     expect(gateway.total).toBe(1);
   });
 
-  test('41 of one after the other is the message: the rest is not sent', async () => {
+  test('41 for one device after the other concerns the message: the rest is not sent', async () => {
     answer({ code: 41, message: 'sensitive words' });
     const outcome = await push({ to: someone(1000) });
     expect(kinds(outcome)).toEqual({ rejected: 1000 });
@@ -125,7 +125,7 @@ describe('an answer of OPPO', () => {
     },
   );
 
-  test('that cannot be read, or does not come, may mean that all was sent; a repeat goes nowhere', async () => {
+  test('that is unreadable or missing is an unknown result; OPPO drops a repeat', async () => {
     gateway.misbehave({ kind: 'answer', status: 200, body: '<html>' });
     expect((await push()).attempts[0]).toEqual({
       kind: 'unknown',
@@ -143,7 +143,7 @@ describe('an answer of OPPO', () => {
     expect(someone(3).map(({ deviceToken }) => gateway.delivered(deviceToken))).toEqual([1, 1, 1]);
   });
 
-  test('has an id for each message', async () => {
+  test('contains an id for each message', async () => {
     const { attempts } = await push();
     const ids = attempts.map((one) => (one.kind === 'sent' ? one.messageId : undefined));
     expect(new Set(ids).size).toBe(3);
@@ -160,7 +160,7 @@ describe('an answer of OPPO', () => {
 });
 
 describe('the gateway itself', () => {
-  test('names dead devices among a thousand, and one that spoils its request is found by halving', async () => {
+  test('names dead devices among a thousand; an unnamed bad one is found by halving', async () => {
     const to = someone(1000);
     gateway.deadTokens.add(oppoId(3));
     gateway.memory.unsubscribed.add(oppoId(500));
@@ -174,7 +174,7 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('gets one message alone, and many as a batch, each with the deviceToken for receipts', async () => {
+  test('gets a single message for one device, a batch for several, each with the URL for receipts', async () => {
     await push({ to: someone(1) });
     await push({ to: someone(2) });
     expect(gateway.requests.map(({ path }) => path.split('/').at(-1))).toEqual(['unicast', 'unicast_batch']);
@@ -188,7 +188,7 @@ describe('the gateway itself', () => {
         call_back_parameter: 'PushRecord000001',
       },
     });
-    // What is left of its time may be a second less by the second request.
+    // The remaining time may be a second less in the second request.
     const alike = { ...message, notification: { ...message.notification, off_line_ttl: expect.any(Number) } };
     expect(JSON.parse(formOf(1).get('messages') ?? '')).toEqual([
       alike,
@@ -208,7 +208,7 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('passes texts unchanged, whatever they contain', async () => {
+  test('gets texts with special characters unchanged', async () => {
     const data = { alert: `a&b=c+d%20"'\\ ☃\u{1f600}`, title: '100% + <>', k: 'x;y&z' };
     expect(kinds(await push({ message: aMessage(data) }))).toEqual({ sent: 3 });
     const [{ notification }] = JSON.parse(formOf(0).get('messages') ?? '');
@@ -216,7 +216,7 @@ describe('the gateway itself', () => {
     expect(JSON.parse(notification.action_parameters)).toEqual(data);
   });
 
-  test('gets fewer large messages in a request', async () => {
+  test('gets fewer messages per request if they are large', async () => {
     const message = aMessage({ alert: 'a', k: '"'.repeat(1900) });
     expect(kinds(await push({ to: someone(1000), message }))).toEqual({ sent: 1000 });
     expect(gateway.total).toBeGreaterThan(1);
@@ -224,7 +224,7 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('counts devices a second, and closes a category for the day when its quota is used up', async () => {
+  test('limits devices per second, and caps a category for the day when its quota is used up', async () => {
     gateway.memory.devicesPerSecond = 2;
     expect((await push()).attempts[0]).toMatchObject({ kind: 'retry', reason: 'app_call_frequency' });
     const strict = await startOppoGateway({ devicesPerDay: 2 });
@@ -249,12 +249,12 @@ describe('the gateway itself', () => {
     await strict.close();
   });
 
-  test('tells which categories it does not know', async () => {
+  test('names unknown categories', async () => {
     const { attempts } = await push({ message: aMessage({ alert: 'a', oppo: { category: 'MADE_UP' } }) });
     expect(attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'category_not_permitted' });
   });
 
-  test('never sees what cannot be sent', async () => {
+  test('gets no invalid message', async () => {
     expect((await push({ message: aMessage({ silent: true }) })).attempts[0]).toMatchObject({
       outcome: 'dropped',
     });
@@ -265,7 +265,7 @@ describe('the gateway itself', () => {
     expect(gateway.total).toBe(0);
   });
 
-  test('is asked for devices abroad apart from those at home', async () => {
+  test('gets separate requests for devices abroad and in China', async () => {
     const abroad = someone(4, {}, (n) => `IN_${n.toString(16).padStart(32, '0')}`).slice(2);
     expect(kinds(await push({ to: [...someone(2), ...abroad] }))).toEqual({ sent: 4 });
     expect(gateway.requests.map(({ tokens }) => tokens.length)).toEqual([2, 2]);
@@ -276,7 +276,7 @@ describe('an access token', () => {
   test.each<[string, object, string]>([
     ['a wrong secret', { masterSecret: 'another' }, 'signature_invalid'],
     ['a wrong key', { appKey: 'another' }, 'app_key_invalid'],
-  ])('is not issued for %s: a hint, and no message is sent', async (_, more, reason) => {
+  ])('is not issued for %s: the result is a hint, and no message is sent', async (_, more, reason) => {
     const { attempts } = await push({ more });
     expect(attempts[0]).toMatchObject({
       kind: 'profile_error',
@@ -287,7 +287,7 @@ describe('an access token', () => {
     expect(gateway.total).toBe(0);
   });
 
-  test('is not given to a clock that is wrong by more than ten minutes', async () => {
+  test('is not issued if the clock is wrong by more than ten minutes', async () => {
     const clock = movableClock(systemClock.now() - 700_000);
     const message = aMessage();
     const { attempts } = await push({ context: aContext(clock), message });
@@ -299,20 +299,20 @@ describe('an access token', () => {
     ['an outage', { code: -1, message: '' }, 'retry'],
     ['bad arguments', { code: 41, message: '' }, 'profile_error'],
     ['no token', { code: 0, data: {} }, 'retry'],
-    ['no answer of its own', '<html>', 'retry'],
-  ])('that does not come because of %s ends no device', async (_, body, kind) => {
+    ['an HTML page', '<html>', 'retry'],
+  ])('that is not issued because of %s invalidates no device', async (_, body, kind) => {
     gateway.misbehave({ kind: 'answer', status: 200, body, path: '/server/v1/auth' });
     expect(kinds(await push())).toEqual({ [kind]: 3 });
   });
 
-  test('is read where it comes as JSON within a text', async () => {
+  test('is parsed from JSON within a text', async () => {
     const { value } = gateway.memory.tokenIssuer.issue();
     const data = JSON.stringify({ auth_token: value, create_time: 1 });
     gateway.misbehave({ kind: 'answer', status: 200, body: { code: 0, data }, path: '/server/v1/auth' });
     expect(kinds(await push())).toEqual({ sent: 3 });
   });
 
-  test('is renewed once when it is refused, and no device is lost', async () => {
+  test('is renewed once when it is refused, and every device gets the message', async () => {
     const context = aContext();
     await push({ context });
     gateway.memory.tokenIssuer.expireAll();
@@ -348,7 +348,7 @@ describe('a broadcast', () => {
   const even = (more: object = {}) =>
     aMessage({ alert: 'a', oppo: { fix_speed: true, fix_speed_rate: 1000, ...more } });
 
-  test('saves its message once and names a thousand devices at a time', async () => {
+  test('saves its message once and names a thousand devices per request', async () => {
     const to = someone(2500);
     gateway.deadTokens.add(oppoId(7));
     gateway.memory.unsubscribed.add(oppoId(2400));
@@ -364,7 +364,7 @@ describe('a broadcast', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('of which the answer does not come may have been sent, and a repeat overwrites it', async () => {
+  test('without a response is an unknown result, and a repeat overwrites the message', async () => {
     gateway.misbehave({
       kind: 'answer',
       status: 200,
@@ -377,7 +377,7 @@ describe('a broadcast', () => {
     });
   });
 
-  test('whose message is not saved was not sent', async () => {
+  test('whose message is not saved counts as not sent', async () => {
     const path = '/server/v1/message/notification/save_message_content';
     gateway.misbehave({ kind: 'reset', path });
     expect(kinds(await push({ message: even() }))).toEqual({ retry: 3 });
@@ -391,7 +391,7 @@ describe('a broadcast', () => {
     expect(kinds(await push({ message: even() }))).toEqual({ sent: 3 });
   });
 
-  test('whose message is gone is saved again', async () => {
+  test('whose saved message has expired is saved again', async () => {
     const sender = open();
     await sendAll(sender, someone(2), even());
     gateway.memory.saved.clear();
@@ -401,7 +401,7 @@ describe('a broadcast', () => {
     expect(callsTo('/save_message_content')).toHaveLength(2);
   });
 
-  test('that may not be saved any more today leaves single messages their way', async () => {
+  test('that may not be saved today does not stop single messages', async () => {
     const strict = await startOppoGateway({ savesPerDay: 0 });
     const context = aContext();
     const { attempts } = await push({ by: strict, context, message: even() });
@@ -415,7 +415,7 @@ describe('receipts of OPPO', () => {
   const read = (body: unknown) =>
     oppo.receipts?.({ headers: {}, body: typeof body === 'string' ? body : JSON.stringify(body) }, []);
 
-  test('come to the deviceToken that went with the message, and tell what became of whom', async () => {
+  test('arrive at the URL of the message, with device and event', async () => {
     let messageId = '';
     const receipts = await receiptsDuring(read, async (callbackUrl) => {
       const [, second] = (await push({ context: aContext(undefined, { callbackUrl }) })).attempts;
@@ -455,7 +455,7 @@ describe('receipts of OPPO', () => {
     });
   });
 
-  test('that are invalid are refused, or ignored beside valid ones', () => {
+  test('that are invalid are refused, or ignored among valid ones', () => {
     for (const body of ['', '5', '{}', '[', 'null'])
       expect(read(body)).toMatchObject({ ok: false, status: 400 });
     const right = { registrationIds: 'a', eventType: 'push_arrive', eventTime: 'x' };

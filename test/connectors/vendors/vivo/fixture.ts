@@ -15,7 +15,7 @@ export const fixture: ContractFixture = {
   deviceToken: vivoId,
   async start() {
     const gateway = await startVivoGateway();
-    // Each test of the suite is another server to it, with a token of its own.
+    // Each test of the suite acts as another server with its own access token.
     gateway.memory.tokensPerSecond = Number.POSITIVE_INFINITY;
     const { app, tokenIssuer, statuses } = gateway.memory;
     const answer = (result: number) =>

@@ -13,7 +13,7 @@ function payloadOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: nu
   return rendering.payload;
 }
 
-/** The message of a push, checked by the rules of the sandbox. */
+/** Renders the message of a push and checks it with the sandbox's rules. */
 function messageOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: number): JsonObject {
   const { message } = payloadOf(data, more, nowMs);
   expect(messageFault({ ...message, appId: 1, regId: 'x', requestId: 'r' }, false)).toBeNull();
@@ -21,7 +21,7 @@ function messageOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: nu
 }
 
 describe('a message for vivo', () => {
-  test('has its texts, opens the activity of the client library, and hands it the members of the app', () => {
+  test('has its texts, opens the activity of the client library, and contains the members of the app', () => {
     const message = messageOf({ alert: 'Text', title: 'Title', order: { id: 7 }, who: 'Ann' });
     expect(message).toMatchObject({
       notifyType: 4,
@@ -40,16 +40,16 @@ describe('a message for vivo', () => {
     });
   });
 
-  test('shows the beginning of its text where it has no title', () => {
+  test('uses the beginning of its text if it has no title', () => {
     expect(messageOf({ alert: '☃'.repeat(60) }).title).toBe('☃'.repeat(40));
   });
 
-  test('takes members of vivo over those of android over the others, by either name', () => {
+  test('prefers members of vivo, then android, then the others, under either name', () => {
     const data = { alert: 'a', title: 't', android: { title: 'android' }, vendor_e: { alert: 'own' } };
     expect(messageOf(data)).toMatchObject({ title: 'android', content: 'own' });
   });
 
-  test('is shown once at every attempt, and replaces what has the same collapse-id', () => {
+  test('is shown once for all attempts, and replaces a message with the same collapse-id', () => {
     const idOf = (data: JsonObject, objectId = 'A') => messageOf(data, { objectId }).notifyId;
     expect(idOf({ alert: 'a' })).toBe(idOf({ alert: 'b' }));
     expect(idOf({ alert: 'a' })).not.toBe(idOf({ alert: 'a' }, 'B'));
@@ -58,7 +58,7 @@ describe('a message for vivo', () => {
     expect(payloadOf({ alert: 'a', vivo: { notifyId: null } }).isRepeatHidden).toBe(false);
   });
 
-  test('lives as long as the push, a day at most; in its last minute for those who are online', () => {
+  test('lives as long as the push, at most a day; in its last minute it is for devices that are online', () => {
     const lifeOf = (leftMs: number, vivo: JsonObject = {}) =>
       messageOf({ alert: 'a', vivo }, { createdAtMs: 0, expiresAtMs: leftMs });
     expect(lifeOf(90_500)).toMatchObject({ timeToLive: 90 });
@@ -82,13 +82,13 @@ describe('a message for vivo', () => {
     [{ category: 'TO_COME', classification: 0 }, 'operation'],
     [{ category: 'TO_COME', classification: 1 }, 'system'],
     [{ pushMode: 1, classification: 1 }, 'test'],
-  ])('counts by its class: %j is %s', (vivo, messageClass) => {
+  ])('counts by its class: %j counts as %s', (vivo, messageClass) => {
     expect(payloadOf({ alert: 'a', vivo }).messageClass).toBe(messageClass);
   });
 });
 
 describe('vivo’s own object', () => {
-  test('hands its members on', () => {
+  test('passes its members on', () => {
     const own = {
       pushMode: 1,
       skipType: 2,
@@ -112,11 +112,11 @@ describe('vivo’s own object', () => {
     expect(payloadOf({ alert: 'a', vivo: { memberToCome: 1 } }).message.memberToCome).toBe(1);
   });
 
-  test('may open the app only', () => {
+  test('may only open the app', () => {
     expect(messageOf({ alert: 'a', vivo: { skipType: 1 } })).not.toHaveProperty('skipContent');
   });
 
-  test('may be a whole message of its own, which needs no alert and chooses no devices', () => {
+  test('may be a complete message, which needs no alert and selects no devices', () => {
     const own = { title: 'T', content: 'C', regId: 'x', regIds: ['y'], alias: 'z', requestId: 'r', appId: 5 };
     const message = messageOf({ vivo: own });
     expect(message).toMatchObject({ title: 'T', content: 'C' });
@@ -125,7 +125,7 @@ describe('vivo’s own object', () => {
     expect(messageOf({ vivo: { content: 'C'.repeat(60) } }).title).toBe('C'.repeat(40));
   });
 
-  test('marks a test, which goes to few and not often', () => {
+  test('marks a test, which has limits of devices and pushes', () => {
     const limitOf = (own: JsonObject) => vivo.testLimit?.(aMessage({ alert: 'a', vivo: own }));
     expect(limitOf({ pushMode: 1 })).toEqual({ pushesPerDay: 100, devicesPerPush: 20 });
     expect(limitOf({ pushMode: 1, classification: 1 })).toEqual({ pushesPerDay: 10_000, devicesPerPush: 20 });
@@ -164,13 +164,13 @@ describe('vivo’s own object', () => {
     ['extra.callback of', { alert: 'a', vivo: { extra: { callback: 'x'.repeat(129) } } }],
     ['extra.callback.param of', { alert: 'a', vivo: { extra: { 'callback.param': 'x'.repeat(65) } } }],
     ['bytes', { alert: 'a', vivo: { auditReview: 'x'.repeat(4096) } }],
-  ])('is told before anything is sent: %s', (problem, data) => {
+  ])('is reported before anything is sent: %s', (problem, data) => {
     const rendering = vivo.render(aMessage(data), 'android');
     expect(rendering.ok ? null : rendering.error).toContain(problem);
   });
 });
 
-test('a silent message is dropped: vivo has nothing to send it as', () => {
+test('a silent message is dropped: vivo has no equivalent', () => {
   expect(vivo.render(aMessage({ silent: true, k: 1 }), 'android')).toMatchObject({
     ok: false,
     outcome: 'dropped',
@@ -178,7 +178,7 @@ test('a silent message is dropped: vivo has nothing to send it as', () => {
   });
 });
 
-test('devices are counted, at the rate of the smallest apps unless the profile says more', () => {
+test('the rate counts devices: that of the smallest apps by default, or that of the profile', () => {
   const credentials = { appId: '1', appKey: 'k', appSecret: 's' };
   expect(vivo.rate?.(credentials)).toMatchObject({ perSecond: 3000, counts: 'recipients' });
   expect(vivo.rate?.({ ...credentials, ratePerSecond: 5000 })).toMatchObject({ perSecond: 5000 });

@@ -45,7 +45,7 @@ const { someone, open, push } = vendorFixture<VivoGateway>({
 const system = (data: JsonObject = {}) => aMessage({ alert: 'Hello', vivo: { classification: 1, ...data } });
 const paths = () => gateway.requests.map(({ path }) => path);
 const bodyOf = (at: number): JsonObject => JSON.parse(gateway.requests.at(at)?.body.toString() ?? '');
-/** Messages and lists get this answer; what is saved is saved. */
+/** Makes messages and lists get this response; saves still succeed. */
 const answer = (body: object | string) => {
   for (const path of ['/message/send', '/message/pushToList'])
     gateway.misbehave({ kind: 'answer', status: 200, body, path });
@@ -53,12 +53,12 @@ const answer = (body: object | string) => {
 
 const all = (codes: string[], meaning: string): [string, string][] => codes.map((code) => [code, meaning]);
 
-/** What each code means of one device, and of three (protocol/vivo.md#codes). */
+/** Results by code, for one device and for three (protocol/vivo.md#codes). */
 const meanings: [string, string][] = [
   ['0', 'sent'],
   ...all(['10000', '10094', '10207', '10043', '10045', '10082', '10051', '10096', '10097'], 'profile_error'),
   ...all(['10200', '10201', '10202', '10203', '10204', '10205', '10206'], 'profile_error'),
-  // Told of a list, each is asked for alone in the end.
+  // For a list, the request is halved down to single devices.
   ['10302', 'invalid_token'],
   ['10311', 'failed'],
   ...all(['10070', '10073', '10252', '10254'], 'capped'),
@@ -69,13 +69,13 @@ const meanings: [string, string][] = [
   ['4711', 'failed'],
 ];
 
-describe('an answer of vivo', () => {
-  test('is foreseen for every code of the facts, and nothing else', () => {
+describe('a response of vivo', () => {
+  test('is tested for every code of the documentation, and for no other', () => {
     const tested = meanings.map(([code]) => code).filter((code) => code !== '4711');
     expect(tested.sort()).toEqual(responseRules.map(({ code }) => code).sort());
   });
 
-  test.each(meanings)('%s means %s, of one device and of three', async (code, meaning) => {
+  test.each(meanings)('%s means %s, for one device and for three', async (code, meaning) => {
     answer({ result: Number(code), desc: 'why' });
     for (const count of [1, 3]) {
       const { attempts, context } = await push({ to: someone(count) });
@@ -89,7 +89,7 @@ describe('an answer of vivo', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('that is unknown invalidates no token and shows its code', async () => {
+  test('with an unknown code invalidates no token and shows the code', async () => {
     answer({ result: 4711, desc: 'why' });
     expect((await push()).attempts[0]).toMatchObject({ reason: 'unknown code 4711' });
   });
@@ -103,7 +103,7 @@ describe('an answer of vivo', () => {
     },
   );
 
-  test('that cannot be read, or does not come, may mean that it was sent; the device hides a repeat', async () => {
+  test('that is unreadable or missing is an unknown result; the device hides a repeat', async () => {
     answer('<html>');
     for (const count of [1, 3])
       expect((await push({ to: someone(count) })).attempts[0]).toEqual({
@@ -124,20 +124,23 @@ describe('an answer of vivo', () => {
     [4, 'rejected'],
     [5, 'rejected'],
     [9, 'rejected'],
-  ])('names single devices with the status %i: %s, alone and in a list', async (status, kind) => {
-    gateway.memory.statuses.set(vivoId(0), status);
-    const alone = await push({ to: someone(1) });
-    const listed = await push();
-    expect(alone.attempts[0]?.kind).toBe(kind);
-    expect(listed.attempts.map((one) => one.kind)).toEqual([kind, 'sent', 'sent']);
-    expect(listed.attempts[0]).toMatchObject({
-      reason:
-        userRules.find(({ code }) => code === String(status))?.reason ??
-        expect.stringContaining('user_status'),
-    });
-  });
+  ])(
+    'names single devices with the status %i: %s, in a single message and in a list',
+    async (status, kind) => {
+      gateway.memory.statuses.set(vivoId(0), status);
+      const alone = await push({ to: someone(1) });
+      const listed = await push();
+      expect(alone.attempts[0]?.kind).toBe(kind);
+      expect(listed.attempts.map((one) => one.kind)).toEqual([kind, 'sent', 'sent']);
+      expect(listed.attempts[0]).toMatchObject({
+        reason:
+          userRules.find(({ code }) => code === String(status))?.reason ??
+          expect.stringContaining('user_status'),
+      });
+    },
+  );
 
-  test('is that of its task', async () => {
+  test('contains the id of its task', async () => {
     const [alone] = (await push({ to: someone(1) })).attempts;
     expect(alone).toMatchObject({ kind: 'sent', messageId: expect.stringMatching(/^342982232646/) });
     const listed = await push();
@@ -146,7 +149,7 @@ describe('an answer of vivo', () => {
 });
 
 describe('the gateway itself', () => {
-  test('gets a message alone for one, and saved once for lists of a thousand', async () => {
+  test('gets a single message for one device, and one save for lists of a thousand', async () => {
     const to = someone(2001);
     gateway.deadTokens.add(vivoId(3));
     gateway.deadTokens.add(vivoId(2000));
@@ -161,7 +164,7 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('gets the app, an id for each call, and the deviceToken for receipts', async () => {
+  test('gets the app, an id for each call, and the URL for receipts', async () => {
     const callback = 'https://push.example.com/callbacks/vendor/app/secret';
     await push({ to: someone(1) });
     await push();
@@ -173,7 +176,7 @@ describe('the gateway itself', () => {
     for (const body of [single, saved])
       expect(body).toMatchObject({ extra: { callback, 'callback.param': 'PushRecord000001' } });
     expect(listed).toMatchObject({ regIds: [vivoId(0), vivoId(1), vivoId(2)], pushMode: 0 });
-    // The same devices, the same call: at another attempt too.
+    // The same devices make the same call, also at another attempt.
     await push();
     expect(bodyOf(-1).requestId).toBe(listed.requestId);
     await push({ to: someone(1), message: system({ extra: { callback: 'https://own.example/r' } }) });
@@ -184,14 +187,14 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('gets a profile with single messages only', async () => {
+  test('gets only single messages if the profile says so', async () => {
     await push({ to: someone(1), message: system({ profileId: 'p' }) });
     expect(bodyOf(-1)).toMatchObject({ profileId: 'p' });
     expect(kinds(await push({ message: system({ profileId: 'p' }) }))).toEqual({ sent: 3 });
     expect(gateway.violations).toEqual([]);
   });
 
-  test('sends tests to devices of the console only, and takes no other for dead', async () => {
+  test('sends tests only to test devices of the console, and invalidates no other device', async () => {
     gateway.memory.testDevices.add(vivoId(1));
     const message = system({ pushMode: 1 });
     gateway.memory.systemPerDay = 0;
@@ -205,7 +208,7 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('refuses texts that look like a trial', async () => {
+  test('refuses texts that look like a test', async () => {
     gateway.memory.refusesTestTexts = true;
     const alert = (text: string) => push({ message: aMessage({ alert: text }) });
     for (const text of ['test', '12345', '!!!', '订单测试', 'a {b}'])
@@ -216,12 +219,12 @@ describe('the gateway itself', () => {
     expect(kinds(await alert('您的订单已发货'))).toEqual({ sent: 3 });
   });
 
-  test('counts devices a second', async () => {
+  test('limits devices per second', async () => {
     gateway.memory.devicesPerSecond = 2;
     expect((await push()).attempts[0]).toMatchObject({ kind: 'retry', reason: 'too_fast' });
   });
 
-  test('closes operation messages for the day when they are used up; system messages go on', async () => {
+  test('caps operation messages for the day when their quota is used up; system messages continue', async () => {
     gateway.memory.operationsPerDay = 2;
     const context = aContext();
     const first = await push({ context });
@@ -240,7 +243,7 @@ describe('the gateway itself', () => {
     });
   });
 
-  test('that lets no more be saved today still sends single messages', async () => {
+  test('still sends single messages when the saves of the day are used up', async () => {
     gateway.memory.savesPerDay = 0;
     const context = aContext();
     expect((await push({ context })).attempts[0]).toMatchObject({
@@ -256,7 +259,7 @@ describe('the gateway itself', () => {
     expect(kinds(await push({ context, to: someone(1) }))).toEqual({ sent: 1 });
   });
 
-  test('never sees what cannot be sent', async () => {
+  test('gets no invalid message', async () => {
     expect((await push({ message: aMessage({ silent: true }) })).attempts[0]).toMatchObject({
       outcome: 'dropped',
     });
@@ -284,18 +287,18 @@ describe('a saved message', () => {
 
   test.each<[string, object | string, string]>([
     ['no task', { result: 0 }, 'retry'],
-    ['no answer of its own', '<html>', 'retry'],
+    ['an HTML page', '<html>', 'retry'],
     ['speed', { result: 10072 }, 'retry'],
     ['the day', { result: 10070 }, 'rejected'],
     ['its category', { result: 10096 }, 'profile_error'],
     ['its text', { result: 10103 }, 'rejected'],
-  ])('that is not saved because of %s was not sent', async (_, body, kind) => {
+  ])('that is not saved because of %s counts as not sent', async (_, body, kind) => {
     gateway.misbehave({ kind: 'answer', status: 200, body, path: '/message/saveListPayload' });
     expect(kinds(await push())).toEqual({ [kind]: 3 });
     expect(gateway.accepted).toBe(0);
   });
 
-  test('that is refused for its token is saved once more, for all lists that wait for it', async () => {
+  test('that is refused for its access token is saved once more, for all waiting lists', async () => {
     const path = '/message/saveListPayload';
     gateway.misbehave({ kind: 'answer', status: 200, body: { result: 10000 }, path, count: 1 });
     expect(kinds(await push({ to: someone(3500) }))).toEqual({ sent: 3500 });
@@ -303,7 +306,7 @@ describe('a saved message', () => {
     expect(gateway.tokenCalls).toBe(2);
   });
 
-  test('whose answer does not come may be saved again', async () => {
+  test('without a response may be saved again', async () => {
     gateway.misbehave({ kind: 'reset', path: '/message/saveListPayload' });
     expect(kinds(await push())).toEqual({ retry: 3 });
   });
@@ -315,7 +318,7 @@ describe('at night', () => {
   const nightly = (more: Partial<PushMessage> = {}) =>
     aMessage({ alert: 'Hello' }, { createdAtMs: night, expiresAtMs: night + 86_400_000, ...more });
 
-  test('operation messages wait for the morning, and are asked for once only', async () => {
+  test('operation messages wait for the morning after one refused request', async () => {
     const clock = movableClock(night);
     const own = await startVivoGateway({ clock });
     own.memory.hasSendingHours = true;
@@ -334,7 +337,7 @@ describe('at night', () => {
     expect(second.attempts[2]).toMatchObject({ kind: 'retry', status: 0, afterMs: 4 * hour });
     expect(second.reports).toEqual([1, 1, 1]);
     expect(own.total).toBe(total);
-    // System messages and tests go at any hour; what has expired is not held.
+    // System messages and tests are sent at any hour; expired messages do not wait.
     const classed = (vivo: JsonObject) => nightly({ data: { alert: 'a', vivo } });
     expect(kinds(await sendAll(sender, someone(3), classed({ classification: 1 })))).toEqual({ sent: 3 });
     own.memory.testDevices.add(vivoId(0));
@@ -347,7 +350,7 @@ describe('at night', () => {
     await own.close();
   });
 
-  test('that vivo has by day, it is asked again soon', async () => {
+  test('that vivo reports during the day, a retry follows soon', async () => {
     const clock = movableClock(night + 8 * 3_600_000);
     const own = await startVivoGateway({ clock });
     own.misbehave({ kind: 'answer', status: 200, body: { result: 10071 }, count: 1 });
@@ -365,7 +368,7 @@ describe('an access token', () => {
     ['a wrong secret', { appSecret: 'another' }, 'sign_invalid'],
     ['a wrong key', { appKey: 'another' }, 'app_key_invalid'],
     ['a wrong app', { appId: '1' }, 'app_id_invalid'],
-  ])('is not issued for %s: a hint, and no message is sent', async (_, more, reason) => {
+  ])('is not issued for %s: the result is a hint, and no message is sent', async (_, more, reason) => {
     const { attempts } = await push({ more });
     expect(attempts[0]).toMatchObject({
       kind: 'profile_error',
@@ -376,7 +379,7 @@ describe('an access token', () => {
     expect(gateway.total).toBe(0);
   });
 
-  test('is not given to a clock that is wrong by more than ten minutes', async () => {
+  test('is not issued if the clock is wrong by more than ten minutes', async () => {
     const { attempts } = await push({ context: aContext(movableClock(systemClock.now() - 700_000)) });
     expect(attempts[0]).toMatchObject({ kind: 'profile_error', hint: expect.stringContaining('clock') });
   });
@@ -385,13 +388,13 @@ describe('an access token', () => {
     ['speed', { result: 10072 }, 'retry'],
     ['bad arguments', { result: 10304 }, 'profile_error'],
     ['no token', { result: 0 }, 'retry'],
-    ['no answer of its own', '<html>', 'retry'],
-  ])('that does not come because of %s ends no device', async (_, body, kind) => {
+    ['an HTML page', '<html>', 'retry'],
+  ])('that is not issued because of %s invalidates no device', async (_, body, kind) => {
     gateway.misbehave({ kind: 'answer', status: 200, body, path: '/message/auth' });
     expect(kinds(await push())).toEqual({ [kind]: 3 });
   });
 
-  test('of another app stops with a hint', async () => {
+  test('of another app stops the push with a hint', async () => {
     answer({ result: 10094, desc: 'why' });
     expect((await push()).attempts[0]).toMatchObject({
       kind: 'profile_error',
@@ -399,8 +402,8 @@ describe('an access token', () => {
     });
   });
 
-  test('is one for all who send at the same time, and is renewed once when it is refused', async () => {
-    // Ten calls a second are allowed, and there was none yet.
+  test('is shared by concurrent sends, and is renewed once when it is refused', async () => {
+    // vivo allows ten calls per second, and this is the first.
     const by = await startVivoGateway();
     const context = aContext();
     await Promise.all(Array.from({ length: 12 }, () => push({ by, context })));
@@ -412,7 +415,7 @@ describe('an access token', () => {
     await by.close();
   });
 
-  test('is renewed after two hours of its day: twelve calls a day', async () => {
+  test('is renewed every two hours although it lasts a day', async () => {
     const clock = movableClock(systemClock.now());
     const own = await startVivoGateway({ clock });
     const sender = open({ by: own, context: aContext(clock) });
@@ -431,7 +434,7 @@ describe('receipts of vivo', () => {
   const read = (body: unknown) =>
     vivo.receipts?.({ headers: {}, body: typeof body === 'string' ? body : JSON.stringify(body) }, []);
 
-  test('come to the deviceToken that went with the message, and tell what became of whom', async () => {
+  test('arrive at the URL of the message, with device and event', async () => {
     let messageId = '';
     const receipts = await receiptsDuring(read, async (callbackUrl) => {
       const [first] = (await push({ context: aContext(undefined, { callbackUrl }) })).attempts;
@@ -460,7 +463,7 @@ describe('receipts of vivo', () => {
     ['12000', 'undelivered'],
     ['10012', 'undelivered'],
     ['4711', 'undelivered'],
-  ])('with the code %s mean %s', (ackType, event) => {
+  ])('with the code %s have the event %s', (ackType, event) => {
     const told = { param: 'p', targets: 'a, b', ackType, ackTime: 1_585_203_103_625 };
     expect(read({ t1: told })).toMatchObject({
       ok: true,
@@ -471,13 +474,13 @@ describe('receipts of vivo', () => {
     });
   });
 
-  test('of the older form tell of arrivals', () => {
+  test('in the older form report arrivals', () => {
     expect(read({ t: { param: 'p', targets: 'a' } })).toMatchObject({
       receipts: [{ deviceToken: 'a', event: 'delivered', atMs: null }],
     });
   });
 
-  test('that are invalid are refused, or ignored beside valid ones', () => {
+  test('that are invalid are refused, or ignored among valid ones', () => {
     for (const body of ['', '5', '[]', '{', 'null'])
       expect(read(body)).toMatchObject({ ok: false, status: 400 });
     const odd = {

@@ -10,7 +10,7 @@ export const xiaomiApp = {
   packageName: 'com.example.app',
 };
 
-/** A registration id in the form Xiaomi gives them out, with the characters that a form must escape. */
+/** Returns a registration id in Xiaomi's format, with characters that a form must escape. */
 export const regId = (n: number): string => `+/${createHash('sha256').update(String(n)).digest('base64')}`;
 
 export const fixture: ContractFixture = {

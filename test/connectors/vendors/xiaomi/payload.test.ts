@@ -7,7 +7,7 @@ import { faultOf } from '../../../../ops/sandbox/vendors/xiaomi/rules.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 
-/** The fields of a push, checked by the rules of the sandbox. */
+/** Renders the fields of a push and checks them with the sandbox's rules. */
 function fieldsOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: number): Record<string, string> {
   const rendering = renderXiaomi(aMessage(data, more), nowMs);
   if (!rendering.ok) throw new Error(rendering.error);
@@ -22,7 +22,7 @@ const problemOf = (data: JsonObject, more: Partial<PushMessage> = {}) => {
 };
 
 describe('a notification for Xiaomi', () => {
-  test('has its texts, the whole push as payload, and what hides a repeat', () => {
+  test('has its texts, the whole push as payload, and a key that hides a repeat', () => {
     const fields = fieldsOf({ alert: 'Text', title: 'Title', order: 7 });
     expect(fields).toMatchObject({
       title: 'Title',
@@ -36,16 +36,16 @@ describe('a notification for Xiaomi', () => {
     expect(fields.notify_id).not.toBe(fieldsOf({ alert: 'a' }, { objectId: 'PushRecord000002' }).notify_id);
   });
 
-  test('replaces what has the same collapse-id', () => {
+  test('replaces a message with the same collapse-id', () => {
     const of = (objectId: string) => fieldsOf({ alert: 'a', 'collapse-id': 'score' }, { objectId }).notify_id;
     expect(of('PushRecord000001')).toBe(of('PushRecord000002'));
   });
 
-  test('shows the beginning of its text where it has no title', () => {
+  test('uses the beginning of its text if it has no title', () => {
     expect(fieldsOf({ alert: '☃'.repeat(60) }).title).toBe('☃'.repeat(49));
   });
 
-  test('takes members of mi over those of android over the others', () => {
+  test('prefers members of mi, then android, then the others', () => {
     const fields = fieldsOf({
       alert: 'a',
       title: 't',
@@ -55,7 +55,7 @@ describe('a notification for Xiaomi', () => {
     expect(fields).toMatchObject({ title: 'android', description: 'xiaomi' });
   });
 
-  test('goes to the category that the push names, which has a day quota of its own', () => {
+  test('uses the category of the push, which has its own day quota', () => {
     const rendering = renderXiaomi(aMessage({ alert: 'a' }, { notificationChannel: '112233' }));
     expect(rendering).toMatchObject({
       payload: { messageClass: '112233', fields: { 'extra.channel_id': '112233' } },
@@ -63,7 +63,7 @@ describe('a notification for Xiaomi', () => {
     expect(renderXiaomi(aMessage())).toMatchObject({ payload: { messageClass: 'default' } });
   });
 
-  test('lives as long as the push: at most a day, in a category ten', () => {
+  test('lives as long as the push: at most a day, in a category ten days', () => {
     const lifeOf = (leftMs: number, more: Partial<PushMessage> = {}) =>
       fieldsOf({ alert: 'a' }, { createdAtMs: 0, expiresAtMs: leftMs, ...more }).time_to_live;
     expect(lifeOf(90_500)).toBe('90500');
@@ -74,7 +74,7 @@ describe('a notification for Xiaomi', () => {
     expect(fieldsOf({ alert: 'a', mi: { time_to_live: 5000 } }, late).time_to_live).toBe('5000');
   });
 
-  test('that has less than a second left goes to those who are online only', () => {
+  test('that has less than a second left is for devices that are online', () => {
     const last = { createdAtMs: 0, expiresAtMs: 999 };
     expect(fieldsOf({ alert: 'a' }, last)).toMatchObject({ 'extra.only_send_once': '1' });
     expect(fieldsOf({ alert: 'a' })['extra.only_send_once']).toBeUndefined();
@@ -82,7 +82,7 @@ describe('a notification for Xiaomi', () => {
 });
 
 describe('a silent message', () => {
-  test('is handed to the app with all members, and no repeat of it is hidden', () => {
+  test('is passed to the app with all members, and repeats are not hidden', () => {
     const data = { silent: true, alert: 'a', k: [1], action: 'com.example.GO' };
     const fields = fieldsOf(data);
     expect(fields).toMatchObject({ pass_through: '1' });
@@ -94,7 +94,7 @@ describe('a silent message', () => {
 });
 
 describe('Xiaomi’s own object', () => {
-  test('hands its members on: fields as they are, extras under extra, with or without saying so', () => {
+  test('passes its members on: fields unchanged, extras under extra, with or without the prefix', () => {
     const fields = fieldsOf({
       alert: 'a',
       mi: {
@@ -120,7 +120,7 @@ describe('Xiaomi’s own object', () => {
     });
   });
 
-  test('may be a whole message of its own, which needs no alert', () => {
+  test('may be a complete message, which needs no alert', () => {
     const mi = { title: 'T', description: 'D', payload: 'own', notify_id: 4, pass_through: 0 };
     expect(fieldsOf({ mi })).toMatchObject({ title: 'T', description: 'D', payload: 'own', notify_id: '4' });
     expect(fieldsOf({ mi: { payload: { a: 1 }, pass_through: 1 } })).toMatchObject({
@@ -130,7 +130,7 @@ describe('Xiaomi’s own object', () => {
     expect(fieldsOf({ mi: { description: 'D' } }).title).toBe('D');
   });
 
-  test('chooses no devices', () => {
+  test('selects no devices', () => {
     const mi = { registration_id: 'x', alias: 'y', topic: 'z' };
     const fields = fieldsOf({ alert: 'a', mi });
     for (const name of Object.keys(mi)) expect(fields[name]).toBeUndefined();
@@ -163,7 +163,7 @@ describe('Xiaomi’s own object', () => {
     ['at most 1024', { alert: 'a', mi: { extra: { k: 'x'.repeat(1024) } } }],
     ['bytes', { alert: 'a', k: 'x'.repeat(4096) }],
     ['bytes', { alert: 'a', k: '中'.repeat(1365) }],
-  ])('is told before anything is sent: %s', (problem, data) => {
+  ])('is reported before anything is sent: %s', (problem, data) => {
     expect(problemOf(data)).toContain(problem);
   });
 });
@@ -178,27 +178,24 @@ describe('a device', () => {
     ['europe', 'mi-intl', 'https://fr-api.xmpush.global.xiaomi.com', true],
     ['global', 'mi-intl', 'https://sgp-api.xmpush.global.xiaomi.com', true],
     ['china', 'mi-intl', 'https://api.xmpush.xiaomi.com', true],
-  ] as const)(
-    'of a profile for %s with the label %s is asked for at %s',
-    (region, vendor, host, isCertain) => {
-      const profile = region === undefined ? {} : { region };
-      const deviceRegion = regionFor(profile, vendor);
-      expect(baseUrlOf({}, deviceRegion.region)).toBe(host);
-      expect(deviceRegion.isRegionCertain).toBe(isCertain);
-      expect(baseUrlOf({ endpoint: 'https://relay.example' }, deviceRegion.region)).toBe(
-        'https://relay.example',
-      );
-    },
-  );
+  ] as const)('of a profile for %s with the label %s is served at %s', (region, vendor, host, isCertain) => {
+    const profile = region === undefined ? {} : { region };
+    const deviceRegion = regionFor(profile, vendor);
+    expect(baseUrlOf({}, deviceRegion.region)).toBe(host);
+    expect(deviceRegion.isRegionCertain).toBe(isCertain);
+    expect(baseUrlOf({ endpoint: 'https://relay.example' }, deviceRegion.region)).toBe(
+      'https://relay.example',
+    );
+  });
 });
 
-test('requests are counted, at the rate of the smallest apps unless the profile says more', () => {
+test('the rate counts requests: that of the smallest apps by default, or that of the profile', () => {
   const credentials = { appId: '1', appSecret: 's', packageName: 'com.example.app' };
   expect(xiaomi.rate?.(credentials)).toMatchObject({ perSecond: 500, counts: 'requests' });
   expect(xiaomi.rate?.({ ...credentials, ratePerSecond: 3000 })).toMatchObject({ perSecond: 3000 });
 });
 
-test('a region that Xiaomi has not is refused, as a package name that is too long', () => {
+test('an unknown region and a too long package name are refused', () => {
   const credentials = { appId: '1', appSecret: 's', packageName: 'com.example.app' };
   expect(xiaomi.credentials.safeParse({ ...credentials, region: 'moon' }).success).toBe(false);
   expect(xiaomi.credentials.safeParse({ ...credentials, packageName: 'x'.repeat(129) }).success).toBe(false);

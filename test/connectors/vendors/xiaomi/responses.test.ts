@@ -37,7 +37,7 @@ const { someone, push } = vendorFixture<XiaomiGateway>({
 const answer = (body: object, status = 200) => gateway.misbehave({ kind: 'answer', status, body });
 const lastForm = () => new URLSearchParams(gateway.requests.at(-1)?.body.toString());
 
-/** What each code means of one device and of three (protocol/xiaomi.md#codes). */
+/** Results by code, for one device and for three (protocol/xiaomi.md#codes). */
 const meanings: [string, string, string][] = [
   ['0', 'sent', 'sent'],
   ...['-1', '1', '10001', '10002', '10003', '20607', '26003', '65029', '10037'].map(
@@ -63,7 +63,7 @@ const meanings: [string, string, string][] = [
   ),
   ['27001', 'profile_error', 'profile_error'],
   ['26006', 'profile_error', 'profile_error'],
-  // Told of all, each is asked for alone in the end.
+  // For several devices, the request is halved down to single ones.
   ['10029', 'invalid_token', 'invalid_token'],
   ['66007', 'invalid_token', 'invalid_token'],
   ['20301', 'failed', 'failed'],
@@ -72,13 +72,13 @@ const meanings: [string, string, string][] = [
   ['4711', 'failed', 'failed'],
 ];
 
-describe('an answer of Xiaomi', () => {
-  test('is foreseen for every code of the facts, and nothing else', () => {
+describe('a response of Xiaomi', () => {
+  test('is tested for every code of the documentation, and for no other', () => {
     const tested = meanings.map(([code]) => code).filter((code) => code !== '4711');
     expect(tested.sort()).toEqual(responseRules.map(({ code }) => code).sort());
   });
 
-  test.each(meanings)('%s means %s of one device and %s of three', async (code, ofOne, ofThree) => {
+  test.each(meanings)('%s means %s for one device and %s for three', async (code, ofOne, ofThree) => {
     const reason = code.includes('target') ? 'No valid targets!' : 'why';
     answer({ result: code === '0' ? 'ok' : 'error', code: Number.parseInt(code, 10), reason, trace_id: 'x' });
     for (const [count, expected] of [
@@ -92,11 +92,11 @@ describe('an answer of Xiaomi', () => {
         expect(attempts[0]).toMatchObject({ hint: expect.stringMatching(/^Xiaomi .+\.$/) });
       expect(context.quota.reasons.has('default')).toBe(expected === 'capped');
     }
-    // Nothing but an answer about the token is asked again in parts.
+    // Only a refusal because of a token halves the request.
     if (ofThree !== 'invalid_token' && !['20301', '65003'].includes(code)) expect(gateway.total).toBe(2);
   });
 
-  test('that is unknown invalidates no token and shows its code', async () => {
+  test('with an unknown code invalidates no token and shows the code', async () => {
     answer({ result: 'error', code: 4711 });
     expect((await push()).attempts[0]).toMatchObject({ reason: 'unknown code 4711' });
   });
@@ -109,7 +109,7 @@ describe('an answer of Xiaomi', () => {
     },
   );
 
-  test('that cannot be read may mean that all was sent: a repeat is hidden, but not of what the app gets', async () => {
+  test('that is unreadable is an unknown result; repeats are hidden, except for pass-through messages', async () => {
     gateway.misbehave({ kind: 'answer', status: 200, body: '<html>' });
     expect((await push()).attempts[0]).toEqual({
       kind: 'unknown',
@@ -120,19 +120,19 @@ describe('an answer of Xiaomi', () => {
     expect(silent.attempts[0]).toMatchObject({ kind: 'unknown', isRepeatHidden: false });
   });
 
-  test.each(['bad_regids', 'bad_regIds'])('names bad devices within a success, as %s', async (name) => {
+  test.each(['bad_regids', 'bad_regIds'])('names bad devices within a success, under %s', async (name) => {
     answer({ result: 'ok', code: 0, data: { id: 'sdm1', [name]: `${regId(1)},${regId(2)}` } });
     const { attempts } = await push({ to: someone(4) });
     expect(attempts.map(({ kind }) => kind)).toEqual(['sent', 'invalid_token', 'invalid_token', 'sent']);
     expect(attempts[0]).toEqual({ kind: 'sent', messageId: 'sdm1' });
   });
 
-  test('keeps the trace where there is no message id', async () => {
+  test('records the trace id if there is no message id', async () => {
     answer({ result: 'ok', code: 0, trace_id: 'Xdm7' });
     expect((await push()).attempts[0]).toEqual({ kind: 'sent', messageId: 'Xdm7' });
   });
 
-  test('that counts devices left out for their channel’s quota: so many are capped, the rest was sent', async () => {
+  test('that counts devices beyond the quota of their category: that many are capped, the others are sent', async () => {
     answer({
       result: 'ok',
       code: 0,
@@ -152,7 +152,7 @@ describe('an answer of Xiaomi', () => {
 });
 
 describe('the gateway itself', () => {
-  test('finds dead devices among a thousand, illegal and offline ones by halving', async () => {
+  test('gets dead devices named by a response, illegal and offline ones by halving', async () => {
     const to = someone(1000);
     for (const n of [3, 500]) gateway.deadTokens.add(regId(n));
     gateway.illegalTokens.add(regId(700));
@@ -165,12 +165,12 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('of only dead tokens says so for each', async () => {
+  test('reports each token if all are dead', async () => {
     for (const { deviceToken } of someone(3)) gateway.deadTokens.add(deviceToken);
     expect(kinds(await push())).toEqual({ invalid_token: 3 });
   });
 
-  test('gets the secret, the package and the deviceToken for receipts with every message', async () => {
+  test('gets the secret, the package and the URL for receipts with every message', async () => {
     await push();
     expect(gateway.requests[0]).toMatchObject({
       path: '/v3/message/regid',
@@ -187,7 +187,7 @@ describe('the gateway itself', () => {
     expect(lastForm().get('extra.callback.param')).toBeNull();
   });
 
-  test('closes a category for the day when its quota is used up, and no other', async () => {
+  test('caps a category for the day when its quota is used up, and no other', async () => {
     const strict = await startXiaomiGateway({ ...xiaomiApp, devicesPerDay: 2, requestsPerSecond: 100 });
     const context = aContext();
     const on = (channel?: string) =>
@@ -208,7 +208,7 @@ describe('the gateway itself', () => {
     await strict.close();
   });
 
-  test('tells which categories, packages and secrets it does not know', async () => {
+  test('names unknown categories, packages and secrets', async () => {
     const strange = await push({ message: aMessage({ alert: 'a' }, { notificationChannel: 'unknown' }) });
     expect(strange.attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'invalid_channel' });
     const other = await push({ more: { packageName: 'com.example.other' } });
@@ -219,13 +219,13 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('never sees what cannot be sent', async () => {
+  test('gets no invalid message', async () => {
     const { attempts } = await push({ message: aMessage({ alert: 'x'.repeat(128) }) });
     expect(attempts[0]).toMatchObject({ kind: 'rejected', outcome: 'failed', status: 0 });
     expect(gateway.total).toBe(0);
   });
 
-  test('that does not answer may have sent it', async () => {
+  test('that does not answer leaves the result unknown', async () => {
     gateway.misbehave({ kind: 'hang' });
     const impatient = xiaomiConnector({ ...defaultHttpTiming, requestMs: 300 });
     const { attempts } = await push({ connector: impatient });
@@ -237,7 +237,7 @@ describe('the gateway itself', () => {
 describe('devices abroad', () => {
   const mixed = () => [...someone(2), ...someone(4, { vendor: 'mi-intl' }).slice(2)];
 
-  test('are asked for apart from those at home', async () => {
+  test('are in separate requests from those in China', async () => {
     expect(kinds(await push({ to: mixed() }))).toEqual({ sent: 4 });
     expect(gateway.requests.map(({ tokens }) => [...tokens]).sort()).toEqual(
       [
@@ -264,7 +264,7 @@ describe('devices abroad', () => {
     });
     expect(partly.attempts[0]).toMatchObject({ outcome: 'failed', reason: 'unknown_in_region' });
     expect(partly.attempts[1]).toMatchObject({ kind: 'sent' });
-    // Nor are receipts of dead tokens asked for there.
+    // The request does not ask for receipts of dead tokens either.
     expect(lastForm().get('extra.callback.type')).toBe('227');
     const sure = await push({ to: mixed(), more: { region: 'india' } });
     expect(kinds(sure)).toEqual({ invalid_token: 3, sent: 1 });
@@ -276,14 +276,14 @@ describe('receipts of Xiaomi', () => {
   const read = (body: string) => xiaomi.receipts?.({ headers: {}, body }, []);
   const form = (data: unknown) => new URLSearchParams({ data: JSON.stringify(data) }).toString();
 
-  test('come to the deviceToken that went with the message, and tell what became of whom', async () => {
+  test('arrive at the URL of the message, with device and event', async () => {
     let messageId = '';
     const receipts = await receiptsDuring(read, async (callbackUrl) => {
       const [first] = (await push({ context: aContext(undefined, { callbackUrl }) })).attempts;
       messageId = messageIdOf(first);
       expect(await gateway.sendReceipt(1, [regId(0), regId(1)])).toEqual([200]);
       expect(await gateway.sendReceipt(16, [regId(2)])).toEqual([200]);
-      // The end of its life was not asked for.
+      // The request did not ask for receipts of dead tokens.
       expect(await gateway.sendReceipt(1024, [regId(0)])).toEqual([]);
     });
     const shared = { objectId: 'PushRecord000001', messageId, atMs: expect.any(Number) };
@@ -302,7 +302,7 @@ describe('receipts of Xiaomi', () => {
     [64, 'undelivered'],
     [128, 'undelivered'],
     [1024, 'undelivered'],
-  ])('of type %i mean %s', (type, event) => {
+  ])('of type %i have the event %s', (type, event) => {
     const reading = read(form({ m1: { param: 'p', type, targets: 'a, b', timestamp: '1585203103625' } }));
     expect(reading).toMatchObject({
       ok: true,
@@ -313,12 +313,12 @@ describe('receipts of Xiaomi', () => {
     });
   });
 
-  test('tell of a switch that is off, beside the delivery', () => {
+  test('report disabled notifications in addition to the delivery', () => {
     const reading = read(form({ m: { type: 1, targets: 'a', barStatus: 'Disable' } }));
     expect(reading?.ok && reading.receipts.map(({ event }) => event)).toEqual(['delivered', 'suspended']);
   });
 
-  test('that are invalid are refused, or ignored beside valid ones', () => {
+  test('that are invalid are refused, or ignored among valid ones', () => {
     for (const body of ['', 'data=', 'data=5', '{"a":1}', 'data=%7B', '%%%'])
       expect(read(body)).toMatchObject({ ok: false, status: 400 });
     const odd = {
@@ -330,7 +330,7 @@ describe('receipts of Xiaomi', () => {
     expect(read(form(odd))).toMatchObject({
       receipts: [{ deviceToken: 'y', objectId: null, atMs: null }],
     });
-    // The quota's own message names aliases, and a push that we did not make.
+    // The receipt about the quota names aliases, and a push of another sender.
     const quota = { axo: { extra: { ack: '5', quota: '5' }, type: 128, targets: 'alias', timestamp: 1 } };
     expect(read(form(quota))).toMatchObject({ receipts: [{ event: 'undelivered', objectId: null }] });
   });
