@@ -1,4 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { gatewayBuckets } from './domain/durations.ts';
+import { DurationHistogram } from './process/duration-histogram.ts';
 
 /**
  * All metrics (protocol/operation.md#metrics): one name each, with the connector as a label. Threads report facts, the
@@ -9,7 +11,7 @@ export interface Metrics {
   pushAccepted: Counter<'app'>;
   recipients: Counter<'app' | 'connector' | 'outcome'>;
   recipientsRepeated: Counter<'connector' | 'reason'>;
-  gatewayRequestSeconds: Histogram<'connector'>;
+  gatewayRequestSeconds: DurationHistogram;
   gatewayResponses: Counter<'connector' | 'status' | 'reason'>;
   receipts: Counter<'connector' | 'event'>;
   messages: Counter<'kind' | 'outcome'>;
@@ -39,7 +41,6 @@ export interface QueueReading {
   oldestSeconds: number;
 }
 
-const gatewayBuckets = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const firstSendBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const completeBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14_400];
 const httpBuckets = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -53,11 +54,9 @@ export function createMetrics(): Metrics {
     registry,
     ...countersIn(registers),
     ...gaugesIn(registers),
-    gatewayRequestSeconds: new Histogram({
+    gatewayRequestSeconds: new DurationHistogram({
       name: 'carillon_gateway_request_seconds',
       help: 'Time from a request to a gateway to its answer',
-      labelNames: ['connector'],
-      buckets: gatewayBuckets,
       registers,
     }),
     http2RoundTripSeconds: new Histogram({

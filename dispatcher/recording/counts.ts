@@ -41,9 +41,9 @@ export function countGatewayUsage(
 
 export function countCalls(
   { metrics }: DispatcherDeps,
-  { connector, calls, callSeconds }: DeliverResult,
+  { connector, calls, durations }: DeliverResult,
 ): void {
   for (const { status, reason, count } of calls)
     metrics.gatewayResponses.inc({ connector, status, reason }, count);
-  for (const seconds of callSeconds) metrics.gatewayRequestSeconds.observe({ connector }, seconds);
+  metrics.gatewayRequestSeconds.add(connector, durations);
 }

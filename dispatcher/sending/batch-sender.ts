@@ -118,7 +118,7 @@ export class BatchSender {
   }
 
   #result({ batch: { appId, connector, profile }, tally }: OpenBatch): DeliverResult {
-    const { calls, seconds } = this.#deps.senders.drainCalls(appId, connector, profile);
+    const { calls, durations } = this.#deps.senders.drainCalls(appId, connector, profile);
     return {
       connector,
       profile,
@@ -131,7 +131,7 @@ export class BatchSender {
       profileError: tally.profileError,
       messages: tally.messages,
       calls,
-      callSeconds: seconds,
+      durations,
     };
   }
 }

@@ -6,6 +6,7 @@ import type { AppCache } from '../../shared/db/cache/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import { enqueueMessage } from '../../shared/db/tables/channel/messages.ts';
 import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
+import { addDuration, type DurationCounts, noDurations } from '../../shared/domain/durations.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import { callbackUrl } from '../../shared/http/callback-url.ts';
 import { dayQuota, tokenStore } from './gateway-state.ts';
@@ -55,15 +56,21 @@ export interface Lease {
   release(): void;
 }
 
+/** Requests to one profile's gateway. */
+interface Calls {
+  calls: CallCount[];
+  durations: DurationCounts;
+}
+
 /** Answers of one profile's gateway since the last drain. */
 class CallLog {
   #counts = new Map<string, CallCount>();
   /** The one that was counted last: nearly all answers are alike. */
   #last: CallCount | undefined;
-  #seconds: number[] = [];
+  #durations = noDurations();
 
   add({ status, reason, seconds }: GatewayCall): void {
-    this.#seconds.push(seconds);
+    addDuration(this.#durations, seconds);
     if (this.#last?.status !== status || this.#last.reason !== reason)
       this.#last = this.#find(status, reason);
     this.#last.count += 1;
@@ -76,11 +83,11 @@ class CallLog {
     return count;
   }
 
-  drain(): { calls: CallCount[]; seconds: number[] } {
-    const drained = { calls: [...this.#counts.values()], seconds: this.#seconds };
+  drain(): Calls {
+    const drained = { calls: [...this.#counts.values()], durations: this.#durations };
     this.#counts = new Map();
     this.#last = undefined;
-    this.#seconds = [];
+    this.#durations = noDurations();
     return drained;
   }
 }
@@ -131,12 +138,10 @@ export class SenderCache {
     await Promise.race([connected, sleep(connectMs)]).finally(() => lease.release());
   }
 
-  drainCalls(
-    appId: string,
-    connector: ConnectorId,
-    profile: string,
-  ): { calls: CallCount[]; seconds: number[] } {
-    return this.#calls.get(keyOf(appId, connector, profile))?.drain() ?? { calls: [], seconds: [] };
+  drainCalls(appId: string, connector: ConnectorId, profile: string): Calls {
+    return (
+      this.#calls.get(keyOf(appId, connector, profile))?.drain() ?? { calls: [], durations: noDurations() }
+    );
   }
 
   /** Returns the HTTP/2 events since the last call, and the current load. */

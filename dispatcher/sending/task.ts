@@ -3,6 +3,7 @@ import type { HealthSample } from '../../shared/breaker.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateways/messages.ts';
 import type { RecipientFailure } from '../../shared/db/tables/pushes/batches.ts';
 import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
+import type { DurationCounts } from '../../shared/domain/durations.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
@@ -96,8 +97,8 @@ export interface DeliverResult {
   /** The gateway's ids of the messages it took, the first ones. */
   messages: GatewayMessage[];
   calls: CallCount[];
-  /** Duration of each request. */
-  callSeconds: number[];
+  /** Durations of the requests. */
+  durations: DurationCounts;
 }
 
 /** A result as a thread returns it: class instances do not survive the clone. */

@@ -1,0 +1,33 @@
+import { Histogram, Registry } from 'prom-client';
+import { expect, test } from 'vitest';
+import { addDuration, gatewayBuckets, noDurations } from '../../shared/domain/durations.ts';
+import { DurationHistogram } from '../../shared/process/duration-histogram.ts';
+
+const help = 'Time from a request to a gateway to its answer';
+const name = 'carillon_gateway_request_seconds';
+
+test('durations that are counted by bucket read like those that are observed one by one', async () => {
+  const [counted, observed] = [new Registry(), new Registry()];
+  const ours = new DurationHistogram({ name, help, registers: [counted] });
+  const theirs = new Histogram({
+    name,
+    help,
+    labelNames: ['connector'],
+    buckets: gatewayBuckets,
+    registers: [observed],
+  });
+  // Bounds belong to the bucket below; powers of two add up without rounding.
+  for (const [connector, seconds] of [
+    ['apns', [0, 0.25, 0.5, 2 ** -9, 64, 4]],
+    ['fcm', [0.125, 0.125]],
+    ['apns', [0.03125]],
+  ] as const) {
+    const durations = noDurations();
+    for (const each of seconds) {
+      addDuration(durations, each);
+      theirs.observe({ connector }, each);
+    }
+    ours.add(connector, durations);
+  }
+  expect(await counted.metrics()).toBe(await observed.metrics());
+});
