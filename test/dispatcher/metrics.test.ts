@@ -30,7 +30,7 @@ describe('the metrics of a dispatcher', () => {
     },
   );
 
-  test('are shown to its holder; health is shown to everybody', async () => {
+  test('are shown to a caller with the token; health is shown to every caller', async () => {
     const reply = await ask('/metrics', { authorization: `Bearer ${token}` });
     expect(await reply.text()).toContain('carillon_');
     expect((await ask('/healthz')).status).toBe(200);

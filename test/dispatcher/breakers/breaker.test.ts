@@ -100,7 +100,7 @@ describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
     const record = await service.untilDone(app, await begin(app, { expiration_interval: 4 }));
     expect(record).toMatchObject({ status: 'done', devices: 1500, outcomes: { expired: 1500 } });
     expect(record.errors).toMatch(/expired; the last try: ServiceUnavailable/);
-    // After the first time only the few recipients of each probe were sent to.
+    // After the first round only the few recipients of each probe are sent to.
     expect(tokens.reduce((sum, token) => sum + service.apns.seen(token), 0)).toBeLessThan(2 * 1500);
   });
 
@@ -147,7 +147,7 @@ describe('answers about single tokens', () => {
 });
 
 describe('a forced breaker', { timeout: 60_000 }, () => {
-  test('stops sending on both dispatchers, and goes on when it is released', async () => {
+  test('stops sending on both dispatchers until it is released', async () => {
     const { app, tokens, id } = await appOn(null, 4000);
     service.apns.misbehave({ kind: 'slow', delayMs: 100 });
     const already = service.apns.total;
@@ -179,10 +179,10 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
     expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 5 });
   });
 
-  test('wakes its waiting batches at once when it is released, however long it lasted', async () => {
+  test('wakes its waiting batches at once when it is released, even after a long time', async () => {
     const { app, id } = await appOn(null, 2100);
     await force(id, 'open');
-    // Forced for so long that batches go back for a quarter of a minute.
+    // After this time batches are postponed by 15 s.
     await service.db.query("UPDATE breaker SET since = now() - interval '1 hour' WHERE app_id = $1", [
       app.appId,
     ]);

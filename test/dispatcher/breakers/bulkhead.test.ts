@@ -8,7 +8,7 @@ import {
 } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
 
-/** One thread: four batches of a connector have a job permit at a time. */
+/** One thread: at most four batches of a connector have a job permit. */
 
 const service = useTestService();
 beforeAll(async () => {
@@ -64,12 +64,12 @@ describe('a gateway that stops to answer', { timeout: 120_000 }, () => {
     await silent.gateway.die();
   });
 
-  test('does not delay new pushes either, however many of its small ones hang', async () => {
+  test('does not delay new pushes, even if many of its own small ones hang', async () => {
     const silent = await appOnSilence(1);
     const other = await createAppOn(service, null, 1);
     const hanging: string[] = [];
     for (let i = 0; i < 40; i += 1) hanging.push(await beginPush(service, silent.app));
-    // All of them stand before the other's; more than four may be taken, or not: others had to wait by then.
+    // All of these batches are before the other app's in the queue; at least four are in flight.
     await expect.poll(silent.hanging, { timeout: 20_000, interval: 10 }).toBeGreaterThanOrEqual(4);
     const record = await service.untilDone(other.app, await beginPush(service, other.app));
     expect(record).toMatchObject({ devices: 1, successes: 1 });
@@ -81,7 +81,7 @@ describe('a gateway that stops to answer', { timeout: 120_000 }, () => {
   test('has a bounded number of batches in flight, and loses no recipient in the end', async () => {
     const silent = await appOnSilence(8500);
     const objectId = await beginPush(service, silent.app);
-    // Four are slow, and at most three were taken before the fourth was: two of the nine go back.
+    // Four batches are slow, and at most three were taken before the fourth: two of the nine are postponed.
     await expect
       .poll(() => postponed(silent.app), { timeout: 20_000, interval: 20 })
       .toBeGreaterThanOrEqual(2);
@@ -89,7 +89,7 @@ describe('a gateway that stops to answer', { timeout: 120_000 }, () => {
     await silent.gateway.die();
     await silent.gateway.rise();
     const record = await service.untilDone(silent.app, objectId);
-    // Those on the wire when the connection went may have arrived: they are sent to again, and the device shows it once.
+    // Requests in flight when the connection broke may have arrived: they are repeated, and the device shows one message.
     expect(record.outcomes).toEqual({ sent: 8500 });
     expect(record.repeats).toBeGreaterThan(0);
     await silent.gateway.die();

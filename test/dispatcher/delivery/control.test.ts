@@ -66,7 +66,7 @@ describe('a push that is paused', () => {
     expect(notOnce(tokens)).toEqual([]);
   });
 
-  test('stops on all dispatchers, and goes on where it stopped', async () => {
+  test('stops on all dispatchers, and continues where it stopped', async () => {
     const { app, tokens } = await appWithIos(2500);
     const objectId = await underWay(app, tokens);
     const reply = await control(app, objectId, 'pause');

@@ -108,7 +108,7 @@ describe('a push without a text', () => {
   const requestsTo = (token: string | undefined) =>
     service.apns.requests.filter((request) => request.token === token);
 
-  test('reaches Apple devices in the background where it has content-available', async () => {
+  test('reaches Apple devices in the background if it has content-available', async () => {
     const { app, tokens } = await appWithIos(1);
     const data = { alert: '', sound: '', 'content-available': 1, k: 'v' };
     expect(await push(app, { data })).toMatchObject({ devices: 1, successes: 1 });
@@ -117,7 +117,7 @@ describe('a push without a text', () => {
     expect(JSON.parse(request?.body.toString() ?? '')).toEqual({ aps: { 'content-available': 1 }, k: 'v' });
   });
 
-  test('is not sent to Apple devices where it is for others only, and the record says why', async () => {
+  test('is not sent to Apple devices if it is for other devices only, and the record has the reason', async () => {
     const { app, tokens } = await appWithIos(1);
     const record = await push(app, { data: { silent: true, k: 'v' } });
     expect(record).toMatchObject({ devices: 1, outcomes: { failed: 1 } });
@@ -157,7 +157,7 @@ describe('Increment', () => {
     expect(sent).toEqual(['first 1', 'second 2', 'first 1']);
   });
 
-  test('counts on from a number that a push has set', async () => {
+  test('continues from a number that a push has set', async () => {
     const { app, tokens } = await appWithIos(1);
     await push(app, { data: { alert: 'x', badge: 7 } });
     await push(app, { data: { alert: 'x', badge: 'Increment' } });

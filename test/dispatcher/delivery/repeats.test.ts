@@ -57,7 +57,7 @@ async function sumOf(beginning: string): Promise<number> {
 
 const repeatedOf = (connector: string) =>
   sumOf(`carillon_recipients_repeated_total{connector="${connector}"`);
-/** Requests without an answer: the connection broke, or else. */
+/** Returns the number of requests without a response. */
 const unansweredOf = (connector: string) =>
   sumOf(`carillon_gateway_responses_total{connector="${connector}",status="0"`);
 
@@ -182,7 +182,7 @@ describe('a message that the device would show twice', { timeout: 60_000 }, () =
     expect(prepared.addresses.map((address) => fcm.seen(address))).toEqual([2, 2, 1]);
   });
 
-  test('is not sent again where the app chooses so; one whose repeat is hidden is', async () => {
+  test('is not sent again if the app chooses so; a message whose repeat is hidden is', async () => {
     const { apns, fcm } = vendors.gateways;
     const prepared = await prepare('fcm', 1, {}, { unknownOutcome: 'fail' });
     await vendors.put(prepared.app, vendors.instance('apns'));
@@ -199,7 +199,7 @@ describe('a message that the device would show twice', { timeout: 60_000 }, () =
     expect(apns.total).toBe(3);
   });
 
-  test('allows no other value', async () => {
+  test('has no other value', async () => {
     const { app } = await prepare('fcm', 1);
     const body = { options: { unknownOutcome: 'maybe' } };
     const reply = await service.api.request('PATCH', `/console/api/apps/${app.appId}`, { admin: true, body });

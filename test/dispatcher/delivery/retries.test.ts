@@ -157,7 +157,7 @@ describe('recipients that have moved to a retry batch', () => {
         { ids, stored },
         { isCounted: true, result: { ...emptyResult, failures: tally.failures, ...tally.end(isStopped) } },
       );
-    // Both load the batch in its first state.
+    // Both workers load the batch in its first state.
     const early = tallyOf(await findBatch(service.db, app.appId, batchId));
     const late = tallyOf(await findBatch(service.db, app.appId, batchId));
     early.note(0, { kind: 'sent' });
@@ -213,7 +213,7 @@ describe('waits of single tokens', () => {
     }
   });
 
-  test('with the default back-off share a batch, apart from those that never reached the gateway', () => {
+  test('with the default back-off share a batch, separate from tokens that never reached the gateway', () => {
     const groups = new RetryGroups();
     groups.add(0, null, true, { status: 503, reason: 'ServiceUnavailable' });
     groups.add(1, null, true, { status: 500, reason: 'InternalServerError' });

@@ -41,7 +41,7 @@ const stop = async () => {
 let keeper: JobKeeper;
 let nowMs = 0;
 const clock = { now: () => Date.now(), monotonicMs: () => nowMs };
-/** Runs the duty once, so many seconds after the last time. */
+/** Runs the duty once, `seconds` after its last run. */
 const look = (afterSeconds: number) => {
   nowMs += afterSeconds * 1000;
   return keeper.run({ db: service.db, queue, clock, log: silentLog });
@@ -79,7 +79,7 @@ async function stopped(devices: number): Promise<Push> {
 }
 
 const isLive = "state IN ('created', 'retry', 'active')";
-/** Deletes jobs of a push, as if they had never been written; returns how many. */
+/** Deletes jobs of a push, as if they had never been written; returns their number. */
 async function lose({ id }: Push, condition = 'true'): Promise<number> {
   const { rowCount } = await service.db.query(
     `DELETE FROM pgboss.job WHERE ${isLive} AND (data ->> 'pushId')::bigint = $1 AND ${condition}`,
@@ -167,7 +167,7 @@ describe('a job that was lost is written again', () => {
     await reachesAll(begun);
   });
 
-  test('of a planning that stopped in the middle: it goes on behind the mark', async () => {
+  test('of a planning that stopped in the middle: it continues after its cursor', async () => {
     const begun = await push(1200);
     const { rows } = await service.db.query<{ id: number }>(
       'SELECT id FROM installation WHERE app_id = $1 ORDER BY id OFFSET 699 LIMIT 1',
@@ -270,7 +270,7 @@ describe('no job is written', () => {
     await reachesAll(begun);
   });
 
-  test('for one that is scheduled, cancelled before it began, or done', async () => {
+  test('for a push that is scheduled, cancelled before it began, or done', async () => {
     const later = await push(3, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
     const cancelled = await push(3);
     await control(cancelled.app, cancelled.objectId, 'cancel');
@@ -281,7 +281,7 @@ describe('no job is written', () => {
     for (const none of [later, cancelled, done]) expect(await jobsOf(none)).toEqual([]);
   });
 
-  test('while dispatchers are at work, however often the duty runs', async () => {
+  test('while dispatchers work, even if the duty runs often', async () => {
     await start();
     const pushes = [await push(4000), await push(900), await push(1)];
     const ends = pushes.map(({ app, objectId }) => service.untilDone(app, objectId));

@@ -4,7 +4,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
 import { useTestService } from '../../support/service.ts';
 
-/** The api lives an hour ago, so that a time that comes soon is still far enough ahead to be scheduled. */
+/** The api's clock is an hour behind, so that a time in a few seconds is far enough ahead to be scheduled. */
 const anHourAgo = movableClock(systemClock.now() - 3_600_000);
 
 const service = useTestService({ clock: anHourAgo });
@@ -56,7 +56,7 @@ describe('a scheduled push', () => {
 
   test('starts within a second of its time, not before', async () => {
     const app = await appWithDevice();
-    // A push before opens the connection to the gateway.
+    // An earlier push opens the connection to the gateway.
     await service.untilDone(app, await schedule(app, systemClock.now() - 1000));
     await service.db.query('DELETE FROM notification WHERE app_id = $1', [app.appId]);
     const atMs = systemClock.now() + 1500;
@@ -70,12 +70,12 @@ describe('a scheduled push', () => {
     expect(rows).toHaveLength(10);
     for (const { late_ms } of rows) {
       expect(late_ms).toBeGreaterThanOrEqual(0);
-      // The promise is a second on a service of its own; these tests share the machine with others.
+      // The promise of one second holds for an idle machine; tests share theirs.
       expect(late_ms).toBeLessThan(3000);
     }
   });
 
-  test('nine years ahead waits, without a job in the queue, until its time has come', async () => {
+  test('nine years ahead waits without a job in the queue until its time', async () => {
     const app = await appWithDevice();
     const objectId = await schedule(app, systemClock.now() + 9 * 365 * 86_400_000);
     const { rows } = await service.db.query<{ n: number }>(
@@ -99,7 +99,9 @@ describe('a scheduled push', () => {
 });
 
 describe('cancelling while it fires', () => {
-  test('ends in exactly one of cancelled, sent to nobody, and sent once', { timeout: 60_000 }, async () => {
+  test('ends in exactly one of cancelled, sent to no device, and sent once', {
+    timeout: 60_000,
+  }, async () => {
     const app = await appWithDevice();
     const count = 100;
     const farMs = systemClock.now() + 86_400_000;
@@ -113,7 +115,7 @@ describe('cancelling while it fires', () => {
     const replies = await Promise.all(
       all.map(async ({ id, push_msg }, i) => {
         await new Promise((resolve) => setTimeout(resolve, Math.random() * 1000));
-        // Half of them by the schedule's entry, half by the record.
+        // Half of the calls use the schedule's entry, half the record.
         const path =
           i % 2 === 0 ? `/1.1/scheduledPushMessages/${id}` : `/1.1/notifications/${push_msg.id}?i=${i}`;
         const reply = await service.api.request('DELETE', path, { app, master: true });

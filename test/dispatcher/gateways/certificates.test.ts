@@ -49,7 +49,7 @@ describe('a development certificate', { timeout: 60_000 }, () => {
     ]);
   });
 
-  test('ends a push to more than 20,000 devices with its sentence and sends nothing', async () => {
+  test('ends a push to more than 20,000 devices with a message and sends nothing', async () => {
     expect(await push(app, { prod: 'dev' })).toMatchObject({
       status: 'dev profile disabled for massive push',
       devices: 20_001,
@@ -59,7 +59,7 @@ describe('a development certificate', { timeout: 60_000 }, () => {
     expect(tokens.filter((token) => service.apns.seen(token) > 0)).toEqual([]);
   });
 
-  test('serves a push to fewer, and one of the same app that means fewer', async () => {
+  test('serves pushes to fewer devices', async () => {
     expect(await push(app, { prod: 'dev', channels: 'few' })).toMatchObject({
       status: 'done',
       devices: 50,
@@ -68,7 +68,7 @@ describe('a development certificate', { timeout: 60_000 }, () => {
   });
 });
 
-test('a client certificate that the gateway refuses ends the push with a sentence, and no token is deleted', async () => {
+test('a client certificate that the gateway refuses ends the push with a hint, and no token is deleted', async () => {
   const peer = await startRefusingPeer(alerts.certificateRevoked);
   const authority = await openCertificateAuthority();
   const client = await authority.issueClient({ commonName: 'Apple Push', userId: 'com.example.app' });

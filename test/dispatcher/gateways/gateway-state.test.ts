@@ -28,7 +28,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 const vault = new Vault([Buffer.alloc(32, 1)]);
 const appId = 'app';
 let database: TestDatabase;
-/** Two connection pools, as two dispatchers have them. */
+/** Two connection pools, as in two dispatchers. */
 let one: Database;
 let other: Database;
 
@@ -65,7 +65,7 @@ describe('access tokens of two dispatchers', () => {
     return { all, calls: () => calls };
   }
 
-  test('come from one call, however many threads ask at once', async () => {
+  test('come from one call for many concurrent threads', async () => {
     const { all, calls } = providers('a', async () => {
       await sleep(150);
       return 'token of a';
@@ -75,7 +75,7 @@ describe('access tokens of two dispatchers', () => {
     expect(calls()).toBe(1);
   });
 
-  test('are replaced by one call, however many hear that the old one is refused', async () => {
+  test('are replaced by one call for many concurrent refusals', async () => {
     let n = 0;
     const { all, calls } = providers('b', async () => `token ${++n}`);
     await Promise.all(all.map((tokens) => tokens.current()));
@@ -87,7 +87,7 @@ describe('access tokens of two dispatchers', () => {
     expect(calls()).toBe(2);
   });
 
-  test('of different credentials are different, and neither they nor the tokens can be read in the table', async () => {
+  test('differ between credentials, and the table shows neither credentials nor tokens', async () => {
     const { all } = providers('client and s3cret', async () => 'a-very-secret-token', 1);
     await all[0]?.current();
     const { rows } = await one.query<{ text: string }>('SELECT t::text AS text FROM gateway_token t');
@@ -100,14 +100,14 @@ describe('access tokens of two dispatchers', () => {
     }
   });
 
-  test('are renewed by another when whoever claimed it died', async () => {
+  test('are renewed by another thread when the claiming one has crashed', async () => {
     const store = tokenStore(one, vault, { appId, connector: 'vendor_a' });
     expect(await store.claim('c', 200)).toBe(true);
     const { all } = providers('c', async () => 'token of c', 2);
     expect(await all[1]?.current()).toEqual({ ok: true, value: 'token of c' });
   });
 
-  test('that were sealed by a key that is gone are fetched anew', async () => {
+  test('that were encrypted with a removed key are fetched again', async () => {
     const rotated = new Vault([Buffer.alloc(32, 2)]);
     const store = tokenStore(one, rotated, { appId, connector: 'vendor_a' });
     expect(await store.read('a')).toBeNull();
@@ -133,7 +133,7 @@ describe('a class that is closed for the day', () => {
   });
 });
 
-test('what was handed over is added up per app, connector and day', async () => {
+test('sent messages are summed per app, connector and day', async () => {
   const [mine, theirs] = [new GatewayUsage(one), new GatewayUsage(other)];
   const key = { appId, connector: 'vendor_a', profile: '_default' };
   mine.add(key, { requests: 2, recipients: 1500 });
@@ -152,14 +152,14 @@ describe('test pushes', () => {
   const grant = (db: Database, pushId: number, batchId: number, devices: number) =>
     db.transaction((tx) => grantTest(tx, { appId, connector: 'vendor_a', pushId, batchId, devices }, limit));
 
-  test('go to ten devices each, however their batches are taken', async () => {
+  test('go to ten devices each, in any order of their batches', async () => {
     const granted = await Promise.all([grant(one, 1, 11, 6), grant(other, 1, 12, 6), grant(one, 1, 13, 6)]);
     expect(granted.reduce((sum, n) => sum + n, 0)).toBe(10);
     // A second call for the same batch returns the same.
     expect(await grant(other, 1, 11, 6)).toBe(granted[0]);
   });
 
-  test('are so many a day', async () => {
+  test('have a limit per day', async () => {
     const pushes = await Promise.all(
       [2, 3, 4, 5].map((push) => grant(push % 2 ? one : other, push, push * 10, 1)),
     );
@@ -170,7 +170,7 @@ describe('test pushes', () => {
 describe('the rate of a gateway', () => {
   const limit = { perSecond: 1000, burst: 100, rampMs: 10_000 };
 
-  test('grows evenly, then stays, and time and units are each other’s inverse', () => {
+  test('grows linearly, then stays constant; time and units are inverse functions', () => {
     expect(allowedUnits(limit, 0)).toBe(100);
     expect(allowedUnits(limit, 10_000)).toBe(5100);
     expect(allowedUnits(limit, 20_000)).toBe(15_100);
@@ -188,7 +188,7 @@ describe('the rate of a gateway', () => {
     return rows.map(({ id }) => id);
   }
 
-  test('is held by all dispatchers together: reservations follow one another', async () => {
+  test('is shared by all dispatchers: reservations follow one another', async () => {
     const ids = await batches(12);
     const key = { appId, connector: 'fcm', profile: '_default' };
     const rate = { perSecond: 1000, burst: 200, rampMs: 0 };
@@ -200,7 +200,7 @@ describe('the rate of a gateway', () => {
       ),
     );
     slots.sort((a, b) => a.at.getTime() - b.at.getTime());
-    // 200 at once, and never more than a hundred in each tenth of a second after that.
+    // 200 at once, then at most a hundred per tenth of a second.
     expect(slots.slice(0, 2).every(({ durationMs }) => durationMs === 0)).toBe(true);
     const beganMs = slots[0]?.at.getTime() ?? 0;
     for (const [i, { at, durationMs }] of slots.entries())
@@ -208,7 +208,7 @@ describe('the rate of a gateway', () => {
     expect(slots.at(-1)?.durationMs).toBeGreaterThanOrEqual(100);
   });
 
-  test('lets a request of many targets leave when there is room for all of them', async () => {
+  test('sends a request with many targets when the rate allows all of them', async () => {
     const [first = 0, second = 0] = await batches(2);
     const key = { appId, connector: 'vendor_a', profile: '_default' };
     const rate = { perSecond: 1000, burst: 0, rampMs: 0 };
@@ -216,12 +216,12 @@ describe('the rate of a gateway', () => {
       one.transaction((tx) => reserveRate(tx, { ...key, batchId }, rate, { units: 500, isSpread: false }));
     const [earlier, later] = [await reserve(first), await reserve(second)];
     expect([earlier.durationMs, later.durationMs]).toEqual([0, 0]);
-    // The first waits for 500 units to come together, the second for as many again.
+    // The first waits until 500 units are available, the second for another 500.
     expect(later.at.getTime() - earlier.at.getTime()).toBeGreaterThanOrEqual(499);
   });
 });
 
-test('what is kept for a while goes when it is old: messages after a week, rates and tokens that nobody uses', async () => {
+test('old rows are deleted: messages after a week, unused rates and tokens', async () => {
   const push = { appId, id: 77 };
   const batch = { appId, pushId: push.id, batchId: 1, connector: 'vendor_a' };
   await insertGatewayMessages(one, batch, [
@@ -243,7 +243,7 @@ test('what is kept for a while goes when it is old: messages after a week, rates
   expect((await one.query('SELECT FROM gateway_token')).rows).toEqual([]);
 });
 
-test('the secret in the address of receipts is derived, and that of an older key still counts', () => {
+test('the secret in the URL for receipts is derived, and that of an older key is still valid', () => {
   const owner = { appId: 'a1', connector: 'vendor_b' };
   const older = new Vault([Buffer.alloc(32, 1)]);
   const rotated = new Vault([Buffer.alloc(32, 2), Buffer.alloc(32, 1)]);

@@ -89,7 +89,7 @@ describe('a push to devices of FCM', () => {
     expect(gateway.tokenCalls).toBe(1);
   });
 
-  test('goes by the label they were stored with, where it has a profile, else by the other', async () => {
+  test('uses the label of the installation if it has a profile, else the other label', async () => {
     const both = await appWith('fcm', 'vendor_g');
     await addDevices(both, 3, 'FCM');
     await addDevices(both, 2, 'vendor_g');
@@ -115,7 +115,7 @@ describe('a push to devices of FCM', () => {
     }
   });
 
-  test('deletes those that FCM says are gone, and keeps those of another project', async () => {
+  test('deletes devices that FCM reports as unregistered, and keeps those of another project', async () => {
     const app = await appWith('fcm');
     const [dead = '', foreign = ''] = await addDevices(app, 5);
     gateway.deadTokens.add(dead);
@@ -133,7 +133,7 @@ describe('a push to devices of FCM', () => {
     await expect.poll(left).not.toContain(dead);
   });
 
-  test('keeps all of them when the whole push looks like another project’s, and says so', async () => {
+  test('keeps all devices when the whole push looks like one of another project, with a hint', async () => {
     const app = await appWith('fcm');
     const tokens = await addDevices(app, 120);
     for (const token of tokens) gateway.foreignTokens.add(token);
@@ -145,7 +145,7 @@ describe('a push to devices of FCM', () => {
     expect(rows).toHaveLength(120);
   });
 
-  test('leaves what FCM called it, and what was handed over', async () => {
+  test('records the message id of FCM, and the number of sent messages', async () => {
     const app = await appWith('fcm');
     await addDevices(app, 2);
     const { objectId } = await push(app);
@@ -167,7 +167,7 @@ describe('a push to devices of FCM', () => {
     await expect.poll(handed, { timeout: 5000 }).toEqual([{ requests: 2, recipients: 2 }]);
   });
 
-  test('that is silent is dropped by no FCM', async () => {
+  test('that is silent is sent, not dropped', async () => {
     const app = await appWith('fcm');
     await addDevices(app, 1);
     expect(await push(app, { data: { silent: true, k: 1 } })).toMatchObject({ successes: 1 });
@@ -175,7 +175,7 @@ describe('a push to devices of FCM', () => {
   });
 });
 
-test('a push that is marked as a test goes to ten devices of the maker; the others are counted capped', async () => {
+test('a push that is marked as a test goes to ten devices of the vendor; the others are counted capped', async () => {
   const huawei = await startHuaweiGateway();
   const { appId, appSecret } = huawei.memory.app;
   const app = await appWith();
@@ -198,7 +198,7 @@ test('a push that is marked as a test goes to ten devices of the maker; the othe
   await huawei.close();
 });
 
-test('a gateway’s rate is kept over all pushes and dispatchers, growing from a burst', async () => {
+test('a gateway’s rate applies over all pushes and dispatchers, and grows after a burst', async () => {
   const app = await appWith();
   const perSecond = 1500;
   await putFcm(app, 'fcm', { ratePerSecond: perSecond });
@@ -210,7 +210,7 @@ test('a gateway’s rate is kept over all pushes and dispatchers, growing from a
   clearInterval(timer);
   for (const record of records) expect(record).toMatchObject({ successes: 620 });
   const limit = { perSecond, burst: 1000, rampMs: 60_000 };
-  // Small pushes are sent at once: one may be early by the length of its slot.
+  // Small pushes are sent without a delay: one may be early by the length of its slot.
   for (const [ms, total] of seen) expect(total).toBeLessThanOrEqual(allowedUnits(limit, ms + 250));
   expect(seen.at(-1)?.[0]).toBeGreaterThan(3000);
 });

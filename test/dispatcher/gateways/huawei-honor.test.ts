@@ -22,12 +22,12 @@ const vendors = useVendorService(async () => {
 });
 afterEach(() => honor.memory.failTokens.clear());
 
-/** Registration id of a device that is sent to over v3. */
+/** Registration id of a device for v3. */
 const newerToken = (n: number) => `MAMz${huaweiToken(n)}`;
 const hello = { alert: 'Hello' };
 
 describe('a push to devices of Huawei and Honor', () => {
-  test('reaches each once over v1, v3 and Honor, with one access token each; the dead ones go', async () => {
+  test('reaches each once over v1, v3 and Honor, with one access token each; invalid devices are deleted', async () => {
     const app = await vendors.app();
     const older = await vendors.add(app, 'vendor_a', some(huaweiToken, 1200));
     const newer = await vendors.add(app, 'vendor_a', some(newerToken, 100));
@@ -51,7 +51,7 @@ describe('a push to devices of Huawei and Honor', () => {
     expect(await vendors.left(app)).toHaveLength(1594);
   });
 
-  test('hands a silent message to the apps of both', async () => {
+  test('passes a silent message to the apps of both', async () => {
     const app = await vendors.app();
     await vendors.add(app, 'vendor_a', some(huaweiToken, 2));
     await vendors.add(app, 'vendor_f', some(honorToken, 2));
@@ -62,7 +62,7 @@ describe('a push to devices of Huawei and Honor', () => {
     for (const text of [message.data, data]) expect(JSON.parse(text)).toEqual({ silent: true, k: 1 });
   });
 
-  test('deletes nobody when every token of a gateway is called dead', async () => {
+  test('deletes no device when a gateway reports every token as invalid', async () => {
     const app = await vendors.app();
     for (const token of await vendors.add(app, 'vendor_a', some(huaweiToken, 50)))
       huawei.deadTokens.add(token);
@@ -71,7 +71,7 @@ describe('a push to devices of Huawei and Honor', () => {
     expect(await vendors.left(app)).toHaveLength(55);
   });
 
-  test('stops at the gateway whose configuration is wrong, with a sentence, and nowhere else', async () => {
+  test('stops with a hint at the gateway with a wrong configuration only', async () => {
     const app = await vendors.app();
     await vendors.add(app, 'vendor_a', some(huaweiToken, 1500));
     await vendors.add(app, 'vendor_f', some(honorToken, 5));
@@ -83,7 +83,7 @@ describe('a push to devices of Huawei and Honor', () => {
     expect(await vendors.left(app)).toHaveLength(1505);
   });
 
-  test('tries those again that Honor failed this time, and only those', async () => {
+  test('retries only the devices with a temporary failure at Honor', async () => {
     const app = await vendors.app();
     const tokens = await vendors.add(app, 'vendor_f', some(honorToken, 20));
     const failing = tokens.slice(0, 2);

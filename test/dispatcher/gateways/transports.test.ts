@@ -20,7 +20,7 @@ async function metric(name: string): Promise<number> {
   return Number(line?.split(' ').at(-1) ?? Number.NaN);
 }
 
-test('what the threads’ HTTP/2 connections do is told among the metrics', async () => {
+test('the metrics contain the HTTP/2 connections of the threads', async () => {
   const { app } = await createAppOn(service, null, 50);
   await service.untilDone(app, await beginPush(service, app, {}));
   await expect.poll(() => metric('carillon_http2_connections{connector="apns"}'), patience).toBe(1);
@@ -39,7 +39,7 @@ test('what the threads’ HTTP/2 connections do is told among the metrics', asyn
   await expect.poll(() => metric('carillon_http2_connections{connector="apns"}'), patience).toBe(0);
 });
 
-test('readings of threads add up, and one that falls silent is forgotten', async () => {
+test('readings of threads are summed, and those of a silent thread are dropped', async () => {
   const metrics = createMetrics();
   let nowMs = 0;
   const readings = new TransportReadings(() => nowMs);

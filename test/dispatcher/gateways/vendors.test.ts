@@ -31,7 +31,7 @@ const vendors = useVendorService(async () => {
 });
 
 describe('a push to devices of Xiaomi and Meizu', () => {
-  test('reaches each once, at home and abroad; the dead ones go where the gateway can know', async () => {
+  test('reaches each once, in China and abroad; invalid devices are deleted if the gateway is certain', async () => {
     const app = await vendors.app({ vendor_c: { ratePerSecond: 100_000 } });
     const home = await vendors.add(app, 'mi', some(regId, 1100));
     const abroad = await vendors.add(app, 'mi-intl', some(regId, 60, 2000));
@@ -60,7 +60,7 @@ describe('a push to devices of Xiaomi and Meizu', () => {
     expect(form.get('extra.callback')).toMatch(`/callbacks/vendor_b/${app.appId}/`);
   });
 
-  test('that is silent reaches the apps on Xiaomi’s; Meizu’s are dropped, and the record says why', async () => {
+  test('that is silent reaches the apps on Xiaomi’s devices; on Meizu’s it is dropped, and the record has the reason', async () => {
     const app = await vendors.app();
     await vendors.add(app, 'mi', some(regId, 2));
     await vendors.add(app, 'meizu', some(pushIdOf, 2));
@@ -74,7 +74,7 @@ describe('a push to devices of Xiaomi and Meizu', () => {
     ['the port is closed', { endpoint: 'https://127.0.0.1:9' }, /^ECONNREFUSED$/],
     ['the name is unknown', { endpoint: 'https://push.carillon.invalid' }, /^(ENOTFOUND|EAI_AGAIN)$/],
     ['the certificate is not trusted', { ca: undefined }, /^(UNABLE_TO_|SELF_SIGNED_)/],
-  ])('where %s tells the failure by its code', async (_, wrong, code) => {
+  ])('records the code of the failure if %s', async (_, wrong, code) => {
     const app = await vendors.app({ vendor_c: wrong });
     await vendors.add(app, 'mz', some(pushIdOf, 2));
     const record = await vendors.push(app, { alert: 'a' }, { expiration_interval: 1 });
@@ -84,7 +84,7 @@ describe('a push to devices of Xiaomi and Meizu', () => {
     expect(record.errors).toContain(shown.lastFailure.reason);
   });
 
-  test('leaves Meizu evenly at its rate: more than fits into a request does not leave in one moment', async () => {
+  test('is sent to Meizu at its rate: requests are spread over time', async () => {
     const app = await vendors.app({ vendor_c: { ratePerSecond: 500 } });
     await vendors.add(app, 'mz', some(pushIdOf, 300));
     expect(await vendors.push(app, { alert: 'a' })).toMatchObject({ meizuSuccesses: 300 });
@@ -92,7 +92,7 @@ describe('a push to devices of Xiaomi and Meizu', () => {
     expect(Math.max(...meizu.requests.map(({ tokens }) => tokens.length))).toBeLessThan(100);
   });
 
-  test('ends capped when the day is used up, and is not asked for again', async () => {
+  test('ends capped when the day quota is used up, without further requests', async () => {
     const app = await vendors.app();
     await vendors.add(app, 'mi', some(regId, 5));
     xiaomi.misbehave({ kind: 'answer', status: 200, body: { result: 'error', code: 200001 } });
@@ -102,7 +102,7 @@ describe('a push to devices of Xiaomi and Meizu', () => {
     expect(await vendors.left(app)).toHaveLength(5);
   });
 
-  test('with credentials that are refused ends with a sentence, and deletes nobody', async () => {
+  test('with credentials that are refused ends with a hint, and deletes no device', async () => {
     const app = await vendors.app({ vendor_c: { appSecret: 'another' } });
     await vendors.add(app, 'mz', some(pushIdOf, 5));
     const record = await vendors.push(app, { alert: 'a' });
@@ -113,7 +113,7 @@ describe('a push to devices of Xiaomi and Meizu', () => {
 });
 
 describe('a push to devices of OPPO and vivo', () => {
-  test('reaches each once, in few requests; the dead ones go', async () => {
+  test('reaches each once, in few requests; invalid devices are deleted', async () => {
     const app = await vendors.app();
     const oppos = await vendors.add(app, 'OPPO', some(oppoId, 1100));
     const vivos = await vendors.add(app, 'vivo', some(vivoId, 1100));
@@ -147,7 +147,7 @@ describe('a push to devices of OPPO and vivo', () => {
     expect([oppo.tokenCalls, vivo.tokenCalls]).toEqual([1, 1]);
   });
 
-  test('that is silent is dropped, and the record says why', async () => {
+  test('that is silent is dropped, and the record has the reason', async () => {
     const app = await vendors.app();
     await vendors.add(app, 'oppo', some(oppoId, 2));
     await vendors.add(app, 'vivo', some(vivoId, 2));
@@ -158,7 +158,7 @@ describe('a push to devices of OPPO and vivo', () => {
     expect(oppo.total + vivo.total).toBe(0);
   });
 
-  test('ends capped when a class is used up for the day, and only that class', async () => {
+  test('ends capped when the day quota of its class is used up, and only for that class', async () => {
     const app = await vendors.app();
     await vendors.add(app, 'vivo', some(vivoId, 5));
     vivo.misbehave({ kind: 'answer', status: 200, body: { result: 10070 } });
@@ -172,7 +172,7 @@ describe('a push to devices of OPPO and vivo', () => {
     expect(await vendors.left(app)).toHaveLength(5);
   });
 
-  test('that vivo takes in the morning only ends expired where its time ends before', async () => {
+  test('that vivo accepts only in the morning ends expired if its lifetime ends before', async () => {
     const app = await vendors.app();
     await vendors.add(app, 'vivo', some(vivoId, 5));
     vivo.misbehave({ kind: 'answer', status: 200, body: { result: 10071 } });
@@ -181,7 +181,7 @@ describe('a push to devices of OPPO and vivo', () => {
     expect(await vendors.left(app)).toHaveLength(5);
   });
 
-  test('as a test goes to 20 devices at most', async () => {
+  test('as a test goes to at most 20 devices', async () => {
     const app = await vendors.app();
     const addresses = await vendors.add(app, 'vivo', some(vivoId, 21));
     for (const address of addresses) vivo.memory.testDevices.add(address);
@@ -190,7 +190,7 @@ describe('a push to devices of OPPO and vivo', () => {
     expect(vivo.accepted).toBe(20);
   });
 
-  test('with credentials that are refused ends with a sentence, and deletes nobody', async () => {
+  test('with credentials that are refused ends with a hint, and deletes no device', async () => {
     const app = await vendors.app({ vendor_e: { appSecret: 'another' } });
     await vendors.add(app, 'vivo', some(vivoId, 5));
     const record = await vendors.push(app, { alert: 'a' });

@@ -43,8 +43,8 @@ async function slotsOf(app: App): Promise<StoredSlot[]> {
 const roundingMs = 2;
 
 /**
- * Each slot is as long as the rate says and begins where the one before it ends, or later. On a machine that
- * falls behind it may be that of what a batch had left.
+ * Checks that each slot has the length of the rate and begins at or after the end of the previous one. On a slow machine a
+ * slot may cover only the rest of a batch.
  */
 function expectPace(slots: StoredSlot[], rate: number): void {
   for (const [i, slot] of slots.entries()) {
@@ -54,7 +54,7 @@ function expectPace(slots: StoredSlot[], rate: number): void {
   }
 }
 
-/** Sends a push at a pace; gives its record and how long it took from the call on. */
+/** Sends a push with a rate; returns its record and the time since the call. */
 async function timed(
   app: App,
   flowControl: number,
@@ -66,7 +66,7 @@ async function timed(
 }
 
 describe('flow_control', () => {
-  test('gives the batches of all dispatchers slots one after another', async () => {
+  test('assigns successive slots to the batches of all dispatchers', async () => {
     const { app, tokens } = await appWithIos(4000);
     const { record, ms } = await timed(app, 2000);
     expect(record).toMatchObject({ status: 'done', devices: 4000, successes: 4000 });
@@ -100,9 +100,9 @@ describe('flow_control', () => {
     expect(ms).toBeGreaterThanOrEqual(350);
   });
 
-  test('applies to retries too: they have slots of their own', async () => {
+  test('applies to retries too, which have their own slots', async () => {
     const { app } = await appWithIos(1500);
-    // Failures spread over all requests: as many in a row would open the breaker.
+    // The failures are spread over all requests: consecutive ones would open the breaker.
     service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable', fraction: 0.2 });
     const { record } = await timed(app, 1500);
     expect(record).toMatchObject({ devices: 1500, successes: 1500 });
@@ -111,7 +111,7 @@ describe('flow_control', () => {
     expectPace(slots, 1500);
   });
 
-  test('reserves once for a batch, however often it is taken', async () => {
+  test('reserves once for a batch, even if it is taken several times', async () => {
     const { app } = await appWithIos(3000);
     const objectId = await begin(app, 1000);
     await expect.poll(() => slotsOf(app), { timeout: patienceMs }).toHaveLength(3);

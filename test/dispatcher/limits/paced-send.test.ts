@@ -74,7 +74,7 @@ test('after a stall the rest of a batch waits for another slot and is not sent i
   expect(slices).toHaveLength(2);
 });
 
-test('a batch that missed its slot gives it back, but only three times in a row', async () => {
+test('a batch that missed its slot returns it, at most three times in a row', async () => {
   const { slices, send } = bench(10, stepMs);
   const latenessBudget = new LatenessBudget();
   const tries: boolean[] = [];

@@ -142,7 +142,7 @@ describe('a push reaches', () => {
     ['a list and a channel-less rest', { where: [{ at: near }, { city: 'b' }] }, 2],
     ['a condition as text', { where: JSON.stringify({ city: 'a' }) }, 1],
     ['cql', { cql: "select * from _Installation where city = 'b' and owner is exists" }, 2],
-  ])('whom %s means', async (_name, targets, devices) => {
+  ])('the devices of %s', async (_name, targets, devices) => {
     const record = await service.untilDone(app, await beginPush(service, app, targets));
     expect(record).toMatchObject({ status: 'done', devices, outcomes: { sent: devices } });
   });

@@ -29,7 +29,7 @@ test('an app that uses its share of scans does not delay other apps', async () =
   const postponed = await Promise.all([1, 2, 3].map(() => scans.run('greedy', async () => 'scanned')));
   const delays = postponed.map((one) => ('retryAfterMs' in one ? one.retryAfterMs : 0));
   expect(Math.min(...delays)).toBeGreaterThan(0);
-  // They return one after the other.
+  // The jobs return one after the other.
   expect(new Set(delays).size).toBe(3);
   await letGo();
   expect(await scans.run('greedy', async () => 'scanned')).toEqual({ value: 'scanned' });
