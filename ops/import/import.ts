@@ -1,12 +1,14 @@
 import { Sessions } from '../../api/services/accounts/sessions/sessions.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Vault } from '../../shared/crypto.ts';
-import { type Database, type Handle, isConnectionFailure, isDeadlock } from '../../shared/db/pool.ts';
+import { type Database, type Handle, isConnectionFailure } from '../../shared/db/pool.ts';
 import {
+  type ImportedInstallation,
   mergeInstallations,
   openInstallationStage,
-  type StagedInstallation,
+  stageInstallation,
   tidyInstallations,
+  writeNewInstallations,
 } from '../../shared/db/tables/import/installations.ts';
 import {
   mergeMemberships,
@@ -16,13 +18,13 @@ import {
 } from '../../shared/db/tables/import/roles.ts';
 import type { Merged, Unwritten } from '../../shared/db/tables/import/unwritten.ts';
 import { mergeUsers, openUserStage } from '../../shared/db/tables/import/users.ts';
-import type { JsonObject } from '../../shared/domain/json.ts';
 import type { RelationName } from '../../shared/domain/roles/role.ts';
 import { CommandFailure } from '../cli/report.ts';
 import { batchesOf, type Row } from './batches.ts';
 import { type ExportFile, openFile } from './files.ts';
 import { readInstallation } from './installation-record.ts';
 import { readMembership, readRole } from './role-record.ts';
+import { type RowImport, writeRows } from './row-import.ts';
 import type { Tally } from './tally.ts';
 import { readUser } from './user-record.ts';
 
@@ -48,7 +50,6 @@ export interface ImportJob {
 
 /** New installations from which on the table is vacuumed and analyzed at the end. */
 const manyRows = 10_000;
-const maxAttempts = 3;
 const resumeHint = 'Run it again to continue.';
 
 /**
@@ -78,8 +79,6 @@ interface FilePart {
   bytesBefore: number;
 }
 
-type Merge<R> = (tx: Handle, rows: R[]) => Promise<Merged>;
-
 function importFile(job: ImportJob, part: FilePart): Promise<void> {
   const now = new Date(job.clock.now());
   switch (part.file.className) {
@@ -99,12 +98,18 @@ function importFile(job: ImportJob, part: FilePart): Promise<void> {
 function importInstallations(job: ImportJob, part: FilePart, now: Date): Promise<void> {
   const { appId, isDry } = job;
   // Expect a batch to be like the one before: in a repeated import most rows exist already.
-  let areNew = true;
+  let areKnown = false;
   return importRows(job, part, {
-    read: (record, line) => countInstallation(job, readInstallation(record, { line, now })),
+    read: (record, line) => {
+      const installation = readInstallation(record, now);
+      countInstallation(job, installation);
+      return stageInstallation(installation, line);
+    },
+    writeNew: async (connection, rows) =>
+      !areKnown && !isDry && (await writeNewInstallations(connection, appId, rows)),
     merge: async (tx, rows) => {
-      const merged = await mergeInstallations(tx, appId, { rows, isDry, areNew });
-      areNew = merged.unwritten.length === 0;
+      const merged = await mergeInstallations(tx, appId, { rows, isDry, areKnown });
+      areKnown = merged.unwritten.length > 0;
       return merged;
     },
   });
@@ -141,26 +146,25 @@ function importMemberships(job: ImportJob, part: FilePart, relation: RelationNam
 }
 
 /** Adds an installation to the counts. Canonical times compare correctly as strings. */
-function countInstallation({ idleBefore, tally }: ImportJob, row: StagedInstallation): StagedInstallation {
-  tally.needs.addInstallation(row.draft);
-  if (row.updatedAt < idleBefore) tally.idleInstallations += 1;
-  return row;
+function countInstallation({ idleBefore, tally }: ImportJob, installation: ImportedInstallation): void {
+  tally.needs.addInstallation(installation.draft);
+  if (installation.updatedAt < idleBefore) tally.idleInstallations += 1;
 }
 
 /** Imports the rows of a file. Reads a batch while the one before is written. */
 async function importRows<R extends Row>(
   job: ImportJob,
   { connection, file, bytesBefore }: FilePart,
-  { read, merge }: { read: (record: JsonObject, line: number) => R; merge: Merge<R> },
+  rowImport: RowImport<R>,
 ): Promise<void> {
   const opened = openFile(file);
   let writing = Promise.resolve();
   try {
-    for await (const rows of batchesOf({ file, opened, tally: job.tally, read })) {
+    for await (const rows of batchesOf({ file, opened, tally: job.tally, read: rowImport.read })) {
       await writing;
       if (job.stop.aborted) throw new CommandFailure(`It was stopped. ${resumeHint}`);
       job.onProgress(bytesBefore + opened.bytesRead());
-      writing = writeBatch(job, { connection, file, work: (tx) => merge(tx, rows) });
+      writing = writeBatch(job, file, () => writeRows(connection, rows, rowImport));
       // `await writing` above or below reports the failure, possibly later.
       writing.catch(() => undefined);
     }
@@ -173,14 +177,8 @@ async function importRows<R extends Row>(
   }
 }
 
-interface Batch {
-  connection: Handle;
-  file: ExportFile;
-  work: (tx: Handle) => Promise<Merged>;
-}
-
-async function writeBatch(job: ImportJob, { connection, file, work }: Batch): Promise<void> {
-  const { written, unwritten } = await inTransaction(connection, work, maxAttempts);
+async function writeBatch(job: ImportJob, file: ExportFile, write: () => Promise<Merged>): Promise<void> {
+  const { written, unwritten } = await write();
   const counts = job.tally.of(file.className);
   counts.imported += written;
   for (const row of unwritten) {
@@ -191,24 +189,6 @@ async function writeBatch(job: ImportJob, { connection, file, work }: Batch): Pr
       const { line, objectId } = row;
       job.tally.refuse(file.className, { file: file.path, line, objectId, error: conflictMessage(row) });
     }
-  }
-}
-
-/** Runs `work` in a transaction. Repeats it after a deadlock with a concurrent call of a client. */
-async function inTransaction<T>(
-  connection: Handle,
-  work: (tx: Handle) => Promise<T>,
-  attemptsLeft: number,
-): Promise<T> {
-  try {
-    await connection.query('BEGIN');
-    const value = await work(connection);
-    await connection.query('COMMIT');
-    return value;
-  } catch (error) {
-    await connection.query('ROLLBACK').catch(() => undefined);
-    if (isDeadlock(error) && attemptsLeft > 1) return inTransaction(connection, work, attemptsLeft - 1);
-    throw error;
   }
 }
 

@@ -34,7 +34,7 @@ export class Needs {
     }
     if (connector === 'apns' && draft.topic !== null && this.#topics.size < maxNames)
       this.#topics.add(draft.topic);
-    const key = JSON.stringify([connector, draft.deviceProfile]);
+    const key = draft.deviceProfile === null ? connector : `${connector}/${draft.deviceProfile}`;
     const known = this.#gateways.get(key);
     if (known) known.installations += 1;
     else if (this.#gateways.size < maxNames)

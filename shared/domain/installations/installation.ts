@@ -61,6 +61,12 @@ export function isWireName(name: string): boolean | undefined {
   return wireNames.has(name) ? false : undefined;
 }
 
+/** Returns whether a record has a member under a wire name. */
+export function hasWireName(record: JsonObject): boolean {
+  for (const name of neutralNames.keys()) if (Object.hasOwn(record, name)) return true;
+  return false;
+}
+
 /** Returns built-in members under their neutral names; absent ones are null. */
 function builtIns(draft: InstallationDraft): [string, Json][] {
   return [

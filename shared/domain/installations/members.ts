@@ -28,6 +28,8 @@ const idText = (maxLength: number) => new RegExp(`^[^\\s\\p{Cc}]{1,${maxLength}}
 const shortId = idText(200);
 const longId = idText(512);
 const plainText = /^[^\p{Cc}]{0,255}$/u;
+const vendorText = /^[A-Za-z0-9_-]{0,64}$/;
+const profileName = /^([A-Za-z][A-Za-z0-9_]{0,63})?$/;
 
 /** Errors of invalid values other than 111. */
 const refusals = new Map<string, ErrorName>([
@@ -60,32 +62,33 @@ export function refuseObject(name: string, value: unknown): void {
  * for channels, 114 for a device token, 116 over the size limits.
  */
 export function draftOf(members: Members, hasWireNames: boolean): InstallationDraft {
-  const rest = new Map(members);
-  const take = (name: string): Json | undefined => {
-    const value = rest.get(name);
-    rest.delete(name);
+  const get = (name: string): Json | undefined => {
+    const value = members.get(name);
     return isAbsent(value) ? undefined : value;
   };
-  const text = (name: string, form: RegExp): string | null => textMember(name, take(name), form);
-  const vendorName = text('vendor', /^[A-Za-z0-9_-]{0,64}$/);
+  const text = (name: string, form: RegExp): string | null => textMember(name, get(name), form);
+  const vendorName = text('vendor', vendorText);
   const draft = {
-    deviceType: deviceType(take('deviceType')),
+    deviceType: deviceType(get('deviceType')),
     deviceToken: text('deviceToken', shortId),
     installationId: text('installationId', shortId),
     vendor: vendorName === null ? null : canonicalVendor(vendorName),
     vendorName,
     registrationId: text('registrationId', longId),
-    deviceProfile: text('deviceProfile', /^([A-Za-z][A-Za-z0-9_]{0,63})?$/),
+    deviceProfile: text('deviceProfile', profileName),
     topic: text('pgwTopic', plainText),
     teamId: text('pgwTeamId', plainText),
     hasWireNames,
-    channels: channels(take('channels')),
-    valid: valid(take('valid')),
+    channels: channels(get('channels')),
+    valid: valid(get('valid')),
     timeZone: text('timeZone', plainText),
-    badge: badge(take('badge')),
+    badge: badge(get('badge')),
   };
-  if (rest.size > maxFields) throw refuse('tooLarge', `An installation has at most ${maxFields} members.`);
-  const fields = Object.fromEntries(rest);
+  const custom: [string, Json][] = [];
+  for (const member of members) if (!builtIns.has(member[0])) custom.push(member);
+  if (custom.length > maxFields)
+    throw refuse('tooLarge', `An installation has at most ${maxFields} members.`);
+  const fields = Object.fromEntries(custom);
   const bytes = Buffer.byteLength(JSON.stringify([fields, draft.channels]));
   if (bytes > maxBytes) throw refuse('tooLarge', `An installation is at most ${maxBytes} bytes.`);
   return { ...draft, fields };

@@ -9,8 +9,13 @@ import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 /** Limit of nesting, which bounds recursion (protocol/known-problems.md#dos-by-query). */
 const maxValueDepth = 32;
 
+const memberName = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
+const forbiddenInName = /[$.\0]/;
+const pointerClass = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+const pointerId = /^[A-Za-z0-9_-]{1,64}$/;
+
 /** Tells whether a stored object may have a member of this name (protocol/objects.md#member-names). */
-export const isMemberName = (name: string): boolean => /^[A-Za-z][A-Za-z0-9_]{0,127}$/.test(name);
+export const isMemberName = (name: string): boolean => memberName.test(name);
 
 const isoTime = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2}))?$/;
 
@@ -70,7 +75,7 @@ function members(object: JsonObject, depth: number): JsonObject {
 }
 
 function checkedName(name: string): string {
-  if (/[$.\0]/.test(name) || !name.isWellFormed())
+  if (forbiddenInName.test(name) || !name.isWellFormed())
     throw refuse('invalidKeyName', "Keys in NSDictionary values may not include '$' or '.'.");
   if (name === '__op') throw refuse('incorrectType', 'An operation stands inside a value.');
   return name;
@@ -113,9 +118,9 @@ function pointer(object: JsonObject): Json {
   const { className, objectId } = object;
   const isSound =
     typeof className === 'string' &&
-    /^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(className) &&
+    pointerClass.test(className) &&
     typeof objectId === 'string' &&
-    /^[A-Za-z0-9_-]{1,64}$/.test(objectId);
+    pointerId.test(objectId);
   if (!isSound) throw refuse('malformedPointer');
   return { __type: 'Pointer', className, objectId };
 }

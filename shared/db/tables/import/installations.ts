@@ -1,18 +1,25 @@
 import type { InstallationDraft } from '../../../domain/installations/installation.ts';
-import { type CopyValue, copyIn } from '../../copy.ts';
+import { copyIn, copyText } from '../../copy.ts';
 import { type Handle, violatedConstraint } from '../../pool.ts';
 import { draftColumns, draftValues } from '../installations/installations.ts';
 import { keptOut, type Merged, unstage, unwrittenRows } from './unwritten.ts';
 
-/** Validated installation of an import. Times are ISO 8601. */
-export interface StagedInstallation {
-  /** Line of its file. */
-  line: number;
+/** Validated installation of an export. Times are ISO 8601. */
+export interface ImportedInstallation {
   objectId: string;
   draft: InstallationDraft;
   createdAt: string;
   updatedAt: string;
   importedAt: string;
+}
+
+/** Installation of an import, ready to be written. */
+export interface StagedInstallation {
+  /** Line of its file. */
+  line: number;
+  objectId: string;
+  /** Values of `columns`, encoded for COPY: a batch of texts needs less memory and collection than one of objects. */
+  values: string;
 }
 
 const stage = 'import_installation';
@@ -34,11 +41,42 @@ export async function openInstallationStage(connection: Handle): Promise<void> {
     await connection.query(`CREATE UNIQUE INDEX ON ${shadow} (app_id, ${name})`);
 }
 
+/** Encodes an installation, while the batch before is written. */
+export function stageInstallation(installation: ImportedInstallation, line: number): StagedInstallation {
+  const { objectId, createdAt, updatedAt, importedAt, draft } = installation;
+  const values = copyText([objectId, createdAt, updatedAt, importedAt, ...draftValues(draft)]);
+  return { line, objectId, values };
+}
+
+/**
+ * Writes a batch of new installations with one statement, which is its own transaction. Returns false, and writes nothing,
+ * when another row has a unique value of one of them.
+ */
+export async function writeNewInstallations(
+  connection: Handle,
+  appId: string,
+  rows: StagedInstallation[],
+): Promise<boolean> {
+  const app = copyText([appId]);
+  const target = { table: 'installation', columns: ['app_id', ...columns] };
+  try {
+    await copyIn(
+      connection,
+      target,
+      rows.map(({ values }) => `${app}\t${values}`),
+    );
+    return true;
+  } catch (error) {
+    if (violatedConstraint(error) === undefined) throw error;
+    return false;
+  }
+}
+
 export interface InstallationBatch {
   rows: StagedInstallation[];
   isDry: boolean;
-  /** All rows are probably new: try a direct COPY first, at half the cost. */
-  areNew: boolean;
+  /** Most rows probably exist: looking them up costs less than a failing insert. */
+  areKnown: boolean;
 }
 
 /**
@@ -48,50 +86,14 @@ export interface InstallationBatch {
 export async function mergeInstallations(
   tx: Handle,
   appId: string,
-  { rows, isDry, areNew }: InstallationBatch,
-): Promise<Merged> {
-  const isWritten = areNew && !isDry && (await writeAll(tx, appId, rows));
-  return isWritten
-    ? { written: rows.length, unwritten: [] }
-    : mergeStaged(tx, appId, { rows, isDry, areNew });
-}
-
-const valuesOf = (row: StagedInstallation): CopyValue[] => [
-  row.objectId,
-  row.createdAt,
-  row.updatedAt,
-  row.importedAt,
-  ...draftValues(row.draft),
-];
-
-/** Copies the rows directly into the table. Returns false, and writes nothing, on a conflict with a unique index. */
-async function writeAll(tx: Handle, appId: string, rows: StagedInstallation[]): Promise<boolean> {
-  const target = { table: 'installation', columns: ['app_id', ...columns] };
-  const values = rows.map((row) => [appId, ...valuesOf(row)]);
-  await tx.query('SAVEPOINT before_rows');
-  try {
-    await copyIn(tx, target, values);
-    return true;
-  } catch (error) {
-    if (violatedConstraint(error) === undefined) throw error;
-    await tx.query('ROLLBACK TO SAVEPOINT before_rows');
-    return false;
-  }
-}
-
-async function mergeStaged(
-  tx: Handle,
-  appId: string,
-  { rows, isDry, areNew }: InstallationBatch,
+  { rows, isDry, areKnown }: InstallationBatch,
 ): Promise<Merged> {
   await copyIn(
     tx,
     { table: stage, columns: ['line', ...columns] },
-    rows.map((row) => [row.line, ...valuesOf(row)]),
+    rows.map(({ line, values }) => `${line}\t${values}`),
   );
-  // Looking up existing rows costs less than a failing insert.
-  const isLookedUp = isDry || !areNew;
-  const known = isLookedUp ? await keptOut(tx, appId, { stage, table: 'installation', unique }) : [];
+  const known = isDry || areKnown ? await keptOut(tx, appId, { stage, table: 'installation', unique }) : [];
   await unstage(tx, stage, known);
   if (known.length === rows.length) return { written: 0, unwritten: known };
   const target = isDry ? shadow : 'installation';

@@ -1,5 +1,5 @@
 import type { RelationName, RoleDraft } from '../../../domain/roles/role.ts';
-import { copyIn } from '../../copy.ts';
+import { copyIn, copyText } from '../../copy.ts';
 import type { Handle } from '../../pool.ts';
 import { countRolesLocked } from '../roles/roles.ts';
 import { keptOut, type Merged, type Unwritten, unstage, unwrittenRows } from './unwritten.ts';
@@ -64,15 +64,9 @@ export async function mergeRoles(
   await copyIn(
     tx,
     { table: stage, columns: ['line', ...columns] },
-    rows.map(({ line, objectId, draft: { name, acl, fields }, createdAt, updatedAt }) => [
-      line,
-      objectId,
-      name,
-      JSON.stringify(acl),
-      JSON.stringify(fields),
-      createdAt,
-      updatedAt,
-    ]),
+    rows.map(({ line, objectId, draft: { name, acl, fields }, createdAt, updatedAt }) =>
+      copyText([line, objectId, name, JSON.stringify(acl), JSON.stringify(fields), createdAt, updatedAt]),
+    ),
   );
   const known = await keptOut(tx, appId, { stage, table: 'role', unique });
   await unstage(tx, stage, known);

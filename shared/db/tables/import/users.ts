@@ -1,6 +1,6 @@
 import type { Identity } from '../../../domain/users/auth-data.ts';
 import type { SessionSecret, UserDraft } from '../../../domain/users/user.ts';
-import { type CopyValue, copyIn } from '../../copy.ts';
+import { copyIn, copyText } from '../../copy.ts';
 import type { Handle } from '../../pool.ts';
 import { draftColumns, draftValues } from '../users/users.ts';
 import { keptOut, type Merged, type Unwritten, unstage, unwrittenRows } from './unwritten.ts';
@@ -87,9 +87,9 @@ export async function mergeUsers(
   return { written, unwritten };
 }
 
-function copyRow(user: StagedUser): CopyValue[] {
+function copyRow(user: StagedUser): string {
   const { own, unions } = user.identities;
-  return [
+  return copyText([
     user.line,
     JSON.stringify(own),
     JSON.stringify(unions),
@@ -100,7 +100,7 @@ function copyRow(user: StagedUser): CopyValue[] {
     user.createdAt,
     user.updatedAt,
     ...draftValues(user.draft),
-  ];
+  ]);
 }
 
 /** Inserts the staged users that are not written yet, except those whose name, address or number is taken. */
