@@ -22,7 +22,11 @@ export interface Pools {
 /** Opens the pools of an api process and waits until the database answers. Further connections open when they are needed. */
 export async function openPools(config: Config, log: Logger, stack: ClosingStack): Promise<Pools> {
   const onError = (error: Error) => log.warn({ err: error }, 'database connection lost');
-  const open = (name: string, url: string, size: { maxConnections: number; turns?: FairQueue }): Database => {
+  const open = (
+    name: string,
+    url: string,
+    size: { maxConnections: number; isPipelined?: boolean; turns?: FairQueue },
+  ): Database => {
     const pool = new Database({ url, applicationName: `carillon ${name}`, onError, ...size });
     stack.add(name, () => pool.close());
     return pool;
@@ -30,6 +34,7 @@ export async function openPools(config: Config, log: Logger, stack: ClosingStack
   const shared = (limits: Required<FairQueueLimits>) => ({
     maxConnections: limits.atOnce,
     turns: new FairQueue(limits),
+    isPipelined: true,
   });
   const { databaseUrl, databaseReadUrl } = config;
   const db = open('api', databaseUrl, shared(poolLimits.calls));

@@ -45,6 +45,8 @@ export interface DatabaseOptions {
   statementTimeoutMs?: number;
   /** Shares the connections fairly between apps (`runInLane`); without it they are first come, first served. */
   turns?: FairQueue;
+  /** Sends a statement before the previous one is answered; such a pool has no cursors (`scan`). */
+  isPipelined?: boolean;
   onError?: (error: Error) => void;
 }
 
@@ -67,6 +69,7 @@ export class Database implements Handle {
       keepAlive: true,
       statement_timeout: options.statementTimeoutMs ?? 30_000,
       types: typeParsers,
+      pipeline: options.isPipelined ?? false,
     });
     // A broken idle connection emits an error here; without a listener it would end the process.
     this.#pool.on('error', (error) => options.onError?.(error));
@@ -94,8 +97,12 @@ export class Database implements Handle {
     let failure: Error | undefined;
     try {
       return await limitResultBytes(client, terms.maxBytes, async () => {
-        await client.query(beginText(terms));
+        const begun = client.query(beginText(terms));
+        // Pipelined, the first statement follows in the same round trip.
+        if (client.pipeline) begun.catch(() => undefined);
+        else await begun;
         const value = await work(client);
+        await begun;
         await client.query('COMMIT');
         return value;
       });
