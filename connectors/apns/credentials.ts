@@ -1,5 +1,6 @@
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import { z } from 'zod';
+import { dayMs } from '../../shared/clock.ts';
 import type { CredentialReport } from '../contract/connector.ts';
 import { keyOf, proxyUrl } from '../contract/credentials.ts';
 
@@ -61,7 +62,6 @@ export type ApnsCredentials = z.infer<typeof apnsCredentials>;
 export const topicsOf = (credentials: ApnsCredentials): readonly string[] =>
   credentials.auth === 'token' ? credentials.topics : [credentials.topic];
 
-const dayMs = 86_400_000;
 /** Warning time before a certificate expires; Apple's certificates last a year. */
 const warnBeforeMs = 30 * dayMs;
 

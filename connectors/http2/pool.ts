@@ -1,3 +1,4 @@
+import { hourMs } from '../../shared/clock.ts';
 import { Backoff } from './backoff.ts';
 import type { TransportOptions } from './transport.ts';
 
@@ -6,7 +7,7 @@ const growEveryMs = 500;
 /** The same while it has fewer connections than before `drainAll`. */
 const regrowEveryMs = 100;
 /** Age at which a connection is replaced, ± 25 % so that a pool is not replaced all at once. */
-const maxAgeMs = 8 * 3_600_000;
+const maxAgeMs = 8 * hourMs;
 /** Shortest interval between two replacements for age. */
 const retireEveryMs = 10_000;
 

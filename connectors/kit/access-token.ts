@@ -2,7 +2,7 @@
  * Access tokens that a call fetches (develop/architecture.md#access-tokens), one instance per sender. All threads and
  * dispatchers share a token through the store; one of them at a time renews it, before it expires.
  */
-import { type Clock, sleep } from '../../shared/clock.ts';
+import { type Clock, minuteMs, sleep } from '../../shared/clock.ts';
 import type { Json, JsonObject } from '../../shared/domain/json.ts';
 import type { HttpResult } from '../../shared/http/result.ts';
 import type { AttemptResult, StoredToken, TokenStore } from '../contract/connector.ts';
@@ -31,12 +31,12 @@ export interface AccessTokensOptions {
 }
 
 /** Remaining life at which a token is renewed, at most a quarter of its life. */
-const renewBeforeMs = 5 * 60_000;
+const renewBeforeMs = 5 * minuteMs;
 /** Longer than any token call; then others take over from a crashed process. */
 const leaseMs = 20_000;
 const pollMs = 100;
 /** If a replacement is refused within this time, the cause is not the token. */
-const proofMs = 60_000;
+const proofMs = minuteMs;
 
 export class AccessTokens {
   readonly #options: AccessTokensOptions;

@@ -1,13 +1,14 @@
+import { dayMs, hourMs } from '../../shared/clock.ts';
+
 /** Offset of China's only time zone from UTC; it has no summer time. */
-const aheadMs = 8 * 3600_000;
-const dayMs = 24 * 3600_000;
+const aheadMs = 8 * hourMs;
 
 /** Returns the milliseconds since midnight in China. */
 const sinceMidnight = (nowMs: number): number => (nowMs + aheadMs) % dayMs;
 
 /** Whether the time in China is between two full hours, the first included. */
 export function isBetweenHours(nowMs: number, fromHour: number, toHour: number): boolean {
-  const hours = sinceMidnight(nowMs) / 3600_000;
+  const hours = sinceMidnight(nowMs) / hourMs;
   return hours >= fromHour && hours < toHour;
 }
 

@@ -11,18 +11,17 @@ const defaultRounds = 10;
 const defaultDispatchers = 2;
 
 /**
- * Streams of a connection: requests that wait inside the gateway were handed over, and nobody stops those.
- * So few that none of them waits there.
+ * Streams of a connection. Few, so that no requests wait inside the gateway, where a pause cannot stop them.
  */
 const streams = 20;
 
-/** This many have arrived: the push is well under way on every dispatcher. */
+/** Arrivals after which every dispatcher is sending. */
 const underWay = 5000;
-/** So long nothing came: it stopped. */
+/** Time without arrivals after which sending has stopped. */
 const quietMs = 1500;
 const lookMs = 20;
 
-/** Scheduled pushes, to one device each, at random moments of `spanMs` that begin after `leadMs`. */
+/** Scheduled pushes to one device each, at random times within `spanMs`, which begins after `leadMs`. */
 const scheduled = { count: 40, leadMs: 61_000, spanMs: 20_000 };
 
 interface Waits {
@@ -32,10 +31,9 @@ interface Waits {
 }
 
 /**
- * How long it takes from a call to its effect at the gateway, by two dispatchers: the last send after a
- * pause and after a cancel, the first after a resume, `args[1]` times (10) on a push to `args[0]` devices
- * (100,000) that is being sent; and from `push_time` to the send of scheduled pushes, on an idle service
- * and during those rounds. All are promised within a second (protocol/delivery.md#promise-8; protocol/push-records.md#state-changes).
+ * Measures the time from a call to its effect at the gateway, with two dispatchers: the last send after a pause and a
+ * cancel, and the first after a resume, `args[1]` times (10) during a push to `args[0]` devices (100,000); and from
+ * `push_time` to the send of scheduled pushes, on an idle service and during those rounds. The limit of each is a second (protocol/delivery.md#promise-8; protocol/push-records.md#state-changes).
  */
 export function benchControl(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -70,7 +68,7 @@ function promised(name: string, waits: number[]): Figure[] {
   return [...spread(name, waits), { name: `${name}, over 1 s`, value: over, unit: `of ${waits.length}` }];
 }
 
-/** Accepts the scheduled pushes; gives their ids. */
+/** Schedules the pushes. Returns their ids. */
 async function schedule(bench: Bench, app: BenchApp): Promise<string[]> {
   const ids: string[] = [];
   for (let i = 0; i < scheduled.count; i++) {
@@ -80,7 +78,7 @@ async function schedule(bench: Bench, app: BenchApp): Promise<string[]> {
   return ids;
 }
 
-/** Waits until all were sent; milliseconds from their time to the first send, from their records. */
+/** Waits until all are sent. Returns the milliseconds from their time to the first send, from their records. */
 async function fired({ db }: Bench, app: BenchApp, ids: string[]): Promise<number[]> {
   for (;;) {
     const { rows } = await db.query<{ ms: number }>(
@@ -119,7 +117,7 @@ async function arrived({ gateway }: Bench, count: number) {
   }
 }
 
-/** Milliseconds from the call to the last arrival before a long silence. */
+/** Returns the milliseconds from the call to the last arrival before a long silence. */
 async function untilQuiet({ gateway }: Bench, act: () => Promise<void>): Promise<number> {
   const calledAtMs = systemClock.now();
   await act();

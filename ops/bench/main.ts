@@ -86,7 +86,7 @@ const benchmarks = new Map<string, Benchmark>([
   [
     'pace',
     {
-      description: 'the fullest and the emptiest second of a push with flow_control [devices] [rate]',
+      description: 'most and fewest arrivals per second of a push with flow_control [devices] [rate]',
       run: benchPace,
     },
   ],

@@ -8,9 +8,9 @@ import { writeInstallations } from './harness/seed.ts';
 const defaultDevices = 100_000;
 
 /**
- * One push to `args[0]` iOS devices (100,000 by default), by every combination of `--threads` and
- * `--dispatchers`; `args[1]` is another way to say the number of threads. Api, dispatchers, gateway and a
- * durable database are processes of their own on this machine.
+ * Measures one push to `args[0]` iOS devices (100,000 by default) with every combination of `--threads` and
+ * `--dispatchers`; `args[1]` also sets the number of threads. Api, dispatchers, gateway and a durable database are
+ * separate processes on this machine.
  */
 export async function benchPipeline(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -20,7 +20,7 @@ export async function benchPipeline(args: string[], log: (line: string) => void)
     const setup = { ...(threads === undefined ? {} : { threads }), ...asked };
     log(`${nameOf(setup)}: starting the service`);
     const found = await withBench(log, setup, (bench) => run(bench, devices, log));
-    // Should a later combination fail, what is known by now was told.
+    // Prints the figures now, in case a later combination fails.
     for (const { name, value, unit } of found) log(`  ${name}: ${Number(value.toPrecision(4))} ${unit}`);
     figures.push(...found.map((figure) => ({ ...figure, name: `${nameOf(setup)}: ${figure.name}` })));
   }

@@ -26,8 +26,8 @@ export async function readProvidedKeys(path: string | undefined): Promise<Provid
   });
   if (!read.success) {
     const [issue] = read.error.issues;
-    const problem = [...(issue?.path ?? []), issue?.message].join(' ');
-    throw new CommandFailure(`${from}: ${problem}.`);
+    const message = [...(issue?.path ?? []), issue?.message].join(' ');
+    throw new CommandFailure(`${from}: ${message}.`);
   }
   if (!areDistinct(read.data))
     throw new CommandFailure(`${from}: appKey, masterKey and hookKey must differ from each other.`);

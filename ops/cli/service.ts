@@ -126,7 +126,7 @@ export async function connect(): Promise<ServiceClient> {
   return new ServiceClient(await findService());
 }
 
-/** Returns the given app, or the only one. Throws `UsageError` when there is none or several. */
+/** Returns the given app, or the only one. Throws `UsageError` without an app, and with several. */
 export async function chooseApp(service: ServiceClient, appId: string | undefined): Promise<AppReply> {
   if (appId !== undefined) return service.app(appId);
   const [only, ...others] = await service.apps();

@@ -24,7 +24,7 @@ function sectionsOf(command: Command, path: string[]): string[] {
   const usage = [...names, ...command.registeredArguments.map(argumentText)];
   return [
     `## ${code(names.join(' '))}`,
-    sentence(command.description()),
+    toSentence(command.description()),
     fenced('', [...usage, ...(command.options.length > 0 ? ['[options]'] : [])].join(' ')),
     ...(command.options.length > 0 ? [optionTable(command.options)] : []),
   ];
@@ -45,4 +45,5 @@ function optionTable(options: readonly Option[]): string {
 const defaultText = ({ defaultValue, mandatory }: Option): string =>
   `${defaultValue === undefined ? '' : ` (default: ${JSON.stringify(defaultValue)})`}${mandatory ? ' (required)' : ''}`;
 
-const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+/** Adds a capital and a full stop to a description of commander. */
+const toSentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;

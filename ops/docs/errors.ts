@@ -2,8 +2,8 @@ import { errorTable, Refusal } from '../../shared/domain/errors/errors.ts';
 import { messageIn } from '../../shared/domain/errors/errors-zh.ts';
 import { code, fenced, page, table } from './markdown.ts';
 
-const intro = `Every refusal is JSON with a code and a sentence. \`error\` may be a sentence that says more than the one of the table, such as
-the member that is wrong. Sentences for people come in Chinese where \`Accept-Language\` asks for it. Replies 429 and 503 have the
+const intro = `Every refusal is JSON with a code and a message. \`error\` may be more specific than the message of the table, such as
+the name of the invalid member. Messages for people are in Chinese where \`Accept-Language\` asks for it. Replies 429 and 503 have the
 header \`Retry-After\` (seconds) where the time is known. Errors of gateways are not in this table: they are \`reason\` in the record of a push.`;
 
 /** Renders every refusal, sorted by code, then status, then name. */
@@ -21,7 +21,7 @@ export function errorsPage(): string {
     'Error codes',
     intro,
     fenced('json', '{ "code": 211, "error": "Could not find user." }'),
-    table(['code', 'status', 'name in the code', 'sentence', 'in Chinese'], rows),
+    table(['code', 'status', 'name in the code', 'message', 'in Chinese'], rows),
   );
 }
 

@@ -39,7 +39,7 @@ export interface Member {
   name: string;
   type: string;
   isRequired: boolean;
-  /** Description at the schema; empty where there is none. */
+  /** Description at the schema; empty without one. */
   meaning: string;
   /** Words for a default that is not a fixed value. */
   byDefault: string | undefined;

@@ -1,4 +1,4 @@
-import { systemClock } from '../../shared/clock.ts';
+import { dayMs, systemClock } from '../../shared/clock.ts';
 import {
   currentEnvironment,
   type Environment,
@@ -25,8 +25,6 @@ export interface ImportOptions {
   dryRun?: boolean;
   refused?: string;
 }
-
-const dayMs = 86_400_000;
 
 export interface ImportContext {
   isJson: boolean;

@@ -120,7 +120,7 @@ function passwordHashOf(record: JsonObject): string | null {
   );
 }
 
-/** Returns the session of the export, or a new one when there is none. */
+/** Returns the session of the export, or a new one without it. */
 function sessionOf(
   record: JsonObject,
   { appId, objectId, sessions }: { appId: string; objectId: string; sessions: Sessions },

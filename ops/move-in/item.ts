@@ -28,9 +28,9 @@ export interface Item {
   /** Stable name for programs. */
   id: string;
   state: ItemState;
-  /** Present state, as a sentence. */
+  /** Present state. */
   text: string;
-  /** Action to take: a sentence or a command. */
+  /** Action to take, as text or as a command. */
   advice?: string;
 }
 

@@ -1,8 +1,8 @@
-/** Facts about one connector that several parts of the service need. */
+/** Properties of one connector that several parts of the service use. */
 interface ConnectorFacts {
   /** Neutral id: stored in the database and used in replies, metrics and the admin API. */
   id: string;
-  /** The vendor's own name, for people. */
+  /** The vendor's name, for people. */
   brand: string;
   /** Values of an installation's `vendor` beside the id, in any case; the usual spelling first. */
   wireNames: readonly string[];
@@ -80,7 +80,7 @@ const facts = [
     dataKeys: ['honor'],
     successField: 'honorSuccesses',
   },
-  // The second label of FCM.
+  // Second label of FCM.
   {
     id: 'vendor_g',
     brand: 'FCM (vendor_g)',
@@ -168,12 +168,12 @@ function factsOf(id: ConnectorId): ConnectorFacts {
 /** Returns the vendor's own name. */
 export const brandOf = (id: ConnectorId): string => factsOf(id).brand;
 
-/** Names a connector in a sentence or table: its brand; an unknown id stays as it is. */
+/** Returns the name of a connector for people: its brand, or an unknown id unchanged. */
 export const displayName = (connector: string): string =>
   isConnectorId(connector) ? brandOf(connector) : connector;
 
 /**
- * Returns the connector that a person means: by id, brand, alias or wire name, in any case; undefined when unknown.
+ * Finds a connector by id, brand, alias or wire name, in any case. Returns undefined when unknown.
  * `fcm` is the connector of that id.
  */
 export function findConnector(name: string): ConnectorId | undefined {

@@ -1,17 +1,17 @@
 /**
- * How a recipient of a push ended. Each one matched at planning time ends in exactly one of these
+ * Outcomes of a recipient of a push. Each recipient that planning matches ends in exactly one of them
  * (protocol/operation.md#metrics, protocol/delivery.md#promise-2).
  */
 export const outcomes = ['sent', 'invalid_token', 'failed', 'expired', 'capped', 'dropped'] as const;
 
 export type Outcome = (typeof outcomes)[number];
 
-/** Totals of a batch or a push: how many recipients ended how; absent means 0. */
+/** Number of recipients of a batch or a push by outcome; absent means 0. */
 export type OutcomeTotals = Partial<Record<Outcome, number>>;
 
 /**
- * One byte per recipient in `push_batch.settled`: 0 is open, 1–6 is the outcome at that place of
- * `outcomes`, 7 is moved to a retry batch (counted there).
+ * Codes of the bytes in `push_batch.settled`, one per recipient: 0 is open, 1–6 the outcome at that position of
+ * `outcomes`, 7 moved to a retry batch, which counts the recipient.
  */
 export const openCode = 0;
 export const retriedCode = outcomes.length + 1;
@@ -22,7 +22,7 @@ export function outcomeOfCode(code: number): Outcome | undefined {
   return outcomes[code - 1];
 }
 
-/** Counts the settled bytes of a batch by outcome; open and moved ones are not counted. */
+/** Counts the settled bytes of a batch by outcome; ignores open and moved ones. */
 export function totalsOf(settled: Uint8Array): OutcomeTotals {
   const totals: OutcomeTotals = {};
   for (const code of settled) {

@@ -68,7 +68,7 @@ export class RecipientStates {
     );
   }
 
-  /** Counts the recipients by outcome; open and moved ones count nowhere. */
+  /** Counts the recipients by outcome; ignores open and moved ones. */
   totals(): OutcomeTotals {
     return totalsOf(this.bytes);
   }

@@ -21,7 +21,7 @@ export interface ConsumerOptions<T extends object> {
   handle(job: Job<T>, shift: JobContext): Promise<boolean>;
 }
 
-/** What a consumer hands to a job. */
+/** Context that a consumer passes to a job. */
 export interface JobContext {
   /** Aborts when the job has to stop. */
   signal: AbortSignal;

@@ -5,7 +5,7 @@ import { type ConnectorId, connectorIds } from '../domain/labels.ts';
 const planData = z.object({
   appId: z.string(),
   pushId: z.number(),
-  /** Instead of planning: gives what was parked during a pause of the push its jobs again. */
+  /** Creates the jobs of batches that were parked during a pause, instead of planning. */
   isRelease: z.boolean().optional(),
 });
 const messageData = z.object({ appId: z.string(), messageId: z.number() });

@@ -1,3 +1,4 @@
+import { hourMs } from '../../../shared/clock.ts';
 /**
  * Renders `data` of a push as Meizu's message (protocol/meizu.md#message; protocol/push.md#what-a-tap-opens): a notification
  * that hands the whole push to the app when it is opened. Pure.
@@ -133,7 +134,7 @@ function formParameters({
 function withLife(message: JsonObject, leftMs: number): JsonObject {
   const asked = memberOf(message, 'pushTimeInfo').validTime;
   if (leftMs < 1000) return deepMerge(message, { pushTimeInfo: { offLine: 0, validTime: hours.least } });
-  const left = Math.max(hours.least, Math.min(hours.most, Math.ceil(leftMs / 3_600_000)));
+  const left = Math.max(hours.least, Math.min(hours.most, Math.ceil(leftMs / hourMs)));
   const validTime = typeof asked === 'number' ? Math.min(asked, left) : (asked ?? left);
   return deepMerge(message, { pushTimeInfo: { validTime } });
 }

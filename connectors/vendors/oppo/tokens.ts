@@ -1,5 +1,6 @@
 /** Access tokens of OPPO (protocol/oppo.md#access-token), shared by threads and dispatchers. */
 import { createHash } from 'node:crypto';
+import { hourMs } from '../../../shared/clock.ts';
 import { isJsonObject } from '../../../shared/domain/json.ts';
 import { formPost, type HttpClient } from '../../../shared/http/client.ts';
 import type { SenderContext } from '../../contract/connector.ts';
@@ -12,7 +13,7 @@ import { dataOf } from './responses.ts';
 
 const path = '/server/v1/auth';
 /** OPPO tokens last 24 h; renewed after 20 h, so that no request uses an expired one. */
-const lifetimeMs = 20 * 3_600_000;
+const lifetimeMs = 20 * hourMs;
 
 /** Signs a token call: the key, the time in epoch milliseconds as text, and the secret. */
 export const signatureOf = (

@@ -3,6 +3,7 @@
  * and then pushed to lists of 2 to 1000 devices.
  */
 import { createHash, randomUUID } from 'node:crypto';
+import { minuteMs } from '../../../shared/clock.ts';
 import { createHttpClient, type HttpClient, type HttpTiming, jsonPost } from '../../../shared/http/client.ts';
 import type { HttpResponse } from '../../../shared/http/result.ts';
 import type { AttemptResult, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
@@ -25,7 +26,7 @@ const callbackChars = 128;
 const listClass = 'saveListPayload';
 const hours = { from: 7, to: 23 };
 /** Retry delay if vivo refuses by day, against its published hours. */
-const askAgainMs = 15 * 60_000;
+const askAgainMs = 15 * minuteMs;
 
 /** Opens the sender of one profile; it connects with the first push. */
 export function openVivo(

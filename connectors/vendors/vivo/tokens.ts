@@ -1,5 +1,6 @@
 /** Access tokens of vivo (protocol/vivo.md#access-token), shared by threads and dispatchers: vivo limits token calls. */
 import { createHash } from 'node:crypto';
+import { hourMs } from '../../../shared/clock.ts';
 import { type HttpClient, jsonPost } from '../../../shared/http/client.ts';
 import type { SenderContext } from '../../contract/connector.ts';
 import { AccessTokens, isToken, tokenFromReply } from '../../kit/access-token.ts';
@@ -10,7 +11,7 @@ import { ruleFor } from './errors.ts';
 
 const path = '/message/auth';
 /** vivo's recommendation; tokens last a day. Twelve calls a day are far below its limit. */
-const lifetimeMs = 2 * 3_600_000;
+const lifetimeMs = 2 * hourMs;
 
 /** Signs a token call; the time is in epoch milliseconds. */
 export const signatureOf = (

@@ -1,3 +1,4 @@
+import { dayMs } from '../../../shared/clock.ts';
 /**
  * Converts members of the vendor's object to Xiaomi's form fields and checks them (protocol/xiaomi.md#fields) before anything
  * is sent. Pure.
@@ -36,7 +37,7 @@ const forms: readonly (readonly [string, (value: string) => boolean, string])[] 
   ['pass_through', (value) => /^[01]$/.test(value), '0 or 1'],
   ['notify_type', (value) => /^(-1|[0-7])$/.test(value), '-1 or a sum of 1, 2 and 4'],
   ['notify_id', (value) => isWithin(value, 0, 2_147_483_647), 'a whole number from 0 to 2147483647'],
-  ['time_to_live', (value) => isWithin(value, 1, 10 * 86_400_000), 'milliseconds, at most ten days'],
+  ['time_to_live', (value) => isWithin(value, 1, 10 * dayMs), 'milliseconds, at most ten days'],
   ['time_to_send', (value) => isWithin(value, 0, 9_999_999_999_999), 'an epoch time in milliseconds'],
   ['restricted_package_name', (value) => isBetween(Buffer.byteLength(value), 1, 128), 'at most 128 bytes'],
   ['extra.notify_effect', (value) => /^[123]$/.test(value), '1, 2 or 3'],

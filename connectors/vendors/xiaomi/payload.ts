@@ -3,6 +3,7 @@
  * notification with the whole push as JSON in `payload`, or that payload alone if it is silent. Pure.
  */
 import { createHash } from 'node:crypto';
+import { dayMs } from '../../../shared/clock.ts';
 import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
 import { formError, vendorFields } from './fields.ts';
@@ -27,7 +28,6 @@ export interface XiaomiPayload {
   isRepeatHidden: boolean;
 }
 
-const dayMs = 86_400_000;
 /** Longest time to live (protocol/xiaomi.md#fields): ten days in a category of the console, else one. */
 const longestMs = { ofCategory: 10 * dayMs, ofDefault: dayMs };
 

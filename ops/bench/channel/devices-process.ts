@@ -72,7 +72,7 @@ process.on('message', async (message) => {
     notifySupervisor({ answer: data.ask, seen: observe() });
     if ('forget' in data && data.forget) forget();
   } catch (error) {
-    notifySupervisor({ answer: data.ask, problem: String(error) });
+    notifySupervisor({ answer: data.ask, error: String(error) });
   }
 });
 

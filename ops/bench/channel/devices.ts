@@ -18,7 +18,7 @@ const devicesSeen = z.object({
 });
 export type DevicesSeen = z.infer<typeof devicesSeen>;
 
-const answer = z.object({ answer: z.number(), seen: devicesSeen.optional(), problem: z.string().optional() });
+const answer = z.object({ answer: z.number(), seen: devicesSeen.optional(), error: z.string().optional() });
 
 export const deviceIds = (count: number): string[] => Array.from({ length: count }, (_, i) => `bench-${i}`);
 
@@ -63,7 +63,7 @@ export async function startBenchDevices(
   const ask = (order: object) =>
     new Promise<DevicesSeen>((resolve, reject) => {
       asked += 1;
-      waiting.set(asked, ({ seen, problem }) => (seen ? resolve(seen) : reject(new Error(problem))));
+      waiting.set(asked, ({ seen, error }) => (seen ? resolve(seen) : reject(new Error(error))));
       child.send({ ask: asked, ...order });
     });
   await child.start();

@@ -9,7 +9,7 @@ import type {
   Sender,
 } from '../../../connectors/contract/connector.ts';
 import { checkCredentials, connectors } from '../../../connectors/registry.ts';
-import { systemClock } from '../../../shared/clock.ts';
+import { hourMs, systemClock } from '../../../shared/clock.ts';
 import { currentEnvironment } from '../../../shared/config/config.ts';
 import { type ConnectorId, displayName, installationVendor } from '../../../shared/domain/labels.ts';
 import { Supervised } from '../../local/supervised.ts';
@@ -133,7 +133,7 @@ function aMessage(pushId: string): PushMessage {
   const createdAtMs = systemClock.now();
   // vivo delivers messages of this category at any hour.
   const data = { alert: 'Your order has been shipped', title: 'Good news', vivo: { category: 'ORDER' } };
-  return { objectId: pushId, data, prod: 'prod', createdAtMs, expiresAtMs: createdAtMs + 3_600_000 };
+  return { objectId: pushId, data, prod: 'prod', createdAtMs, expiresAtMs: createdAtMs + hourMs };
 }
 
 function batchesOf(connector: ConnectorId, first: number, count: number): Recipient[][] {

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { moduleUrl } from '../../../shared/process/module-url.ts';
 import type { HostileCall } from './patterns.ts';
 
-/** What the worker is started with. */
+/** Start options of the worker. */
 export const attackOrder = z.object({
   url: z.string(),
   headers: z.record(z.string(), z.string()),
@@ -12,11 +12,11 @@ export const attackOrder = z.object({
 });
 export type AttackOrder = z.infer<typeof attackOrder>;
 
-/** How many calls were answered with which status. */
+/** Number of calls by status. */
 export const answers = z.record(z.string(), z.number());
 export type Answers = z.infer<typeof answers>;
 
-/** Clients of the hostile app, in a thread of their own, so that their answers do not delay what is measured. */
+/** Clients of the hostile app, in a separate thread, so that they do not delay the measured calls. */
 export class Attack {
   readonly #worker: Worker;
 
@@ -24,16 +24,16 @@ export class Attack {
     this.#worker = new Worker(moduleUrl('./hostile-worker.ts', import.meta.url), { workerData: order });
   }
 
-  /** From now on every client makes these calls, one after the other without a pause. */
+  /** Starts these calls at every client, one after the other without a pause. */
   begin(calls: HostileCall[]): void {
     this.#worker.postMessage(calls);
   }
 
-  /** Breaks off the calls under way; gives what the others were answered. */
+  /** Aborts the running calls. Returns the statuses of the others. */
   async end(): Promise<Answers> {
-    const told = once(this.#worker, 'message');
+    const reply = once(this.#worker, 'message');
     this.#worker.postMessage([]);
-    const [message] = await told;
+    const [message] = await reply;
     return answers.parse(message);
   }
 

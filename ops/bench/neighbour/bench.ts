@@ -12,9 +12,9 @@ import { writeHostileRows } from './seed.ts';
 
 const defaultSeconds = 5;
 const defaultClients = 32;
-/** Between two calls of the app that is measured. */
+/** Pause between two calls of the measured app. */
 const pauseMs = 20;
-/** An attack has filled its share by then. */
+/** Time until an attack has used up its share. */
 const warmMs = 500;
 
 interface Stage extends Bench {
@@ -24,8 +24,8 @@ interface Stage extends Bench {
 }
 
 /**
- * What `POST /1.1/push` of one app and `/readyz` take while another app does its worst with its app key, for `args[0]`
- * seconds (5) by `args[1]` clients (32) at a time, pattern by pattern; first without.
+ * Measures `POST /1.1/push` of one app and `/readyz` under the load of a hostile app with its app key, for `args[0]`
+ * seconds (5) with `args[1]` concurrent clients (32), pattern by pattern, after a measurement without load.
  */
 export function benchNeighbour(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -40,7 +40,7 @@ export function benchNeighbour(args: string[], log: (line: string) => void): Pro
     const attack = new Attack({ url: bench.url, clients, headers: headersOf(hostile) });
     try {
       const stage = { ...bench, app, seconds, log };
-      const figures = await measure(stage, 'nobody else');
+      const figures = await measure(stage, 'no load');
       for (const pattern of patterns) figures.push(...(await underAttack(stage, attack, pattern)));
       const use = await processUse(bench.pids().api);
       const peak = { name: 'api, peak resident memory', value: use?.peakMegabytes ?? Number.NaN, unit: 'MB' };
@@ -60,7 +60,7 @@ const headersOf = ({ appId, appKey }: HostileApp) => ({
   'content-type': 'application/json',
 });
 
-/** Its app key may do what options can open to it. */
+/** Creates an app whose options allow its app key everything. */
 function createHostileApp({ url, adminToken }: Bench): Promise<HostileApp> {
   const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' };
   const options = {
@@ -84,7 +84,7 @@ async function underAttack(stage: Stage, attack: Attack, { name, calls }: Patter
   return figures;
 }
 
-/** Nobody in the database works for the pattern before any more. */
+/** Waits until the database has finished the statements of the last pattern. */
 async function untilQuiet({ db }: Stage): Promise<void> {
   for (;;) {
     const { rows } = await db.query<{ busy: number }>(
@@ -105,7 +105,7 @@ async function measure(stage: Stage, name: string): Promise<Figure[]> {
   return [...spread(`${name}: push`, pushes), ...spread(`${name}: readyz`, checks)];
 }
 
-/** Milliseconds that each call took. */
+/** Repeats a call until `endsAtMs`. Returns the milliseconds that each took. */
 async function repeat(endsAtMs: number, work: () => Promise<unknown>): Promise<number[]> {
   const tookMs: number[] = [];
   while (performance.now() < endsAtMs) {

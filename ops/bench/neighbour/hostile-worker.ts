@@ -9,7 +9,7 @@ const hostileCalls = z.array(
   z.object({ method: z.enum(['GET', 'PUT', 'POST']), path: z.string(), body: z.string().optional() }),
 );
 
-/** An attack under way: ended by its signal. */
+/** Running attack; its signal ends it. */
 let running = new AbortController();
 let seen: Answers = {};
 
@@ -40,7 +40,7 @@ async function repeat(
   }
 }
 
-/** The status; answers are read and thrown away. */
+/** Sends a call, discards the body of the response, and returns the status. */
 function send(
   { method, path, body }: HostileCall,
   { agent, signal }: { agent: Agent; signal: AbortSignal },

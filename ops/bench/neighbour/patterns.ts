@@ -1,17 +1,17 @@
-/** One call of the hostile app, as it goes over HTTP; the worker adds address and keys. */
+/** HTTP call of the hostile app; the worker adds host and keys. */
 export interface HostileCall {
   method: 'GET' | 'PUT' | 'POST';
   path: string;
   body?: string;
 }
 
-/** What an app does with its app key to take as much of the service as it can. */
+/** Calls with which an app takes as much of the service as its app key allows. */
 export interface Pattern {
   name: string;
   calls: HostileCall[];
 }
 
-/** Ids of rows that were written for the attack (`seed.ts`). */
+/** Ids of the rows for the attack (`seed.ts`). */
 export interface Targets {
   devices: string[];
 }
@@ -26,13 +26,13 @@ const list = (className: string, query: Record<string, string | object>): Hostil
   )}`,
 });
 
-/** Not one of its states is met twice in a text of a and b: PostgreSQL makes each of them. */
+/** Pattern for which PostgreSQL creates a new state at every letter of a text of a and b. */
 const slowRegex = (n: number) => ({ $regex: `^(a|b)*a(a|b){${n}}c` });
 
 const times = <T>(count: number, make: (i: number) => T): T[] =>
   Array.from({ length: count }, (_, i) => make(i));
 
-/** Conditions that no index answers, as many as fit. */
+/** As many conditions without an index as the limits allow. */
 const deepOr = {
   $or: times(10, (i) => ({
     $or: times(30, (j) => ({ $and: [{ level: { $gt: 1000 + i * j } }, { city: { $ne: `c${j}` } }] })),
@@ -41,7 +41,7 @@ const deepOr = {
 
 const beijing = { __type: 'GeoPoint', latitude: 39.9, longitude: 116.4 };
 
-/** In a body there is room for what no URL may hold. */
+/** Wraps a call in a batch, whose body may be larger than a URL. */
 function inBatch(count: number, { method, path }: HostileCall): HostileCall {
   const { pathname, searchParams } = new URL(path, 'http://any');
   const item = { method, path: pathname, params: Object.fromEntries(searchParams) };

@@ -1,15 +1,15 @@
 import type { Bench } from '../harness/bench-service.ts';
 import type { Targets } from './patterns.ts';
 
-/** Devices of the hostile app: no list of them without an index is quick. */
+/** Devices of the hostile app, enough to make a list without an index slow. */
 const devices = 100_000;
-/** Users of it, as large as an app key may make them. */
+/** Users of the hostile app, of the largest size that an app key can write. */
 const users = 400;
 const userBytes = 110_000;
-/** Of a text that patterns are matched with. */
+/** Length of a text for patterns. */
 const longBytes = 60_000;
 
-/** Straight into the tables: what an app could write in an hour. */
+/** Writes rows directly into the tables, as many as an app could write in an hour. */
 export async function writeHostileRows({ db }: Pick<Bench, 'db'>, appId: string): Promise<Targets> {
   await db.transaction(async (tx) => {
     await tx.query('SET LOCAL synchronous_commit = off');

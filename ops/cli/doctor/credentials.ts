@@ -1,4 +1,5 @@
 import { inspectCredentials } from '../../../connectors/registry.ts';
+import { dayMs } from '../../../shared/clock.ts';
 import type { Vault } from '../../../shared/crypto.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import { findApp, listAppIds } from '../../../shared/db/tables/apps/apps.ts';
@@ -7,7 +8,7 @@ import { isConnectorId } from '../../../shared/domain/labels.ts';
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
 
 /** Time before the end of a certificate from which on there is a warning: renewing one is manual work. */
-const warnBeforeMs = 30 * 86_400_000;
+const warnBeforeMs = 30 * dayMs;
 
 interface CheckContext {
   db: Handle;

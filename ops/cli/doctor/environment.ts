@@ -78,9 +78,9 @@ function tryRead<T>(read: () => T, findings: Finding[]): T | undefined {
   }
 }
 
-function adviceFor(problem: string): string {
-  const name = problem.split(' ')[0] ?? '';
-  const isMissing = problem.includes(' is missing');
+function adviceFor(message: string): string {
+  const name = message.split(' ')[0] ?? '';
+  const isMissing = message.includes(' is missing');
   return isMissing
     ? `Set ${name}, or run \`npm start\` in this folder, which brings what is missing.`
     : `Correct ${name}.`;

@@ -25,7 +25,7 @@ export async function checkProcess(name: 'api' | 'dispatcher', url: string): Pro
 export async function checkAdminToken(url: string, adminToken: string | undefined): Promise<Finding[]> {
   const name = 'admin token';
   if (adminToken === undefined)
-    return [fail(name, 'there is none', 'Set CARILLON_ADMIN_TOKEN to the one that the api has.')];
+    return [fail(name, 'it is missing', 'Set CARILLON_ADMIN_TOKEN to the one that the api has.')];
   try {
     const response = await fetch(`${url}/console/api/apps/-`, {
       headers: { Authorization: `Bearer ${adminToken}` },

@@ -101,7 +101,7 @@ export async function readOwner(dataDir: string): Promise<{ pid: number; isStopp
 }
 
 /**
- * Creates the database files when there are none (0.5 s). Creates them in a temporary folder beside the data directory and
+ * Creates missing database files (0.5 s). Creates them in a temporary folder beside the data directory and
  * moves them when they are complete, so that a start that is killed halfway leaves no incomplete database.
  */
 export async function ensureCluster(plan: LaunchPlan, durable: boolean): Promise<void> {

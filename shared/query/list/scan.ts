@@ -81,7 +81,7 @@ function parseCursor(
   const isValid = read.success && read.data.key === scanKey && isValueOf(key, read.data.value);
   if (!isValid) throw refuse('invalidQuery', 'This is no cursor of this scan.');
   if (read.data.untilMs < nowMs)
-    throw refuse('invalidQuery', 'This cursor has expired: begin the scan anew.');
+    throw refuse('invalidQuery', 'This cursor has expired: begin the scan again.');
   return read.data;
 }
 

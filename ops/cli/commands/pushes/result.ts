@@ -29,7 +29,7 @@ export function withWarnings(report: Report, warnings: string[] = []): Report {
   return {
     ...report,
     document: typeof document === 'object' ? { ...document, warnings } : document,
-    text: [...warnings.map((sentence) => `Warning: ${sentence}`), text].join('\n'),
+    text: [...warnings.map((warning) => `Warning: ${warning}`), text].join('\n'),
   };
 }
 

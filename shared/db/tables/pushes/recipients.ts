@@ -52,7 +52,7 @@ export async function loadRecipients(
   const groups = (await load(`string_agg(${token}, '${tokenSeparator}')`)).map((row) =>
     toGroup(row, row.tokens.split(tokenSeparator)),
   );
-  // A token that contains the separator, which no gateway gives out.
+  // A token contains the separator; tokens of gateways do not.
   if (groups.some(({ ids: of, tokens }) => of.length !== tokens.length))
     return (await load(`json_agg(${token})::text`)).map((row) => toGroup(row, JSON.parse(row.tokens)));
   return groups;
