@@ -11,7 +11,7 @@ export interface ChannelLimits {
   upgradesPerAddress: number;
   /**
    * Connections of one app to this process; the rest stays free for other apps. There is no limit over all
-   * processes, since every login would wait for the row of a shared count. More processes give an app more room.
+   * processes, since every login would wait for the row of a shared count. More processes allow an app more.
    */
   connectionsPerApp: number;
   /** Size of a frame from a device: enough for the acknowledgement of some hundred messages. */
@@ -46,7 +46,7 @@ export interface ChannelLimits {
   heartbeatEveryMs: number;
   /** Interval at which a node checks for messages that its devices have not been sent. */
   sweepEveryMs: number;
-  /** Time without a heartbeat after which a node counts as dead. */
+  /** Time without a heartbeat after which a node counts as failed. */
   deadAfterMs: number;
   /** Time for which acknowledgements and closed sessions are collected for one write. */
   writeDelayMs: number;

@@ -14,7 +14,7 @@ export const empty = component('Empty', z.strictObject({}).describe('An object w
 /** Body of every refusal. */
 export const errorReply = component(
   'Error',
-  z.strictObject({ code: z.int(), error: z.string().describe('Sentence for people.') }),
+  z.strictObject({ code: z.int(), error: z.string().describe('Message for people.') }),
 );
 
 const permissions = z.strictObject({ read: z.literal(true).optional(), write: z.literal(true).optional() });

@@ -11,7 +11,7 @@ export const acceptedPush = component(
   z.strictObject({
     objectId: stored.objectId,
     createdAt: timestamp,
-    warnings: z.array(z.string()).optional().describe('Sentences about members that have no effect.'),
+    warnings: z.array(z.string()).optional().describe('Messages about members that have no effect.'),
   }),
 );
 

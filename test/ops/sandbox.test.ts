@@ -72,7 +72,7 @@ const read = async (url: string) => {
 };
 
 describe('npx carillon sandbox', () => {
-  test('tells addresses and credentials that each connector takes and can send with', async () => {
+  test('prints addresses and credentials that each connector accepts and can send with', async () => {
     const sandbox = await startJson();
     expect(sandbox.gateways.map(({ connector }) => connector)).toEqual(profileConnectorIds);
     for (const { connector: id, credentials } of sandbox.gateways) {

@@ -83,12 +83,12 @@ test('no log contains a number, an address, a code or a link, also for errors', 
   const other = await createTestDatabase();
   const env = { SMTP_URL: refusing.url, SMS_WEBHOOK_URL: webhook.url };
   const config = testConfig(other.url, env);
-  const loud = await startApi(config, log);
+  const logging = await startApi(config, log);
   const loudDispatcher = await startDispatcher(config, log);
   try {
     webhook.answers.push({ status: 400 });
-    const url = `http://127.0.0.1:${loud.port}`;
-    const app = await loud.services.apps.create({ name: 'Loud', options: { emailVerification: true } });
+    const url = `http://127.0.0.1:${logging.port}`;
+    const app = await logging.services.apps.create({ name: 'Loud', options: { emailVerification: true } });
     const headers = { 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey, 'Content-Type': 'application/json' };
     const post = (path: string, body: object) =>
       fetch(`${url}/1.1/${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
@@ -96,7 +96,7 @@ test('no log contains a number, an address, a code or a link, also for errors', 
     await post('requestSmsCode', { mobilePhoneNumber });
     await post('requestSmsCode', { mobilePhoneNumber });
     await post('users', { username: 'loud', password: 'p', email: 'loud@example.com' });
-    const [mail, sms] = await loud.services.outbox.list(app.appId, {});
+    const [mail, sms] = await logging.services.outbox.list(app.appId, {});
     await post(`verifySmsCode/${sms?.code}`, { mobilePhoneNumber });
     await fetch(`${mail?.link?.replace('http://carillon.test', url)}`);
     await expect.poll(() => lines.filter((line) => line.includes('a message was not taken')).length).toBe(2);
@@ -108,7 +108,7 @@ test('no log contains a number, an address, a code or a link, also for errors', 
     for (const secret of ['13900139000', 'loud@example.com', sms?.code ?? 'no code', link])
       expect(text).not.toContain(secret);
   } finally {
-    await Promise.all([loud.stack.close(), loudDispatcher.stack.close()]);
+    await Promise.all([logging.stack.close(), loudDispatcher.stack.close()]);
     await refusing.close();
     await other.drop();
   }

@@ -58,12 +58,12 @@ const ends: (() => Promise<void>)[] = [];
 async function startElsewhere(): Promise<Server> {
   const { server } = await loopbackIdentity();
   const options = { cert: server.certificate, key: server.privateKey };
-  const made = createServer(options, (request, response) => {
+  const otherServer = createServer(options, (request, response) => {
     response.setHeader('x-elsewhere', request.headers.host ?? '');
     response.end('{}');
   });
-  await new Promise<void>((resolve) => made.listen(0, '127.0.0.1', resolve));
-  return made;
+  await new Promise<void>((resolve) => otherServer.listen(0, '127.0.0.1', resolve));
+  return otherServer;
 }
 
 /** Starts nginx with the file of ops/proxy and the addresses of this test. */

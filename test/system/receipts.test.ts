@@ -171,7 +171,7 @@ describe('receipts at the callback URL of the message', () => {
   });
 });
 
-describe('calls that are no receipt of the app', () => {
+describe('calls that are not receipts of the app', () => {
   test('an unknown URL is a plain 404; a known one answers probes', async () => {
     const app = await vendors.app('vendor_f');
     const other = await vendors.app('vendor_f');
@@ -218,7 +218,7 @@ describe('calls that are no receipt of the app', () => {
     expect(await counts(other, foreign)).toEqual({ delivered: 0, clicked: 0 });
   });
 
-  test('invalid calls are refused without a 5xx, and too long ones are not read', async () => {
+  test('invalid calls are refused without a 5xx, and too long bodies are not read', async () => {
     const app = await vendors.app();
     const texts = [
       '',
@@ -255,7 +255,7 @@ describe('calls that are no receipt of the app', () => {
   });
 });
 
-test('waiting calls of an app share transactions, and too many at a time are told to retry', async () => {
+test('waiting calls of an app share transactions, and excess calls are asked to retry', async () => {
   const app = await vendors.app('vendor_f');
   const tokens = await vendors.add(app, 'vendor_f', 200);
   const id = await push(app);
@@ -281,7 +281,7 @@ test('waiting calls of an app share transactions, and too many at a time are tol
 });
 
 describe('receipts that report an invalid token', () => {
-  const dead = 16;
+  const invalidTokenType = 16;
 
   test('delete its installation once the push has a success, and no other', async () => {
     const app = await vendors.app('vendor_b');
@@ -292,16 +292,16 @@ describe('receipts that report an invalid token', () => {
       'SELECT object_id FROM installation WHERE app_id = $1 AND registration_id = $2',
       [app.appId, ids[0]],
     );
-    const gone = rows[0]?.object_id;
-    await xiaomi.sendReceipt(dead, ids.slice(0, 2));
+    const deletedId = rows[0]?.object_id;
+    await xiaomi.sendReceipt(invalidTokenType, ids.slice(0, 2));
     // The push has no success yet: the cause may be the app, not the devices.
     expect(await idsLeft(app)).toHaveLength(6);
     await xiaomi.sendReceipt(1, ids.slice(2, 3));
     expect((await idsLeft(app)).sort()).toEqual(ids.slice(2).sort());
-    await xiaomi.sendReceipt(dead, ids.slice(3, 4));
+    await xiaomi.sendReceipt(invalidTokenType, ids.slice(3, 4));
     expect((await idsLeft(app)).sort()).toEqual([ids[2], ids[4], ids[5]].sort());
     expect(await counts(app, id)).toEqual({ delivered: 1, clicked: 0 });
-    const path = `/console/api/apps/${app.appId}/notifications/${id}/devices/${gone}`;
+    const path = `/console/api/apps/${app.appId}/notifications/${id}/devices/${deletedId}`;
     const why = (await service.api.request('GET', path, { admin: true })).body;
     expect(why).toMatchObject({
       outcome: 'sent',
@@ -320,7 +320,7 @@ describe('receipts that report an invalid token', () => {
     const touch = (id = '') =>
       service.db.query('UPDATE installation SET updated_at = now() WHERE registration_id = $1', [id]);
     await touch(ids[1]);
-    await xiaomi.sendReceipt(dead, [ids[1] ?? '']);
+    await xiaomi.sendReceipt(invalidTokenType, [ids[1] ?? '']);
     for (const type of [32, 64, 128]) await xiaomi.sendReceipt(type, ids);
     await xiaomi.sendReceipt(1, ids.slice(2, 3), 'Disable');
     expect(await idsLeft(app)).toHaveLength(6);
@@ -331,7 +331,7 @@ describe('receipts that report an invalid token', () => {
     const ids = await vendors.add(app, 'vendor_b', 3);
     const { xiaomi } = vendors.gateways;
     await push(app);
-    await xiaomi.sendReceipt(dead, ids.slice(0, 2));
+    await xiaomi.sendReceipt(invalidTokenType, ids.slice(0, 2));
     await service.db.query('UPDATE installation SET updated_at = now() WHERE registration_id = $1', [ids[0]]);
     await xiaomi.sendReceipt(1, ids.slice(2));
     expect((await idsLeft(app)).sort()).toEqual([ids[0], ids[2]].sort());
@@ -340,27 +340,27 @@ describe('receipts that report an invalid token', () => {
   test('delete at the second push where the gateway only advises it, unless the device was reached in between', async () => {
     const app = await vendors.app('vendor_a');
     const tokens = await vendors.add(app, 'vendor_a', 3);
-    const [gone = '', back = '', alive = ''] = tokens;
+    const [deletedId = '', returned = '', alive = ''] = tokens;
     const { huawei } = vendors.gateways;
-    const tell = async (biTag: string, told: [string, number][]) => {
-      const receipts = told.map(([token, status]) => ({ token, biTag, status }));
+    const sendReceipts = async (biTag: string, statuses: [string, number][]) => {
+      const receipts = statuses.map(([token, status]) => ({ token, biTag, status }));
       expect((await huawei.sendReceipt(addressFor(app, 'vendor_a'), receipts)).status).toBe(200);
     };
     const first = await push(app);
     for (let i = 0; i < 3; i++)
-      await tell(first, [
-        [gone, 2],
-        [back, 5],
+      await sendReceipts(first, [
+        [deletedId, 2],
+        [returned, 5],
         [alive, 0],
       ]);
     expect(await idsLeft(app)).toHaveLength(3);
-    await tell(await push(app), [[back, 0]]);
-    await tell(await push(app), [
-      [gone, 2],
-      [back, 5],
+    await sendReceipts(await push(app), [[returned, 0]]);
+    await sendReceipts(await push(app), [
+      [deletedId, 2],
+      [returned, 5],
       [alive, 0],
     ]);
-    expect((await idsLeft(app)).sort()).toEqual([back, alive].sort());
+    expect((await idsLeft(app)).sort()).toEqual([returned, alive].sort());
   });
 });
 

@@ -61,7 +61,7 @@ export const pushForecast = component(
     pace: z.string(),
     plan: z.array(z.string()).describe('Plan of the database for the condition.'),
     warning: z.string().optional().describe('The condition reads many installations without an index.'),
-    warnings: z.array(z.string()).optional().describe('Sentences about members that have no effect.'),
+    warnings: z.array(z.string()).optional().describe('Messages about members that have no effect.'),
   }),
 );
 

@@ -54,7 +54,7 @@ export default [
     method: 'GET',
     path: '/1.1/verifyEmail/:token',
     operation: 'verifyEmail',
-    summary: 'Verifies the address by the link of a mail and shows a page that says so.',
+    summary: 'Verifies the address by the link of a mail and shows a page with the result.',
     auth: 'none',
     limit: noBody,
     reply: pages,

@@ -4,7 +4,7 @@ import { ofCode, ofCodeRequest } from '../../replies/refusals.ts';
 import { json, route, smallBody } from '../../route.ts';
 
 const text = z.string('expected a text').max(1000, 'must be at most 1000 characters').nullish();
-const given = (value: string | null | undefined) => value ?? undefined;
+const withoutNull = (value: string | null | undefined) => value ?? undefined;
 
 /** Request for a code. The service checks the number; other members fill in a template. */
 const smsCodeRequest = z
@@ -43,11 +43,11 @@ export default [
         mobilePhoneNumber,
         smsType: smsType ?? undefined,
         ttl: ttl ?? undefined,
-        name: given(name),
-        op: given(op),
-        template: given(template),
-        sign: given(sign),
-        validate_token: given(validate_token),
+        name: withoutNull(name),
+        op: withoutNull(op),
+        template: withoutNull(template),
+        sign: withoutNull(sign),
+        validate_token: withoutNull(validate_token),
       };
       await sms.request({ app, isMaster, ipAddress: remoteAddress }, request, values.parse(body));
       return json({});

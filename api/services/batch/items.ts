@@ -32,8 +32,8 @@ export function readItem(item: Json): InnerCall {
 
 /** Writes parameters as a URL holds them: texts as they are, other values as JSON. Null is absent. */
 function textsOf(params: JsonObject): Record<string, string> {
-  const given = Object.entries(params).filter(([, value]) => value !== null);
+  const present = Object.entries(params).filter(([, value]) => value !== null);
   return Object.fromEntries(
-    given.map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]),
+    present.map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]),
   );
 }

@@ -36,7 +36,7 @@ export class ProfileService {
     checkName(name);
     await requireApp(this.#deps, appId);
     const checked = checkCredentials(known, sent);
-    if (!checked.ok) throw refuse('incorrectType', `${toSentence(checked.error)}.`);
+    if (!checked.ok) throw refuse('incorrectType', `${toErrorText(checked.error)}.`);
     const profile = { appId, connector: known, name, credentials: checked.credentials };
     const entry = await putProfile(db, vault, profile);
     appCache.forget(appId);
@@ -74,4 +74,4 @@ function checkName(name: string): void {
 }
 
 /** Capitalizes a message, unless it begins with the name of a member. */
-const toSentence = (text: string) => (text.startsWith('there') ? `T${text.slice(1)}` : text);
+const toErrorText = (text: string) => (text.startsWith('there') ? `T${text.slice(1)}` : text);

@@ -48,7 +48,7 @@ interface WaitingReceipts {
   written: Promise<void>;
 }
 
-/** Counts delivery receipts of gateways on the push record, and retires dead tokens. */
+/** Counts delivery receipts of gateways on the push record, and deletes installations with invalid tokens. */
 export class ReceiptService {
   readonly #deps: ApiDeps;
   readonly #queue = new FairQueue({ atOnce, maxWaiting });
@@ -76,7 +76,7 @@ export class ReceiptService {
       .map((profile) => profile.credentials);
     const result = read(call, credentials);
     if (!result.ok)
-      throw refuse(result.status === 401 ? 'unauthorized' : 'invalidParameter', toSentence(result.error));
+      throw refuse(result.status === 401 ? 'unauthorized' : 'invalidParameter', toErrorText(result.error));
     const { receipts, reply = {} } = result;
     if (receipts.length > maxReceipts) throw new Refusal('payloadTooLarge');
     for (const { event } of receipts) this.#deps.metrics.receipts.inc({ connector: source.connector, event });
@@ -189,7 +189,7 @@ function deliveryMarks(
 }
 
 /**
- * Returns the tokens that the gateway calls dead, as of the start of the push or the gateway's own time, whichever is
+ * Returns the tokens that the gateway reports as invalid, as of the start of the push or the gateway's own time, whichever is
  * earlier: an installation that was saved after that is alive.
  */
 function invalidTokenNotices(receipts: readonly Receipt[], pushes: ReadonlyMap<string, ReceiptPush>) {
@@ -201,4 +201,4 @@ function invalidTokenNotices(receipts: readonly Receipt[], pushes: ReadonlyMap<s
   });
 }
 
-const toSentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+const toErrorText = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;

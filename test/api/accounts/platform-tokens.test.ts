@@ -47,15 +47,19 @@ describe('tokens of platforms', () => {
     const own = await api.createApp({ allowUserQuery: true });
     const uid = newUid();
     const body = { authData: full(uid), username: newName(), password: 'a password' };
-    const made = await api.request('POST', '/1.1/users', { app: own, body });
-    const headers = { 'X-LC-Session': String(made.body.sessionToken) };
+    const created = await api.request('POST', '/1.1/users', { app: own, body });
+    const headers = { 'X-LC-Session': String(created.body.sessionToken) };
     const call = (method: string, path: string, more?: unknown) =>
       api.request(method, `/1.1/${path}`, { app: own, headers, ...(more ? { body: more } : {}) });
-    const path = `users/${made.body.objectId}`;
-    const install = { deviceType: 'android', installationId: newUid(), owner: pointerTo(made.body.objectId) };
+    const path = `users/${created.body.objectId}`;
+    const install = {
+      deviceType: 'android',
+      installationId: newUid(),
+      owner: pointerTo(created.body.objectId),
+    };
     await call('POST', 'installations', install);
     const calls = [
-      made,
+      created,
       await call('POST', 'users', { authData: full(uid) }),
       await call('POST', 'login', { username: body.username, password: 'a password' }),
       await call('GET', 'users/me'),
@@ -77,7 +81,7 @@ describe('tokens of platforms', () => {
       expect(status, JSON.stringify(shownBody)).toBeLessThan(300);
       expect(JSON.stringify(shownBody)).not.toMatch(/SESAME|_sealed/);
     }
-    expect(made.body.authData).toEqual({ github: open(uid) });
+    expect(created.body.authData).toEqual({ github: open(uid) });
     const master = { app: own, master: true };
     const reads = [
       (await api.request('GET', `/1.1/${path}`, master)).body,

@@ -304,9 +304,9 @@ describe('reset of the password by mail', () => {
     const page = await submit(link, { password: 'new password', repeat: 'new password' });
     expect(page.status).toBe(200);
     expect(page.body).toMatch(/Password changed/);
-    for (const dead of [link, second]) {
-      expect((await open(dead)).status).toBe(404);
-      expect((await submit(dead, { password: 'other', repeat: 'other' })).status).toBe(404);
+    for (const usedLink of [link, second]) {
+      expect((await open(usedLink)).status).toBe(404);
+      expect((await submit(usedLink, { password: 'other', repeat: 'other' })).status).toBe(404);
     }
     const stale = await user.put({ a: 1 });
     expect(stale.status).toBe(403);
@@ -424,11 +424,11 @@ describe('mail templates of an app', () => {
   ])('refuse %j', async (templates) => {
     const own = await api.createApp();
     expect((await patch(own, templates)).status).toBe(400);
-    const made = await api.request('POST', '/console/api/apps', {
+    const created = await api.request('POST', '/console/api/apps', {
       admin: true,
       body: { name: 'x', options: { mailTemplates: templates } },
     });
-    expect(made.status).toBe(400);
+    expect(created.status).toBe(400);
   });
 
   test('render the mails, and escape names of users', async () => {

@@ -40,14 +40,14 @@ describe('new users of one network address', () => {
     const call = from(newAddress(), app);
     const inBatch = () => ({ requests: [{ method: 'POST', path: '/1.1/users', body: byAnonymous() }] });
     const known = byAnonymous();
-    const made = [
+    const created = [
       await call('POST', 'users', known),
       await call('POST', 'classes/_User', byName()),
       await call('POST', 'usersByMobilePhone', { mobilePhoneNumber, smsCode }),
       await call('POST', 'batch', inBatch()),
     ];
-    expect(made.map(({ status }) => status)).toEqual([201, 201, 201, 200]);
-    expect(made[3]?.body[0].success.objectId).toEqual(expect.any(String));
+    expect(created.map(({ status }) => status)).toEqual([201, 201, 201, 200]);
+    expect(created[3]?.body[0].success.objectId).toEqual(expect.any(String));
 
     const other = newPhone();
     const code = await codeTo(app, other);

@@ -76,7 +76,7 @@ beforeEach(() => {
 });
 
 const enter = (app: App, authData: object) => api.request('POST', '/1.1/users', { app, body: { authData } });
-const give = (owner: { id: string; app: string; unionid?: string }) => {
+const issueToken = (owner: { id: string; app: string; unionid?: string }) => {
   const token = newUid();
   platform.tokens.set(token, owner);
   return token;
@@ -96,7 +96,7 @@ describe('access tokens', () => {
   test.each(names)('of %s are refused when they are missing, invalid, or of another user', async (name) => {
     const app = await checking();
     const id = newUid();
-    const theirs = give({ id: newUid(), app: 'ours' });
+    const theirs = issueToken({ id: newUid(), app: 'ours' });
     const entries = [
       { access_token: 'made up' },
       { access_token: theirs },
@@ -115,10 +115,10 @@ describe('access tokens', () => {
   test.each(names)('of %s log their user in', async (name) => {
     const app = await checking();
     const id = newUid();
-    const entry = { [idName[name]]: id, access_token: give({ id, app: 'ours' }) };
+    const entry = { [idName[name]]: id, access_token: issueToken({ id, app: 'ours' }) };
     const first = await enter(app, { [name]: entry });
     expect(first.status).toBe(201);
-    const again = { ...entry, access_token: give({ id, app: 'ours' }) };
+    const again = { ...entry, access_token: issueToken({ id, app: 'ours' }) };
     expect((await enter(app, { [name]: again })).body.objectId).toBe(first.body.objectId);
     expect(refusalOf(await enter(app, { [name]: { ...entry, access_token: 'x' } }))).toEqual(
       refused(code[name]),
@@ -128,15 +128,15 @@ describe('access tokens', () => {
   test.each(['qq', 'weibo'] as const)('of %s must be issued for our app', async (name) => {
     const app = await checking();
     const id = newUid();
-    const entry = { [idName[name]]: id, access_token: give({ id, app: 'theirs' }) };
+    const entry = { [idName[name]]: id, access_token: issueToken({ id, app: 'theirs' }) };
     expect(refusalOf(await enter(app, { [name]: entry }))).toEqual(refused(251));
   });
 
   test('every platform of a request is checked', async () => {
     const app = await checking();
     const [id, victim] = [newUid(), newUid()];
-    await enter(app, { weibo: { uid: victim, access_token: give({ id: victim, app: 'ours' }) } });
-    const good = { openid: id, access_token: give({ id, app: 'ours' }) };
+    await enter(app, { weibo: { uid: victim, access_token: issueToken({ id: victim, app: 'ours' }) } });
+    const good = { openid: id, access_token: issueToken({ id, app: 'ours' }) };
     const both = { weixin: good, weibo: { uid: victim, access_token: 'x' } };
     expect(refusalOf(await enter(app, both))).toEqual(refused(251));
     const user = await signUp(api, app);
@@ -148,7 +148,7 @@ describe('access tokens', () => {
     const app = await checking();
     const user = await signUp(api, app);
     const id = newUid();
-    const weixin = { openid: id, access_token: give({ id, app: 'ours' }) };
+    const weixin = { openid: id, access_token: issueToken({ id, app: 'ours' }) };
     expect((await user.put({ authData: { weixin } })).status).toBe(200);
     platform.tokens.delete(weixin.access_token);
     expect((await user.put({ authData: { weixin } })).status).toBe(200);
@@ -160,25 +160,25 @@ describe('access tokens', () => {
     const app = await checking();
     const [id, unionid] = [newUid(), newUid()];
     const union = { unionid, platform: 'weixin', main_account: true };
-    const token = give({ id, app: 'ours', unionid });
+    const token = issueToken({ id, app: 'ours', unionid });
     const owner = await enter(app, { weixin: { openid: id, access_token: token, ...union } });
     expect(owner.status).toBe(201);
-    const thief = newUid();
+    const attackerId = newUid();
     const claims = [
-      { weixin: { openid: thief, access_token: give({ id: thief, app: 'ours' }), ...union } },
+      { weixin: { openid: attackerId, access_token: issueToken({ id: attackerId, app: 'ours' }), ...union } },
       {
         weixin: {
-          openid: thief,
-          access_token: give({ id: thief, app: 'ours', unionid: newUid() }),
+          openid: attackerId,
+          access_token: issueToken({ id: attackerId, app: 'ours', unionid: newUid() }),
           ...union,
         },
       },
-      { weixin_2: { uid: thief, access_token: 'anything', ...union } },
-      { weibo: { uid: thief, access_token: give({ id: thief, app: 'ours' }), ...union } },
+      { weixin_2: { uid: attackerId, access_token: 'anything', ...union } },
+      { weibo: { uid: attackerId, access_token: issueToken({ id: attackerId, app: 'ours' }), ...union } },
     ];
     for (const claim of claims) expect((await enter(app, claim)).body.code).toBe(251);
     const qq = { openid: newUid(), ...union };
-    const same = { qq: { ...qq, access_token: give({ id: qq.openid, app: 'ours', unionid }) } };
+    const same = { qq: { ...qq, access_token: issueToken({ id: qq.openid, app: 'ours', unionid }) } };
     expect((await enter(app, same)).body.objectId).toBe(owner.body.objectId);
   });
 
@@ -204,7 +204,7 @@ describe('access tokens', () => {
       expect(reply.body.error).toMatch(/github.*checkedPlatformsOnly.*authPlatforms/);
     }
     const id = newUid();
-    const weixin = { openid: id, access_token: give({ id, app: 'ours' }) };
+    const weixin = { openid: id, access_token: issueToken({ id, app: 'ours' }) };
     expect((await enter(app, { weixin })).status).toBe(201);
     expect((await enter(app, { anonymous: { id: newUid() } })).status).toBe(201);
   });
@@ -212,7 +212,7 @@ describe('access tokens', () => {
   test('an unreachable platform is 503 with Retry-After, and logs no user in', async () => {
     const app = await checking();
     const id = newUid();
-    const entry = { weixin: { openid: id, access_token: give({ id, app: 'ours' }) } };
+    const entry = { weixin: { openid: id, access_token: issueToken({ id, app: 'ours' }) } };
     platform.isIll = true;
     const reply = await enter(app, entry);
     expect([reply.status, reply.body.code, reply.headers.get('retry-after')]).toEqual([503, 503, '5']);
@@ -270,13 +270,13 @@ describe('identity tokens', () => {
         await new SignJWT(good).setProtectedHeader({ alg: 'RS256', kid: 'one' }).sign(other.privateKey),
       ],
       [
-        'a key it brings itself',
+        'a key of its own',
         await new SignJWT(good)
           .setProtectedHeader({ alg: 'RS256', jwk: await exportJWK(other.publicKey) })
           .sign(other.privateKey),
       ],
       [
-        'a key that it says where to find',
+        'a key at a URL of its own',
         await new SignJWT(good)
           .setProtectedHeader({ alg: 'RS256', jku: `${platform.url}/evil`, x5u: `${platform.url}/evil` })
           .sign(other.privateKey),
@@ -285,11 +285,11 @@ describe('identity tokens', () => {
       ['another audience', await sign({ ...good, aud: 'com.example.other' })],
       ['no audience', await sign({ sub: uid, iss: issuer, exp: good.exp ?? 0 })],
       ['another issuer', await sign({ ...good, iss: 'https://evil.example' })],
-      ['no end', await sign(endless)],
-      ['an end that is past', await sign({ ...good, exp: inSeconds(-60) })],
-      ['a beginning that is to come', await sign({ ...good, nbf: inSeconds(600) })],
+      ['no expiry', await sign(endless)],
+      ['an expiry in the past', await sign({ ...good, exp: inSeconds(-60) })],
+      ['a start in the future', await sign({ ...good, nbf: inSeconds(600) })],
       ['another person', await sign(claims(newUid()))],
-      ['nobody', await sign({ iss: issuer, aud: audience, exp: inSeconds(600) })],
+      ['no person', await sign({ iss: issuer, aud: audience, exp: inSeconds(600) })],
     ];
     for (const [name, token] of tokens) {
       const reply = await enter(app, apple(uid, token));

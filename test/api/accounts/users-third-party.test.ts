@@ -55,7 +55,7 @@ describe('POST /1.1/users with authData refuses', () => {
     ['an invalid anonymous id', { anonymous: { uid: randomUUID() } }, 250],
     ['one good and one bad', { ...github(), weibo: { uid: '' } }, 250],
     [
-      'a UnionID that is no text',
+      'a UnionID that is not a text',
       { wx: { uid: 'u', access_token: 't', unionid: 5, platform: 'weixin' } },
       111,
     ],

@@ -91,7 +91,7 @@ describe('breakers in the admin API', () => {
     expect(await shown(id)).toMatchObject({ state: 'closed', forced: null });
   });
 
-  test.each(['nonsense', 'apns:nobody:_default', 'smoke:x:_default', 'apns:a:b:c'])(
+  test.each(['nonsense', 'apns:unknown:_default', 'smoke:x:_default', 'apns:a:b:c'])(
     'of %s are not found',
     async (id) => {
       for (const verb of ['open', 'close', 'release'])

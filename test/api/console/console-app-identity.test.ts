@@ -75,7 +75,7 @@ describe('an app that moves in', () => {
     ['an id that is long', { appId: 'x'.repeat(65) }],
     ['an id of other characters', { appId: `${newKey()}/../x` }],
     ['an id that begins like an option', { appId: `-${newKey()}` }],
-    ['an id that is no text', { appId: 12345678 }],
+    ['an id that is not a text', { appId: 12345678 }],
     ['an empty key', { appKey: '' }],
     ['a short key', { masterKey: 'x'.repeat(15) }],
     ['a long key', { masterKey: 'x'.repeat(65) }],

@@ -81,7 +81,7 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
     ['apns', 'nothing', {}],
     ['apns', 'no JSON', '{"auth":"token","privateKey":"SESAME'],
     ['apns', 'an unknown member', { ...tokenProfile, password: 'SESAME' }],
-    ['apns', 'a key that is no key', { ...tokenProfile, privateKey: 'SESAME' }],
+    ['apns', 'a key that is not a key', { ...tokenProfile, privateKey: 'SESAME' }],
     ['apns', 'an RSA key', { ...tokenProfile, privateKey: rsa.privateKey }],
     ['apns', 'no topics', { ...tokenProfile, topics: [] }],
     ['apns', 'an unknown environment', { ...tokenProfile, environment: 'SESAME' }],

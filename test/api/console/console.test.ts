@@ -156,7 +156,7 @@ describe('POST /console/api/apps', () => {
     ['a list', [], 107],
     ['no name', {}, 111],
     ['an empty name', { name: '  ' }, 111],
-    ['a name that is no text', { name: 1 }, 111],
+    ['a name that is not a text', { name: 1 }, 111],
     ['a name with control characters', { name: 'a\u0000b' }, 111],
     ['a name too long', { name: 'x'.repeat(101) }, 111],
     ['an unknown edition', { name: 'a', edition: 'moon' }, 111],
@@ -355,7 +355,7 @@ describe('GET /console/api/apps/:appId/outbox', () => {
     });
     for (const query of ['kind=sms', 'to=%2B8613800000000', 'kind=sms&to=+8613800000000'])
       expect((await admin('GET', `${path}?${query}`)).body).toEqual({ results: [{ ...sms, createdAt }] });
-    expect((await admin('GET', `${path}?kind=mail&to=nobody@b.test`)).body).toEqual({ results: [] });
+    expect((await admin('GET', `${path}?kind=mail&to=unknown@b.test`)).body).toEqual({ results: [] });
     const { rows } = await db.query<{ body: Buffer }>('SELECT body FROM outbox WHERE app_id = $1', [
       app.appId,
     ]);

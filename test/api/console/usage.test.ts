@@ -51,7 +51,7 @@ describe('GET /console/api/apps/:appId/usage', () => {
   test('is for the operator only, and 404 for an unknown app', async () => {
     const app = await api.createApp();
     expect((await api.request('GET', pathOf(app.appId), { app, master: true })).status).toBe(401);
-    expect((await api.request('GET', pathOf('nobody'), { admin: true })).status).toBe(404);
+    expect((await api.request('GET', pathOf('unknown'), { admin: true })).status).toBe(404);
   });
 
   test('counts the push calls of all api processes together, and their peak', async () => {

@@ -39,7 +39,7 @@ const seen = () => host.requests.at(-1);
 describe('refused without a request to the host', () => {
   test.each([
     ['no key', { app: undefined, headers: {} }],
-    ['a wrong key', { app: { appId: 'nobody', appKey: 'x', masterKey: 'x' } }],
+    ['a wrong key', { app: { appId: 'unknown', appKey: 'x', masterKey: 'x' } }],
   ])('%s', async (_, request) => {
     const before = host.requests.length;
     expect(refusalOf(await call('hello', request as object))).toEqual(refused(401, 401));
@@ -293,9 +293,9 @@ describe('the response of the host', () => {
 
   test('is forwarded unchanged with status 405 or 501', async () => {
     for (const status of [405, 501]) {
-      const said = { code: 1, error: `of the host: ${status}` };
-      on('strict', answerWith(status, said));
-      expect(await call('strict')).toMatchObject({ status, body: said });
+      const response = { code: 1, error: `of the host: ${status}` };
+      on('strict', answerWith(status, response));
+      expect(await call('strict')).toMatchObject({ status, body: response });
     }
   });
 

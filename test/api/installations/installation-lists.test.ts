@@ -82,7 +82,7 @@ describe('GET /1.1/installations', () => {
     expect({ status, code: body.code }).toEqual({ status: 400, code });
   });
 
-  test('refuses a parameter given twice', async () => {
+  test('refuses a repeated parameter', async () => {
     const twice = await api.request('GET', `${path}?where={}&where={}`, { app, master: true });
     expect(twice).toMatchObject({ status: 400, body: { code: 102 } });
   });

@@ -58,7 +58,7 @@ describe('PUT /1.1/installations/:objectId', () => {
       111,
     ],
     ['an addition to a text', { name: { __op: 'Add', objects: [1] } }, 111],
-    ['objects that are no array', { list: { __op: 'Add', objects: 1 } }, 111],
+    ['objects that are not an array', { list: { __op: 'Add', objects: 1 } }, 111],
     ['a bad channel in an operation', { channels: { __op: 'AddUnique', objects: ['a b'] } }, 112],
     ['bits of a fraction', { n: { __op: 'BitAnd', value: 0.5 } }, 111],
     ['a relation', { r: { __op: 'AddRelation', objects: [] } }, 111],

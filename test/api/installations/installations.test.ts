@@ -35,22 +35,22 @@ const refusals: [string, unknown, number][] = [
   ['ios without a token', { deviceType: 'ios' }, 114],
   ['an empty token', { deviceType: 'ios', deviceToken: '' }, 114],
   ['a token with a space', { deviceType: 'ios', deviceToken: 'a b' }, 114],
-  ['a token that is no text', { deviceType: 'ios', deviceToken: 5 }, 114],
+  ['a token that is not a text', { deviceType: 'ios', deviceToken: 5 }, 114],
   ['a token that is an operator', { deviceType: 'ios', deviceToken: { $regex: '.' } }, 114],
   ['a token over 200 characters', { deviceType: 'ios', deviceToken: 'x'.repeat(201) }, 114],
   ['android without an installation id', { deviceType: 'android' }, 111],
-  ['an installation id that is no text', { deviceType: 'android', installationId: { a: 1 } }, 111],
+  ['an installation id that is not a text', { deviceType: 'android', installationId: { a: 1 } }, 111],
   ['an installation id with NUL', { deviceType: 'android', installationId: 'a\u0000' }, 111],
   ['web without any id', { deviceType: 'web' }, 111],
   ['a channel with a space', android({ channels: ['a b'] }), 112],
-  ['a channel that is no text', android({ channels: [1] }), 112],
-  ['channels that are no array', android({ channels: 'news' }), 112],
-  ['valid that is no boolean', android({ valid: 'yes' }), 111],
+  ['a channel that is not a text', android({ channels: [1] }), 112],
+  ['channels that are not an array', android({ channels: 'news' }), 112],
+  ['valid that is not a boolean', android({ valid: 'yes' }), 111],
   ['a badge with a fraction', android({ badge: 1.5 }), 111],
   ['a badge beyond 32 bits', android({ badge: 2 ** 31 }), 111],
   ['a malformed device profile', android({ deviceProfile: '1x' }), 111],
-  ['a vendor that is no text', android({ vendor: [] }), 111],
-  ['a topic that is no text', android({ apnsTopic: 1 }), 111],
+  ['a vendor that is not a text', android({ vendor: [] }), 111],
+  ['a topic that is not a text', android({ apnsTopic: 1 }), 111],
   ['a field name with a dash', android({ 'a-b': 1 }), 105],
   ['a field name with a quote', android({ "a'b": 1 }), 105],
   ['a field name that begins with $', android({ $a: 1 }), 105],
@@ -150,10 +150,10 @@ describe('POST /1.1/installations', () => {
   });
 
   test('is served under /classes/_Installation too', async () => {
-    const made = await api.request('POST', '/1.1/classes/_Installation', { app, body: android() });
-    expect(made.status).toBe(201);
-    const read = await api.request('GET', `/1.1/classes/_Installation/${made.body.objectId}`, { app });
-    expect(read.body.objectId).toBe(made.body.objectId);
+    const created = await api.request('POST', '/1.1/classes/_Installation', { app, body: android() });
+    expect(created.status).toBe(201);
+    const read = await api.request('GET', `/1.1/classes/_Installation/${created.body.objectId}`, { app });
+    expect(read.body.objectId).toBe(created.body.objectId);
   });
 });
 

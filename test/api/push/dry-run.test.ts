@@ -38,8 +38,8 @@ describe('the audience', () => {
       app.appId,
       tokens[0],
     ]);
-    const told = await explain(app, { data });
-    expect(told).toMatchObject({
+    const explanation = await explain(app, { data });
+    expect(explanation).toMatchObject({
       devices: 11,
       connectors: {
         apns: { devices: 6, profiles: { _default: 6 }, payload: { aps: { alert: 'Hello' } } },
@@ -48,14 +48,14 @@ describe('the audience', () => {
       limits: [],
       estimatedSeconds: null,
     });
-    expect(told.connectors.apns.payloadBytes).toBe('{"aps":{"alert":"Hello"}}'.length);
-    expect(told.connectors.apns.problem).toBeUndefined();
+    expect(explanation.connectors.apns.payloadBytes).toBe('{"aps":{"alert":"Hello"}}'.length);
+    expect(explanation.connectors.apns.problem).toBeUndefined();
   });
 
   test('warns of members that a push ignores', async () => {
     const { app } = await appWith(1);
-    const told = await explain(app, { data, where: {}, chanels: 'news' });
-    expect(told.warnings).toEqual(['"chanels" is no member of a push and was ignored.']);
+    const explanation = await explain(app, { data, where: {}, chanels: 'news' });
+    expect(explanation.warnings).toEqual(['"chanels" is no member of a push and was ignored.']);
     expect(await explain(app, { data })).not.toHaveProperty('warnings');
   });
 
@@ -65,15 +65,15 @@ describe('the audience', () => {
     expect((await explain(app, { data, where: { n: { $lte: 3 } } })).devices).toBe(3);
     expect((await explain(app, { data, channels: 'news' })).devices).toBe(0);
     const listed = { data, device_type: 'ios', device_ids: tokens.slice(0, 2) };
-    const told = await explain(app, listed);
-    expect(told.devices).toBe(2);
-    for (const token of tokens) expect(JSON.stringify(told)).not.toContain(token);
+    const explanation = await explain(app, listed);
+    expect(explanation.devices).toBe(2);
+    for (const token of tokens) expect(JSON.stringify(explanation)).not.toContain(token);
   });
 
   test('a counted badge is shown as the first one', async () => {
     const { app } = await appWith(1);
-    const told = await explain(app, { data: { ...data, badge: 'Increment' } });
-    expect(told.connectors.apns.payload).toEqual({ aps: { badge: 1, alert: 'Hello' } });
+    const explanation = await explain(app, { data: { ...data, badge: 'Increment' } });
+    expect(explanation.connectors.apns.payload).toEqual({ aps: { badge: 1, alert: 'Hello' } });
   });
 
   test('counts the devices without a profile, with the reason', async () => {
@@ -134,9 +134,9 @@ describe('limits that the push exceeds', () => {
     const path = `/console/api/apps/${app.appId}/profiles/apns/_default`;
     expect((await service.api.request('PUT', path, { admin: true, body: credentials })).status).toBe(200);
     await service.addIosInstallations(app, 20_001);
-    const sentence =
+    const message =
       'The profile _default of apns serves at most 20000 devices per push: dev profile disabled';
-    expect(await limitsOf(app, { prod: 'dev' })).toContain(`${sentence} for massive push.`);
+    expect(await limitsOf(app, { prod: 'dev' })).toContain(`${message} for massive push.`);
     await service.db.query(
       `UPDATE installation SET valid = false WHERE app_id = $1
           AND id = (SELECT max(id) FROM installation WHERE app_id = $1)`,
@@ -148,9 +148,11 @@ describe('limits that the push exceeds', () => {
   test('flow control: its minimum, the time it takes, and an expiry before the end', async () => {
     const { app } = await appWith(1);
     await addAndroid(app, 2500);
-    const told = await explain(app, { data, flow_control: 10, expiration_interval: 1 });
-    expect(told.estimatedSeconds).toBe(3);
-    expect(told.limits.join('\n')).toMatch(/flow_control 10 counts as 1000[\s\S]*before all are sent to/);
+    const explanation = await explain(app, { data, flow_control: 10, expiration_interval: 1 });
+    expect(explanation.estimatedSeconds).toBe(3);
+    expect(explanation.limits.join('\n')).toMatch(
+      /flow_control 10 counts as 1000[\s\S]*before all are sent to/,
+    );
   });
 
   test('content that no gateway accepts', async () => {
@@ -216,7 +218,7 @@ describe('nothing is sent and nothing is changed', () => {
   });
 });
 
-test('what the push call refuses as malformed is refused the same way', async () => {
+test('a malformed push is refused as the push call refuses it', async () => {
   const { app } = await appWith(1);
   expect((await ask(app, {})).body).toMatchObject({ code: 1, error: 'data is required.' });
   expect((await ask(app, { data, where: { a: { $near: 1 } } })).body).toMatchObject({ code: 102 });

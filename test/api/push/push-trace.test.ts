@@ -62,8 +62,8 @@ describe('a device that the push reached', () => {
     const objectId = await push(app);
     const [token = ''] = tokens;
     const installation = await objectIdOf(app, token);
-    const told = await why(app, objectId, token);
-    expect(told).toMatchObject({
+    const explanation = await why(app, objectId, token);
+    expect(explanation).toMatchObject({
       installation,
       isMatched: true,
       clause: null,
@@ -76,9 +76,9 @@ describe('a device that the push reached', () => {
       reason: null,
       letter: null,
     });
-    expect(told.sentence).toContain('handed over to APNs (profile _default)');
-    expect(Date.parse(told.at)).not.toBeNaN();
-    expect(await why(app, objectId, installation)).toEqual(told);
+    expect(explanation.sentence).toContain('handed over to APNs (profile _default)');
+    expect(Date.parse(explanation.at)).not.toBeNaN();
+    expect(await why(app, objectId, installation)).toEqual(explanation);
   });
 
   test('stays a fact when the device changes later', async () => {
@@ -96,9 +96,9 @@ describe('a device that the push reached', () => {
   test('a refusal has the status and reason of the gateway', async () => {
     const { app, tokens } = await appWithIos(2);
     service.apns.tokenTopics.set(tokens[0] ?? '', 'com.example.other');
-    const told = await why(app, await push(app), tokens[0] ?? '');
-    expect(told).toMatchObject({ outcome: 'failed', status: 400, reason: 'DeviceTokenNotForTopic' });
-    expect(told.sentence).toContain('did not take it (400 DeviceTokenNotForTopic)');
+    const explanation = await why(app, await push(app), tokens[0] ?? '');
+    expect(explanation).toMatchObject({ outcome: 'failed', status: 400, reason: 'DeviceTokenNotForTopic' });
+    expect(explanation.sentence).toContain('did not take it (400 DeviceTokenNotForTopic)');
   });
 
   test('a device deleted for its dead token is described by the recorded failure', async () => {
@@ -107,8 +107,8 @@ describe('a device that the push reached', () => {
     const installation = await objectIdOf(app, token);
     service.apns.deadTokens.set(token, Date.now() + 60_000);
     const objectId = await push(app);
-    const told = await why(app, objectId, installation);
-    expect(told).toMatchObject({
+    const explanation = await why(app, objectId, installation);
+    expect(explanation).toMatchObject({
       installation,
       isMatched: true,
       isValid: null,
@@ -116,7 +116,7 @@ describe('a device that the push reached', () => {
       status: 410,
       route: { connector: 'apns', profile: '_default' },
     });
-    expect(told.sentence).toMatch(/dead .* deleted since/);
+    expect(explanation.sentence).toMatch(/dead .* deleted since/);
     expect((await ask(app, objectId, token)).status).toBe(404);
   });
 
@@ -125,21 +125,21 @@ describe('a device that the push reached', () => {
     await service.addApnsProfile(app);
     const tokens = await service.addIosInstallations(app, 3);
     const objectId = await push(app);
-    const told = await Promise.all(tokens.map((token) => why(app, objectId, token)));
-    expect(told.map(({ outcome }) => outcome).sort()).toEqual(['capped', 'sent', 'sent']);
-    const capped = told.find(({ outcome }) => outcome === 'capped');
+    const explanation = await Promise.all(tokens.map((token) => why(app, objectId, token)));
+    expect(explanation.map(({ outcome }) => outcome).sort()).toEqual(['capped', 'sent', 'sent']);
+    const capped = explanation.find(({ outcome }) => outcome === 'capped');
     expect(capped.sentence).toBe('It was not sent: the daily recipient cap of 2 is reached.');
   });
 
   test('a device without a profile has the reason', async () => {
     const { app, tokens } = await appWithIos(2);
     await change(app, tokens[0] ?? '', `topic = 'com.example.unknown'`);
-    const told = await why(app, await push(app), tokens[0] ?? '');
-    expect(told).toMatchObject({
+    const explanation = await why(app, await push(app), tokens[0] ?? '');
+    expect(explanation).toMatchObject({
       outcome: 'failed',
       route: { connector: 'apns', profile: '', problem: 'no APNs profile owns the topic' },
     });
-    expect(told.sentence).toContain('no APNs profile owns the topic');
+    expect(explanation.sentence).toContain('no APNs profile owns the topic');
   });
 });
 
@@ -259,9 +259,9 @@ describe('a device that the push does not match', () => {
     await change(app, tokens[0] ?? '', `channels = '{news}'`);
     await change(app, tokens[0] ?? '', assignment);
     const objectId = await push(app, { where, channels: 'news' });
-    const told = await why(app, objectId, tokens[0] ?? '');
-    expect(told).toMatchObject({ isMatched: false, clause, batch: null, outcome: null, at: null });
-    expect(told.sentence).toMatch(/^It was not matched: /);
+    const explanation = await why(app, objectId, tokens[0] ?? '');
+    expect(explanation).toMatchObject({ isMatched: false, clause, batch: null, outcome: null, at: null });
+    expect(explanation.sentence).toMatch(/^It was not matched: /);
   });
 
   test('device tokens in a condition are not quoted', async () => {
@@ -276,18 +276,18 @@ describe('a device that the push does not match', () => {
     const { app } = await appWithIos(1);
     const objectId = await push(app);
     const [token = ''] = await service.addIosInstallations(app, 1);
-    const told = await why(app, objectId, token);
-    expect(told).toMatchObject({ isMatched: true, batch: null, outcome: null });
-    expect(told.sentence).toContain('after the push was made');
+    const explanation = await why(app, objectId, token);
+    expect(explanation).toMatchObject({ isMatched: true, batch: null, outcome: null });
+    expect(explanation.sentence).toContain('after the push was made');
   });
 });
 
 test('a scheduled push is described as it would be sent now', async () => {
   const { app, tokens } = await appWithIos(1);
   const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
-  const told = await why(app, objectId, tokens[0] ?? '');
-  expect(told).toMatchObject({ isMatched: true, batch: null, route: { connector: 'apns' } });
-  expect(told.sentence).toContain('is scheduled');
+  const explanation = await why(app, objectId, tokens[0] ?? '');
+  expect(explanation).toMatchObject({ isMatched: true, batch: null, route: { connector: 'apns' } });
+  expect(explanation.sentence).toContain('is scheduled');
 });
 
 test('device channel: the message waits, then it is acknowledged', async () => {
@@ -318,7 +318,7 @@ test('unknown apps, pushes and devices are 404, and only the operator may call i
   const { app, tokens } = await appWithIos(1);
   const objectId = await push(app);
   expect((await ask(app, 'AAAAAAAAAAAAAAAA', tokens[0] ?? '')).status).toBe(404);
-  expect((await ask(app, objectId, 'nobody')).status).toBe(404);
+  expect((await ask(app, objectId, 'unknown')).status).toBe(404);
   expect((await ask(app, objectId, 'a\0b')).status).toBe(404);
   expect((await ask({ ...app, appId: 'none' }, objectId, 'x')).status).toBe(404);
   const path = `/console/api/apps/${app.appId}/notifications/${objectId}/devices/x`;

@@ -17,11 +17,11 @@ const data = { alert: 'Hello' };
 
 describe('POST /1.1/push refuses', () => {
   const refusals: [string, unknown, number, RegExp][] = [
-    ['a body that is no JSON', '{"data":', 107, /json dictionary/],
+    ['a body that is not JSON', '{"data":', 107, /json dictionary/],
     ['a list', [1], 107, /json dictionary/],
     ['a string', '"x"', 107, /json dictionary/],
     ['a body without data', {}, 1, /data is required/],
-    ['data that is no dictionary', { data: 'x' }, 111, /data/],
+    ['data that is not a dictionary', { data: 'x' }, 111, /data/],
     ['an alert that is a number', { data: { alert: 5 } }, 111, /alert/],
     ['a title that is an object', { data: { alert: 'x', title: {} } }, 111, /title/],
     ['silent that is a word', { data: { alert: 'x', silent: 'yes' } }, 111, /silent/],
@@ -51,16 +51,16 @@ describe('POST /1.1/push refuses', () => {
       /needs an alert/,
     ],
     ['where as a number', { data, where: 5 }, 107, /where/],
-    ['where as a text that is no JSON', { data, where: '{' }, 107, /where/],
+    ['where as a text that is not JSON', { data, where: '{' }, 107, /where/],
     ['an operator that does not exist', { data, where: { a: { $foo: 1 } } }, 102, /./],
     ['a field name with a quote', { data, where: { "a'b": 1 } }, 105, /./],
     ['a channel with a blank', { data, channels: 'a b' }, 112, /channel/],
     ['channels as a number', { data, channels: 5 }, 112, /channel/],
     ['a notification_id of 17 characters', { data, notification_id: 'a'.repeat(17) }, 111, /16/],
     ['a req_id with a dash', { data, req_id: 'a-b' }, 111, /16/],
-    ['a push_time that is no time', { data, push_time: 'tomorrow' }, 152, /push_time/],
+    ['a push_time that is not a time', { data, push_time: 'tomorrow' }, 152, /push_time/],
     ['a push_time in fifty years', { data, push_time: '2076-01-01T00:00:00Z' }, 152, /ten years/],
-    ['an expiration_time that is no time', { data, expiration_time: 5 }, 111, /expiration_time/],
+    ['an expiration_time that is not a time', { data, expiration_time: 5 }, 111, /expiration_time/],
     ['a negative expiration_interval', { data, expiration_interval: -5 }, 111, /expiration_interval/],
     [
       'two expiries',
@@ -72,17 +72,17 @@ describe('POST /1.1/push refuses', () => {
     ['flow_control as a word', { data, flow_control: 'fast' }, 111, /flow_control/],
     ['a topic that is an object', { data, topic: {} }, 111, /topic/],
     ['invalid cql', { data, cql: 'all of them' }, 300, /select/],
-    ['cql that is no text', { data, cql: { $ne: 1 } }, 300, /text/],
+    ['cql that is not a text', { data, cql: { $ne: 1 } }, 300, /text/],
     ['cql of another class', { data, cql: 'select * from _User' }, 300, /_Installation/],
     ['cql with a limit', { data, cql: 'select * from _Installation limit 5' }, 300, /limit/],
     ['cql beside where', { data, where: {}, cql: 'select * from _Installation' }, 1, /exclude/],
     ['cql with a bad name', { data, cql: 'select * from _Installation where _a = 1' }, 105, /key/],
   ];
 
-  test.each(refusals)('%s', async (_name, body, code, sentence) => {
+  test.each(refusals)('%s', async (_name, body, code, message) => {
     const { status, body: reply } = await push(body);
     expect({ status, code: reply.code }).toEqual({ status: 400, code });
-    expect(reply.error).toMatch(sentence);
+    expect(reply.error).toMatch(message);
   });
 
   test('a body of 4096 bytes, and takes one of 4095', async () => {
@@ -222,7 +222,7 @@ describe('POST /1.1/push accepts', () => {
     const types = await listDeviceTypes(service.db, crowded.appId);
     expect(types).toHaveLength(100);
     expect(new Set(types).size).toBe(100);
-    expect(await listDeviceTypes(service.db, 'nobody')).toEqual([]);
+    expect(await listDeviceTypes(service.db, 'unknown')).toEqual([]);
   });
 
   test('the object of a vendor without an alert, when the push reaches devices of that vendor', async () => {

@@ -108,7 +108,7 @@ describe('DELETE /1.1/scheduledPushMessages/:id', () => {
     '99999999999999999999',
     "1' OR '1",
     'XRs9jmWnLd0GH2EH',
-  ])('refuses %s with a sentence', async (id) => {
+  ])('refuses %s with a message', async (id) => {
     const reply = await cancel(app, encodeURIComponent(id));
     expect(reply).toMatchObject({ status: 400, body: { code: 1 } });
     expect(reply.body.error).toMatch(/integer/);

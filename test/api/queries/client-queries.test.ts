@@ -51,8 +51,8 @@ describe('a condition', () => {
   test('may have a pointer and operators together in a push too, and the trace shows each clause', async () => {
     const body = { data: { alert: 'x' }, where: { owner: { ...pointer(ann.id), $size: 2 } } };
     const path = `/console/api/apps/${app.appId}/push/explain`;
-    const { body: told } = await api.request('POST', path, { admin: true, body });
-    expect(told.devices).toBe(1);
+    const { body: explanation } = await api.request('POST', path, { admin: true, body });
+    expect(explanation.devices).toBe(1);
   });
 
   test('accepts a box of pairs of longitude and latitude', async () => {
@@ -73,7 +73,7 @@ describe('a condition', () => {
 
 describe('include', () => {
   test.each(['city', 'channels.x', 'deviceType', 'installationId.a', 'owner.username', 'nothing'])(
-    'of %s, which is no pointer, is ignored',
+    'of %s, which is not a pointer, is ignored',
     async (name) => {
       const { status, body } = await get('classes/_Installation', { include: `owner,${name}`, order: '-n' });
       expect([status, numbersIn(body)]).toEqual([200, [4, 3, 2, 1]]);

@@ -145,7 +145,7 @@ describe('include', () => {
       hidden: pointer(hidden),
       all: [pointer(eve), pointer(hidden), 7],
       twin: { __type: 'Pointer', className: '_Installation', objectId: twin },
-      gone: { __type: 'Pointer', className: '_User', objectId: 'nobody' },
+      gone: { __type: 'Pointer', className: '_User', objectId: 'unknown' },
       alien: { __type: 'Pointer', className: 'GameScore', objectId: eve.id },
     });
     const itself = { __type: 'Pointer', className: '_Installation', objectId: first };

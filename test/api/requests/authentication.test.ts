@@ -44,7 +44,7 @@ describe('a request is refused with', () => {
     ['nothing', () => ({})],
     ['an id alone', () => ({ 'X-LC-Id': app.appId })],
     ['a key alone', () => ({ 'X-LC-Key': app.appKey })],
-    ['an unknown id', () => ({ 'X-LC-Id': 'nobody', 'X-LC-Key': app.appKey })],
+    ['an unknown id', () => ({ 'X-LC-Id': 'unknown', 'X-LC-Key': app.appKey })],
     ['an invalid id', () => ({ 'X-LC-Id': "x' OR '1'='1", 'X-LC-Key': app.appKey })],
     ['a member of every object as id', () => ({ 'X-LC-Id': '__proto__', 'X-LC-Key': app.appKey })],
     ['a wrong key', () => ({ 'X-LC-Id': app.appId, 'X-LC-Key': `${app.appKey}x` })],

@@ -43,7 +43,7 @@ const page = '/1.1/resetPassword/aaaaaaaaaaaaaaaa';
 describe('without a valid key', () => {
   test.each([
     ['no key', []],
-    ['a wrong key', ['X-LC-Id: nobody', 'X-LC-Key: x']],
+    ['a wrong key', ['X-LC-Id: unknown', 'X-LC-Key: x']],
   ])('%s is refused before a byte of the body is sent', async (_, headers) => {
     for (const path of ['/1.1/batch', '/1.1/push', '/1.1/users', '/1.1/functions/a', '/1.1/installations']) {
       const request = open(path, [...headers, 'Content-Length: 20000000']);
@@ -55,7 +55,7 @@ describe('without a valid key', () => {
   test('a call without the operator’s token and a callback with a wrong secret are refused the same way', async () => {
     for (const [path, status] of [
       ['/console/api/apps', 401],
-      ['/callbacks/vendor_b/nobody/x', 404],
+      ['/callbacks/vendor_b/unknown/x', 404],
     ] as const) {
       const request = open(path, ['Content-Length: 2000000', 'Content-Encoding: gzip']);
       expect(await request.answer()).toMatchObject({ status, body: { code: status } });
@@ -66,7 +66,7 @@ describe('without a valid key', () => {
   test.each([
     ['a page', page, 'application/x-www-form-urlencoded'],
     ['the text form', '/1.1/users', 'text/plain'],
-  ])('%s takes no packed body: 415 before a byte', async (_, path, type) => {
+  ])('%s takes no compressed body: 415 before a byte is sent', async (_, path, type) => {
     for (const encoding of ['gzip', 'deflate', 'br', 'GZIP', 'pony']) {
       const request = open(path, [
         `Content-Type: ${type}`,
@@ -99,12 +99,12 @@ describe('the text form', () => {
   const credentials = () => ({ _ApplicationId: app.appId, _ApplicationKey: app.appKey });
 
   test('is read beyond 16 KB when it begins with valid keys', async () => {
-    const made = await send(
+    const created = await send(
       '/1.1/installations',
       JSON.stringify({ ...credentials(), ...large, _ClientVersion: 'js' }),
     );
-    expect(made.status).toBe(201);
-    const path = `/1.1/installations/${made.body.objectId}`;
+    expect(created.status).toBe(201);
+    const path = `/1.1/installations/${created.body.objectId}`;
     const put = { _method: 'PUT', ...credentials(), note: 'y'.repeat(50 * kb), _InstallationId: 'i' };
     expect((await send(path, JSON.stringify(put, undefined, 1))).status).toBe(200);
     const { body } = await api.request('GET', path, { app });
@@ -383,7 +383,7 @@ describe('an invalid request', () => {
   test.each([
     ['garbage', 'hello\r\n\r\n', 400],
     ['endless headers', `GET / HTTP/1.1\r\nX: ${'x'.repeat(100 * kb)}\r\n\r\n`, 431],
-  ])('%s gets a code and a sentence', async (_, text, status) => {
+  ])('%s gets a code and a message', async (_, text, status) => {
     const reply = await new RawRequest(api.url, [text]).reply;
     expect(reply).toMatch(
       new RegExp(`^HTTP/1\\.1 ${status} [\\s\\S]*\\{"code":${status},"error":"[^"]+"\\}$`),

@@ -83,11 +83,11 @@ class Player {
     const sign = createHash('md5').update(`${now}${this.#app.appKey}`).digest('hex');
     this.#kept.set('sign', `${sign},${now}`);
     const { method, path, query, headers, body, reply } = this.#filled(step);
-    const given = Object.entries(query).map(([name, one]): [string, string] => [
+    const present = Object.entries(query).map(([name, one]): [string, string] => [
       name,
       typeof one === 'string' ? one : JSON.stringify(one),
     ]);
-    const search = given.length > 0 ? `?${new URLSearchParams(given)}` : '';
+    const search = present.length > 0 ? `?${new URLSearchParams(present)}` : '';
     const got = await api.request(method, path + search, {
       headers: { ...this.#filled(this.#headers), ...headers },
       ...(body === undefined ? {} : { body }),

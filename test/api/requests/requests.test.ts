@@ -40,14 +40,14 @@ describe('the text form', () => {
       _ClientVersion: 'js1',
       _SessionToken: 'x',
     };
-    const made = await send('/1.1/installations', {
+    const created = await send('/1.1/installations', {
       ...keysOf,
       deviceType: 'android',
       installationId: 'text-form',
       team: 'red',
     });
-    expect(made.status).toBe(201);
-    const path = `/1.1/installations/${made.body.objectId}`;
+    expect(created.status).toBe(201);
+    const path = `/1.1/installations/${created.body.objectId}`;
     expect((await send(path, { ...keysOf, _method: 'PUT', team: 'blue' })).status).toBe(200);
     const { body } = await send(path, { ...keysOf, _method: 'GET' });
     expect(body).toMatchObject({ deviceType: 'android', team: 'blue' });
@@ -57,7 +57,7 @@ describe('the text form', () => {
   test.each([
     ['no keys', {}, 401],
     ['a wrong key', { _ApplicationId: 'x', _ApplicationKey: 'y' }, 401],
-    ['keys that are no text', { _ApplicationId: {}, _ApplicationKey: [] }, 401],
+    ['keys that are not a text', { _ApplicationId: {}, _ApplicationKey: [] }, 401],
     ['a text that could split a header', { _ApplicationId: 'a\r\nX-LC-Key: b', _ApplicationKey: 'y' }, 401],
     ['a list', [], 400],
     ['no JSON', 'hello', 400],
@@ -173,7 +173,7 @@ describe('paths', () => {
 describe('the text of a refusal', () => {
   const english = 'Could not find user.';
   const wrong = (headers: Record<string, string>) =>
-    api.request('POST', '/1.1/login', { app, headers, body: { username: 'nobody', password: 'p' } });
+    api.request('POST', '/1.1/login', { app, headers, body: { username: 'unknown', password: 'p' } });
 
   test.each([
     ['zh-CN,zh;q=0.9,en;q=0.8', '用户不存在。'],
@@ -188,7 +188,7 @@ describe('the text of a refusal', () => {
     expect(headers.get('vary')).toMatch(/Accept-Language/);
   });
 
-  test('is English when it says more than the table, and for errors that only programmers see', async () => {
+  test('is English when it has more than the text of the table, and for errors of programmers', async () => {
     const headers = { 'Accept-Language': 'zh' };
     const body = { mobilePhoneNumber: '13800138000', ttl: 31 };
     const own = await api.request('POST', '/1.1/requestSmsCode', { app, headers, body });

@@ -29,9 +29,9 @@ describe('carillon app create', () => {
     const first = { appId: `${newKey()}-gzGzoHsz`, ...newKeys() };
     const { appId, ...keys } = first;
     await writeFile(join(folder, 'keys.json'), JSON.stringify(keys));
-    const made = await create(['hybridPush=true', '--app-id', appId, '--keys-file', 'keys.json']);
-    expect(made).toMatchObject({ code: 0, stderr: '' });
-    expect(made.json()).toMatchObject({
+    const created = await create(['hybridPush=true', '--app-id', appId, '--keys-file', 'keys.json']);
+    expect(created).toMatchObject({ code: 0, stderr: '' });
+    expect(created.json()).toMatchObject({
       ...first,
       options: { hybridPush: true, trustUnverifiedNumbers: true },
     });
@@ -54,7 +54,7 @@ describe('carillon app create', () => {
 
   test.each([
     [
-      'a member that is no key',
+      'a member that is not a key',
       { appKey: newKey(), restKey: 'SESAME' },
       'standard input: there is no member restKey.',
     ],
@@ -65,10 +65,10 @@ describe('carillon app create', () => {
     ],
     ['equal keys', { appKey: 'SESAME'.repeat(3), hookKey: 'SESAME'.repeat(3) }, 'must differ'],
     ['a list', ['SESAME'], 'holds no JSON dictionary'],
-  ])('exits with 1 for %s and quotes no key', async (_case, keys, sentence) => {
+  ])('exits with 1 for %s and quotes no key', async (_case, keys, message) => {
     const { code, stdout, json } = await create(['--keys-file', '-'], { stdin: JSON.stringify(keys) });
     expect(code).toBe(1);
-    expect(json().error).toContain(sentence);
+    expect(json().error).toContain(message);
     expect(stdout).not.toContain('SESAME');
   });
 });

@@ -74,13 +74,13 @@ describe('a service that cannot be reached', () => {
     ['the wrong token', { CARILLON_ADMIN_TOKEN: 'x'.repeat(20) }, 'The admin token is not the one'],
     ['no token', { CARILLON_ADMIN_TOKEN: '' }, 'There is no admin token'],
     ['an invalid environment', { PUBLIC_URL: 'nowhere' }, 'PUBLIC_URL is wrong'],
-  ])('%s exits with 1 and a recommended action', async (_case, changed, sentence) => {
+  ])('%s exits with 1 and a recommended action', async (_case, changed, message) => {
     const plain = await run(['app', 'list'], { env: changed });
     expect({ code: plain.code, stdout: plain.stdout }).toEqual({ code: 1, stdout: '' });
-    expect(plain.stderr).toContain(sentence);
-    const told = await run(['app', 'list', '--json'], { env: changed });
-    expect(told.code).toBe(1);
-    expect(told.json().error).toContain(sentence);
+    expect(plain.stderr).toContain(message);
+    const withJson = await run(['app', 'list', '--json'], { env: changed });
+    expect(withJson.code).toBe(1);
+    expect(withJson.json().error).toContain(message);
   });
 });
 
@@ -145,15 +145,15 @@ describe('carillon profile', () => {
 
   test.each([
     ['a file that is not there', 'missing.json', 'cannot be read (ENOENT)'],
-    ['a file that is no JSON', 'broken.json', 'holds no JSON dictionary'],
+    ['a file that is not JSON', 'broken.json', 'holds no JSON dictionary'],
     ['credentials that are refused', 'wrong.json', 'there is no member password'],
-  ])('%s exits with 1 and quotes nothing', async (_case, name, sentence) => {
+  ])('%s exits with 1 and quotes no value', async (_case, name, message) => {
     await writeFile(join(folder, 'broken.json'), '{"masterSecret":"SESAME"');
     await writeFile(join(folder, 'wrong.json'), '{"appKey":"1","masterSecret":"s","password":"SESAME"}');
     const { appId } = await service.api.createApp();
     const { code, stderr } = await run(['profile', 'put', appId, 'vendor_d', name]);
     expect(code).toBe(1);
-    expect(stderr.toLowerCase()).toContain(sentence.toLowerCase());
+    expect(stderr.toLowerCase()).toContain(message.toLowerCase());
     expect(stderr).not.toContain('SESAME');
   });
 });

@@ -143,8 +143,8 @@ describe('carillon profile help', () => {
       const schema = credentialsOf(id)?.toJSONSchema({ io: 'input', unrepresentable: 'any' });
       const shapes = schema?.anyOf ?? schema?.oneOf ?? [schema];
       const members = new Set(shapes.flatMap((shape) => Object.keys(Object(shape).properties)));
-      const told = { ...commonMembers, ...guide?.members };
-      expect([...members].filter((name) => !(name in told))).toEqual([]);
+      const described = { ...commonMembers, ...guide?.members };
+      expect([...members].filter((name) => !(name in described))).toEqual([]);
       expect(Object.keys(guide?.members ?? {}).filter((name) => !members.has(name))).toEqual([]);
       expect(Object.keys(guide?.example ?? {}).filter((name) => !members.has(name))).toEqual([]);
     },

@@ -15,7 +15,16 @@ test('warnings of an accepted push are at the top of the text, and in the docume
 });
 
 test('warnings of a dry run are shown', () => {
-  const told = { devices: 1, connectors: {}, limits: [], estimatedSeconds: null, pace: 'At once.', plan: [] };
-  expect(describeExplanation({ ...told, warnings: [warning] }).text).toContain(`Warnings:\n  ${warning}`);
-  expect(describeExplanation(told).text).not.toContain('Warnings');
+  const explanation = {
+    devices: 1,
+    connectors: {},
+    limits: [],
+    estimatedSeconds: null,
+    pace: 'At once.',
+    plan: [],
+  };
+  expect(describeExplanation({ ...explanation, warnings: [warning] }).text).toContain(
+    `Warnings:\n  ${warning}`,
+  );
+  expect(describeExplanation(explanation).text).not.toContain('Warnings');
 });

@@ -47,7 +47,7 @@ function unknownWord(words: string[]): string | undefined {
   return undefined;
 }
 
-test('the words of a command line are told from unknown ones', () => {
+test('unknown words of a command line are detected', () => {
   expect(unknownWord(wordsOf('push --app <app id> --alert Hello --dry-run'))).toBeUndefined();
   expect(unknownWord(wordsOf('push --ap <app id>'))).toBe('--ap');
   expect(unknownWord(wordsOf('profiles put'))).toBe('profiles');

@@ -86,7 +86,7 @@ afterAll(async () => {
 });
 
 async function startHost(of: string, isSameUser: boolean, maxProcesses?: number) {
-  const said: string[] = [];
+  const logged: string[] = [];
   const env = {
     PATH: '/bin',
     CARILLON_SECRET: secret,
@@ -97,7 +97,7 @@ async function startHost(of: string, isSameUser: boolean, maxProcesses?: number)
   const common = { dir: of, port: 0, token, apiUrl: 'http://127.0.0.1:1', env, isSameUser };
   const host = new FunctionHost({
     ...common,
-    log: (line) => void said.push(line),
+    log: (line) => void logged.push(line),
     ...(maxProcesses === undefined ? {} : { maxProcesses }),
   });
   hosts.push(host);
@@ -109,7 +109,7 @@ async function startHost(of: string, isSameUser: boolean, maxProcesses?: number)
     const text: { result?: unknown; code?: number } = JSON.parse(await reply.text());
     return { status: reply.status, ...text };
   };
-  return { host, call, said };
+  return { host, call, logged };
 }
 
 describe.each([
@@ -154,9 +154,9 @@ describe('a folder of functions', () => {
       const copies = async () =>
         (await readdir(tmpdir())).filter((name) => name.startsWith('carillon-functions-'));
       const before = await copies();
-      const { host, call, said } = await startHost(closed, false);
+      const { host, call, logged } = await startHost(closed, false);
       expect((await call('one')).result).toBe(1);
-      expect(said.join()).toContain('functions run from a copy');
+      expect(logged.join()).toContain('functions run from a copy');
       await writeFile(join(closed, 'one.js'), 'export default () => 2;');
       await expect.poll(async () => (await call('one')).result).toBe(2);
       await host.close();

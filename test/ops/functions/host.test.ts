@@ -41,7 +41,7 @@ const files: Record<string, string> = {
 
 let dir: string;
 /** Log lines of the host. */
-const said: string[] = [];
+const logged: string[] = [];
 let api: TestApi;
 let app: App;
 let host: FunctionHost;
@@ -62,7 +62,7 @@ beforeAll(async () => {
     port: port ?? 0,
     token,
     apiUrl,
-    log: (line) => void said.push(line),
+    log: (line) => void logged.push(line),
     limits: { memoryMb: 48 },
     timeoutMs: 6000,
   });
@@ -122,7 +122,7 @@ describe('a bad function', () => {
     const defect = await call('throws');
     expect(refusalOf(defect)).toEqual(refused(1, 500));
     expect(JSON.stringify(defect.body)).not.toContain('secret');
-    await expect.poll(() => said.join('\n')).toContain('throws.js: Error: a secret of ours');
+    await expect.poll(() => logged.join('\n')).toContain('throws.js: Error: a secret of ours');
     expect(await call('refuses')).toMatchObject({ status: 403, body: { code: 4711, error: 'not you' } });
   });
 });

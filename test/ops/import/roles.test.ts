@@ -127,7 +127,7 @@ describe('roles', () => {
       const errors = new Map<number, string>(
         report.refusals.map(({ line, error }: { line: number; error: string }) => [line, error]),
       );
-      for (const [i, [sentence]] of broken.entries()) expect(errors.get(i + 2)).toMatch(sentence);
+      for (const [i, [message]] of broken.entries()) expect(errors.get(i + 2)).toMatch(message);
     }
   });
 
@@ -150,8 +150,8 @@ describe('memberships', () => {
     const pointers = { owningId: pointerTo('_Role', role.id), relatedId: pointerTo('_User', user.id) };
     const path = await exportFile('_Join%3Ausers%3A_Role.jsonl', [
       pointers,
-      { owningId: 'nobody', relatedId: user.id },
-      { owningId: role.id, relatedId: 'nobody' },
+      { owningId: 'unknown', relatedId: user.id },
+      { owningId: role.id, relatedId: 'unknown' },
       { owningId: role.id },
       { owningId: 5, relatedId: user.id },
       'no json',

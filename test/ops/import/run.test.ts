@@ -131,11 +131,11 @@ describe('an import that cannot start', () => {
     ['no such app', 1, 'There is no such app', {}, ['--app', 'unknown']],
     ['no such file', 1, 'cannot be read (ENOENT)', {}, ['nothing.jsonl']],
     ['an unwritable list of refusals', 1, 'cannot be written', {}, ['--refused', 'no/such/folder']],
-  ])('%s ends with a message', async (_case, code, sentence, env, args) => {
+  ])('%s ends with a message', async (_case, code, message, env, args) => {
     const path = await exportFile('_User.jsonl', [aUser()]);
     const result = await run([path, ...args], env);
     expect({ code: result.code, stdout: result.stdout }).toEqual({ code, stdout: '' });
-    expect(result.stderr).toContain(sentence);
+    expect(result.stderr).toContain(message);
     expect(await countOf('app_user')).toBe(0);
   });
 

@@ -144,8 +144,8 @@ describe('users', () => {
       const byLine = new Map(
         report.refusals.map((one: { line: number; error: string }) => [one.line, one.error]),
       );
-      conflicts.forEach(([sentence], i) => {
-        expect(byLine.get(i + 2)).toBe(`${sentence} already.`);
+      conflicts.forEach(([message], i) => {
+        expect(byLine.get(i + 2)).toBe(`${message} already.`);
       });
       expect(await countOf('app_user')).toBe(args.length > 0 ? 2 : 3);
     }

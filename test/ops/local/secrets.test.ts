@@ -70,7 +70,7 @@ describe('ensureSecrets', () => {
     expect(await modeOf(join(folder, 'secret'))).toBe(0o600);
   });
 
-  test.runIf(process.getuid?.() === 0)('another user is told whose it is', async () => {
+  test.runIf(process.getuid?.() === 0)('another user gets an error that names the owner', async () => {
     const folder = newFolder();
     await ensureSecrets(folder);
     await chmod(parent, 0o755);

@@ -162,7 +162,7 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
     await expect.poll(() => processesOf(dataDir), { timeout: 5000 }).toEqual([]);
   }
 
-  /** Returns the process of this data directory with this title; 0 while there is none. */
+  /** Returns the process of this data directory with this title; 0 without one. */
   async function pidOf(name: string): Promise<number> {
     for (const path of await processesOf(dataDir)) {
       const pid = Number(path.split('/')[2]);

@@ -68,7 +68,7 @@ function portIn(address: AddressInfo | string | null): number {
 }
 
 /** Message of the client: an emitted event, or the result of a call. */
-interface Told {
+interface ClientMessage {
   event?: string;
   call?: string;
   // Free-form JSON, and tests assert on it.
@@ -78,12 +78,12 @@ interface Told {
 
 /** Running `leancloud-push`. */
 export class PushClient {
-  readonly told: Told[] = [];
+  readonly messages: ClientMessage[] = [];
   readonly #child: ChildProcess;
 
   private constructor(child: ChildProcess) {
     this.#child = child;
-    child.on('message', (message: Told) => this.told.push(message));
+    child.on('message', (message: ClientMessage) => this.messages.push(message));
   }
 
   static async start(
@@ -110,13 +110,13 @@ export class PushClient {
   }
 
   /** Returns the received events of one kind. */
-  heard = (event: string): unknown[] =>
-    this.told.filter((one) => one.event === event).map(({ value }) => value);
+  received = (event: string): unknown[] =>
+    this.messages.filter((one) => one.event === event).map(({ value }) => value);
 
   /** Calls one of its methods. Returns the arguments of its callback. */
   async call(call: string, ...args: unknown[]): Promise<{ body: unknown; error: unknown }> {
-    const before = this.told.length;
-    const answer = () => this.told.slice(before).find((one) => one.call === call);
+    const before = this.messages.length;
+    const answer = () => this.messages.slice(before).find((one) => one.call === call);
     this.#child.send({ call, args });
     await expect.poll(answer, { message: call, timeout: 20_000 }).toBeDefined();
     const { body, error } = answer() ?? {};

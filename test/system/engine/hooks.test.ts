@@ -55,15 +55,15 @@ async function codeFor(to: string): Promise<string> {
 }
 
 describe('a hook refuses', () => {
-  const words = 'Cloud Code validation failed. Error detail : no such nickname';
+  const message = 'Cloud Code validation failed. Error detail : no such nickname';
 
   test('a new user, by every way of sign-up: 142 with its message, and creates none', async () => {
     const username = newName();
     const reply = await register({ username, nickname: 'refused' });
-    expect(reply).toMatchObject({ status: 400, body: { code: 142, error: words } });
+    expect(reply).toMatchObject({ status: 400, body: { code: 142, error: message } });
     const authData = { github: entryOf(newUid()) };
     const third = await api.request('POST', '/1.1/users', { app, body: { authData, nickname: 'refused' } });
-    expect(third).toMatchObject({ status: 400, body: { code: 142, error: words } });
+    expect(third).toMatchObject({ status: 400, body: { code: 142, error: message } });
     const where = encodeURIComponent(JSON.stringify({ nickname: 'refused' }));
     const found = await api.request('GET', `/1.1/users?where=${where}`, { app, master: true });
     expect(found.body.results).toEqual([]);
@@ -73,7 +73,7 @@ describe('a hook refuses', () => {
     const user = await signUp(api, app, { nickname: 'kept' });
     expect((await user.put({ nickname: 'refused', more: 1 })).body).toMatchObject({
       code: 142,
-      error: words,
+      error: message,
     });
     const kept = await user.request('DELETE', `/1.1/users/${user.id}`);
     expect(kept).toMatchObject({ status: 400, body: { code: 142 } });
@@ -218,12 +218,12 @@ describe('hooks see and change', () => {
     const mobilePhoneNumber = newPhone();
     await api.request('POST', '/1.1/requestSmsCode', { app, body: { mobilePhoneNumber } });
     const smsCode = await codeFor(mobilePhoneNumber);
-    const made = await api.request('POST', '/1.1/usersByMobilePhone', {
+    const created = await api.request('POST', '/1.1/usersByMobilePhone', {
       app,
       body: { mobilePhoneNumber, smsCode },
     });
-    expect(made).toMatchObject({ status: 201, body: { greeting: `Hello ${mobilePhoneNumber}` } });
-    await engine.waitFor('afterSave', made.body.objectId);
+    expect(created).toMatchObject({ status: 201, body: { greeting: `Hello ${mobilePhoneNumber}` } });
+    await engine.waitFor('afterSave', created.body.objectId);
 
     const number = newPhone();
     const user = await signUp(api, app, { mobilePhoneNumber: number });

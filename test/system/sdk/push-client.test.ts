@@ -44,16 +44,16 @@ test('registers itself, and receives pushes to all, to a channel and of another 
     body: { objectId: expect.any(String), createdAt: expect.any(String) },
     error: null,
   });
-  await expect.poll(() => client.heard('message'), { timeout: 20_000 }).toHaveLength(1);
-  expect(client.heard('message')[0]).toMatchObject({ alert: 'to all', n: 1 });
+  await expect.poll(() => client.received('message'), { timeout: 20_000 }).toHaveLength(1);
+  expect(client.received('message')[0]).toMatchObject({ alert: 'to all', n: 1 });
 
   expect((await client.call('subscribeChannels', ['news', 'sport'])).error).toBeNull();
   expect((await client.call('unsubscribe', ['sport'])).error).toBeNull();
   expect((await installation()).channels).toEqual(['news']);
   const body = { data: { alert: 'to news' }, channels: ['news'] };
   const { objectId } = (await service.api.request('POST', '/1.1/push', { app, body })).body;
-  await expect.poll(() => client.heard('message'), { timeout: 20_000 }).toHaveLength(2);
-  expect(client.heard('message')[1]).toMatchObject({ alert: 'to news', _channel: 'news' });
+  await expect.poll(() => client.received('message'), { timeout: 20_000 }).toHaveLength(2);
+  expect(client.received('message')[1]).toMatchObject({ alert: 'to news', _channel: 'news' });
   // The acknowledgement of the client is counted.
   await expect.poll(() => acknowledged(objectId), { timeout: 20_000 }).toBe(1);
 });
@@ -62,6 +62,6 @@ test('gets the reason why a push is refused, and no other error', async () => {
   await service.api.services.apps.change(app.appId, { options: { forbidClientPush: true } });
   const refused = await client.call('sendPush', { data: { alert: 'x' } });
   expect(refused).toMatchObject({ error: { code: 403, message: expect.stringMatching(/master key/) } });
-  expect(client.heard('error')).toEqual([]);
-  expect(client.heard('close')).toEqual([]);
+  expect(client.received('error')).toEqual([]);
+  expect(client.received('close')).toEqual([]);
 });

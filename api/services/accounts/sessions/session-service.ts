@@ -50,7 +50,7 @@ export class SessionService {
   }
 
   /**
-   * Changes the password of the caller, who must know the old one. The session ends where the app's option says so.
+   * Changes the password of the caller, who must send the old one. The session ends if the app's option requires it.
    * Wrong passwords count together with failed logins. Throws 206 for any other caller, 201, 210, 211, 218, 219.
    */
   async updatePassword(caller: UserCaller, objectId: string, body: JsonObject): Promise<JsonObject> {

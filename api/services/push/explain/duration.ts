@@ -5,7 +5,7 @@ import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import type { ConnectorShare } from './audience.ts';
 
-/** Part of the reply that tells how long sending takes. */
+/** Part of the reply with the duration of sending. */
 export interface DurationEstimate {
   /** Null without `flow_control`. */
   estimatedSeconds: number | null;

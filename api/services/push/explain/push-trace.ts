@@ -31,7 +31,7 @@ interface CurrentDevice {
   route: Route;
 }
 
-/** Rows that tell how a push and a device met. */
+/** Rows that show what happened between a push and a device. */
 interface TraceFacts {
   push: Push;
   current: CurrentDevice | undefined;
@@ -94,7 +94,7 @@ export class PushTraceService {
     return { push, current, batch, failure, inbox, trouble: await this.#troubleOf(batch, app.appId) };
   }
 
-  /** Looks up a device that was deleted for its dead token: the failure holds its public id. */
+  /** Looks up a device that was deleted for its invalid token: the failure holds its public id. */
   async #factsOfDeleted(push: Push, objectId: string): Promise<TraceFacts> {
     const { db } = this.#deps;
     const failure = await findFailure(db, push, { objectId });

@@ -143,12 +143,12 @@ describe('POST /1.1/login', () => {
     // Its key was removed: the token is valid until the next login, which replaces it.
     const sessions = new Sessions({ db, vault: new Vault([randomBytes(32)]) });
     expect((await user.me()).objectId).toBe(user.id);
-    const given = async () => {
+    const readToken = async () => {
       const stored = await findUser(db, app.appId, { key: { objectId: user.id } });
       return stored && (await sessions.currentToken(db, app.appId, stored));
     };
-    const tokens = await Promise.all([given(), given(), given()]);
-    expect(new Set([...tokens, await given(), user.token]).size).toBe(2);
+    const tokens = await Promise.all([readToken(), readToken(), readToken()]);
+    expect(new Set([...tokens, await readToken(), user.token]).size).toBe(2);
     expect((await user.request('GET', '/1.1/users/me')).body.code).toBe(211);
   });
 });

@@ -68,7 +68,7 @@ describe('a number that was never verified', () => {
   });
 
   test.each([
-    ['nobody', false],
+    ['no user', false],
     ['another user', true],
   ])('revokes it too when the code comes with the session of %s', async (_who, hasSession) => {
     const account = await hijacked();

@@ -19,7 +19,7 @@ describe('a new role is refused', () => {
   const cases: [string, object, number][] = [
     ['without a name', { name: undefined }, 139],
     ['with an empty name', { name: '' }, 139],
-    ['with a name that is no text', { name: 5 }, 139],
+    ['with a name that is not a text', { name: 5 }, 139],
     ['with other characters in its name', { name: '管理员' }, 139],
     ['with a name of 129 characters', { name: 'x'.repeat(129) }, 139],
     ['with a part of a name', { 'name.x': 'a' }, 105],
@@ -41,7 +41,7 @@ describe('a new role is refused', () => {
     ['with 11 operations in a Batch', { users: { __op: 'Batch', ops: Array(11).fill(users(1)) } }, 128],
     ['with 1001 users in one operation', { users: users(1001) }, 128],
     ['with a user that is not there', { users: users(1) }, 128],
-    ['with a role that is not there', { roles: adding('_Role', 'nobody') }, 128],
+    ['with an unknown role', { roles: adding('_Role', 'unknown') }, 128],
     ['with an id', { objectId: 'mine' }, 117],
     ['with a bad member name', { $a: 1 }, 105],
     ['with 321 members', Object.fromEntries(Array.from({ length: 321 }, (_, i) => [`m${i}`, 1])), 116],

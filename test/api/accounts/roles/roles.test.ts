@@ -25,25 +25,25 @@ describe('a role', () => {
   test('is created, and read in full, under both paths', async () => {
     for (const path of ['/1.1/roles', '/1.1/classes/_Role']) {
       const name = newRoleName();
-      const made = await api.request('POST', path, {
+      const created = await api.request('POST', path, {
         app,
         body: { name, ACL: readOnly, users: adding('_User', user.id), level: 3, __internal: 1 },
       });
-      const { objectId } = made.body;
-      expect(made).toMatchObject({
+      const { objectId } = created.body;
+      expect(created).toMatchObject({
         status: 201,
         body: { objectId: expect.stringMatching(/^[0-9a-f]{24}$/), createdAt: expect.any(String) },
       });
-      expect(Object.keys(made.body)).toHaveLength(2);
-      expect(made.headers.get('location')).toBe(`http://carillon.test/1.1/roles/${objectId}`);
+      expect(Object.keys(created.body)).toHaveLength(2);
+      expect(created.headers.get('location')).toBe(`http://carillon.test/1.1/roles/${objectId}`);
       const read = await api.request('GET', `${path}/${objectId}`, { app });
       expect(read).toMatchObject({ status: 200 });
       expect(read.body).toEqual({
         objectId,
         name,
         level: 3,
-        createdAt: made.body.createdAt,
-        updatedAt: made.body.createdAt,
+        createdAt: created.body.createdAt,
+        updatedAt: created.body.createdAt,
         roles: { __type: 'Relation', className: '_Role' },
         users: { __type: 'Relation', className: '_User' },
       });
@@ -51,20 +51,24 @@ describe('a role', () => {
   });
 
   test('is returned in full with fetchWhenSave, its ACL with returnACL', async () => {
-    const made = await api.request('POST', '/1.1/roles?fetchWhenSave=true', {
+    const created = await api.request('POST', '/1.1/roles?fetchWhenSave=true', {
       app,
       body: { name: newRoleName(), ACL: everybody },
     });
-    expect(made.body).toMatchObject({ ACL: everybody, users: { __type: 'Relation' } });
-    const changed = await put(made.body.objectId, { level: 1, users: adding('_User', user.id) }, '?new=true');
+    expect(created.body).toMatchObject({ ACL: everybody, users: { __type: 'Relation' } });
+    const changed = await put(
+      created.body.objectId,
+      { level: 1, users: adding('_User', user.id) },
+      '?new=true',
+    );
     expect(changed.body).toEqual({
       level: 1,
       users: { __type: 'Relation', className: '_User' },
-      objectId: made.body.objectId,
+      objectId: created.body.objectId,
       updatedAt: expect.any(String),
     });
-    expect((await get(made.body.objectId, '?returnACL=true')).body.ACL).toEqual(everybody);
-    expect((await get(made.body.objectId)).body).not.toHaveProperty('ACL');
+    expect((await get(created.body.objectId, '?returnACL=true')).body.ACL).toEqual(everybody);
+    expect((await get(created.body.objectId)).body).not.toHaveProperty('ACL');
   });
 
   test('may have the names that the SDKs accept', async () => {
@@ -73,15 +77,15 @@ describe('a role', () => {
   });
 
   test('of the master key without an ACL is readable by all and writable by no client', async () => {
-    const made = await post({ name: newRoleName() }, { master: true });
-    expect(made.status).toBe(201);
-    const { objectId } = made.body;
+    const created = await post({ name: newRoleName() }, { master: true });
+    expect(created.status).toBe(201);
+    const { objectId } = created.body;
     expect((await get(objectId, '?returnACL=1')).body.ACL).toEqual(readOnly);
     expect(refusalOf(await put(objectId, { users: adding('_User', user.id) }))).toEqual(refused(403, 403));
   });
 
   test('that is unknown reads as an empty dictionary; changing it is code 1, deleting it does nothing', async () => {
-    for (const id of ['nobody', '$', 'x'.repeat(65)]) {
+    for (const id of ['unknown', '$', 'x'.repeat(65)]) {
       expect((await get(encodeURIComponent(id))).body).toEqual({});
       expect(refusalOf(await put(encodeURIComponent(id), { a: 1 }))).toEqual(refused(1));
       const gone = await api.request('DELETE', `/1.1/roles/${encodeURIComponent(id)}`, { app });
@@ -125,7 +129,7 @@ describe('a change of a role', () => {
 
   test('does all or nothing', async () => {
     const { id } = await createRole(api, app);
-    const body = { level: 1, users: adding('_User', user.id), roles: adding('_Role', 'nobody') };
+    const body = { level: 1, users: adding('_User', user.id), roles: adding('_Role', 'unknown') };
     expect(refusalOf(await put(id, body, '', { master: true }))).toEqual(refused(128));
     expect((await get(id)).body).not.toHaveProperty('level');
     const where = JSON.stringify({ users: pointerTo('_User', user.id), objectId: id });
@@ -156,7 +160,7 @@ describe('a change of a role', () => {
       return found.body.results.length === 1;
     };
     expect([await has(a), await has(b)]).toEqual([true, false]);
-    const ops = [adding('_User', b.id), removing('_User', a.id, 'nobody')];
+    const ops = [adding('_User', b.id), removing('_User', a.id, 'unknown')];
     expect((await put(id, { users: { __op: 'Batch', ops } }, '', { master: true })).status).toBe(200);
     expect([await has(a), await has(b)]).toEqual([false, true]);
     const again = [removing('_User', b.id), adding('_User', b.id, b.id, a.id)];
@@ -198,7 +202,7 @@ describe('a deletion', () => {
       api.request('DELETE', `/1.1/roles/${ids.join()}`, { app, master: true });
     const tooMany = Array.from({ length: 101 }, (_, i) => `r${i}`);
     expect(refusalOf(await remove(tooMany))).toEqual(refused(116));
-    expect((await remove([a.id, 'nobody', b.id])).status).toBe(200);
+    expect((await remove([a.id, 'unknown', b.id])).status).toBe(200);
     for (const { id } of [a, b]) expect((await get(id)).body).toEqual({});
   });
 

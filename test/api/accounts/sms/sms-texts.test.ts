@@ -82,8 +82,8 @@ describe('templates of messages', () => {
   test('are usable once approved: 604 for an unknown one, 605 before', async () => {
     const app = await api.createApp();
     expect((await send(app, { template: 'a' })).code).toBe(604);
-    const made = await template(app, 'a', 'Your code: {{code}}');
-    expect(made.body).toEqual({
+    const created = await template(app, 'a', 'Your code: {{code}}');
+    expect(created.body).toEqual({
       name: 'a',
       type: 'verification',
       text: 'Your code: {{code}}',

@@ -92,7 +92,7 @@ describe('POST /1.1/requestSmsCode', () => {
     [{ op: '【Bank】' }, 1],
     [{ op: 'a\nb' }, 1],
     [{ op: '】【Bank' }, 1],
-    [{ sign: 'Nobody' }, 600],
+    [{ sign: 'Unknown' }, 600],
     [{ template: 'none' }, 604],
     [{ smsType: 'voice', mobilePhoneNumber: '+14155552671' }, 1],
   ])('refuses %j with code %i', async (body, code) => {
