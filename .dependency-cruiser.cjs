@@ -151,7 +151,7 @@ module.exports = {
     onlyIn('pg', ['shared/db/', 'ops/local/']),
     onlyIn('pg-boss', ['shared/queue/']),
     onlyIn('piscina', ['dispatcher/sending/pool.ts']),
-    onlyIn('prom-client', ['shared/metrics.ts']),
+    onlyIn('prom-client', ['shared/metrics.ts', 'shared/process/duration-histogram.ts']),
     onlyIn('opossum', ['shared/breaker.ts']),
     onlyIn('libphonenumber-js', ['shared/domain/messages/phone.ts']),
     onlyIn('nodemailer', ['connectors/smtp/']),
