@@ -1,4 +1,5 @@
 import type { AttemptResult, Sender, SendRequest } from '../../connectors/contract/connector.ts';
+import { isFailure } from '../../connectors/contract/gateway-health.ts';
 import { type Clock, sleep } from '../../shared/clock.ts';
 import { isLate, type LatenessBudget, slotToleranceMs } from './lateness.ts';
 import type { RecipientSource } from './recipients.ts';
@@ -24,17 +25,14 @@ interface Timing {
 
 /**
  * Sends to all recipients at once, or spread evenly over a slot. After a stop the rest stays unreported, and so does the
- * rest of a batch that fell behind, because a stall must not end in a burst (protocol/delivery.md#promise-5). Returns
- * false when such a rest needs another slot. Rejects as `sender.send` does.
+ * rest of a batch that fell behind, because a stall must not end in a burst (protocol/delivery.md#promise-5), or whose
+ * gateway fails. Returns false when such a rest is to be sent later. Rejects as `sender.send` does.
  */
 export async function sendPaced(sender: Sender, request: BatchRequest, timing: Timing): Promise<boolean> {
   const { slot, clock, latenessBudget } = timing;
   if (request.recipients.length === 0) return true;
   const send = new GroupedSend(sender, request);
-  if (!slot) {
-    await send.runAtOnce();
-    return true;
-  }
+  if (!slot) return send.runAtOnce();
   if (latenessBudget.isMissed(clock.now() - slot.startAtMs)) return false;
   return send.runInSlot(slot, clock);
 }
@@ -47,19 +45,29 @@ class GroupedSend {
   readonly #errors: unknown[] = [];
   /** Ends the recipients that are left, as it would have ended them in one request. */
   #profileError: AttemptResult | undefined;
+  /** Requests of the group that is sent now, and those of them that the gateway failed to answer. */
+  #reported = 0;
+  #failed = 0;
 
   constructor(sender: Sender, request: BatchRequest) {
     this.#sender = sender;
     this.#request = request;
   }
 
-  /** Sends one group after the other; after a stop the rest stays unreported. */
-  async runAtOnce(): Promise<void> {
+  /**
+   * Sends one group after the other; after a stop the rest stays unreported. Returns false when half of a group failed and
+   * others are left: the breaker judges the gateway before they are sent.
+   */
+  async runAtOnce(): Promise<boolean> {
     const { recipients, signal } = this.#request;
     for (let from = 0; from < recipients.length && (from === 0 || !signal.aborted); from += groupSize) {
+      if (this.#failed * 2 > this.#reported) return false;
+      this.#reported = 0;
+      this.#failed = 0;
       this.#send(from, from + groupSize);
       await this.#finish();
     }
+    return true;
   }
 
   /** Spreads the groups over a slot. Returns false when the batch fell behind. */
@@ -97,6 +105,8 @@ class GroupedSend {
   }
 
   readonly #report: SendRequest['report'] = (index, attempt) => {
+    this.#reported += 1;
+    if (isFailure(attempt)) this.#failed += 1;
     if (attempt.kind === 'profile_error') this.#profileError ??= attempt;
     this.#request.report(index, attempt);
   };

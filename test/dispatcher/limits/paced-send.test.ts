@@ -82,3 +82,32 @@ test('a batch that missed its slot returns it, at most three times in a row', as
   expect(tries).toEqual([false, false, false, true, false]);
   expect(slices.flat()).toHaveLength(10);
 });
+
+test('a large batch without a slot is sent in groups of 1,000, and ends with a group that its gateway fails', async () => {
+  const groups: number[] = [];
+  let hasFailed = false;
+  const request: SendRequest = {
+    pushId: 1,
+    message: {} as SendRequest['message'],
+    recipients: recipientsOf(4500),
+    signal: new AbortController().signal,
+    report: () => undefined,
+  };
+  const sender = {
+    send: async ({ recipients, report }: SendRequest) => {
+      groups.push(recipients.length);
+      for (const { index } of recipients)
+        report(
+          index,
+          hasFailed ? { kind: 'unknown', reason: 'timeout', isRepeatHidden: true } : { kind: 'sent' },
+        );
+    },
+    close: async () => undefined,
+  };
+  const timing = { slot: undefined, clock: toldClock(), latenessBudget: new LatenessBudget() };
+  expect(await sendPaced(sender, request, timing)).toBe(true);
+  expect(groups).toEqual([1000, 1000, 1000, 1000, 500]);
+  hasFailed = true;
+  expect(await sendPaced(sender, request, timing)).toBe(false);
+  expect(groups).toHaveLength(6);
+});
