@@ -177,7 +177,7 @@ export class JobQueue {
     );
   }
 
-  /** Returns the highest priority of the jobs that could be taken now; 0 when there are none. */
+  /** Returns the highest priority of the jobs that could be taken now; 0 without any. */
   async highestPriority<T extends object>(kind: JobKind<T>, tx: Handle): Promise<number> {
     const { rows } = await tx.query<{ highest: number | null }>(
       `SELECT max(priority) AS highest FROM pgboss.job
