@@ -44,7 +44,7 @@ async function readMessages(): Promise<{ [member: string]: unknown }[]> {
   return client.data.flatMap(({ msg }) => msg.map(({ data }) => JSON.parse(data))).slice(0, -1);
 }
 
-const storedLetters = async () => {
+const countStoredMessages = async () => {
   const { rows } = await service.db.query<{ alert: string }>(
     `SELECT m.content ->> 'alert' AS alert FROM channel_inbox i JOIN channel_message m
         ON m.app_id = i.app_id AND m.id = i.message_id WHERE m.content ->> 'alert' <> 'last' ORDER BY i.id`,
@@ -61,14 +61,14 @@ test('a message expires with its push, by default after seven days; then it is n
   ]);
   clock.moveMs(hourMs);
   expect((await readMessages()).map(({ alert }) => alert)).toEqual(['a week']);
-  expect(await storedLetters()).toEqual(['a week', 'an hour']);
+  expect(await countStoredMessages()).toEqual(['a week', 'an hour']);
 
   // A dispatcher removes messages ten minutes after their expiry, as soon as it starts.
   clock.moveMs(10 * 60_000);
   await service.dispatch({ clock });
-  await eventually(async () => (await storedLetters()).join() === 'a week');
+  await eventually(async () => (await countStoredMessages()).join() === 'a week');
   clock.moveMs(7 * 24 * hourMs);
   expect(await readMessages()).toEqual([]);
   await service.dispatch({ clock });
-  await eventually(async () => (await storedLetters()).length === 0);
+  await eventually(async () => (await countStoredMessages()).length === 0);
 });

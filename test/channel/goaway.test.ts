@@ -58,13 +58,13 @@ describe('a process that stops', () => {
     const staying = await ProtobufClient.login(channel.url, device('stays'));
     const json = await RawClient.login(channel.url, fixture.appId, 'speaks-json');
     const order: string[] = [];
-    const goings = [
+    const closings = [
       staying.untilCommand('goaway').then(() => order.push('asked')),
       json.closed.then(({ code }) => order.push(`json ${code}`)),
       staying.closed.then(({ code }) => order.push(`protobuf ${code}`)),
     ];
     await channel.close();
-    await Promise.all(goings);
+    await Promise.all(closings);
     expect(order.slice(0, 2).sort()).toEqual(['asked', 'json 1001']);
     expect(order[2]).toBe('protobuf 1001');
     const { rows } = await fixture.db.query(

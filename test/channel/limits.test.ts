@@ -135,10 +135,10 @@ describe('limits of a connection', () => {
     const client = await RawClient.login(channel.url, fixture.appId, 'deaf');
     const socket = channel.sockets[channel.sockets.length - 1];
     client.socket.pause();
-    const talk = setInterval(() => client.send({}), 50);
+    const interval = setInterval(() => client.send({}), 50);
     for (let i = 0; i < 100; i += 1) await fixture.enqueue([id], { alert: 'x'.repeat(100_000) });
     await eventually(() => socket?.destroyed ?? false);
-    clearInterval(talk);
+    clearInterval(interval);
     await eventually(async () => {
       const { rows } = await fixture.db.query('SELECT FROM channel_session WHERE installation = $1', [id]);
       return rows.length === 0;

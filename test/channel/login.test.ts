@@ -91,7 +91,7 @@ describe('login', () => {
 
   test('invalid frames close the connection, before and after the login', async () => {
     await fixture.install(['rude']);
-    const rudeThings: [string | Buffer, number][] = [
+    const invalidFrames: [string | Buffer, number][] = [
       ['not json', 4114],
       ['[]', 4114],
       ['null', 4114],
@@ -99,7 +99,7 @@ describe('login', () => {
       [Buffer.from('{}'), 4114],
       [`{"cmd":"ack","ids":["${'1'.repeat(20_000)}"]}`, 1009],
     ];
-    for (const [thing, code] of rudeThings) {
+    for (const [thing, code] of invalidFrames) {
       const unauthenticated = await RawClient.open(api.channelUrl);
       unauthenticated.socket.send(thing);
       expect((await unauthenticated.closed).code, String(thing).slice(0, 40)).toBe(code);

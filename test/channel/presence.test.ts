@@ -128,10 +128,10 @@ describe('several api processes on one database', () => {
     const env = { ...process.env, ...testEnvironment(fixture.database.url), PORT: String(port) };
     const child = fork(fileURLToPath(new URL('../../api/main.ts', import.meta.url)), { env });
     await once(child, 'message');
-    const doomed = `ws://127.0.0.1:${port}/1.1/channel`;
+    const killedUrl = `ws://127.0.0.1:${port}/1.1/channel`;
     const lost = [
-      await RawClient.login(doomed, fixture.appId, 'moved'),
-      await RawClient.login(doomed, fixture.appId, 'stranded'),
+      await RawClient.login(killedUrl, fixture.appId, 'moved'),
+      await RawClient.login(killedUrl, fixture.appId, 'stranded'),
     ];
     child.kill('SIGKILL');
     for (const client of lost) expect((await client.closed).code).toBe(1006);

@@ -78,8 +78,8 @@ describe('mail over SMTP', () => {
 
   test('cannot get further headers through its subject or the name of the app', async () => {
     const server = opened(await startMailServer());
-    const evil = 'x\r\nBcc: b@example.com\r\nX-Evil: 1';
-    await openMail(server.url).send({ ...mail, subject: evil, fromName: evil });
+    const injected = 'x\r\nBcc: b@example.com\r\nX-Evil: 1';
+    await openMail(server.url).send({ ...mail, subject: injected, fromName: injected });
     expect(server.mails[0]?.to).toEqual(['tom@example.com']);
     expect(server.mails[0]?.mail.headers.some(({ key }) => key === 'x-evil' || key === 'bcc')).toBe(false);
   });

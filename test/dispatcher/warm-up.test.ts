@@ -61,7 +61,7 @@ test('a gateway that is down or does not answer does not keep a dispatcher from 
   const first = await service.dispatch();
   await service.untilDone(down.app, await beginPush(service, down.app, {}));
   await first.stack.close();
-  await gateway.die();
+  await gateway.stop();
   const { port } = new URL(String(gateway.own.endpoint));
   const silent = createServer(() => undefined);
   await new Promise<void>((resolve) => silent.listen(Number(port), '127.0.0.1', resolve));

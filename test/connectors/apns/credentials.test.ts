@@ -57,8 +57,8 @@ describe('credentials', () => {
     ['a proxy with a path', { ...token, proxy: 'http://x/MY-SECRET-KEY' }, /proxy must name a host/],
     ['a ca that is not a PEM certificate', { ...token, ca: 'x' }, /ca must be a PEM certificate/],
     ['no key at all', { ...token, privateKey: 'MY-SECRET-KEY' }, /PKCS#8 PEM with an EC P-256/],
-  ])('are refused with %s', (_name, value, sentence) => {
-    expect(problemsOf(value)).toMatch(sentence);
+  ])('are refused with %s', (_name, value, pattern) => {
+    expect(problemsOf(value)).toMatch(pattern);
     expect(problemsOf(value)).not.toMatch(/MY-SECRET-KEY/);
   });
 

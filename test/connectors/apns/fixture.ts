@@ -3,7 +3,7 @@ import { apns, apnsConnector } from '../../../connectors/apns/index.ts';
 import { createApnsCredentials, startApnsGateway } from '../../../ops/sandbox/apns/server.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { deviceToken, impatientTuning } from '../../support/gateways/apns.ts';
+import { deviceToken, shortTimeoutTuning } from '../../support/gateways/apns.ts';
 import type { ContractFixture } from '../contract/fixture.ts';
 
 function profile(endpoint: string): { credentials: JsonObject; publicKey: string } {
@@ -13,7 +13,7 @@ function profile(endpoint: string): { credentials: JsonObject; publicKey: string
 
 export const apnsFixture: ContractFixture = {
   connector: apns,
-  impatient: apnsConnector({ ...defaultTuning, timing: impatientTuning.timing }),
+  shortTimeout: apnsConnector({ ...defaultTuning, timing: shortTimeoutTuning.timing }),
   deviceType: 'ios',
   credentials: profile('https://127.0.0.1:9').credentials,
   secrets: ['privateKey'],

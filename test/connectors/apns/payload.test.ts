@@ -253,8 +253,8 @@ describe('refuses', () => {
     ['a payload over 4096 bytes', { alert: 'a'.repeat(4096) }, /takes at most 4096/],
   ];
 
-  test.each(wrong)('%s', (_, data, sentence) => {
-    expect(problemOf(data)).toMatch(sentence);
+  test.each(wrong)('%s', (_, data, pattern) => {
+    expect(problemOf(data)).toMatch(pattern);
   });
 
   test('no VoIP push of up to 5120 bytes', () => {

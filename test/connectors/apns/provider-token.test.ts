@@ -105,8 +105,8 @@ describe.each(transportNames)('a refused provider token, over the %s transport',
 
   test('that stays invalid is a profile error after one more try', async () => {
     bench = await startApnsFixture(chosen);
-    const stranger = createApnsCredentials();
-    const sender = bench.open({ keyId: stranger.keyId, privateKey: stranger.privateKey });
+    const other = createApnsCredentials();
+    const sender = bench.open({ keyId: other.keyId, privateKey: other.privateKey });
     const outcome = await sendAll(sender, recipients(200));
     expect(kinds(outcome)).toEqual({ profile_error: 200 });
     expect(bench.gateway.refusals('InvalidProviderToken')).toBe(2);

@@ -10,10 +10,10 @@ import {
   calmTuning,
   credentialsOver,
   deviceToken,
-  impatientTuning,
   kinds,
   recipients,
   sendAll,
+  shortTimeoutTuning,
   startApnsFixture,
   topic,
 } from '../../support/gateways/apns.ts';
@@ -203,7 +203,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     });
 
     test('is a profile error when the gateway does not trust it', async () => {
-      const stranger = await startApnsGateway();
+      const other = await startApnsGateway();
       const context = aContext();
       const client = await gateway.authority.issueClient({ commonName: topic, userId: topic });
       const sender = apnsConnector(calmTuning).open(
@@ -212,15 +212,15 @@ describe.each(transportNames)('over the %s transport', (name) => {
           ...chosen,
           ...client,
           topic,
-          endpoint: stranger.url,
-          ca: stranger.ca,
+          endpoint: other.url,
+          ca: other.ca,
         }),
         context,
       );
       const { attempts } = await sendAll(sender, recipients(50));
       await sender.close();
       expect(attempts.every(({ kind }) => kind === 'profile_error')).toBe(true);
-      await stranger.close();
+      await other.close();
     });
 
     test('does not try push types that need a token', async () => {
@@ -242,7 +242,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
 
   describe('a gateway that stops to answer', () => {
     test('makes recipients unknown, and reports whether a repeat would be hidden', async () => {
-      const silent = await startApnsFixture({ credentials: chosen, tuning: impatientTuning });
+      const silent = await startApnsFixture({ credentials: chosen, tuning: shortTimeoutTuning });
       silent.gateway.misbehave({ kind: 'hang', count: 2 });
       const plain = await sendAll(silent.sender, recipients(1), aMessage({ 'content-available': 1 }));
       const hidden = await sendAll(silent.sender, recipients(1));

@@ -8,7 +8,7 @@ import type { GatewayInstance } from './fixture.ts';
 import { fixtures } from './fixtures.ts';
 
 /** Unusual content that callers may send; no connector may throw for it. */
-const oddData: JsonObject[] = [
+const unusualData: JsonObject[] = [
   {},
   { alert: '' },
   { alert: null },
@@ -43,7 +43,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     instance.forget();
   });
 
-  const someone = (count: number) =>
+  const makeRecipients = (count: number) =>
     recipients(count, { deviceType }).map((one) => ({ ...one, deviceToken: fixture.deviceToken(one.index) }));
 
   /** Sends with a new sender to the sandbox, or to a closed port. */
@@ -60,7 +60,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     const { by = connector, context = aContext(), message, signal, to } = options;
     const sender = by.open(by.credentials.parse(to ? credentials : instance.credentials), context);
     try {
-      return await sendAll(sender, someone(count), message, signal);
+      return await sendAll(sender, makeRecipients(count), message, signal);
     } finally {
       await sender.close();
     }
@@ -86,7 +86,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
       expect(report).not.toContain(JSON.stringify(credentials[name] ?? 'missing').slice(1, -1));
   });
 
-  test.each(oddData.map((data) => [JSON.stringify(data).slice(0, 40), data] as const))(
+  test.each(unusualData.map((data) => [JSON.stringify(data).slice(0, 40), data] as const))(
     'renders %s, or says why not, always the same',
     (_, data) => {
       const before = structuredClone(data);
@@ -106,10 +106,10 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
 
   test('reports each recipient once when it is aborted before the send, and sends nothing afterwards', async () => {
     const sender = connector.open(connector.credentials.parse(instance.credentials), aContext());
-    const aborted = await sendAll(sender, someone(3), aMessage(), AbortSignal.abort());
+    const aborted = await sendAll(sender, makeRecipients(3), aMessage(), AbortSignal.abort());
     await sender.close();
     await sender.close();
-    const closed = await sendAll(sender, someone(3));
+    const closed = await sendAll(sender, makeRecipients(3));
     for (const { attempts, reports } of [aborted, closed]) {
       expect(reports).toEqual([1, 1, 1]);
       expect(attempts.every(({ kind }) => kind === 'retry')).toBe(true);
@@ -132,7 +132,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     const outcome = await push(1000, { context });
     expect(kinds(outcome)).toEqual({ sent: 1000 });
     expect(outcome.reports.every((count) => count === 1)).toBe(true);
-    expect(someone(1000).every(({ deviceToken }) => instance.seen(deviceToken) === 1)).toBe(true);
+    expect(makeRecipients(1000).every(({ deviceToken }) => instance.seen(deviceToken) === 1)).toBe(true);
     expect(instance.violations).toEqual([]);
     expect(instance.total).toBeLessThanOrEqual(Math.ceil(1000 / connector.limits.recipientsPerRequest) + 1);
     expect(context.calls.filter(({ status }) => status === 200).length).toBeGreaterThan(0);
@@ -163,7 +163,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
 
   test('reports an unknown result without a response', async () => {
     instance.hang();
-    expect(kinds(await push(3, { by: fixture.impatient }))).toEqual({ unknown: 3 });
+    expect(kinds(await push(3, { by: fixture.shortTimeout }))).toEqual({ unknown: 3 });
   });
 
   test('gets another access token when the gateway reports it expired, and sends with it', async (context) => {

@@ -21,7 +21,7 @@ afterEach(() => {
 });
 
 /** Short response timeout, for tests without a response. */
-const impatient = { ...defaultHttpTiming, requestMs: 300 };
+const shortTiming = { ...defaultHttpTiming, requestMs: 300 };
 
 async function push(
   to: Recipient[],
@@ -204,7 +204,7 @@ describe('access tokens', () => {
     expect(attempts[0]).toEqual({ kind: 'retry', status: 503, reason: 'token_call_refused', afterMs: 4000 });
     gateway.behave();
     gateway.misbehave({ kind: 'hang', path: '/token' });
-    expect((await push(recipients(2), { timing: impatient })).attempts[0]).toMatchObject({
+    expect((await push(recipients(2), { timing: shortTiming })).attempts[0]).toMatchObject({
       kind: 'retry',
       reason: 'timeout',
     });

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 export interface ContractFixture {
   connector: Connector;
   /** The same connector with a response timeout of 300 ms. */
-  impatient: Connector;
+  shortTimeout: Connector;
   /** Device type that this gateway serves. */
   deviceType: string;
   /** Valid credentials with the endpoint of a closed port. */

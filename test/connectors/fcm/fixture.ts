@@ -1,7 +1,7 @@
 import { defaultTuning } from '../../../connectors/fcm/client.ts';
 import { fcmConnector } from '../../../connectors/fcm/index.ts';
 import { createServiceAccount, startFcmGateway } from '../../../ops/sandbox/fcm/server.ts';
-import { impatientTuning } from '../../support/gateways/apns.ts';
+import { shortTimeoutTuning } from '../../support/gateways/apns.ts';
 import { type ContractFixture, type GatewayInstance, gatewayInstance } from '../contract/fixture.ts';
 
 const account = createServiceAccount();
@@ -12,7 +12,7 @@ export const fcmToken = (n: number): string =>
 
 const fixtureOf = (label: 'fcm' | 'vendor_g'): ContractFixture => ({
   connector: fcmConnector(label),
-  impatient: fcmConnector(label, { ...defaultTuning, timing: impatientTuning.timing }),
+  shortTimeout: fcmConnector(label, { ...defaultTuning, timing: shortTimeoutTuning.timing }),
   deviceType: 'android',
   credentials: {
     serviceAccount: { ...account },

@@ -125,8 +125,8 @@ describe('a push to FCM', () => {
       return rendering.ok ? rendering.payload.body.length : 0;
     };
     // Each character is in the notification and in the payload.
-    const room = Math.floor((4096 + '{"message":{"token":"",}'.length - sizeOf('a')) / 2);
-    messageOf({ alert: 'a'.repeat(1 + room) });
-    expect(problemOf({ alert: 'a'.repeat(1 + room + 2) })).toMatch(/4096/);
+    const chars = Math.floor((4096 + '{"message":{"token":"",}'.length - sizeOf('a')) / 2);
+    messageOf({ alert: 'a'.repeat(1 + chars) });
+    expect(problemOf({ alert: 'a'.repeat(1 + chars + 2) })).toMatch(/4096/);
   });
 });

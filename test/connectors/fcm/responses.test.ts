@@ -24,9 +24,9 @@ afterEach(() => {
   gateway.foreignTokens.clear();
 });
 
-const calm = { ...defaultTuning, timing: { ...defaultTuning.timing, drainMs: 500 } };
+const shortDrain = { ...defaultTuning, timing: { ...defaultTuning.timing, drainMs: 500 } };
 
-const someone = (count: number) =>
+const makeRecipients = (count: number) =>
   recipients(count, { deviceType: 'android' }).map((one) => ({ ...one, deviceToken: fcmToken(one.index) }));
 
 async function push(
@@ -35,11 +35,16 @@ async function push(
     context?: TestContext;
     credentials?: JsonObject;
     data?: JsonObject;
-    to?: ReturnType<typeof someone>;
+    to?: ReturnType<typeof makeRecipients>;
   } = {},
 ) {
-  const { context = aContext(), credentials = {}, data = { alert: 'a' }, to = someone(count) } = options;
-  const connector = fcmConnector('fcm', calm);
+  const {
+    context = aContext(),
+    credentials = {},
+    data = { alert: 'a' },
+    to = makeRecipients(count),
+  } = options;
+  const connector = fcmConnector('fcm', shortDrain);
   const profile = {
     serviceAccount: account,
     endpoint: gateway.url,
@@ -345,7 +350,7 @@ describe('tokens', () => {
   test('that are unregistered, malformed or of another project get their own results, and the others are sent', async () => {
     gateway.deadTokens.add(fcmToken(1));
     gateway.foreignTokens.add(fcmToken(2));
-    const to = someone(6);
+    const to = makeRecipients(6);
     Object.assign(to[3] ?? {}, { deviceToken: 'no-token-at-all' });
     Object.assign(to[4] ?? {}, { deviceToken: 'a"}} and "more":"' });
     const { attempts } = await push(6, { to });
@@ -386,7 +391,7 @@ describe('a message that was sent', () => {
     const outcome = await push(3000);
     expect(kinds(outcome)).toEqual({ sent: 3000 });
     expect(gateway.distinct).toBe(3000);
-    expect(someone(3000).every(({ deviceToken }) => gateway.delivered(deviceToken) === 1)).toBe(true);
+    expect(makeRecipients(3000).every(({ deviceToken }) => gateway.delivered(deviceToken) === 1)).toBe(true);
     expect(gateway.violations).toEqual([]);
     expect(gateway.tokenCalls).toBe(1);
   });

@@ -158,7 +158,7 @@ describe.each(transportNames)('the %s transport, with all frames in one read', (
       { 'unknown stream_reset': 8 },
     ],
     ['a GOAWAY with REFUSED_STREAM', () => [goaway(last, 7)], { 'unknown connection_lost': 8 }],
-  ])('%s, repeats nothing', async (_, says, told) => {
+  ])('%s, repeats nothing', async (_, frames, expected) => {
     const seen: number[] = [];
     const peer = await startRawPeer(async (connection, index) => {
       if (index > 0) {
@@ -170,13 +170,13 @@ describe.each(transportNames)('the %s transport, with all frames in one read', (
       // The peer waits for the complete requests, bodies included.
       for (const id of seen)
         await connection.next((one) => one.id === id && (one.flags & flag.endStream) > 0);
-      connection.write(...says(seen));
+      connection.write(...frames(seen));
       connection.socket.end();
     });
     onTestFinished(() => peer.close());
     const { transport } = transportOfTest(name, peer);
     const replies = await repliesOf(transport, aBatch(8));
-    expect(tally(replies)).toEqual(told);
+    expect(tally(replies)).toEqual(expected);
     expect(peer.connections).toHaveLength(1);
   });
 });

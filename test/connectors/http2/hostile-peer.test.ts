@@ -27,7 +27,7 @@ const continuation = (flags: number, id: number, payload: Buffer) =>
 const none = Buffer.alloc(0);
 
 /** Follows a status, which is a response. */
-const floodBehindStatus = 'a flood of empty DATA';
+const floodAfterStatus = 'a flood of empty DATA';
 
 /** Frames of a peer after the first request, and the code of the GOAWAY it gets. Stream 1 is open, 3 is idle. */
 const violations: [what: string, code: number, frames: (id: number) => Buffer][] = [
@@ -112,7 +112,7 @@ const violations: [what: string, code: number, frames: (id: number) => Buffer][]
     (id) => times(10_100, headersFrame(id, block([':status', '103']), false)),
   ],
   [
-    floodBehindStatus,
+    floodAfterStatus,
     11,
     (id) => Buffer.concat([headersFrame(id, ok, false), times(10_100, dataFrame(id, '', false))]),
   ],
@@ -120,32 +120,32 @@ const violations: [what: string, code: number, frames: (id: number) => Buffer][]
 
 describe('a connection error closes the connection only:', () => {
   test.each(violations)('%s', async (what, code, frames) => {
-    const told = Promise.withResolvers<number>();
+    const goaway = Promise.withResolvers<number>();
     const { transport, peer } = await againstRawPeer(async (connection) => {
       connection.write(hello);
       connection.write(frames(await connection.request()));
-      told.resolve(await connection.goaway());
+      goaway.resolve(await connection.goaway());
     });
     const [reply] = await repliesOf(transport, aBatch(1));
-    expect(await told.promise).toBe(code);
-    expect(reply?.kind).toBe(what === floodBehindStatus ? 'response' : 'unknown');
+    expect(await goaway.promise).toBe(code);
+    expect(reply?.kind).toBe(what === floodAfterStatus ? 'response' : 'unknown');
     // The next connection is correct and used.
     expect(tally(await repliesOf(transport, aBatch(3)))).toEqual({ 'response 200': 3 });
     expect(peer.connections).toHaveLength(2);
   });
 
   test('a first frame other than SETTINGS', async () => {
-    const told = Promise.withResolvers<number>();
+    const goaway = Promise.withResolvers<number>();
     const { transport } = await againstRawPeer(async (connection) => {
       connection.write(frameOf(frame.ping, 0, 0, Buffer.alloc(8)));
-      told.resolve(await connection.goaway());
+      goaway.resolve(await connection.goaway());
     });
     expect(tally(await repliesOf(transport, aBatch(3)))).toEqual({ 'response 200': 3 });
-    expect(await told.promise).toBe(1);
+    expect(await goaway.promise).toBe(1);
   });
 
   test('bodies without end on all streams', async () => {
-    const told = Promise.withResolvers<number>();
+    const goaway = Promise.withResolvers<number>();
     const { transport } = await againstRawPeer(async (connection) => {
       connection.write(hello);
       const half = Buffer.alloc(16_384, 'x');
@@ -153,12 +153,12 @@ describe('a connection error closes the connection only:', () => {
         const id = await connection.request();
         connection.write(headersFrame(id, ok, false), ...[1, 2, 3].map(() => dataFrame(id, half, false)));
       }
-      told.resolve(await connection.goaway());
+      goaway.resolve(await connection.goaway());
     });
     const replies = await repliesOf(transport, aBatch(100));
     const { 'response 200': answered = 0, 'unknown connection_lost': lost = 0 } = tally(replies);
     expect([answered > 80, answered + lost]).toEqual([true, 100]);
-    expect(await told.promise).toBe(11);
+    expect(await goaway.promise).toBe(11);
   });
 });
 

@@ -35,13 +35,13 @@ const requests: Pair[][] = [
   [...https, [':path', '/index.html'], www, custom],
 ];
 const at2013 = (second: number): Pair => ['date', `Mon, 21 Oct 2013 20:13:${second} GMT`];
-const home: Pair = ['location', 'https://www.example.com'];
+const location: Pair = ['location', 'https://www.example.com'];
 const cookie: Pair = ['set-cookie', 'foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1'];
 const priv: Pair = ['cache-control', 'private'];
 const responses: Pair[][] = [
-  [[':status', '302'], priv, at2013(21), home],
-  [[':status', '307'], priv, at2013(21), home],
-  [[':status', '200'], priv, at2013(22), home, ['content-encoding', 'gzip'], cookie],
+  [[':status', '302'], priv, at2013(21), location],
+  [[':status', '307'], priv, at2013(21), location],
+  [[':status', '200'], priv, at2013(22), location, ['content-encoding', 'gzip'], cookie],
 ];
 
 describe('the examples of RFC 7541', () => {

@@ -57,9 +57,9 @@ describe('bodies', () => {
       },
       { settings: { initialWindowSize: 1000 } },
     );
-    const narrow = (session: Peer['sessions'][number] | undefined) =>
+    const setSmallWindow = (session: Peer['sessions'][number] | undefined) =>
       session?.settings({ initialWindowSize: 100 });
-    peer.server.once('stream', () => narrow(peer.sessions[0]));
+    peer.server.once('stream', () => setSmallWindow(peer.sessions[0]));
     const replies = await repliesOf(open(peer, { maxConnections: 1 }).transport, sized(5000, 40));
     for (const reply of replies) expect(reply).toMatchObject({ body: '5000 A( )Z' });
   });

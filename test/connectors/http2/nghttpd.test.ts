@@ -68,7 +68,7 @@ const batch = (size: number, count: number): RequestBatch => ({
 });
 
 /** Returns a result without its duration. */
-const essence = (reply: RequestResult) => ({ ...reply, seconds: 0 });
+const withoutDuration = (reply: RequestResult) => ({ ...reply, seconds: 0 });
 
 describe.skipIf(!isInstalled)('nghttpd receives and returns the same over both transports', () => {
   test.each([
@@ -82,7 +82,7 @@ describe.skipIf(!isInstalled)('nghttpd receives and returns the same over both t
     ['with three streams', ['--max-concurrent-streams=3']],
   ])('%s', async (_, options) => {
     const { url, process: child } = await startNghttpd(options);
-    const told: unknown[][] = [];
+    const results: unknown[][] = [];
     for (const name of transportNames) {
       const { transport } = openTransport(name, { url, ca }, { maxConnections: 1 });
       const replies = [
@@ -90,11 +90,11 @@ describe.skipIf(!isInstalled)('nghttpd receives and returns the same over both t
         ...(await repliesOf(transport, batch(3000, 20))),
         ...(await repliesOf(transport, batch(40_000, 3))),
       ];
-      told.push(replies.map(essence));
+      results.push(replies.map(withoutDuration));
       await transport.close();
     }
     child.kill();
-    const [own = [], standard] = told;
+    const [own = [], standard] = results;
     expect(own).toEqual(standard);
     expect(own).toHaveLength(223);
     expect(own[7]).toMatchObject({ status: 200, body: `{"badge":7,"pad":"${'x'.repeat(100)}"}` });

@@ -21,16 +21,16 @@ import {
 interface Proxy {
   port: number;
   /** Requested authorities, with their authorization. */
-  asked: { authority: string; authorization: string | undefined }[];
+  requests: { authority: string; authorization: string | undefined }[];
 }
 
 /** Starts a forward proxy on loopback for CONNECT; `isStrict` requires `us:er:s@cret`. */
 async function startProxy(isStrict: boolean, server: Server = createHttpServer()): Promise<Proxy> {
-  const asked: Proxy['asked'] = [];
+  const requests: Proxy['requests'] = [];
   const sockets: Duplex[] = [];
   server.on('connect', (request: IncomingMessage, near: Duplex) => {
     const authorization = request.headers['proxy-authorization'];
-    asked.push({ authority: request.url ?? '', authorization });
+    requests.push({ authority: request.url ?? '', authorization });
     sockets.push(near);
     near.on('error', () => undefined);
     if (isStrict && authorization !== `Basic ${Buffer.from('us:er:s@cret').toString('base64')}`) {
@@ -55,7 +55,7 @@ async function startProxy(isStrict: boolean, server: Server = createHttpServer()
     for (const socket of sockets) socket.destroy();
     server.close();
   });
-  return { port: portOf(server), asked };
+  return { port: portOf(server), requests };
 }
 
 describe.each(transportNames)('through a proxy, over the %s transport,', (name) => {
@@ -68,7 +68,7 @@ describe.each(transportNames)('through a proxy, over the %s transport,', (name) 
     const proxy = await startProxy(false);
     const { transport } = open(peer, { proxy: `http://127.0.0.1:${proxy.port}` });
     expect(tally(await repliesOf(transport, aBatch(100)))).toEqual({ 'response 200': 100 });
-    expect(proxy.asked).toEqual([{ authority: new URL(peer.url).host, authorization: undefined }]);
+    expect(proxy.requests).toEqual([{ authority: new URL(peer.url).host, authorization: undefined }]);
   });
 
   test('with a user and a password that need escaping', async () => {
@@ -86,7 +86,7 @@ describe.each(transportNames)('through a proxy, over the %s transport,', (name) 
     const ca = `${peer.ca}\n${authority.certificate}`;
     const { transport } = open({ ...peer, ca }, { proxy: `https://localhost:${proxy.port}` });
     expect(tally(await repliesOf(transport, aBatch(5)))).toEqual({ 'response 200': 5 });
-    expect(proxy.asked).toHaveLength(1);
+    expect(proxy.requests).toHaveLength(1);
   });
 
   test('that requires a missing password, nothing is sent', async () => {
@@ -103,11 +103,11 @@ describe.each(transportNames)('through a proxy, over the %s transport,', (name) 
     ['sends more than the response', 'HTTP/1.1 200 OK\r\n\r\nand more'],
     ['never ends its response', `HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(4000)}`],
     ['closes the connection', ''],
-  ])('that %s is not used', async (_, words) => {
+  ])('that %s is not used', async (_, response) => {
     const peer = await peerOfTest(ok);
     const server = createTcpServer((socket) => {
       socket.on('error', () => undefined);
-      socket.once('data', () => (words === '' ? socket.destroy() : socket.write(words)));
+      socket.once('data', () => (response === '' ? socket.destroy() : socket.write(response)));
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -156,5 +156,5 @@ test('HTTP/1.1 requests use the proxy too', async () => {
     body: '{"a":1}',
   });
   await client.close();
-  expect(proxy.asked.map(({ authority: host }) => host)).toEqual([`localhost:${portOf(server)}`]);
+  expect(proxy.requests.map(({ authority: host }) => host)).toEqual([`localhost:${portOf(server)}`]);
 });

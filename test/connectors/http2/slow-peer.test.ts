@@ -18,7 +18,7 @@ const largeBodies = (count: number) =>
 
 const ping = frameOf(frame.ping, 0, 0, Buffer.alloc(8));
 /** Windows and frame size without limits: only the socket delays the client. */
-const wideOpen = Buffer.concat([
+const unlimited = Buffer.concat([
   settingsFrame([
     [setting.initialWindowSize, maxWindowBytes],
     [setting.maxFrameSize, 0xff_ffff],
@@ -38,7 +38,7 @@ async function untilFull(connection: RawConnection): Promise<void> {
 describe('a peer that reads slowly', () => {
   test('keeps its connection during uploads', async () => {
     const { transport, facts } = await againstRawPeer(async (connection) => {
-      connection.write(wideOpen);
+      connection.write(unlimited);
       await connection.request();
       connection.socket.pause();
       await untilFull(connection);
@@ -54,7 +54,7 @@ describe('a peer that reads slowly', () => {
 
   test('loses its connection when it leaves control frames unread', async () => {
     const { transport, facts } = await againstRawPeer(async (connection) => {
-      connection.write(wideOpen);
+      connection.write(unlimited);
       await connection.request();
       connection.socket.pause();
       await untilFull(connection);
@@ -85,7 +85,7 @@ describe('a peer that reads slowly', () => {
 
   test('that sends frames after our GOAWAY has not lost its connection', async () => {
     const { transport, facts } = await againstRawPeer(async (connection) => {
-      connection.write(wideOpen);
+      connection.write(unlimited);
       const ids = [];
       for (let n = 0; n < 20; n++) ids.push(await connection.request());
       connection.socket.pause();

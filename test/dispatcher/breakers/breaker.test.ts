@@ -5,8 +5,8 @@ import { beginPush, createAppOn, startRestartableGateway } from '../../support/g
 import { startTestService, type TestService } from '../../support/service.ts';
 
 /** Poll intervals: states of a breaker are short here; a scrape of the metrics costs more than a hundred requests. */
-const often = { interval: 20 };
-const seldom = { interval: 100 };
+const fastPoll = { interval: 20 };
+const slowPoll = { interval: 100 };
 
 /** Short, so that a test sees several cool-downs. */
 const timing = { coolDownMs: 300, longestCoolDownMs: 600 };
@@ -60,35 +60,35 @@ async function attempts(app: App): Promise<{ most: number; tries: number }> {
 
 describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
   test('delays its own pushes only, loses nothing and costs no tries', async () => {
-    const mortal = await startRestartableGateway();
-    const dead = await appOn(mortal.own, 1500);
+    const restartable = await startRestartableGateway();
+    const dead = await appOn(restartable.own, 1500);
     const healthy = await appOn(null, 1100);
-    await mortal.die();
+    await restartable.stop();
     const delayed = await begin(dead.app);
-    await expect.poll(async () => Math.max(...(await gauges(dead.app)).map((n) => n ?? 0)), seldom).toBe(2);
-    await expect.poll(() => stateOf(dead.id), often).toBe('open');
-    const prompt = await service.untilDone(healthy.app, await begin(healthy.app), 20_000);
-    expect(prompt).toMatchObject({ status: 'done', devices: 1100, successes: 1100 });
+    await expect.poll(async () => Math.max(...(await gauges(dead.app)).map((n) => n ?? 0)), slowPoll).toBe(2);
+    await expect.poll(() => stateOf(dead.id), fastPoll).toBe('open');
+    const unaffected = await service.untilDone(healthy.app, await begin(healthy.app), 20_000);
+    expect(unaffected).toMatchObject({ status: 'done', devices: 1100, successes: 1100 });
     // Still down: probes fail, and their tries do not count.
-    await expect.poll(() => stateOf(dead.id), often).toBe('half-open');
-    await expect.poll(() => stateOf(dead.id), often).toBe('open');
+    await expect.poll(() => stateOf(dead.id), fastPoll).toBe('half-open');
+    await expect.poll(() => stateOf(dead.id), fastPoll).toBe('open');
     expect(await attempts(dead.app)).toMatchObject({ tries: 0 });
-    await mortal.rise();
+    await restartable.restart();
     const record = await service.untilDone(dead.app, delayed);
     expect(record).toMatchObject({ devices: 1500, successes: 1500, outcomes: { sent: 1500 } });
-    expect(dead.tokens.filter((token) => mortal.now().seen(token) !== 1)).toEqual([]);
-    await expect.poll(() => stateOf(dead.id), often).toBe('closed');
+    expect(dead.tokens.filter((token) => restartable.now().seen(token) !== 1)).toEqual([]);
+    await expect.poll(() => stateOf(dead.id), fastPoll).toBe('closed');
     expect((await gauges(dead.app)).filter((n) => n === 2)).toEqual([]);
-    await mortal.die();
+    await restartable.stop();
   });
 
   test('and answers 503 to all requests: no try of that time counts', async () => {
     const { app, id } = await appOn(null, 200);
     service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
     const objectId = await begin(app);
-    await expect.poll(() => stateOf(id), often).toBe('open');
-    await expect.poll(() => stateOf(id), often).toBe('half-open');
-    await expect.poll(() => stateOf(id), often).toBe('open');
+    await expect.poll(() => stateOf(id), fastPoll).toBe('open');
+    await expect.poll(() => stateOf(id), fastPoll).toBe('half-open');
+    await expect.poll(() => stateOf(id), fastPoll).toBe('open');
     service.apns.behave();
     expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 200, outcomes: { sent: 200 } });
     expect(await attempts(app)).toMatchObject({ tries: 0 });
@@ -109,7 +109,7 @@ describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
     const [token = ''] = tokens;
     service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
     const objectId = await begin(app);
-    await expect.poll(() => stateOf(id), often).toBe('open');
+    await expect.poll(() => stateOf(id), fastPoll).toBe('open');
     service.apns.behave();
     const answer = { status: 429, reason: 'TooManyRequests', retryAfter: '3', count: 1, token };
     service.apns.misbehave({ kind: 'answer', ...answer });
@@ -121,9 +121,9 @@ describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
   });
 
   test('a push that expires before it is back is counted expired, with the last reason', async () => {
-    const mortal = await startRestartableGateway();
-    const { app } = await appOn(mortal.own, 100);
-    await mortal.die();
+    const restartable = await startRestartableGateway();
+    const { app } = await appOn(restartable.own, 100);
+    await restartable.stop();
     const objectId = await begin(app, { expiration_interval: 3 });
     const record = await service.untilDone(app, objectId);
     expect(record).toMatchObject({ devices: 100, successes: 0, outcomes: { expired: 100 } });
@@ -154,7 +154,7 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
     const objectId = await begin(app);
     await service.apns.waitFor(already + 50);
     expect((await force(id, 'open')).body).toMatchObject({ state: 'open', forced: 'open' });
-    await expect.poll(() => gauges(app), seldom).toEqual([2, 2]);
+    await expect.poll(() => gauges(app), slowPoll).toEqual([2, 2]);
     // Requests in flight are answered first; then no more may come.
     await new Promise((resolve) => setTimeout(resolve, 1200));
     const sent = service.apns.total;
@@ -171,9 +171,9 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
     const { app, tokens, id } = await appOn(null, 5);
     await force(id, 'open');
     // The cache of every dispatcher has expired by now.
-    await expect.poll(() => gauges(app), seldom).toEqual([2, 2]);
+    await expect.poll(() => gauges(app), slowPoll).toEqual([2, 2]);
     const objectId = await begin(app);
-    await expect.poll(async () => (await postponed(app)).length, seldom).toBe(1);
+    await expect.poll(async () => (await postponed(app)).length, slowPoll).toBe(1);
     expect(tokens.map((token) => service.apns.seen(token))).toEqual([0, 0, 0, 0, 0]);
     await force(id, 'release');
     expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 5 });
@@ -186,10 +186,10 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
     await service.db.query("UPDATE breaker SET since = now() - interval '1 hour' WHERE app_id = $1", [
       app.appId,
     ]);
-    await expect.poll(() => gauges(app), seldom).toEqual([2, 2]);
+    await expect.poll(() => gauges(app), slowPoll).toEqual([2, 2]);
     const objectId = await begin(app);
     const waiting = () => waitsOf(app);
-    await expect.poll(async () => (await waiting()).filter((ms) => ms > 10_000), seldom).toHaveLength(3);
+    await expect.poll(async () => (await waiting()).filter((ms) => ms > 10_000), slowPoll).toHaveLength(3);
     const { rows } = await service.db.query<{ due: Date }>(
       `SELECT min(start_after) AS due FROM pgboss.job
         WHERE data ->> 'appId' = $1 AND data ? 'batchId' AND state = 'created'`,
@@ -204,17 +204,17 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
   });
 
   test('closed, sends to a gateway that is down again and again', async () => {
-    const mortal = await startRestartableGateway();
-    const { app, id } = await appOn(mortal.own, 100);
-    await mortal.die();
+    const restartable = await startRestartableGateway();
+    const { app, id } = await appOn(restartable.own, 100);
+    await restartable.stop();
     await force(id, 'close');
-    await expect.poll(() => gauges(app), seldom).toEqual([0, 0]);
+    await expect.poll(() => gauges(app), slowPoll).toEqual([0, 0]);
     const objectId = await begin(app);
-    await expect.poll(async () => (await attempts(app)).most, seldom).toBeGreaterThan(2);
+    await expect.poll(async () => (await attempts(app)).most, slowPoll).toBeGreaterThan(2);
     expect(await gauges(app)).toEqual([0, 0]);
-    await mortal.rise();
+    await restartable.restart();
     expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 100, successes: 100 });
-    await mortal.die();
+    await restartable.stop();
   });
 });
 

@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterEach(() => service.apns.behave());
 
 /** Creates an app whose gateway has just answered its thread, and then accepts every request without an answer. */
-async function appOnSilence(devices: number) {
+async function appOnSilentGateway(devices: number) {
   const gateway = await startRestartableGateway();
   // Bulk threads send pushes to more than a thousand; the express thread sends smaller ones.
   const silent = await createAppOn(service, gateway.own, Math.min(devices, 1100));
@@ -31,7 +31,7 @@ async function appOnSilence(devices: number) {
 }
 
 /** Returns the record of a push and the state of its gateway's breaker. */
-async function standing({ app, id }: AppOnGateway, objectId: string) {
+async function statusOf({ app, id }: AppOnGateway, objectId: string) {
   const path = `/console/api/apps/${app.appId}/notifications/${objectId}/progress`;
   const { body } = await service.api.request('GET', path, { admin: true });
   const breakers = await service.api.request('GET', '/console/api/breakers', { admin: true });
@@ -44,7 +44,7 @@ const cancel = (app: App, objectId: string) =>
 
 describe('a gateway that stops to answer', { timeout: 120_000 }, () => {
   test('does not delay pushes of other apps over the same connector', async () => {
-    const silent = await appOnSilence(4500);
+    const silent = await appOnSilentGateway(4500);
     const [many, few, one] = [
       await createAppOn(service, null, 1100),
       await createAppOn(service, null, 300),
@@ -52,20 +52,20 @@ describe('a gateway that stops to answer', { timeout: 120_000 }, () => {
     ];
     const hanging = await beginPush(service, silent.app);
     // Batches without an answer use every job permit of the connector.
-    await expect.poll(() => inWork(silent.app), { timeout: 20_000, interval: 10 }).toBe(4);
+    await expect.poll(() => activeBatches(silent.app), { timeout: 20_000, interval: 10 }).toBe(4);
     await expect.poll(silent.hanging, { timeout: 20_000, interval: 10 }).toBeGreaterThan(500);
     const sent = await Promise.all(
       [many, few, one].map(async ({ app }) => service.untilDone(app, await beginPush(service, app))),
     );
     expect(sent.map(({ successes }) => successes)).toEqual([1100, 300, 1]);
     // No deadline has passed and no breaker has opened: the bulkhead alone lets them through.
-    expect(await standing(silent, hanging)).toEqual({ outcomes: {}, state: 'closed' });
+    expect(await statusOf(silent, hanging)).toEqual({ outcomes: {}, state: 'closed' });
     await cancel(silent.app, hanging);
-    await silent.gateway.die();
+    await silent.gateway.stop();
   });
 
   test('does not delay new pushes, even if many of its own small ones hang', async () => {
-    const silent = await appOnSilence(1);
+    const silent = await appOnSilentGateway(1);
     const other = await createAppOn(service, null, 1);
     const hanging: string[] = [];
     for (let i = 0; i < 40; i += 1) hanging.push(await beginPush(service, silent.app));
@@ -73,31 +73,31 @@ describe('a gateway that stops to answer', { timeout: 120_000 }, () => {
     await expect.poll(silent.hanging, { timeout: 20_000, interval: 10 }).toBeGreaterThanOrEqual(4);
     const record = await service.untilDone(other.app, await beginPush(service, other.app));
     expect(record).toMatchObject({ devices: 1, successes: 1 });
-    expect(await standing(silent, hanging[0] ?? '')).toEqual({ outcomes: {}, state: 'closed' });
+    expect(await statusOf(silent, hanging[0] ?? '')).toEqual({ outcomes: {}, state: 'closed' });
     await Promise.all(hanging.map((objectId) => cancel(silent.app, objectId)));
-    await silent.gateway.die();
+    await silent.gateway.stop();
   });
 
   test('has a bounded number of batches in flight, and loses no recipient in the end', async () => {
-    const silent = await appOnSilence(8500);
+    const silent = await appOnSilentGateway(8500);
     const objectId = await beginPush(service, silent.app);
     // Four batches are slow, and at most three were taken before the fourth: two of the nine are postponed.
     await expect
       .poll(() => postponed(silent.app), { timeout: 20_000, interval: 20 })
       .toBeGreaterThanOrEqual(2);
     silent.gateway.now().behave();
-    await silent.gateway.die();
-    await silent.gateway.rise();
+    await silent.gateway.stop();
+    await silent.gateway.restart();
     const record = await service.untilDone(silent.app, objectId);
     // Requests in flight when the connection broke may have arrived: they are repeated, and the device shows one message.
     expect(record.outcomes).toEqual({ sent: 8500 });
     expect(record.repeats).toBeGreaterThan(0);
-    await silent.gateway.die();
+    await silent.gateway.stop();
   });
 });
 
 /** Returns the number of batches in work at a dispatcher. */
-async function inWork(app: App): Promise<number> {
+async function activeBatches(app: App): Promise<number> {
   const { rows } = await service.db.query<{ n: number }>(
     `SELECT count(*) AS n FROM pgboss.job
       WHERE name = 'deliver-apns' AND state = 'active' AND data ->> 'appId' = $1`,

@@ -9,7 +9,7 @@ import { carillon } from '../../support/cli.ts';
 import { beginPush, createAppOn, startRestartableGateway } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
 
-const often = { interval: 50, timeout: 20_000 };
+const fastPoll = { interval: 50, timeout: 20_000 };
 
 let dispatcher: RunningDispatcher;
 let env: Record<string, string>;
@@ -45,11 +45,11 @@ const recordOf = async (app: App, objectId: string) =>
 
 describe('a gateway that refuses connections', () => {
   test('is shown everywhere until it answers again', async () => {
-    const mortal = await startRestartableGateway();
-    const { app, tokens, id } = await createAppOn(service, mortal.own, 1);
-    await mortal.die();
+    const restartable = await startRestartableGateway();
+    const { app, tokens, id } = await createAppOn(service, restartable.own, 1);
+    await restartable.stop();
     const pushed = carillon(['push', '--app', app.appId, '--alert', 'x'], { env });
-    await expect.poll(() => lastFailureOf(id), often).toMatchObject({ reason: 'ECONNREFUSED' });
+    await expect.poll(() => lastFailureOf(id), fastPoll).toMatchObject({ reason: 'ECONNREFUSED' });
     const { body: list } = await service.api.request('GET', '/1.1/notifications', {
       app,
       master: true,
@@ -67,38 +67,38 @@ describe('a gateway that refuses connections', () => {
     expect(JSON.stringify(document)).toContain(
       `APNs does not answer: ECONNREFUSED (profile _default of app ${app.appId}`,
     );
-    await mortal.rise();
+    await restartable.restart();
     const { code, stderr, stdout } = await pushed;
     expect({ code, stderr }).toMatchObject({ code: 0 });
     expect(stderr).toContain('0 of 1 done; APNs does not answer: ECONNREFUSED; trying again\n');
     expect(stdout).not.toContain('Errors:');
-    await expect.poll(() => lastFailureOf(id), often).toBeNull();
+    await expect.poll(() => lastFailureOf(id), fastPoll).toBeNull();
     expect(await recordOf(app, objectId)).toMatchObject({ status: 'done', errors: '' });
-    await mortal.die();
+    await restartable.stop();
   });
 
   test('leaves its code in the record of a push that expired in between', async () => {
-    const mortal = await startRestartableGateway();
-    const { app } = await createAppOn(service, mortal.own, 1);
-    await mortal.die();
+    const restartable = await startRestartableGateway();
+    const { app } = await createAppOn(service, restartable.own, 1);
+    await restartable.stop();
     const objectId = await beginPush(service, app, { expiration_interval: 2 });
     const record = await service.untilDone(app, objectId);
     expect(record.errors).toContain('expired; the last try: connect_failed ECONNREFUSED (1)');
   });
 
   test('is named in the log when its breaker opens', async () => {
-    const mortal = await startRestartableGateway();
-    const { app, id } = await createAppOn(service, mortal.own, 60);
-    await mortal.die();
+    const restartable = await startRestartableGateway();
+    const { app, id } = await createAppOn(service, restartable.own, 60);
+    await restartable.stop();
     await beginPush(service, app, { expiration_interval: 5 });
     const opened = () => logged.find(({ breaker, state }) => breaker === id && state === 'open');
-    await expect.poll(opened, often).toMatchObject({ reason: 'ECONNREFUSED' });
+    await expect.poll(opened, fastPoll).toMatchObject({ reason: 'ECONNREFUSED' });
   });
 
   test('is not shown with --json', async () => {
-    const mortal = await startRestartableGateway();
-    const { app } = await createAppOn(service, mortal.own, 1);
-    await mortal.die();
+    const restartable = await startRestartableGateway();
+    const { app } = await createAppOn(service, restartable.own, 1);
+    await restartable.stop();
     const args = ['push', '--app', app.appId, '--alert', 'x', '--expire', '2', '--json'];
     const { stderr, json } = await carillon(args, { env });
     expect(stderr).toBe('');
@@ -107,38 +107,38 @@ describe('a gateway that refuses connections', () => {
 });
 
 test('an untrusted certificate is shown by its code', async () => {
-  const mortal = await startRestartableGateway();
+  const restartable = await startRestartableGateway();
   const { certificate: ca } = await openCertificateAuthority();
-  const { app, id } = await createAppOn(service, { ...mortal.own, ca }, 1);
+  const { app, id } = await createAppOn(service, { ...restartable.own, ca }, 1);
   const objectId = await beginPush(service, app, { expiration_interval: 30 });
   await expect
-    .poll(() => lastFailureOf(id), often)
+    .poll(() => lastFailureOf(id), fastPoll)
     .toMatchObject({
       reason: expect.stringMatching(/^(UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|SELF_SIGNED)/),
     });
   expect((await recordOf(app, objectId)).errors).toMatch(/^APNs does not answer: [A-Z_]+; trying again$/);
-  await mortal.die();
+  await restartable.stop();
 });
 
 test('a status is shown with its reason, and a gateway that answers some requests is not shown', async () => {
   const { app, id } = await createAppOn(service, null, 1);
   service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
   const objectId = await beginPush(service, app);
-  await expect.poll(() => lastFailureOf(id), often).toMatchObject({ reason: '503 ServiceUnavailable' });
+  await expect.poll(() => lastFailureOf(id), fastPoll).toMatchObject({ reason: '503 ServiceUnavailable' });
   expect((await recordOf(app, objectId)).errors).toBe(
     'APNs takes nothing: 503 ServiceUnavailable; trying again',
   );
   service.apns.behave();
   await service.untilDone(app, objectId);
-  await expect.poll(() => lastFailureOf(id), often).toBeNull();
+  await expect.poll(() => lastFailureOf(id), fastPoll).toBeNull();
 });
 
 test('deleting a profile deletes its failure', async () => {
-  const mortal = await startRestartableGateway();
-  const { app, id } = await createAppOn(service, mortal.own, 1);
-  await mortal.die();
+  const restartable = await startRestartableGateway();
+  const { app, id } = await createAppOn(service, restartable.own, 1);
+  await restartable.stop();
   await beginPush(service, app, { expiration_interval: 60 });
-  await expect.poll(() => lastFailureOf(id), often).not.toBeNull();
+  await expect.poll(() => lastFailureOf(id), fastPoll).not.toBeNull();
   const path = `/console/api/apps/${app.appId}/profiles/apns/_default`;
   expect((await service.api.request('DELETE', path, { admin: true })).status).toBeLessThan(300);
   const { rows } = await service.db.query('SELECT 1 FROM gateway_failure WHERE app_id = $1', [app.appId]);

@@ -31,7 +31,7 @@ async function progress(app: App, objectId: string) {
 const sum = (outcomes: Record<string, number>) => Object.values(outcomes).reduce((a, b) => a + b, 0);
 
 /** Returns the batches of an app that are neither settled nor parked. */
-async function inHand(app: App): Promise<number> {
+async function openBatches(app: App): Promise<number> {
   const { rows } = await service.db.query<{ n: number }>(
     'SELECT count(*) AS n FROM push_batch WHERE app_id = $1 AND NOT is_settled AND NOT is_held',
     [app.appId],
@@ -39,14 +39,14 @@ async function inHand(app: App): Promise<number> {
   return rows[0]?.n ?? 0;
 }
 
-const seenOf = (tokens: string[]) => tokens.reduce((n, token) => n + service.apns.seen(token), 0);
-const notOnce = (tokens: string[]) => tokens.filter((token) => service.apns.seen(token) !== 1);
+const requestsTo = (tokens: string[]) => tokens.reduce((n, token) => n + service.apns.seen(token), 0);
+const notSentOnce = (tokens: string[]) => tokens.filter((token) => service.apns.seen(token) !== 1);
 
 /** Starts a push and waits until some of it was sent. */
-async function underWay(app: App, tokens: string[], body: object = {}): Promise<string> {
+async function startPush(app: App, tokens: string[], body: object = {}): Promise<string> {
   slow();
   const objectId = await begin(app, body);
-  await expect.poll(() => seenOf(tokens), { interval: 10 }).toBeGreaterThan(20);
+  await expect.poll(() => requestsTo(tokens), { interval: 10 }).toBeGreaterThan(20);
   return objectId;
 }
 
@@ -57,40 +57,40 @@ describe('a push that is paused', () => {
     expect(await control(app, objectId, 'pause')).toMatchObject({ status: 200, body: { status: 'paused' } });
     await service.dispatch();
     await service.dispatch();
-    const isHeld = async () =>
+    const parkedBatches = async () =>
       (await service.db.query('SELECT 1 FROM notification WHERE is_plan_held')).rowCount;
-    await expect.poll(isHeld).toBe(1);
-    expect(seenOf(tokens)).toBe(0);
+    await expect.poll(parkedBatches).toBe(1);
+    expect(requestsTo(tokens)).toBe(0);
     expect((await control(app, objectId, 'resume')).body).toMatchObject({ status: 'in-queue' });
     expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 10, successes: 10 });
-    expect(notOnce(tokens)).toEqual([]);
+    expect(notSentOnce(tokens)).toEqual([]);
   });
 
   test('stops on all dispatchers, and continues where it stopped', async () => {
     const { app, tokens } = await appWithIos(2500);
-    const objectId = await underWay(app, tokens);
+    const objectId = await startPush(app, tokens);
     const reply = await control(app, objectId, 'pause');
     expect(reply).toMatchObject({ status: 200, body: { objectId, status: 'paused' } });
     // `npm run bench -- control` measures the time; machines that run tests are busy.
-    await expect.poll(() => inHand(app), { interval: 10 }).toBe(0);
-    const seen = seenOf(tokens);
+    await expect.poll(() => openBatches(app), { interval: 10 }).toBe(0);
+    const seen = requestsTo(tokens);
     expect(seen).toBeLessThan(2500);
     const other = await appWithIos(300);
     await service.untilDone(other.app, await begin(other.app));
-    expect(seenOf(tokens)).toBe(seen);
+    expect(requestsTo(tokens)).toBe(seen);
     expect(await progress(app, objectId)).toMatchObject({ status: 'paused', devices: 2500 });
     const { body } = await service.api.request('GET', `/1.1/notifications/${objectId}`, { app });
     expect(body).toMatchObject({ status: 'in-queue' });
     service.apns.behave();
     await control(app, objectId, 'resume');
     expect(await service.untilDone(app, objectId)).toMatchObject({ status: 'done', successes: 2500 });
-    expect(notOnce(tokens)).toEqual([]);
+    expect(notSentOnce(tokens)).toEqual([]);
   });
 
   test('and resumed repeatedly, small or large, reaches every recipient once', async () => {
     for (const count of [300, 2500]) {
       const { app, tokens } = await appWithIos(count);
-      const objectId = await underWay(app, tokens);
+      const objectId = await startPush(app, tokens);
       for (let i = 0; i < 15; i += 1) {
         expect((await control(app, objectId, i % 2 === 0 ? 'pause' : 'resume')).status).toBe(200);
         await new Promise((resolve) => setTimeout(resolve, Math.random() * 60));
@@ -98,48 +98,48 @@ describe('a push that is paused', () => {
       service.apns.behave();
       expect((await control(app, objectId, 'resume')).status).toBe(200);
       expect(await service.untilDone(app, objectId)).toMatchObject({ devices: count, successes: count });
-      expect(notOnce(tokens)).toEqual([]);
+      expect(notSentOnce(tokens)).toEqual([]);
     }
   });
 
   test('still expires: its open recipients are counted without a resume', async () => {
     const { app, tokens } = await appWithIos(1500);
-    const objectId = await underWay(app, tokens);
+    const objectId = await startPush(app, tokens);
     await control(app, objectId, 'pause');
-    await expect.poll(() => inHand(app), { timeout: 20_000 }).toBe(0);
+    await expect.poll(() => openBatches(app), { timeout: 20_000 }).toBe(0);
     await service.db.query('UPDATE notification SET expires_at = now() WHERE object_id = $1', [objectId]);
     const record = await service.untilDone(app, objectId);
     const { sent = 0, expired = 0 } = record.outcomes as Record<string, number>;
     expect(record).toMatchObject({ status: 'done', devices: 1500 });
     expect(expired).toBeGreaterThan(0);
     expect(sent + expired).toBe(1500);
-    expect(seenOf(tokens)).toBe(sent);
+    expect(requestsTo(tokens)).toBe(sent);
   });
 
   test('and cancelled then drops the rest', async () => {
     const { app, tokens } = await appWithIos(1500);
-    const objectId = await underWay(app, tokens);
+    const objectId = await startPush(app, tokens);
     await control(app, objectId, 'pause');
-    await expect.poll(() => inHand(app), { timeout: 20_000 }).toBe(0);
+    await expect.poll(() => openBatches(app), { timeout: 20_000 }).toBe(0);
     expect((await control(app, objectId, 'cancel')).body).toMatchObject({ status: 'cancelled' });
     const counted = async () => sum((await progress(app, objectId)).outcomes);
     await expect.poll(counted, { timeout: 20_000 }).toBe(1500);
     const { outcomes } = await progress(app, objectId);
-    expect(outcomes).toEqual({ sent: seenOf(tokens), dropped: 1500 - seenOf(tokens) });
+    expect(outcomes).toEqual({ sent: requestsTo(tokens), dropped: 1500 - requestsTo(tokens) });
   });
 });
 
 describe('a push that is cancelled while it is sent', () => {
   test('stops; every recipient is counted; clients find no record', async () => {
     const { app, tokens } = await appWithIos(2500);
-    const objectId = await underWay(app, tokens);
+    const objectId = await startPush(app, tokens);
     const reply = await control(app, objectId, 'cancel');
     expect(reply).toMatchObject({ status: 200, body: { objectId, status: 'cancelled', devices: 2500 } });
     const counted = async () => sum((await progress(app, objectId)).outcomes);
     await expect.poll(counted, { interval: 20 }).toBe(2500);
     const { outcomes, status } = await progress(app, objectId);
     expect(status).toBe('cancelled');
-    expect(outcomes).toEqual({ sent: seenOf(tokens), dropped: 2500 - seenOf(tokens) });
+    expect(outcomes).toEqual({ sent: requestsTo(tokens), dropped: 2500 - requestsTo(tokens) });
     expect(outcomes.dropped).toBeGreaterThan(0);
     const path = `/1.1/notifications/${objectId}`;
     expect((await service.api.request('GET', path, { app })).status).toBe(404);
@@ -148,12 +148,12 @@ describe('a push that is cancelled while it is sent', () => {
 
   test('and small, by DELETE, drops the recipients that are not sent to yet', async () => {
     const { app, tokens } = await appWithIos(900);
-    const objectId = await underWay(app, tokens);
+    const objectId = await startPush(app, tokens);
     const path = `/1.1/notifications/${objectId}`;
     expect((await service.api.request('DELETE', path, { app, master: true })).status).toBe(200);
     const counted = async () => sum((await progress(app, objectId)).outcomes);
     await expect.poll(counted, { timeout: 20_000 }).toBe(900);
-    expect((await progress(app, objectId)).outcomes.sent).toBe(seenOf(tokens));
+    expect((await progress(app, objectId)).outcomes.sent).toBe(requestsTo(tokens));
     expect(tokens.filter((token) => service.apns.seen(token) > 1)).toEqual([]);
   });
 });
@@ -194,7 +194,7 @@ describe('cancel, pause and resume refuse', () => {
 
 test('resuming changes flow_control: at least 1000, null for none, unchanged if absent', async () => {
   const { app, tokens } = await appWithIos(1500);
-  const objectId = await underWay(app, tokens);
+  const objectId = await startPush(app, tokens);
   await control(app, objectId, 'pause');
   const paceAfter = async (body?: object) => {
     await control(app, objectId, 'resume', body);

@@ -62,7 +62,7 @@ const unansweredOf = (connector: string) =>
   sumOf(`carillon_gateway_responses_total{connector="${connector}",status="0"`);
 
 /** Nine connections break, each after some 500 requests, with all of their streams. */
-const nineBreaks = { kind: 'disconnect', fraction: 1 / 500, count: 9 } as const;
+const nineDisconnects = { kind: 'disconnect', fraction: 1 / 500, count: 9 } as const;
 const devices = 5000;
 
 describe('connections that break nine times in a push to 5,000', { timeout: 120_000 }, () => {
@@ -70,7 +70,7 @@ describe('connections that break nine times in a push to 5,000', { timeout: 120_
     const { apns } = vendors.gateways;
     const prepared = await prepare('apns', devices, transport === 'standard' ? { transport } : {});
     const before = { repeated: await repeatedOf('apns'), unanswered: await unansweredOf('apns') };
-    apns.misbehave(nineBreaks);
+    apns.misbehave(nineDisconnects);
     const record = await push(prepared, { alert: 'Hello' });
     expect(record).toMatchObject({
       status: 'done',
@@ -92,7 +92,7 @@ describe('connections that break nine times in a push to 5,000', { timeout: 120_
   test('lose no recipient of FCM', async () => {
     const { fcm } = vendors.gateways;
     const prepared = await prepare('fcm', devices);
-    fcm.misbehave(nineBreaks);
+    fcm.misbehave(nineDisconnects);
     const record = await push(prepared, { alert: 'Hello' });
     expect(record).toMatchObject({
       status: 'done',
@@ -159,9 +159,9 @@ describe('a connection that is reset after the request was written', { timeout: 
     const [repeated = '', other = ''] = prepared.addresses;
     vendors.gateways.apns.misbehave({ kind: 'reset', count: 1, token: repeated });
     const { objectId } = await push(prepared, { alert: 'Hello' });
-    const told = await admin(prepared.app, `${objectId}/devices/${repeated}`);
-    expect(told).toMatchObject({ outcome: 'sent', repeats: 1 });
-    expect(told.sentence).toContain('An earlier request got no answer');
+    const trace = await admin(prepared.app, `${objectId}/devices/${repeated}`);
+    expect(trace).toMatchObject({ outcome: 'sent', repeats: 1 });
+    expect(trace.sentence).toContain('An earlier request got no answer');
     const plain = await admin(prepared.app, `${objectId}/devices/${other}`);
     expect(plain).toMatchObject({ outcome: 'sent', repeats: 0 });
     expect(plain.sentence).not.toContain('no answer');

@@ -108,7 +108,7 @@ describe('a token that asked to wait', { timeout: 60_000 }, () => {
         admin: true,
       });
     await control('pause');
-    const { rows } = await untilHeld(app);
+    const { rows } = await untilParked(app);
     expect(rows).toMatchObject([{ moved: [0] }]);
     expect(await retryBatch(app)).toMatchObject({ size: 1, tries: 1, last_reason: 'TooManyRequests' });
     await control('resume');
@@ -120,7 +120,7 @@ describe('a token that asked to wait', { timeout: 60_000 }, () => {
   });
 
   /** Returns the first batch of a push once it is parked. */
-  const untilHeld = async (app: App) => {
+  const untilParked = async (app: App) => {
     const find = () =>
       service.db.query('SELECT moved FROM push_batch WHERE app_id = $1 AND attempt = 0 AND is_held', [
         app.appId,

@@ -23,7 +23,7 @@ afterAll(async () => {
   await service?.close();
 });
 beforeEach(() => {
-  keeper = new JobKeeper();
+  jobKeeper = new JobKeeper();
 });
 afterEach(async () => {
   service.apns.behave();
@@ -38,16 +38,16 @@ const stop = async () => {
   dispatcher = undefined;
 };
 
-let keeper: JobKeeper;
+let jobKeeper: JobKeeper;
 let nowMs = 0;
 const clock = { now: () => Date.now(), monotonicMs: () => nowMs };
 /** Runs the duty once, `seconds` after its last run. */
-const look = (afterSeconds: number) => {
+const runDuty = (afterSeconds: number) => {
   nowMs += afterSeconds * 1000;
-  return keeper.run({ db: service.db, queue, clock, log: silentLog });
+  return jobKeeper.run({ db: service.db, queue, clock, log: silentLog });
 };
 /** Runs the duty twice, far enough apart for it to find work without a job. */
-const keep = async () => (await look(31)) + (await look(31));
+const keep = async () => (await runDuty(31)) + (await runDuty(31));
 
 interface Push {
   app: App;
@@ -64,23 +64,23 @@ async function push(devices: number, body: object = {}): Promise<Push> {
   return { app, tokens, objectId, id: rows[0]?.id ?? 0 };
 }
 
-const seenOf = (tokens: string[]) => tokens.reduce((n, token) => n + service.apns.seen(token), 0);
-const notOnce = (tokens: string[]) => tokens.filter((token) => service.apns.seen(token) !== 1);
+const requestsTo = (tokens: string[]) => tokens.reduce((n, token) => n + service.apns.seen(token), 0);
+const notSentOnce = (tokens: string[]) => tokens.filter((token) => service.apns.seen(token) !== 1);
 
 /** Starts a push and stops the dispatcher in the middle of it. */
 async function stopped(devices: number): Promise<Push> {
   service.apns.misbehave({ kind: 'slow', delayMs: 100 });
   await start();
-  const begun = await push(devices);
-  await expect.poll(() => seenOf(begun.tokens), { interval: 10, timeout: 20_000 }).toBeGreaterThan(20);
+  const started = await push(devices);
+  await expect.poll(() => requestsTo(started.tokens), { interval: 10, timeout: 20_000 }).toBeGreaterThan(20);
   await stop();
   service.apns.behave();
-  return begun;
+  return started;
 }
 
 const isLive = "state IN ('created', 'retry', 'active')";
 /** Deletes jobs of a push, as if they had never been written; returns their number. */
-async function lose({ id }: Push, condition = 'true'): Promise<number> {
+async function deleteJobs({ id }: Push, condition = 'true'): Promise<number> {
   const { rowCount } = await service.db.query(
     `DELETE FROM pgboss.job WHERE ${isLive} AND (data ->> 'pushId')::bigint = $1 AND ${condition}`,
     [id],
@@ -110,7 +110,7 @@ async function reachesAll({ app, objectId, tokens }: Push): Promise<void> {
   if (!dispatcher) await start();
   const record = await service.untilDone(app, objectId);
   expect(record).toMatchObject({ status: 'done', devices: tokens.length, successes: tokens.length });
-  expect(notOnce(tokens)).toEqual([]);
+  expect(notSentOnce(tokens)).toEqual([]);
 }
 const control = (app: App, objectId: string, verb: string) =>
   service.api.request('POST', `/console/api/apps/${app.appId}/notifications/${objectId}/${verb}`, {
@@ -119,84 +119,84 @@ const control = (app: App, objectId: string, verb: string) =>
 
 describe('a job that was lost is written again', () => {
   test('of a queued push: once, when it was missing for half a minute', async () => {
-    const begun = await push(10);
-    expect(await look(60)).toBe(0);
-    expect(await lose(begun)).toBe(1);
-    expect(await look(60)).toBe(0);
-    expect(await look(10)).toBe(0);
-    expect(await look(21)).toBe(1);
-    expect(await jobsOf(begun)).toMatchObject([{ name: 'plan', release: null, priority: 0 }]);
+    const started = await push(10);
+    expect(await runDuty(60)).toBe(0);
+    expect(await deleteJobs(started)).toBe(1);
+    expect(await runDuty(60)).toBe(0);
+    expect(await runDuty(10)).toBe(0);
+    expect(await runDuty(21)).toBe(1);
+    expect(await jobsOf(started)).toMatchObject([{ name: 'plan', release: null, priority: 0 }]);
     expect(await keep()).toBe(0);
-    await reachesAll(begun);
+    await reachesAll(started);
   });
 
   test('of batches: a batch with a job gets no second one', async () => {
-    const begun = await stopped(2500);
-    const open = await openBatchesOf(begun);
+    const started = await stopped(2500);
+    const open = await openBatchesOf(started);
     expect(open.length).toBeGreaterThan(1);
     expect(await keep()).toBe(0);
-    expect(await lose(begun, `(data ->> 'batchId')::bigint = ${open[0]}`)).toBe(1);
+    expect(await deleteJobs(started, `(data ->> 'batchId')::bigint = ${open[0]}`)).toBe(1);
     expect(await keep()).toBe(1);
-    expect(await lose(begun)).toBe(open.length);
+    expect(await deleteJobs(started)).toBe(open.length);
     expect(await keep()).toBe(open.length);
-    const jobs = await jobsOf(begun);
+    const jobs = await jobsOf(started);
     expect(jobs.map(({ batch }) => batch).sort()).toEqual(open);
     expect(new Set(jobs.map(({ name }) => name))).toEqual(new Set(['deliver-apns']));
-    await reachesAll(begun);
+    await reachesAll(started);
   });
 
   test('of a retry batch: not before its time', async () => {
-    const begun = await stopped(1500);
-    const [first] = await openBatchesOf(begun);
+    const started = await stopped(1500);
+    const [first] = await openBatchesOf(started);
     const at = new Date(Date.now() + 3_600_000);
     await service.db.query('UPDATE push_batch SET not_before = $2 WHERE id = $1', [first, at]);
-    await lose(begun);
+    await deleteJobs(started);
     expect(await keep()).toBeGreaterThan(0);
-    expect((await jobsOf(begun)).find(({ batch }) => batch === first)?.start).toEqual(at);
+    expect((await jobsOf(started)).find(({ batch }) => batch === first)?.start).toEqual(at);
     await service.db.query('UPDATE push_batch SET not_before = NULL WHERE id = $1', [first]);
-    await lose(begun);
+    await deleteJobs(started);
     await keep();
-    await reachesAll(begun);
+    await reachesAll(started);
   });
 
   test('of a small push that stopped in the middle', async () => {
-    const begun = await stopped(300);
-    expect(await lose(begun)).toBe(1);
+    const started = await stopped(300);
+    expect(await deleteJobs(started)).toBe(1);
     expect(await keep()).toBe(1);
-    expect(await jobsOf(begun)).toMatchObject([{ name: 'plan', priority: 0 }]);
-    await reachesAll(begun);
+    expect(await jobsOf(started)).toMatchObject([{ name: 'plan', priority: 0 }]);
+    await reachesAll(started);
   });
 
   test('of a planning that stopped in the middle: it continues after its cursor', async () => {
-    const begun = await push(1200);
+    const started = await push(1200);
     const { rows } = await service.db.query<{ id: number }>(
       'SELECT id FROM installation WHERE app_id = $1 ORDER BY id OFFSET 699 LIMIT 1',
-      [begun.app.appId],
+      [started.app.appId],
     );
     await service.db.query(
       `UPDATE notification SET state = 'sending', planned_through = $2, devices = 700 WHERE id = $1`,
-      [begun.id, rows[0]?.id],
+      [started.id, rows[0]?.id],
     );
-    await lose(begun);
+    await deleteJobs(started);
     expect(await keep()).toBe(1);
-    expect(await jobsOf(begun)).toMatchObject([{ name: 'plan', priority: -1 }]);
+    expect(await jobsOf(started)).toMatchObject([{ name: 'plan', priority: -1 }]);
     await start();
-    const record = await service.untilDone(begun.app, begun.objectId);
+    const record = await service.untilDone(started.app, started.objectId);
     expect(record).toMatchObject({ devices: 1200, successes: 500 });
-    expect(seenOf(begun.tokens)).toBe(500);
+    expect(requestsTo(started.tokens)).toBe(500);
   });
 
   test('of a cancelled push: recipients that were not sent to are counted', async () => {
     for (const devices of [1500, 300]) {
-      const begun = await stopped(devices);
-      await control(begun.app, begun.objectId, 'cancel');
-      await lose(begun);
+      const started = await stopped(devices);
+      await control(started.app, started.objectId, 'cancel');
+      await deleteJobs(started);
       expect(await keep()).toBeGreaterThan(0);
       expect(await keep()).toBe(0);
       await start();
-      await expect.poll(() => openBatchesOf(begun), { timeout: 20_000 }).toEqual([]);
-      const path = `/console/api/apps/${begun.app.appId}/notifications/${begun.objectId}/progress`;
-      const sent = seenOf(begun.tokens);
+      await expect.poll(() => openBatchesOf(started), { timeout: 20_000 }).toEqual([]);
+      const path = `/console/api/apps/${started.app.appId}/notifications/${started.objectId}/progress`;
+      const sent = requestsTo(started.tokens);
       expect((await service.api.request('GET', path, { admin: true })).body).toMatchObject({
         status: 'cancelled',
         outcomes: { sent, dropped: devices - sent },
@@ -206,24 +206,24 @@ describe('a job that was lost is written again', () => {
   });
 
   test('of a resumed push, for its parked work', async () => {
-    const begun = await push(1500);
-    await control(begun.app, begun.objectId, 'pause');
+    const started = await push(1500);
+    await control(started.app, started.objectId, 'pause');
     await start();
-    const isHeld = async () => (await jobsOf(begun)).length;
-    await expect.poll(isHeld).toBe(0);
+    const countJobs = async () => (await jobsOf(started)).length;
+    await expect.poll(countJobs).toBe(0);
     await stop();
     expect(await keep()).toBe(0);
-    await control(begun.app, begun.objectId, 'resume');
-    expect(await lose(begun)).toBe(1);
+    await control(started.app, started.objectId, 'resume');
+    expect(await deleteJobs(started)).toBe(1);
     expect(await keep()).toBe(1);
-    expect(await jobsOf(begun)).toMatchObject([{ name: 'plan', release: true }]);
-    await reachesAll(begun);
+    expect(await jobsOf(started)).toMatchObject([{ name: 'plan', release: true }]);
+    await reachesAll(started);
   });
 
   test('by a duty of every dispatcher', async () => {
     const duty = openDuties().find(({ name }) => name === 'job keeper');
-    const begun = await push(5);
-    await lose(begun);
+    const started = await push(5);
+    await deleteJobs(started);
     await start();
     if (!duty || !dispatcher) throw new Error('there is no such duty');
     const deps = { ...dispatcher.deps, clock };
@@ -232,7 +232,7 @@ describe('a job that was lost is written again', () => {
       return duty.runOnce(deps);
     };
     await expect.poll(passed).toBe(1);
-    await reachesAll(begun);
+    await reachesAll(started);
   });
 
   test('of more pushes than one search covers', async () => {
@@ -250,9 +250,9 @@ describe('a job that was lost is written again', () => {
     expect(copies.rowCount).toBe(449);
     await service.db.query(`DELETE FROM pgboss.job WHERE data ->> 'appId' = $1`, [app.appId]);
     let given = 0;
-    for (let i = 0; i < 6; i += 1) given += await look(31);
+    for (let i = 0; i < 6; i += 1) given += await runDuty(31);
     expect(given).toBe(450);
-    for (let i = 0; i < 6; i += 1) expect(await look(31)).toBe(0);
+    for (let i = 0; i < 6; i += 1) expect(await runDuty(31)).toBe(0);
     await service.db.query('DELETE FROM notification WHERE id > $1', [before.rows[0]?.id]);
     await service.db.query(`DELETE FROM pgboss.job WHERE data ->> 'appId' = $1`, [app.appId]);
   });
@@ -260,24 +260,24 @@ describe('a job that was lost is written again', () => {
 
 describe('no job is written', () => {
   test('for a paused push, with or without parked batches', async () => {
-    const begun = await stopped(2500);
-    await control(begun.app, begun.objectId, 'pause');
-    await lose(begun);
-    for (let i = 0; i < 3; i += 1) expect(await look(31)).toBe(0);
-    expect(await jobsOf(begun)).toEqual([]);
-    await control(begun.app, begun.objectId, 'resume');
-    expect(await keep()).toBe((await openBatchesOf(begun)).length);
-    await reachesAll(begun);
+    const started = await stopped(2500);
+    await control(started.app, started.objectId, 'pause');
+    await deleteJobs(started);
+    for (let i = 0; i < 3; i += 1) expect(await runDuty(31)).toBe(0);
+    expect(await jobsOf(started)).toEqual([]);
+    await control(started.app, started.objectId, 'resume');
+    expect(await keep()).toBe((await openBatchesOf(started)).length);
+    await reachesAll(started);
   });
 
   test('for a push that is scheduled, cancelled before it began, or done', async () => {
     const later = await push(3, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
     const cancelled = await push(3);
     await control(cancelled.app, cancelled.objectId, 'cancel');
-    await lose(cancelled);
+    await deleteJobs(cancelled);
     const done = await push(3);
     await reachesAll(done);
-    for (let i = 0; i < 3; i += 1) expect(await look(31)).toBe(0);
+    for (let i = 0; i < 3; i += 1) expect(await runDuty(31)).toBe(0);
     for (const none of [later, cancelled, done]) expect(await jobsOf(none)).toEqual([]);
   });
 
@@ -290,7 +290,7 @@ describe('no job is written', () => {
       isDone = true;
     });
     let given = 0;
-    while (!isDone) given += await look(31);
+    while (!isDone) given += await runDuty(31);
     await all;
     expect(given).toBe(0);
     for (const each of pushes) await reachesAll(each);
@@ -299,31 +299,31 @@ describe('no job is written', () => {
   test('for a batch without a job that a dispatcher still sends', async () => {
     service.apns.misbehave({ kind: 'slow', delayMs: 100 });
     await start();
-    const begun = await push(200);
-    const path = `/console/api/apps/${begun.app.appId}/notifications/${begun.objectId}/progress`;
+    const started = await push(200);
+    const path = `/console/api/apps/${started.app.appId}/notifications/${started.objectId}/progress`;
     const sent = async (): Promise<number> =>
       (await service.api.request('GET', path, { admin: true })).body.outcomes.sent ?? 0;
     let last = 0;
     for (let i = 0; i < 3; i += 1) {
       await expect.poll(sent, { interval: 10, timeout: 20_000 }).toBeGreaterThan(last);
       last = await sent();
-      await lose(begun);
-      expect(await look(31)).toBe(0);
+      await deleteJobs(started);
+      expect(await runDuty(31)).toBe(0);
     }
     service.apns.behave();
-    await reachesAll(begun);
+    await reachesAll(started);
   });
 
   test('twice by two dispatchers that search at the same time', async () => {
-    const begun = await push(5);
-    await lose(begun);
+    const started = await push(5);
+    await deleteJobs(started);
     const [one, other] = [new JobKeeper(), new JobKeeper()];
     const deps = { db: service.db, queue, clock, log: silentLog };
     for (const each of [one, other]) expect(await each.run(deps)).toBe(0);
     nowMs += 31_000;
     const given = await Promise.all([one.run(deps), other.run(deps)]);
     expect(given.reduce((a, b) => a + b)).toBe(1);
-    expect(await jobsOf(begun)).toHaveLength(1);
-    await reachesAll(begun);
+    expect(await jobsOf(started)).toHaveLength(1);
+    await reachesAll(started);
   });
 });

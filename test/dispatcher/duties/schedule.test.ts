@@ -33,7 +33,7 @@ async function status(app: App, objectId: string): Promise<string> {
 }
 
 /** Returns the pushes that fired and have not ended. */
-async function underWay(app: App): Promise<number> {
+async function countUnfinished(app: App): Promise<number> {
   const { rows } = await service.db.query<{ n: number }>(
     "SELECT count(*) AS n FROM notification WHERE app_id = $1 AND state IN ('queued', 'sending')",
     [app.appId],
@@ -128,7 +128,7 @@ describe('cancelling while it fires', () => {
     expect(byEntry.length - sent.length).toBeGreaterThan(0);
     const open = async () => (await entries(app)).length;
     await expect.poll(open).toBe(0);
-    await expect.poll(() => underWay(app)).toBe(0);
+    await expect.poll(() => countUnfinished(app)).toBe(0);
     const ends = await Promise.all(sent.map(({ i }) => status(app, all[i]?.push_msg.id ?? '')));
     expect(new Set(ends)).toEqual(new Set(['done']));
     const seen = alertsSeen();

@@ -12,7 +12,7 @@ beforeAll(async () => {
   dispatcher = await service.dispatch();
 });
 
-const patience = { interval: 200 };
+const poll = { interval: 200 };
 
 async function metric(name: string): Promise<number> {
   const response = await fetch(`http://127.0.0.1:${dispatcher.metricsPort}/metrics`);
@@ -23,20 +23,18 @@ async function metric(name: string): Promise<number> {
 test('the metrics contain the HTTP/2 connections of the threads', async () => {
   const { app } = await createAppOn(service, null, 50);
   await service.untilDone(app, await beginPush(service, app, {}));
-  await expect.poll(() => metric('carillon_http2_connections{connector="apns"}'), patience).toBe(1);
+  await expect.poll(() => metric('carillon_http2_connections{connector="apns"}'), poll).toBe(1);
   // A thread posts its load every second: the push may have been in flight.
-  await expect.poll(() => metric('carillon_http2_streams{connector="apns"}'), patience).toBe(0);
+  await expect.poll(() => metric('carillon_http2_streams{connector="apns"}'), poll).toBe(0);
   await expect
-    .poll(() => metric('carillon_http2_events_total{connector="apns",event="connected"}'), patience)
+    .poll(() => metric('carillon_http2_events_total{connector="apns",event="connected"}'), poll)
     .toBe(1);
-  await expect
-    .poll(() => metric('carillon_http2_round_trip_seconds_count{connector="apns"}'), patience)
-    .toBe(1);
+  await expect.poll(() => metric('carillon_http2_round_trip_seconds_count{connector="apns"}'), poll).toBe(1);
   service.apns.goaway('IdleTimeout');
   await expect
-    .poll(() => metric('carillon_http2_events_total{connector="apns",event="goaway"}'), patience)
+    .poll(() => metric('carillon_http2_events_total{connector="apns",event="goaway"}'), poll)
     .toBe(1);
-  await expect.poll(() => metric('carillon_http2_connections{connector="apns"}'), patience).toBe(0);
+  await expect.poll(() => metric('carillon_http2_connections{connector="apns"}'), poll).toBe(0);
 });
 
 test('readings of threads are summed, and those of a silent thread are dropped', async () => {

@@ -10,8 +10,8 @@ beforeAll(async () => {
 });
 
 /** Allows for a busy machine. */
-const patienceMs = 120_000;
-vi.setConfig({ testTimeout: patienceMs });
+const timeoutMs = 120_000;
+vi.setConfig({ testTimeout: timeoutMs });
 
 async function appWithIos(count: number, dailyRecipientCap: number) {
   const app = await service.api.createApp({ dailyRecipientCap });
@@ -22,7 +22,7 @@ async function appWithIos(count: number, dailyRecipientCap: number) {
 const begin = (app: App, body: object = {}) => beginPush(service, app, body);
 
 async function push(app: App, body: object = {}): Promise<Record<string, unknown>> {
-  return service.untilDone(app, await begin(app, body), patienceMs);
+  return service.untilDone(app, await begin(app, body), timeoutMs);
 }
 
 async function usedToday(app: App): Promise<number> {
@@ -76,7 +76,7 @@ describe('the daily recipient cap', () => {
   test('is never exceeded by two dispatchers and several pushes at once', async () => {
     const { app, tokens } = await appWithIos(1200, 2777);
     const ids = await Promise.all(Array.from({ length: 4 }, () => begin(app)));
-    const records = await Promise.all(ids.map((id) => service.untilDone(app, id, patienceMs)));
+    const records = await Promise.all(ids.map((id) => service.untilDone(app, id, timeoutMs)));
     const sum = { sent: 0, capped: 0 };
     for (const { outcomes } of records) {
       const counts: { sent?: number; capped?: number } = outcomes ?? {};

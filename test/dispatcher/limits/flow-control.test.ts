@@ -14,8 +14,8 @@ beforeAll(async () => {
 afterEach(() => service.apns.behave());
 
 /** Allows for a busy machine: no test asserts a speed. */
-const patienceMs = 120_000;
-vi.setConfig({ testTimeout: patienceMs });
+const timeoutMs = 120_000;
+vi.setConfig({ testTimeout: timeoutMs });
 
 const appWithIos = (count: number) => createAppOn(service, null, count);
 const begin = (app: App, flowControl: number) => beginPush(service, app, { flow_control: flowControl });
@@ -61,7 +61,7 @@ async function timed(
 ): Promise<{ record: Record<string, unknown>; ms: number }> {
   const startedAtMs = performance.now();
   const objectId = await begin(app, flowControl);
-  const record = await service.untilDone(app, objectId, patienceMs);
+  const record = await service.untilDone(app, objectId, timeoutMs);
   return { record, ms: performance.now() - startedAtMs };
 }
 
@@ -81,7 +81,7 @@ describe('flow_control', () => {
     const { app } = await appWithIos(1000);
     const already = service.apns.total;
     const calledAtMs = Date.now();
-    const done = begin(app, 1000).then((id) => service.untilDone(app, id, patienceMs));
+    const done = begin(app, 1000).then((id) => service.untilDone(app, id, timeoutMs));
     const arrivals: { n: number; atMs: number }[] = [];
     for (let n = 100; n <= 1000; n += 100) {
       await service.apns.waitFor(already + n);
@@ -114,9 +114,9 @@ describe('flow_control', () => {
   test('reserves once for a batch, even if it is taken several times', async () => {
     const { app } = await appWithIos(3000);
     const objectId = await begin(app, 1000);
-    await expect.poll(() => slotsOf(app), { timeout: patienceMs }).toHaveLength(3);
+    await expect.poll(() => slotsOf(app), { timeout: timeoutMs }).toHaveLength(3);
     const reserved = await slotsOf(app);
-    expect(await service.untilDone(app, objectId, patienceMs)).toMatchObject({ successes: 3000 });
+    expect(await service.untilDone(app, objectId, timeoutMs)).toMatchObject({ successes: 3000 });
     // A slot changes only if a busy machine missed it, and only to a later one.
     for (const slot of await slotsOf(app)) {
       const before = reserved.find(({ id }) => id === slot.id);
@@ -128,7 +128,7 @@ describe('flow_control', () => {
     const { app } = await appWithIos(10_000);
     const already = service.apns.total;
     const objectId = await begin(app, 1000);
-    await expect.poll(() => slotsOf(app), { timeout: patienceMs }).toHaveLength(10);
+    await expect.poll(() => slotsOf(app), { timeout: timeoutMs }).toHaveLength(10);
     await service.apns.waitFor(already + 1);
     const { rows } = await service.db.query<{ id: number }>(
       'SELECT id FROM notification WHERE object_id = $1',
@@ -137,7 +137,7 @@ describe('flow_control', () => {
     const pushId = rows[0]?.id ?? 0;
     await service.db.transaction((tx) => changePace(tx, app.appId, pushId, 10_000));
     await dispatchers[0]?.deps.queue.rescheduleVoidSlots(service.db, app.appId, pushId);
-    expect(await service.untilDone(app, objectId, patienceMs)).toMatchObject({ successes: 10_000 });
+    expect(await service.untilDone(app, objectId, timeoutMs)).toMatchObject({ successes: 10_000 });
     const changed = (await slotsOf(app)).filter((slot) => slot.durationMs <= 100);
     expect(changed.length).toBeGreaterThan(3);
     expectPace(changed, 10_000);

@@ -5,7 +5,7 @@ import { sendPaced } from '../../../dispatcher/sending/paced-send.ts';
 import type { Clock } from '../../../shared/clock.ts';
 
 /** Clock that the test advances, since a busy machine may pause between any two lines. */
-function toldClock(): Clock & { pass(ms: number): void } {
+function manualClock(): Clock & { pass(ms: number): void } {
   let nowMs = 1_000_000;
   return {
     now: () => nowMs,
@@ -32,7 +32,7 @@ const recipientsOf = (count: number): Recipient[] =>
   }));
 
 function bench(count: number, durationMs: number) {
-  const clock = toldClock();
+  const clock = manualClock();
   const slices: number[][] = [];
   const request: SendRequest = {
     pushId: 1,

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 
 /** Scans of an app that last until the test ends them. */
-function hold(scans: ScanShare, appId: string, count: number): () => Promise<unknown> {
+function occupyScans(scans: ScanShare, appId: string, count: number): () => Promise<unknown> {
   const end = Promise.withResolvers<void>();
   const held = Array.from({ length: count }, () => scans.run(appId, () => end.promise));
   return () => {
@@ -24,25 +24,25 @@ function hold(scans: ScanShare, appId: string, count: number): () => Promise<unk
 
 test('an app that uses its share of scans does not delay other apps', async () => {
   const scans = new ScanShare({ atOnce: 5, perApp: 3 }, systemClock);
-  const letGo = hold(scans, 'greedy', 3);
+  const release = occupyScans(scans, 'greedy', 3);
   expect(await scans.run('other', async () => 'scanned')).toEqual({ value: 'scanned' });
   const postponed = await Promise.all([1, 2, 3].map(() => scans.run('greedy', async () => 'scanned')));
   const delays = postponed.map((one) => ('retryAfterMs' in one ? one.retryAfterMs : 0));
   expect(Math.min(...delays)).toBeGreaterThan(0);
   // The jobs return one after the other.
   expect(new Set(delays).size).toBe(3);
-  await letGo();
+  await release();
   expect(await scans.run('greedy', async () => 'scanned')).toEqual({ value: 'scanned' });
 });
 
 test('the delay of a postponed scan is bounded', async () => {
   const scans = new ScanShare({ atOnce: 1, perApp: 1 }, { now: () => 0, monotonicMs: () => 0 });
-  const letGo = hold(scans, 'greedy', 1);
+  const release = occupyScans(scans, 'greedy', 1);
   // A job that finds the queue full is postponed at once.
   const answers = await Promise.all(Array.from({ length: 700 }, () => scans.run('greedy', async () => {})));
   const delays = answers.map((one) => ('retryAfterMs' in one ? one.retryAfterMs : 0));
   expect(Math.max(...delays)).toBe(30_000);
-  await letGo();
+  await release();
 });
 
 test('a postponed push returns by the clock of the database, not of the dispatcher', async () => {
@@ -50,7 +50,7 @@ test('a postponed push returns by the clock of the database, not of the dispatch
   const other = await startTestService();
   const { deps } = await other.dispatch({ clock: ahead });
   const { app: late } = await createAppOn(other, null, 2);
-  const letGo = hold(deps.scans, late.appId, 3);
+  const release = occupyScans(deps.scans, late.appId, 3);
   const waiting = await beginPush(other, late);
   const startsIn = async () =>
     (
@@ -61,7 +61,7 @@ test('a postponed push returns by the clock of the database, not of the dispatch
       )
     ).rows[0]?.seconds;
   await expect.poll(startsIn).toBeLessThan(60);
-  await letGo();
+  await release();
   expect(await other.untilDone(late, waiting)).toMatchObject({ successes: 2 });
   await other.close();
 });
@@ -71,7 +71,7 @@ test('a push of an app without a free scan waits while others are sent, and is s
     await createAppOn(service, null, 2),
     await createAppOn(service, null, 2),
   ];
-  const letGo = hold(dispatcher.deps.scans, greedy.appId, 3);
+  const release = occupyScans(dispatcher.deps.scans, greedy.appId, 3);
   const waiting = await beginPush(service, greedy);
   expect(await service.untilDone(other, await beginPush(service, other))).toMatchObject({ successes: 2 });
   const jobs = async () =>
@@ -83,6 +83,6 @@ test('a push of an app without a free scan waits while others are sent, and is s
       )
     ).rows[0]?.n;
   await expect.poll(jobs).toBe(1);
-  await letGo();
+  await release();
   expect(await service.untilDone(greedy, waiting)).toMatchObject({ devices: 2, successes: 2 });
 });

@@ -27,7 +27,7 @@ export const calmTuning: ApnsTuning = {
 };
 
 /** Short response timeout, for tests without a response. */
-export const impatientTuning: ApnsTuning = {
+export const shortTimeoutTuning: ApnsTuning = {
   ...calmTuning,
   timing: { ...calmTuning.timing, requestMs: 300 },
 };

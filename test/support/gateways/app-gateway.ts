@@ -16,8 +16,8 @@ export interface RestartableGateway {
   /** Credentials of a profile for it. */
   own: Record<string, unknown>;
   now(): ApnsGateway;
-  die(): Promise<void>;
-  rise(): Promise<void>;
+  stop(): Promise<void>;
+  restart(): Promise<void>;
 }
 
 export async function startRestartableGateway(): Promise<RestartableGateway> {
@@ -30,8 +30,8 @@ export async function startRestartableGateway(): Promise<RestartableGateway> {
   return {
     own: { auth: 'token', ...own, endpoint: gateway.url, ca: gateway.ca },
     now: () => gateway,
-    die: () => gateway.close(),
-    async rise() {
+    stop: () => gateway.close(),
+    async restart() {
       gateway = await start(port);
     },
   };

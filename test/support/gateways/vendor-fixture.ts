@@ -44,14 +44,18 @@ export interface PushOptions<G> extends FixtureOptions<G> {
 
 export interface VendorFixture<G> {
   /** So many devices of the maker, at home unless their addresses say otherwise. */
-  someone(count: number, more?: Partial<Recipient>, deviceToken?: (n: number) => string): Recipient[];
+  makeRecipients(count: number, more?: Partial<Recipient>, deviceToken?: (n: number) => string): Recipient[];
   open(options?: FixtureOptions<G>): Sender;
   /** Sends with a separate sender, which is closed afterwards. */
   push(options?: PushOptions<G>): Promise<Outcome & { context: TestContext }>;
 }
 
 export function vendorFixture<G extends SandboxGateway>(vendor: Vendor<G>): VendorFixture<G> {
-  const someone: VendorFixture<G>['someone'] = (count, more = {}, deviceToken = vendor.deviceToken) =>
+  const makeRecipients: VendorFixture<G>['makeRecipients'] = (
+    count,
+    more = {},
+    deviceToken = vendor.deviceToken,
+  ) =>
     recipients(count, { deviceType: 'android', vendor: vendor.vendor, ...more }).map((one) => ({
       ...one,
       deviceToken: deviceToken(one.index),
@@ -62,9 +66,9 @@ export function vendorFixture<G extends SandboxGateway>(vendor: Vendor<G>): Vend
     return connector.open(connector.credentials.parse(profile), context);
   };
   return {
-    someone,
+    makeRecipients,
     open,
-    async push({ to = someone(3), message, context = aContext(), ...options } = {}) {
+    async push({ to = makeRecipients(3), message, context = aContext(), ...options } = {}) {
       const sender = open({ ...options, context });
       const outcome = await sendAll(sender, to, message);
       await sender.close();

@@ -8,7 +8,7 @@ export const honorToken = (n: number): string => `BAEBQ${n.toString(36).padStart
 
 export const fixture: ContractFixture = {
   connector: honor,
-  impatient: honorConnector({ ...defaultHttpTiming, requestMs: 300 }),
+  shortTimeout: honorConnector({ ...defaultHttpTiming, requestMs: 300 }),
   deviceType: 'android',
   credentials: { ...createHonorApp(), endpoint: 'https://127.0.0.1:9', authEndpoint: 'https://127.0.0.1:9' },
   secrets: ['clientSecret'],

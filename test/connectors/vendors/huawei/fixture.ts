@@ -10,7 +10,7 @@ const { appId, appSecret, serviceAccount } = createHuaweiApp();
 
 export const fixture: ContractFixture = {
   connector: huawei,
-  impatient: huaweiConnector({ ...defaultHttpTiming, requestMs: 300 }),
+  shortTimeout: huaweiConnector({ ...defaultHttpTiming, requestMs: 300 }),
   deviceType: 'android',
   credentials: {
     appId,

@@ -132,8 +132,8 @@ describe('members of the vendor’s object', () => {
   });
 
   test('cannot select targets or a dry run', () => {
-    const sly = { validate_only: true, topic: 'all', condition: 'x', token: ['other'] };
-    for (const hms of [sly, { ...sly, message: { ...sly, data: 'x' } }]) {
+    const targeted = { validate_only: true, topic: 'all', condition: 'x', token: ['other'] };
+    for (const hms of [targeted, { ...targeted, message: { ...targeted, data: 'x' } }]) {
       const { message, validate_only } = bodyFor({ alert: 'a', hms });
       expect(validate_only).toBe(false);
       expect(message).toMatchObject({ token: ['TOKEN'] });

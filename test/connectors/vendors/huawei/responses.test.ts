@@ -209,12 +209,12 @@ describe('devices of the newer system', () => {
     ['notSupportPlayVoice', 'rejected', 'play_voice_not_supported'],
     ['noRightToSendThisLiveNotificationEvent', 'rejected', 'no_live_view_right'],
     ['aReasonToCome', 'rejected', 'unknown_reason'],
-  ])('are refused with a reason for each: %s', async (reason, kind, told) => {
+  ])('are refused with a reason for each: %s', async (reason, kind, expectedReason) => {
     const to = newer(3);
     gateway.memory.refusedTokens.set(to[1]?.deviceToken ?? '', reason);
     const { attempts } = await push(to);
     expect(attempts.map((one) => one.kind)).toEqual(['sent', kind, 'sent']);
-    expect(attempts[1]).toMatchObject({ reason: told });
+    expect(attempts[1]).toMatchObject({ reason: expectedReason });
   });
 
   test('are not invalidated when the project has no right to any of them', async () => {

@@ -12,7 +12,7 @@ export const pushIdOf = (n: number): string =>
 
 export const fixture: ContractFixture = {
   connector: meizu,
-  impatient: meizuConnector({ ...defaultHttpTiming, requestMs: 300 }),
+  shortTimeout: meizuConnector({ ...defaultHttpTiming, requestMs: 300 }),
   deviceType: 'android',
   credentials: { ...meizuApp, endpoint: 'https://127.0.0.1:9' },
   secrets: ['appSecret'],

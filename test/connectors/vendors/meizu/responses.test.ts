@@ -25,7 +25,7 @@ afterEach(() => {
   gateway.targetCodes.clear();
 });
 
-const { someone, push } = vendorFixture<MeizuGateway>({
+const { makeRecipients, push } = vendorFixture<MeizuGateway>({
   connector: meizu,
   vendor: 'mz',
   deviceToken: pushIdOf,
@@ -37,7 +37,7 @@ const answer = (body: object, count?: number) =>
   gateway.misbehave({ kind: 'answer', status: 200, body, ...(count === undefined ? {} : { count }) });
 const lastMessage = () =>
   JSON.parse(new URLSearchParams(gateway.requests.at(-1)?.body.toString()).get('messageJson') ?? '');
-const wordOf = (attempt: Awaited<ReturnType<typeof push>>['attempts'][number] | undefined) =>
+const resultOf = (attempt: Awaited<ReturnType<typeof push>>['attempts'][number] | undefined) =>
   attempt?.kind === 'rejected' ? attempt.outcome : attempt?.kind;
 
 /** Results by code of a whole call (protocol/meizu.md#codes). */
@@ -94,8 +94,8 @@ describe('a response of Meizu', () => {
   test.each(ofCalls)('%s to a call is %s, and invalidates no token', async (code, expected) => {
     answer({ code, message: '', value: '', redirect: '' });
     for (const count of [1, 3]) {
-      const { attempts, context } = await push({ to: someone(count) });
-      for (const attempt of attempts) expect(wordOf(attempt)).toBe(expected);
+      const { attempts, context } = await push({ to: makeRecipients(count) });
+      for (const attempt of attempts) expect(resultOf(attempt)).toBe(expected);
       if (expected === 'profile_error')
         expect(attempts[0]).toMatchObject({ hint: expect.stringMatching(/^Meizu .+\.$/) });
       expect(context.quota.reasons.has('public')).toBe(expected === 'capped');
@@ -105,7 +105,7 @@ describe('a response of Meizu', () => {
   test.each(ofTargets)('%s of one device is %s, the others are sent', async (code, expected) => {
     gateway.targetCodes.set(pushIdOf(1), Number(code));
     const { attempts, context } = await push();
-    expect(attempts.map(wordOf)).toEqual(['sent', expected, 'sent']);
+    expect(attempts.map(resultOf)).toEqual(['sent', expected, 'sent']);
     // The code of a device caps no other device.
     expect(context.quota.reasons.size).toBe(0);
   });
@@ -120,7 +120,7 @@ describe('a response of Meizu', () => {
   test('may list codes by device, as one text, or as numbers', async () => {
     answer({ code: 200, msgId: 'm1', value: { [pushIdOf(0)]: 110002, 110003: `${pushIdOf(1)}` } });
     const { attempts } = await push();
-    expect(attempts.map(wordOf)).toEqual(['invalid_token', 'invalid_token', 'sent']);
+    expect(attempts.map(resultOf)).toEqual(['invalid_token', 'invalid_token', 'sent']);
     expect(attempts[2]).toEqual({ kind: 'sent', messageId: 'm1' });
   });
 
@@ -146,8 +146,8 @@ describe('a response of Meizu', () => {
     expect((await push()).attempts[0]).toMatchObject({ ...unknown, reason: 'unreadable_reply' });
     gateway.behave();
     gateway.misbehave({ kind: 'hang' });
-    const impatient = meizuConnector({ ...defaultHttpTiming, requestMs: 300 });
-    expect((await push({ connector: impatient })).attempts[0]).toMatchObject({
+    const shortTimeout = meizuConnector({ ...defaultHttpTiming, requestMs: 300 });
+    expect((await push({ connector: shortTimeout })).attempts[0]).toMatchObject({
       ...unknown,
       reason: 'timeout',
     });
@@ -181,7 +181,7 @@ describe('a response of Meizu', () => {
 
 describe('the gateway itself', () => {
   test('gets a hundred devices per request, each once, and names the invalid ones', async () => {
-    const to = someone(250);
+    const to = makeRecipients(250);
     for (const n of [7, 120, 249]) gateway.deadTokens.add(pushIdOf(n));
     const outcome = await push({ to });
     expect(kinds(outcome)).toEqual({ sent: 247, invalid_token: 3 });
@@ -194,7 +194,7 @@ describe('the gateway itself', () => {
     const strict = await startMeizuGateway({ ...meizuApp, devicesPerDay: 2, messagesPerMinute: 5 });
     const context = aContext();
     const by = (mz: object = {}) =>
-      push({ by: strict, context, to: someone(2), message: aMessage({ alert: 'a', mz: { ...mz } }) });
+      push({ by: strict, context, to: makeRecipients(2), message: aMessage({ alert: 'a', mz: { ...mz } }) });
     expect(kinds(await by())).toEqual({ sent: 2 });
     expect((await by()).attempts[0]).toMatchObject({ outcome: 'capped', reason: 'day_quota_exceeded' });
     const { total } = strict;
@@ -300,13 +300,13 @@ describe('receipts of Meizu', () => {
   test('that are invalid are refused, or ignored among valid ones', () => {
     for (const body of ['', 'cb=', 'cb=5', '{"a":1}', 'cb=%7B', '%%%'])
       expect(read(body)).toMatchObject({ ok: false, status: 400 });
-    const odd = {
+    const invalid = {
       a: 5,
       'b-9': { type: 9, targets: ['x'] },
       'c-1': { targets: 5 },
       'd-2': { targets: 'y, z' },
     };
-    expect(read(form(odd))).toMatchObject({
+    expect(read(form(invalid))).toMatchObject({
       receipts: [
         { deviceToken: 'y', event: 'clicked', objectId: null, messageId: 'd' },
         { deviceToken: 'z' },

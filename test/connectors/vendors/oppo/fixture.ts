@@ -8,7 +8,7 @@ export const oppoId = (n: number): string => `CN_${n.toString(16).padStart(32, '
 
 export const fixture: ContractFixture = {
   connector: oppo,
-  impatient: oppoConnector({ ...defaultHttpTiming, requestMs: 300 }),
+  shortTimeout: oppoConnector({ ...defaultHttpTiming, requestMs: 300 }),
   deviceType: 'android',
   credentials: { ...createOppoApp(), endpoint: 'https://127.0.0.1:9', authEndpoint: 'https://127.0.0.1:9' },
   secrets: ['masterSecret'],

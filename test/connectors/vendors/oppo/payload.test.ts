@@ -66,13 +66,13 @@ describe('a notification for OPPO', () => {
   });
 
   test('lives as long as the push, at most ten days; in its last second it is for devices that are online', () => {
-    const lifeOf = (leftMs: number, oppo: JsonObject = {}) =>
+    const lifetimeOf = (leftMs: number, oppo: JsonObject = {}) =>
       notificationOf({ alert: 'a', oppo }, { createdAtMs: 0, expiresAtMs: leftMs });
-    expect(lifeOf(90_500)).toMatchObject({ off_line_ttl: 90 });
-    expect(lifeOf(1e12)).toMatchObject({ off_line_ttl: 864_000 });
-    expect(lifeOf(90_000, { off_line_ttl: 5 })).toMatchObject({ off_line_ttl: 5 });
-    expect(lifeOf(90_000, { off_line_ttl: 500 })).toMatchObject({ off_line_ttl: 90 });
-    expect(lifeOf(999)).toMatchObject({ off_line: false });
+    expect(lifetimeOf(90_500)).toMatchObject({ off_line_ttl: 90 });
+    expect(lifetimeOf(1e12)).toMatchObject({ off_line_ttl: 864_000 });
+    expect(lifetimeOf(90_000, { off_line_ttl: 5 })).toMatchObject({ off_line_ttl: 5 });
+    expect(lifetimeOf(90_000, { off_line_ttl: 500 })).toMatchObject({ off_line_ttl: 90 });
+    expect(lifetimeOf(999)).toMatchObject({ off_line: false });
     const late = { createdAtMs: 0, expiresAtMs: 90_000 };
     expect(notificationOf({ alert: 'a' }, late, 60_000)).toMatchObject({ off_line_ttl: 30 });
   });

@@ -28,7 +28,7 @@ afterEach(() => {
   gateway.memory.devicesPerSecond = Number.POSITIVE_INFINITY;
 });
 
-const { someone, open, push } = vendorFixture<OppoGateway>({
+const { makeRecipients, open, push } = vendorFixture<OppoGateway>({
   connector: oppo,
   vendor: 'oppo',
   deviceToken: oppoId,
@@ -78,27 +78,27 @@ describe('a response of OPPO', () => {
 
   test.each(meanings)(
     '%i means %s of one device, %s of three, %s within a success',
-    async (code, ...deps) => {
+    async (code, ...expected) => {
       const item = { messageId: 'm', registrationId: oppoId(1), errorCode: code, errorMessage: 'why' };
-      const judged = async (count: number, body: object, at: number) => {
+      const resultOf = async (count: number, body: object, at: number) => {
         gateway.behave();
         answer(body);
-        const { attempts, context } = await push({ to: someone(count) });
+        const { attempts, context } = await push({ to: makeRecipients(count) });
         const attempt = attempts[at];
         if (attempt?.kind === 'profile_error') expect(attempt.hint).toMatch(/^OPPO .+\.$/);
         return {
           attempt,
           attempts,
           context,
-          told: attempt?.kind === 'rejected' ? attempt.outcome : attempt?.kind,
+          outcome: attempt?.kind === 'rejected' ? attempt.outcome : attempt?.kind,
         };
       };
-      const one = await judged(1, { code, message: 'why' }, 0);
-      const three = await judged(3, { code, message: 'why' }, 2);
-      const within = await judged(3, { code: 0, message: '', data: [item] }, 1);
-      expect([one.told, three.told, within.told]).toEqual(deps);
+      const one = await resultOf(1, { code, message: 'why' }, 0);
+      const three = await resultOf(3, { code, message: 'why' }, 2);
+      const within = await resultOf(3, { code: 0, message: '', data: [item] }, 1);
+      expect([one.outcome, three.outcome, within.outcome]).toEqual(expected);
       expect(within.attempts[0]?.kind).toBe('sent');
-      expect(three.context.quota.reasons.has('default')).toBe(deps[1] === 'capped');
+      expect(three.context.quota.reasons.has('default')).toBe(expected[1] === 'capped');
       // The cap of a device caps no other device.
       expect(within.context.quota.reasons.size).toBe(0);
     },
@@ -112,7 +112,7 @@ describe('a response of OPPO', () => {
 
   test('41 for one device after the other concerns the message: the rest is not sent', async () => {
     answer({ code: 41, message: 'sensitive words' });
-    const outcome = await push({ to: someone(1000) });
+    const outcome = await push({ to: makeRecipients(1000) });
     expect(kinds(outcome)).toEqual({ rejected: 1000 });
     expect(gateway.total).toBeLessThan(40);
   });
@@ -134,13 +134,13 @@ describe('a response of OPPO', () => {
     });
     gateway.behave();
     gateway.misbehave({ kind: 'hang' });
-    const impatient = oppoConnector({ ...defaultHttpTiming, requestMs: 300 });
+    const shortTimeout = oppoConnector({ ...defaultHttpTiming, requestMs: 300 });
     const context = aContext();
-    const { attempts } = await push({ connector: impatient, context });
+    const { attempts } = await push({ connector: shortTimeout, context });
     expect(attempts[0]).toEqual({ kind: 'unknown', reason: 'timeout', isRepeatHidden: true });
     gateway.behave();
     expect(kinds(await push({ context }))).toEqual({ sent: 3 });
-    expect(someone(3).map(({ deviceToken }) => gateway.delivered(deviceToken))).toEqual([1, 1, 1]);
+    expect(makeRecipients(3).map(({ deviceToken }) => gateway.delivered(deviceToken))).toEqual([1, 1, 1]);
   });
 
   test('contains an id for each message', async () => {
@@ -150,7 +150,7 @@ describe('a response of OPPO', () => {
     for (const id of ids) expect(id).toMatch(/^622ff7cf/);
     const [alone] = (
       await push({
-        to: someone(5)
+        to: makeRecipients(5)
           .slice(4)
           .map((one) => ({ ...one, index: 0 })),
       })
@@ -161,7 +161,7 @@ describe('a response of OPPO', () => {
 
 describe('the gateway itself', () => {
   test('names dead devices among a thousand; an unnamed bad one is found by halving', async () => {
-    const to = someone(1000);
+    const to = makeRecipients(1000);
     gateway.deadTokens.add(oppoId(3));
     gateway.memory.unsubscribed.add(oppoId(500));
     gateway.memory.ambiguousTokens.add(oppoId(700));
@@ -175,8 +175,8 @@ describe('the gateway itself', () => {
   });
 
   test('gets a single message for one device, a batch for several, each with the URL for receipts', async () => {
-    await push({ to: someone(1) });
-    await push({ to: someone(2) });
+    await push({ to: makeRecipients(1) });
+    await push({ to: makeRecipients(2) });
     expect(gateway.requests.map(({ path }) => path.split('/').at(-1))).toEqual(['unicast', 'unicast_batch']);
     const message = JSON.parse(formOf(0).get('message') ?? '');
     expect(message).toMatchObject({
@@ -195,7 +195,10 @@ describe('the gateway itself', () => {
       { ...alike, target_value: oppoId(1) },
     ]);
     const own = { call_back_url: 'https://own.example/r' };
-    await push({ to: someone(1), message: aMessage({ alert: 'a', oppo: own }, { objectId: 'Other' }) });
+    await push({
+      to: makeRecipients(1),
+      message: aMessage({ alert: 'a', oppo: own }, { objectId: 'Other' }),
+    });
     const { notification } = JSON.parse(formOf(2).get('message') ?? '');
     expect(notification).toMatchObject(own);
     expect(notification).not.toHaveProperty('call_back_parameter');
@@ -218,7 +221,7 @@ describe('the gateway itself', () => {
 
   test('gets fewer messages per request if they are large', async () => {
     const message = aMessage({ alert: 'a', k: '"'.repeat(1900) });
-    expect(kinds(await push({ to: someone(1000), message }))).toEqual({ sent: 1000 });
+    expect(kinds(await push({ to: makeRecipients(1000), message }))).toEqual({ sent: 1000 });
     expect(gateway.total).toBeGreaterThan(1);
     for (const { body } of gateway.requests) expect(body.length).toBeLessThanOrEqual(4_100_000);
     expect(gateway.violations).toEqual([]);
@@ -233,7 +236,7 @@ describe('the gateway itself', () => {
       push({
         by: strict,
         context,
-        to: someone(2),
+        to: makeRecipients(2),
         message: aMessage({ alert: 'a', oppo: { category } }, { objectId }),
       });
     expect(kinds(await on('NEWS', 'A'))).toEqual({ sent: 2 });
@@ -266,8 +269,8 @@ describe('the gateway itself', () => {
   });
 
   test('gets separate requests for devices abroad and in China', async () => {
-    const abroad = someone(4, {}, (n) => `IN_${n.toString(16).padStart(32, '0')}`).slice(2);
-    expect(kinds(await push({ to: [...someone(2), ...abroad] }))).toEqual({ sent: 4 });
+    const abroad = makeRecipients(4, {}, (n) => `IN_${n.toString(16).padStart(32, '0')}`).slice(2);
+    expect(kinds(await push({ to: [...makeRecipients(2), ...abroad] }))).toEqual({ sent: 4 });
     expect(gateway.requests.map(({ tokens }) => tokens.length)).toEqual([2, 2]);
   });
 });
@@ -349,7 +352,7 @@ describe('a broadcast', () => {
     aMessage({ alert: 'a', oppo: { fix_speed: true, fix_speed_rate: 1000, ...more } });
 
   test('saves its message once and names a thousand devices per request', async () => {
-    const to = someone(2500);
+    const to = makeRecipients(2500);
     gateway.deadTokens.add(oppoId(7));
     gateway.memory.unsubscribed.add(oppoId(2400));
     const outcome = await push({ to, message: even() });
@@ -393,10 +396,10 @@ describe('a broadcast', () => {
 
   test('whose saved message has expired is saved again', async () => {
     const sender = open();
-    await sendAll(sender, someone(2), even());
+    await sendAll(sender, makeRecipients(2), even());
     gateway.memory.saved.clear();
-    expect(kinds(await sendAll(sender, someone(2), even()))).toEqual({ retry: 2 });
-    expect(kinds(await sendAll(sender, someone(2), even()))).toEqual({ sent: 2 });
+    expect(kinds(await sendAll(sender, makeRecipients(2), even()))).toEqual({ retry: 2 });
+    expect(kinds(await sendAll(sender, makeRecipients(2), even()))).toEqual({ sent: 2 });
     await sender.close();
     expect(callsTo('/save_message_content')).toHaveLength(2);
   });

@@ -8,7 +8,7 @@ export const vivoId = (n: number): string => `1555${String(n).padStart(19, '0')}
 
 export const fixture: ContractFixture = {
   connector: vivo,
-  impatient: vivoConnector({ ...defaultHttpTiming, requestMs: 300 }),
+  shortTimeout: vivoConnector({ ...defaultHttpTiming, requestMs: 300 }),
   deviceType: 'android',
   credentials: { ...createVivoApp(), endpoint: 'https://127.0.0.1:9', authEndpoint: 'https://127.0.0.1:9' },
   secrets: ['appSecret'],

@@ -59,14 +59,14 @@ describe('a message for vivo', () => {
   });
 
   test('lives as long as the push, at most a day; in its last minute it is for devices that are online', () => {
-    const lifeOf = (leftMs: number, vivo: JsonObject = {}) =>
+    const lifetimeOf = (leftMs: number, vivo: JsonObject = {}) =>
       messageOf({ alert: 'a', vivo }, { createdAtMs: 0, expiresAtMs: leftMs });
-    expect(lifeOf(90_500)).toMatchObject({ timeToLive: 90 });
-    expect(lifeOf(90_500)).not.toHaveProperty('sendOnline');
-    expect(lifeOf(1e12)).toMatchObject({ timeToLive: 86_400 });
-    expect(lifeOf(120_000, { timeToLive: 70 })).toMatchObject({ timeToLive: 70 });
-    expect(lifeOf(120_000, { timeToLive: 500 })).toMatchObject({ timeToLive: 120 });
-    expect(lifeOf(59_999)).toMatchObject({ timeToLive: 60, sendOnline: true });
+    expect(lifetimeOf(90_500)).toMatchObject({ timeToLive: 90 });
+    expect(lifetimeOf(90_500)).not.toHaveProperty('sendOnline');
+    expect(lifetimeOf(1e12)).toMatchObject({ timeToLive: 86_400 });
+    expect(lifetimeOf(120_000, { timeToLive: 70 })).toMatchObject({ timeToLive: 70 });
+    expect(lifetimeOf(120_000, { timeToLive: 500 })).toMatchObject({ timeToLive: 120 });
+    expect(lifetimeOf(59_999)).toMatchObject({ timeToLive: 60, sendOnline: true });
     expect(messageOf({ alert: 'a' }, { createdAtMs: 0, expiresAtMs: 190_000 }, 90_000)).toMatchObject({
       timeToLive: 100,
     });

@@ -34,7 +34,7 @@ afterEach(() => {
   Object.assign(memory, { operationsPerDay: any, systemPerDay: any });
 });
 
-const { someone, open, push } = vendorFixture<VivoGateway>({
+const { makeRecipients, open, push } = vendorFixture<VivoGateway>({
   connector: vivo,
   vendor: 'vivo',
   deviceToken: vivoId,
@@ -78,7 +78,7 @@ describe('a response of vivo', () => {
   test.each(meanings)('%s means %s, for one device and for three', async (code, meaning) => {
     answer({ result: Number(code), desc: 'why' });
     for (const count of [1, 3]) {
-      const { attempts, context } = await push({ to: someone(count) });
+      const { attempts, context } = await push({ to: makeRecipients(count) });
       for (const attempt of attempts)
         expect(attempt.kind === 'rejected' ? attempt.outcome : attempt.kind).toBe(meaning);
       if (attempts[0]?.kind === 'profile_error') expect(attempts[0].hint).toMatch(/^[A-Z].+vivo.*\.$/);
@@ -99,14 +99,14 @@ describe('a response of vivo', () => {
     async (status, kind) => {
       gateway.misbehave({ kind: 'answer', status, body: '<html>' });
       expect(kinds(await push())).toEqual({ [kind]: 3 });
-      expect(kinds(await push({ to: someone(1) }))).toEqual({ [kind]: 1 });
+      expect(kinds(await push({ to: makeRecipients(1) }))).toEqual({ [kind]: 1 });
     },
   );
 
   test('that is unreadable or missing is an unknown result; the device hides a repeat', async () => {
     answer('<html>');
     for (const count of [1, 3])
-      expect((await push({ to: someone(count) })).attempts[0]).toEqual({
+      expect((await push({ to: makeRecipients(count) })).attempts[0]).toEqual({
         kind: 'unknown',
         reason: 'unreadable_reply',
         isRepeatHidden: true,
@@ -128,7 +128,7 @@ describe('a response of vivo', () => {
     'names single devices with the status %i: %s, in a single message and in a list',
     async (status, kind) => {
       gateway.memory.statuses.set(vivoId(0), status);
-      const alone = await push({ to: someone(1) });
+      const alone = await push({ to: makeRecipients(1) });
       const listed = await push();
       expect(alone.attempts[0]?.kind).toBe(kind);
       expect(listed.attempts.map((one) => one.kind)).toEqual([kind, 'sent', 'sent']);
@@ -141,7 +141,7 @@ describe('a response of vivo', () => {
   );
 
   test('contains the id of its task', async () => {
-    const [alone] = (await push({ to: someone(1) })).attempts;
+    const [alone] = (await push({ to: makeRecipients(1) })).attempts;
     expect(alone).toMatchObject({ kind: 'sent', messageId: expect.stringMatching(/^342982232646/) });
     const listed = await push();
     expect(listed.attempts[2]).toEqual({ kind: 'sent', messageId: bodyOf(-1).taskId });
@@ -150,7 +150,7 @@ describe('a response of vivo', () => {
 
 describe('the gateway itself', () => {
   test('gets a single message for one device, and one save for lists of a thousand', async () => {
-    const to = someone(2001);
+    const to = makeRecipients(2001);
     gateway.deadTokens.add(vivoId(3));
     gateway.deadTokens.add(vivoId(2000));
     const outcome = await push({ to });
@@ -166,7 +166,7 @@ describe('the gateway itself', () => {
 
   test('gets the app, an id for each call, and the URL for receipts', async () => {
     const callback = 'https://push.example.com/callbacks/vendor/app/secret';
-    await push({ to: someone(1) });
+    await push({ to: makeRecipients(1) });
     await push();
     const [single, saved, listed] = [bodyOf(0), bodyOf(1), bodyOf(2)];
     const appId = Number(gateway.memory.app.appId);
@@ -179,16 +179,16 @@ describe('the gateway itself', () => {
     // The same devices make the same call, also at another attempt.
     await push();
     expect(bodyOf(-1).requestId).toBe(listed.requestId);
-    await push({ to: someone(1), message: system({ extra: { callback: 'https://own.example/r' } }) });
+    await push({ to: makeRecipients(1), message: system({ extra: { callback: 'https://own.example/r' } }) });
     expect(bodyOf(-1).extra).toEqual({ callback: 'https://own.example/r' });
     const far = aContext(systemClock, { callbackUrl: `https://push.example.com/${'x'.repeat(128)}` });
-    await push({ to: someone(1), context: far });
+    await push({ to: makeRecipients(1), context: far });
     expect(bodyOf(-1)).not.toHaveProperty('extra');
     expect(gateway.violations).toEqual([]);
   });
 
   test('gets only single messages if the profile says so', async () => {
-    await push({ to: someone(1), message: system({ profileId: 'p' }) });
+    await push({ to: makeRecipients(1), message: system({ profileId: 'p' }) });
     expect(bodyOf(-1)).toMatchObject({ profileId: 'p' });
     expect(kinds(await push({ message: system({ profileId: 'p' }) }))).toEqual({ sent: 3 });
     expect(gateway.violations).toEqual([]);
@@ -201,7 +201,9 @@ describe('the gateway itself', () => {
     const { attempts, context } = await push({ message });
     expect(attempts.map(({ kind }) => kind)).toEqual(['rejected', 'sent', 'rejected']);
     expect(attempts[0]).toMatchObject({ outcome: 'failed', reason: 'no_test_user' });
-    expect((await push({ message, to: someone(1) })).attempts[0]).toMatchObject({ reason: 'no_test_user' });
+    expect((await push({ message, to: makeRecipients(1) })).attempts[0]).toMatchObject({
+      reason: 'no_test_user',
+    });
     expect(bodyOf(0)).not.toHaveProperty('extra');
     expect(bodyOf(1)).toMatchObject({ pushMode: 1 });
     expect(context.quota.reasons.size).toBe(0);
@@ -231,7 +233,7 @@ describe('the gateway itself', () => {
     expect(first.attempts[0]).toMatchObject({ outcome: 'capped', reason: 'operation_quota_exceeded' });
     const { total } = gateway;
     for (const count of [1, 3])
-      expect((await push({ context, to: someone(count) })).attempts[0]).toMatchObject({
+      expect((await push({ context, to: makeRecipients(count) })).attempts[0]).toMatchObject({
         outcome: 'capped',
         status: 0,
       });
@@ -256,7 +258,7 @@ describe('the gateway itself', () => {
       status: 0,
     });
     expect(gateway.total).toBe(total);
-    expect(kinds(await push({ context, to: someone(1) }))).toEqual({ sent: 1 });
+    expect(kinds(await push({ context, to: makeRecipients(1) }))).toEqual({ sent: 1 });
   });
 
   test('gets no invalid message', async () => {
@@ -274,13 +276,13 @@ describe('the gateway itself', () => {
 describe('a saved message', () => {
   test('is saved again when its task has expired', async () => {
     const sender = open();
-    expect(kinds(await sendAll(sender, someone(3)))).toEqual({ sent: 3 });
+    expect(kinds(await sendAll(sender, makeRecipients(3)))).toEqual({ sent: 3 });
     gateway.memory.saved.clear();
-    expect((await sendAll(sender, someone(3))).attempts[0]).toMatchObject({
+    expect((await sendAll(sender, makeRecipients(3))).attempts[0]).toMatchObject({
       kind: 'retry',
       reason: 'task_expired',
     });
-    expect(kinds(await sendAll(sender, someone(3)))).toEqual({ sent: 3 });
+    expect(kinds(await sendAll(sender, makeRecipients(3)))).toEqual({ sent: 3 });
     await sender.close();
     expect(paths().filter((path) => path === '/message/saveListPayload')).toHaveLength(2);
   });
@@ -301,7 +303,7 @@ describe('a saved message', () => {
   test('that is refused for its access token is saved once more, for all waiting lists', async () => {
     const path = '/message/saveListPayload';
     gateway.misbehave({ kind: 'answer', status: 200, body: { result: 10000 }, path, count: 1 });
-    expect(kinds(await push({ to: someone(3500) }))).toEqual({ sent: 3500 });
+    expect(kinds(await push({ to: makeRecipients(3500) }))).toEqual({ sent: 3500 });
     expect(paths().filter((one) => one === path)).toHaveLength(2);
     expect(gateway.tokenCalls).toBe(2);
   });
@@ -324,7 +326,7 @@ describe('at night', () => {
     own.memory.hasSendingHours = true;
     const sender = open({ by: own, context: aContext(clock) });
     const hour = 3_600_000;
-    const first = await sendAll(sender, someone(3), nightly());
+    const first = await sendAll(sender, makeRecipients(3), nightly());
     expect(first.attempts[0]).toEqual({
       kind: 'retry',
       status: 200,
@@ -333,19 +335,21 @@ describe('at night', () => {
     });
     const { total } = own;
     clock.moveMs(hour);
-    const second = await sendAll(sender, someone(3), nightly());
+    const second = await sendAll(sender, makeRecipients(3), nightly());
     expect(second.attempts[2]).toMatchObject({ kind: 'retry', status: 0, afterMs: 4 * hour });
     expect(second.reports).toEqual([1, 1, 1]);
     expect(own.total).toBe(total);
     // System messages and tests are sent at any hour; expired messages do not wait.
     const classed = (vivo: JsonObject) => nightly({ data: { alert: 'a', vivo } });
-    expect(kinds(await sendAll(sender, someone(3), classed({ classification: 1 })))).toEqual({ sent: 3 });
+    expect(kinds(await sendAll(sender, makeRecipients(3), classed({ classification: 1 })))).toEqual({
+      sent: 3,
+    });
     own.memory.testDevices.add(vivoId(0));
-    expect(kinds(await sendAll(sender, someone(1), classed({ pushMode: 1 })))).toEqual({ sent: 1 });
-    const ended = await sendAll(sender, someone(1), nightly({ expiresAtMs: night }));
+    expect(kinds(await sendAll(sender, makeRecipients(1), classed({ pushMode: 1 })))).toEqual({ sent: 1 });
+    const ended = await sendAll(sender, makeRecipients(1), nightly({ expiresAtMs: night }));
     expect(ended.attempts[0]).toMatchObject({ outcome: 'expired' });
     clock.moveMs(4 * hour);
-    expect(kinds(await sendAll(sender, someone(3), nightly()))).toEqual({ sent: 3 });
+    expect(kinds(await sendAll(sender, makeRecipients(3), nightly()))).toEqual({ sent: 3 });
     await sender.close();
     await own.close();
   });
@@ -355,9 +359,9 @@ describe('at night', () => {
     const own = await startVivoGateway({ clock });
     own.misbehave({ kind: 'answer', status: 200, body: { result: 10071 }, count: 1 });
     const sender = open({ by: own, context: aContext(clock) });
-    const { attempts } = await sendAll(sender, someone(1), nightly());
+    const { attempts } = await sendAll(sender, makeRecipients(1), nightly());
     expect(attempts[0]).toMatchObject({ kind: 'retry', afterMs: 900_000 });
-    expect(kinds(await sendAll(sender, someone(1), nightly()))).toEqual({ sent: 1 });
+    expect(kinds(await sendAll(sender, makeRecipients(1), nightly()))).toEqual({ sent: 1 });
     await sender.close();
     await own.close();
   });
@@ -410,7 +414,7 @@ describe('an access token', () => {
     expect(by.tokenCalls).toBe(1);
     by.memory.tokenIssuer.expireAll();
     expect(kinds(await push({ by, context }))).toEqual({ sent: 3 });
-    expect(kinds(await push({ by, context, to: someone(1) }))).toEqual({ sent: 1 });
+    expect(kinds(await push({ by, context, to: makeRecipients(1) }))).toEqual({ sent: 1 });
     expect(by.tokenCalls).toBe(2);
     await by.close();
   });
@@ -422,7 +426,7 @@ describe('an access token', () => {
     const message = () => aMessage({ alert: 'a' }, { expiresAtMs: clock.now() + 3_600_000 });
     for (const minutes of [0, 60, 50, 20]) {
       clock.moveMs(minutes * 60_000);
-      expect(kinds(await sendAll(sender, someone(2), message()))).toEqual({ sent: 2 });
+      expect(kinds(await sendAll(sender, makeRecipients(2), message()))).toEqual({ sent: 2 });
     }
     expect(own.tokenCalls).toBe(2);
     await sender.close();
@@ -464,8 +468,8 @@ describe('receipts of vivo', () => {
     ['10012', 'undelivered'],
     ['4711', 'undelivered'],
   ])('with the code %s have the event %s', (ackType, event) => {
-    const told = { param: 'p', targets: 'a, b', ackType, ackTime: 1_585_203_103_625 };
-    expect(read({ t1: told })).toMatchObject({
+    const receipt = { param: 'p', targets: 'a, b', ackType, ackTime: 1_585_203_103_625 };
+    expect(read({ t1: receipt })).toMatchObject({
       ok: true,
       receipts: [
         { deviceToken: 'a', event, code: ackType, messageId: 't1', objectId: 'p', atMs: 1_585_203_103_625 },
@@ -483,12 +487,14 @@ describe('receipts of vivo', () => {
   test('that are invalid are refused, or ignored among valid ones', () => {
     for (const body of ['', '5', '[]', '{', 'null'])
       expect(read(body)).toMatchObject({ ok: false, status: 400 });
-    const odd = {
+    const invalid = {
       a: 5,
       b: { targets: ['x'] },
       c: { targets: 'x', ackType: {} },
       d: { targets: 'y', ackType: 0 },
     };
-    expect(read(odd)).toMatchObject({ receipts: [{ deviceToken: 'y', objectId: null, event: 'delivered' }] });
+    expect(read(invalid)).toMatchObject({
+      receipts: [{ deviceToken: 'y', objectId: null, event: 'delivered' }],
+    });
   });
 });

@@ -15,7 +15,7 @@ export const regId = (n: number): string => `+/${createHash('sha256').update(Str
 
 export const fixture: ContractFixture = {
   connector: xiaomi,
-  impatient: xiaomiConnector({ ...defaultHttpTiming, requestMs: 300 }),
+  shortTimeout: xiaomiConnector({ ...defaultHttpTiming, requestMs: 300 }),
   deviceType: 'android',
   credentials: { ...xiaomiApp, endpoint: 'https://127.0.0.1:9' },
   secrets: ['appSecret'],

@@ -64,11 +64,11 @@ describe('a notification for Xiaomi', () => {
   });
 
   test('lives as long as the push: at most a day, in a category ten days', () => {
-    const lifeOf = (leftMs: number, more: Partial<PushMessage> = {}) =>
+    const lifetimeOf = (leftMs: number, more: Partial<PushMessage> = {}) =>
       fieldsOf({ alert: 'a' }, { createdAtMs: 0, expiresAtMs: leftMs, ...more }).time_to_live;
-    expect(lifeOf(90_500)).toBe('90500');
-    expect(lifeOf(1e12)).toBe('86400000');
-    expect(lifeOf(1e12, { notificationChannel: 'c' })).toBe('864000000');
+    expect(lifetimeOf(90_500)).toBe('90500');
+    expect(lifetimeOf(1e12)).toBe('86400000');
+    expect(lifetimeOf(1e12, { notificationChannel: 'c' })).toBe('864000000');
     const late = { createdAtMs: 0, expiresAtMs: 90_000 };
     expect(fieldsOf({ alert: 'a' }, late, 60_000).time_to_live).toBe('30000');
     expect(fieldsOf({ alert: 'a', mi: { time_to_live: 5000 } }, late).time_to_live).toBe('5000');

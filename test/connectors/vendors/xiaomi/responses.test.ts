@@ -26,7 +26,7 @@ afterEach(() => {
   gateway.offlineTokens.clear();
 });
 
-const { someone, push } = vendorFixture<XiaomiGateway>({
+const { makeRecipients, push } = vendorFixture<XiaomiGateway>({
   connector: xiaomi,
   vendor: 'mi',
   deviceToken: regId,
@@ -85,7 +85,7 @@ describe('a response of Xiaomi', () => {
       [1, ofOne],
       [3, ofThree],
     ] as const) {
-      const { attempts, context } = await push({ to: someone(count) });
+      const { attempts, context } = await push({ to: makeRecipients(count) });
       for (const attempt of attempts)
         expect(attempt.kind === 'rejected' ? attempt.outcome : attempt.kind).toBe(expected);
       if (expected === 'profile_error')
@@ -122,7 +122,7 @@ describe('a response of Xiaomi', () => {
 
   test.each(['bad_regids', 'bad_regIds'])('names bad devices within a success, under %s', async (name) => {
     answer({ result: 'ok', code: 0, data: { id: 'sdm1', [name]: `${regId(1)},${regId(2)}` } });
-    const { attempts } = await push({ to: someone(4) });
+    const { attempts } = await push({ to: makeRecipients(4) });
     expect(attempts.map(({ kind }) => kind)).toEqual(['sent', 'invalid_token', 'invalid_token', 'sent']);
     expect(attempts[0]).toEqual({ kind: 'sent', messageId: 'sdm1' });
   });
@@ -138,7 +138,7 @@ describe('a response of Xiaomi', () => {
       code: 0,
       data: { id: 'i', bad_regids: regId(0), channel_exceed_quota: 'no_channel:2 a:1' },
     });
-    const outcome = await push({ to: someone(10) });
+    const outcome = await push({ to: makeRecipients(10) });
     expect(kinds(outcome)).toEqual({ sent: 6, invalid_token: 1, rejected: 3 });
     expect(
       outcome.attempts.filter((one) => one.kind === 'rejected' && one.outcome === 'capped'),
@@ -146,14 +146,14 @@ describe('a response of Xiaomi', () => {
     expect(outcome.context.quota.reasons.size).toBe(0);
     gateway.behave();
     answer({ result: 'ok', code: 0, data: { channel_exceed_quota: 'no_channel:10' } });
-    const none = await push({ to: someone(10) });
+    const none = await push({ to: makeRecipients(10) });
     expect(none.context.quota.reasons.get('default')).toBe('channel_quota_exceeded');
   });
 });
 
 describe('the gateway itself', () => {
   test('gets dead devices named by a response, illegal and offline ones by halving', async () => {
-    const to = someone(1000);
+    const to = makeRecipients(1000);
     for (const n of [3, 500]) gateway.deadTokens.add(regId(n));
     gateway.illegalTokens.add(regId(700));
     gateway.offlineTokens.add(regId(20));
@@ -166,7 +166,7 @@ describe('the gateway itself', () => {
   });
 
   test('reports each token if all are dead', async () => {
-    for (const { deviceToken } of someone(3)) gateway.deadTokens.add(deviceToken);
+    for (const { deviceToken } of makeRecipients(3)) gateway.deadTokens.add(deviceToken);
     expect(kinds(await push())).toEqual({ invalid_token: 3 });
   });
 
@@ -194,7 +194,7 @@ describe('the gateway itself', () => {
       push({
         by: strict,
         context,
-        to: someone(2),
+        to: makeRecipients(2),
         message: aMessage({ alert: 'a' }, channel ? { notificationChannel: channel } : {}),
       });
     expect(kinds(await on('news'))).toEqual({ sent: 2 });
@@ -209,8 +209,10 @@ describe('the gateway itself', () => {
   });
 
   test('names unknown categories, packages and secrets', async () => {
-    const strange = await push({ message: aMessage({ alert: 'a' }, { notificationChannel: 'unknown' }) });
-    expect(strange.attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'invalid_channel' });
+    const unknownChannel = await push({
+      message: aMessage({ alert: 'a' }, { notificationChannel: 'unknown' }),
+    });
+    expect(unknownChannel.attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'invalid_channel' });
     const other = await push({ more: { packageName: 'com.example.other' } });
     expect(other.attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'bad_package_name' });
     const wrong = await push({ more: { appSecret: 'sesame' } });
@@ -227,15 +229,15 @@ describe('the gateway itself', () => {
 
   test('that does not answer leaves the result unknown', async () => {
     gateway.misbehave({ kind: 'hang' });
-    const impatient = xiaomiConnector({ ...defaultHttpTiming, requestMs: 300 });
-    const { attempts } = await push({ connector: impatient });
+    const shortTimeout = xiaomiConnector({ ...defaultHttpTiming, requestMs: 300 });
+    const { attempts } = await push({ connector: shortTimeout });
     expect(attempts[0]).toEqual({ kind: 'unknown', reason: 'timeout', isRepeatHidden: true });
     expect(gateway.accepted).toBe(3);
   });
 });
 
 describe('devices abroad', () => {
-  const mixed = () => [...someone(2), ...someone(4, { vendor: 'mi-intl' }).slice(2)];
+  const mixed = () => [...makeRecipients(2), ...makeRecipients(4, { vendor: 'mi-intl' }).slice(2)];
 
   test('are in separate requests from those in China', async () => {
     expect(kinds(await push({ to: mixed() }))).toEqual({ sent: 4 });
@@ -266,8 +268,8 @@ describe('devices abroad', () => {
     expect(partly.attempts[1]).toMatchObject({ kind: 'sent' });
     // The request does not ask for receipts of dead tokens either.
     expect(lastForm().get('extra.callback.type')).toBe('227');
-    const sure = await push({ to: mixed(), more: { region: 'india' } });
-    expect(kinds(sure)).toEqual({ invalid_token: 3, sent: 1 });
+    const certain = await push({ to: mixed(), more: { region: 'india' } });
+    expect(kinds(certain)).toEqual({ invalid_token: 3, sent: 1 });
     expect(lastForm().get('extra.callback.type')).toBe('243');
   });
 });
@@ -321,13 +323,13 @@ describe('receipts of Xiaomi', () => {
   test('that are invalid are refused, or ignored among valid ones', () => {
     for (const body of ['', 'data=', 'data=5', '{"a":1}', 'data=%7B', '%%%'])
       expect(read(body)).toMatchObject({ ok: false, status: 400 });
-    const odd = {
+    const invalid = {
       a: 5,
       b: { type: 4, targets: 'x' },
       c: { type: 1, targets: ['x'] },
       d: { type: 1, targets: 'y' },
     };
-    expect(read(form(odd))).toMatchObject({
+    expect(read(form(invalid))).toMatchObject({
       receipts: [{ deviceToken: 'y', objectId: null, atMs: null }],
     });
     // The receipt about the quota names aliases, and a push of another sender.
