@@ -32,7 +32,7 @@ export interface ResponseRule {
   status: number;
   reason: string;
   reaction: Reaction;
-  /** What the operator has to fix. */
+  /** Hint to the operator. */
   hint?: string;
 }
 

@@ -34,7 +34,7 @@ export interface ResponseRule {
   /** Short text from a bounded set: a metric label, and a reason on the push record. */
   reason: string;
   reaction: Reaction;
-  /** What the operator has to fix (`profile_error`, `renew_token`). */
+  /** Hint to the operator (`profile_error`, `renew_token`). */
   hint?: string;
   /** `retry` and `throttle`: the earliest next try. */
   afterMs?: number;

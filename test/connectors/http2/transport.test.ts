@@ -37,7 +37,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       expect(facts.filter(({ event }) => event === 'connected')).toHaveLength(1);
     });
 
-    test('resolves when nobody listens, and when the transport is closed', async () => {
+    test('resolves without a listener, and when the transport is closed', async () => {
       const { transport } = open({ url: 'https://127.0.0.1:1', ca: (await peerOfTest(ok)).ca });
       await transport.connect();
       await transport.connect();

@@ -104,7 +104,7 @@ test('a large batch without a slot is sent in groups of 1,000, and ends with a g
     },
     close: async () => undefined,
   };
-  const timing = { slot: undefined, clock: toldClock(), latenessBudget: new LatenessBudget() };
+  const timing = { slot: undefined, clock: manualClock(), latenessBudget: new LatenessBudget() };
   expect(await sendPaced(sender, request, timing)).toBe(true);
   expect(groups).toEqual([1000, 1000, 1000, 1000, 500]);
   hasFailed = true;
