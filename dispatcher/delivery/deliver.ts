@@ -11,6 +11,7 @@ import { recordPostponed } from '../recording/postponed.ts';
 import { recordResult } from '../recording/recorder.ts';
 import type { SentBatch } from '../recording/sent-batch.ts';
 import { recordUnsent } from '../recording/unsent.ts';
+import type { Lane } from '../sending/pool.ts';
 import type { SendSlot } from '../sending/task.ts';
 import { decide, type GateDecision, reserve } from './gates.ts';
 
@@ -26,6 +27,9 @@ export interface DeliverContext {
 
 /** State of a batch after one round: `done` (its job is completed), `unfinished` (it goes back), `changed` (one more round). */
 type RoundEnd = 'done' | 'unfinished' | 'changed';
+
+/** Most recipients of a batch that the express thread takes. */
+const expressSize = 1000;
 
 /** Slot duration from which a batch waits more than it works, so that it releases its job permit at once. */
 const longSlotMs = 250;
@@ -111,15 +115,24 @@ async function sendAndRecord(
   }
 }
 
+/**
+ * Returns the thread's kind. The first batch of a large push uses the express thread, like a push to few: so the push begins
+ * at once, even while the bulk threads send another one.
+ */
+function laneOf({ job, stored }: Pick<BatchInWork, 'job' | 'stored'>, slot: SendSlot | undefined): Lane {
+  const isFirst = stored.firstSentAt === null && slot === undefined && stored.size <= expressSize;
+  return job && !isFirst ? 'bulk' : 'express';
+}
+
 /** Sends a batch in a thread and gives the permit back. A probe has no slot. */
 async function send(
   { pool }: DispatcherDeps,
-  { ids, job }: BatchInWork,
+  { ids, ...batch }: BatchInWork,
   { permit, slot }: { permit: GatewayPermit; slot: SendSlot | undefined },
 ): Promise<SentBatch> {
   const { probeSize, progressMemory } = permit;
   const task = { ...ids, probeSize, progressMemory, slot: probeSize === undefined ? slot : undefined };
-  const result = await pool.run(task, job ? 'bulk' : 'express').catch(async (error: unknown) => {
+  const result = await pool.run(task, laneOf(batch, slot)).catch(async (error: unknown) => {
     await permit.release(undefined);
     throw error;
   });

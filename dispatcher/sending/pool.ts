@@ -22,8 +22,8 @@ import { TransportReadings } from './transports.ts';
 const batchesPerThread = 128;
 
 /**
- * Threads of a batch: pushes to up to 1000 devices use the express thread, since every query, request and answer of
- * theirs would wait behind those of large pushes in the bulk threads.
+ * Threads of a batch: pushes to up to 1000 devices, and the first batch of a larger one, use the express thread, since every
+ * query, request and answer of theirs would wait behind those of large pushes in the bulk threads.
  */
 export type Lane = 'bulk' | 'express';
 
