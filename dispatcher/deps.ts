@@ -8,6 +8,7 @@ import type { JobQueue } from '../shared/queue/queue.ts';
 import type { Breakers } from './breakers/breakers.ts';
 import type { ScanShare } from './planning/scan-share.ts';
 import type { GatewayUsage } from './recording/gateway-usage.ts';
+import type { PushCloser } from './recording/push-closer.ts';
 import type { SenderPool } from './sending/pool.ts';
 
 /** Dependencies of everything that a dispatcher does; `open-deps.ts` opens them. */
@@ -21,6 +22,7 @@ export interface DispatcherDeps {
   pool: SenderPool;
   breakers: Breakers;
   gatewayUsage: GatewayUsage;
+  closer: PushCloser;
   scans: ScanShare;
   clock: Clock;
   log: Logger;

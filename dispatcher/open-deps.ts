@@ -20,6 +20,7 @@ import {
 } from './limits.ts';
 import { ScanShare } from './planning/scan-share.ts';
 import { GatewayUsage } from './recording/gateway-usage.ts';
+import { PushCloser } from './recording/push-closer.ts';
 import { SenderPool } from './sending/pool.ts';
 
 const plansAtOnce = freshPlansAtOnce + continuedPlansAtOnce;
@@ -55,10 +56,25 @@ export async function openDeps(
   stack.add('breakers', () => breakers.close());
   const gatewayUsage = new GatewayUsage(db);
   stack.add('gateway usage', () => gatewayUsage.flush());
+  const closer = new PushCloser();
   const scans = new ScanShare({ atOnce: plansAtOnce, perApp: scansPerApp }, clock);
   const appCache = new AppCache(db, vault, clock);
   const metrics = createMetrics();
-  return { db, readDb, queue, vault, appCache, pool, breakers, gatewayUsage, scans, clock, log, metrics };
+  return {
+    db,
+    readDb,
+    queue,
+    vault,
+    appCache,
+    pool,
+    breakers,
+    gatewayUsage,
+    closer,
+    scans,
+    clock,
+    log,
+    metrics,
+  };
 }
 
 /** Opens a pool of its own for scans, since each holds a connection for as long as it reads. */

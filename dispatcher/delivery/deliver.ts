@@ -44,8 +44,13 @@ export async function deliverBatch(
   context: DeliverContext,
 ): Promise<boolean> {
   let end: RoundEnd = 'changed';
-  // A push that is paused, resumed or cancelled in the meantime changes the decision.
-  while (end === 'changed') end = await deliverOnce(deps, ids, context);
+  deps.closer.begin(ids.pushId);
+  try {
+    // A push that is paused, resumed or cancelled in the meantime changes the decision.
+    while (end === 'changed') end = await deliverOnce(deps, ids, context);
+  } finally {
+    if (deps.closer.end(ids.pushId)) await closePush(deps, ids.appId, ids.pushId);
+  }
   return end === 'done';
 }
 
@@ -73,7 +78,7 @@ async function recordDecision(
   switch (decision.kind) {
     case 'settle':
       await recordUnsent(deps, batch, decision);
-      await closePush(deps, batch.ids.appId, batch.ids.pushId);
+      deps.closer.markSettled(batch.ids.pushId);
       return 'done';
     case 'postpone':
       await recordPostponed(deps, batch, decision);
@@ -106,7 +111,7 @@ async function sendAndRecord(
       noteFirstSend(deps, batch),
     ]);
     if (await recordResult(deps, batch, sent)) {
-      await closePush(deps, appId, pushId);
+      deps.closer.markSettled(pushId);
       return 'done';
     }
     const { isInterrupted, hasUnsent } = sent.result;
