@@ -121,7 +121,7 @@ export interface CredentialReport {
   kind: string;
   /** When they expire, if they say so. */
   expiresAtMs: number | null;
-  /** Problems for the operator to fix, as sentences. */
+  /** Problems that the operator must fix, as full texts. */
   problems: string[];
 }
 

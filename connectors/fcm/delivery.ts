@@ -131,7 +131,7 @@ export class Delivery {
     return this.#ending ? 'stop' : undefined;
   }
 
-  /** Reports doubtful recipients: invalid tokens if others succeeded, else a profile error. */
+  /** Reports the unclear recipients: invalid tokens if others succeeded, else a profile error. */
   #reportUnclear(): void {
     const isWrongProject = this.#successes === 0 && this.#unclear.length >= maxUnclear;
     for (const { recipient, rule, status } of this.#unclear) {

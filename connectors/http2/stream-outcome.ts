@@ -31,7 +31,7 @@ export function streamOutcome(end: StreamEnd): StreamOutcome {
   const { goaway } = end;
   if (end.id === undefined) return { isProcessed: false, reason: 'connection_lost' };
   if (goaway !== null && end.id > goaway.lastId) return { isProcessed: false, reason: 'goaway' };
-  // node:http2 gives every stream of a session the code of its GOAWAY; then the code is not about this stream.
+  // node:http2 sets the code of a GOAWAY on every stream of the session; then the code is not about this stream.
   const isOwnCode = goaway?.code !== constants.NGHTTP2_REFUSED_STREAM;
   if (end.rstCode === constants.NGHTTP2_REFUSED_STREAM && isOwnCode)
     return { isProcessed: false, reason: 'refused_stream' };

@@ -113,4 +113,4 @@ function accessTokens({ authClient, context, credentials }: SenderDeps): AccessT
   });
 }
 
-const refused = 'Honor gives out no access token: check clientId and clientSecret.';
+const refused = 'Honor issues no access token: check clientId and clientSecret.';

@@ -40,7 +40,7 @@ export function accessTokens({ credentials, store, clock, client }: TokenDeps): 
   });
 }
 
-const refused = 'Huawei gives out no access token: check appId and appSecret.';
+const refused = 'Huawei issues no access token: check appId and appSecret.';
 
 /** Creates JWTs of the service account for the v3 API (protocol/huawei.md#service-account), shared by all senders. */
 export function signedTokens(

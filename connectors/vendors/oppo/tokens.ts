@@ -48,4 +48,4 @@ export function accessTokens(
   });
 }
 
-const refused = 'OPPO gives out no access token: check appKey and masterSecret.';
+const refused = 'OPPO issues no access token: check appKey and masterSecret.';
