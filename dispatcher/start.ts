@@ -11,13 +11,13 @@ import { breakerTopic } from '../shared/db/tables/gateways/breakers.ts';
 import { pushTopic } from '../shared/db/tables/pushes/control.ts';
 import { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
-import { startConsumers } from './consumers.ts';
 import type { DispatcherDeps } from './deps.ts';
 import { openDuties, runDuty } from './duties/duties.ts';
 import { type HealthState, serveHealth } from './health.ts';
 import { startMessenger } from './messages/messenger.ts';
-import { openDeps } from './open-deps.ts';
-import { warmUp } from './warm-up.ts';
+import { startConsumers } from './startup/consumers.ts';
+import { openDeps } from './startup/open-deps.ts';
+import { warmUp } from './startup/warm-up.ts';
 
 /** Database connections of the main thread that stay open while there is nothing to send. */
 const idleConnections = 4;

@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { gatewayBuckets } from './domain/durations.ts';
 import { DurationHistogram } from './process/duration-histogram.ts';
+import { gatewayBuckets } from './process/durations.ts';
 
 /**
  * All metrics (protocol/operation.md#metrics): one name each, with the connector as a label. Threads report facts, the

@@ -3,9 +3,9 @@ import type { HealthSample } from '../../shared/breaker.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateways/messages.ts';
 import type { RecipientFailure } from '../../shared/db/tables/pushes/batches.ts';
 import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
-import type { DurationCounts } from '../../shared/domain/durations.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { RecipientStates } from '../../shared/domain/recipient-states.ts';
+import type { DurationCounts } from '../../shared/process/durations.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 
 /** Data that every thread gets when it starts. */

@@ -1,5 +1,5 @@
 import { Histogram, type MetricObjectWithValues, type MetricValueWithName } from 'prom-client';
-import { addDurations, type DurationCounts, gatewayBuckets, noDurations } from '../domain/durations.ts';
+import { addDurations, type DurationCounts, gatewayBuckets, noDurations } from './durations.ts';
 
 type Values = MetricObjectWithValues<MetricValueWithName<string>>;
 

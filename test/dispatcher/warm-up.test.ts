@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { beforeAll, expect, test } from 'vitest';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
-import { warmUp, warmUpLimits } from '../../dispatcher/warm-up.ts';
+import { warmUp, warmUpLimits } from '../../dispatcher/startup/warm-up.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { findRecentProfiles } from '../../shared/db/tables/pushes/recent-profiles.ts';
 import {

@@ -7,7 +7,7 @@ import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import { type Batch, findBatch, insertBatches } from '../../../shared/db/tables/pushes/batches.ts';
 import { readBatchSnapshot } from '../../../shared/db/tables/pushes/delivery.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { noDurations } from '../../../shared/domain/durations.ts';
+import { noDurations } from '../../../shared/process/durations.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
 

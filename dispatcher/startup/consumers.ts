@@ -1,13 +1,19 @@
-import { connectors } from '../connectors/registry.ts';
-import type { Listener } from '../shared/db/listener.ts';
-import type { ConnectorId } from '../shared/domain/labels.ts';
-import type { ClosingStack } from '../shared/process/lifecycle.ts';
-import { Consumer, ParkedJobs } from '../shared/queue/consumer.ts';
-import { type DeliverJob, deliverJob, type PlanJob, planJob, planPriorities } from '../shared/queue/jobs.ts';
-import { deliverBatch } from './delivery/deliver.ts';
-import type { DispatcherDeps } from './deps.ts';
-import { batchesPerThread, continuedPlansAtOnce, freshPlansAtOnce, parkedPerThread } from './limits.ts';
-import { planPush } from './planning/planner.ts';
+import { connectors } from '../../connectors/registry.ts';
+import type { Listener } from '../../shared/db/listener.ts';
+import type { ConnectorId } from '../../shared/domain/labels.ts';
+import type { ClosingStack } from '../../shared/process/lifecycle.ts';
+import { Consumer, ParkedJobs } from '../../shared/queue/consumer.ts';
+import {
+  type DeliverJob,
+  deliverJob,
+  type PlanJob,
+  planJob,
+  planPriorities,
+} from '../../shared/queue/jobs.ts';
+import { deliverBatch } from '../delivery/deliver.ts';
+import type { DispatcherDeps } from '../deps.ts';
+import { batchesPerThread, continuedPlansAtOnce, freshPlansAtOnce, parkedPerThread } from '../limits.ts';
+import { planPush } from '../planning/planner.ts';
 
 /** Polls for jobs whose time has come; NOTIFY reports all others. */
 const planPollMs = 500;

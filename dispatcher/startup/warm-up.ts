@@ -1,15 +1,15 @@
-import { hourMs, sleep } from '../shared/clock.ts';
-import type { Handle } from '../shared/db/pool.ts';
-import { grantRecipients } from '../shared/db/tables/apps/usage.ts';
-import { findBatchesWithoutJob, lockBatch, settleBatch } from '../shared/db/tables/pushes/batches.ts';
-import { readBatchSnapshot } from '../shared/db/tables/pushes/delivery.ts';
-import { closeIfSettled, markFirstSend, startPush } from '../shared/db/tables/pushes/progress.ts';
-import { findRecentProfiles } from '../shared/db/tables/pushes/recent-profiles.ts';
-import { loadRecipients } from '../shared/db/tables/pushes/recipients.ts';
-import { RecipientStates } from '../shared/domain/recipient-states.ts';
-import type { DispatcherDeps } from './deps.ts';
-import { warmScans } from './limits.ts';
-import type { SenderPool } from './sending/pool.ts';
+import { hourMs, sleep } from '../../shared/clock.ts';
+import type { Handle } from '../../shared/db/pool.ts';
+import { grantRecipients } from '../../shared/db/tables/apps/usage.ts';
+import { findBatchesWithoutJob, lockBatch, settleBatch } from '../../shared/db/tables/pushes/batches.ts';
+import { readBatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
+import { closeIfSettled, markFirstSend, startPush } from '../../shared/db/tables/pushes/progress.ts';
+import { findRecentProfiles } from '../../shared/db/tables/pushes/recent-profiles.ts';
+import { loadRecipients } from '../../shared/db/tables/pushes/recipients.ts';
+import { RecipientStates } from '../../shared/domain/recipient-states.ts';
+import type { DispatcherDeps } from '../deps.ts';
+import { warmScans } from '../limits.ts';
+import type { SenderPool } from '../sending/pool.ts';
 
 /** Limits of a warm-up: the profiles whose gateways are connected to, and the longest delay of the start. */
 export const warmUpLimits = { profiles: 50, usedWithinMs: hourMs, totalMs: 5000 };

@@ -1,27 +1,27 @@
-import type { BreakerTiming } from '../shared/breaker.ts';
-import type { Clock } from '../shared/clock.ts';
-import type { Config } from '../shared/config/config.ts';
-import { Vault } from '../shared/crypto.ts';
-import { AppCache } from '../shared/db/cache/app-cache.ts';
-import { Database } from '../shared/db/pool.ts';
-import { createMetrics } from '../shared/metrics.ts';
-import type { ClosingStack } from '../shared/process/lifecycle.ts';
-import type { Logger } from '../shared/process/logging.ts';
-import { deliverJob } from '../shared/queue/jobs.ts';
-import { JobQueue } from '../shared/queue/queue.ts';
-import { Breakers } from './breakers/breakers.ts';
-import type { DispatcherDeps } from './deps.ts';
+import type { BreakerTiming } from '../../shared/breaker.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { Config } from '../../shared/config/config.ts';
+import { Vault } from '../../shared/crypto.ts';
+import { AppCache } from '../../shared/db/cache/app-cache.ts';
+import { Database } from '../../shared/db/pool.ts';
+import { createMetrics } from '../../shared/metrics.ts';
+import type { ClosingStack } from '../../shared/process/lifecycle.ts';
+import type { Logger } from '../../shared/process/logging.ts';
+import { deliverJob } from '../../shared/queue/jobs.ts';
+import { JobQueue } from '../../shared/queue/queue.ts';
+import { Breakers } from '../breakers/breakers.ts';
+import type { DispatcherDeps } from '../deps.ts';
 import {
   batchesPerThread,
   continuedPlansAtOnce,
   freshPlansAtOnce,
   scansPerApp,
   warmScans,
-} from './limits.ts';
-import { ScanShare } from './planning/scan-share.ts';
-import { GatewayUsage } from './recording/gateway-usage.ts';
-import { PushCloser } from './recording/push-closer.ts';
-import { SenderPool } from './sending/pool.ts';
+} from '../limits.ts';
+import { ScanShare } from '../planning/scan-share.ts';
+import { GatewayUsage } from '../recording/gateway-usage.ts';
+import { PushCloser } from '../recording/push-closer.ts';
+import { SenderPool } from '../sending/pool.ts';
 
 const plansAtOnce = freshPlansAtOnce + continuedPlansAtOnce;
 
