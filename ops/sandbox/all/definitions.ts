@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { z } from 'zod';
 import { type ConnectorId, profileConnectorIds } from '../../../shared/domain/labels.ts';
+import { moduleUrl } from '../../../shared/process/module-url.ts';
 import { definition as apns } from '../apns/index.ts';
 import { fcm, vendorG } from '../fcm/index.ts';
 import type { SandboxDefinition } from './definition.ts';
@@ -18,7 +19,7 @@ async function loadVendors(): Promise<SandboxDefinition[]> {
   const names = await readdir(folder);
   return Promise.all(
     names.map(async (name) => {
-      const loaded: unknown = await import(new URL(`${name}/index.ts`, folder).href);
+      const loaded: unknown = await import(moduleUrl(`../vendors/${name}/index.ts`, import.meta.url).href);
       return vendorModule.parse(loaded).definition;
     }),
   );
