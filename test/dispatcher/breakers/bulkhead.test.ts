@@ -53,8 +53,8 @@ describe('a gateway that stops to answer', { timeout: 120_000 }, () => {
     const hanging = await beginPush(service, silent.app);
     // Batches without an answer use every job permit of the connector.
     await expect.poll(() => activeBatches(silent.app), { timeout: 20_000, interval: 10 }).toBe(4);
-    // At least four connections of 100 streams each: a connection gets more as its gateway answers.
-    await expect.poll(silent.hanging, { timeout: 20_000, interval: 10 }).toBeGreaterThanOrEqual(400);
+    // A connection begins with 100 streams and gets more as its gateway answers: at least two are full.
+    await expect.poll(silent.hanging, { timeout: 20_000, interval: 10 }).toBeGreaterThanOrEqual(200);
     const sent = await Promise.all(
       [many, few, one].map(async ({ app }) => service.untilDone(app, await beginPush(service, app))),
     );
