@@ -70,7 +70,7 @@ export function inspectTrust(ca: string | undefined, nowMs: number): Omit<Creden
 
 const pemBlock = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
 
-/** Parses all certificates of a PEM text; null if there is none or one is invalid. */
+/** Parses all certificates of a PEM text; null without a certificate or with an invalid one. */
 function certificatesOf(pem: string): X509Certificate[] | null {
   try {
     const certificates = (pem.match(pemBlock) ?? []).map((block) => new X509Certificate(block));

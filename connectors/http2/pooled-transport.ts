@@ -65,7 +65,7 @@ export abstract class PooledTransport<C extends PooledConnection>
     return { firstStreams, streamsPerConnection };
   }
 
-  /** Writes waiting requests to connections with free streams; calls `grow` when there is none. */
+  /** Writes waiting requests to connections with free streams; calls `grow` without such a connection. */
   protected abstract pump(): void;
 
   /** Returns the result of a waiting request, with the cause of a failed connection. */

@@ -155,6 +155,6 @@ export function tokenFromReply(
 export const isToken = (value: Json | undefined): value is string =>
   typeof value === 'string' && /^[!-~]+$/.test(value);
 
-/** Returns the token of an OAuth 2.0 body (RFC 6749 section 5.1); null if there is none. */
+/** Returns the token of an OAuth 2.0 body (RFC 6749 section 5.1); null without a token. */
 export const oauthGrant = ({ access_token: value, expires_in: seconds }: JsonObject): TokenGrant | null =>
   isToken(value) && typeof seconds === 'number' && seconds > 0 ? { value, lifetimeMs: seconds * 1000 } : null;

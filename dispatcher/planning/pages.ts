@@ -7,12 +7,9 @@ import { firstBatchSize } from './batches.ts';
  */
 export const pageSize = 5000;
 
-/** Installations of the first page of a push: as many as the planning job itself delivers. */
-export const firstRows = firstBatchSize;
-
 /**
  * Marks the last page; an empty result becomes one empty last page. The first page of a fresh push does not wait for the
- * second one, so that sending begins at once: a full one counts as not the last, and the last one may be empty.
+ * second one, so that sending begins at once: a full one, of as many as the planning job itself delivers, counts as not the last, and the last one may be empty.
  */
 export async function* withLast(
   pages: AsyncGenerator<TargetRow[]>,
@@ -23,7 +20,7 @@ export async function* withLast(
   for await (const page of pages) {
     if (held) yield { page: held, isLast: false };
     held = undefined;
-    if (isFirst && page.length === firstRows) yield { page, isLast: false };
+    if (isFirst && page.length === firstBatchSize) yield { page, isLast: false };
     else held = page;
     isFirst = false;
   }

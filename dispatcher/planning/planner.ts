@@ -22,7 +22,7 @@ import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';
 import { firstBatchSize, type PageOfBatches, toBatches } from './batches.ts';
 import { endBeyondLimit } from './mass-limit.ts';
-import { firstRows, pageSize, withLast } from './pages.ts';
+import { pageSize, withLast } from './pages.ts';
 
 /** Time after which the planning of a large push lets others go first; a new job continues it. */
 const turnMs = 500;
@@ -123,7 +123,7 @@ async function writeBatches(deps: DispatcherDeps, plan: Plan, signal: AbortSigna
   const targets = () =>
     reader.scan<TargetRow>(query.text, query.values, {
       rows: pageSize,
-      firstRows: isFresh ? firstRows : undefined,
+      firstRows: isFresh ? firstBatchSize : undefined,
       timeoutMs: scanTimeoutMs,
     });
   let mark = push.plannedThrough;

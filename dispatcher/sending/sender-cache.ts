@@ -107,7 +107,7 @@ export class SenderCache {
     setInterval(() => this.#closeIdle(), idleMs / 10).unref();
   }
 
-  /** Returns a sender for a profile, or a hint for the operator why there is none. */
+  /** Returns a sender for a profile, or a hint for the operator on the reason. */
   async lease(appId: string, connectorId: ConnectorId, profileName: string): Promise<Lease | string> {
     const connector = connectors.get(connectorId);
     if (!connector) return `${connectorId} is not available on this server`;

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Vault } from '../../../shared/crypto.ts';
 import { Database } from '../../../shared/db/pool.ts';
@@ -19,13 +18,8 @@ afterAll(async () => {
   await db.close();
 });
 
-const _post = (authData: unknown, { query = '', more = {} } = {}) =>
-  api.request('POST', `/1.1/users${query}`, { app, body: { authData, ...more } });
-
-const _github = (uid = newUid()) => ({ github: { uid, access_token: 'a token' } });
 const weixin = (openid = newUid()) => ({ weixin: { openid, access_token: 'a token', expires_in: 7200 } });
 const pointerTo = (objectId: string) => ({ __type: 'Pointer', className: '_User', objectId });
-const _anonymous = (id: string = randomUUID()) => ({ anonymous: { id } });
 
 describe('tokens of platforms', () => {
   const secrets = {

@@ -21,7 +21,6 @@ const post = (authData: unknown, { query = '', more = {} } = {}) =>
 
 const github = (uid = newUid()) => ({ github: { uid, access_token: 'a token' } });
 const weixin = (openid = newUid()) => ({ weixin: { openid, access_token: 'a token', expires_in: 7200 } });
-const _pointerTo = (objectId: string) => ({ __type: 'Pointer', className: '_User', objectId });
 const anonymous = (id: string = randomUUID()) => ({ anonymous: { id } });
 
 describe('POST /1.1/users with authData refuses', () => {

@@ -58,7 +58,7 @@ export class RawConnection {
     return (await this.next(({ type }) => type === frame.headers))?.id ?? 0;
   }
 
-  /** Returns the code of the client's GOAWAY, -1 when there is none. */
+  /** Returns the code of the client's GOAWAY, -1 without one. */
   async goaway(): Promise<number> {
     const goaway = await this.next(({ type }) => type === frame.goaway);
     return goaway?.payload.readUInt32BE(4) ?? -1;
