@@ -1,29 +1,38 @@
 import { afterAll, beforeAll } from 'vitest';
+import { Database } from '../../shared/db/pool.ts';
 import { startTestApi, type TestApi } from './api.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 
 /** Api of a test file, ready within its hooks and tests. */
 export interface ApiFixture extends TestApi {
   readonly databaseUrl: string;
+  /** Connections of the tests to the database; opened at the first use. */
+  readonly db: Database;
 }
 
-/** Starts an api with its own database before the tests, and closes both after them. */
+/** Starts an api with its own database before the tests, and closes all after them. */
 export function useTestApi(
   options: Omit<Parameters<typeof startTestApi>[0], 'databaseUrl'> = {},
 ): ApiFixture {
   let database: TestDatabase;
   let api: TestApi;
+  let db: Database | undefined;
   beforeAll(async () => {
     database = await createTestDatabase();
     api = await startTestApi({ ...options, databaseUrl: database.url });
   });
   afterAll(async () => {
     await api?.close();
+    await db?.close();
     await database?.drop();
   });
   return {
     get databaseUrl() {
       return database.url;
+    },
+    get db() {
+      db ??= new Database({ url: database.url, applicationName: 'test' });
+      return db;
     },
     get url() {
       return api.url;

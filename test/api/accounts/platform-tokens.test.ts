@@ -1,6 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { Vault } from '../../../shared/crypto.ts';
-import { Database } from '../../../shared/db/pool.ts';
 import { sealAuthDataOfOldRows } from '../../../shared/db/tables/users/unsealed-users.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
@@ -8,16 +7,10 @@ import { useTestApi } from '../../support/test-api.ts';
 import { enterWith, newName, newUid, refusalOf, refused } from '../../support/users.ts';
 
 let app: App;
-let db: Database;
 const api = useTestApi();
 beforeAll(async () => {
   app = await api.createApp();
-  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
 });
-afterAll(async () => {
-  await db.close();
-});
-
 const weixin = (openid = newUid()) => ({ weixin: { openid, access_token: 'a token', expires_in: 7200 } });
 const pointerTo = (objectId: string) => ({ __type: 'Pointer', className: '_User', objectId });
 
@@ -34,7 +27,7 @@ describe('tokens of platforms', () => {
   const open = (uid: string) => ({ uid, expires_in: 7200, scope: 'read', nick: 'x' });
   const full = (uid: string) => ({ github: { ...open(uid), ...secrets } });
   const stored = async (id: string) =>
-    (await db.query<{ row: string }>('SELECT u::text AS row FROM app_user u WHERE object_id = $1', [id]))
+    (await api.db.query<{ row: string }>('SELECT u::text AS row FROM app_user u WHERE object_id = $1', [id]))
       .rows[0]?.row ?? '';
 
   test('are in no reply to a client, and in reads with the master key only', async () => {
@@ -89,7 +82,7 @@ describe('tokens of platforms', () => {
     const uid = newUid();
     const user = await enterWith(api, app, full(uid));
     expect(await stored(user.id)).not.toMatch(/SESAME/);
-    await db.query('UPDATE app_user SET auth_data = $2, auth_sealed = false WHERE object_id = $1', [
+    await api.db.query('UPDATE app_user SET auth_data = $2, auth_sealed = false WHERE object_id = $1', [
       user.id,
       JSON.stringify(full(uid)),
     ]);
@@ -102,7 +95,7 @@ describe('tokens of platforms', () => {
 
   test('cannot be decrypted in another row, and clients cannot write encrypted values', async () => {
     const [one, two] = [await enterWith(api, app, full(newUid())), await enterWith(api, app, full(newUid()))];
-    await db.query(
+    await api.db.query(
       `UPDATE app_user SET auth_data = jsonb_set(auth_data, '{github,_sealed}',
          (SELECT auth_data #> '{github,_sealed}' FROM app_user WHERE object_id = $1)) WHERE object_id = $2`,
       [one.id, two.id],
@@ -130,14 +123,14 @@ describe('tokens of platforms', () => {
 
   test('of rows of older versions are encrypted by a duty, and still match by their id', async () => {
     const user = await enterWith(api, app, full('old-row'));
-    await db.query('UPDATE app_user SET auth_data = $2, auth_sealed = false WHERE object_id = $1', [
+    await api.db.query('UPDATE app_user SET auth_data = $2, auth_sealed = false WHERE object_id = $1', [
       user.id,
       JSON.stringify(full('old-row')),
     ]);
     const { secrets: keys } = testConfig(api.databaseUrl);
     const vault = new Vault(keys);
-    expect(await sealAuthDataOfOldRows(db, vault, 500)).toBe(1);
-    expect(await sealAuthDataOfOldRows(db, vault, 500)).toBe(0);
+    expect(await sealAuthDataOfOldRows(api.db, vault, 500)).toBe(1);
+    expect(await sealAuthDataOfOldRows(api.db, vault, 500)).toBe(0);
     expect(await stored(user.id)).not.toMatch(/SESAME/);
     const { body } = await api.request('GET', `/1.1/users/${user.id}`, { app, master: true });
     expect(body.authData).toEqual(full('old-row'));

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Database } from '../../../shared/db/pool.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
@@ -470,12 +469,10 @@ describe('mail templates of an app', () => {
   test('that an older version accepted fall back to the default texts', async () => {
     const own = await api.createApp({ emailVerification: true });
     const verifyEmail = { html: '<p>{{{username}}} {{link}}</p>', text: '{{link}}{{#if link}}' };
-    const db = new Database({ url: api.databaseUrl, applicationName: 'test' });
-    await db.query('UPDATE app SET options = options || $2 WHERE app_id = $1', [
+    await api.db.query('UPDATE app SET options = options || $2 WHERE app_id = $1', [
       own.appId,
       { mailTemplates: { verifyEmail } },
     ]);
-    await db.close();
     const email = newEmail();
     await signUp(api, own, { email });
     const [mail] = await mailsTo(email, own);

@@ -1,20 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Database } from '../../../shared/db/pool.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newName, newPhone, refusalOf, refused, signUp } from '../../support/users.ts';
 
 let app: App;
-let db: Database;
 const api = useTestApi();
 beforeAll(async () => {
   app = await api.createApp();
-  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
 });
-afterAll(async () => {
-  await db.close();
-});
-
 const post = (body: unknown, path = '/1.1/users') => api.request('POST', path, { app, body });
 const user = (more: object = {}) => ({ username: newName(), password: 'a password', ...more });
 
@@ -172,7 +165,7 @@ describe('POST /1.1/users with a password', () => {
 
   test('neither password nor token is stored', async () => {
     const created = await signUp(api, app, { password: 'SESAME' });
-    const { rows } = await db.query<{ text: string; password_hash: string }>(
+    const { rows } = await api.db.query<{ text: string; password_hash: string }>(
       'SELECT app_user::text AS text, password_hash FROM app_user WHERE object_id = $1',
       [created.id],
     );
@@ -186,7 +179,7 @@ describe('POST /1.1/users with a password', () => {
     const gone = await api.createApp();
     const created = await signUp(api, gone);
     await api.services.apps.delete(gone.appId);
-    const { rows } = await db.query('SELECT 1 FROM app_user WHERE object_id = $1', [created.id]);
+    const { rows } = await api.db.query('SELECT 1 FROM app_user WHERE object_id = $1', [created.id]);
     expect(rows).toEqual([]);
   });
 });

@@ -1,21 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Database } from '../../../shared/db/pool.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { enterWith, newName, newUid, refusalOf, refused, shown, signUp } from '../../support/users.ts';
 
 let app: App;
-let db: Database;
 const api = useTestApi();
 beforeAll(async () => {
   app = await api.createApp();
-  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
 });
-afterAll(async () => {
-  await db.close();
-});
-
 const post = (authData: unknown, { query = '', more = {} } = {}) =>
   api.request('POST', `/1.1/users${query}`, { app, body: { authData, ...more } });
 
@@ -312,7 +305,7 @@ describe('linking and unlinking', () => {
     expect((await user.put({ 'authData.weibo': { __op: 'Delete' } })).status).toBe(200);
     expect((await user.put({ authData: { __op: 'Delete' } })).status).toBe(200);
     expect((await user.me()).authData).toEqual({});
-    const { rows } = await db.query(
+    const { rows } = await api.db.query(
       'SELECT 1 FROM user_identity JOIN app_user u ON u.id = user_id WHERE u.object_id = $1',
       [user.id],
     );
@@ -359,7 +352,7 @@ describe('linking and unlinking', () => {
     const replies = await Promise.all(work);
     for (const { status, body } of replies)
       expect([200, 201, 208]).toContain(status === 400 ? body.code : status);
-    const { rows } = await db.query(
+    const { rows } = await api.db.query(
       `SELECT u.object_id FROM app_user u WHERE app_id = $1
         AND (SELECT count(*) FROM jsonb_object_keys(coalesce(auth_data, '{}')))
          <> (SELECT count(*) FROM user_identity i WHERE i.user_id = u.id AND i.platform NOT LIKE '\\_%')`,

@@ -1,20 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Database } from '../../../shared/db/pool.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newName, newPhone, newUid, refusalOf, refused, signUp, type TestUser } from '../../support/users.ts';
 
 let app: App;
-let db: Database;
 const api = useTestApi();
 beforeAll(async () => {
   app = await api.createApp();
-  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
 });
-afterAll(async () => {
-  await db.close();
-});
-
 const paths = ['/1.1/users', '/1.1/classes/_User'];
 const asMaster = (method: string, path: string, body?: unknown) =>
   api.request(method, path, { app, master: true, ...(body === undefined ? {} : { body }) });
@@ -206,7 +199,7 @@ describe('PUT /1.1/users/:id', () => {
     const own = await api.createApp();
     const user = await signUp(api, own, { email: 'a@b.cn', mobilePhoneNumber: newPhone() });
     const verify = () =>
-      db.query(
+      api.db.query(
         'UPDATE app_user SET email_verified = true, mobile_phone_verified = true WHERE object_id = $1',
         [user.id],
       );

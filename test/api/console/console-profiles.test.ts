@@ -1,22 +1,15 @@
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { Vault } from '../../../shared/crypto.ts';
-import { Database } from '../../../shared/db/pool.ts';
 import { openProfile } from '../../../shared/db/tables/apps/profiles.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
-let db: Database;
 let vault: Vault;
 
 const api = useTestApi();
 beforeAll(async () => {
-  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
   vault = new Vault(testConfig(api.databaseUrl).secrets);
-});
-
-afterAll(async () => {
-  await db.close();
 });
 
 const apps = '/console/api/apps';
@@ -136,12 +129,12 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
         updatedAt: body.createdAt,
       });
       expect((await admin('GET', `${apps}/${app.appId}/profiles`)).body).toEqual({ results: [body] });
-      const { rows } = await db.query<{ credentials: Buffer }>(
+      const { rows } = await api.db.query<{ credentials: Buffer }>(
         'SELECT credentials FROM push_profile WHERE app_id = $1',
         [app.appId],
       );
       expect(rows[0]?.credentials.toString('latin1')).not.toMatch(/hush|BEGIN|100/);
-      const stored = await openProfile(db, vault, { appId: app.appId, connector, name: 'Release_1' });
+      const stored = await openProfile(api.db, vault, { appId: app.appId, connector, name: 'Release_1' });
       const { type: _dropped, ...kept } = serviceAccount;
       expect(stored?.credentials).toEqual(
         'serviceAccount' in sent ? { ...sent, serviceAccount: kept } : sent,
@@ -168,7 +161,7 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
     expect(second.createdAt).toBe(first.createdAt);
     expect(Date.parse(second.updatedAt)).toBeGreaterThanOrEqual(Date.parse(first.updatedAt));
     const profile = { appId: app.appId, connector: 'vendor_d', name: '_default' };
-    expect((await openProfile(db, vault, profile))?.credentials).toEqual({
+    expect((await openProfile(api.db, vault, profile))?.credentials).toEqual({
       appKey: '1',
       masterSecret: 'two',
     });
@@ -177,9 +170,9 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
   test('credentials copied to another app cannot be decrypted', async () => {
     const [one, other] = [await api.createApp(), await api.createApp()];
     await admin('PUT', `${apps}/${one.appId}/profiles/apns/_default`, tokenProfile);
-    await db.query('UPDATE push_profile SET app_id = $1 WHERE app_id = $2', [other.appId, one.appId]);
+    await api.db.query('UPDATE push_profile SET app_id = $1 WHERE app_id = $2', [other.appId, one.appId]);
     await expect(
-      openProfile(db, vault, { appId: other.appId, connector: 'apns', name: '_default' }),
+      openProfile(api.db, vault, { appId: other.appId, connector: 'apns', name: '_default' }),
     ).rejects.toThrow('damaged, or moved');
   });
 });

@@ -1,29 +1,22 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import Koa from 'koa';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { OperatorAuthenticator } from '../../../api/middleware/operator-authentication.ts';
 import { loadRoutes } from '../../../api/route-loader.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { Database } from '../../../shared/db/pool.ts';
 import { insertOutboxMessage } from '../../../shared/db/tables/messages/outbox.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import { startTestApi, type TestApi, testConfig } from '../../support/api.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
-let db: Database;
 let vault: Vault;
 
 const api = useTestApi();
 beforeAll(async () => {
-  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
   vault = new Vault(testConfig(api.databaseUrl).secrets);
-});
-
-afterAll(async () => {
-  await db.close();
 });
 
 const apps = '/console/api/apps';
@@ -306,13 +299,13 @@ describe('DELETE /console/api/apps/:appId', () => {
   test('an app is deleted with its profiles and messages', async () => {
     const app = await api.createApp();
     await admin('PUT', `${apps}/${app.appId}/profiles/vendor_d/_default`, { appKey: '1', masterSecret: 's' });
-    await insertOutboxMessage(db, vault, app.appId, { kind: 'sms', to: '+1', type: 'code', text: 'x' });
+    await insertOutboxMessage(api.db, vault, app.appId, { kind: 'sms', to: '+1', type: 'code', text: 'x' });
     expect(await admin('DELETE', `${apps}/${app.appId}`)).toMatchObject({ status: 200, body: {} });
     for (const path of ['', '/profiles', '/outbox'])
       expect((await admin('GET', `${apps}/${app.appId}${path}`)).status).toBe(404);
     expect((await admin('DELETE', `${apps}/${app.appId}`)).status).toBe(404);
     for (const table of ['push_profile', 'outbox']) {
-      const { rows } = await db.query(`SELECT 1 FROM ${table} WHERE app_id = $1`, [app.appId]);
+      const { rows } = await api.db.query(`SELECT 1 FROM ${table} WHERE app_id = $1`, [app.appId]);
       expect(rows).toEqual([]);
     }
   });
@@ -342,9 +335,9 @@ describe('GET /console/api/apps/:appId/outbox', () => {
       text: 'Open',
       link: 'http://x/y',
     } as const;
-    await insertOutboxMessage(db, vault, app.appId, sms);
-    await insertOutboxMessage(db, vault, app.appId, mail);
-    await insertOutboxMessage(db, vault, other.appId, sms);
+    await insertOutboxMessage(api.db, vault, app.appId, sms);
+    await insertOutboxMessage(api.db, vault, app.appId, mail);
+    await insertOutboxMessage(api.db, vault, other.appId, sms);
     const path = `${apps}/${app.appId}/outbox`;
     const createdAt = expect.stringMatching(/Z$/);
     expect((await admin('GET', path)).body).toEqual({
@@ -356,7 +349,7 @@ describe('GET /console/api/apps/:appId/outbox', () => {
     for (const query of ['kind=sms', 'to=%2B8613800000000', 'kind=sms&to=+8613800000000'])
       expect((await admin('GET', `${path}?${query}`)).body).toEqual({ results: [{ ...sms, createdAt }] });
     expect((await admin('GET', `${path}?kind=mail&to=unknown@b.test`)).body).toEqual({ results: [] });
-    const { rows } = await db.query<{ body: Buffer }>('SELECT body FROM outbox WHERE app_id = $1', [
+    const { rows } = await api.db.query<{ body: Buffer }>('SELECT body FROM outbox WHERE app_id = $1', [
       app.appId,
     ]);
     for (const row of rows) expect(row.body.toString('latin1')).not.toMatch(/123456|http|Code|Open/);

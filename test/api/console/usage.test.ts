@@ -1,22 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Database } from '../../../shared/db/pool.ts';
 import type { Edition, Plan } from '../../../shared/domain/apps/app.ts';
 import { feesOf } from '../../../shared/domain/apps/usage.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
 let secondApi: TestApi;
-let db: Database;
 
 const api = useTestApi();
 beforeAll(async () => {
   secondApi = await startTestApi({ databaseUrl: api.databaseUrl });
-  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
 });
 
 afterAll(async () => {
   await secondApi.close();
-  await db.close();
 });
 
 const pathOf = (appId: string, query = '') => `/console/api/apps/${appId}/usage${query}`;
@@ -73,7 +69,7 @@ describe('GET /console/api/apps/:appId/usage', () => {
 
   test('keeps the highest peak of the day and returns its fees', async () => {
     const app = await api.createApp();
-    await db.query(
+    await api.db.query(
       `INSERT INTO usage_day (app_id, day, recipients, calls, peak_calls_per_minute)
        VALUES ($1, '2025-05-01', 1000001, 5000, 1201)`,
       [app.appId],

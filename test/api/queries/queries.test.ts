@@ -260,9 +260,7 @@ describe('GET /1.1/scan/classes/:className', () => {
     expect(ids).toEqual([...ids].sort());
     const back = (await scan({ limit: '1', scan_key: '-objectId' })).map(({ objectId }) => objectId);
     expect(back).toEqual([...ids].reverse());
-    const db = new Database({ url: api.databaseUrl, applicationName: 'test' });
-    await db.query('UPDATE installation SET created_at = now() WHERE app_id = $1', [app.appId]);
-    await db.close();
+    await api.db.query('UPDATE installation SET created_at = now() WHERE app_id = $1', [app.appId]);
     for (const scanKey of ['createdAt', '-createdAt'])
       expect((await scan({ limit: '3', scan_key: scanKey })).map(({ objectId }) => objectId).sort()).toEqual(
         ids,

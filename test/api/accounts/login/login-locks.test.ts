@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Database } from '../../../../shared/db/pool.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { useTestApi } from '../../../support/test-api.ts';
 import { newName, newPhone, refusalOf, refused, signUp } from '../../../support/users.ts';
 
 let app: App;
-let db: Database;
 /** Offset of the service's clock in minutes. */
 let ahead = 0;
 const clock = { now: () => Date.now() + ahead * 60_000, monotonicMs: () => performance.now() };
@@ -13,12 +11,7 @@ const clock = { now: () => Date.now() + ahead * 60_000, monotonicMs: () => perfo
 const api = useTestApi({ clock });
 beforeAll(async () => {
   app = await api.createApp();
-  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
 });
-afterAll(async () => {
-  await db.close();
-});
-
 const login = (body: unknown) => api.request('POST', '/1.1/login', { app, body });
 
 describe('the lock', () => {
@@ -156,7 +149,7 @@ describe('the lock', () => {
 
   test('stores no name, address or number', async () => {
     await wrong('SESAME-of-the-lock');
-    const { rows } = await db.query<{ text: string }>('SELECT login_lock::text AS text FROM login_lock');
+    const { rows } = await api.db.query<{ text: string }>('SELECT login_lock::text AS text FROM login_lock');
     expect(rows.map(({ text }) => text).join()).not.toMatch(/SESAME/);
   });
 });

@@ -1,6 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { Passwords } from '../../../../api/services/accounts/passwords/passwords.ts';
-import { Database } from '../../../../shared/db/pool.ts';
 import {
   countLoginFailure,
   deleteOldLoginLocks,
@@ -24,16 +23,10 @@ test('refuses excess calls of one app with 429 and Retry-After; other apps are u
 
 describe('a flood of logins', () => {
   let app: App;
-  let db: Database;
   const api = useTestApi();
   beforeAll(async () => {
     app = await api.createApp();
-    db = new Database({ url: api.databaseUrl, applicationName: 'test' });
   });
-  afterAll(async () => {
-    await db.close();
-  });
-
   test('is answered completely, without 429 or 5xx', async () => {
     const replies = await Promise.all(
       Array.from({ length: 60 }, () =>
@@ -47,12 +40,13 @@ describe('a flood of logins', () => {
     const rule = { maxFailures: 6, windowMs: 15 * 60_000 };
     const at = (minutes: number) => new Date(Date.UTC(2030, 0, 1) + minutes * 60_000);
     const identifier = Buffer.alloc(32, 7);
-    for (let i = 0; i < 7; i += 1) await countLoginFailure(db, app.appId, { identifier, now: at(i), rule });
-    expect(await isLoginLocked(db, app.appId, { identifier, now: at(20.9) })).toBe(true);
-    expect(await isLoginLocked(db, app.appId, { identifier, now: at(21.1) })).toBe(false);
+    for (let i = 0; i < 7; i += 1)
+      await countLoginFailure(api.db, app.appId, { identifier, now: at(i), rule });
+    expect(await isLoginLocked(api.db, app.appId, { identifier, now: at(20.9) })).toBe(true);
+    expect(await isLoginLocked(api.db, app.appId, { identifier, now: at(21.1) })).toBe(false);
     // The failures of the flood have expired by then.
-    await deleteOldLoginLocks(db, at(0), 1000);
-    expect(await deleteOldLoginLocks(db, at(6), 1000)).toBe(0);
-    expect(await deleteOldLoginLocks(db, at(6.1), 1000)).toBe(1);
+    await deleteOldLoginLocks(api.db, at(0), 1000);
+    expect(await deleteOldLoginLocks(api.db, at(6), 1000)).toBe(0);
+    expect(await deleteOldLoginLocks(api.db, at(6.1), 1000)).toBe(1);
   });
 });

@@ -1,10 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { hashSync } from 'bcryptjs';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { saltedHash } from '../../../../api/services/accounts/passwords/imported-hashes.ts';
 import { Sessions } from '../../../../api/services/accounts/sessions/sessions.ts';
 import { Vault } from '../../../../shared/crypto.ts';
-import { Database } from '../../../../shared/db/pool.ts';
 import { findUser } from '../../../../shared/db/tables/users/users.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { startTestApi, testConfig } from '../../../support/api.ts';
@@ -12,17 +11,11 @@ import { useTestApi } from '../../../support/test-api.ts';
 import { newName, newPhone, refusalOf, refused, signUp, type TestUser } from '../../../support/users.ts';
 
 let app: App;
-let db: Database;
 
 const api = useTestApi();
 beforeAll(async () => {
   app = await api.createApp();
-  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
 });
-afterAll(async () => {
-  await db.close();
-});
-
 const login = (body: unknown) => api.request('POST', '/1.1/login', { app, body });
 
 describe('POST /1.1/login refuses', () => {
@@ -89,7 +82,7 @@ describe('POST /1.1/login refuses', () => {
     await api.services.apps.change(strict.appId, { options: { forbidUnverifiedEmailLogin: true } });
     expect(refusalOf(await enter('a password'))).toEqual(refused(216));
     expect(refusalOf(await enter('another one'))).toEqual(refused(210));
-    await db.query('UPDATE app_user SET email_verified = true WHERE object_id = $1', [user.id]);
+    await api.db.query('UPDATE app_user SET email_verified = true WHERE object_id = $1', [user.id]);
     expect((await enter('a password')).status).toBe(200);
   });
 });
@@ -141,11 +134,11 @@ describe('POST /1.1/login', () => {
     expect(await asks(`${fresh},${old}`)).toEqual([user.token, user.token]);
     expect(await asks(`${old},${fresh}`)).toEqual([user.token, user.token]);
     // Its key was removed: the token is valid until the next login, which replaces it.
-    const sessions = new Sessions({ db, vault: new Vault([randomBytes(32)]) });
+    const sessions = new Sessions({ db: api.db, vault: new Vault([randomBytes(32)]) });
     expect((await user.me()).objectId).toBe(user.id);
     const readToken = async () => {
-      const stored = await findUser(db, app.appId, { key: { objectId: user.id } });
-      return stored && (await sessions.currentToken(db, app.appId, stored));
+      const stored = await findUser(api.db, app.appId, { key: { objectId: user.id } });
+      return stored && (await sessions.currentToken(api.db, app.appId, stored));
     };
     const tokens = await Promise.all([readToken(), readToken(), readToken()]);
     expect(new Set([...tokens, await readToken(), user.token]).size).toBe(2);
@@ -158,13 +151,13 @@ describe('a session', () => {
     const user = await signUp(api, app);
     // Outside the transaction below, which would always see the same activity.
     const waiting = async () => {
-      const { rows } = await db.query<{ n: number }>(
+      const { rows } = await api.db.query<{ n: number }>(
         `SELECT count(*)::int AS n FROM pg_stat_activity
           WHERE datname = current_database() AND wait_event_type = 'Lock'`,
       );
       return rows[0]?.n;
     };
-    const { calls } = await db.transaction(async (tx) => {
+    const { calls } = await api.db.transaction(async (tx) => {
       await tx.query('SELECT 1 FROM app_user WHERE object_id = $1 FOR UPDATE', [user.id]);
       const begun = [
         user.put({ a: 1 }),
@@ -351,14 +344,15 @@ describe('PUT /1.1/users/:id/updatePassword', () => {
 describe('an imported hash', () => {
   const bring = async (hash: string) => {
     const user = await signUp(api, app, { password: 'not yet known' });
-    await db.query('UPDATE app_user SET password_hash = $2 WHERE object_id = $1', [user.id, hash]);
+    await api.db.query('UPDATE app_user SET password_hash = $2 WHERE object_id = $1', [user.id, hash]);
     return user;
   };
   const stored = async (id: string) =>
     (
-      await db.query<{ password_hash: string }>('SELECT password_hash FROM app_user WHERE object_id = $1', [
-        id,
-      ])
+      await api.db.query<{ password_hash: string }>(
+        'SELECT password_hash FROM app_user WHERE object_id = $1',
+        [id],
+      )
     ).rows[0]?.password_hash;
 
   /** Hashes as the documentation of the public service specifies. */

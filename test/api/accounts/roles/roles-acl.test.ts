@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../../shared/clock.ts';
 import { RoleCache } from '../../../../shared/db/cache/role-cache.ts';
-import { Database } from '../../../../shared/db/pool.ts';
 import {
   findRolesOfUser,
   maxRoleDepth,
@@ -24,7 +23,6 @@ import { useTestApi } from '../../../support/test-api.ts';
 import { refusalOf, refused, signUp, type TestUser } from '../../../support/users.ts';
 
 let other: TestApi;
-let db: Database;
 let app: App;
 /** A member of the role, and a user without roles. */
 let insider: TestUser;
@@ -34,7 +32,6 @@ let role: TestRole;
 let hidden: TestUser;
 const api = useTestApi();
 beforeAll(async () => {
-  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
   other = await startTestApi({ databaseUrl: api.databaseUrl });
   app = await api.createApp({ allowUserQuery: true, allowInstallationQuery: true });
   [insider, outsider] = [await signUp(api, app), await signUp(api, app)];
@@ -43,7 +40,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await other.close();
-  await db.close();
 });
 
 const aclOf = ({ name }: { name: string }, ...permissions: string[]) => ({
@@ -199,20 +195,20 @@ describe('roles within roles', () => {
     const crowded = await api.createApp();
     const member = await signUp(api, crowded);
     const own = await createRole(api, crowded, { name: 'zzz', users: [member.id] });
-    await db.query(
+    await api.db.query(
       `INSERT INTO role (app_id, object_id, name, acl)
        SELECT $1, 'r' || i, 'r' || i, '{}' FROM generate_series(1, $2::int) AS i`,
       [crowded.appId, maxRolesOfUser + 50],
     );
-    await db.query(
+    await api.db.query(
       `INSERT INTO role_role (app_id, role_id, child_id) SELECT $1, parent.id, child.id FROM role parent, role child
         WHERE parent.app_id = $1 AND child.app_id = $1 AND (child.name = 'zzz' OR child.id % 20 = 0)`,
       [crowded.appId],
     );
-    const { rows } = await db.query<{ id: number }>('SELECT id FROM app_user WHERE app_id = $1', [
+    const { rows } = await api.db.query<{ id: number }>('SELECT id FROM app_user WHERE app_id = $1', [
       crowded.appId,
     ]);
-    const names = await findRolesOfUser(db, crowded.appId, rows[0]?.id ?? 0);
+    const names = await findRolesOfUser(api.db, crowded.appId, rows[0]?.id ?? 0);
     expect([names.length, names[0]]).toEqual([maxRolesOfUser, own.name]);
   });
 });
@@ -244,10 +240,10 @@ describe('the role cache of a process', () => {
 
   test('is half a second old at most, by its own clock', async () => {
     let nowMs = 0;
-    const directory = new RoleCache(db, { now: () => Date.now(), monotonicMs: () => nowMs });
+    const directory = new RoleCache(api.db, { now: () => Date.now(), monotonicMs: () => nowMs });
     const young = await api.createApp();
     const member = await signUp(api, young);
-    const { rows } = await db.query<{ id: number }>('SELECT id FROM app_user WHERE app_id = $1', [
+    const { rows } = await api.db.query<{ id: number }>('SELECT id FROM app_user WHERE app_id = $1', [
       young.appId,
     ]);
     const known = () => directory.rolesOf(young.appId, rows[0]?.id ?? 0);
@@ -264,7 +260,7 @@ describe('the role cache of a process', () => {
   });
 
   test('is limited in users', async () => {
-    const directory = new RoleCache(db, systemClock, 3);
+    const directory = new RoleCache(api.db, systemClock, 3);
     for (let id = 1; id <= 10; id += 1) {
       await directory.rolesOf(app.appId, id);
       expect(directory.size).toBeLessThanOrEqual(3);

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Database } from '../../../../shared/db/pool.ts';
 import type { App, AppOptionsPatch } from '../../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi, type TestResponse } from '../../../support/api.ts';
 import { movableClock } from '../../../support/gateways/apns.ts';
@@ -10,18 +9,15 @@ const minute = 60 * second;
 const hour = 60 * minute;
 
 let secondApi: TestApi;
-let db: Database;
 const clock = movableClock(Date.now());
 
 const api = useTestApi({ clock });
 beforeAll(async () => {
   secondApi = await startTestApi({ databaseUrl: api.databaseUrl, clock });
-  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
 });
 
 afterAll(async () => {
   await secondApi.close();
-  await db.close();
 });
 
 const phone = '+8613800138000';
@@ -253,7 +249,7 @@ describe('POST /1.1/verifySmsCode/:code', () => {
     const app = await api.createApp();
     await accepted(app);
     const code = await codeFor(app);
-    const { rows } = await db.query<{ digest: string }>(
+    const { rows } = await api.db.query<{ digest: string }>(
       'SELECT digest FROM verification_code WHERE app_id = $1',
       [app.appId],
     );
