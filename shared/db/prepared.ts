@@ -16,13 +16,17 @@ export const prepare = (text: string): PreparedStatement => ({
   text,
 });
 
-/** Prepared statements of a function with several texts, by text. */
+/** Most texts of one function: every connection keeps each of them, so a text that is made of values must not fill it. */
+export const maxStatements = 100;
+
+/** Prepared statements of a function with several texts, by text; those beyond the limit are not prepared. */
 export class PreparedStatements {
   readonly #statements = new Map<string, PreparedStatement>();
 
-  of(text: string): PreparedStatement {
+  of(text: string): PreparedStatement | string {
     const known = this.#statements.get(text);
     if (known) return known;
+    if (this.#statements.size >= maxStatements) return text;
     const statement = prepare(text);
     this.#statements.set(text, statement);
     return statement;

@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Database } from '../../../shared/db/pool.ts';
+import {
+  findInstallationsOfDevice,
+  insertInstallation,
+  updateInstallation,
+  updateInstallationVersion,
+} from '../../../shared/db/tables/installations/installations.ts';
+import { loadRecipients, savedAtMs } from '../../../shared/db/tables/pushes/recipients.ts';
+import { changedDraft, parseInstallationChanges } from '../../../shared/domain/installations/changes.ts';
+import { deviceIdsOf } from '../../../shared/domain/installations/identity.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+let database: TestDatabase;
+let db: Database;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = new Database({ url: database.url, applicationName: 'test' });
+});
+
+afterAll(async () => {
+  await db.close();
+  await database.drop();
+});
+
+const appId = 'app';
+const draftOf = (members: Record<string, string>) =>
+  changedDraft(undefined, parseInstallationChanges({ deviceType: 'android', ...members }));
+
+/** Inserts an installation that was saved at a time. */
+async function insert(members: Record<string, string>, now = new Date(1_000_000_000_123)) {
+  const objectId = `object of ${JSON.stringify(members)}`;
+  const made = await insertInstallation(db, appId, { objectId, draft: draftOf(members), now });
+  if (!made) throw new Error('it exists');
+  return made;
+}
+
+test('an update without a lock writes nothing to a row that has changed since it was read', async () => {
+  const { id } = await insert({ installationId: 'changing' });
+  const ids = deviceIdsOf(parseInstallationChanges({ installationId: 'changing' }));
+  const read = await findInstallationsOfDevice(db, appId, ids);
+  const version = [...read.values()][0] ?? '';
+  const first = { id, draft: draftOf({ installationId: 'changing', name: 'first' }), now: new Date(1) };
+  const second = { id, draft: draftOf({ installationId: 'changing', name: 'second' }), now: new Date(2) };
+  expect(await updateInstallation(db, appId, first)).toMatchObject({ fields: { name: 'first' } });
+  expect(await updateInstallationVersion(db, appId, { ...second, version })).toBeUndefined();
+  const current = await findInstallationsOfDevice(db, appId, ids);
+  const [[installation, newVersion] = []] = [...current];
+  expect(installation?.fields).toEqual({ name: 'first' });
+  const saved = await updateInstallationVersion(db, appId, { ...second, version: newVersion ?? '' });
+  expect(saved?.fields).toEqual({ name: 'second' });
+});
+
+test('recipients are loaded with their tokens and save times, even if a token contains the separator', async () => {
+  const saved = new Date(1_700_000_000_456);
+  const tokens = ['plain', 'two\nlines', '"quoted"\\'];
+  const made = await Promise.all(
+    tokens.map((_, i) => insert({ registrationId: `registration-${i}`, vendor: 'mi' }, saved)),
+  );
+  // The api refuses such tokens; a row may still have one.
+  for (const [i, { id }] of made.entries())
+    await db.query('UPDATE installation SET registration_id = $2 WHERE id = $1', [id, tokens[i]]);
+  const without = await insert({ installationId: 'without-registration', vendor: 'mi' }, saved);
+  const ids = [...made, without].map(({ id }) => id);
+  const load = async (wanted: number[]) => {
+    const groups = await loadRecipients(db, appId, [...wanted, 999_999], 'registrationId');
+    return new Map(
+      groups.flatMap((group) =>
+        group.ids.map((id, place) => [id, [group.tokens[place], savedAtMs(group, place)]] as const),
+      ),
+    );
+  };
+  const expected = [...tokens, ''].map((token, i) => [ids[i], [token, saved.getTime()]]);
+  expect([...(await load(ids))].sort()).toEqual(expected.sort());
+  expect(await load(ids.slice(0, 1))).toEqual(new Map([[ids[0], ['plain', saved.getTime()]]]));
+});
