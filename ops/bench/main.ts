@@ -100,7 +100,7 @@ const benchmarks = new Map<string, Benchmark>([
   [
     'connectors',
     {
-      description: 'each connector alone against its sandbox gateway: throughput and CPU [recipients]',
+      description: 'each connector alone against its gateway: throughput and CPU [recipients]',
       run: benchConnectors,
     },
   ],

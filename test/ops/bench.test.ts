@@ -3,8 +3,10 @@ import { openFilesAllowed } from '../../ops/bench/channel/open-files.ts';
 import { benchConnectors } from '../../ops/bench/connectors/bench.ts';
 import { Arrivals, numberOfToken, SeenNumbers, secondsOf } from '../../ops/bench/gateway/arrivals.ts';
 import { readArgs } from '../../ops/bench/harness/arguments.ts';
-import { spread } from '../../ops/bench/harness/figure.ts';
+import { type Figure, spread } from '../../ops/bench/harness/figure.ts';
 import { processUse } from '../../ops/bench/harness/process-use.ts';
+import { sandboxConnectors } from '../../ops/sandbox/all/definitions.ts';
+import type { ConnectorId } from '../../shared/domain/labels.ts';
 
 describe('arrivals at the gateway of a benchmark', () => {
   test('distinguishes devices by the number in the token, also among millions', () => {
@@ -81,11 +83,20 @@ test.runIf(process.platform === 'linux')('a process is measured from outside', a
 test.runIf(process.platform === 'linux')('connectors are measured against their gateways', async () => {
   const some = ['apns', 'vendor_c', 'vendor_e'] as const;
   const figures = await benchConnectors(['1000'], () => undefined, some);
-  expect(figures).toHaveLength(9);
+  expectFigures(figures, some);
+});
+
+test.runIf(process.platform === 'linux')('connectors are measured against quick gateways', async () => {
+  const figures = await benchConnectors(['1000', '--gateway', 'quick'], () => undefined);
+  expectFigures(figures, sandboxConnectors);
+});
+
+function expectFigures(figures: Figure[], some: readonly ConnectorId[]): void {
+  expect(figures).toHaveLength(3 * some.length);
   for (const connector of some) {
     const found = figures.filter(({ name }) => name.startsWith(`${connector}: `));
     expect(found.map(({ unit }) => unit)).toEqual(['recipients/s', 'CPU s per 1,000', 'CPU s per 1,000']);
     expect(found[0]?.value).toBeGreaterThan(0);
     expect(found[1]?.value).toBeGreaterThan(0);
   }
-});
+}

@@ -44,7 +44,7 @@ function arrived(token: string): void {
 
 /** Starts a gateway that reads only the path of each request, and accepts all. */
 function startQuickGateway(maxStreams: number) {
-  return startQuickPeer(maxStreams, () => {
+  return startQuickPeer({ maxStreams }, () => {
     const headers = new HeaderDecoder();
     let token = '';
     const onField = (name: string, value: string) => {

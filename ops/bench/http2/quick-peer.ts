@@ -1,9 +1,10 @@
 /**
- * HTTP/2 server of minimal cost: TLS and frames, without a library and without checks. It answers every request with 200
- * in ten bytes. For benchmarks of clients only; the sandbox gateways check correctness.
+ * HTTP/2 server of minimal cost: TLS and frames, without a library and without checks. It answers every request with 200.
+ * For benchmarks only; the sandbox gateways check correctness.
  */
-import { createServer, type TLSSocket } from 'node:tls';
+import type { TLSSocket } from 'node:tls';
 import { openCertificateAuthority } from '../../sandbox/kit/certificates.ts';
+import { listenQuick, type QuickServer } from './quick-server.ts';
 
 /** Input of one connection. */
 export interface QuickConnection {
@@ -14,50 +15,44 @@ export interface QuickConnection {
   onRequest(): void;
 }
 
-export interface QuickPeer {
-  url: string;
+export interface QuickPeer extends QuickServer {
   /** PEM of its authority. */
   ca: string;
-  close(): Promise<void>;
+}
+
+export interface QuickPeerOptions {
+  maxStreams: number;
+  /** Issuer of the certificate; absent: a new one. */
+  authority?: Awaited<ReturnType<typeof openCertificateAuthority>>;
+  /** Frames of every response, with stream id 0. Default: HEADERS with a status alone. */
+  answer?: Buffer;
 }
 
 const frameHeaderBytes = 9;
 const prefaceBytes = 24;
 /** `:status: 200` with END_HEADERS and END_STREAM. */
-const answer = Buffer.from('00000101050000000088', 'hex');
+const statusAlone = Buffer.from('00000101050000000088', 'hex');
 const settingsAck = Buffer.from('000000040100000000', 'hex');
 /** Used bytes at which the window is increased again. */
 const refillBytes = 1_000_000_000;
+/** Size of a buffer of responses; each part of it is written once. */
+const outputBytes = 262_144;
 const frame = { data: 0, headers: 1, settings: 4, ping: 6, continuation: 9 };
 const flag = { endStream: 1, ack: 1, endHeaders: 4, padded: 8, priority: 32 };
 
 /** Listens on a free loopback port; calls `open` for every connection. */
-export async function startQuickPeer(maxStreams: number, open: () => QuickConnection): Promise<QuickPeer> {
-  const authority = await openCertificateAuthority();
-  const { certificate, privateKey } = await authority.issueServer();
-  const sockets = new Set<TLSSocket>();
-  const server = createServer({ cert: certificate, key: privateKey, ALPNProtocols: ['h2'] }, (socket) => {
-    sockets.add(socket);
-    socket.on('close', () => sockets.delete(socket));
-    socket.setNoDelay(true);
-    socket.on('error', () => undefined);
+export async function startQuickPeer(
+  { answer = statusAlone, authority: issuer, maxStreams }: QuickPeerOptions,
+  open: () => QuickConnection,
+): Promise<QuickPeer> {
+  const authority = issuer ?? (await openCertificateAuthority());
+  const response = { bytes: answer, idOffsets: idOffsetsOf(answer) };
+  const server = await listenQuick(await authority.issueServer(), 'h2', (socket) => {
     socket.write(greeting(maxStreams));
-    serve(socket, open());
+    const session = new QuickSession(socket, open(), response);
+    socket.on('data', (chunk: Buffer) => session.receive(chunk));
   });
-  const port = await new Promise<number>((resolve) => {
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      resolve(typeof address === 'object' && address !== null ? address.port : 0);
-    });
-  });
-  return {
-    url: `https://127.0.0.1:${port}`,
-    ca: authority.certificate,
-    close: async () => {
-      for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  return { ...server, ca: authority.certificate };
 }
 
 /** SETTINGS with MAX_CONCURRENT_STREAMS and INITIAL_WINDOW_SIZE 2^31-1, then the largest connection window. */
@@ -70,53 +65,115 @@ function greeting(maxStreams: number): Buffer {
   return bytes;
 }
 
-function serve(socket: TLSSocket, connection: QuickConnection): void {
-  let rest: Buffer = Buffer.alloc(0);
-  let skip = prefaceBytes;
-  let used = 0;
-  socket.on('data', (chunk: Buffer) => {
-    let bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-    if (skip > 0) {
-      const skipped = Math.min(skip, bytes.length);
-      skip -= skipped;
+/** Returns the offsets of the stream ids in a sequence of frames. */
+function idOffsetsOf(frames: Buffer): number[] {
+  const offsets: number[] = [];
+  for (let at = 0; at < frames.length; at += frameHeaderBytes + frames.readUIntBE(at, 3))
+    offsets.push(at + 5);
+  return offsets;
+}
+
+class QuickSession {
+  readonly #socket: TLSSocket;
+  readonly #connection: QuickConnection;
+  readonly #response: { bytes: Buffer; idOffsets: readonly number[] };
+  #rest: Buffer = Buffer.alloc(0);
+  #toSkip = prefaceBytes;
+  #used = 0;
+  #out = Buffer.allocUnsafe(outputBytes);
+  /** Range of `#out` that is not written to the socket yet. */
+  #from = 0;
+  #to = 0;
+
+  constructor(
+    socket: TLSSocket,
+    connection: QuickConnection,
+    response: { bytes: Buffer; idOffsets: readonly number[] },
+  ) {
+    this.#socket = socket;
+    this.#connection = connection;
+    this.#response = response;
+  }
+
+  receive(chunk: Buffer): void {
+    let bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    if (this.#toSkip > 0) {
+      const skipped = Math.min(this.#toSkip, bytes.length);
+      this.#toSkip -= skipped;
       bytes = bytes.subarray(skipped);
     }
-    const out = Buffer.allocUnsafe(64 + Math.ceil(bytes.length / frameHeaderBytes) * answer.length);
-    let length = 0;
     let at = 0;
     while (bytes.length - at >= frameHeaderBytes) {
       const size = ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
-      const start = at + frameHeaderBytes;
-      const end = start + size;
+      const end = at + frameHeaderBytes + size;
       if (end > bytes.length) break;
-      const type = bytes[at + 3] ?? 0;
-      const flags = bytes[at + 4] ?? 0;
-      if (type === frame.data) {
-        connection.onBody?.(size);
-        used += size;
-      } else if (type === frame.headers) {
-        if ((flags & flag.endHeaders) === 0 || flags & (flag.padded | flag.priority)) socket.destroy();
-        else connection.onHeaders?.(bytes, start, end);
-      } else if (type === frame.settings && (flags & flag.ack) === 0) length += settingsAck.copy(out, length);
-      else if (type === frame.ping && (flags & flag.ack) === 0) {
-        length += bytes.copy(out, length, at, end);
-        out[length - size - 5] = flag.ack;
-      }
-      if (type <= frame.headers && flags & flag.endStream) {
-        connection.onRequest();
-        out.set(answer, length);
-        out.set(bytes.subarray(at + 5, start), length + 5);
-        length += answer.length;
-      }
+      this.#frame(bytes, at, end);
       at = end;
     }
-    rest = Buffer.from(bytes.subarray(at));
-    if (used > refillBytes) {
-      const refill = Buffer.from('00000408000000000000000000', 'hex');
-      refill.writeUInt32BE(used, frameHeaderBytes);
-      used = 0;
-      socket.write(refill);
+    this.#rest = Buffer.from(bytes.subarray(at));
+    if (this.#used > refillBytes) this.#refill();
+    this.#flush();
+  }
+
+  #frame(bytes: Buffer, at: number, end: number): void {
+    const type = bytes[at + 3] ?? 0;
+    const flags = bytes[at + 4] ?? 0;
+    const start = at + frameHeaderBytes;
+    if (type === frame.data) {
+      this.#connection.onBody?.(end - start);
+      this.#used += end - start;
+    } else if (type === frame.headers) {
+      if ((flags & flag.endHeaders) === 0 || flags & (flag.padded | flag.priority)) this.#socket.destroy();
+      else this.#connection.onHeaders?.(bytes, start, end);
+    } else if (type === frame.settings && (flags & flag.ack) === 0) this.#append(settingsAck);
+    else if (type === frame.ping && (flags & flag.ack) === 0) {
+      const pong = Buffer.from(bytes.subarray(at, end));
+      pong[4] = flag.ack;
+      this.#append(pong);
     }
-    if (length > 0) socket.write(out.subarray(0, length));
-  });
+    if (type > frame.headers || (flags & flag.endStream) === 0) return;
+    this.#connection.onRequest();
+    this.#respond(bytes, at + 5);
+  }
+
+  /** Writes a response with the stream id at `idAt` of a frame. */
+  #respond(request: Buffer, idAt: number): void {
+    const { bytes, idOffsets } = this.#response;
+    const from = this.#append(bytes);
+    const out = this.#out;
+    for (const offset of idOffsets) {
+      const to = from + offset;
+      out[to] = request[idAt] ?? 0;
+      out[to + 1] = request[idAt + 1] ?? 0;
+      out[to + 2] = request[idAt + 2] ?? 0;
+      out[to + 3] = request[idAt + 3] ?? 0;
+    }
+  }
+
+  /** Returns the offset of the appended bytes in `#out`. */
+  #append(bytes: Buffer): number {
+    if (this.#to + bytes.length > this.#out.length) {
+      this.#flush();
+      this.#out = Buffer.allocUnsafe(outputBytes);
+      this.#from = 0;
+      this.#to = 0;
+    }
+    const at = this.#to;
+    this.#out.set(bytes, at);
+    this.#to = at + bytes.length;
+    return at;
+  }
+
+  #flush(): void {
+    if (this.#to === this.#from) return;
+    this.#socket.write(this.#out.subarray(this.#from, this.#to));
+    this.#from = this.#to;
+  }
+
+  #refill(): void {
+    const refill = Buffer.from('00000408000000000000000000', 'hex');
+    refill.writeUInt32BE(this.#used, frameHeaderBytes);
+    this.#used = 0;
+    this.#append(refill);
+  }
 }

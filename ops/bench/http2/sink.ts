@@ -7,7 +7,7 @@ import { startQuickPeer } from './quick-peer.ts';
 const maxStreams = 1000;
 const counts = { requests: 0, bodyBytes: 0 };
 
-const { url, ca } = await startQuickPeer(maxStreams, () => ({
+const { url, ca } = await startQuickPeer({ maxStreams }, () => ({
   onBody(size) {
     counts.bodyBytes += size;
   },
