@@ -1,35 +1,29 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { systemClock } from '../../../shared/clock.ts';
 import { currentEnvironment } from '../../../shared/config/config.ts';
 import { readArgs } from '../harness/arguments.ts';
 import { type Bench, withBench } from '../harness/bench-service.ts';
-import { type BenchApp, call, createApp, push, pushAndWait, untilDone } from '../harness/client.ts';
+import { type BenchApp, call, createApp, pushAndWait } from '../harness/client.ts';
 import { type Figure, spread } from '../harness/figure.ts';
-import { type ProcessUse, processUse } from '../harness/process-use.ts';
-import { type BenchDevices, type DevicesSeen, startBenchDevices } from './devices.ts';
+import { processUse } from '../harness/process-use.ts';
+import { startBenchDevices } from './devices.ts';
+import { measureMessages } from './messages.ts';
 import { openFilesAllowed } from './open-files.ts';
+import { lookMs, type Stage, until } from './stage.ts';
 
 const defaultConnections = 10_000;
 const defaultMessages = 3;
 /** Open files of a process besides its connections. */
 const otherFiles = 256;
-const lookMs = 20;
 const probeMs = 50;
 /** Time after which the memory of an idle process is stable. */
 const settleMs = 2000;
 
-interface Stage extends Bench {
-  app: BenchApp;
-  devices: BenchDevices;
-  connections: number;
-  log: (line: string) => void;
-}
-
 /**
  * Connects `args[0]` devices (10,000) to the device channel of one api process. Measures the login rate, the memory per
- * connection, the rate at which `args[1]` pushes (3) to all devices arrive and are acknowledged, and the time until all
- * are back after the api was killed. Fails unless each device got each message once.
+ * connection, the rate at which `args[1]` pushes (3) to all devices arrive, one after the other, the rate at which ten at the
+ * same time are acknowledged, and the time until all are back after the api was killed. Fails unless each device got each
+ * message once.
  */
 export function benchChannel(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -75,57 +69,23 @@ async function writeDevices({ db }: Bench, { appId }: BenchApp, count: number): 
 }
 
 async function measureLogins(stage: Stage): Promise<Figure[]> {
-  const { devices, connections, url: apiUrl, app, log } = stage;
-  const before = await uses(stage);
+  const { devices, connections, url: apiUrl, app, pids, log } = stage;
+  const before = await processUse(pids().api);
   log(`connecting ${connections} devices, all at once`);
   const startedAtMs = performance.now();
   await devices.connect({ apiUrl, appId: app.appId, count: connections });
   const seconds = (performance.now() - startedAtMs) / 1000;
-  const { api: loggedIn } = await uses(stage);
+  const loggedIn = await processUse(pids().api);
   await sleep(settleMs);
-  const { api: after } = await uses(stage);
-  const bytes =
-    ((after?.residentMegabytes ?? Number.NaN) - (before.api?.residentMegabytes ?? Number.NaN)) * 1e6;
+  const after = await processUse(pids().api);
+  if (!before || !loggedIn || !after) throw new Error('the memory of a process is known on Linux only');
+  const bytes = (after.residentMegabytes - before.residentMegabytes) * 1e6;
   return [
     { name: 'logins', value: connections / seconds, unit: 'logins/s' },
-    perThousand('logins, api CPU', between(before.api, loggedIn), connections),
-    { name: 'api, resident memory before', value: before.api?.residentMegabytes ?? Number.NaN, unit: 'MB' },
-    { name: 'api, resident memory connected', value: after?.residentMegabytes ?? Number.NaN, unit: 'MB' },
+    perThousand('logins, api CPU', loggedIn.cpuSeconds - before.cpuSeconds, connections),
+    { name: 'api, resident memory before', value: before.residentMegabytes, unit: 'MB' },
+    { name: 'api, resident memory connected', value: after.residentMegabytes, unit: 'MB' },
     { name: 'memory per connection', value: bytes / connections / 1000, unit: 'kB' },
-  ];
-}
-
-async function measureMessages(stage: Stage, rounds: number): Promise<Figure[]> {
-  const { devices, connections, app, log } = stage;
-  const rates: number[] = [];
-  const firsts: number[] = [];
-  const settled: number[] = [];
-  const before = await uses(stage);
-  for (let i = 0; i < rounds; i++) {
-    log(`a push to ${connections} devices`);
-    await devices.forget();
-    const objectId = await push(stage, app, {});
-    const acceptedAtMs = systemClock.now();
-    const seen = await until(stage, ({ received }) => received >= connections);
-    await untilDone(stage, app, objectId);
-    await untilAcked(stage, objectId);
-    settled.push(systemClock.now() - acceptedAtMs);
-    if (seen.received !== connections || seen.repeated !== 0)
-      throw new Error(`${connections} devices: ${seen.received} messages, ${seen.repeated} twice`);
-    firsts.push(seen.firstMs - acceptedAtMs);
-    rates.push((connections * 1000) / (seen.lastMs - seen.firstMs));
-  }
-  const after = await uses(stage);
-  const messages = connections * rounds;
-  return [
-    { name: 'messages, slowest push', value: Math.min(...rates), unit: 'messages/s' },
-    { name: 'messages, fastest push', value: Math.max(...rates), unit: 'messages/s' },
-    ...spread('answer to first message', firsts),
-    ...spread('answer to last acknowledgement stored', settled),
-    perThousand('messages, api CPU', between(before.api, after.api), messages),
-    perThousand('messages, dispatcher CPU', between(before.dispatcher, after.dispatcher), messages),
-    perThousand('messages, devices CPU', between(before.devices, after.devices), messages),
-    { name: 'api, peak resident memory', value: after.api?.peakMegabytes ?? Number.NaN, unit: 'MB' },
   ];
 }
 
@@ -150,28 +110,9 @@ async function measureStorm(stage: Stage): Promise<Figure[]> {
     { name: 'storm, from the api up to all back', value: seconds, unit: 's' },
     { name: 'storm, connections lost or refused', value: seen.lost - connections, unit: 'connections' },
     ...spread('storm, a call of the api', await probes),
-    perThousand('storm, api CPU', api, connections),
+    perThousand('storm, api CPU', api?.cpuSeconds ?? Number.NaN, connections),
     { name: 'storm, api, peak resident memory', value: api?.peakMegabytes ?? Number.NaN, unit: 'MB' },
   ];
-}
-
-async function until({ devices }: Stage, isEnough: (seen: DevicesSeen) => boolean): Promise<DevicesSeen> {
-  for (;;) {
-    const seen = await devices.observe();
-    if (isEnough(seen)) return seen;
-    await sleep(lookMs);
-  }
-}
-
-async function untilAcked({ db, app, connections }: Stage, objectId: string): Promise<void> {
-  for (;;) {
-    const { rows } = await db.query<{ acked: number }>(
-      'SELECT acked FROM notification WHERE app_id = $1 AND object_id = $2',
-      [app.appId, objectId],
-    );
-    if (rows[0]?.acked === connections) return;
-    await sleep(lookMs);
-  }
 }
 
 /** Makes a call of the HTTP API that queries the database. */
@@ -202,22 +143,6 @@ async function probe(stage: Stage, isOver: () => boolean): Promise<number[]> {
   return waits;
 }
 
-async function uses({ pids, devices }: Stage) {
-  const { api, dispatchers } = pids();
-  return {
-    api: await processUse(api),
-    dispatcher: await processUse(dispatchers[0]),
-    devices: await processUse(devices.pid),
-  };
-}
-
-function between(
-  before: ProcessUse | undefined,
-  after: ProcessUse | undefined,
-): Pick<ProcessUse, 'cpuSeconds'> {
-  return { cpuSeconds: (after?.cpuSeconds ?? Number.NaN) - (before?.cpuSeconds ?? Number.NaN) };
-}
-
-function perThousand(name: string, use: Pick<ProcessUse, 'cpuSeconds'> | undefined, count: number): Figure {
-  return { name, value: ((use?.cpuSeconds ?? Number.NaN) * 1000) / count, unit: 'CPU s per 1,000' };
+function perThousand(name: string, seconds: number, count: number): Figure {
+  return { name, value: (seconds * 1000) / count, unit: 'CPU s per 1,000' };
 }

@@ -5,8 +5,8 @@
 import { z } from 'zod';
 import { ClosingStack, closeOnSignals, notifySupervisor } from '../../../shared/process/lifecycle.ts';
 import { createLogger } from '../../../shared/process/logging.ts';
-import { connectDevices, type SimulatedDevices } from '../../sandbox/devices/devices.ts';
 import { type DevicesSeen, deviceIds } from './devices.ts';
+import { RawDevices } from './raw-devices.ts';
 
 process.title = 'carillon bench devices';
 
@@ -25,12 +25,12 @@ const log = createLogger({ level: 'warn', name: 'bench devices' });
 const stack = new ClosingStack(log);
 closeOnSignals({ log, stack });
 
-let devices: SimulatedDevices | undefined;
+let devices: RawDevices | undefined;
 let firstMs = 0;
 let lastMs = 0;
 let forgotten = { received: 0, repeated: 0, acked: 0, lost: 0 };
 
-function onMessage(): void {
+function onMessages(): void {
   lastMs = performance.timeOrigin + performance.now();
   if (firstMs === 0) firstMs = lastMs;
 }
@@ -61,13 +61,8 @@ process.on('message', async (message) => {
     if ('connect' in data) {
       const { count, ...rest } = data.connect;
       const installationIds = deviceIds(count);
-      devices = await connectDevices({
-        ...rest,
-        installationIds,
-        connectConcurrency: count,
-        reconnectAfterMs,
-        onMessage,
-      });
+      devices = new RawDevices({ ...rest, installationIds, reconnectAfterMs, onMessages });
+      await devices.connect();
     }
     notifySupervisor({ answer: data.ask, seen: observe() });
     if ('forget' in data && data.forget) forget();

@@ -1,0 +1,83 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '../../../shared/clock.ts';
+import { push, untilDone } from '../harness/client.ts';
+import { type Figure, spread } from '../harness/figure.ts';
+import { processUse } from '../harness/process-use.ts';
+import { cpuFigures, lookMs, type Stage, until, uses } from './stage.ts';
+
+/** Pushes that are accepted one right after the other, for the rate of a busy channel. */
+const pushesTogether = 10;
+
+/** Measures single pushes to all devices, `rounds` of them, and several pushes at the same time. */
+export async function measureMessages(stage: Stage, rounds: number): Promise<Figure[]> {
+  return [...(await measureSingle(stage, rounds)), ...(await measureTogether(stage))];
+}
+
+async function measureSingle(stage: Stage, rounds: number): Promise<Figure[]> {
+  const { devices, connections, app, pids, log } = stage;
+  const rates: number[] = [];
+  const firsts: number[] = [];
+  const settled: number[] = [];
+  const before = await uses(stage);
+  for (let i = 0; i < rounds; i++) {
+    log(`a push to ${connections} devices`);
+    await devices.forget();
+    const objectId = await push(stage, app, {});
+    const acceptedAtMs = systemClock.now();
+    const seen = await untilReceived(stage, connections);
+    await untilDone(stage, app, objectId);
+    await untilAcked(stage, [objectId]);
+    settled.push(systemClock.now() - acceptedAtMs);
+    firsts.push(seen.firstMs - acceptedAtMs);
+    rates.push((connections * 1000) / (seen.lastMs - seen.firstMs));
+  }
+  const after = await uses(stage);
+  const api = await processUse(pids().api);
+  return [
+    { name: 'messages, slowest push', value: Math.min(...rates), unit: 'messages/s' },
+    { name: 'messages, fastest push', value: Math.max(...rates), unit: 'messages/s' },
+    ...spread('answer to first message', firsts),
+    ...spread('answer to last acknowledgement stored', settled),
+    ...cpuFigures('messages', [before, after], connections * rounds),
+    { name: 'api, peak resident memory', value: api?.peakMegabytes ?? Number.NaN, unit: 'MB' },
+  ];
+}
+
+/** Measures from the first call to the last acknowledgement stored. */
+async function measureTogether(stage: Stage): Promise<Figure[]> {
+  const { devices, connections, app, log } = stage;
+  const messages = connections * pushesTogether;
+  log(`${pushesTogether} pushes to ${connections} devices at the same time`);
+  await devices.forget();
+  const before = await uses(stage);
+  const calledAtMs = performance.now();
+  const objectIds = await Promise.all(Array.from({ length: pushesTogether }, () => push(stage, app, {})));
+  await untilReceived(stage, messages);
+  await untilAcked(stage, objectIds);
+  const seconds = (performance.now() - calledAtMs) / 1000;
+  const after = await uses(stage);
+  const name = `${pushesTogether} pushes together`;
+  return [
+    { name: `${name}, from the calls to all acknowledgements stored`, value: seconds, unit: 's' },
+    { name: `${name}, acknowledged`, value: messages / seconds, unit: 'messages/s' },
+    ...cpuFigures(name, [before, after], messages),
+  ];
+}
+
+async function untilReceived(stage: Stage, messages: number) {
+  const seen = await until(stage, ({ received }) => received >= messages);
+  if (seen.received !== messages || seen.repeated !== 0)
+    throw new Error(`${messages} were sent: ${seen.received} arrived, ${seen.repeated} twice`);
+  return seen;
+}
+
+async function untilAcked({ db, app, connections }: Stage, objectIds: string[]): Promise<void> {
+  for (;;) {
+    const { rows } = await db.query<{ acked: number }>(
+      'SELECT sum(acked)::bigint AS acked FROM notification WHERE app_id = $1 AND object_id = ANY ($2)',
+      [app.appId, objectIds],
+    );
+    if (rows[0]?.acked === connections * objectIds.length) return;
+    await sleep(lookMs);
+  }
+}
