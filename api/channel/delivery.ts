@@ -1,5 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
+import { QueryBatcher } from '../../shared/db/query-batcher.ts';
 import {
   type DeviceMessage,
   devicesWithMessages,
@@ -22,7 +23,6 @@ import type { Authenticated } from './connection-state.ts';
 import type { ChannelLimits } from './limits.ts';
 import { parseInboxNotification } from './notifications.ts';
 import type { Presence } from './presence.ts';
-import { QueryBatcher } from './query-batcher.ts';
 import { WriteBuffer } from './write-buffer.ts';
 
 export interface DeliveryDeps {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
 import type { AppCache } from '../../shared/db/cache/app-cache.ts';
 import { type Database, isDeadlock, isMissingReference } from '../../shared/db/pool.ts';
+import { QueryBatcher } from '../../shared/db/query-batcher.ts';
 import {
   closeSessions,
   type DeviceName,
@@ -20,7 +21,6 @@ import type { CloseReason } from './close-reason.ts';
 import type { Connection } from './connection.ts';
 import type { ChannelLimits } from './limits.ts';
 import { parseSessionNotification } from './notifications.ts';
-import { QueryBatcher } from './query-batcher.ts';
 import { WriteBuffer } from './write-buffer.ts';
 
 export interface PresenceDeps {

@@ -5,8 +5,10 @@ export interface QueryBatcherOptions<T, R> {
   concurrency: number;
   /** Most items of one batch. */
   size: number;
-  /** Two items with the same key are never in the same batch. */
-  keyOf(item: T): string;
+  /** Two items with the same key are never in the same batch; absent: all items may be. */
+  keyOf?(item: T): string;
+  /** Whether each item of a batch that failed with this error runs again on its own, so that one does not fail the others. */
+  isOfOneItem?(error: unknown): boolean;
   /** Returns the results in the order of `items`. */
   run(items: T[]): Promise<R[]>;
 }
@@ -56,13 +58,16 @@ export class QueryBatcher<T, R> {
         resolve(results[i] as R);
       });
     } catch (error) {
-      for (const { reject } of batch) reject(error);
+      if (batch.length > 1 && this.#options.isOfOneItem?.(error))
+        for (const query of batch) await this.#runBatch([query]);
+      else for (const { reject } of batch) reject(error);
     }
   }
 
   /** Takes the oldest queries, one of each key; the others stay at the head for the next batch. */
   #takeBatch(): PendingQuery<T, R>[] {
     const { size, keyOf } = this.#options;
+    if (!keyOf) return this.#waiting.splice(0, size);
     const batch = new Map<string, PendingQuery<T, R>>();
     const later: PendingQuery<T, R>[] = [];
     let read = 0;

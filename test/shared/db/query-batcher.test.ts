@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { QueryBatcher } from '../../api/channel/query-batcher.ts';
+import { QueryBatcher } from '../../../shared/db/query-batcher.ts';
 
 /** Batcher whose batches complete when the test decides. */
 function manual(concurrency: number, size: number) {
@@ -58,5 +58,22 @@ describe('query batches', () => {
     await turn();
     runs[2]?.answer();
     expect((await settled).map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
+  });
+
+  test('that fail because of one query run again query by query', async () => {
+    const runs: string[][] = [];
+    const batcher = new QueryBatcher<string, string>({
+      concurrency: 1,
+      size: 10,
+      isOfOneItem: (error) => String(error).includes('bad'),
+      run: async (items) => {
+        runs.push(items);
+        if (items.includes('bad')) throw new Error('a bad one');
+        return items;
+      },
+    });
+    const results = await Promise.allSettled(['a', 'bad', 'a'].map((item) => batcher.load(item)));
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    expect(runs).toEqual([['a', 'bad', 'a'], ['a'], ['bad'], ['a']]);
   });
 });
