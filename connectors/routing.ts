@@ -23,6 +23,25 @@ export interface Profile {
   credentials: unknown;
 }
 
+/** Credentials that were checked; a check takes the time of several pushes, and the cache of an app keeps its profiles for many. */
+const checked = new WeakMap<Profile, NamedCredentials<unknown> | null>();
+
+/**
+ * Returns the credentials of a profile as its connector reads them. Undefined if they do not match their schema, which
+ * `carillon doctor` reports, or the connector is unknown.
+ */
+export function readCredentials(profile: Profile): NamedCredentials<unknown> | undefined {
+  const known = checked.get(profile);
+  if (known !== undefined) return known ?? undefined;
+  const schema = isConnectorId(profile.connector)
+    ? connectors.get(profile.connector)?.credentials
+    : undefined;
+  const parsed = schema?.safeParse(profile.credentials);
+  const read = parsed?.success ? { name: profile.name, credentials: parsed.data } : undefined;
+  checked.set(profile, read ?? null);
+  return read;
+}
+
 /** Connector and one of its profiles. `error`: the reason why these devices cannot be served. */
 export interface Route {
   connector: ConnectorId;
@@ -46,13 +65,12 @@ export class Router {
     for (const profile of profiles) this.#addCandidate(profile);
   }
 
-  /** Ignores profiles whose credentials no longer match their schema; `carillon doctor` reports them. */
+  /** Ignores profiles whose credentials no longer match their schema. */
   #addCandidate(profile: Profile): void {
-    if (!isConnectorId(profile.connector)) return;
-    const parsed = connectors.get(profile.connector)?.credentials.safeParse(profile.credentials);
-    if (!parsed?.success) return;
+    const candidate = readCredentials(profile);
+    if (!candidate || !isConnectorId(profile.connector)) return;
     const known = this.#candidates.get(profile.connector) ?? [];
-    this.#candidates.set(profile.connector, [...known, { name: profile.name, credentials: parsed.data }]);
+    this.#candidates.set(profile.connector, [...known, candidate]);
   }
 
   /** Returns the profiles of this app that serve a limited number of devices per push. */

@@ -1,5 +1,6 @@
 import { type NamedCredentials, toPushMessage } from '../../../connectors/contract/connector.ts';
 import { connectors } from '../../../connectors/registry.ts';
+import { readCredentials } from '../../../connectors/routing.ts';
 import { type Handle, isStatementTimeout } from '../../../shared/db/pool.ts';
 import type { StoredProfile } from '../../../shared/db/tables/apps/profiles.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
@@ -51,14 +52,10 @@ export async function findMissingProfile(
   return groups.length === 0 ? undefined : findUnserved(deps, app, { pushOrder, groups });
 }
 
-function validProfiles(profiles: StoredProfile[], connector: ConnectorId): NamedCredentials<unknown>[] {
-  const schema = connectors.get(connector)?.credentials;
-  return profiles.flatMap((profile) => {
-    if (profile.connector !== connector || !schema) return [];
-    const parsed = schema.safeParse(profile.credentials);
-    return parsed.success ? [{ name: profile.name, credentials: parsed.data }] : [];
-  });
-}
+const validProfiles = (profiles: StoredProfile[], connector: ConnectorId): NamedCredentials<unknown>[] =>
+  profiles
+    .filter((profile) => profile.connector === connector)
+    .flatMap((profile) => readCredentials(profile) ?? []);
 
 /** Returns a message when no APNs profile can serve this push. The choice of a profile is made for each device later. */
 function missingApnsProfile(
