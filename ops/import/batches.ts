@@ -23,29 +23,36 @@ export interface Reading<R extends Row> {
 
 /**
  * Yields the records of a file as rows, in file order, at most `maxRows` at a time. Counts invalid records as refused in
- * the tally. An object id occurs once in a batch: the first row counts. Throws when the file cannot be read.
+ * the tally. An object id occurs once in a batch: the first row counts. When the file cannot be read on, yields the rows
+ * before the fault, then throws.
  */
 export async function* batchesOf<R extends Row>(reading: Reading<R>): AsyncGenerator<R[]> {
   const { file, opened, tally } = reading;
   const counts = tally.of(file.className);
   let rows = new Map<string, R>();
   let bytes = 0;
-  for await (const records of splitRecords(opened.chunks)) {
-    for (const record of records) {
-      counts.read += 1;
-      const row = readRow(reading, record);
-      if (!row) continue;
-      bytes += record.bytes?.length ?? 0;
-      if (rows.has(row.objectId)) counts.alreadyThere += 1;
-      else rows.set(row.objectId, row);
-      if (rows.size < maxRows && bytes < maxBytes) continue;
-      yield [...rows.values()];
-      rows = new Map();
-      bytes = 0;
+  let fault: { error: unknown } | undefined;
+  try {
+    for await (const records of splitRecords(opened.chunks)) {
+      for (const record of records) {
+        counts.read += 1;
+        const row = readRow(reading, record);
+        if (!row) continue;
+        bytes += record.bytes?.length ?? 0;
+        if (rows.has(row.objectId)) counts.alreadyThere += 1;
+        else rows.set(row.objectId, row);
+        if (rows.size < maxRows && bytes < maxBytes) continue;
+        yield [...rows.values()];
+        rows = new Map();
+        bytes = 0;
+      }
+      await tally.flush();
     }
-    await tally.flush();
+  } catch (error) {
+    fault = { error };
   }
   if (rows.size > 0) yield [...rows.values()];
+  if (fault) throw fault.error;
 }
 
 interface Raw {

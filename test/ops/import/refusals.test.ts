@@ -128,6 +128,7 @@ describe('records that cannot be imported', () => {
     const report = await imported(path);
     expect(report).toMatchObject({ code: 1, error: expect.stringContaining('is damaged') });
     expect(report.classes._Installation.imported).toBeGreaterThan(0);
+    expect(report.classes._Installation.imported).toBe(report.classes._Installation.read);
     expect(await countOf('installation')).toBe(report.classes._Installation.imported);
     await writeFile(path, whole);
     const { code, classes } = await imported(path);
