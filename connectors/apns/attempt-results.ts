@@ -66,12 +66,15 @@ const isOurDoing = (reason: TransportReason): boolean => reason === 'aborted' ||
 const nodeDigits = 12;
 
 /**
- * Returns what makes the `apns-id` of each recipient of a push: a lower-case UUID, the same at every attempt, so that
+ * Returns the beginning of the `apns-id` of all recipients of a push: a lower-case UUID, the same at every attempt, so that
  * Apple's logs show repeats (protocol/apns.md#request, protocol/apns.md#repeats). Version 8 of RFC 9562: a digest of the push, then
  * the internal id of the recipient in decimal digits.
  */
-export function apnsIds(objectId: string): (recipientId: string) => string {
+export function apnsIdPrefix(objectId: string): string {
   const hex = hash('sha1', objectId, 'hex');
-  const ofPush = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-`;
-  return (recipientId) => ofPush + recipientId.padStart(nodeDigits, '0').slice(-nodeDigits);
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-`;
 }
+
+/** Returns the rest of an `apns-id`, from the internal id of the recipient. */
+export const apnsIdEnd = (recipientId: string): string =>
+  recipientId.padStart(nodeDigits, '0').slice(-nodeDigits);

@@ -7,7 +7,7 @@ import type {
   TransportRequest,
 } from '../http2/transport.ts';
 import { failed, sent } from '../kit/attempt-results.ts';
-import { apnsIds, attemptResult, unansweredResult } from './attempt-results.ts';
+import { apnsIdEnd, apnsIdPrefix, attemptResult, unansweredResult } from './attempt-results.ts';
 import { type ApnsError, parseError } from './errors.ts';
 import type { ApnsPayload } from './payload.ts';
 import type { ProviderToken } from './provider-token.ts';
@@ -173,7 +173,7 @@ export class Delivery {
   }
 
   #template(token: ProviderToken | null, count: number): RequestTemplate {
-    const { payload, topic } = this.#options;
+    const { message, payload, topic } = this.#options;
     return {
       pathPrefix: '/3/device/',
       headers: {
@@ -188,18 +188,17 @@ export class Delivery {
       // many recipients the collapse id is worth its entry: one byte per request from then on.
       batchHeaders: count < manyRecipients ? ['apns-expiration', 'apns-collapse-id'] : ['apns-expiration'],
       requestHeaderName: 'apns-id',
+      requestHeaderPrefix: apnsIdPrefix(message.objectId),
       body: payload.body,
       ...(payload.badgeAt === undefined ? {} : { spliceAt: payload.badgeAt }),
     };
   }
 
   #requests(recipients: Recipient[]): TransportRequest[] {
-    const { message, payload } = this.#options;
-    const isSpliced = payload.badgeAt !== undefined;
-    const apnsIdOf = apnsIds(message.objectId);
+    const isSpliced = this.#options.payload.badgeAt !== undefined;
     return recipients.map(({ deviceToken, badge, id }) => ({
       path: deviceToken,
-      headerValue: apnsIdOf(id),
+      headerValue: apnsIdEnd(id),
       // The dispatcher counts it before the first attempt; an installation without a count shows 1.
       ...(isSpliced ? { splice: String(badge ?? 1) } : {}),
     }));

@@ -17,6 +17,8 @@ export interface RequestTemplate {
   batchHeaders?: readonly string[];
   /** Name of the header whose value differs by request (`headerValue`). */
   requestHeaderName?: string;
+  /** Beginning of its value that all requests share; `headerValue` follows it. */
+  requestHeaderPrefix?: string;
   /** Body, without the splice. */
   body: Buffer;
   /** Offset in `body` at which `splice` is inserted; absent: all requests have the same body. */

@@ -98,9 +98,9 @@ export function newExchange(
 export function headersOf({ state, request }: Exchange): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = { ...state.sharedHeaders };
   headers[':path'] = `${state.pathPrefix}${request.path}`;
-  const { requestHeaderName } = state.batch.template;
+  const { requestHeaderName, requestHeaderPrefix = '' } = state.batch.template;
   if (requestHeaderName !== undefined && request.headerValue !== undefined)
-    headers[requestHeaderName] = request.headerValue;
+    headers[requestHeaderName] = `${requestHeaderPrefix}${request.headerValue}`;
   return headers;
 }
 

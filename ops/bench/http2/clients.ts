@@ -14,6 +14,7 @@ import {
   badgeAt,
   body,
   headers,
+  idPrefix,
   type Order,
   pathPrefix,
   recipients,
@@ -58,24 +59,23 @@ function overTransport(choice: 'standard' | undefined) {
     );
     const isShared = target.body === 'shared';
     const requestOf = isShared
-      ? ({ token, id }: BenchRecipient): TransportRequest => ({ path: token, headerValue: id })
-      : ({ token, id, badge }: BenchRecipient): TransportRequest => ({
+      ? ({ token, idEnd }: BenchRecipient): TransportRequest => ({ path: token, headerValue: idEnd })
+      : ({ token, idEnd, badge }: BenchRecipient): TransportRequest => ({
           path: token,
-          headerValue: id,
+          headerValue: idEnd,
           splice: badge,
         });
     const sendBatch = async () => {
       const outcomes = new Uint16Array(recipients.length);
-      const template = isShared
-        ? { pathPrefix, headers, batchHeaders: ['apns-expiration'], requestHeaderName, body: sharedBody }
-        : {
-            pathPrefix,
-            headers,
-            batchHeaders: ['apns-expiration'],
-            requestHeaderName,
-            body,
-            spliceAt: badgeAt,
-          };
+      // A connector renders each batch.
+      const template = {
+        pathPrefix,
+        headers: { ...headers },
+        batchHeaders: ['apns-expiration'],
+        requestHeaderName,
+        requestHeaderPrefix: idPrefix,
+        ...(isShared ? { body: Buffer.from(sharedBody) } : { body: Buffer.from(body), spliceAt: badgeAt }),
+      };
       await transport.sendMany(
         { template, requests: recipients.map(requestOf) },
         (index: number, reply: RequestResult) => {

@@ -38,17 +38,22 @@ export const headers: Record<string, string> = {
   'apns-expiration': '1794567890',
 };
 export const requestHeaderName = 'apns-id';
+/** Beginning of the ids of one push. */
+export const idPrefix = 'eabeae54-14a8-81e5-a60b-';
 
 export interface BenchRecipient {
   token: string;
   id: string;
+  /** Last digits of `id`. */
+  idEnd: string;
   badge: string;
 }
 
 /** Recipients of one batch, which every client repeats. Badges have two digits, so that all bodies have one length. */
 export const recipients: readonly BenchRecipient[] = Array.from({ length: 1000 }, (_, n) => ({
   token: Buffer.from((n * 7919).toString(16).padStart(64, 'a1b2c3d4')).toString('latin1'),
-  id: `eabeae54-14a8-81e5-a60b-${n.toString(16).padStart(12, '0')}`,
+  id: `${idPrefix}${String(n).padStart(12, '0')}`,
+  idEnd: String(n).padStart(12, '0'),
   badge: String(10 + (n % 90)),
 }));
 

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import { createServer } from 'node:https';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { RequestTemplate } from '../../../connectors/http2/transport.ts';
 import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
 import {
   aBatch,
@@ -80,6 +81,79 @@ describe.each(transportNames)('over the %s transport', (name) => {
           body: '{"n":12}',
         },
         { ':path': '/relay/3/device/bb', 'x-own': 'o2', body: '{"n":3}' },
+      ]);
+    });
+
+    test('has a header value with a shared beginning', async () => {
+      const seen: unknown[] = [];
+      const peer = await peerOfTest((stream, headers) => {
+        seen.push(headers['x-own']);
+        ok(stream, headers);
+      });
+      const template = {
+        pathPrefix: '/',
+        headers: {},
+        requestHeaderName: 'x-own',
+        requestHeaderPrefix: 'of-push-',
+        body: Buffer.from('{}'),
+      };
+      const requests = ['1', 'two', 'x'.repeat(200)].map((headerValue) => ({ path: 'a', headerValue }));
+      await repliesOf(open(peer).transport, { template, requests });
+      expect(seen).toEqual(['of-push-1', 'of-push-two', `of-push-${'x'.repeat(200)}`]);
+    });
+
+    test('has the parts of its own batch, also right after a similar one', async () => {
+      const seen: unknown[] = [];
+      const peer = await peerOfTest(async (stream, headers) => {
+        const chunks: Buffer[] = [];
+        stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+        await once(stream, 'end');
+        seen.push([
+          headers[':path'],
+          headers['x-a'],
+          headers['x-b'],
+          headers['x-own'],
+          String(Buffer.concat(chunks)),
+        ]);
+        ok(stream, headers);
+      });
+      const { transport } = open(peer, { maxConnections: 1 });
+      const base = {
+        pathPrefix: '/p/',
+        headers: { 'x-a': '1' },
+        requestHeaderName: 'x-own',
+        requestHeaderPrefix: 'i-',
+        body: Buffer.from('{"n":}'),
+        spliceAt: 5,
+      };
+      const templates: RequestTemplate[] = [
+        base,
+        { ...base, body: Buffer.from('{"n":}') },
+        { ...base, body: Buffer.from('{"m":}') },
+        { ...base, spliceAt: 6 },
+        { ...base, pathPrefix: '/q/' },
+        { ...base, headers: { 'x-a': '2' } },
+        { ...base, headers: { 'x-a': '1', 'x-b': '3' } },
+        { ...base, headers: { 'x-b': '1' } },
+        { ...base, requestHeaderPrefix: 'j-' },
+        { ...base, requestHeaderName: 'x-b' },
+        base,
+      ];
+      for (const template of templates)
+        await repliesOf(transport, { template, requests: [{ path: 'd', headerValue: '7', splice: '8' }] });
+      const usual = ['/p/d', '1', undefined, 'i-7', '{"n":8}'];
+      expect(seen).toEqual([
+        usual,
+        usual,
+        ['/p/d', '1', undefined, 'i-7', '{"m":8}'],
+        ['/p/d', '1', undefined, 'i-7', '{"n":}8'],
+        ['/q/d', '1', undefined, 'i-7', '{"n":8}'],
+        ['/p/d', '2', undefined, 'i-7', '{"n":8}'],
+        ['/p/d', '1', '3', 'i-7', '{"n":8}'],
+        ['/p/d', undefined, '1', 'i-7', '{"n":8}'],
+        ['/p/d', '1', undefined, 'j-7', '{"n":8}'],
+        ['/p/d', '1', 'i-7', undefined, '{"n":8}'],
+        usual,
       ]);
     });
 

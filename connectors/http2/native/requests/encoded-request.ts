@@ -19,7 +19,7 @@ export class EncodedRequest {
   readonly bytes: Buffer;
   /** Offset of the path of the request. */
   readonly pathOffset: number;
-  /** Offset of its header value; -1: none. */
+  /** Offset of its header value, after the shared beginning; -1: none. */
   readonly headerOffset: number;
   /** Offset of the DATA frame header; -1: empty body. */
   readonly dataOffset: number;
@@ -31,12 +31,15 @@ export class EncodedRequest {
   readonly bodyBytes: number;
 
   constructor(shared: SharedPart, pathLength: number, headerLength: number) {
-    const { pseudo, regular, headerPrefix, pathPrefix, body, spliceAt } = shared;
+    const { pseudo, regular, headerName, headerPrefix, pathPrefix, body, spliceAt } = shared;
     const path =
       pathPrefix === null
         ? [empty]
         : [Buffer.from([pathPattern]), lengthPrefix(pathPrefix.length + pathLength), pathPrefix];
-    const own = headerLength < 0 ? [empty] : [headerPrefix, lengthPrefix(headerLength)];
+    const own =
+      headerLength < 0
+        ? [empty]
+        : [headerName, lengthPrefix(headerPrefix.length + headerLength), headerPrefix];
     const head = Buffer.concat([Buffer.alloc(frameHeaderBytes), pseudo, ...path]);
     const middle = Buffer.concat([Buffer.alloc(pathLength), regular, ...own]);
     const blockEnd = head.length + middle.length + Math.max(0, headerLength);
@@ -77,6 +80,8 @@ export interface SharedPart {
   pseudo: Buffer;
   regular: Buffer;
   /** Name of the header whose value differs by request. */
+  headerName: Buffer;
+  /** Beginning of its value. */
   headerPrefix: Buffer;
   /** Prefix of each request's path; null: `pseudo` contains the path. */
   pathPrefix: Buffer | null;
@@ -84,9 +89,12 @@ export interface SharedPart {
   spliceAt: number | undefined;
 }
 
-/** Encoder of one batch for one connection; encodes the shared part again when the HPACK table has changed. */
+/** Part of a batch that its requests share. */
+type SharedSource = Pick<ActiveBatch, 'template' | 'fields' | 'pathPrefix'>;
+
+/** Encoder of similar batches for one connection; encodes the shared part again when the HPACK table has changed. */
 export class RequestEncoder {
-  readonly #batch: ActiveBatch;
+  readonly #source: SharedSource;
   readonly #encoder: HeaderEncoder;
   #generation = -1;
   #isPathShared = false;
@@ -95,9 +103,23 @@ export class RequestEncoder {
   #last: EncodedRequest | null = null;
   #lastKey = -1;
 
-  constructor(batch: ActiveBatch, encoder: HeaderEncoder) {
-    this.#batch = batch;
+  constructor({ template, fields, pathPrefix }: SharedSource, encoder: HeaderEncoder) {
+    this.#source = { template, fields, pathPrefix };
     this.#encoder = encoder;
+  }
+
+  /** Whether the requests of a batch are encoded in the same way. */
+  fits({ fields, pathPrefix, template }: SharedSource): boolean {
+    const own = this.#source;
+    return (
+      pathPrefix === own.pathPrefix &&
+      template.requestHeaderName === own.template.requestHeaderName &&
+      template.requestHeaderPrefix === own.template.requestHeaderPrefix &&
+      template.spliceAt === own.template.spliceAt &&
+      template.body.equals(own.template.body) &&
+      fields.length === own.fields.length &&
+      fields.every((field, i) => isSameField(field, own.fields[i]))
+    );
   }
 
   /** Returns the encoding for a request. Send it at once: it may update the peer's HPACK table. */
@@ -123,14 +145,15 @@ export class RequestEncoder {
   }
 
   #encodeShared(request: TransportRequest, isPathShared: boolean): EncodedRequest {
-    const { template, fields, pathPrefix } = this.#batch;
+    const { template, fields, pathPrefix } = this.#source;
     const encoder = this.#encoder;
     const before = encoder.generation;
     const path: Field[] = isPathShared ? [{ name: ':path', value: pathPrefix, scope: 'connection' }] : [];
     this.#shared = {
       pseudo: encoder.encode([...fields.filter(isPseudo), ...path]),
       regular: encoder.encode(fields.filter((field) => !isPseudo(field))),
-      headerPrefix: encoder.neverIndexedPrefix(template.requestHeaderName ?? ''),
+      headerName: encoder.neverIndexedPrefix(template.requestHeaderName ?? ''),
+      headerPrefix: Buffer.from(template.requestHeaderPrefix ?? '', 'latin1'),
       pathPrefix: isPathShared ? null : Buffer.from(pathPrefix, 'latin1'),
       body: template.body,
       spliceAt: template.spliceAt,
@@ -145,10 +168,13 @@ export class RequestEncoder {
 
   #build({ path, headerValue }: TransportRequest): EncodedRequest {
     if (this.#shared === null) throw new Error('the shared part is not encoded');
-    const hasHeader = this.#batch.template.requestHeaderName !== undefined && headerValue !== undefined;
+    const hasHeader = this.#source.template.requestHeaderName !== undefined && headerValue !== undefined;
     return new EncodedRequest(this.#shared, path.length, hasHeader ? headerValue.length : -1);
   }
 }
+
+const isSameField = ({ name, scope, value }: Field, other: Field | undefined): boolean =>
+  name === other?.name && value === other.value && scope === other.scope;
 
 const isPseudo = ({ name }: Field): boolean => name.startsWith(':');
 

@@ -17,8 +17,9 @@ import {
 } from '../frames/wire-format.ts';
 import type { StreamTable } from '../streams/stream-table.ts';
 import type { ActiveBatch } from './active-batch.ts';
-import { type EncodedRequest, RequestEncoder } from './encoded-request.ts';
-import { writeLatin1 } from './latin1.ts';
+import type { EncodedRequest } from './encoded-request.ts';
+import { EncoderCache } from './encoder-cache.ts';
+import { shortText, writeLatin1 } from './latin1.ts';
 import { Uploads } from './uploads.ts';
 
 /** Unsent bytes above which no request is written until the socket drains. */
@@ -29,8 +30,6 @@ const maxDataBytes = 65_536;
 const maxUploads = 64;
 /** Largest block or body written as a single frame without checks; every peer takes frames of this size. */
 const usualBytes = defaultFrameBytes;
-/** Length up to which a loop is faster than a call into the runtime. */
-const shortText = 12;
 
 /** Time of a write, for the deadline, and number of reads before it, for the watchdog. */
 export interface WriteTime {
@@ -46,7 +45,7 @@ export class RequestWriter {
   readonly #output: Output;
   readonly #table: StreamTable;
   readonly #uploads = new Uploads();
-  readonly #encoders = new WeakMap<ActiveBatch, RequestEncoder>();
+  readonly #encoders = new EncoderCache(this.#encoder);
   /** Flow-control window of the connection. */
   #window = defaultWindowBytes;
   /** Largest body that is written with its request, in one frame. */
@@ -64,11 +63,7 @@ export class RequestWriter {
 
   /** Writes up to `count` waiting requests of `batch` and returns their number. */
   write(batch: ActiveBatch, count: number, moment: WriteTime): number {
-    let encoder = this.#encoders.get(batch);
-    if (!encoder) {
-      encoder = new RequestEncoder(batch, this.#encoder);
-      this.#encoders.set(batch, encoder);
-    }
+    const encoder = this.#encoders.of(batch);
     const wanted = this.isBlocked ? 0 : Math.min(count, batch.waiting);
     let written = 0;
     while (written < wanted && this.#window > 0 && this.#uploads.count < maxUploads) {
