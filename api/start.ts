@@ -112,7 +112,7 @@ async function openHttpApp({ config, log, clock, options }: Startup, deps: ApiDe
     operator: new OperatorAuthenticator({ adminToken: config.adminToken, clock }),
     log,
     metrics,
-    pushCallLimit: new PushCallLimit(db, backlog),
+    pushCallLimit: new PushCallLimit({ db, backlog, clock }),
     bodies: new BodyMemory(options.bodyLimits, (bytes) => metrics.bodyBytes.inc(bytes)),
     onExchange,
   });

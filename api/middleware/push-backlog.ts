@@ -37,12 +37,17 @@ export class PushBacklog {
 
   /** Throws 429 with the seconds to wait. */
   async check(): Promise<void> {
+    if (await this.isFull()) throw new Refusal('tooManyRequests', { retryAfterSeconds });
+  }
+
+  /** Tells whether too many pushes wait, by a count at most a second old. */
+  isFull(): Promise<boolean> {
     const nowMs = this.#options.clock.monotonicMs();
     if (nowMs - this.#countedAtMs >= countCacheMs) {
       this.#countedAtMs = nowMs;
       // All callers of this second share one count.
       this.#isFull = this.#options.queue.hasWaiting(planJob, this.#maxWaiting, this.#options.db);
     }
-    if (await this.#isFull) throw new Refusal('tooManyRequests', { retryAfterSeconds });
+    return this.#isFull;
   }
 }

@@ -1,27 +1,63 @@
-import { RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
-import type { Handle } from '../../shared/db/pool.ts';
-import { PreparedStatements } from '../../shared/db/prepared.ts';
-import { countCall } from '../../shared/db/tables/apps/usage.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { runInLane } from '../../shared/db/limits/lane.ts';
+import { type Handle, isConnectionFailure } from '../../shared/db/pool.ts';
+import { countCalls, extendCallWindow } from '../../shared/db/tables/apps/call-counts.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
+import { FairBatcher } from '../../shared/fairness/fair-batcher.ts';
 import type { PushBacklog } from './push-backlog.ts';
 
-const windowSeconds = 60;
+const windowMs = 60_000;
+
+/** Calls that are counted by one statement, and limits of those that wait for theirs. */
+const batchLimits = { size: 500, atOnce: 1, maxWaiting: 1000, maxWaitMs: 5000 };
+/** Lane of the batches, which belong to no app: app ids have no blanks. */
+const batchLane = 'push calls';
+/** A row that is locked for longer delays its own app only: the calls of the batch are counted one by one. */
+const lockTimeoutMs = 100;
+
+/** Limit of apps that are remembered as being over their rate. */
+const maxBlocked = 10_000;
+
+/** App over its rate. */
+interface Block {
+  callsPerMinute: number;
+  untilMs: number;
+}
+
+/** Place of a call among those of its app in this window. */
+interface CountedCall {
+  place: number;
+  msLeft: number;
+}
 
 /**
- * Limits the push calls of an app per minute. The count is in the database, so that all api processes share it. Above the
- * rate, calls are refused for one minute (protocol/push.md#call-rate).
+ * Limits the push calls of an app per minute. The count is in the database, so that all api processes share it; calls that
+ * arrive together are counted by one statement. Above the rate, calls are refused for one minute
+ * (protocol/push.md#call-rate).
  */
 export class PushCallLimit {
   readonly #db: Handle;
   readonly #backlog: PushBacklog;
-  /** The statements of the library: one with a few texts. */
-  readonly #statements = new PreparedStatements();
-  readonly #limiters = new Map<number, RateLimiterPostgres>();
+  readonly #clock: Clock;
+  /** Refused calls in the rest of the minute do not query the database. */
+  readonly #blocked = new Map<string, Block>();
+  readonly #batcher: FairBatcher<App, CountedCall>;
 
-  constructor(db: Handle, backlog: PushBacklog) {
+  constructor({ db, backlog, clock }: { db: Handle; backlog: PushBacklog; clock: Clock }) {
     this.#db = db;
     this.#backlog = backlog;
+    this.#clock = clock;
+    this.#batcher = new FairBatcher({
+      ...batchLimits,
+      runAll: (apps) => runInLane(batchLane, () => this.#count(apps, lockTimeoutMs)),
+      runOne: async (app) => {
+        const [counted] = await runInLane(app.appId, () => this.#count([app], 0));
+        if (!counted) throw new Error('the call was not counted');
+        return counted;
+      },
+      isShared: isConnectionFailure,
+    });
   }
 
   /**
@@ -29,44 +65,62 @@ export class PushCallLimit {
    * with the seconds to wait, also when too many pushes wait already.
    */
   async consume(app: App): Promise<void> {
-    const calls = await this.#take(app);
-    await this.#backlog.check();
-    await countCall(this.#db, app.appId, calls);
-  }
-
-  /** Counts a call and returns the number of calls in this minute. */
-  async #take(app: App): Promise<number> {
-    try {
-      const taken = await this.#limiter(app.options.pushCallsPerMinute).consume(app.appId);
-      return taken.consumedPoints;
-    } catch (error) {
-      if (!(error instanceof RateLimiterRes)) throw error;
-      throw new Refusal('tooManyRequests', { retryAfterSeconds: Math.ceil(error.msBeforeNext / 1000) });
+    const { pushCallsPerMinute } = app.options;
+    const blockedMs = this.#blockedMs(app);
+    if (blockedMs > 0) throw tooManyCalls(blockedMs);
+    const { place, msLeft } = await this.#batcher.run(app.appId, app);
+    if (place > pushCallsPerMinute) {
+      this.#block(app, msLeft);
+      throw tooManyCalls(msLeft);
     }
+    await this.#backlog.check();
   }
 
-  /** Returns the limiter of a rate: the library fixes the rate when a limiter is created. */
-  #limiter(callsPerMinute: number): RateLimiterPostgres {
-    const known = this.#limiters.get(callsPerMinute);
-    if (known) return known;
-    const limiter = new RateLimiterPostgres({
-      storeClient: {
-        query: (q: { text: string; values: unknown[] }) =>
-          this.#db.query(this.#statements.of(q.text), q.values),
-      },
-      storeType: 'client',
-      tableName: 'rate_limit',
-      tableCreated: true,
-      clearExpiredByTimeout: false,
-      keyPrefix: 'push',
-      points: callsPerMinute,
-      duration: windowSeconds,
-      blockDuration: windowSeconds,
-      // Refused calls in the rest of the minute do not query the database.
-      inMemoryBlockOnConsumed: callsPerMinute + 1,
-      inMemoryBlockDuration: windowSeconds,
+  /** Counts the calls, one app per call. Returns the place of each call. */
+  async #count(apps: App[], lockMs: number): Promise<CountedCall[]> {
+    const places = new Map<string, { app: App; calls: number }>();
+    const offsets = apps.map((app) => {
+      const own = places.get(app.appId) ?? { app, calls: 0 };
+      places.set(app.appId, own);
+      own.calls += 1;
+      return own.calls;
     });
-    this.#limiters.set(callsPerMinute, limiter);
-    return limiter;
+    const counted = [...places].map(([appId, { app, calls }]) => ({
+      appId,
+      calls,
+      perWindow: app.options.pushCallsPerMinute,
+    }));
+    const isUsage = !(await this.#backlog.isFull());
+    const windows = await countCalls(this.#db, counted, { windowMs, isUsage, lockTimeoutMs: lockMs });
+    for (const { appId, calls, perWindow } of counted) {
+      const window = windows.get(appId);
+      // The first call above the rate begins the minute without calls.
+      if (!window || window.calls <= perWindow || window.calls - calls > perWindow) continue;
+      await extendCallWindow(this.#db, appId, windowMs);
+      window.msLeft = windowMs;
+    }
+    return apps.map(({ appId }, i) => {
+      const { calls = 0, msLeft = 0 } = windows.get(appId) ?? {};
+      return { place: calls - (places.get(appId)?.calls ?? 0) + (offsets[i] ?? 0), msLeft };
+    });
+  }
+
+  #blockedMs({ appId, options }: App): number {
+    const block = this.#blocked.get(appId);
+    if (!block) return 0;
+    const leftMs = block.untilMs - this.#clock.monotonicMs();
+    // A raised rate counts at once.
+    if (leftMs > 0 && block.callsPerMinute >= options.pushCallsPerMinute) return leftMs;
+    this.#blocked.delete(appId);
+    return 0;
+  }
+
+  #block({ appId, options }: App, msLeft: number): void {
+    if (this.#blocked.size >= maxBlocked) this.#blocked.clear();
+    const untilMs = this.#clock.monotonicMs() + msLeft;
+    this.#blocked.set(appId, { callsPerMinute: options.pushCallsPerMinute, untilMs });
   }
 }
+
+const tooManyCalls = (waitMs: number): Refusal =>
+  new Refusal('tooManyRequests', { retryAfterSeconds: Math.ceil(waitMs / 1000) });

@@ -1,6 +1,5 @@
 import type { Usage } from '../../../domain/apps/usage.ts';
 import type { Handle } from '../../pool.ts';
-import { prepare } from '../../prepared.ts';
 
 /** Today in UTC, by the clock of the database, which all processes share. */
 const today = `(now() AT TIME ZONE 'UTC')::date`;
@@ -38,22 +37,6 @@ export async function grantRecipients(
     [batch.appId, batch.batchId, cap],
   );
   return rows[0];
-}
-
-const countOne = prepare(
-  `INSERT INTO usage_day AS u (app_id, day, calls, peak_calls_per_minute)
-   SELECT $1, ${today}, 1, $2::int FROM (SELECT set_config('synchronous_commit', 'off', true)) AS setting
-   ON CONFLICT (app_id, day) DO UPDATE
-      SET calls = u.calls + 1,
-          peak_calls_per_minute = greatest(u.peak_calls_per_minute, excluded.peak_calls_per_minute)`,
-);
-
-/**
- * Counts one push call; `callsThisMinute` is the count of the shared rate limit, including this call. Commits
- * asynchronously: a crash of the database loses a fraction of a second of counts.
- */
-export async function countCall(db: Handle, appId: string, callsThisMinute: number): Promise<void> {
-  await db.query(countOne, [appId, callsThisMinute]);
 }
 
 /** Reads the usage of an app on a day (`YYYY-MM-DD`, UTC); zeros without any. */

@@ -1,0 +1,112 @@
+import { QueueFull } from './fair-queue.ts';
+
+export interface FairBatcherOptions<T, R> {
+  /** Most items of one batch. */
+  size: number;
+  /** Batches at the same time. */
+  atOnce: number;
+  /** Waiting items of one lane. */
+  maxWaiting: number;
+  /** Time limit of waiting for a batch. */
+  maxWaitMs: number;
+  /** Runs a batch. Returns the results in the order of `items`. */
+  runAll(items: T[]): Promise<R[]>;
+  /** Runs one item of a batch that failed. */
+  runOne(item: T): Promise<R>;
+  /** Tells whether an error of a batch is every item's error; then no item runs alone. */
+  isShared?(error: unknown): boolean;
+}
+
+interface Waiting<T, R> {
+  item: T;
+  timer: NodeJS.Timeout;
+  resolve(result: R): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * Runs items of many lanes in batches, because one statement for many rows costs a fraction of many statements. Items of
+ * one turn of the event loop share a batch, and those that arrive while all batches run share the next one. A batch takes
+ * one item of each lane in turn, so that a lane with many items delays no other. After a batch fails, its items run
+ * alone: an item that fails rejects its own caller only.
+ */
+export class FairBatcher<T, R> {
+  readonly #options: FairBatcherOptions<T, R>;
+  /** Lanes with waiting items; the next in turn is first. */
+  readonly #lanes = new Map<string, Set<Waiting<T, R>>>();
+  #running = 0;
+  #isTurnAwaited = false;
+
+  constructor(options: FairBatcherOptions<T, R>) {
+    this.#options = options;
+  }
+
+  /** Runs an item with others. Throws `QueueFull` when its lane has too many or its batch does not begin in time. */
+  run(lane: string, item: T): Promise<R> {
+    const own = this.#lanes.get(lane) ?? new Set();
+    if (own.size >= this.#options.maxWaiting) return Promise.reject(new QueueFull({ isOfLane: true }));
+    this.#lanes.set(lane, own);
+    return new Promise((resolve, reject) => {
+      const giveUp = () => {
+        own.delete(waiting);
+        if (own.size === 0) this.#lanes.delete(lane);
+        reject(new QueueFull({ isOfLane: false }));
+      };
+      const waiting = { item, timer: setTimeout(giveUp, this.#options.maxWaitMs), resolve, reject };
+      own.add(waiting);
+      this.#beginSoon();
+    });
+  }
+
+  #beginSoon(): void {
+    if (this.#isTurnAwaited || this.#lanes.size === 0 || this.#running >= this.#options.atOnce) return;
+    this.#isTurnAwaited = true;
+    setImmediate(() => {
+      this.#isTurnAwaited = false;
+      void this.#runBatch(this.#take());
+      this.#beginSoon();
+    });
+  }
+
+  /** Removes the items of the next batch: one of each lane, then another one of each, until it is full. */
+  #take(): Waiting<T, R>[] {
+    const batch: Waiting<T, R>[] = [];
+    while (batch.length < this.#options.size) {
+      const [next] = this.#lanes;
+      if (!next) break;
+      const [lane, own] = next;
+      this.#lanes.delete(lane);
+      const [first] = own;
+      if (!first) continue;
+      own.delete(first);
+      clearTimeout(first.timer);
+      batch.push(first);
+      if (own.size > 0) this.#lanes.set(lane, own);
+    }
+    return batch;
+  }
+
+  async #runBatch(batch: Waiting<T, R>[]): Promise<void> {
+    if (batch.length === 0) return;
+    this.#running += 1;
+    try {
+      const results = await this.#options.runAll(batch.map(({ item }) => item));
+      batch.forEach(({ resolve }, i) => {
+        resolve(results[i] as R);
+      });
+    } catch (error) {
+      this.#fail(batch, error);
+    } finally {
+      this.#running -= 1;
+      this.#beginSoon();
+    }
+  }
+
+  /** Does not wait for the items, because one that hangs must not hold up further batches. */
+  #fail(batch: Waiting<T, R>[], error: unknown): void {
+    for (const { item, resolve, reject } of batch) {
+      if (this.#options.isShared?.(error)) reject(error);
+      else this.#options.runOne(item).then(resolve, reject);
+    }
+  }
+}
