@@ -1,9 +1,6 @@
 import { databaseNow } from '../../../shared/db/clock.ts';
-import type { Handle } from '../../../shared/db/pool.ts';
-import { insertPush } from '../../../shared/db/tables/pushes/pushes.ts';
-import { claimRequestId } from '../../../shared/db/tables/pushes/request-ids.ts';
-import { countScheduledLocked, insertScheduledPush } from '../../../shared/db/tables/pushes/schedule.ts';
-import { type App, planLimits } from '../../../shared/domain/apps/app.ts';
+import type { NewPush } from '../../../shared/db/tables/pushes/pushes.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { newPushObjectId } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
@@ -18,13 +15,10 @@ import {
 import { withoutCql } from '../../../shared/query/cql/select.ts';
 import { checkTargets } from '../../../shared/query/targets/targets.ts';
 import { masterViewer, type Viewer } from '../../../shared/query/viewer.ts';
-import { planJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import { checkContent } from './content-check.ts';
 import { findMissingProfile } from './missing-profiles.ts';
-
-/** Time in which a second push with the same `req_id` is a repeat (protocol/push.md#repeated-requests). */
-const repeatWindowMs = 5 * 60_000;
+import { PushStore } from './push-store.ts';
 
 /** Reply to an accepted push. */
 export interface AcceptedPush {
@@ -54,9 +48,11 @@ interface TimedPush {
 /** Accepts pushes: a push answered with 200 is committed (protocol/delivery.md#promise-1). */
 export class PushService {
   readonly #deps: ApiDeps;
+  readonly #store: PushStore;
 
   constructor(deps: ApiDeps) {
     this.#deps = deps;
+    this.#store = new PushStore(deps);
   }
 
   /** Handles POST /1.1/push. Throws the refusals of `parsePush`, or 1 with a message. */
@@ -88,7 +84,11 @@ export class PushService {
     const expiresAt = expiryOf(timing, pushTime);
     const push = { objectId: newPushObjectId(), pushOrder, timing, pushTime, expiresAt, createdAt: now };
     await this.#check(sender, push);
-    const stored = await this.#deps.admissionDb.transaction((tx) => this.#store(tx, sender.app, push));
+    const stored = await this.#store.store({
+      app: sender.app,
+      reqId: timing.reqId,
+      push: toNewPush(sender.app, push),
+    });
     if (stored.isFirst) this.#deps.metrics.pushAccepted.inc({ app: sender.app.appId });
     return { objectId: stored.objectId, createdAt: stored.createdAt, warnings };
   }
@@ -99,53 +99,25 @@ export class PushService {
     const missing = await findMissingProfile(this.#deps, sender.app, push.pushOrder);
     if (missing) throw refuse('invalidParameter', missing);
   }
-
-  /** Returns the earlier push with `isFirst: false` when the request id repeats. */
-  async #store(tx: Handle, app: App, push: TimedPush) {
-    const { objectId, pushOrder, timing, pushTime, expiresAt, createdAt } = push;
-    const { appId } = app;
-    const earlier = await claimRequest(tx, appId, push);
-    if (earlier) return { objectId: earlier.objectId, createdAt: earlier.acceptedAt, isFirst: false };
-    const isScheduled = timing.pushTime !== null;
-    if (isScheduled) await checkPending(tx, app);
-    const pushId = await insertPush(tx, {
-      appId,
-      objectId,
-      notificationId: timing.notificationId ?? newPushObjectId(),
-      state: isScheduled ? 'scheduled' : 'queued',
-      pushOrder,
-      pushTime,
-      expiresAt,
-      createdAt,
-    });
-    if (isScheduled) await insertScheduledPush(tx, appId, pushId, pushTime);
-    else await this.#deps.queue.send(planJob, [{ appId, pushId }], { tx });
-    return { objectId, createdAt, isFirst: true };
-  }
 }
 
-/** Claims the `req_id` of a push. Returns the push that claimed it before, if there is one. */
-async function claimRequest(tx: Handle, appId: string, { objectId, timing, createdAt }: TimedPush) {
-  if (!timing.reqId) return undefined;
-  return claimRequestId(tx, {
-    appId,
-    reqId: timing.reqId,
-    objectId,
-    acceptedAt: createdAt,
-    notBefore: new Date(createdAt.getTime() - repeatWindowMs),
-  });
-}
+const toNewPush = (
+  { appId }: App,
+  { objectId, pushOrder, timing, pushTime, expiresAt, createdAt }: TimedPush,
+): NewPush => ({
+  appId,
+  objectId,
+  notificationId: timing.notificationId ?? newPushObjectId(),
+  state: timing.pushTime === null ? 'queued' : 'scheduled',
+  pushOrder,
+  pushTime,
+  expiresAt,
+  createdAt,
+});
 
 /** Returns an empty reader for an app key: planning runs later and cannot apply the rights of the caller. */
 const readerOfPush = ({ app, isMaster }: PushSender): Viewer =>
   isMaster ? masterViewer(app.appId) : { appId: app.appId, classes: new Set(), subjects: [] };
-
-/** Throws 154 when the app has as many pending pushes as its plan allows (protocol/push.md#limits). */
-async function checkPending(tx: Handle, { appId, plan }: App): Promise<void> {
-  const { pending } = planLimits[plan];
-  if ((await countScheduledLocked(tx, appId)) >= pending)
-    throw refuse('thresholdExceeded', `At most ${pending} scheduled pushes may be pending on a ${plan} app.`);
-}
 
 /** Returns the absolute expiry, or one counted from push_time or the call; the default is seven days (protocol/push.md#expiry). */
 export function expiryOf(timing: PushTiming, pushTime: Date): Date {

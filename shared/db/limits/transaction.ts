@@ -6,6 +6,8 @@ export interface TransactionOptions {
   isSnapshot?: boolean;
   /** Time limit of a statement; the pool's by default. */
   statementTimeoutMs?: number;
+  /** Time limit of waiting for a lock; that of the statement by default. */
+  lockTimeoutMs?: number;
   /** Disables parallel workers and JIT compilation, which no time limit ends. */
   isSingle?: boolean;
   /** Limit of all rows read, in bytes. */
@@ -18,12 +20,14 @@ export class ResultTooLarge extends Error {
 }
 
 /** Returns the statements that begin a transaction, for one round trip. */
-export function beginText({ isSnapshot, statementTimeoutMs, isSingle }: TransactionOptions): string {
+export function beginText(options: TransactionOptions): string {
+  const { isSnapshot, statementTimeoutMs, lockTimeoutMs, isSingle } = options;
   return [
     isSnapshot ? 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY' : 'BEGIN',
     ...(statementTimeoutMs === undefined
       ? []
       : [`SET LOCAL statement_timeout = ${Math.round(statementTimeoutMs)}`]),
+    ...(lockTimeoutMs === undefined ? [] : [`SET LOCAL lock_timeout = ${Math.round(lockTimeoutMs)}`]),
     ...(isSingle ? ['SET LOCAL max_parallel_workers_per_gather = 0', 'SET LOCAL jit = off'] : []),
   ].join('; ');
 }

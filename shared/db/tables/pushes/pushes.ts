@@ -63,29 +63,41 @@ export interface NewPush {
   createdAt: Date;
 }
 
-const insertOne = prepare(
+const insertAll = prepare(
   `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at,
                              created_at, updated_at)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) RETURNING id`,
+   SELECT app_id, object_id, notification_id, state, request, request ->> 'prod', to_timestamp(push_ms / 1000.0),
+          to_timestamp(expires_ms / 1000.0), to_timestamp(created_ms / 1000.0), to_timestamp(created_ms / 1000.0)
+     FROM json_to_recordset($1::json) AS p (
+       app_id text, object_id text, notification_id text, state text, request jsonb,
+       push_ms float8, expires_ms float8, created_ms float8)
+   RETURNING app_id, id, object_id`,
 );
 
-/** Inserts a push and returns its internal id. */
-export async function insertPush(tx: Handle, push: NewPush): Promise<number> {
-  const { rows } = await tx.query<{ id: number }>(insertOne, [
-    push.appId,
-    push.objectId,
-    push.notificationId,
-    push.state,
-    push.pushOrder,
-    push.pushOrder.prod,
-    push.pushTime,
-    push.expiresAt,
-    push.createdAt,
+/** Inserts pushes of any apps. Returns their internal ids in the same order. */
+export async function insertPushes(tx: Handle, pushes: readonly NewPush[]): Promise<number[]> {
+  const { rows } = await tx.query<{ app_id: string; id: number; object_id: string }>(insertAll, [
+    `[${pushes.map(toRowText).join(',')}]`,
   ]);
-  const id = rows[0]?.id;
-  if (id === undefined) throw new Error('the database returned no row');
-  return id;
+  const ids = new Map(rows.map((row) => [`${row.app_id} ${row.object_id}`, row.id]));
+  return pushes.map(({ appId, objectId }) => {
+    const id = ids.get(`${appId} ${objectId}`);
+    if (id === undefined) throw new Error('the database returned no row of a push');
+    return id;
+  });
 }
+
+const toRowText = (push: NewPush): string =>
+  JSON.stringify({
+    app_id: push.appId,
+    object_id: push.objectId,
+    notification_id: push.notificationId,
+    state: push.state,
+    request: push.pushOrder,
+    push_ms: push.pushTime.getTime(),
+    expires_ms: push.expiresAt.getTime(),
+    created_ms: push.createdAt.getTime(),
+  });
 
 export async function findPush(db: Handle, appId: string, id: number): Promise<Push | undefined> {
   const { rows } = await db.query<PushRow>('SELECT * FROM notification WHERE app_id = $1 AND id = $2', [

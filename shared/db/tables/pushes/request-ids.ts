@@ -1,30 +1,60 @@
 import type { Handle } from '../../pool.ts';
 
-export interface AcceptedRequest {
+/** Use of a `req_id` by a push. */
+export interface RequestClaim {
+  appId: string;
+  reqId: string;
   objectId: string;
   acceptedAt: Date;
 }
 
+interface ClaimRow {
+  app_id: string;
+  req_id: string;
+  object_id: string;
+  accepted_at: Date;
+}
+
+const toClaim = (row: ClaimRow): RequestClaim => ({
+  appId: row.app_id,
+  reqId: row.req_id,
+  objectId: row.object_id,
+  acceptedAt: row.accepted_at,
+});
+
+const input = `unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[])
+  AS c (app_id, req_id, object_id, accepted_at)`;
+
 /**
- * Claims a `req_id` for this push, or returns the first push if the id was used since `notBefore`
- * (protocol/push.md#repeated-requests: five minutes). A concurrent claim waits until the first transaction ends.
+ * Claims the `req_id` of each push, and returns the claims of other pushes that used one of them less than `windowMs`
+ * before (protocol/push.md#repeated-requests: five minutes). No two of `claims` have the same id. A concurrent claim waits
+ * until the first transaction ends; rows are locked in one order, so that two transactions cannot deadlock.
  */
-export async function claimRequestId(
+export async function claimRequestIds(
   tx: Handle,
-  claim: { appId: string; reqId: string; objectId: string; acceptedAt: Date; notBefore: Date },
-): Promise<AcceptedRequest | undefined> {
+  claims: readonly RequestClaim[],
+  windowMs: number,
+): Promise<RequestClaim[]> {
+  const values = [
+    claims.map(({ appId }) => appId),
+    claims.map(({ reqId }) => reqId),
+    claims.map(({ objectId }) => objectId),
+    claims.map(({ acceptedAt }) => acceptedAt),
+  ];
   const { rowCount } = await tx.query(
-    `INSERT INTO request_ledger AS l (app_id, req_id, object_id, accepted_at) VALUES ($1, $2, $3, $4)
+    `INSERT INTO request_ledger AS l (app_id, req_id, object_id, accepted_at)
+     SELECT app_id, req_id, object_id, accepted_at FROM ${input} ORDER BY app_id, req_id
      ON CONFLICT (app_id, req_id) DO UPDATE SET object_id = excluded.object_id, accepted_at = excluded.accepted_at
-      WHERE l.accepted_at < $5`,
-    [claim.appId, claim.reqId, claim.objectId, claim.acceptedAt, claim.notBefore],
+      WHERE l.accepted_at < excluded.accepted_at - $5 * interval '1 ms'`,
+    [...values, windowMs],
   );
-  if (rowCount) return undefined;
-  const { rows } = await tx.query<{ object_id: string; accepted_at: Date }>(
-    'SELECT object_id, accepted_at FROM request_ledger WHERE app_id = $1 AND req_id = $2',
-    [claim.appId, claim.reqId],
+  if (rowCount === claims.length) return [];
+  const { rows } = await tx.query<ClaimRow>(
+    `SELECT l.app_id, l.req_id, l.object_id, l.accepted_at
+       FROM ${input} JOIN request_ledger l USING (app_id, req_id) WHERE l.object_id <> c.object_id`,
+    values,
   );
-  return rows.map((row) => ({ objectId: row.object_id, acceptedAt: row.accepted_at }))[0];
+  return rows.map(toClaim);
 }
 
 /** Deletes request ids whose window is over; returns their number. */

@@ -1,0 +1,140 @@
+import { runInLane } from '../../../shared/db/limits/lane.ts';
+import { type Handle, isConnectionFailure } from '../../../shared/db/pool.ts';
+import { insertPushes, type NewPush } from '../../../shared/db/tables/pushes/pushes.ts';
+import { claimRequestIds, type RequestClaim } from '../../../shared/db/tables/pushes/request-ids.ts';
+import { countScheduledLocked, insertScheduledPush } from '../../../shared/db/tables/pushes/schedule.ts';
+import { type App, planLimits } from '../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
+import { FairBatcher } from '../../../shared/fairness/fair-batcher.ts';
+import { planJob } from '../../../shared/queue/jobs.ts';
+import type { ApiDeps } from '../deps.ts';
+
+/** Time in which a second push with the same `req_id` is a repeat (protocol/push.md#repeated-requests). */
+const repeatWindowMs = 5 * 60_000;
+
+/** Pushes of one transaction, transactions at the same time, and limits of the pushes that wait for theirs. */
+const batchLimits = { size: 100, atOnce: 2, maxWaiting: 1000, maxWaitMs: 5000 };
+/** Lane of the batches, which belong to no app: app ids have no blanks. */
+const batchLane = 'accepted pushes';
+/** A row that is locked for longer delays its own push only: the pushes of the batch are stored one by one. */
+const lockTimeoutMs = 100;
+
+/** Text that PostgreSQL may refuse in JSON: NUL and lone surrogates, as `JSON.stringify` writes them. */
+const refusedInJson = /\\u(0000|d[89a-f])/;
+
+/** Checked push of an app, to be stored. */
+export interface UnstoredPush {
+  app: App;
+  reqId: string | null;
+  push: NewPush;
+}
+
+/** Push that a call is answered with: the stored one, or the one before it with the same `req_id`. */
+export interface StoredPush {
+  objectId: string;
+  createdAt: Date;
+  /** False for a repeat, which stores nothing. */
+  isFirst: boolean;
+}
+
+/**
+ * Stores the record of a push, its request id and the job that plans it in one transaction, which pushes that arrive
+ * together share: a commit costs more than a row.
+ */
+export class PushStore {
+  readonly #deps: ApiDeps;
+  readonly #batcher: FairBatcher<UnstoredPush, StoredPush>;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+    this.#batcher = new FairBatcher({
+      ...batchLimits,
+      runAll: (pushes) => runInLane(batchLane, () => this.#storeTogether(pushes)),
+      runOne: (push) => runInLane(push.app.appId, () => this.#storeAlone(push)),
+      isShared: isConnectionFailure,
+    });
+  }
+
+  /** Resolves when the push is committed. Throws 154 when the app has too many scheduled pushes. */
+  store(push: UnstoredPush): Promise<StoredPush> {
+    const { app, push: record } = push;
+    // These lock a row of their app, or fail where others succeed.
+    const isAlone = record.state === 'scheduled' || refusedInJson.test(JSON.stringify(record.pushOrder));
+    return isAlone ? this.#storeAlone(push) : this.#batcher.run(app.appId, push);
+  }
+
+  #storeTogether(pushes: UnstoredPush[]): Promise<StoredPush[]> {
+    return this.#deps.admissionDb.transaction((tx) => this.#storeAll(tx, pushes), { lockTimeoutMs });
+  }
+
+  async #storeAlone(push: UnstoredPush): Promise<StoredPush> {
+    const [stored] = await this.#deps.admissionDb.transaction((tx) => this.#storeAll(tx, [push]));
+    if (!stored) throw new Error('the push was not stored');
+    return stored;
+  }
+
+  async #storeAll(tx: Handle, pushes: UnstoredPush[]): Promise<StoredPush[]> {
+    const earlier = await claimIds(tx, pushes);
+    const first = pushes.filter((push) => !repeatedBy(push, earlier));
+    for (const { app, push } of first) if (push.state === 'scheduled') await checkPending(tx, app);
+    await this.#insert(
+      tx,
+      first.map(({ push }) => push),
+    );
+    return pushes.map((push) => {
+      const claim = repeatedBy(push, earlier);
+      return claim
+        ? { objectId: claim.objectId, createdAt: claim.acceptedAt, isFirst: false }
+        : { objectId: push.push.objectId, createdAt: push.push.createdAt, isFirst: true };
+    });
+  }
+
+  /** Inserts the records, and a job for each one that is sent now. */
+  async #insert(tx: Handle, pushes: NewPush[]): Promise<void> {
+    if (pushes.length === 0) return;
+    const ids = await insertPushes(tx, pushes);
+    const jobs = [];
+    for (const [i, { appId, state, pushTime }] of pushes.entries()) {
+      const pushId = ids[i] ?? 0;
+      if (state === 'scheduled') await insertScheduledPush(tx, appId, pushId, pushTime);
+      else jobs.push({ appId, pushId });
+    }
+    await this.#deps.queue.send(planJob, jobs, { tx });
+  }
+}
+
+const claimKey = (appId: string, reqId: string): string => `${appId} ${reqId}`;
+
+/** Claims by app and `req_id`. */
+type Claims = ReadonlyMap<string, RequestClaim>;
+
+/**
+ * Claims the request ids of the pushes. Returns the claim that counts for each: that of the push itself, of an earlier push,
+ * or of the first push here with this id.
+ */
+async function claimIds(tx: Handle, pushes: UnstoredPush[]): Promise<Claims> {
+  const claims = new Map<string, RequestClaim>();
+  for (const { reqId, push } of pushes) {
+    if (!reqId) continue;
+    const { appId, objectId, createdAt } = push;
+    const key = claimKey(appId, reqId);
+    if (!claims.has(key)) claims.set(key, { appId, reqId, objectId, acceptedAt: createdAt });
+  }
+  if (claims.size === 0) return claims;
+  for (const claim of await claimRequestIds(tx, [...claims.values()], repeatWindowMs))
+    claims.set(claimKey(claim.appId, claim.reqId), claim);
+  return claims;
+}
+
+/** Returns the claim of another push with the same `req_id`. */
+function repeatedBy({ reqId, push }: UnstoredPush, claims: Claims): RequestClaim | undefined {
+  const claim = reqId ? claims.get(claimKey(push.appId, reqId)) : undefined;
+  return claim && claim.objectId !== push.objectId ? claim : undefined;
+}
+
+/** Throws 154 when the app has as many pending pushes as its plan allows (protocol/push.md#limits). */
+async function checkPending(tx: Handle, { appId, plan }: App): Promise<void> {
+  const { pending } = planLimits[plan];
+  if ((await countScheduledLocked(tx, appId)) >= pending)
+    throw refuse('thresholdExceeded', `At most ${pending} scheduled pushes may be pending on a ${plan} app.`);
+}
