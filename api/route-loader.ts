@@ -1,11 +1,19 @@
 import { readdir } from 'node:fs/promises';
 import { z } from 'zod';
+import { operatorRoles } from '../shared/domain/admin/operator.ts';
 import type { Route } from './route.ts';
 
 const routeModule = z.object({ default: z.array(z.custom<Route>((value) => isRoute(value))) });
 
 function isRoute(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && 'paths' in value && 'run' in value && hasLimit(value);
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'paths' in value &&
+    'run' in value &&
+    hasLimit(value) &&
+    hasRole(value)
+  );
 }
 
 /** Tells whether a route declares how much it reads: without a limit it would read any body. */
@@ -15,6 +23,11 @@ function hasLimit(value: object): boolean {
     typeof limit === 'object' && limit !== null && 'bodyBytesBelow' in limit && isBytes(limit.bodyBytesBelow)
   );
 }
+
+/** Tells whether a route of the admin API declares who may call it: without a role every token could. */
+const hasRole = (value: object): boolean =>
+  !('auth' in value && value.auth === 'admin') ||
+  ('role' in value && operatorRoles.some((role) => role === value.role));
 
 const isBytes = (value: unknown): boolean => Number.isInteger(value) && Number(value) >= 0;
 
@@ -26,7 +39,9 @@ export async function loadRoutes(folder: URL = new URL('./routes/', import.meta.
   return modules.flatMap((module, i) => {
     const parsed = routeModule.safeParse(module);
     if (!parsed.success)
-      throw new Error(`api/routes/${files[i]} has no default export that is a list of routes with limits`);
+      throw new Error(
+        `api/routes/${files[i]} has no default export that is a list of routes with limits and roles`,
+      );
     return parsed.data.default;
   });
 }

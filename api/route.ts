@@ -1,11 +1,9 @@
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
-import type { App } from '../shared/domain/apps/app.ts';
-import type { FunctionStage } from '../shared/domain/apps/functions.ts';
+import type { OperatorRole } from '../shared/domain/admin/operator.ts';
 import type { ErrorName } from '../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../shared/domain/json.ts';
-import type { SessionOwner } from './services/accounts/sessions/sessions.ts';
-import type { RunInnerCall } from './services/batch/inner-call.ts';
+import type { AdminCall, AnyCall, AppCall, Call } from './calls/call.ts';
 import type { Services } from './services/services.ts';
 
 /**
@@ -15,53 +13,10 @@ import type { Services } from './services/services.ts';
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /**
- * Credentials that a call needs: none; the admin token; either key of an app; a key that may push (the master key, or
- * either key when the app allows client push); the master key.
+ * Credentials that a call needs: none; none yet, as the call logs in to the console; a token or session of the admin API;
+ * either key of an app; a key that may push (the master key, or either key when the app allows client push); the master key.
  */
-export type Access = 'none' | 'admin' | 'app' | 'push' | 'master';
-
-/** Checked call of an endpoint. */
-export interface Call<Q, B> {
-  params: Record<string, string>;
-  query: Q;
-  body: B;
-  /** Size of the body as it was sent. */
-  bodyBytes: number;
-  /** `X-LC-Prod`: present and not 1 is `dev` (protocol/push.md#environment-of-ios); absent is undefined. */
-  prodHeader: 'dev' | 'prod' | undefined;
-  /** `X-LC-Prod` as cloud functions read it: 0 is staging; anything else, and its absence, is production. */
-  stage: FunctionStage;
-  sessionToken: string | undefined;
-  remoteAddress: string;
-  /** Language for pages and error texts, by `Accept-Language`. */
-  language: 'en' | 'zh';
-  /** Headers and body as sent; present where the route has `hasRawBody`. */
-  raw?: { headers: Record<string, string>; text: string };
-}
-
-/** Checked call of an app: of routes with the access `app`, `push` or `master`. */
-export interface AppCall<Q, B> extends Call<Q, B> {
-  app: App;
-  isMaster: boolean;
-  /** The call has the hook key of the app, which its function host sends (protocol/functions.md#host-protocol). */
-  hasHookKey: boolean;
-  /** Body as sent; present where the route has `forwardsBody`. */
-  sent?: SentBody;
-  /** Performs another call with the same keys and session, as if it were a request of its own. */
-  runInnerCall: RunInnerCall;
-  /** Owner of the valid session token of the call; undefined where the route has no `session`. */
-  session: SessionOwner | undefined;
-}
-
-/** Body that a route forwards without reading it. */
-export interface SentBody {
-  /** Any JSON; `{}` for an empty body. */
-  text: string;
-  /** Headers that name the client, its SDK and the proxies. */
-  userAgent: string;
-  clientAgent: string;
-  via: string;
-}
+export type Access = 'none' | 'login' | 'admin' | 'app' | 'push' | 'master';
 
 /** Result of a route handler. */
 export interface Reply {
@@ -138,7 +93,7 @@ interface RouteShape<Q, B> {
 }
 
 export interface BareRouteSpec<Q, B> extends RouteShape<Q, B> {
-  auth: 'none' | 'admin';
+  auth: 'none' | 'login';
   /** The body need not be JSON: `call.raw` has it as text, with the headers. */
   hasRawBody?: boolean;
   /** A batch may contain this call; the default for calls of an app. */
@@ -146,6 +101,18 @@ export interface BareRouteSpec<Q, B> extends RouteShape<Q, B> {
   /** Checks the secret in the path before the body is read; throws a refusal. */
   admit?(params: Record<string, string>, services: Services): Promise<void> | void;
   handle(call: Call<Q, B>, services: Services): Promise<Reply> | Reply;
+}
+
+/** Route of the admin API. A caller whose token is for some apps only gets the paths of these apps (`:appId`). */
+export interface AdminRouteSpec<Q, B> extends RouteShape<Q, B> {
+  auth: 'admin';
+  /** Lowest role that may call it. */
+  role: OperatorRole;
+  /** The path names no app, and the service leaves out what is of other apps than the caller's. */
+  isFiltered?: boolean;
+  /** The call changes nothing, whatever its method: it is not audited. */
+  changesNothing?: boolean;
+  handle(call: AdminCall<Q, B>, services: Services): Promise<Reply> | Reply;
 }
 
 export interface AppRouteSpec<Q, B> extends RouteShape<Q, B> {
@@ -159,12 +126,6 @@ export interface AppRouteSpec<Q, B> extends RouteShape<Q, B> {
   handle(call: AppCall<Q, B>, services: Services): Promise<Reply> | Reply;
 }
 
-/** Call before its route is known; calls of routes for no app have no `app`. */
-export type AnyCall = Call<unknown, unknown> &
-  Partial<
-    Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session' | 'sent' | 'runInnerCall'>
-  >;
-
 /** Declared endpoint with all defaults. The server checks query and body before it calls `run`. */
 export interface Route {
   method: Method;
@@ -174,6 +135,10 @@ export interface Route {
   replies: Replies;
   refusals: readonly ErrorName[];
   auth: Access;
+  /** Lowest role that may call a route of the admin API; undefined for the others. */
+  role: OperatorRole | undefined;
+  isFiltered: boolean;
+  changesNothing: boolean;
   session: 'optional' | 'required' | undefined;
   query: z.ZodType | undefined;
   body: z.ZodType | undefined;
@@ -193,7 +158,7 @@ export interface Route {
   run(call: AnyCall, services: Services): Promise<Reply> | Reply;
 }
 
-const isOfApp = (auth: Access): boolean => auth !== 'none' && auth !== 'admin';
+const isOfApp = (auth: Access): boolean => auth === 'app' || auth === 'push' || auth === 'master';
 
 const repliesOf = ({
   reply,
@@ -201,8 +166,18 @@ const repliesOf = ({
 }: Pick<RouteShape<unknown, unknown>, 'reply' | 'status'>): Replies =>
   reply instanceof z.ZodType ? { [status]: reply } : reply;
 
+/** Returns what only routes of the admin API declare. */
+function adminTerms(spec: object): Pick<Route, 'role' | 'isFiltered' | 'changesNothing'> {
+  const {
+    role,
+    isFiltered = false,
+    changesNothing = false,
+  }: Partial<AdminRouteSpec<unknown, unknown>> = spec;
+  return { role, isFiltered, changesNothing };
+}
+
 /** Declares an endpoint. `handle` gets query and body as their schemas returned them. */
-export function route<Q, B>(spec: BareRouteSpec<Q, B> | AppRouteSpec<Q, B>): Route {
+export function route<Q, B>(spec: BareRouteSpec<Q, B> | AdminRouteSpec<Q, B> | AppRouteSpec<Q, B>): Route {
   return {
     method: spec.method,
     paths: typeof spec.path === 'string' ? [spec.path] : spec.path,
@@ -211,6 +186,7 @@ export function route<Q, B>(spec: BareRouteSpec<Q, B> | AppRouteSpec<Q, B>): Rou
     replies: repliesOf(spec),
     refusals: spec.refusals,
     auth: spec.auth,
+    ...adminTerms(spec),
     session: 'session' in spec ? spec.session : undefined,
     query: spec.query,
     body: spec.body,
@@ -221,12 +197,12 @@ export function route<Q, B>(spec: BareRouteSpec<Q, B> | AppRouteSpec<Q, B>): Rou
     forwardsBody: 'forwardsBody' in spec && spec.forwardsBody === true,
     isBodyRequired: spec.isBodyRequired === true,
     acceptsNullBody: spec.acceptsNullBody ?? spec.body === undefined,
-    isPublic: spec.auth === 'none' && !('admit' in spec),
+    isPublic: (spec.auth === 'none' || spec.auth === 'login') && !('admit' in spec),
     isBatch: 'isBatch' in spec && spec.isBatch === true,
     isBatchable: 'isBatchable' in spec ? spec.isBatchable === true : isOfApp(spec.auth),
     admit: ('admit' in spec ? spec.admit : undefined) ?? (() => undefined),
     // The server passes the results of the schemas: one cast here saves one in every endpoint.
-    run: (call, services) => spec.handle(call as AppCall<Q, B>, services),
+    run: (call, services) => spec.handle(call as AppCall<Q, B> & AdminCall<Q, B>, services),
   };
 }
 

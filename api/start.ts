@@ -109,7 +109,7 @@ async function openHttpApp({ config, log, clock, options }: Startup, deps: ApiDe
     routes: await loadRoutes(),
     services,
     config,
-    operator: new OperatorAuthenticator({ adminToken: config.adminToken, clock }),
+    operator: new OperatorAuthenticator(services, config),
     log,
     metrics,
     pushCallLimit: new PushCallLimit({ db, backlog, clock }),

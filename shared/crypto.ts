@@ -95,3 +95,6 @@ export function isBearer(header: string | undefined, token: string): boolean {
   const sent = /^Bearer (.+)$/i.exec(header ?? '')?.[1];
   return sent !== undefined && equalInConstantTime(sent, token);
 }
+
+/** Returns the SHA-256 of a text: what the database keeps of a random secret. */
+export const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, parseJson } from '../../shared/domain/json.ts';
-import type { AnyCall, AppCall, Reply, Route } from '../route.ts';
+import type { Reply, Route } from '../route.ts';
 import {
   failed,
   type InnerCall,
@@ -9,6 +9,7 @@ import {
   type ReplyAllowance,
   type RunInnerCall,
 } from '../services/batch/inner-call.ts';
+import type { AnyCall, AppCall } from './call.ts';
 import { replyText } from './reply-text.ts';
 
 /** Functions of the HTTP side that an inner call uses. */

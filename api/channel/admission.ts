@@ -1,5 +1,5 @@
-import { isIPv6 } from 'node:net';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
+import { originKey } from '../../shared/http/origin-key.ts';
 import type { ChannelLimits } from './limits.ts';
 
 /** Source of connections, with its counts. */
@@ -18,20 +18,6 @@ export type AdmissionLimits = Pick<
 
 const windowMs = 60_000;
 const retryAfterSeconds = 10;
-
-/**
- * Returns the key under which connections of an address are counted. Of IPv6 that is the /64 prefix: a single
- * customer has 2^64 addresses (RFC 6177).
- */
-export function originKey(address: string): string {
-  if (!isIPv6(address) || address.includes('.')) return address;
-  const [head = '', tail] = address.split('::');
-  const front = head === '' ? [] : head.split(':');
-  const back = tail === undefined || tail === '' ? 0 : tail.split(':').length;
-  const zeros = tail === undefined ? 0 : 8 - front.length - back;
-  const groups = [...front, ...Array<string>(zeros).fill('0'), ...(tail?.split(':') ?? [])];
-  return groups.slice(0, 4).join(':');
-}
 
 /** Admission control: limits connections and upgrades of this process, in total and by remote address. */
 export class Admission {

@@ -1,7 +1,8 @@
 import type { Context } from 'koa';
 import { runInLane } from '../../shared/db/limits/lane.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
-import type { AppCall, Route } from '../route.ts';
+import type { AdminCall, AppCall } from '../calls/call.ts';
+import type { Route } from '../route.ts';
 import type { SessionOwner } from '../services/accounts/sessions/sessions.ts';
 import type { Services } from '../services/services.ts';
 import { type AppIdentity, authenticateApp, sessionOf } from './authentication.ts';
@@ -17,7 +18,8 @@ export interface AdmissionDeps {
 
 /** Identity of an admitted call; empty for routes of no app. */
 export type Admission = Partial<
-  Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session'>
+  Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session'> &
+    Pick<AdminCall<unknown, unknown>, 'operator'>
 >;
 
 /**
@@ -25,8 +27,9 @@ export type Admission = Partial<
  * refusal.
  */
 export async function admitCall(ctx: Context, route: Route, deps: AdmissionDeps): Promise<Admission> {
-  if (route.auth === 'admin') deps.operator.authenticate(ctx);
-  if (route.auth === 'none' || route.auth === 'admin') {
+  if (route.auth === 'admin') return { operator: await deps.operator.admit(ctx, route) };
+  if (route.auth === 'login') deps.operator.admitLogin(ctx);
+  if (route.auth === 'none' || route.auth === 'login') {
     await route.admit(ctx.params, deps.services);
     return {};
   }

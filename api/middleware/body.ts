@@ -2,7 +2,8 @@ import { setImmediate } from 'node:timers/promises';
 import type { Context } from 'koa';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
-import type { Route, SentBody } from '../route.ts';
+import type { SentBody } from '../calls/call.ts';
+import type { Route } from '../route.ts';
 import type { BodySender, ReadLimit, RequestBody } from './request-body.ts';
 import { type ParsedBody, type TextForm, withoutPrivateMembers } from './text-form.ts';
 

@@ -1,13 +1,16 @@
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
 import { runInLane } from '../../shared/db/limits/lane.ts';
+import type { Operator } from '../../shared/domain/admin/operator.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { LoopShare } from '../../shared/fairness/loop-share.ts';
 import type { Logger } from '../../shared/process/logging.ts';
+import type { AnyCall } from '../calls/call.ts';
 import { type InnerDeps, innerCallRunner } from '../calls/inner-calls.ts';
 import { replyText } from '../calls/reply-text.ts';
 import { checkSchema } from '../calls/schema-check.ts';
-import type { AnyCall, Reply, Route } from '../route.ts';
+import type { Reply, Route } from '../route.ts';
+import { type Actor, runAsActor } from '../services/operator/audit/actor.ts';
 import { type Admission, type AdmissionDeps, admitApp, admitCall } from './admission.ts';
 import { prodOf, requireKey, sessionOf, stageOf } from './authentication.ts';
 import { readBody, readText, readToForward } from './body.ts';
@@ -35,6 +38,8 @@ export async function handleCall(ctx: Context, route: Route, deps: CallDeps): Pr
     stage: stageOf(ctx),
     sessionToken: sessionOf(ctx),
     remoteAddress: ctx.ip,
+    userAgent: ctx.get('user-agent'),
+    requestId: requestIdOf(ctx),
     language: languageOf(ctx),
   };
   const call = {
@@ -44,8 +49,21 @@ export async function handleCall(ctx: Context, route: Route, deps: CallDeps): Pr
     ...read,
     runInnerCall: innerCallRunner(shared, innerDeps(identity, shared.sessionToken, deps)),
   };
-  await write(ctx, await runChecked(route, call, deps), route.status);
+  const run = () => runChecked(route, call, deps);
+  const { operator } = identity;
+  const reply = operator ? await runAsActor(actorOf(ctx, operator), run) : await run();
+  await write(ctx, reply, route.status);
 }
+
+/** Returns the caller under whose name changes are audited. */
+const actorOf = (ctx: Context, operator: Operator): Actor => ({
+  ...operator,
+  address: ctx.ip,
+  requestId: requestIdOf(ctx),
+});
+
+/** Returns the id of a request of the admin API; empty for others. */
+const requestIdOf = ({ state }: Context): string => state.requestId ?? '';
 
 /** Returns the sender to which the memory of a body is charged; undefined before any credential is checked. */
 function senderOf({ app }: Admission, route: Route): BodySender {

@@ -1,83 +1,131 @@
+import { randomBytes } from 'node:crypto';
 import type { Context } from 'koa';
-import type { Clock } from '../../shared/clock.ts';
-import { isBearer } from '../../shared/crypto.ts';
-import { Refusal } from '../../shared/domain/errors/errors.ts';
-import { originKey } from '../channel/admission.ts';
+import type { Config } from '../../shared/config/config.ts';
+import { hasRole, mayUseApp, type Operator } from '../../shared/domain/admin/operator.ts';
+import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
+import { originKey } from '../../shared/http/origin-key.ts';
+import type { Route } from '../route.ts';
+import type { Services } from '../services/services.ts';
 
-/** Wrong tokens of one IP address within a window, after which its calls are refused. */
-const maxFailedAttempts = 10;
-const windowMs = 60_000;
-/** IP addresses that are counted; a further one replaces the oldest. */
-const defaultMaxAddresses = 10_000;
+type AccessServices = Pick<Services, 'attempts' | 'operatorIdentities' | 'consoleSessions'>;
 
-interface FailedAttempts {
-  count: number;
-  endsAtMs: number;
+/** Headers of every reply of the admin API: no cache and no page of another origin gets it. */
+const replyHeaders = {
+  'Cache-Control': 'no-store',
+  'X-Content-Type-Options': 'nosniff',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+} as const;
+
+/** Authenticates the callers of the admin API (protocol/admin-api.md#access): a token in the header, else a session in the cookie. */
+export class OperatorAuthenticator {
+  readonly #services: AccessServices;
+  readonly #publicOrigin: string;
+
+  constructor(services: AccessServices, { publicUrl }: Pick<Config, 'publicUrl'>) {
+    this.#services = services;
+    this.#publicOrigin = new URL(publicUrl).origin;
+  }
+
+  /**
+   * Returns the caller. Throws 401; 403 for a role below that of the route, for another app, and for a request of another
+   * origin; 429 after too many wrong tokens; 415 for a body that is not `application/json`.
+   */
+  async admit(ctx: Context, route: Pick<Route, 'role' | 'isFiltered'>): Promise<Operator> {
+    beginReply(ctx);
+    const operator = ctx.get('authorization') === '' ? await this.#ofCookie(ctx) : await this.#ofToken(ctx);
+    // A page of another origin can send forms and texts without a preflight, but not JSON.
+    if (hasBody(ctx)) requireJson(ctx);
+    requireRole(operator, route);
+    requireApp(operator, route, ctx.params.appId);
+    return operator;
+  }
+
+  /** Admits a login. Throws 403 for a page of another origin, 429 after too many wrong tokens, 415 for another body than JSON. */
+  admitLogin(ctx: Context): void {
+    beginReply(ctx);
+    this.#services.attempts.check(originKey(ctx.ip));
+    const isOfPage = ctx.get('sec-fetch-site') !== '' || ctx.get('origin') !== '';
+    if (isOfPage) this.#requireSameOrigin(ctx);
+    requireJson(ctx);
+  }
+
+  async #ofToken(ctx: Context): Promise<Operator> {
+    const origin = originKey(ctx.ip);
+    const { attempts, operatorIdentities } = this.#services;
+    attempts.check(origin);
+    const token = /^Bearer (.+)$/i.exec(ctx.get('authorization'))?.[1];
+    // A request without a token is no attempt.
+    if (token === undefined) throw new Refusal('unauthorized');
+    const operator = await operatorIdentities.ofToken(token);
+    if (operator) return operator;
+    attempts.fail(origin);
+    throw new Refusal('unauthorized');
+  }
+
+  /**
+   * Returns the owner of the session. A cookie comes along with requests of pages on other ports of this host, and it proves
+   * nothing about the page: a change needs JSON and a browser's word that the page is ours.
+   */
+  async #ofCookie(ctx: Context): Promise<Operator> {
+    const cookie = ctx.cookies.get(this.#services.consoleSessions.cookieName);
+    const operator = cookie && (await this.#services.operatorIdentities.ofCookie(cookie));
+    if (!operator) throw new Refusal('unauthorized');
+    if (isReading(ctx)) {
+      // A browser that tells where a request comes from is believed.
+      const site = ctx.get('sec-fetch-site');
+      if (site !== '' && site !== 'same-origin' && site !== 'none') throw otherOrigin();
+    } else {
+      this.#requireSameOrigin(ctx);
+      requireJson(ctx);
+    }
+    return operator;
+  }
+
+  #requireSameOrigin(ctx: Context): void {
+    const site = ctx.get('sec-fetch-site');
+    if (site !== '' ? site === 'same-origin' : this.#isOwn(ctx.get('origin'), ctx)) return;
+    throw otherOrigin();
+  }
+
+  /** Tells whether an origin is that of PUBLIC_URL, or of the host that the request was sent to. */
+  #isOwn(origin: string, ctx: Context): boolean {
+    if (!URL.canParse(origin)) return false;
+    const { protocol, host } = new URL(origin);
+    return origin === this.#publicOrigin || (/^https?:$/.test(protocol) && host === ctx.get('host'));
+  }
 }
 
-/**
- * Authenticates the operator: `Authorization: Bearer <CARILLON_ADMIN_TOKEN>` (protocol/admin-api.md#errors).
- *
- * After ten wrong tokens within a minute an IP address (of IPv6 a /64) gets 429 for the rest of that minute, also with the
- * right token, so that guessing cannot go on. Each process counts for itself. Callers that share an address share the
- * count, so an instance behind a proxy needs `TRUSTED_PROXIES`.
- */
-export class OperatorAuthenticator {
-  readonly #adminToken: string;
-  readonly #clock: Clock;
-  readonly #maxAddresses: number;
-  readonly #failures = new Map<string, FailedAttempts>();
+/** Gives a request its id, which the audit and the log have too. */
+function beginReply(ctx: Context): void {
+  ctx.state.requestId = randomBytes(8).toString('hex');
+  ctx.set({ ...replyHeaders, 'X-Request-Id': ctx.state.requestId });
+}
 
-  constructor({
-    adminToken,
-    clock,
-    maxAddresses = defaultMaxAddresses,
-  }: { adminToken: string; clock: Clock; maxAddresses?: number }) {
-    this.#adminToken = adminToken;
-    this.#clock = clock;
-    this.#maxAddresses = maxAddresses;
-  }
+const otherOrigin = (): Refusal =>
+  refuse('forbidden', 'A session of the console counts for requests of the console only.');
 
-  /** Throws 401, 429 with the seconds left, and 415 for a body that is not `application/json`. */
-  authenticate(ctx: Context): void {
-    const sent = ctx.get('authorization');
-    const origin = originKey(ctx.ip);
-    this.#checkFailures(origin);
-    if (!isBearer(sent, this.#adminToken)) {
-      // A request without a token is no attempt.
-      if (/^Bearer ./i.test(sent)) this.#countFailure(origin);
-      throw new Refusal('unauthorized');
-    }
-    // A page of another origin can send forms and texts without a preflight, but not JSON.
-    if (hasBody(ctx) && !ctx.is('application/json'))
-      throw new Refusal('unsupportedMediaType', {
-        text: 'The admin API takes bodies of the content type application/json.',
-      });
-  }
+const isReading = ({ method }: Context): boolean => method === 'GET' || method === 'HEAD';
 
-  #checkFailures(origin: string): void {
-    const known = this.#failures.get(origin);
-    if (!known) return;
-    const leftMs = known.endsAtMs - this.#clock.monotonicMs();
-    if (leftMs <= 0) this.#failures.delete(origin);
-    else if (known.count >= maxFailedAttempts)
-      throw new Refusal('tooManyRequests', {
-        text: 'Too many wrong tokens from this address.',
-        retryAfterSeconds: Math.ceil(leftMs / 1000),
-      });
-  }
-
-  #countFailure(origin: string): void {
-    const known = this.#failures.get(origin);
-    if (known) {
-      known.count += 1;
-      return;
-    }
-    const [oldest] = this.#failures.keys();
-    if (oldest !== undefined && this.#failures.size >= this.#maxAddresses) this.#failures.delete(oldest);
-    this.#failures.set(origin, { count: 1, endsAtMs: this.#clock.monotonicMs() + windowMs });
-  }
+function requireJson(ctx: Context): void {
+  const [type = ''] = ctx.get('content-type').split(';');
+  if (type.trim().toLowerCase() !== 'application/json')
+    throw refuse('unsupportedMediaType', 'The admin API takes bodies of the content type application/json.');
 }
 
 const hasBody = (ctx: Context): boolean =>
   Number(ctx.get('content-length')) > 0 || ctx.get('transfer-encoding') !== '';
+
+function requireRole({ role }: Operator, { role: needed = 'owner' }: Pick<Route, 'role'>): void {
+  if (!hasRole(role, needed))
+    throw refuse('forbidden', `This call needs the role ${needed}; this token has the role ${role}.`);
+}
+
+/** A path without an app concerns all apps, unless its service leaves out what is of others. */
+function requireApp(
+  operator: Operator,
+  { isFiltered }: Pick<Route, 'isFiltered'>,
+  appId: string | undefined,
+): void {
+  const isAllowed = appId === undefined ? operator.apps === null || isFiltered : mayUseApp(operator, appId);
+  if (!isAllowed) throw refuse('forbidden', 'This token is for other apps.');
+}

@@ -4,7 +4,7 @@ import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { measureJson } from '../../shared/domain/json.ts';
 import { BodyBudget } from '../../shared/http/body/budget.ts';
 import { BodyReader, declaredBytes, defaultBodyMs, isCompressed } from '../../shared/http/body/reader.ts';
-import { originKey } from '../channel/admission.ts';
+import { originKey } from '../../shared/http/origin-key.ts';
 import { maxBodyBytes, smallBytes } from '../route.ts';
 
 const mb = 1024 * 1024;

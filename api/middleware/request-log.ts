@@ -13,7 +13,14 @@ export function logRequests(log: Logger, metrics: Metrics): Middleware {
     const ms = performance.now() - startedAtMs;
     const route: string = typeof ctx._matchedRoute === 'string' ? ctx._matchedRoute : 'none';
     metrics.httpRequestSeconds.observe({ route, method: ctx.method, status: ctx.status }, ms / 1000);
-    const line = { route, method: ctx.method, status: ctx.status, ms: Math.round(ms), app: ctx.state.appId };
+    const line = {
+      route,
+      method: ctx.method,
+      status: ctx.status,
+      ms: Math.round(ms),
+      app: ctx.state.appId,
+      request: ctx.state.requestId,
+    };
     if (ctx.status >= 500) log.error({ ...line, err: ctx.state.failure }, 'request failed');
     else if (ctx.state.refusal) log.info({ ...line, code: ctx.state.refusal.code }, 'request refused');
     else log.debug(line, 'request');

@@ -5,7 +5,8 @@ import type { Access, Route } from '../route.ts';
 
 const byAccess: Record<Access, readonly ErrorName[]> = {
   none: [],
-  admin: ['unauthorized', 'tooManyRequests', 'unsupportedMediaType'],
+  login: ['unauthorized', 'forbidden', 'tooManyRequests', 'unsupportedMediaType'],
+  admin: ['unauthorized', 'forbidden', 'tooManyRequests', 'unsupportedMediaType'],
   app: ['unauthorized', 'tooManyRequests'],
   push: ['unauthorized', 'masterKeyRequired', 'tooManyRequests'],
   master: ['unauthorized', 'masterKeyRequired', 'tooManyRequests'],

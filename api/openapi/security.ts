@@ -18,7 +18,17 @@ export const securitySchemes = {
     'Signature in place of a key: `<md5 of timestamp and key in hex>,<timestamp in ms>`, and `,master` with the master key.',
   ),
   session: header('X-LC-Session', 'Session token of a user.'),
-  adminToken: { type: 'http', scheme: 'bearer', description: 'CARILLON_ADMIN_TOKEN.' },
+  adminToken: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'CARILLON_ADMIN_TOKEN, or a token of `POST /console/api/tokens`.',
+  },
+  consoleSession: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: 'carillon',
+    description: 'Session of the console; `__Host-carillon` where PUBLIC_URL is https.',
+  },
   metricsToken: { type: 'http', scheme: 'bearer', description: 'METRICS_TOKEN, where it is set.' },
 } as const satisfies JsonObject;
 
@@ -33,9 +43,10 @@ export function securityOf({ auth, session, paths }: Route): JsonObject[] {
   if (paths.includes('/metrics')) return sets([], ['metricsToken']);
   switch (auth) {
     case 'none':
+    case 'login':
       return [];
     case 'admin':
-      return sets(['adminToken']);
+      return sets(['adminToken'], ['consoleSession']);
     case 'master':
       return sets(['appId', 'masterKey'], ['appId', 'signature']);
     default:

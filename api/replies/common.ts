@@ -43,6 +43,15 @@ export const pageOf = <S extends z.ZodType>(item: S) =>
 /** List of the admin API. */
 export const resultsOf = <S extends z.ZodType>(item: S) => z.strictObject({ results: z.array(item) });
 
+/** Page of a list of the admin API, by keyset. */
+export const keysetPageOf = <S extends z.ZodType>(item: S) =>
+  z.strictObject({
+    results: z.array(item),
+    next: z.string().nullable().describe('`cursor` of the next page; null after the last one.'),
+    count: count.optional().describe('Number of matches, with `count=1`; at most 10,000.'),
+    countIsLeast: z.literal(true).optional().describe('There are more matches than `count`.'),
+  });
+
 /** Members of every stored object. */
 export const stored = { objectId: z.string(), createdAt: timestamp, updatedAt: timestamp };
 

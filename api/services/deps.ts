@@ -10,7 +10,10 @@ import type { JobQueue } from '../../shared/queue/queue.ts';
 
 /** Dependencies of the services, opened by `start.ts`. */
 export interface ApiDeps {
-  config: Pick<Config, 'publicUrl' | 'isTest' | 'functionsUrl' | 'functionsToken' | 'metricsToken'>;
+  config: Pick<
+    Config,
+    'publicUrl' | 'adminToken' | 'isTest' | 'functionsUrl' | 'functionsToken' | 'metricsToken'
+  >;
   /** Connections for fast statements: saves, logins, reads by id. Apps take turns. */
   db: Database;
   /** Separate connections for health checks and for accepting pushes. */

@@ -7,6 +7,10 @@ import { Hooks } from './functions/hooks.ts';
 import { FunctionHosts } from './functions/hosts.ts';
 import { InstallationService } from './installations/installations.ts';
 import { OutboxService } from './messages/outbox.ts';
+import { AttemptLimit } from './operator/access/attempts.ts';
+import { OperatorIdentities } from './operator/access/identities.ts';
+import { ConsoleSessionService } from './operator/access/sessions.ts';
+import { ConsoleTokenService } from './operator/access/tokens.ts';
 import { AppService } from './operator/apps.ts';
 import { BreakerService } from './operator/breakers.ts';
 import { ProfileService } from './operator/profiles.ts';
@@ -36,9 +40,15 @@ export function createServices(deps: ApiDeps) {
   const accounts = new Accounts(deps, messaging, hooks);
   const installations = new InstallationService(deps);
   const roleCache = new RoleCache(deps.db, deps.clock);
+  const attempts = new AttemptLimit(deps.clock);
+  const operatorIdentities = new OperatorIdentities(deps);
   const roleLookup = new RoleLookup(deps, accounts.lookup);
   return {
     appCache: deps.appCache,
+    operatorIdentities,
+    attempts,
+    consoleSessions: new ConsoleSessionService(deps, operatorIdentities, attempts),
+    consoleTokens: new ConsoleTokenService(deps),
     accounts,
     apps: new AppService(deps),
     batches: new BatchService(deps),

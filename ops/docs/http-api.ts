@@ -18,7 +18,8 @@ an app or the operator with 401, calls that need the master key with 403, calls 
 
 const accessText: Record<Access, string> = {
   none: 'anybody',
-  admin: 'the operator (admin token)',
+  login: 'anybody with a token or a login code',
+  admin: 'the operator',
   app: 'an app, with either key',
   push: 'an app with its master key; with the app key where `forbidClientPush` is off',
   master: 'an app with its master key',
@@ -53,7 +54,7 @@ function sectionOf(route: Route, replies: HttpReplies): string[] {
       ['', ''],
       [
         ...(aliases.length > 0 ? [['also', aliases.map(code).join(', ')]] : []),
-        ['who may call', `${accessText[route.auth]}${route.session ? sessionText[route.session] : ''}`],
+        ['who may call', accessOf(route)],
         ['body', bodyText(route)],
         ...replies.rowsOf(route),
       ],
@@ -61,6 +62,11 @@ function sectionOf(route: Route, replies: HttpReplies): string[] {
     ...membersBlock('query', route.documented.query),
     ...membersBlock('body', route.documented.body),
   ];
+}
+
+function accessOf({ auth, role, session }: Route): string {
+  if (role !== undefined) return `${accessText[auth]}, from the role \`${role}\` on`;
+  return `${accessText[auth]}${session ? sessionText[session] : ''}`;
 }
 
 function bodyText(route: Route): string {

@@ -23,6 +23,15 @@ export const app = component(
   }),
 );
 
+const keyOfOwner = z.string().optional().describe('For owners only.');
+
+export const shownApp = component(
+  'ShownApp',
+  z
+    .strictObject({ ...app.shape, appKey: keyOfOwner, masterKey: keyOfOwner, hookKey: keyOfOwner })
+    .describe('App; its keys, and the credentials of `authPlatforms`, for owners only.'),
+);
+
 export const pushProfile = component(
   'PushProfile',
   z

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { pushRecord } from '../pushes.ts';
-import type { app, appOptions, outboxMessage, pushProfile, usageReport } from './apps.ts';
+import type { consoleSession, consoleToken, currentOperator, loginLink, newConsoleToken } from './access.ts';
+import type { app, appOptions, outboxMessage, pushProfile, shownApp, usageReport } from './apps.ts';
 import type { breaker, deviceExplanation, pushForecast, pushProgress } from './pushes.ts';
 import type { smsSignature, smsTemplate } from './sms-texts.ts';
 
@@ -8,6 +9,12 @@ import type { smsSignature, smsTemplate } from './sms-texts.ts';
 
 export type App = z.infer<typeof app>;
 export type AppOptions = z.infer<typeof appOptions>;
+export type ConsoleSession = z.infer<typeof consoleSession>;
+export type ConsoleToken = z.infer<typeof consoleToken>;
+export type CurrentOperator = z.infer<typeof currentOperator>;
+export type LoginLink = z.infer<typeof loginLink>;
+export type NewConsoleToken = z.infer<typeof newConsoleToken>;
+export type ShownApp = z.infer<typeof shownApp>;
 export type Breaker = z.infer<typeof breaker>;
 export type DeviceExplanation = z.infer<typeof deviceExplanation>;
 export type OutboxMessage = z.infer<typeof outboxMessage>;
@@ -18,6 +25,14 @@ export type PushRecord = z.infer<typeof pushRecord>;
 export type SmsSignature = z.infer<typeof smsSignature>;
 export type SmsTemplate = z.infer<typeof smsTemplate>;
 export type UsageReport = z.infer<typeof usageReport>;
+
+/** Page of a list by keyset. */
+export interface KeysetPage<T> extends Results<T> {
+  /** `cursor` of the next page; null after the last one. */
+  next: string | null;
+  count?: number;
+  countIsLeast?: true;
+}
 
 /** List of the admin API. */
 export interface Results<T> {

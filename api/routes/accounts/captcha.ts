@@ -75,6 +75,7 @@ export default [
     operation: 'revealCaptcha',
     summary: 'Returns the characters of a captcha, in tests only (`NODE_ENV=test`).',
     auth: 'admin',
+    role: 'owner',
     limit: noBody,
     reply: captchaText,
     refusals: ['notFound'],

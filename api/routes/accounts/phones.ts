@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { AppCall } from '../../calls/call.ts';
 import { anyObject, anyQuery } from '../../calls/object-call.ts';
 import { passwordReset, phoneChange, phoneVerification } from '../../openapi/requests/accounts.ts';
 import { phoneLoginBody } from '../../openapi/requests/objects.ts';
@@ -6,7 +7,7 @@ import { signUpQuery } from '../../openapi/requests/queries.ts';
 import { empty } from '../../replies/common.ts';
 import { ofCode, ofCodeRequest, ofLogin, ofUser } from '../../replies/refusals.ts';
 import { signedInUser, verifiedUser } from '../../replies/users.ts';
-import { type AppCall, json, route, smallBody, userBody } from '../../route.ts';
+import { json, route, smallBody, userBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
 /** Accounts by phone (protocol/codes.md#phone-accounts). */

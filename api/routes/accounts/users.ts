@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../../shared/domain/json.ts';
+import type { AppCall } from '../../calls/call.ts';
 import { type AnyQuery, anyObject, anyQuery, isFetching, isOn } from '../../calls/object-call.ts';
 import { deletionBody, userMembers } from '../../openapi/requests/objects.ts';
 import {
@@ -11,7 +12,7 @@ import {
 import { empty, listOf } from '../../replies/common.ts';
 import { ofCondition, ofHooks, ofLogin, ofQuery, ofUser } from '../../replies/refusals.ts';
 import { signedInUser, updatedUser, userPart } from '../../replies/users.ts';
-import { type AppCall, json, noBody, type Reply, route, smallBody, userBody } from '../../route.ts';
+import { json, noBody, type Reply, route, smallBody, userBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
 /** Users (protocol/users.md#calls-for-users); most SDKs use the second path (protocol/clients.md#calls-of-the-javascript-sdk). */

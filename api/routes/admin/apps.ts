@@ -1,7 +1,9 @@
 import { z } from 'zod';
+import { masked } from '../../../shared/domain/admin/masked.ts';
+import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
 import { type App, appOptionsPatch } from '../../../shared/domain/apps/app.ts';
 import { broughtAppId, broughtKeys } from '../../../shared/domain/apps/identity.ts';
-import { app, outboxMessage, pushProfile } from '../../replies/admin/apps.ts';
+import { app, outboxMessage, pushProfile, shownApp } from '../../replies/admin/apps.ts';
 import { empty, resultsOf } from '../../replies/common.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
 
@@ -39,9 +41,16 @@ const outboxQuery = z.object({
     .optional(),
 });
 
-/** Returns an app as the admin API shows it (protocol/admin-api.md#apps), with its keys. */
-function toPublicApp({ appId, appKey, masterKey, hookKey, name, edition, plan, options }: App) {
-  return { appId, appKey, masterKey, hookKey, name, edition, plan, options };
+/** Returns an app as the admin API shows it (protocol/admin-api.md#apps): with its keys to owners only. */
+function toShownApp(
+  { appId, appKey, masterKey, hookKey, name, edition, plan, options }: App,
+  { role }: Operator,
+) {
+  if (hasRole(role, 'owner')) return { appId, appKey, masterKey, hookKey, name, edition, plan, options };
+  const authPlatforms = Object.fromEntries(
+    Object.entries(options.authPlatforms).map(([platform, members]) => [platform, masked(members)]),
+  );
+  return { appId, name, edition, plan, options: { ...options, authPlatforms } };
 }
 
 const appIdOf = (call: { params: Record<string, string> }) => call.params.appId ?? '';
@@ -59,34 +68,39 @@ export default [
     operation: 'createApp',
     summary: 'Creates an app, or takes over one with its id and keys; 409 where the id exists.',
     auth: 'admin',
+    role: 'owner',
     limit: operatorBody,
     body: newApp,
     status: 201,
     reply: app,
     refusals: ['conflict'],
-    handle: async (call, { apps }) => json(toPublicApp(await apps.create(call.body))),
+    handle: async (call, { apps }) => json(toShownApp(await apps.create(call.body), call.operator)),
   }),
   route({
     method: 'GET',
     path: '/console/api/apps',
     operation: 'listApps',
-    summary: 'Lists all apps with their keys and options.',
+    summary: 'Lists the apps with their options, and with their keys for owners.',
     auth: 'admin',
+    role: 'viewer',
+    isFiltered: true,
     limit: noBody,
-    reply: resultsOf(app),
+    reply: resultsOf(shownApp),
     refusals: [],
-    handle: async (_call, { apps }) => json({ results: (await apps.list()).map(toPublicApp) }),
+    handle: async ({ operator }, { apps }) =>
+      json({ results: (await apps.list(operator)).map((one) => toShownApp(one, operator)) }),
   }),
   route({
     method: 'GET',
     path: appPath,
     operation: 'getApp',
-    summary: 'Returns one app with its keys and options.',
+    summary: 'Returns one app with its options, and with its keys for owners.',
     auth: 'admin',
+    role: 'viewer',
     limit: noBody,
-    reply: app,
+    reply: shownApp,
     refusals: ['notFound'],
-    handle: async (call, { apps }) => json(toPublicApp(await apps.get(appIdOf(call)))),
+    handle: async (call, { apps }) => json(toShownApp(await apps.get(appIdOf(call)), call.operator)),
   }),
   route({
     method: 'PATCH',
@@ -94,11 +108,13 @@ export default [
     operation: 'updateApp',
     summary: 'Changes the name or options of an app.',
     auth: 'admin',
+    role: 'operator',
     limit: operatorBody,
     body: appPatch,
-    reply: app,
+    reply: shownApp,
     refusals: ['notFound'],
-    handle: async (call, { apps }) => json(toPublicApp(await apps.change(appIdOf(call), call.body))),
+    handle: async (call, { apps }) =>
+      json(toShownApp(await apps.change(appIdOf(call), call.body), call.operator)),
   }),
   route({
     method: 'DELETE',
@@ -106,6 +122,7 @@ export default [
     operation: 'deleteApp',
     summary: 'Deletes an app with all its data.',
     auth: 'admin',
+    role: 'owner',
     limit: smallBody,
     reply: empty,
     refusals: ['notFound'],
@@ -121,6 +138,7 @@ export default [
     summary:
       'Creates or replaces a push profile; the body holds the credentials of the connector. The reply holds no secret.',
     auth: 'admin',
+    role: 'operator',
     limit: operatorBody,
     body: credentials,
     reply: pushProfile,
@@ -133,6 +151,7 @@ export default [
     operation: 'listProfiles',
     summary: 'Lists the push profiles of an app without secrets.',
     auth: 'admin',
+    role: 'viewer',
     limit: noBody,
     reply: resultsOf(pushProfile),
     refusals: ['notFound'],
@@ -144,6 +163,7 @@ export default [
     operation: 'deleteProfile',
     summary: 'Deletes a push profile.',
     auth: 'admin',
+    role: 'operator',
     limit: smallBody,
     reply: empty,
     refusals: ['notFound'],
@@ -158,6 +178,7 @@ export default [
     operation: 'listOutbox',
     summary: 'Lists messages by mail and SMS, newest first; those that no provider could send are included.',
     auth: 'admin',
+    role: 'owner',
     limit: noBody,
     query: outboxQuery,
     reply: resultsOf(outboxMessage),

@@ -45,11 +45,13 @@ const change = (verb: keyof typeof forcing) =>
     operation: operations[verb],
     summary: summaries[verb],
     auth: 'admin',
+    role: 'operator',
+    isFiltered: true,
     limit: smallBody,
     reply: breaker,
     refusals: ['notFound'],
     handle: async (call, { breakers }) =>
-      json(toPublicBreaker(await breakers.force(call.params.id ?? '', forcing[verb]))),
+      json(toPublicBreaker(await breakers.force(call.operator, call.params.id ?? '', forcing[verb]))),
   });
 
 export default [
@@ -59,10 +61,13 @@ export default [
     operation: 'listBreakers',
     summary: 'Lists the circuit breakers of all dispatchers with their state and last failure.',
     auth: 'admin',
+    role: 'viewer',
+    isFiltered: true,
     limit: noBody,
     reply: resultsOf(breaker),
     refusals: [],
-    handle: async (_call, { breakers }) => json({ results: (await breakers.list()).map(toPublicBreaker) }),
+    handle: async ({ operator }, { breakers }) =>
+      json({ results: (await breakers.list(operator)).map(toPublicBreaker) }),
   }),
   change('open'),
   change('close'),

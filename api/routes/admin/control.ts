@@ -20,6 +20,7 @@ export default [
     operation: 'cancelPush',
     summary: 'Cancels a push that is not done and returns its record.',
     auth: 'admin',
+    role: 'operator',
     limit: smallBody,
     reply: pushRecord,
     refusals: ['objectNotFound', 'conflict'],
@@ -31,6 +32,7 @@ export default [
     operation: 'pausePush',
     summary: 'Pauses a push that is being sent and returns its record.',
     auth: 'admin',
+    role: 'operator',
     limit: smallBody,
     reply: pushRecord,
     refusals: ['objectNotFound', 'conflict'],
@@ -43,6 +45,7 @@ export default [
     summary:
       'Resumes a paused push, with another `flow_control` if the body has one, and returns its record.',
     auth: 'admin',
+    role: 'operator',
     limit: operatorBody,
     body: resumption,
     reply: pushRecord,

@@ -16,6 +16,7 @@ export default [
     operation: 'explainDevice',
     summary: 'Explains why a device did or did not get a push.',
     auth: 'admin',
+    role: 'viewer',
     limit: noBody,
     reply: deviceExplanation,
     refusals: ['notFound', 'objectNotFound'],
@@ -29,6 +30,8 @@ export default [
     summary:
       'Tells what a push would do, and sends nothing: audience, payloads, limits and time. The body is that of `POST /1.1/push`.',
     auth: 'admin',
+    role: 'sender',
+    changesNothing: true,
     limit: operatorBody,
     body: dictionary,
     documentedBody: queryBody,

@@ -12,6 +12,7 @@ export default [
     operation: 'getUsage',
     summary: 'Returns what an app used on a day (UTC) and what it costs.',
     auth: 'admin',
+    role: 'viewer',
     limit: noBody,
     query: usageQuery,
     reply: usageReport,

@@ -1,6 +1,7 @@
+import type { AppCall } from '../../calls/call.ts';
 import { functionResult } from '../../replies/objects.ts';
 import { ofFunctionHost } from '../../replies/refusals.ts';
-import { type AppCall, largestBody, noBody, type Reply, route } from '../../route.ts';
+import { largestBody, noBody, type Reply, route } from '../../route.ts';
 import type { FunctionReply } from '../../services/functions/functions.ts';
 import type { Services } from '../../services/services.ts';
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../../shared/domain/json.ts';
+import type { AppCall } from '../../calls/call.ts';
 import { type AnyQuery, anyObject, anyQuery, isFetching } from '../../calls/object-call.ts';
 import { installationChanges, registrationBody } from '../../openapi/requests/objects.ts';
 import {
@@ -17,7 +18,7 @@ import {
   updatedInstallation,
 } from '../../replies/installations.ts';
 import { ofCondition, ofInstallation, ofQuery } from '../../replies/refusals.ts';
-import { type AppCall, installationBody, json, noBody, type Reply, route, smallBody } from '../../route.ts';
+import { installationBody, json, noBody, type Reply, route, smallBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
 /** Installations (protocol/installations.md#calls-for-installations); most SDKs use the second path. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../../shared/domain/json.ts';
+import type { AppCall } from '../../calls/call.ts';
 import { type AnyQuery, anyObject, anyQuery, isFetching } from '../../calls/object-call.ts';
 import { roleBody, roleChanges } from '../../openapi/requests/objects.ts';
 import {
@@ -12,7 +13,7 @@ import {
 import { empty } from '../../replies/common.ts';
 import { ofCondition, ofQuery, ofRole } from '../../replies/refusals.ts';
 import { createdRole, role, roleList, rolePart, updatedRole } from '../../replies/roles.ts';
-import { type AppCall, json, type Limit, noBody, type Reply, route, smallBody } from '../../route.ts';
+import { json, type Limit, noBody, type Reply, route, smallBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
 /** Roles (protocol/roles.md#role-fields); most SDKs use the second path (protocol/clients.md#calls-of-the-javascript-sdk). */

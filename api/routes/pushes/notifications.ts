@@ -75,6 +75,7 @@ export default [
     operation: 'getPushProgress',
     summary: 'Returns how far a push is: outcomes by connector, rate and time left.',
     auth: 'admin',
+    role: 'viewer',
     limit: noBody,
     reply: pushProgress,
     refusals: ['objectNotFound'],

@@ -1,4 +1,5 @@
 import { deleteApp, findApp, insertApp, listApps, updateApp } from '../../../shared/db/tables/apps/apps.ts';
+import { mayUseApp, type Operator } from '../../../shared/domain/admin/operator.ts';
 import type { App, AppOptionsPatch, Edition, Plan } from '../../../shared/domain/apps/app.ts';
 import { movedInOptions, planProblem } from '../../../shared/domain/apps/app.ts';
 import { type AppKeys, areDistinct } from '../../../shared/domain/apps/identity.ts';
@@ -48,8 +49,10 @@ export class AppService {
     return created;
   }
 
-  list(): Promise<App[]> {
-    return listApps(this.#deps.db, this.#deps.vault);
+  /** Lists the operator's apps. */
+  async list(operator: Operator): Promise<App[]> {
+    const all = await listApps(this.#deps.db, this.#deps.vault);
+    return all.filter(({ appId }) => mayUseApp(operator, appId));
   }
 
   /** Throws 404 when there is no such app. */

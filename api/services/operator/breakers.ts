@@ -1,4 +1,5 @@
 import { listBreakers, overrideBreaker } from '../../../shared/db/tables/gateways/breakers.ts';
+import { mayUseApp, type Operator } from '../../../shared/domain/admin/operator.ts';
 import { type BreakerView, type OverrideState, parseBreakerId } from '../../../shared/domain/breaker.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -11,13 +12,16 @@ export class BreakerService {
     this.#deps = deps;
   }
 
-  list(): Promise<BreakerView[]> {
-    return listBreakers(this.#deps.db);
+  /** Lists the breakers of the operator's apps. */
+  async list(operator: Operator): Promise<BreakerView[]> {
+    const all = await listBreakers(this.#deps.db);
+    return all.filter(({ appId }) => mayUseApp(operator, appId));
   }
 
   /** Forces a breaker open or closed; null ends that. Throws 404 when no profile has this breaker. */
-  async force(id: string, forced: OverrideState | null): Promise<BreakerView> {
+  async force(operator: Operator, id: string, forced: OverrideState | null): Promise<BreakerView> {
     const key = parseBreakerId(id);
+    if (key && !mayUseApp(operator, key.appId)) throw refuse('forbidden', 'This token is for other apps.');
     const isKnown = key && (await this.#deps.db.transaction((tx) => overrideBreaker(tx, key, forced)));
     if (!isKnown) throw refuse('notFound', noSuchBreaker);
     const [view] = await listBreakers(this.#deps.db, key);

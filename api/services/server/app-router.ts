@@ -1,5 +1,5 @@
-import { channelPath, routeTtlSeconds } from '../../../shared/domain/channel.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
+import { channelPath, routeTtlSeconds } from '../../../shared/domain/installations/channel.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** Returns the addresses of the service to clients of the device channel (protocol/clients.md#app-router, protocol/channel.md#router). */

@@ -1,0 +1,59 @@
+import { z } from 'zod';
+import { operatorRoles } from '../../../shared/domain/admin/operator.ts';
+import { timestamp } from '../common.ts';
+import { component } from '../component.ts';
+
+const who = {
+  name: z.string().describe('Name of the token; `admin` for CARILLON_ADMIN_TOKEN.'),
+  role: z.enum(operatorRoles),
+  apps: z.array(z.string()).nullable().describe('Ids of the apps that it is for; null for all.'),
+};
+
+export const currentOperator = component(
+  'CurrentOperator',
+  z.strictObject({
+    ...who,
+    expiresAt: timestamp
+      .nullable()
+      .describe('End of the session if no further call is made; null for a token.'),
+    csrf: z.null().describe('No call needs a token against cross-site requests.'),
+  }),
+);
+
+export const loginLink = component(
+  'LoginLink',
+  z.strictObject({
+    code: z.string(),
+    url: z.string().describe('Link that logs in once.'),
+    expiresAt: timestamp,
+  }),
+);
+
+const tokenMembers = {
+  id: z.string(),
+  ...who,
+  createdBy: z.string(),
+  createdAt: timestamp,
+  expiresAt: timestamp.nullable(),
+  usedAt: timestamp.nullable().describe('Last use, to the minute.'),
+};
+
+export const consoleToken = component('ConsoleToken', z.strictObject(tokenMembers));
+
+export const newConsoleToken = component(
+  'NewConsoleToken',
+  z.strictObject({ ...tokenMembers, token: z.string().describe('The secret. No other reply has it.') }),
+);
+
+export const consoleSession = component(
+  'ConsoleSession',
+  z.strictObject({
+    id: z.string(),
+    ...who,
+    address: z.string(),
+    agent: z.string().describe('`User-Agent` of the login.'),
+    createdAt: timestamp,
+    seenAt: timestamp.describe('Last call, to the minute.'),
+    expiresAt: timestamp,
+  }),
+);

@@ -1,0 +1,78 @@
+import { z } from 'zod';
+import { operatorRoles } from '../../../../shared/domain/admin/operator.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import { consoleToken, newConsoleToken } from '../../../replies/admin/access.ts';
+import { empty, keysetPageOf } from '../../../replies/common.ts';
+import { json, noBody, route, smallBody } from '../../../route.ts';
+import { idOf, pageOf, pageQuery } from '../../../services/operator/lists/page-query.ts';
+
+/** Tokens of people and machines (protocol/admin-api.md#tokens). */
+const base = '/console/api/tokens';
+
+const maxApps = 100;
+
+const newToken = z.strictObject({
+  name: z
+    .string('expected a text')
+    .trim()
+    .min(1, 'must not be empty')
+    .max(100, 'must be at most 100 characters')
+    .refine((text) => !/\p{Cc}/u.test(text), 'must not hold control characters')
+    .describe('Person or machine that holds the token.'),
+  role: z.enum(operatorRoles, `expected one of ${operatorRoles.join(', ')}`),
+  apps: z
+    .array(z.string('expected the id of an app').min(1).max(64))
+    .min(1, 'expected at least one app')
+    .max(maxApps, `must be at most ${maxApps} apps`)
+    .nullish()
+    .describe('Ids of the apps that the token is for; all without it.'),
+  expiresAt: z.iso.datetime('expected a time such as 2027-01-31T00:00:00Z').nullish(),
+});
+
+export default [
+  route({
+    method: 'POST',
+    path: base,
+    operation: 'createConsoleToken',
+    summary: 'Creates a token for a person or a machine. Only this reply holds the token itself.',
+    auth: 'admin',
+    role: 'owner',
+    limit: smallBody,
+    isBodyRequired: true,
+    body: newToken,
+    status: 201,
+    reply: newConsoleToken,
+    refusals: ['conflict'],
+    handle: async ({ operator, body }, { consoleTokens }) => json(await consoleTokens.create(operator, body)),
+  }),
+  route({
+    method: 'GET',
+    path: base,
+    operation: 'listConsoleTokens',
+    summary: 'Lists the tokens without their secrets, newest first.',
+    auth: 'admin',
+    role: 'owner',
+    limit: noBody,
+    query: z.object(pageQuery),
+    reply: keysetPageOf(consoleToken),
+    refusals: [],
+    handle: async ({ query }, { consoleTokens }) => json(await consoleTokens.list(pageOf(query))),
+  }),
+  route({
+    method: 'DELETE',
+    path: `${base}/:id`,
+    operation: 'deleteConsoleToken',
+    summary: 'Deletes a token; its sessions end at once.',
+    auth: 'admin',
+    role: 'owner',
+    limit: smallBody,
+    reply: empty,
+    refusals: ['notFound'],
+    handle: async ({ params }, { consoleTokens }) => {
+      const id = idOf(params.id);
+      if (id === undefined) throw refuse('notFound');
+      await consoleTokens.delete(id);
+      return json({});
+    },
+  }),
+];

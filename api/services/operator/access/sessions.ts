@@ -1,0 +1,168 @@
+import { randomBytes } from 'node:crypto';
+import { minuteMs } from '../../../../shared/clock.ts';
+import { sha256 } from '../../../../shared/crypto.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
+import {
+  type ConsoleSession,
+  deleteSession,
+  findSession,
+  insertLoginCode,
+  insertSession,
+  listSessions,
+  spendLoginCode,
+} from '../../../../shared/db/tables/console/sessions.ts';
+import type { Operator } from '../../../../shared/domain/admin/operator.ts';
+import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
+import { originKey } from '../../../../shared/http/origin-key.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { recordChange, runAsActor } from '../audit/actor.ts';
+import { type PageRequest, toPage } from '../lists/page.ts';
+import type { AttemptLimit } from './attempts.ts';
+import { endOf, type OperatorIdentities, ownerOf, sessionLifeMs } from './identities.ts';
+
+/** Time in which a login code can be used. */
+const codeLifeMs = 15 * minuteMs;
+/** Length of a stored browser name. */
+const maxAgent = 200;
+
+/** Token of the operator, or a code of a login link. */
+export type Credential = { token: string } | { code: string };
+
+/** Origin of a login. */
+export interface LoginClient {
+  address: string;
+  agent: string;
+  requestId: string;
+}
+
+/** Started session; only its cookie holds the secret. */
+export interface Login {
+  operator: Operator;
+  cookie: string;
+}
+
+/** Sessions of the console (protocol/admin-api.md#sessions). */
+export class ConsoleSessionService {
+  readonly #deps: ApiDeps;
+  readonly #identities: OperatorIdentities;
+  readonly #attempts: AttemptLimit;
+
+  constructor(deps: ApiDeps, identities: OperatorIdentities, attempts: AttemptLimit) {
+    this.#deps = deps;
+    this.#identities = identities;
+    this.#attempts = attempts;
+  }
+
+  /** Name and attributes of the cookie. A browser takes a name with `__Host-` from this host only, over https. */
+  get cookieName(): string {
+    return this.#isSecure ? '__Host-carillon' : 'carillon';
+  }
+
+  /** Returns a `Set-Cookie` header; without a value it deletes the cookie. */
+  cookieHeader(value: string): string {
+    const attributes = ['Path=/', 'HttpOnly', 'SameSite=Strict', ...(this.#isSecure ? ['Secure'] : [])];
+    const seconds = value === '' ? 0 : sessionLifeMs / 1000;
+    return [`${this.cookieName}=${value}`, ...attributes, `Max-Age=${seconds}`].join('; ');
+  }
+
+  get #isSecure(): boolean {
+    return this.#deps.config.publicUrl.startsWith('https://');
+  }
+
+  /** Starts a session. Throws 401 for a wrong token, or a code that is unknown, used or expired, and counts it. */
+  async login(credential: Credential, client: LoginClient): Promise<Login> {
+    try {
+      return await this.#start(credential, client);
+    } catch (error) {
+      if (error instanceof Refusal && error.status === 401) this.#attempts.fail(originKey(client.address));
+      throw error;
+    }
+  }
+
+  async #start(credential: Credential, client: LoginClient): Promise<Login> {
+    const cookie = randomBytes(32).toString('base64url');
+    const operator = await this.#deps.db.transaction(async (tx) => {
+      const tokenId = await this.#tokenIdOf(tx, credential);
+      const session = await this.#insert(tx, { cookie, tokenId, client });
+      const actor = { ...session, ...client };
+      const change = { action: 'session.create', target: String(session.session?.id ?? '') };
+      await runAsActor(actor, () => recordChange(tx, change));
+      return session;
+    });
+    return { operator, cookie };
+  }
+
+  async #tokenIdOf(tx: Handle, credential: Credential): Promise<number | null> {
+    if ('token' in credential) {
+      const holder = await this.#identities.ofToken(credential.token);
+      if (!holder) throw new Refusal('unauthorized');
+      return holder.tokenId;
+    }
+    const { marks } = this.#identities;
+    const { now } = this.#identities.bounds();
+    const spent = await spendLoginCode(tx, sha256(credential.code), { marks, now });
+    if (!spent) throw refuse('unauthorized', 'The link is used up or has expired.');
+    return spent.tokenId;
+  }
+
+  async #insert(
+    tx: Handle,
+    { cookie, tokenId, client }: { cookie: string; tokenId: number | null; client: LoginClient },
+  ): Promise<Operator> {
+    const bounds = this.#identities.bounds();
+    const { marks } = this.#identities;
+    const [adminMark = Buffer.alloc(0)] = marks;
+    const digest = sha256(cookie);
+    const { address } = client;
+    const agent = client.agent.slice(0, maxAgent);
+    await insertSession(tx, { digest, adminMark, tokenId, address, agent, now: bounds.now });
+    const session = await findSession(tx, digest, { ...bounds, marks });
+    // The token was deleted or expired at this moment.
+    if (!session) throw new Refusal('unauthorized');
+    return ownerOf(session);
+  }
+
+  /**
+   * Creates a code that logs in once, within 15 minutes, with the permissions of `operator`. Throws 403 for a session, which
+   * could outlive its end with codes of its own.
+   */
+  async createCode(operator: Operator): Promise<{ code: string; url: string; expiresAt: Date }> {
+    if (operator.session) throw refuse('forbidden', 'A session creates no login links: send a token.');
+    const { db, clock, config } = this.#deps;
+    const code = randomBytes(32).toString('base64url');
+    const expiresAt = new Date(clock.now() + codeLifeMs);
+    const [adminMark = Buffer.alloc(0)] = this.#identities.marks;
+    await db.transaction(async (tx) => {
+      await insertLoginCode(tx, { digest: sha256(code), adminMark, tokenId: operator.tokenId, expiresAt });
+      await recordChange(tx, { action: 'login-link.create', target: operator.name });
+    });
+    // Browsers do not send the fragment, so no log of a proxy has the code.
+    return { code, url: `${config.publicUrl}/console/login#code=${code}`, expiresAt };
+  }
+
+  async list({ before, limit }: PageRequest) {
+    const terms = { ...this.#identities.bounds(), marks: this.#identities.marks };
+    const rows = await listSessions(this.#deps.db, { before, limit: limit + 1 }, terms);
+    const { results, next } = toPage(rows, limit, ({ id }) => id);
+    return { results: results.map(shown), next };
+  }
+
+  /** Ends a session. Throws 404 when there is no such session. */
+  async delete(id: number): Promise<void> {
+    await this.#deps.db.transaction(async (tx) => {
+      if (!(await deleteSession(tx, id))) throw refuse('notFound', 'There is no such session.');
+      await recordChange(tx, { action: 'session.delete', target: String(id) });
+    });
+  }
+
+  /** Ends the session of a call; nothing for a token. */
+  async logout({ session }: Operator): Promise<void> {
+    if (session) await this.delete(session.id);
+  }
+}
+
+function shown(session: ConsoleSession) {
+  const { id, address, agent, createdAt, seenAt } = session;
+  const { name, role, apps } = ownerOf(session);
+  return { id: String(id), name, role, apps, address, agent, createdAt, seenAt, expiresAt: endOf(session) };
+}

@@ -1,0 +1,92 @@
+import type { OperatorRole } from '../../../domain/admin/operator.ts';
+import type { JsonObject } from '../../../domain/json.ts';
+import type { Handle } from '../../pool.ts';
+
+/** Change by a caller of the admin API. */
+export interface AuditEntry {
+  id: number;
+  at: Date;
+  /** Null for a change that concerns no app. */
+  appId: string | null;
+  actorName: string;
+  actorRole: OperatorRole;
+  /** Token of the caller; null for CARILLON_ADMIN_TOKEN. */
+  tokenId: number | null;
+  address: string;
+  requestId: string;
+  /** `<noun>.<verb>`, such as `profile.put`. */
+  action: string;
+  /** Id or name of what was changed. */
+  target: string;
+  /** Changed members before and after; secrets are masked. */
+  before: JsonObject | null;
+  after: JsonObject | null;
+}
+
+/** Filters of the list. */
+export interface AuditFilter {
+  app?: string | undefined;
+  actor?: string | undefined;
+  action?: string | undefined;
+  target?: string | undefined;
+  from?: Date | undefined;
+  to?: Date | undefined;
+}
+
+export async function insertAudit(tx: Handle, entry: Omit<AuditEntry, 'id' | 'at'>): Promise<void> {
+  await tx.query(
+    `INSERT INTO audit (app_id, actor_name, actor_role, token_id, address, request_id, action, target, before, after)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    [
+      entry.appId,
+      entry.actorName,
+      entry.actorRole,
+      entry.tokenId,
+      entry.address,
+      entry.requestId,
+      entry.action,
+      entry.target,
+      entry.before,
+      entry.after,
+    ],
+  );
+}
+
+/** Lists entries, the newest first. */
+export async function listAudit(
+  db: Handle,
+  filter: AuditFilter,
+  page: { before: number | null; limit: number },
+): Promise<AuditEntry[]> {
+  const { rows } = await db.query<AuditEntry>(
+    `SELECT id, at, app_id AS "appId", actor_name AS "actorName", actor_role AS "actorRole", token_id AS "tokenId",
+            address, request_id AS "requestId", action, target, before, after
+       FROM audit
+      WHERE ($1::bigint IS NULL OR id < $1) AND ($2::text IS NULL OR app_id = $2)
+        AND ($3::text IS NULL OR actor_name = $3)
+        AND ($4::text IS NULL OR action = $4 OR starts_with(action, $4 || '.'))
+        AND ($5::text IS NULL OR target = $5)
+        AND ($6::timestamptz IS NULL OR at >= $6) AND ($7::timestamptz IS NULL OR at < $7)
+      ORDER BY id DESC LIMIT $8`,
+    [
+      page.before,
+      filter.app ?? null,
+      filter.actor ?? null,
+      filter.action ?? null,
+      filter.target ?? null,
+      filter.from ?? null,
+      filter.to ?? null,
+      page.limit,
+    ],
+  );
+  return rows;
+}
+
+/** Deletes entries older than the retention; returns their number. */
+export async function deleteOldAudit(db: Handle, before: Date, limit: number): Promise<number> {
+  const { rowCount } = await db.query(
+    'DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 ORDER BY at LIMIT $2)',
+    [before, limit],
+  );
+  return rowCount ?? 0;
+}
