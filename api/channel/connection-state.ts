@@ -26,6 +26,12 @@ export interface Step {
   actions: Action[];
 }
 
+/** Messages for a device, with the group of each that is in one; many devices share one object. */
+export interface Offer {
+  messages: readonly DeviceMessage[];
+  groupIds: readonly (number | undefined)[];
+}
+
 const step = (next: ConnectionState, ...actions: Action[]): Step => ({ next, actions });
 
 const closeWith = (reason: CloseReason): Step => step(new Closed(), { kind: 'close', reason });
@@ -134,7 +140,8 @@ export class Authenticated {
   hasBacklog = false;
   readonly #installationId: string;
   readonly #limits: ChannelLimits;
-  readonly #unacknowledged = new Set<number>();
+  /** Groups of the messages that were sent and not acknowledged, by push. */
+  readonly #unacknowledged = new Map<number, number | undefined>();
   #lastActivityMs: number;
   #isPinged = false;
 
@@ -190,7 +197,7 @@ export class Authenticated {
 
   /** Pushes that were sent on this connection and not acknowledged. */
   get unacknowledged(): number[] {
-    return [...this.#unacknowledged];
+    return [...this.#unacknowledged.keys()];
   }
 
   get unacknowledgedCount(): number {
@@ -202,18 +209,24 @@ export class Authenticated {
   }
 
   /** Returns the messages to send now and counts them as unacknowledged. */
-  take(messages: DeviceMessage[]): DeviceMessage[] {
+  take(messages: readonly DeviceMessage[], groupIds: Offer['groupIds'] = []): readonly DeviceMessage[] {
     const taken: DeviceMessage[] = [];
-    for (const message of messages) {
-      if (this.#unacknowledged.has(message.pushId)) continue;
+    messages.forEach((message, i) => {
+      if (this.#unacknowledged.has(message.pushId)) return;
       if (!this.canTakeMessages) {
         this.hasBacklog = true;
-        break;
+        return;
       }
-      this.#unacknowledged.add(message.pushId);
+      this.#unacknowledged.set(message.pushId, groupIds[i]);
       taken.push(message);
-    }
-    return taken;
+    });
+    // Devices that take all of an offer share its frame.
+    return taken.length === messages.length ? messages : taken;
+  }
+
+  /** Returns the group of a message that was sent; undefined when it was read from the inbox. */
+  groupOf(pushId: number): number | undefined {
+    return this.#unacknowledged.get(pushId);
   }
 
   /** Makes room for another message: the acknowledgement of this one is stored. */

@@ -1,11 +1,12 @@
 import type { WebSocket } from 'ws';
-import type { DeviceMessage, InboxMessage } from '../../shared/db/tables/channel/inbox.ts';
-import type { DeviceSession, NewDeviceSession } from '../../shared/db/tables/channel/sessions.ts';
+import type { InboxMessage } from '../../shared/db/tables/channel/inbox.ts';
+import type { NewDeviceSession } from '../../shared/db/tables/channel/sessions.ts';
 import { type CloseReason, closeReasons } from './close-reason.ts';
 import {
   type Authenticated,
   Closed,
   type ConnectionState,
+  type Offer,
   type Step,
   Unauthenticated,
 } from './connection-state.ts';
@@ -21,7 +22,7 @@ export interface CloseEvent {
 /** Callbacks of a connection to the channel. */
 export interface ConnectionOwner {
   openSession(connection: Connection, login: { appId: string; installationId: string }): void;
-  ack(session: DeviceSession, pushIds: number[]): void;
+  ack(connection: Connection, pushIds: number[]): void;
   /** The connection has a backlog and can take messages again. */
   wantsMessages(connection: Connection): void;
   closed(connection: Connection, event: CloseEvent): void;
@@ -34,6 +35,11 @@ export interface ConnectionDeps {
   owner: ConnectionOwner;
   monotonicMs(): number;
 }
+
+const offerOf = (messages: InboxMessage[]): Offer => ({
+  messages,
+  groupIds: messages.map(({ groupId }) => groupId),
+});
 
 /** One socket and its state: carries out the actions of the state machine. Never throws for input of a device. */
 export class Connection {
@@ -113,25 +119,19 @@ export class Connection {
     this.#deps.socket.terminate();
   }
 
-  /** Sends a new message, or leaves it to a later read of the inbox when the device cannot take it now. */
-  offer(message: DeviceMessage): void {
+  /** Sends new messages, or leaves them to a later read of the inbox when the device cannot take them now. */
+  offer(offer: Offer): void {
     const state = this.authenticated;
     if (!state) return;
     if (this.isPulling || state.hasBacklog || this.isBackpressured) state.hasBacklog = true;
-    else this.#deliver([message], false);
+    else this.#deliver(offer, false);
   }
 
   /** Sends messages read from the inbox, oldest first; those from before the login go into a frame of their own. */
   deliverFromInbox(messages: InboxMessage[]): void {
-    const newest = this.session?.newestInboxId ?? 0;
-    this.#deliver(
-      messages.filter(({ inboxId }) => inboxId <= newest),
-      true,
-    );
-    this.#deliver(
-      messages.filter(({ inboxId }) => inboxId > newest),
-      false,
-    );
+    const newest = this.session?.newestPosition ?? 0;
+    this.#deliver(offerOf(messages.filter(({ position }) => position <= newest)), true);
+    this.#deliver(offerOf(messages.filter(({ position }) => position > newest)), false);
   }
 
   onAcknowledged(pushId: number): void {
@@ -149,8 +149,8 @@ export class Connection {
   }
 
   /** Sends the messages that the state takes, in one frame. */
-  #deliver(messages: DeviceMessage[], isOffline: boolean): void {
-    const taken = this.authenticated?.take(messages) ?? [];
+  #deliver({ messages, groupIds }: Offer, isOffline: boolean): void {
+    const taken = this.authenticated?.take(messages, groupIds) ?? [];
     if (taken.length > 0) this.#send(this.#deps.protocol.data(taken, isOffline));
   }
 
@@ -192,7 +192,7 @@ export class Connection {
           if (socket.readyState === socket.OPEN) socket.ping();
           break;
         case 'ack':
-          if (this.session) owner.ack(this.session, action.pushIds);
+          owner.ack(this, action.pushIds);
           break;
         case 'close':
           this.#close(action.reason);

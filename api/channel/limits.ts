@@ -42,6 +42,13 @@ export interface ChannelLimits {
   unacknowledgedMessages: number;
   /** Messages read for one device at a time; they are sent in one frame. */
   pageMessages: number;
+  /**
+   * Groups that were notified and not read yet. Of further ones, all messages move to the inboxes, which are read
+   * afterwards.
+   */
+  groupsWaiting: number;
+  /** Time for acknowledgements after which a message moves from its group to the inboxes. */
+  moveAfterMs: number;
   /** Interval of the heartbeat of a node (api process). */
   heartbeatEveryMs: number;
   /** Interval at which a node checks for messages that its devices have not been sent. */
@@ -73,6 +80,8 @@ export const channelLimits: ChannelLimits = {
   readWithinMs: 60_000,
   unacknowledgedMessages: 256,
   pageMessages: 32,
+  groupsWaiting: 10_000,
+  moveAfterMs: 30_000,
   heartbeatEveryMs: 10_000,
   sweepEveryMs: 30_000,
   deadAfterMs: 60_000,

@@ -44,6 +44,8 @@ interface Login extends DeviceName {
 /** Result of a login; undefined when the connection closed while it waited. */
 type LoginResult = NewDeviceSession | CloseReason | undefined;
 
+const noConnections: ReadonlyMap<number, Connection> = new Map();
+
 const keyOf = (appId: string, installation: number) => `${appId}/${installation}`;
 
 /** Devices connected to this process, and their sessions in the database, by which other processes know them. */
@@ -51,7 +53,8 @@ export class Presence {
   /** Id of this process among those that serve devices. */
   readonly nodeId = randomUUID();
   readonly #deps: PresenceDeps;
-  readonly #connections = new Map<string, Connection>();
+  readonly #connections = new Map<string, Map<number, Connection>>();
+  #connectionCount = 0;
   readonly #logins: QueryBatcher<Login, LoginResult>;
   readonly #closedSessions: WriteBuffer<DeviceSession>;
   /**
@@ -82,7 +85,12 @@ export class Presence {
   }
 
   find(appId: string, installation: number): Connection | undefined {
-    return this.#connections.get(keyOf(appId, installation));
+    return this.#connections.get(appId)?.get(installation);
+  }
+
+  /** Returns the connections of the devices of an app, by installation. */
+  devicesOf(appId: string): ReadonlyMap<number, Connection> {
+    return this.#connections.get(appId) ?? noConnections;
   }
 
   /** Opens a session for a connection or rejects its login. Returns whether it was opened. Never throws. */
@@ -104,9 +112,11 @@ export class Presence {
   remove(connection: Connection): void {
     const { session } = connection;
     if (!session) return;
-    const key = keyOf(session.appId, session.installation);
-    if (this.#connections.get(key) !== connection) return;
-    this.#connections.delete(key);
+    const ofApp = this.#connections.get(session.appId);
+    if (ofApp?.get(session.installation) !== connection) return;
+    ofApp.delete(session.installation);
+    if (ofApp.size === 0) this.#connections.delete(session.appId);
+    this.#connectionCount -= 1;
     this.#countDevice(session.appId, -1);
     this.#updateMetric();
     this.#closedSessions.add(session);
@@ -138,8 +148,8 @@ export class Presence {
    * lost sessions and closes connections whose device logged in elsewhere.
    */
   async reconcile(): Promise<void> {
-    const before = [...this.#connections.values()].flatMap(
-      (connection) => connection.authenticated?.session ?? [],
+    const before = [...this.#connections.values()].flatMap((ofApp) =>
+      [...ofApp.values()].flatMap((connection) => connection.authenticated?.session ?? []),
     );
     await recordHeartbeat(this.#deps.db, this.nodeId);
     await restoreSessions(this.#deps.db, this.nodeId, before);
@@ -205,7 +215,7 @@ export class Presence {
 
   #addConnection(connection: Connection, session: NewDeviceSession): boolean {
     const key = keyOf(session.appId, session.installation);
-    const previous = this.#connections.get(key);
+    const previous = this.find(session.appId, session.installation);
     const latest = Math.max(
       previous?.authenticated?.session.sessionId ?? 0,
       this.#takeovers.get(key)?.sessionId ?? 0,
@@ -214,7 +224,9 @@ export class Presence {
       connection.onLoginRejected('duplicatedLogin');
       return false;
     }
-    this.#connections.set(key, connection);
+    const ofApp = this.#connections.get(session.appId) ?? new Map<number, Connection>();
+    this.#connections.set(session.appId, ofApp.set(session.installation, connection));
+    if (!previous) this.#connectionCount += 1;
     connection.onSessionOpened(session);
     if (previous) {
       this.#countDevice(session.appId, -1);
@@ -238,6 +250,6 @@ export class Presence {
   }
 
   #updateMetric(): void {
-    this.#deps.metrics.channelConnections.set(this.#connections.size);
+    this.#deps.metrics.channelConnections.set(this.#connectionCount);
   }
 }

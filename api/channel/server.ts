@@ -11,6 +11,7 @@ import { Admission, type Origin } from './admission.ts';
 import { type CloseEvent, Connection, type ConnectionOwner } from './connection.ts';
 import { Delivery } from './delivery.ts';
 import { type ChannelLimits, channelLimits } from './limits.ts';
+import { NewMessages } from './new-messages.ts';
 import { Presence, type PresenceDeps } from './presence.ts';
 import { chooseProtocol } from './protocols/all.ts';
 import type { Protocol } from './protocols/protocol.ts';
@@ -32,6 +33,7 @@ export class Channel {
   readonly #limits: ChannelLimits;
   readonly #presence: Presence;
   readonly #delivery: Delivery;
+  readonly #newMessages: NewMessages;
   readonly #owner: ConnectionOwner;
   readonly #sockets: WebSocketServer;
   readonly #admission: Admission;
@@ -48,9 +50,15 @@ export class Channel {
     this.#admission = new Admission(limits);
     this.#presence = new Presence({ ...deps, limits });
     this.#delivery = new Delivery({ ...deps, limits, presence: this.#presence });
+    this.#newMessages = new NewMessages({
+      ...deps,
+      limits,
+      presence: this.#presence,
+      onMissed: () => void this.#inBackground('recover', () => this.#recover()),
+    });
     this.#owner = {
       openSession: (connection, login) => void this.#openSession(connection, login),
-      ack: (session, pushIds) => this.#delivery.ack(session, pushIds),
+      ack: (connection, pushIds) => this.#delivery.ack(connection, pushIds),
       wantsMessages: (connection) => void this.#delivery.pull(connection),
       closed: (connection, event) => this.#onClosed(connection, event),
     };
@@ -73,14 +81,16 @@ export class Channel {
       await listener.listen(sessionTopic, (payload) => this.#presence.onNotification(payload)),
       await listener.listen(inboxTopic, (payload) => {
         if (payload === '') void this.#inBackground('recover', () => this.#recover());
-        else this.#delivery.onNotification(payload);
+        else this.#newMessages.onNotification(payload);
       }),
     );
     this.#every(this.#limits.tickEveryMs, () => this.#tick());
     this.#every(this.#limits.heartbeatEveryMs, () =>
       this.#inBackground('heartbeat', () => this.#heartbeat()),
     );
-    this.#every(this.#limits.sweepEveryMs, () => this.#inBackground('sweep', () => this.#delivery.pullAll()));
+    this.#every(this.#limits.sweepEveryMs, () =>
+      this.#inBackground('sweep', () => this.#delivery.pullAll(this.#limits.moveAfterMs)),
+    );
     this.#isOpen = true;
   }
 
@@ -174,7 +184,7 @@ export class Channel {
   /** Reads sessions and pending messages again after missed notifications. */
   async #recover(): Promise<void> {
     await this.#presence.reconcile();
-    await this.#delivery.pullAll();
+    await this.#delivery.pullAll(0);
   }
 
   /** Runs a periodic task unless its previous run is still in progress; logs its failure. */

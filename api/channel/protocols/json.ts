@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { DeviceMessage } from '../../../shared/db/tables/channel/inbox.ts';
 import { isJsonObject, parseJson } from '../../../shared/domain/json.ts';
 import { closeReasons } from '../close-reason.ts';
-import { type ClientCommand, loginMembers, type Protocol, pushIdsOf } from './protocol.ts';
+import { type ClientCommand, type Frame, loginMembers, type Protocol, pushIdsOf } from './protocol.ts';
 
 const ack = z.object({ ids: z.array(z.union([z.string(), z.number()])) });
 
@@ -29,22 +29,22 @@ function parseCommand(command: { [key: string]: unknown }): ClientCommand {
   }
 }
 
-const text = (data: string | Buffer) => ({ data, isBinary: false });
+const text = (data: string | Buffer): Frame => ({ data, isBinary: false });
 const heartbeat = text('{}');
 
-/** Frames of single messages: a message goes to many devices, its frame is built once. */
-const singles = new WeakMap<DeviceMessage, Buffer>();
+/** Frames by messages: those that go to many devices are one object, and their frame is built once. */
+const frames = new WeakMap<readonly DeviceMessage[], Frame>();
 
-function dataFrame(messages: DeviceMessage[]): string {
+function dataText(messages: readonly DeviceMessage[]): string {
   const ids = messages.map(({ pushId }) => `"${pushId}"`).join(',');
   return `{"cmd":"data","ids":[${ids}],"msg":[${messages.map(({ content }) => content).join(',')}]}`;
 }
 
-function singleFrame(message: DeviceMessage): Buffer {
-  const known = singles.get(message);
+function dataFrame(messages: readonly DeviceMessage[]): Frame {
+  const known = frames.get(messages);
   if (known) return known;
-  const frame = Buffer.from(dataFrame([message]));
-  singles.set(message, frame);
+  const frame = text(Buffer.from(dataText(messages)));
+  frames.set(messages, frame);
   return frame;
 }
 
@@ -57,10 +57,7 @@ export const jsonProtocol: Protocol = {
   },
   heartbeat: () => heartbeat,
   loggedIn: () => undefined,
-  data: (messages) => {
-    const [first, ...more] = messages;
-    return text(first && more.length === 0 ? singleFrame(first) : dataFrame(messages));
-  },
+  data: dataFrame,
   rejection: () => undefined,
   goAway: () => undefined,
   closeNotice: (reason) =>

@@ -87,18 +87,18 @@ function parse(command: Buffer): ClientCommand {
  * the receiver by it, and pushes go to the one without a name.
  */
 function protobufProtocol(name: string, { pack, unpack }: Packing): Protocol {
-  /** Frames of single messages: a message goes to many devices, its frame is built once. */
-  const singles = new WeakMap<DeviceMessage, Frame>();
-  const dataFrame = (messages: DeviceMessage[], isOffline: boolean) => {
+  /** Frames by messages: those that go to many devices are one object, and their frame is built once. */
+  const frames = new WeakMap<readonly DeviceMessage[], Frame>();
+  const dataFrame = (messages: readonly DeviceMessage[], isOffline: boolean) => {
     const ids = messages.map(({ pushId }) => String(pushId));
     const msg = messages.map(({ content }) => content);
     return pack(writeCommand({ cmd: 'data', data: { ids, msg, isOffline } }));
   };
-  const singleFrame = (message: DeviceMessage) => {
-    const known = singles.get(message);
+  const onlineFrame = (messages: readonly DeviceMessage[]) => {
+    const known = frames.get(messages);
     if (known) return known;
-    const frame = dataFrame([message], false);
-    singles.set(message, frame);
+    const frame = dataFrame(messages, false);
+    frames.set(messages, frame);
     return frame;
   };
   const goAway = pack(writeCommand({ cmd: 'goaway' }));
@@ -113,10 +113,7 @@ function protobufProtocol(name: string, { pack, unpack }: Packing): Protocol {
       pack(
         writeCommand({ cmd: 'loggedin', serial, service: pushService, loggedin: { pushDisabled: false } }),
       ),
-    data(messages, isOffline) {
-      const [first, ...more] = messages;
-      return first && more.length === 0 && !isOffline ? singleFrame(first) : dataFrame(messages, isOffline);
-    },
+    data: (messages, isOffline) => (isOffline ? dataFrame(messages, true) : onlineFrame(messages)),
     rejection: (request) => pack(writeCommand({ cmd: 'error', ...request, error: noSuchService })),
     goAway: () => goAway,
     closeNotice: (reason) =>

@@ -37,7 +37,7 @@ export interface Protocol {
   /** Returns the reply to a successful login, where the protocol has one. */
   loggedIn(serial: number | undefined): Frame | undefined;
   /** Returns a frame with messages. `isOffline`: they were stored before the login. */
-  data(data: DeviceMessage[], isOffline: boolean): Frame;
+  data(messages: readonly DeviceMessage[], isOffline: boolean): Frame;
   /** Returns the error reply to a request for another service; the connection stays open. */
   rejection(request: OtherServiceRequest): Frame | undefined;
   /** Returns the command that asks a device to reconnect through the router, where the protocol has one. */

@@ -159,6 +159,7 @@ const tablesOfApp = [
   'scheduled_push',
   'channel_message',
   'channel_deposit',
+  'channel_group',
   'channel_inbox',
   'channel_session',
   'outbox',

@@ -9,10 +9,17 @@ export interface DeviceMessage {
   expiresAtMs: number;
 }
 
-/** Message in the inbox of a device, with its row id. */
+/** Pending message of a device. */
 export interface InboxMessage extends DeviceMessage {
-  inboxId: number;
+  /** Place among the messages of the device: id of the inbox row or of the group. */
+  position: number;
+  /** Group that holds the message; undefined for a message of the inbox. */
+  groupId: number | undefined;
 }
+
+/** Condition: group `g` holds an installation. The range is compared first, since few groups need their list read. */
+export const holds = (installation: string) =>
+  `${installation} BETWEEN g.lowest AND g.highest AND ${installation} = ANY (g.pending)`;
 
 interface MessageRow {
   push_id: number;
@@ -26,7 +33,7 @@ function toMessage(row: MessageRow): DeviceMessage {
 
 /**
  * Reads a page of the pending messages of an installation, oldest first. `except` lists the pushes already sent to it.
- * Excluding them, instead of reading after the last row id, also finds messages whose transactions committed late.
+ * Excluding them, instead of reading after the last position, also finds messages whose transactions committed late.
  */
 export async function readInbox(
   db: Handle,
@@ -34,14 +41,23 @@ export async function readInbox(
   installation: number,
   page: { except: number[]; now: Date; limit: number },
 ): Promise<InboxMessage[]> {
-  const { rows } = await db.query<MessageRow & { id: number }>(
-    `SELECT i.id, i.push_id, m.content::text AS content, m.expires_at
-       FROM channel_inbox i JOIN channel_message m ON m.app_id = i.app_id AND m.id = i.message_id
-      WHERE i.app_id = $1 AND i.installation = $2 AND i.push_id <> ALL ($3::bigint[]) AND m.expires_at > $4
-      ORDER BY i.id LIMIT $5`,
+  const { rows } = await db.query<MessageRow & { position: number; group_id: number | null }>(
+    `SELECT p.position, p.group_id, p.push_id, m.content::text AS content, m.expires_at
+       FROM (SELECT coalesce(i.position, i.id) AS position, NULL::bigint AS group_id, i.push_id, i.message_id
+               FROM channel_inbox i WHERE i.app_id = $1 AND i.installation = $2
+              UNION ALL
+             SELECT g.id, g.id, g.push_id, g.message_id
+               FROM channel_group g WHERE g.app_id = $1 AND ${holds('$2')}) p
+       JOIN channel_message m ON m.app_id = $1 AND m.id = p.message_id
+      WHERE p.push_id <> ALL ($3::bigint[]) AND m.expires_at > $4
+      ORDER BY p.position LIMIT $5`,
     [appId, installation, page.except, page.now, page.limit],
   );
-  return rows.map((row) => ({ ...toMessage(row), inboxId: row.id }));
+  return rows.map((row) => ({
+    ...toMessage(row),
+    position: row.position,
+    groupId: row.group_id ?? undefined,
+  }));
 }
 
 /** Returns for each device whether it has pending messages; expired ones count until they are deleted. */
@@ -51,8 +67,9 @@ export async function havePendingMessages(
 ): Promise<boolean[]> {
   const { rows } = await db.query<{ n: number }>(
     `SELECT n FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS d (app_id, installation, n)
-      CROSS JOIN LATERAL (SELECT FROM channel_inbox i
-                           WHERE i.app_id = d.app_id AND i.installation = d.installation LIMIT 1) found`,
+      WHERE EXISTS (SELECT FROM channel_inbox i
+                     WHERE i.app_id = d.app_id AND i.installation = d.installation)
+         OR EXISTS (SELECT FROM channel_group g WHERE g.app_id = d.app_id AND ${holds('d.installation')})`,
     [devices.map(({ appId }) => appId), devices.map(({ installation }) => installation)],
   );
   const found = new Set(rows.map(({ n }) => n));
@@ -118,7 +135,7 @@ export async function findMessages(
   return new Map(rows.map((row) => [row.id, toMessage(row)]));
 }
 
-/** Returns the devices of this node that have pending messages, with their number, 1000 at most. */
+/** Returns the devices of this node that have messages in their inboxes, with their number, 1000 at most. */
 export async function devicesWithMessages(
   db: Handle,
   nodeId: string,

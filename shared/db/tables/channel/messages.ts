@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../../domain/json.ts';
-import type { Handle } from '../../pool.ts';
+import { type Handle, violatedConstraint } from '../../pool.ts';
+import { prepare } from '../../prepared.ts';
+import { type Acknowledgement, acknowledgeGroups, findGroups, type GroupAcknowledgement } from './groups.ts';
 
 /**
  * Message of a push for devices of our own channel. It is stored before delivery, kept until it expires, and deleted
@@ -18,12 +20,7 @@ export interface MessageToEnqueue {
   installations: number[];
 }
 
-/** Acknowledgement of a device: it has the message of a push. */
-export interface Acknowledgement {
-  appId: string;
-  installation: number;
-  pushId: number;
-}
+const isOfGroup = (ack: Acknowledgement): ack is GroupAcknowledgement => ack.groupId !== undefined;
 
 /** Payload of `inboxTopic`: inbox rows `fromId` to `toId` of an app are new. */
 export interface InboxNotification {
@@ -32,10 +29,18 @@ export interface InboxNotification {
   toId: number;
 }
 
-/** NOTIFY topic that wakes the api processes; the payload is an `InboxNotification` in JSON. */
+/** Payload of `inboxTopic`: a group of an app is new. */
+export interface GroupNotification {
+  appId: string;
+  groupId: number;
+}
+
+/** NOTIFY topic that wakes the api processes; the payload is an `InboxNotification` or a `GroupNotification` in JSON. */
 export const inboxTopic = 'carillon_inbox';
 
-const enqueueStatement = `
+const enqueueTries = 3;
+
+const enqueueStatement = prepare(`
   WITH known AS (
     SELECT id FROM channel_message WHERE app_id = $1 AND push_id = $2 AND digest = $3
   ), made AS (
@@ -44,32 +49,46 @@ const enqueueStatement = `
     ON CONFLICT DO NOTHING RETURNING id
   ), message AS (
     SELECT id FROM known UNION ALL SELECT id FROM made
-  ), fresh AS (
-    SELECT m.id AS message_id, wanted.installation
-      FROM message m, (SELECT unnest($6::bigint[]) AS installation
-                       EXCEPT
-                       SELECT unnest(d.installations) FROM channel_deposit d
-                        WHERE d.app_id = $1 AND d.push_id = $2 AND d.highest >= $7 AND d.lowest <= $8) wanted
+  ), wanted AS (
+    SELECT unnest($6::bigint[]) AS installation
+    EXCEPT
+    SELECT unnest(d.installations) FROM channel_deposit d
+     WHERE d.app_id = $1 AND d.push_id = $2 AND d.highest >= $7 AND d.lowest <= $8
+  ), fresh AS MATERIALIZED (
+    SELECT m.id AS message_id, w.installation, s.is_connected
+      FROM message m CROSS JOIN wanted w LEFT JOIN LATERAL (
+        SELECT c.node_id IN (SELECT n.id FROM channel_node n WHERE n.takes_groups) AS is_connected
+          FROM channel_session c WHERE c.app_id = $1 AND c.installation = w.installation LIMIT 1) s ON true
   ), noted AS (
     INSERT INTO channel_deposit (app_id, push_id, lowest, highest, installations, expires_at)
     SELECT $1, $2, min(installation), max(installation), array_agg(installation ORDER BY installation), $5
       FROM fresh HAVING count(*) > 0
+  ), grouped AS (
+    INSERT INTO channel_group (app_id, id, push_id, message_id, lowest, highest, pending, expires_at)
+    SELECT $1, nextval('channel_inbox_id_seq'), $2, message_id, min(installation), max(installation),
+           array_agg(installation ORDER BY installation), $5
+      FROM fresh WHERE is_connected GROUP BY message_id
+    RETURNING id, cardinality(pending) AS enqueued
   ), added AS (
     INSERT INTO channel_inbox (app_id, installation, push_id, message_id)
-    SELECT $1, installation, $2, message_id FROM fresh ORDER BY installation
+    SELECT $1, installation, $2, message_id FROM fresh WHERE is_connected IS NOT TRUE ORDER BY installation
     ON CONFLICT (app_id, installation, push_id) DO NOTHING RETURNING id
   ), span AS (
     SELECT count(*) AS enqueued, min(id) AS from_id, max(id) AS to_id FROM added
   )
-  SELECT EXISTS (SELECT FROM message) AS has_message, enqueued,
-         CASE WHEN enqueued > 0 THEN pg_notify('${inboxTopic}',
-           json_build_object('appId', $1::text, 'fromId', from_id, 'toId', to_id)::text) END
-    FROM span`;
+  SELECT EXISTS (SELECT FROM message) AS has_message,
+         s.enqueued + coalesce(g.enqueued, 0) AS enqueued,
+         CASE WHEN s.enqueued > 0 THEN pg_notify('${inboxTopic}',
+           json_build_object('appId', $1::text, 'fromId', from_id, 'toId', to_id)::text) END,
+         CASE WHEN g.enqueued > 0 THEN pg_notify('${inboxTopic}',
+           json_build_object('appId', $1::text, 'groupId', g.id)::text) END
+    FROM span s LEFT JOIN grouped g ON true`);
 
 /**
- * Adds a message to the inbox of each installation and wakes the api processes, in one statement: all or nothing.
+ * Stores a message for installations and wakes the api processes, in one statement: all or nothing. Connected devices
+ * get one group together, the others an inbox row each.
  * Skips installations that ever got a message of this push, acknowledged or not, so that the call can be repeated
- * after any failure. Returns the number of new inbox rows.
+ * after any failure. Returns the number of devices that it is new for.
  */
 export async function enqueueMessage(db: Handle, message: MessageToEnqueue): Promise<number> {
   const { appId, pushId, expiresAt, installations } = message;
@@ -82,21 +101,50 @@ export async function enqueueMessage(db: Handle, message: MessageToEnqueue): Pro
     lowest = Math.min(lowest, id);
     highest = Math.max(highest, id);
   }
-  const values = [appId, pushId, digest, content, expiresAt, installations, lowest, highest];
-  // A concurrent call may insert the same message; the next try finds it.
-  for (let i = 0; i < 3; i += 1) {
-    const { rows } = await db.query<{ has_message: boolean; enqueued: number }>(enqueueStatement, values);
-    if (rows[0]?.has_message) return rows[0].enqueued;
+  const values = [appId, pushId, digest, content, expiresAt, `{${installations.join()}}`, lowest, highest];
+  // A concurrent call may insert the same message or group; the next try finds it.
+  for (let i = 0; i < enqueueTries; i += 1) {
+    const row = await tryEnqueue(db, values);
+    if (row?.has_message) return row.enqueued;
   }
   throw new Error('the message of a push could neither be written nor found');
 }
 
+interface EnqueueRow {
+  has_message: boolean;
+  enqueued: number;
+}
+
+/** Returns undefined when a concurrent call stored the same group. */
+async function tryEnqueue(db: Handle, values: unknown[]): Promise<EnqueueRow | undefined> {
+  try {
+    return (await db.query<EnqueueRow>(enqueueStatement, values)).rows[0];
+  } catch (error) {
+    if (violatedConstraint(error) === 'channel_group_batch') return undefined;
+    throw error;
+  }
+}
+
 /**
- * Deletes acknowledged messages from inboxes and adds their number to the push records (`lcSuccesses`,
- * protocol/push-records.md#successes), in any state of the record. Counts deleted rows only, so a repeated
- * acknowledgement counts once. Locks rows in one order, so that concurrent calls do not deadlock.
+ * Deletes acknowledged messages from groups and inboxes and adds their number to the push records (`lcSuccesses`,
+ * protocol/push-records.md#successes), in any state of the record. Counts what was pending, so a repeated
+ * acknowledgement counts once. An acknowledgement whose group is unknown, or does not hold the device, is looked for in the
+ * inbox first and then in all groups.
  */
 export async function acknowledgeMessages(db: Handle, acknowledgements: Acknowledgement[]): Promise<number> {
+  const grouped = acknowledgements.filter(isOfGroup);
+  const first = grouped.length === 0 ? { acked: 0, others: [] } : await acknowledgeGroups(db, grouped);
+  const rest = [...acknowledgements.filter((ack) => !isOfGroup(ack)), ...first.others];
+  if (rest.length === 0) return first.acked;
+  const fromInboxes = await acknowledgeInboxes(db, rest);
+  if (fromInboxes === rest.length) return first.acked + fromInboxes;
+  const found = await findGroups(db, rest);
+  const last = found.length === 0 ? 0 : (await acknowledgeGroups(db, found)).acked;
+  return first.acked + fromInboxes + last;
+}
+
+/** Locks rows in one order, so that concurrent calls do not deadlock. */
+async function acknowledgeInboxes(db: Handle, acknowledgements: Acknowledgement[]): Promise<number> {
   const { rows } = await db.query<{ acked: number }>(
     `WITH asked AS (
        SELECT DISTINCT * FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS a (app_id, installation, push_id)
@@ -136,6 +184,9 @@ const expiredStatements = [
       WHERE m.expires_at <= $1 LIMIT $2 FOR UPDATE OF i SKIP LOCKED)
    DELETE FROM channel_inbox i USING old WHERE i.app_id = old.app_id AND i.id = old.id`,
   `WITH old AS MATERIALIZED (
+     SELECT app_id, id FROM channel_group WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
+   DELETE FROM channel_group g USING old WHERE g.app_id = old.app_id AND g.id = old.id`,
+  `WITH old AS MATERIALIZED (
      SELECT app_id, id FROM channel_deposit WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
    DELETE FROM channel_deposit d USING old WHERE d.app_id = old.app_id AND d.id = old.id`,
   `WITH old AS MATERIALIZED (
@@ -144,7 +195,7 @@ const expiredStatements = [
 ];
 
 /**
- * Deletes messages that expired at least ten minutes ago, with their inbox rows and recipient lists: at most `limit`
+ * Deletes messages that expired at least ten minutes ago, with their inbox rows, groups and recipient lists: at most `limit`
  * rows. Returns their number; fewer than `limit` means that none is left.
  */
 export async function deleteExpiredMessages(db: Handle, now: Date, limit: number): Promise<number> {

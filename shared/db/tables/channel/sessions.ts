@@ -1,4 +1,5 @@
 import type { Handle } from '../../pool.ts';
+import { holds } from './inbox.ts';
 
 /**
  * Session of a connected device. Session ids of an installation grow with every login, at any process: of two
@@ -12,8 +13,8 @@ export interface DeviceSession {
 
 /** Session that was just opened. */
 export interface NewDeviceSession extends DeviceSession {
-  /** Highest inbox row id of the device at the login; 0 for an empty inbox. */
-  newestInboxId: number;
+  /** Highest position of a pending message of the device at the login; 0 without one. */
+  newestPosition: number;
 }
 
 /** NOTIFY topic of takeovers, logins that end another session; the payload is a `DeviceSession` in JSON. */
@@ -46,7 +47,7 @@ export async function openSessions(
   // are locked in one order. Installations locked by others are skipped: that writer refreshes them.
   // The commit does not wait for the disk, which would take most of the time when all devices return at once: after
   // a crash of the database the processes restore their sessions.
-  // The `+ 0` makes the planner read the inbox of the device; for a plain max() it would scan the app's from the end.
+  // The `+ 0` makes the planner read the groups of the app once; for a plain max() it would scan them from the end.
   const { rows } = await db.query<Omit<NewDeviceSession, 'appId'> & { n: number }>(
     `WITH device AS MATERIALIZED (
        SELECT a.n, i.app_id, i.id, i.updated_at
@@ -67,8 +68,10 @@ export async function openSessions(
        RETURNING s.app_id, s.installation, s.session_id, s.xmax <> 0 AS is_takeover
      )
      SELECT d.n, s.installation, s.session_id AS "sessionId",
-            coalesce((SELECT max(i.id + 0) FROM channel_inbox i
-                       WHERE i.app_id = s.app_id AND i.installation = s.installation), 0) AS "newestInboxId",
+            greatest((SELECT max(coalesce(i.position, i.id)) FROM channel_inbox i
+                       WHERE i.app_id = s.app_id AND i.installation = s.installation),
+                     (SELECT max(g.id + 0) FROM channel_group g
+                       WHERE g.app_id = s.app_id AND ${holds('s.installation')}), 0) AS "newestPosition",
             CASE WHEN s.is_takeover THEN pg_notify('${sessionTopic}', json_build_object('appId', s.app_id,
               'installation', s.installation, 'sessionId', s.session_id)::text) END,
             set_config('synchronous_commit', 'off', true)
@@ -85,8 +88,8 @@ export async function openSessions(
   return devices.map(({ appId }, i) => {
     const row = opened.get(i + 1);
     if (!row) return undefined;
-    const { installation, sessionId, newestInboxId } = row;
-    return { appId, installation, sessionId, newestInboxId };
+    const { installation, sessionId, newestPosition } = row;
+    return { appId, installation, sessionId, newestPosition };
   });
 }
 
@@ -141,7 +144,7 @@ export async function sessionsOfNode(db: Handle, nodeId: string): Promise<Device
 /** Records a heartbeat of a node. Returns true when the node was unknown: new, or removed after a silence. */
 export async function recordHeartbeat(db: Handle, nodeId: string): Promise<boolean> {
   const { rows } = await db.query<{ isNew: boolean }>(
-    `INSERT INTO channel_node AS n (id) VALUES ($1)
+    `INSERT INTO channel_node AS n (id, takes_groups) VALUES ($1, true)
      ON CONFLICT (id) DO UPDATE SET seen_at = now() RETURNING n.xmax = 0 AS "isNew"`,
     [nodeId],
   );

@@ -1,6 +1,7 @@
 import type { DeviceTraits } from '../../../domain/installations/installation.ts';
 import { type Outcome, outcomeOfCode, retriedCode } from '../../../domain/outcome.ts';
 import type { Handle } from '../../pool.ts';
+import { holds } from '../channel/inbox.ts';
 import { traitColumns } from '../installations/traits.ts';
 
 /** Device of a push trace. */
@@ -127,14 +128,16 @@ export async function findFailure(
   return rows[0];
 }
 
-/** Returns whether a message of a push is pending in a device's inbox; the acknowledgement deletes it. */
+/** Returns whether a message of a push is pending for a device of the channel; the acknowledgement deletes it. */
 export async function hasPendingMessage(
   db: Handle,
   push: { appId: string; id: number },
   installation: number,
 ): Promise<boolean> {
   const { rowCount } = await db.query(
-    'SELECT FROM channel_inbox WHERE app_id = $1 AND installation = $2 AND push_id = $3',
+    `SELECT FROM channel_inbox WHERE app_id = $1 AND installation = $2 AND push_id = $3
+     UNION ALL
+     SELECT FROM channel_group g WHERE g.app_id = $1 AND g.push_id = $3 AND ${holds('$2::bigint')}`,
     [push.appId, installation, push.id],
   );
   return (rowCount ?? 0) > 0;

@@ -1,0 +1,157 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Database } from '../../shared/db/pool.ts';
+import { readGroups } from '../../shared/db/tables/channel/groups.ts';
+import { type DeviceMessage, findMessages, messagesForNode } from '../../shared/db/tables/channel/inbox.ts';
+import type { InboxNotification } from '../../shared/db/tables/channel/messages.ts';
+import type { Logger } from '../../shared/process/logging.ts';
+import type { Offer } from './connection-state.ts';
+import type { ChannelLimits } from './limits.ts';
+import { parseInboxNotification } from './notifications.ts';
+import { Offers } from './offers.ts';
+import type { Presence } from './presence.ts';
+
+export interface NewMessagesDeps {
+  db: Database;
+  clock: Clock;
+  log: Logger;
+  limits: ChannelLimits;
+  presence: Presence;
+  /** Called when notifications were dropped. */
+  onMissed(): void;
+}
+
+/** Inbox rows read at a time for a notification. */
+const rowsPerRead = 1000;
+/** Groups read at a time. A device with messages of several of them gets one frame. */
+const groupsPerRead = 16;
+/** Messages cached in memory: a push to a million devices is one message in a thousand notifications. */
+const messagesCached = 256;
+
+/** Reads the messages that are notified and offers them to the devices of this process. */
+export class NewMessages {
+  readonly #deps: NewMessagesDeps;
+  readonly #messages = new Map<string, DeviceMessage>();
+  /** Ranges of inbox rows to read, one per app: further notifications extend it. */
+  readonly #ranges = new Map<string, InboxNotification>();
+  /** Groups to read, by app, oldest first. */
+  readonly #groups = new Map<string, number[]>();
+  #groupsWaiting = 0;
+  #isProcessing = false;
+
+  constructor(deps: NewMessagesDeps) {
+    this.#deps = deps;
+  }
+
+  onNotification(payload: string): void {
+    const notification = parseInboxNotification(payload);
+    if (!notification) return;
+    if ('groupId' in notification) this.#addGroup(notification.appId, notification.groupId);
+    else this.#addRange(notification);
+    if (!this.#isProcessing) void this.#process();
+  }
+
+  #addRange(range: InboxNotification): void {
+    const waiting = this.#ranges.get(range.appId);
+    this.#ranges.set(range.appId, waiting ? merge(waiting, range) : range);
+  }
+
+  #addGroup(appId: string, groupId: number): void {
+    if (this.#groupsWaiting >= this.#deps.limits.groupsWaiting) {
+      this.#deps.onMissed();
+      return;
+    }
+    const waiting = this.#groups.get(appId);
+    if (waiting) waiting.push(groupId);
+    else this.#groups.set(appId, [groupId]);
+    this.#groupsWaiting += 1;
+  }
+
+  async #process(): Promise<void> {
+    this.#isProcessing = true;
+    for (let read = this.#next(); read; read = this.#next()) {
+      try {
+        await read();
+      } catch (error) {
+        // The periodic sweep finds these messages.
+        this.#deps.log.warn({ err: error }, 'could not read new messages');
+      }
+    }
+    this.#isProcessing = false;
+  }
+
+  /** Returns the next read; the apps take turns. */
+  #next(): (() => Promise<void>) | undefined {
+    const [range] = this.#ranges.values();
+    if (range) {
+      this.#ranges.delete(range.appId);
+      return () => this.#readRange(range);
+    }
+    const [entry] = this.#groups;
+    if (!entry) return undefined;
+    const [appId, waiting] = entry;
+    const ids = waiting.splice(0, groupsPerRead);
+    this.#groupsWaiting -= ids.length;
+    this.#groups.delete(appId);
+    if (waiting.length > 0) this.#groups.set(appId, waiting);
+    return () => this.#readGroups(appId, ids);
+  }
+
+  async #readGroups(appId: string, ids: number[]): Promise<void> {
+    const { db, presence, clock } = this.#deps;
+    const groups = await readGroups(db, appId, ids);
+    const messages = await this.#messagesById(
+      appId,
+      groups.map(({ messageId }) => messageId),
+    );
+    const nowMs = clock.now();
+    const offers = new Offers(presence.devicesOf(appId));
+    for (const group of groups) {
+      const message = messages.get(group.messageId);
+      if (message && message.expiresAtMs > nowMs) offers.add(group, message);
+    }
+    offers.send();
+  }
+
+  async #readRange({ appId, fromId, toId }: InboxNotification): Promise<void> {
+    const { db, presence, clock } = this.#deps;
+    for (let nextId: number | undefined = fromId; nextId !== undefined; ) {
+      const page = await messagesForNode(db, presence.nodeId, { appId, fromId: nextId, toId }, rowsPerRead);
+      const messages = await this.#messagesById(appId, page.messageIds);
+      const nowMs = clock.now();
+      const offers = new Map<number, Offer>();
+      for (const [id, message] of messages)
+        if (message.expiresAtMs > nowMs) offers.set(id, { messages: [message], groupIds: [undefined] });
+      page.installations.forEach((installation, i) => {
+        const offer = offers.get(page.messageIds[i] ?? 0);
+        if (offer) presence.find(appId, installation)?.offer(offer);
+      });
+      nextId = page.nextId;
+    }
+  }
+
+  async #messagesById(appId: string, ids: number[]): Promise<Map<number, DeviceMessage>> {
+    const found = new Map<number, DeviceMessage>();
+    const missing = new Set<number>();
+    for (const id of ids) {
+      const cached = this.#messages.get(`${appId}/${id}`);
+      if (cached) found.set(id, cached);
+      else missing.add(id);
+    }
+    if (missing.size === 0) return found;
+    for (const [id, message] of await findMessages(this.#deps.db, appId, [...missing])) {
+      found.set(id, message);
+      this.#cache(`${appId}/${id}`, message);
+    }
+    return found;
+  }
+
+  #cache(key: string, message: DeviceMessage): void {
+    this.#messages.set(key, message);
+    const [oldest] = this.#messages.keys();
+    if (this.#messages.size > messagesCached && oldest !== undefined) this.#messages.delete(oldest);
+  }
+}
+
+function merge(a: InboxNotification, b: InboxNotification): InboxNotification {
+  return { appId: a.appId, fromId: Math.min(a.fromId, b.fromId), toId: Math.max(a.toId, b.toId) };
+}

@@ -1,0 +1,150 @@
+import type { Handle } from '../../pool.ts';
+import { prepare } from '../../prepared.ts';
+
+/**
+ * Message of a push for devices that were connected when it was stored, in one row instead of an inbox row for each. It
+ * holds the devices that have not acknowledged. A group lives for seconds: `moveToInboxes` ends it.
+ */
+export interface MessageGroup {
+  id: number;
+  messageId: number;
+  /** Internal ids of the installations that have not acknowledged, sorted. */
+  pending: number[];
+}
+
+const readStatement = prepare(
+  `SELECT id, message_id AS "messageId", pending FROM channel_group
+    WHERE app_id = $1 AND id = ANY ($2::bigint[]) ORDER BY id`,
+);
+
+/** Returns groups by id, oldest first; those that are acknowledged or moved are missing. */
+export async function readGroups(db: Handle, appId: string, ids: number[]): Promise<MessageGroup[]> {
+  return (await db.query<MessageGroup>(readStatement, [appId, ids])).rows;
+}
+
+/** Acknowledgement of a device: it has the message of a push. */
+export interface Acknowledgement {
+  appId: string;
+  installation: number;
+  pushId: number;
+  /** Group that the message was read from; undefined when it is in the inbox, or unknown. */
+  groupId?: number | undefined;
+}
+
+/** Acknowledgement of a device for a message of a group. */
+export interface GroupAcknowledgement extends Acknowledgement {
+  groupId: number;
+}
+
+/**
+ * Locks rows in one order, so that concurrent calls do not deadlock. The commit does not wait for the disk: what a crash of
+ * the database loses is delivered again, with the same id, and counts when it is acknowledged again.
+ */
+const acknowledgeStatement = prepare(
+  `WITH asked AS MATERIALIZED (
+     SELECT app_id, id, array_agg(installation) AS installations
+       FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS a (app_id, id, installation) GROUP BY app_id, id
+   ), locked AS MATERIALIZED (
+     SELECT g.app_id, g.id, g.push_id, g.pending, a.installations
+       FROM channel_group g JOIN asked a ON g.app_id = a.app_id AND g.id = a.id
+      ORDER BY g.app_id, g.id FOR UPDATE OF g
+   ), parted AS MATERIALIZED (
+     SELECT app_id, id, push_id, cardinality(pending) AS before,
+            ARRAY(SELECT unnest(pending) EXCEPT SELECT unnest(installations) ORDER BY 1) AS rest,
+            ARRAY(SELECT unnest(installations) EXCEPT SELECT unnest(pending)) AS missing
+       FROM locked
+   ), emptied AS (
+     DELETE FROM channel_group g USING parted p
+      WHERE p.rest = '{}' AND g.app_id = p.app_id AND g.id = p.id
+   ), reduced AS (
+     UPDATE channel_group g SET pending = p.rest FROM parted p
+      WHERE p.rest <> '{}' AND g.app_id = p.app_id AND g.id = p.id
+   ), records AS MATERIALIZED (
+     SELECT n.app_id, n.id, c.acked
+       FROM (SELECT app_id, push_id, sum(before - cardinality(rest)) AS acked FROM parted
+              GROUP BY app_id, push_id) c
+       JOIN notification n ON n.app_id = c.app_id AND n.id = c.push_id
+      ORDER BY n.app_id, n.id FOR NO KEY UPDATE OF n
+   ), counted AS (
+     UPDATE notification n SET acked = n.acked + r.acked FROM records r
+      WHERE n.app_id = r.app_id AND n.id = r.id
+   )
+   SELECT app_id AS "appId", id, missing, before - cardinality(rest) AS acked,
+          set_config('synchronous_commit', 'off', true)
+     FROM parted`,
+);
+
+/** Result of `acknowledgeGroups`. */
+export interface GroupResult {
+  acked: number;
+  /** Acknowledgements of devices that their group does not hold: repeated ones, and those of moved messages. */
+  others: GroupAcknowledgement[];
+}
+
+/** Removes devices from groups and adds their number to the push records (`lcSuccesses`). */
+export async function acknowledgeGroups(
+  db: Handle,
+  acknowledgements: GroupAcknowledgement[],
+): Promise<GroupResult> {
+  const { rows } = await db.query<{ appId: string; id: number; missing: number[]; acked: number }>(
+    acknowledgeStatement,
+    [
+      acknowledgements.map(({ appId }) => appId),
+      acknowledgements.map(({ groupId }) => groupId),
+      acknowledgements.map(({ installation }) => installation),
+    ],
+  );
+  const missing = new Map(rows.map((row) => [`${row.appId}/${row.id}`, row.missing]));
+  const acked = rows.reduce((sum, row) => sum + row.acked, 0);
+  const isMissing = ({ appId, groupId, installation }: GroupAcknowledgement) =>
+    missing.get(`${appId}/${groupId}`)?.includes(installation) ?? true;
+  return { acked, others: acked === acknowledgements.length ? [] : acknowledgements.filter(isMissing) };
+}
+
+/** Finds the groups of acknowledgements whose sender did not know them; those without a group are missing. */
+export async function findGroups(
+  db: Handle,
+  acknowledgements: Acknowledgement[],
+): Promise<GroupAcknowledgement[]> {
+  const { rows } = await db.query<GroupAcknowledgement>(
+    `SELECT a.app_id AS "appId", g.id AS "groupId", a.installation, a.push_id AS "pushId"
+       FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS a (app_id, installation, push_id)
+       JOIN channel_group g ON g.app_id = a.app_id AND g.push_id = a.push_id
+            AND a.installation BETWEEN g.lowest AND g.highest AND a.installation = ANY (g.pending)`,
+    [
+      acknowledgements.map(({ appId }) => appId),
+      acknowledgements.map(({ installation }) => installation),
+      acknowledgements.map(({ pushId }) => pushId),
+    ],
+  );
+  return rows;
+}
+
+/** Groups that one statement of `moveToInboxes` reads. */
+const groupsPerMove = 50;
+
+/**
+ * Moves messages that were not acknowledged within `afterMs` from their groups to inboxes, where a message takes no room in
+ * the rows of others. A message keeps its place among those of its device.
+ */
+export async function moveToInboxes(db: Handle, afterMs: number): Promise<void> {
+  for (let moved = groupsPerMove; moved > 0; ) {
+    const { rows } = await db.query<{ moved: number }>(
+      `WITH old AS MATERIALIZED (
+         SELECT app_id, id, push_id, message_id, pending, expires_at FROM channel_group
+          WHERE created_at <= now() - $1 * interval '1 millisecond'
+          ORDER BY app_id, id LIMIT $2 FOR UPDATE
+       ), added AS (
+         INSERT INTO channel_inbox (app_id, installation, push_id, message_id, position)
+         SELECT app_id, installation, push_id, message_id, id FROM old, unnest(pending) AS installation
+          WHERE expires_at > now() ORDER BY app_id, id, installation
+         ON CONFLICT (app_id, installation, push_id) DO NOTHING
+       ), removed AS (
+         DELETE FROM channel_group g USING old o WHERE g.app_id = o.app_id AND g.id = o.id
+       )
+       SELECT count(*) AS moved FROM old`,
+      [afterMs, groupsPerMove],
+    );
+    moved = rows[0]?.moved ?? 0;
+  }
+}
