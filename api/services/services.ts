@@ -13,7 +13,11 @@ import { ConsoleSessionService } from './operator/access/sessions.ts';
 import { ConsoleTokenService } from './operator/access/tokens.ts';
 import { AppService } from './operator/apps.ts';
 import { BreakerService } from './operator/breakers.ts';
+import { MetaService } from './operator/overview/meta.ts';
+import { OverviewService } from './operator/overview/overview.ts';
+import { QueueService } from './operator/overview/queues.ts';
 import { ProfileService } from './operator/profiles.ts';
+import { PushListService } from './operator/pushes/push-list.ts';
 import { UsageService } from './operator/usage.ts';
 import { DryRunService } from './push/explain/dry-run.ts';
 import { PushTraceService } from './push/explain/push-trace.ts';
@@ -34,6 +38,7 @@ import { createMessaging } from './sms/index.ts';
 /** Creates the services that routes call, one member per noun. */
 export function createServices(deps: ApiDeps) {
   const pushRecords = new PushRecordService(deps);
+  const pushList = new PushListService(deps, pushRecords);
   const messaging = createMessaging(deps);
   const functionHosts = new FunctionHosts(deps);
   const hooks = new Hooks(deps, functionHosts);
@@ -73,6 +78,10 @@ export function createServices(deps: ApiDeps) {
     smsTexts: messaging.smsTexts,
     captchas: messaging.captchas,
     pushRecords,
+    pushList,
+    overview: new OverviewService(deps, pushList),
+    meta: new MetaService(deps),
+    queues: new QueueService(deps),
     pushControl: new PushControlService(deps, pushRecords),
     date: new DateService(deps),
     signUp: accounts.signUp,

@@ -4,6 +4,8 @@ interface ConnectorFacts {
   id: string;
   /** The vendor's name, for people. */
   brand: string;
+  /** The same in Chinese. */
+  brandZh: string;
   /** Values of an installation's `vendor` beside the id, in any case; the usual spelling first. */
   wireNames: readonly string[];
   /** Other names that people use for the gateway. */
@@ -19,6 +21,7 @@ const facts = [
   {
     id: 'apns',
     brand: 'APNs',
+    brandZh: 'APNs',
     wireNames: [],
     aliases: ['apple', 'ios'],
     dataKeys: [],
@@ -27,6 +30,7 @@ const facts = [
   {
     id: 'fcm',
     brand: 'FCM',
+    brandZh: 'FCM',
     wireNames: [],
     aliases: ['google', 'firebase'],
     dataKeys: [],
@@ -35,6 +39,7 @@ const facts = [
   {
     id: 'vendor_a',
     brand: 'Huawei',
+    brandZh: '华为',
     wireNames: ['HMS'],
     aliases: [],
     dataKeys: ['hms'],
@@ -43,6 +48,7 @@ const facts = [
   {
     id: 'vendor_b',
     brand: 'Xiaomi',
+    brandZh: '小米',
     wireNames: ['mi', 'mi-intl'],
     aliases: [],
     dataKeys: ['mi'],
@@ -51,6 +57,7 @@ const facts = [
   {
     id: 'vendor_c',
     brand: 'Meizu',
+    brandZh: '魅族',
     wireNames: ['mz', 'meizu'],
     aliases: ['flyme'],
     dataKeys: ['mz', 'meizu'],
@@ -59,6 +66,7 @@ const facts = [
   {
     id: 'vendor_d',
     brand: 'OPPO',
+    brandZh: 'OPPO',
     wireNames: ['oppo'],
     aliases: ['heytap'],
     dataKeys: ['oppo'],
@@ -67,6 +75,7 @@ const facts = [
   {
     id: 'vendor_e',
     brand: 'vivo',
+    brandZh: 'vivo',
     wireNames: ['vivo'],
     aliases: [],
     dataKeys: ['vivo'],
@@ -75,6 +84,7 @@ const facts = [
   {
     id: 'vendor_f',
     brand: 'Honor',
+    brandZh: '荣耀',
     wireNames: ['honor'],
     aliases: [],
     dataKeys: ['honor'],
@@ -84,6 +94,7 @@ const facts = [
   {
     id: 'vendor_g',
     brand: 'FCM (vendor_g)',
+    brandZh: 'FCM（vendor_g）',
     wireNames: ['fcm'],
     aliases: [],
     dataKeys: ['fcm'],
@@ -92,6 +103,7 @@ const facts = [
   {
     id: 'channel',
     brand: 'own channel',
+    brandZh: '自有通道',
     wireNames: ['lc'],
     aliases: [],
     dataKeys: [],
@@ -167,6 +179,12 @@ function factsOf(id: ConnectorId): ConnectorFacts {
 
 /** Returns the vendor's own name. */
 export const brandOf = (id: ConnectorId): string => factsOf(id).brand;
+
+/** Returns the vendor's name in Chinese. */
+export const chineseBrandOf = (id: ConnectorId): string => factsOf(id).brandZh;
+
+/** Returns the names of an installation's `vendor` beside the id, the usual one first. */
+export const wireNamesOf = (id: ConnectorId): readonly string[] => factsOf(id).wireNames;
 
 /** Returns the name of a connector for people: its brand, or an unknown id unchanged. */
 export const displayName = (connector: string): string =>

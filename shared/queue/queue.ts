@@ -31,6 +31,15 @@ export interface PriorityRange {
   maxPriority?: number;
 }
 
+/** Jobs of a queue that are not done. */
+export interface QueueState {
+  queue: string;
+  ready: number;
+  waiting: number;
+  active: number;
+  oldestSeconds: number;
+}
+
 export interface QueueDepth {
   queue: string;
   depth: number;
@@ -209,6 +218,20 @@ export class JobQueue {
         GROUP BY name`,
     );
     return rows.map((row) => ({ queue: row.queue, depth: row.depth, oldestSeconds: row.oldest }));
+  }
+
+  /** Returns the jobs of each queue that has any, and the age of the oldest one that could be taken now. */
+  async states(): Promise<QueueState[]> {
+    const { rows } = await this.#db.query<QueueState>(
+      `SELECT name AS queue,
+              count(*) FILTER (WHERE state <> 'active' AND start_after <= now()) AS ready,
+              count(*) FILTER (WHERE state <> 'active' AND start_after > now()) AS waiting,
+              count(*) FILTER (WHERE state = 'active') AS active,
+              coalesce(extract(epoch FROM now() - min(greatest(created_on, start_after))
+                FILTER (WHERE state <> 'active' AND start_after <= now())), 0)::float8 AS "oldestSeconds"
+         FROM pgboss.job WHERE state IN ('created', 'retry', 'active') GROUP BY name ORDER BY name`,
+    );
+    return rows.map((row) => ({ ...row, oldestSeconds: Math.max(0, row.oldestSeconds) }));
   }
 }
 

@@ -3,6 +3,7 @@ import type { pushRecord } from '../pushes.ts';
 import type { consoleSession, consoleToken, currentOperator, loginLink, newConsoleToken } from './access.ts';
 import type { app, appOptions, outboxMessage, pushProfile, shownApp, usageReport } from './apps.ts';
 import type { breaker, deviceExplanation, pushForecast, pushProgress } from './pushes.ts';
+import type { listedPush, meta, overview, pushDetail, queueState } from './records.ts';
 import type { smsSignature, smsTemplate } from './sms-texts.ts';
 
 /** Replies of the admin API as types, for the console. This module has no code: importing it loads nothing. */
@@ -12,6 +13,11 @@ export type AppOptions = z.infer<typeof appOptions>;
 export type ConsoleSession = z.infer<typeof consoleSession>;
 export type ConsoleToken = z.infer<typeof consoleToken>;
 export type CurrentOperator = z.infer<typeof currentOperator>;
+export type ListedPush = z.infer<typeof listedPush>;
+export type Meta = z.infer<typeof meta>;
+export type Overview = z.infer<typeof overview>;
+export type PushDetail = z.infer<typeof pushDetail>;
+export type QueueState = z.infer<typeof queueState>;
 export type LoginLink = z.infer<typeof loginLink>;
 export type NewConsoleToken = z.infer<typeof newConsoleToken>;
 export type ShownApp = z.infer<typeof shownApp>;

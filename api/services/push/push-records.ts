@@ -65,6 +65,17 @@ export class PushRecordService {
     return { ...(await this.#toPublic(record)), status: operatorStatus(record) };
   }
 
+  /** Returns records for the operator, cancelled ones included, in the same order. */
+  async describeForOperator(appId: string, records: readonly Push[]): Promise<JsonObject[]> {
+    const details = await this.#detailsOf(appId, records);
+    return Promise.all(
+      records.map(async (record) => ({
+        ...(await this.#toPublic(record, details)),
+        status: operatorStatus(record),
+      })),
+    );
+  }
+
   /** Returns the progress of a push, batches in flight included (protocol/admin-api.md#progress). */
   async progress(appId: string, publicId: string): Promise<JsonObject> {
     const record = await this.find(appId, publicId);

@@ -5,7 +5,16 @@ import type { PushOrder } from './push.ts';
 import { noReceipts, type ReceiptTotals } from './receipts.ts';
 
 /** State of a push; the transitions are drawn in dispatcher/README.md. */
-export type PushState = 'scheduled' | 'queued' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled';
+export const pushStates = [
+  'scheduled',
+  'queued',
+  'sending',
+  'paused',
+  'done',
+  'failed',
+  'cancelled',
+] as const;
+export type PushState = (typeof pushStates)[number];
 
 /** Outcomes of the recipients of a push, by connector. */
 export type ConnectorTotals = Partial<Record<ConnectorId, OutcomeTotals>>;
@@ -34,6 +43,7 @@ export interface Push {
   createdAt: Date;
   updatedAt: Date;
   firstSentAt: Date | null;
+  finishedAt: Date | null;
 }
 
 /** Returns when a push began, for its durations: when it was accepted or, if scheduled, at its time. */

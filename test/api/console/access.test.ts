@@ -3,8 +3,8 @@ import { loadRoutes } from '../../../api/route-loader.ts';
 import { dayMs, hourMs, minuteMs, systemClock } from '../../../shared/clock.ts';
 import { hasRole, operatorRoles } from '../../../shared/domain/admin/operator.ts';
 import { startTestApi, testConfig } from '../../support/api.ts';
-import { callerOf, createToken, pageOf } from '../../support/console.ts';
 import { useTestApi } from '../../support/test-api.ts';
+import { callerOf, createToken, pageOf } from './callers.ts';
 
 const api = useTestApi();
 const base = '/console/api';

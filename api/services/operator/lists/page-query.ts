@@ -20,6 +20,18 @@ export const pageQuery = {
     .describe('`next` of the page before.'),
 };
 
+/** `count=1` counts the matches. */
+export const countQuery = z
+  .enum(['0', '1'], 'expected 1')
+  .optional()
+  .describe('`1` counts the matches, up to 10,000.');
+
+/** Time of a query. */
+export const timeQuery = z.iso
+  .datetime('expected a time such as 2027-01-31T00:00:00Z')
+  .transform((text) => new Date(text))
+  .optional();
+
 /** Returns the page that a query asks for. */
 export const pageOf = ({ limit, cursor }: { limit: number; cursor?: string | undefined }): PageRequest => ({
   limit,

@@ -18,3 +18,14 @@ export function toPage<T>(rows: readonly T[], limit: number, positionOf: (row: T
   const next = rows.length > limit && last !== undefined ? String(positionOf(last)) : null;
   return { results, next };
 }
+
+/** Matches that a list counts; counting more would take as long as reading them. */
+const maxCounted = 10_000;
+
+/** Returns the number of matches for a reply. `count` stops counting at its argument. */
+export async function countOf(
+  count: (most: number) => Promise<number>,
+): Promise<{ count: number; countIsLeast?: true }> {
+  const found = await count(maxCounted + 1);
+  return found > maxCounted ? { count: maxCounted, countIsLeast: true } : { count: found };
+}

@@ -25,6 +25,7 @@ export interface PushRow {
   created_at: Date;
   updated_at: Date;
   first_sent_at: Date | null;
+  finished_at: Date | null;
 }
 
 export function toPush(row: PushRow): Push {
@@ -49,6 +50,7 @@ export function toPush(row: PushRow): Push {
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     firstSentAt: row.first_sent_at,
+    finishedAt: row.finished_at,
   };
 }
 

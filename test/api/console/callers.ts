@@ -1,5 +1,5 @@
-import type { OperatorRole } from '../../shared/domain/admin/operator.ts';
-import type { TestApi, TestRequest, TestResponse } from './api.ts';
+import type { OperatorRole } from '../../../shared/domain/admin/operator.ts';
+import type { TestApi, TestRequest, TestResponse } from '../../support/api.ts';
 
 /** Calls the admin API as the holder of a token, or with headers of its own. */
 export type ConsoleCall = (method: string, path: string, request?: TestRequest) => Promise<TestResponse>;

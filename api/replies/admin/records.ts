@@ -1,0 +1,123 @@
+import { z } from 'zod';
+import { connectorIds } from '../../../shared/domain/labels.ts';
+import { pushStates } from '../../../shared/domain/pushes/record.ts';
+import { count, timestamp } from '../common.ts';
+import { component } from '../component.ts';
+import { outcomeTotals, pushRecord } from '../pushes.ts';
+import { breaker } from './pushes.ts';
+
+const document = z.record(z.string(), z.unknown());
+
+const listed = {
+  ...pushRecord.shape,
+  appId: z.string(),
+  state: z.enum(pushStates),
+  flowControl: z.int().nullable().describe('Recipients per second; null: unlimited.'),
+  expiresAt: timestamp,
+  firstSentAt: timestamp.nullable(),
+  finishedAt: timestamp.nullable(),
+};
+
+export const listedPush = component('ListedPush', z.strictObject(listed));
+
+export const pushDetail = component(
+  'PushDetail',
+  z.strictObject({
+    ...listed,
+    isPlanned: z.boolean().describe('Whether all recipients are known.'),
+    acked: count.describe('Acknowledgements of the own channel.'),
+    request: document.describe('Checked request; of listed devices the first 100 ids and their number.'),
+    halts: z
+      .record(z.string(), z.string())
+      .describe('Profiles that the push stopped using, as `<connector>/<profile>`, each with the reason.'),
+    groupOf: z
+      .array(z.string())
+      .describe('Pushes with the same `notification_id`, newest first; empty without one.'),
+  }),
+);
+
+const finding = z.strictObject({
+  appId: z.string(),
+  connector: z.enum(connectorIds),
+  profile: z.string(),
+  expiresAt: timestamp.nullable().describe('When the credentials expire; null where they do not say so.'),
+  problems: z.array(z.string()).describe('What the operator must fix.'),
+});
+
+export const queueState = component(
+  'QueueState',
+  z.strictObject({
+    queue: z.string(),
+    ready: count.describe('Jobs that can be taken now.'),
+    waiting: count.describe('Jobs that begin later.'),
+    active: count.describe('Jobs that a dispatcher works on.'),
+    oldestSeconds: z.number().min(0).describe('Age of the oldest job that can be taken.'),
+  }),
+);
+
+export const overview = component(
+  'Overview',
+  z.strictObject({
+    running: z.array(listedPush).describe('Pushes that are not done, newest first, at most 20.'),
+    scheduled: count,
+    today: z.strictObject({
+      day: z.iso.date().describe('Day in UTC.'),
+      recipients: count,
+      cap: count.nullable().describe('`dailyRecipientCap` of the app; null for several apps.'),
+      calls: count,
+      peakCallsPerMinute: count,
+    }),
+    outcomes24h: outcomeTotals.describe(
+      'Outcomes of the pushes that were accepted in 24 hours and are finished.',
+    ),
+    outcomesAreLeast: z.boolean().describe('There are more pushes than were added up.'),
+    breakersOpen: z.array(breaker),
+    queues: z.array(queueState),
+    profilesExpiring: z.array(finding).describe('Credentials that expire within 30 days.'),
+    findings: z.array(finding).describe('Credentials with problems.'),
+    setup: z
+      .strictObject({ hasProfile: z.boolean(), hasDevice: z.boolean(), hasPush: z.boolean() })
+      .nullable()
+      .describe('What the app has; null for several apps.'),
+  }),
+);
+
+const title = z.strictObject({ en: z.string(), zh: z.string() });
+
+export const meta = component(
+  'Meta',
+  z.strictObject({
+    version: z.string(),
+    build: z.string().nullable().describe('Digest of the built console; null where none is built.'),
+    publicUrl: z.string(),
+    now: timestamp,
+    connectors: z.array(
+      z.strictObject({
+        id: z.enum(connectorIds),
+        wire: z.array(z.string()).describe('Names of the vendor in installations.'),
+        title,
+        dataKeys: z.array(z.string()).describe('Keys of push `data` for this connector only.'),
+        credentials: z.unknown().describe('JSON Schema of the credentials; null where it takes none.'),
+        help: z
+          .strictObject({
+            source: z.string(),
+            members: z.record(z.string(), z.string()),
+            example: z.unknown(),
+          })
+          .nullable(),
+        limits: z.record(z.string(), z.number()),
+        can: z.record(z.string(), z.boolean()),
+        tokenField: z.string(),
+      }),
+    ),
+    options: z.unknown().describe('JSON Schema of the options of an app.'),
+    defaults: z
+      .strictObject({ commercial: z.unknown(), development: z.unknown() })
+      .describe('Options by default, by plan.'),
+    push: z.unknown().describe('JSON Schema of the body of a push.'),
+    dataKeys: z.array(z.string()),
+    roles: z.array(z.string()),
+    outcomes: z.array(z.string()),
+    states: z.array(z.string()),
+  }),
+);

@@ -1,0 +1,54 @@
+import { z } from 'zod';
+import { meta, overview, queueState } from '../../../replies/admin/records.ts';
+import { resultsOf } from '../../../replies/common.ts';
+import { json, noBody, route } from '../../../route.ts';
+
+/** What the console shows first (protocol/admin-api.md#overview). */
+const base = '/console/api';
+
+const appQuery = z.object({ app: z.string('expected one app').max(64).optional() });
+
+export default [
+  route({
+    method: 'GET',
+    path: `${base}/meta`,
+    operation: 'getMeta',
+    summary:
+      'Describes the service: version, connectors with their credentials, options and the body of a push.',
+    auth: 'admin',
+    role: 'viewer',
+    isFiltered: true,
+    limit: noBody,
+    reply: meta,
+    refusals: [],
+    handle: (_call, services) => json(services.meta.read()),
+  }),
+  route({
+    method: 'GET',
+    path: `${base}/overview`,
+    operation: 'getOverview',
+    summary:
+      'Returns the state of one app, or of all: running pushes, today, open breakers, credentials that expire.',
+    auth: 'admin',
+    role: 'viewer',
+    isFiltered: true,
+    limit: noBody,
+    query: appQuery,
+    reply: overview,
+    refusals: ['notFound'],
+    handle: async ({ operator, query }, services) => json(await services.overview.read(operator, query.app)),
+  }),
+  route({
+    method: 'GET',
+    path: `${base}/queues`,
+    operation: 'listQueues',
+    summary: 'Lists the queues of the dispatchers with their jobs.',
+    auth: 'admin',
+    role: 'viewer',
+    isFiltered: true,
+    limit: noBody,
+    reply: resultsOf(queueState),
+    refusals: [],
+    handle: async (_call, { queues }) => json({ results: await queues.list() }),
+  }),
+];

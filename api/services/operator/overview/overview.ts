@@ -1,0 +1,98 @@
+import { inspectCredentials } from '../../../../connectors/registry.ts';
+import { dayMs } from '../../../../shared/clock.ts';
+import { listAppIds } from '../../../../shared/db/tables/apps/apps.ts';
+import { listBreakers } from '../../../../shared/db/tables/gateways/breakers.ts';
+import {
+  countScheduledOf,
+  listRunning,
+  readRecentTotals,
+  readSetup,
+  readUsageOf,
+} from '../../../../shared/db/tables/pushes/reports/list.ts';
+import { mayUseApp, type Operator } from '../../../../shared/domain/admin/operator.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { isConnectorId } from '../../../../shared/domain/labels.ts';
+import { addTotals, type OutcomeTotals } from '../../../../shared/domain/outcome.ts';
+import { allTotals, type Push } from '../../../../shared/domain/pushes/record.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { requireApp } from '../apps.ts';
+import type { PushListService } from '../pushes/push-list.ts';
+
+const maxRunning = 20;
+/** Pushes whose outcomes are added up. */
+const maxAddedUp = 10_000;
+/** Apps whose credentials are inspected where several are asked for: their profiles are decrypted. */
+const maxInspected = 50;
+const expirySoonMs = 30 * dayMs;
+
+/** State of the service, or of one app, on one page (protocol/admin-api.md#overview). */
+export class OverviewService {
+  readonly #deps: ApiDeps;
+  readonly #pushes: PushListService;
+
+  constructor(deps: ApiDeps, pushes: PushListService) {
+    this.#deps = deps;
+    this.#pushes = pushes;
+  }
+
+  /** Throws 403 for an app that the operator may not see, 404 when there is no such app. */
+  async read(operator: Operator, appId: string | undefined) {
+    if (appId !== undefined && !mayUseApp(operator, appId))
+      throw refuse('forbidden', 'This token is for other apps.');
+    const app = appId === undefined ? undefined : await requireApp(this.#deps, appId);
+    const apps = appId === undefined ? operator.apps : [appId];
+    const { db, clock, queue } = this.#deps;
+    const day = new Date(clock.now()).toISOString().slice(0, 10);
+    const breakers = await listBreakers(db);
+    const profiles = await this.#inspect(apps);
+    const soonMs = clock.now() + expirySoonMs;
+    return {
+      running: await this.#describe(operator, await listRunning(db, apps, maxRunning)),
+      scheduled: await countScheduledOf(db, apps),
+      today: { day, ...(await readUsageOf(db, apps, day)), cap: app?.options.dailyRecipientCap ?? null },
+      ...(await this.#outcomes(apps)),
+      breakersOpen: breakers.filter(
+        (one) => one.state !== 'closed' && (apps === null || apps.includes(one.appId)),
+      ),
+      queues: await queue.states(),
+      profilesExpiring: profiles.filter(
+        ({ expiresAt }) => expiresAt !== null && Date.parse(expiresAt) <= soonMs,
+      ),
+      findings: profiles.filter(({ problems }) => problems.length > 0),
+      setup: appId === undefined ? null : await readSetup(db, appId),
+    };
+  }
+
+  async #describe(operator: Operator, pushes: readonly Push[]): Promise<JsonObject[]> {
+    const described = await Promise.all(
+      pushes.map((push) => this.#pushes.describe(operator, push.appId, [push])),
+    );
+    return described.flat();
+  }
+
+  async #outcomes(apps: readonly string[] | null) {
+    const since = new Date(this.#deps.clock.now() - dayMs);
+    const rows = await readRecentTotals(this.#deps.db, apps, { since, limit: maxAddedUp });
+    const outcomes24h: OutcomeTotals = {};
+    for (const totals of rows) addTotals(outcomes24h, allTotals(totals));
+    return { outcomes24h, outcomesAreLeast: rows.length >= maxAddedUp };
+  }
+
+  async #inspect(apps: readonly string[] | null) {
+    const { db, appCache, clock } = this.#deps;
+    const inspected = (apps ?? (await listAppIds(db))).slice(0, maxInspected);
+    const found = await Promise.all(
+      inspected.map(async (appId) => {
+        const profiles = await appCache.profiles(appId);
+        return profiles.flatMap(({ connector, name, credentials }) => {
+          if (!isConnectorId(connector)) return [];
+          const { expiresAtMs, problems } = inspectCredentials(connector, credentials, clock.now());
+          const expiresAt = expiresAtMs === null ? null : new Date(expiresAtMs).toISOString();
+          return [{ appId, connector, profile: name, expiresAt, problems }];
+        });
+      }),
+    );
+    return found.flat();
+  }
+}

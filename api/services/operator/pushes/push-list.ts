@@ -1,0 +1,91 @@
+import { listPushGroup } from '../../../../shared/db/tables/pushes/pushes.ts';
+import {
+  countPushPage,
+  listPushPage,
+  type PushFilter,
+} from '../../../../shared/db/tables/pushes/reports/list.ts';
+import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
+import { shortenTokens } from '../../../../shared/domain/admin/shortened.ts';
+import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
+import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
+import type { Push } from '../../../../shared/domain/pushes/record.ts';
+import type { ApiDeps } from '../../deps.ts';
+import type { PushRecordService } from '../../push/push-records.ts';
+import { requireApp } from '../apps.ts';
+import { countOf, type PageRequest, toPage } from '../lists/page.ts';
+
+/** Device ids and pushes of one custom id that a record shows. */
+const maxShownIds = 100;
+
+/** Lists and shows push records for operators (protocol/admin-api.md#pushes). */
+export class PushListService {
+  readonly #deps: ApiDeps;
+  readonly #records: PushRecordService;
+
+  constructor(deps: ApiDeps, records: PushRecordService) {
+    this.#deps = deps;
+    this.#records = records;
+  }
+
+  /** Lists records, the newest first. Throws 404 when there is no such app, 124 when the search takes too long. */
+  async list(operator: Operator, appId: string, request: PushFilter & PageRequest & { isCounted: boolean }) {
+    const { queries } = this.#deps;
+    const app = await requireApp(this.#deps, appId);
+    const { rows, count } = await queries.readFresh({ app, isMaster: true }, async (tx) => ({
+      rows: await listPushPage(tx, appId, request, { ...request, limit: request.limit + 1 }),
+      count: request.isCounted ? await countOf((most) => countPushPage(tx, appId, request, most)) : {},
+    }));
+    const { results, next } = toPage(rows, request.limit, ({ id }) => id);
+    return { results: await this.describe(operator, appId, results), next, ...count };
+  }
+
+  /** Returns records with the members of the list. */
+  async describe(operator: Operator, appId: string, pushes: readonly Push[]): Promise<JsonObject[]> {
+    const documents = await this.#records.describeForOperator(appId, pushes);
+    return pushes.map((push, i) => ({
+      ...visibleTo(operator, documents[i] ?? {}),
+      appId,
+      state: push.state,
+      flowControl: push.pushOrder.flowControl,
+      expiresAt: push.expiresAt.toISOString(),
+      firstSentAt: push.firstSentAt?.toISOString() ?? null,
+      finishedAt: push.finishedAt?.toISOString() ?? null,
+    }));
+  }
+
+  /** Returns one record with its request. Throws 404/101 when there is no such record. */
+  async get(operator: Operator, appId: string, publicId: string): Promise<JsonObject> {
+    const push = await this.#records.find(appId, publicId);
+    const [document = {}] = await this.describe(operator, appId, [push]);
+    const group = await listPushGroup(this.#deps.db, appId, push.notificationId);
+    const ids = group.map(({ objectId }) => objectId);
+    return {
+      ...document,
+      isPlanned: push.isPlanned,
+      acked: push.acked,
+      request: visibleTo(operator, requestOf(push.pushOrder)),
+      halts: push.profileErrors,
+      groupOf: ids.length > 1 ? ids.slice(0, maxShownIds) : [],
+    };
+  }
+}
+
+/** Returns the checked request as JSON; of listed devices the first ids and their number. */
+function requestOf({ target, ...rest }: PushOrder): JsonObject {
+  const shown =
+    target.kind === 'devices'
+      ? { ...target, deviceIds: target.deviceIds.slice(0, maxShownIds), listed: target.deviceIds.length }
+      : target;
+  return { ...rest, target: shown };
+}
+
+/** Shortens tokens for roles below operator. */
+function visibleTo({ role }: Operator, document: JsonObject): JsonObject {
+  if (hasRole(role, 'operator')) return document;
+  const { where, target } = document;
+  return {
+    ...document,
+    ...(isJsonObject(where) ? { where: shortenTokens(where) } : {}),
+    ...(isJsonObject(target) ? { target: shortenTokens(target) } : {}),
+  };
+}

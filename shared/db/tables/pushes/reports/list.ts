@@ -1,0 +1,133 @@
+import type { ConnectorTotals, Push, PushState } from '../../../../domain/pushes/record.ts';
+import type { Handle } from '../../../pool.ts';
+import { type PushRow, toPush } from '../pushes.ts';
+
+/** Filters of the operator's list of pushes. */
+export interface PushFilter {
+  states?: readonly PushState[] | undefined;
+  /** `from-service` of the record. */
+  source?: string | undefined;
+  /** Part of the content in any case, or an id. */
+  text?: string | undefined;
+  from?: Date | undefined;
+  to?: Date | undefined;
+}
+
+/** Listed device ids are not read: a push may have thousands. */
+const columns = `app_id, id, object_id, notification_id, state, error,
+  jsonb_set(request, '{target,deviceIds}', '[]', false) AS request, from_service, push_time, expires_at,
+  planned_through, is_planned, devices, totals, acked, repeats, halts, created_at, updated_at, first_sent_at, finished_at`;
+
+const conditions = `app_id = $1 AND ($2::text[] IS NULL OR state = ANY($2)) AND ($3::text IS NULL OR from_service = $3)
+  AND ($4::text IS NULL OR object_id = $4 OR notification_id = $4
+       OR position(lower($5) IN lower(request ->> 'data')) > 0)
+  AND ($6::timestamptz IS NULL OR created_at >= $6) AND ($7::timestamptz IS NULL OR created_at < $7)`;
+
+const valuesOf = (appId: string, { states, source, text, from, to }: PushFilter): unknown[] => [
+  appId,
+  states ?? null,
+  source ?? null,
+  text ?? null,
+  // The content is stored as JSON text.
+  text === undefined ? null : JSON.stringify(text).slice(1, -1),
+  from ?? null,
+  to ?? null,
+];
+
+/** Lists pushes of an app, cancelled ones included, the newest first. */
+export async function listPushPage(
+  db: Handle,
+  appId: string,
+  filter: PushFilter,
+  page: { before: number | null; limit: number },
+): Promise<Push[]> {
+  const { rows } = await db.query<PushRow>(
+    `SELECT ${columns} FROM notification WHERE ${conditions} AND ($8::bigint IS NULL OR id < $8)
+      ORDER BY id DESC LIMIT $9`,
+    [...valuesOf(appId, filter), page.before, page.limit],
+  );
+  return rows.map(toPush);
+}
+
+/** Counts the pushes that match, up to `most`. */
+export async function countPushPage(
+  db: Handle,
+  appId: string,
+  filter: PushFilter,
+  most: number,
+): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `SELECT count(*) AS n FROM (SELECT FROM notification WHERE ${conditions} LIMIT $8) AS found`,
+    [...valuesOf(appId, filter), most],
+  );
+  return rows[0]?.n ?? 0;
+}
+
+/** Lists pushes that are not done, the newest first; `apps` null for all apps. */
+export async function listRunning(
+  db: Handle,
+  apps: readonly string[] | null,
+  limit: number,
+): Promise<Push[]> {
+  const { rows } = await db.query<PushRow>(
+    `SELECT ${columns} FROM notification
+      WHERE state IN ('queued', 'sending', 'paused') AND ($1::text[] IS NULL OR app_id = ANY($1))
+      ORDER BY id DESC LIMIT $2`,
+    [apps, limit],
+  );
+  return rows.map(toPush);
+}
+
+/** Counts the scheduled pushes of several apps; null for all. */
+export async function countScheduledOf(db: Handle, apps: readonly string[] | null): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    'SELECT count(*) AS n FROM scheduled_push WHERE $1::text[] IS NULL OR app_id = ANY($1)',
+    [apps],
+  );
+  return rows[0]?.n ?? 0;
+}
+
+/** Returns the totals of finished pushes since a time, of `limit` pushes at most. */
+export async function readRecentTotals(
+  db: Handle,
+  apps: readonly string[] | null,
+  { since, limit }: { since: Date; limit: number },
+): Promise<ConnectorTotals[]> {
+  const { rows } = await db.query<{ totals: ConnectorTotals }>(
+    `SELECT totals FROM notification
+      WHERE created_at >= $2 AND ($1::text[] IS NULL OR app_id = ANY($1)) AND totals IS NOT NULL
+      ORDER BY created_at DESC LIMIT $3`,
+    [apps, since, limit],
+  );
+  return rows.map(({ totals }) => totals);
+}
+
+/** Returns the usage of several apps on a day in UTC, null for all apps. */
+export async function readUsageOf(
+  db: Handle,
+  apps: readonly string[] | null,
+  day: string,
+): Promise<{ calls: number; peakCallsPerMinute: number; recipients: number }> {
+  const { rows } = await db.query<{ calls: number; peak: number; recipients: number }>(
+    `SELECT coalesce(sum(calls), 0)::bigint AS calls, coalesce(max(peak_calls_per_minute), 0) AS peak,
+            coalesce(sum(recipients), 0)::bigint AS recipients
+       FROM usage_day WHERE day = $2::date AND ($1::text[] IS NULL OR app_id = ANY($1))`,
+    [apps, day],
+  );
+  const [row] = rows;
+  return { calls: row?.calls ?? 0, peakCallsPerMinute: row?.peak ?? 0, recipients: row?.recipients ?? 0 };
+}
+
+/** Tells what an app has: whether a first push is possible, and was sent. */
+export async function readSetup(
+  db: Handle,
+  appId: string,
+): Promise<{ hasProfile: boolean; hasDevice: boolean; hasPush: boolean }> {
+  const { rows } = await db.query<{ hasProfile: boolean; hasDevice: boolean; hasPush: boolean }>(
+    `SELECT EXISTS (SELECT FROM push_profile WHERE app_id = $1) AS "hasProfile",
+            EXISTS (SELECT FROM installation WHERE app_id = $1) AS "hasDevice",
+            EXISTS (SELECT FROM notification WHERE app_id = $1) AS "hasPush"`,
+    [appId],
+  );
+  return rows[0] ?? { hasProfile: false, hasDevice: false, hasPush: false };
+}

@@ -1,0 +1,164 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { useTestService } from '../../support/service.ts';
+import { type ConsoleCall, callerOf } from './callers.ts';
+
+const service = useTestService();
+let app: App;
+let viewer: ConsoleCall;
+let operator: ConsoleCall;
+const ids: string[] = [];
+
+/** Sends a push as the app does and returns its id. */
+async function push(body: object): Promise<string> {
+  const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
+  expect([reply.status, reply.body]).toEqual([200, expect.any(Object)]);
+  return reply.body.objectId;
+}
+
+beforeAll(async () => {
+  app = await service.api.createApp();
+  await service.addApnsProfile(app);
+  await service.addIosInstallations(app, 3);
+  viewer = await callerOf(service.api, 'viewer');
+  operator = await callerOf(service.api, 'operator');
+  for (const alert of ['Sale "ends"', '今天', 'plain']) ids.unshift(await push({ data: { alert } }));
+});
+
+const base = () => `/apps/${app.appId}/notifications`;
+const listed = async (query: string) => {
+  const { status, body } = await viewer('GET', `${base()}?${query}`);
+  expect([status, body]).toEqual([200, expect.any(Object)]);
+  return { ids: body.results.map((one: { objectId: string }) => one.objectId), ...body };
+};
+
+describe('the list of pushes', () => {
+  test('has pages that a new push does not shift', async () => {
+    const first = await listed('limit=2');
+    expect(first).toMatchObject({ ids: ids.slice(0, 2), next: expect.any(String) });
+    ids.unshift(await push({ data: { alert: 'later' } }));
+    const second = await listed(`limit=2&cursor=${first.next}`);
+    expect(second).toMatchObject({ ids: ids.slice(3), next: null });
+  });
+
+  test('is filtered by state, source, text and time, and counted', async () => {
+    await operator('POST', `${base()}/${ids[3]}/cancel`);
+    expect((await listed('status=cancelled')).ids).toEqual([ids[3]]);
+    expect((await listed('status=queued,sending,done')).ids).toEqual(ids.slice(0, 3));
+    expect((await listed('source=push')).ids).toEqual(ids);
+    expect((await listed('source=console')).ids).toEqual([]);
+    expect((await listed(`text=${encodeURIComponent('sale "ENDS')}`)).ids).toEqual([ids[3]]);
+    expect((await listed(`text=${encodeURIComponent('今天')}`)).ids).toEqual([ids[2]]);
+    expect((await listed(`text=${ids[0]}`)).ids).toEqual([ids[0]]);
+    expect((await listed('from=2999-01-01T00:00:00Z&count=1')).count).toBe(0);
+    expect(await listed('to=2999-01-01T00:00:00Z&count=1&limit=1')).toMatchObject({ count: 4 });
+  });
+
+  test.each([
+    'limit=0',
+    'limit=201',
+    'limit=x',
+    'cursor=x',
+    'cursor=1&cursor=2',
+    'status=open',
+    'from=today',
+    'count=2',
+    `text=${'x'.repeat(201)}`,
+  ])('refuses %s', async (query) => {
+    expect((await viewer('GET', `${base()}?${query}`)).status).toBe(400);
+  });
+
+  test('of an unknown app is 404', async () => {
+    expect((await viewer('GET', '/apps/nowhere/notifications')).status).toBe(404);
+  });
+});
+
+describe('the record of a push', () => {
+  test('has the request, and tokens are whole from the role operator on', async () => {
+    const token = 'a1b2c3d4'.repeat(8);
+    const reply = await service.api.request('POST', '/1.1/push/devices', {
+      app,
+      master: true,
+      body: { device_type: 'ios', device_ids: [token], data: { alert: 'x' } },
+    });
+    const path = `${base()}/${reply.body.objectId}`;
+    const seen = await viewer('GET', path);
+    expect(seen.body).toMatchObject({ halts: {}, groupOf: [], request: { target: { listed: 1 } } });
+    expect(JSON.stringify(seen.body)).not.toContain(token);
+    expect(seen.body.request.target.deviceIds).toEqual(['a1b2c3…']);
+    expect((await operator('GET', path)).body.request.target.deviceIds).toEqual([token]);
+    const id = await push({ data: { alert: 'x' }, where: { deviceToken: { $in: [token] } } });
+    expect(JSON.stringify((await viewer('GET', `${base()}/${id}`)).body)).not.toContain(token);
+    expect(JSON.stringify((await viewer('GET', `${base()}?limit=1`)).body)).not.toContain(token);
+    expect((await viewer('GET', `${base()}/nothing`)).body).toMatchObject({ code: 101 });
+  });
+
+  test('names the pushes with the same notification_id', async () => {
+    const group = [
+      await push({ data: { alert: '1' }, notification_id: 'campaign1' }),
+      await push({ data: { alert: '2' }, notification_id: 'campaign1' }),
+    ];
+    const { body } = await viewer('GET', `${base()}/${group[0]}`);
+    expect(body.groupOf).toEqual(group.toReversed());
+  });
+});
+
+describe('the overview', () => {
+  test('shows what runs, the day, the outcomes, and what the app has', async () => {
+    const { status, body } = await viewer('GET', `/overview?app=${app.appId}`);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      scheduled: 0,
+      today: { cap: 1_000_000 },
+      breakersOpen: [],
+      setup: { hasProfile: true, hasDevice: true, hasPush: true },
+    });
+    expect(body.running.length).toBeGreaterThan(0);
+    const bare = await service.api.createApp();
+    expect((await viewer('GET', `/overview?app=${bare.appId}`)).body).toMatchObject({
+      running: [],
+      outcomes24h: {},
+      setup: { hasProfile: false, hasDevice: false, hasPush: false },
+    });
+    expect((await viewer('GET', '/overview')).body).toMatchObject({ setup: null, today: { cap: null } });
+    expect((await viewer('GET', '/overview?app=nowhere')).status).toBe(404);
+  });
+
+  test('of other apps is refused to a token for some', async () => {
+    const own = await service.api.createApp();
+    const call = await callerOf(service.api, 'viewer', { apps: [own.appId] });
+    expect((await call('GET', `/overview?app=${app.appId}`)).status).toBe(403);
+    expect((await call('GET', '/overview')).body.running).toEqual([]);
+  });
+
+  test('has at most 20 running pushes', async () => {
+    const busy = await service.api.createApp();
+    await service.db.query(
+      `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at)
+       SELECT $1, 'p' || i, 'p' || i, 'sending', (SELECT request FROM notification WHERE object_id = $2), 'prod', now(),
+              now() + interval '1 day' FROM generate_series(1, 21) AS i`,
+      [busy.appId, ids[0]],
+    );
+    expect((await viewer('GET', `/overview?app=${busy.appId}`)).body.running).toHaveLength(20);
+    await service.db.query('DELETE FROM notification WHERE app_id = $1', [busy.appId]);
+  });
+});
+
+test('meta describes every connector with a title in both languages', async () => {
+  const { body } = await viewer('GET', '/meta');
+  expect(body).toMatchObject({ version: expect.stringMatching(/^\d/), build: null });
+  expect(body.connectors).toHaveLength(10);
+  for (const { id, title, credentials } of body.connectors) {
+    expect([id, title.en, title.zh].every((text) => text.length > 0)).toBe(true);
+    expect(credentials === null).toBe(id === 'channel');
+  }
+  expect(body.options.properties.hybridPush.type).toBe('boolean');
+});
+
+test('the queues show the jobs that wait', async () => {
+  const { body } = await viewer('GET', '/queues');
+  expect(body.results.find(({ queue }: { queue: string }) => queue === 'plan')).toMatchObject({
+    ready: expect.any(Number),
+    active: 0,
+  });
+});
