@@ -5,13 +5,15 @@ import { idOf, parseRecord } from './record.ts';
 import { splitRecords } from './splitter.ts';
 import type { Tally } from './tally.ts';
 
-/** Limits of a batch, which is one transaction. Memory holds two batches at a time. */
+/** Limits of a batch, which is one transaction. Memory holds one batch more than there are connections. */
 const maxRows = 2000;
 const maxBytes = 4 * 1024 * 1024;
 
 export interface Row {
   line: number;
   objectId: string;
+  /** Unique values, of any column, which another batch may have as well. */
+  keys?: string[];
 }
 
 export interface Reading<R extends Row> {

@@ -24,7 +24,7 @@ import { batchesOf, type Row } from './batches.ts';
 import { type ExportFile, openFile } from './files.ts';
 import { readInstallation } from './installation-record.ts';
 import { readMembership, readRole } from './role-record.ts';
-import { type RowImport, writeRows } from './row-import.ts';
+import { BatchWriters, type RowImport, writeRows } from './row-import.ts';
 import type { Tally } from './tally.ts';
 import { readUser } from './user-record.ts';
 
@@ -50,6 +50,8 @@ export interface ImportJob {
 
 /** New installations from which on the table is vacuumed and analyzed at the end. */
 const manyRows = 10_000;
+/** Connections that write installations; other classes need one. */
+export const connections = 3;
 const resumeHint = 'Run it again to continue.';
 
 /**
@@ -59,12 +61,14 @@ const resumeHint = 'Run it again to continue.';
  */
 export async function importFiles(job: ImportJob): Promise<void> {
   let bytesBefore = 0;
-  await job.db.withConnection(async (connection) => {
-    await openInstallationStage(connection);
-    await openUserStage(connection);
-    await openRoleStage(connection);
+  await withConnections(job.db, job.isDry ? 1 : connections, async (opened) => {
+    for (const connection of opened) {
+      await openInstallationStage(connection);
+      await openUserStage(connection);
+      await openRoleStage(connection);
+    }
     for (const file of job.files) {
-      await importFile(job, { connection, file, bytesBefore });
+      await importFile(job, { connections: opened, file, bytesBefore });
       bytesBefore += file.bytes;
       job.onProgress(bytesBefore);
     }
@@ -73,14 +77,25 @@ export async function importFiles(job: ImportJob): Promise<void> {
   if (!job.isDry && written >= manyRows) await tidyInstallations(job.db);
 }
 
+/** Reserves connections of the pool while `work` runs. */
+function withConnections(
+  db: Database,
+  count: number,
+  work: (opened: Handle[]) => Promise<void>,
+  opened: Handle[] = [],
+): Promise<void> {
+  if (opened.length === count) return work(opened);
+  return db.withConnection((connection) => withConnections(db, count, work, [...opened, connection]));
+}
+
 interface FilePart {
-  connection: Handle;
+  connections: Handle[];
   file: ExportFile;
   bytesBefore: number;
 }
 
 function importFile(job: ImportJob, part: FilePart): Promise<void> {
-  const now = new Date(job.clock.now());
+  const now = new Date(job.clock.now()).toISOString();
   switch (part.file.className) {
     case '_User':
       return importUsers(job, part, now);
@@ -95,11 +110,12 @@ function importFile(job: ImportJob, part: FilePart): Promise<void> {
   }
 }
 
-function importInstallations(job: ImportJob, part: FilePart, now: Date): Promise<void> {
+function importInstallations(job: ImportJob, part: FilePart, now: string): Promise<void> {
   const { appId, isDry } = job;
   // Expect a batch to be like the one before: in a repeated import most rows exist already.
   let areKnown = false;
   return importRows(job, part, {
+    isConcurrent: true,
     read: (record, line) => {
       const installation = readInstallation(record, now);
       countInstallation(job, installation);
@@ -115,7 +131,7 @@ function importInstallations(job: ImportJob, part: FilePart, now: Date): Promise
   });
 }
 
-async function importUsers(job: ImportJob, part: FilePart, now: Date): Promise<void> {
+async function importUsers(job: ImportJob, part: FilePart, now: string): Promise<void> {
   const { appId, isDry, vault } = job;
   if (!vault) throw new Error('users need keys');
   const sessions = new Sessions({ db: job.db, vault });
@@ -129,7 +145,7 @@ async function importUsers(job: ImportJob, part: FilePart, now: Date): Promise<v
   });
 }
 
-function importRoles(job: ImportJob, part: FilePart, now: Date): Promise<void> {
+function importRoles(job: ImportJob, part: FilePart, now: string): Promise<void> {
   const { appId, isDry, maxRoles } = job;
   return importRows(job, part, {
     read: (record, line) => readRole(record, { line, now }),
@@ -151,26 +167,26 @@ function countInstallation({ idleBefore, tally }: ImportJob, installation: Impor
   if (installation.updatedAt < idleBefore) tally.idleInstallations += 1;
 }
 
-/** Imports the rows of a file. Reads a batch while the one before is written. */
+/** Imports the rows of a file. Reads a batch while those before are written. */
 async function importRows<R extends Row>(
   job: ImportJob,
-  { connection, file, bytesBefore }: FilePart,
+  { connections, file, bytesBefore }: FilePart,
   rowImport: RowImport<R>,
 ): Promise<void> {
   const opened = openFile(file);
-  let writing = Promise.resolve();
+  const writers = new BatchWriters<R>(
+    rowImport.isConcurrent ? connections : connections.slice(0, 1),
+    (connection, rows) => writeBatch(job, file, () => writeRows(connection, rows, rowImport)),
+  );
   try {
     for await (const rows of batchesOf({ file, opened, tally: job.tally, read: rowImport.read })) {
-      await writing;
       if (job.stop.aborted) throw new CommandFailure(`It was stopped. ${resumeHint}`);
+      await writers.add(rows);
       job.onProgress(bytesBefore + opened.bytesRead());
-      writing = writeBatch(job, file, () => writeRows(connection, rows, rowImport));
-      // `await writing` above or below reports the failure, possibly later.
-      writing.catch(() => undefined);
     }
-    await writing;
+    await writers.end();
   } catch (error) {
-    await writing.catch(() => undefined);
+    await writers.end().catch(() => undefined);
     throw failureIn(file, error);
   } finally {
     await job.tally.flush();

@@ -12,9 +12,10 @@ const isKnown = (name: string, value: Json): boolean => headNames.has(name) || i
  * Reads an installation of an export, with the same checks as a registration (shared/domain). Throws a refusal whose
  * message names the member and quotes no value.
  */
-export function readInstallation(record: JsonObject, now: Date): ImportedInstallation {
+export function readInstallation(record: JsonObject, now: string): ImportedInstallation {
   const draft = draftOf(membersOf(record, isKnown, neutralName), hasWireName(record));
   if (draft.deviceToken === null && draft.installationId === null)
     throw refuse('incorrectType', 'It has neither a deviceToken nor an installationId: nothing reaches it.');
-  return { draft, ...headOf(record, now), importedAt: now.toISOString() };
+  const { objectId, createdAt, updatedAt } = headOf(record, now);
+  return { draft, objectId, createdAt, updatedAt, importedAt: now };
 }

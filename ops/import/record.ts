@@ -43,11 +43,11 @@ export interface Head {
 }
 
 /** Reads id and times of a record; `now` replaces missing times. Throws 104, and 111 for malformed times. */
-export function headOf(record: JsonObject, now: Date): Head {
+export function headOf(record: JsonObject, now: string): Head {
   const objectId = idOf(record);
   if (objectId === undefined) throw refuse('missingObjectId', 'objectId is missing or is no id.');
   const [created, updated] = [timeIn(record, 'createdAt'), timeIn(record, 'updatedAt')];
-  const createdAt = created ?? updated ?? now.toISOString();
+  const createdAt = created ?? updated ?? now;
   return { objectId, createdAt, updatedAt: updated ?? createdAt };
 }
 

@@ -15,7 +15,7 @@ const isKnown = (name: string, value: Json): boolean =>
  * Reads a role of an export, with the same checks as a created role. A role without an ACL gets the default of the master
  * key, so that no further users can change it. Throws a refusal whose message quotes no value.
  */
-export function readRole(record: JsonObject, { line, now }: { line: number; now: Date }): StagedRole {
+export function readRole(record: JsonObject, { line, now }: { line: number; now: string }): StagedRole {
   const head = headOf(record, now);
   const draft = {
     name: readRoleName(record.name),

@@ -1,9 +1,12 @@
 import { type Handle, isDeadlock } from '../../shared/db/pool.ts';
 import type { Merged } from '../../shared/db/tables/import/unwritten.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
+import type { Row } from './batches.ts';
 
 /** Functions that read and write the rows of a class. */
 export interface RowImport<R> {
+  /** Whether batches without a common key may be written at the same time. */
+  isConcurrent?: boolean;
   read(record: JsonObject, line: number): R;
   /** Writes a batch of new rows by one statement outside a transaction. Resolves false if it wrote nothing. */
   writeNew?: (connection: Handle, rows: R[]) => Promise<boolean>;
@@ -40,5 +43,55 @@ async function inTransaction<T>(connection: Handle, work: (tx: Handle) => Promis
   } catch (error) {
     await connection.query('ROLLBACK').catch(() => undefined);
     throw error;
+  }
+}
+
+/**
+ * Writes batches at the same time, each over a connection of its own. Batches with a common key are written one after the
+ * other, in file order, so that the first of two conflicting records counts, and no batch waits for a lock of another one.
+ */
+export class BatchWriters<R extends Row> {
+  readonly #free: Handle[];
+  readonly #write: (connection: Handle, rows: R[]) => Promise<void>;
+  /** Batches that are being written, with their keys. */
+  readonly #inWork = new Map<Promise<void>, Set<string>>();
+  #failures: unknown[] = [];
+
+  constructor(connections: readonly Handle[], write: (connection: Handle, rows: R[]) => Promise<void>) {
+    this.#free = [...connections];
+    this.#write = write;
+  }
+
+  /** Resolves when the batch is being written, which may take until others are. Throws the failure of an earlier batch. */
+  async add(rows: R[]): Promise<void> {
+    const keys = new Set(rows.flatMap(({ keys = [] }) => keys));
+    let connection = this.#free.pop();
+    while (connection === undefined) {
+      await Promise.race(this.#inWork.keys());
+      connection = this.#free.pop();
+    }
+    for (const [batch, others] of this.#inWork) if (!keys.isDisjointFrom(others)) await batch;
+    this.#throwFailure();
+    this.#start(connection, { rows, keys });
+  }
+
+  /** Waits until all batches are written. Throws the first failure. */
+  async end(): Promise<void> {
+    await Promise.all(this.#inWork.keys());
+    this.#throwFailure();
+  }
+
+  #start(connection: Handle, { rows, keys }: { rows: R[]; keys: Set<string> }): void {
+    const batch = this.#write(connection, rows)
+      .catch((error: unknown) => void this.#failures.push(error))
+      .then(() => {
+        this.#inWork.delete(batch);
+        this.#free.push(connection);
+      });
+    this.#inWork.set(batch, keys);
+  }
+
+  #throwFailure(): void {
+    if (this.#failures.length > 0) throw this.#failures[0];
   }
 }

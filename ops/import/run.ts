@@ -14,7 +14,7 @@ import { CommandFailure, type Report, UsageError } from '../cli/report.ts';
 import { readRunInfo } from '../local/run-info.ts';
 import { readSecrets } from '../local/secrets.ts';
 import { type FoundFiles, findFiles, type ImportedClass, importedClasses, isImportedClass } from './files.ts';
-import { importFiles } from './import.ts';
+import { connections, importFiles } from './import.ts';
 import { showProgress } from './progress.ts';
 import { type Outcome, reportOf } from './report.ts';
 import { openRefusalLog, Tally } from './tally.ts';
@@ -92,7 +92,7 @@ export async function importPaths(
     url: databaseUrl,
     applicationName: 'carillon import',
     statementTimeoutMs: 0,
-    maxConnections: 2,
+    maxConnections: connections + 1,
   });
   try {
     return await importInto(db, { found, options, vault, isJson, willCreateApp });

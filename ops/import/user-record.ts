@@ -37,7 +37,8 @@ const maxAuthBytes = 256 * 1024;
 /** Context in which a user is read. */
 interface UserContext {
   line: number;
-  now: Date;
+  /** Replaces missing times (ISO 8601). */
+  now: string;
   appId: string;
   sessions: Sessions;
   /** Encrypts the tokens of the user's third-party accounts. */

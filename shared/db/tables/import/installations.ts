@@ -18,6 +18,8 @@ export interface StagedInstallation {
   /** Line of its file. */
   line: number;
   objectId: string;
+  /** Values of unique columns. */
+  keys: string[];
   /** Values of `columns`, encoded for COPY: a batch of texts needs less memory and collection than one of objects. */
   values: string;
 }
@@ -45,7 +47,10 @@ export async function openInstallationStage(connection: Handle): Promise<void> {
 export function stageInstallation(installation: ImportedInstallation, line: number): StagedInstallation {
   const { objectId, createdAt, updatedAt, importedAt, draft } = installation;
   const values = copyText([objectId, createdAt, updatedAt, importedAt, ...draftValues(draft)]);
-  return { line, objectId, values };
+  const keys = [objectId];
+  if (draft.deviceToken !== null) keys.push(draft.deviceToken);
+  if (draft.installationId !== null) keys.push(draft.installationId);
+  return { line, objectId, keys, values };
 }
 
 /**

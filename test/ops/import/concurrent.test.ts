@@ -1,0 +1,99 @@
+import { expect, test } from 'vitest';
+import { BatchWriters } from '../../../ops/import/row-import.ts';
+import { Database, type Handle } from '../../../shared/db/pool.ts';
+import { anInstallation, useImports } from '../../support/import/imports.ts';
+
+const fixture = useImports();
+const { imported, exportFile } = fixture;
+const rowsOfBatch = 2000;
+
+test('of records with a common value in different batches the first one is imported, also in a repeated run', async () => {
+  const first = Array.from({ length: rowsOfBatch }, () => anInstallation());
+  const second = first.map(({ deviceToken }, i) => anInstallation(i % 2 === 0 ? { deviceToken } : {}));
+  const path = await exportFile('_Installation.jsonl', [...first, ...second]);
+  const refused = rowsOfBatch / 2;
+  const ofFile = { read: 2 * rowsOfBatch, refused };
+  expect(await imported(path)).toMatchObject({
+    code: 1,
+    classes: { _Installation: { ...ofFile, imported: rowsOfBatch + refused, alreadyThere: 0 } },
+    refusals: expect.arrayContaining([
+      expect.objectContaining({
+        line: rowsOfBatch + 1,
+        error: `deviceToken belongs to ${first[0]?.objectId} already.`,
+      }),
+    ]),
+  });
+  expect(await imported(path)).toMatchObject({
+    code: 1,
+    classes: { _Installation: { ...ofFile, imported: 0, alreadyThere: rowsOfBatch + refused } },
+  });
+});
+
+interface Batch {
+  connection: Handle;
+  line: number;
+  end: (error?: Error) => void;
+}
+
+/** Writers of two connections, and the batches that they were given. */
+function writersOfTwo() {
+  const connections = [1, 2].map(() => new Database({ url: fixture.databaseUrl, applicationName: 'test' }));
+  const begun: Batch[] = [];
+  const writers = new BatchWriters<{ line: number; objectId: string; keys: string[] }>(
+    connections,
+    (connection, [row]) =>
+      new Promise((resolve, reject) => {
+        begun.push({ connection, line: row?.line ?? 0, end: (error) => (error ? reject(error) : resolve()) });
+      }),
+  );
+  const add = (line: number, ...keys: string[]) => writers.add([{ line, objectId: `o${line}`, keys }]);
+  const lines = () => begun.map(({ line }) => line);
+  return { writers, begun, add, lines };
+}
+
+test('batches are written over all connections, those with a common value one after the other', async () => {
+  const { writers, begun, add, lines } = writersOfTwo();
+  await add(1, 'a');
+  await add(2, 'b');
+  expect(begun[0]?.connection).not.toBe(begun[1]?.connection);
+  const third = add(3, 'a', 'c');
+  // The connection of the second batch is free, but the first batch has a value of the third.
+  begun[1]?.end();
+  await new Promise(setImmediate);
+  expect(lines()).toEqual([1, 2]);
+  begun[0]?.end();
+  await third;
+  expect(lines()).toEqual([1, 2, 3]);
+  begun[2]?.end();
+  await writers.end();
+});
+
+test('no more batches are written than there are connections', async () => {
+  const { writers, begun, add, lines } = writersOfTwo();
+  await add(1);
+  await add(2);
+  const third = add(3);
+  await new Promise(setImmediate);
+  expect(lines()).toEqual([1, 2]);
+  begun[1]?.end();
+  await third;
+  for (const { end } of begun) end();
+  await writers.end();
+});
+
+test('after a failed batch none is begun, and the others are finished before the failure is reported', async () => {
+  const { writers, begun, add, lines } = writersOfTwo();
+  await add(1);
+  await add(2);
+  begun[0]?.end(new Error('disk full'));
+  await expect(add(3)).rejects.toThrow('disk full');
+  let isReported = false;
+  const reported = writers.end().catch(() => {
+    isReported = true;
+  });
+  await new Promise(setImmediate);
+  expect(isReported).toBe(false);
+  begun[1]?.end();
+  await reported;
+  expect(lines()).toEqual([1, 2]);
+});
