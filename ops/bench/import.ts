@@ -11,6 +11,7 @@ import { z } from 'zod';
 import { systemClock } from '../../shared/clock.ts';
 import { currentEnvironment } from '../../shared/config/config.ts';
 import { moduleUrl } from '../../shared/process/module-url.ts';
+import { importFlags } from '../local/node-flags.ts';
 import { readArgs } from './harness/arguments.ts';
 import { type Bench, withBench } from './harness/bench-service.ts';
 import { type BenchApp, createApp, planOf, push, untilDone, untilPlanned } from './harness/client.ts';
@@ -113,10 +114,14 @@ function indexIn(plan: string[]): string {
 
 /** Runs the import in a separate process, as an operator does. */
 async function runImport({ db }: Bench, app: BenchApp, path: string) {
-  const child = spawn(process.execPath, [commandLine, 'import', path, '--app', app.appId, '--json'], {
-    env: { ...currentEnvironment(), DATABASE_URL: db.url },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const child = spawn(
+    process.execPath,
+    [...importFlags, commandLine, 'import', path, '--app', app.appId, '--json'],
+    {
+      env: { ...currentEnvironment(), DATABASE_URL: db.url },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
   // The last values are the totals, because both only grow.
   let use = { cpuSeconds: 0, peakMegabytes: 0 };
   const watch = setInterval(async () => {

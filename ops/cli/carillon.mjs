@@ -15,11 +15,15 @@ const main = ['./main.ts', '../../dist/ops/cli/main.js']
 /** Memory limits, which Node takes only at the start (see ops/local/node-flags.ts; a test compares them). */
 const dispatcherFlags = ['--max-semi-space-size=4', '--max-old-space-size=512'];
 const apiFlags = ['--max-semi-space-size=8', '--max-old-space-size=1024'];
+const importFlags = ['--max-semi-space-size=4'];
+const flagsOfCommand = new Map([
+  ['api', apiFlags],
+  ['import', importFlags],
+  ['move-in', importFlags],
+]);
 const wanted = process.argv.includes('dispatcher')
   ? dispatcherFlags
-  : process.argv[2] === 'api'
-    ? apiFlags
-    : [];
+  : (flagsOfCommand.get(process.argv[2]) ?? []);
 const flags = wanted.filter(
   (flag) => !process.execArgv.some((given) => given.startsWith(flag.split('=')[0])),
 );

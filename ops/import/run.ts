@@ -171,8 +171,12 @@ function stopOnSignals(): { stop: AbortSignal; removeListeners(): void } {
   };
   const signals = ['SIGINT', 'SIGTERM'] as const;
   for (const signal of signals) process.on(signal, stop);
+  // The process that started this one is gone (carillon.mjs).
+  const stopAlone = () => controller.abort();
+  if (process.channel) process.on('disconnect', stopAlone);
   const removeListeners = () => {
     for (const signal of signals) process.off(signal, stop);
+    process.off('disconnect', stopAlone);
   };
   return { stop: controller.signal, removeListeners };
 }

@@ -10,3 +10,9 @@ export const dispatcherFlags = ['--max-semi-space-size=4', '--max-old-space-size
  * wider. They make V8 collect the garbage of large replies before it takes more memory.
  */
 export const apiFlags = ['--max-semi-space-size=8', '--max-old-space-size=1024'];
+
+/**
+ * Node flags of an import. Its objects live for one batch: with a small space for new ones, the installations of a large file take
+ * a fifth less memory and no more CPU time.
+ */
+export const importFlags = ['--max-semi-space-size=4'];

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { apiFlags, dispatcherFlags } from '../../../ops/local/node-flags.ts';
+import { apiFlags, dispatcherFlags, importFlags } from '../../../ops/local/node-flags.ts';
 import { testConfig } from '../../support/api.ts';
 import { bareEnvironment, carillon, launcher } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -98,11 +98,15 @@ async function isGone(pid: number, timeoutMs = 5000): Promise<boolean> {
 test.each([
   ['dispatcherFlags', dispatcherFlags],
   ['apiFlags', apiFlags],
-])('the command line starts a process with the same %s as `npm start`', async (name, flags) => {
-  expect(await readFile(launcher, 'utf8')).toContain(
-    `const ${name} = [${flags.map((flag) => `'${flag}'`).join(', ')}];`,
-  );
-});
+  ['importFlags', importFlags],
+])(
+  'the command line starts a process with the %s of `npm start` and of the benchmarks',
+  async (name, flags) => {
+    expect(await readFile(launcher, 'utf8')).toContain(
+      `const ${name} = [${flags.map((flag) => `'${flag}'`).join(', ')}];`,
+    );
+  },
+);
 
 describe.each([
   ['api', []],
