@@ -10,6 +10,7 @@ import type { ScanShare } from './planning/scan-share.ts';
 import type { GatewayUsage } from './recording/gateway-usage.ts';
 import type { PushCloser } from './recording/push-closer.ts';
 import type { SenderPool } from './sending/pool.ts';
+import type { SmallPushes } from './small/small-pushes.ts';
 
 /** Dependencies of everything that a dispatcher does; `open-deps.ts` opens them. */
 export interface DispatcherDeps {
@@ -24,6 +25,7 @@ export interface DispatcherDeps {
   gatewayUsage: GatewayUsage;
   closer: PushCloser;
   scans: ScanShare;
+  small: SmallPushes;
   clock: Clock;
   log: Logger;
   metrics: Metrics;

@@ -1,10 +1,16 @@
 /** Numbers of jobs that one dispatcher has in work. */
 
 /** Pushes that are planned at a time; the same job delivers a small one. */
-export const freshPlansAtOnce = 16;
+export const freshPlansAtOnce = 32;
+
+/** Pushes to one device in work beyond the permits of `freshPlansAtOnce`; their statements are shared. */
+export const smallPushesAtOnce = 256;
 
 /** Continued plannings have job permits of their own, so that they never delay a new push. */
 export const continuedPlansAtOnce = 2;
+
+/** Scans at a time: planning waits for the others. */
+export const scansAtOnce = 18;
 
 /** Scans of one app at a time, which leaves cores of a small database to other apps. */
 export const scansPerApp = 3;

@@ -1,5 +1,4 @@
-import { markFirstSend } from '../../shared/db/tables/pushes/progress.ts';
-import { pushBeganAtMs } from '../../shared/domain/pushes/record.ts';
+import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
 import type { Permit } from '../../shared/queue/consumer.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { GatewayPermit } from '../breakers/gateway-permit.ts';
@@ -12,8 +11,20 @@ import { recordResult } from '../recording/recorder.ts';
 import type { SentBatch } from '../recording/sent-batch.ts';
 import { recordUnsent } from '../recording/unsent.ts';
 import type { Lane } from '../sending/pool.ts';
-import type { SendSlot } from '../sending/task.ts';
+import type { LoadedBatch, SendSlot } from '../sending/task.ts';
+import { FirstSend } from './first-send.ts';
 import { decide, type GateDecision, reserve } from './gates.ts';
+
+/** A batch that its planning job has just written, with all that was read of it. */
+export interface PreparedBatch {
+  stored: BatchSnapshot;
+  loaded: LoadedBatch;
+  /**
+   * Records a result that ends the push; returns false for any other. `firstSentAt`: when the push was first sent, unless
+   * that is saved already.
+   */
+  end(sent: SentBatch, firstSentAt: Date | null): Promise<boolean>;
+}
 
 /** What a batch gets from the job that brought it. */
 export interface DeliverContext {
@@ -23,6 +34,8 @@ export interface DeliverContext {
   permit?: Permit;
   /** Its own job; absent for a batch of a push to few, which the planning job delivers. */
   job?: BatchJob;
+  /** Absent: the batch is loaded. */
+  prepared?: PreparedBatch | undefined;
 }
 
 /** State of a batch after one round: `done` (its job is completed), `unfinished` (it goes back), `changed` (one more round). */
@@ -47,7 +60,8 @@ export async function deliverBatch(
   deps.closer.begin(ids.pushId);
   try {
     // A push that is paused, resumed or cancelled in the meantime changes the decision.
-    while (end === 'changed') end = await deliverOnce(deps, ids, context);
+    for (let { prepared } = context; end === 'changed'; prepared = undefined)
+      end = await deliverOnce(deps, ids, { ...context, prepared });
   } finally {
     if (deps.closer.end(ids.pushId)) await closePush(deps, ids.appId, ids.pushId);
   }
@@ -59,7 +73,10 @@ async function deliverOnce(
   ids: DeliverJob,
   context: DeliverContext,
 ): Promise<RoundEnd> {
-  const batch = await loadBatch(deps, ids, context.job);
+  const { prepared } = context;
+  const batch = prepared
+    ? { ids, stored: prepared.stored, job: undefined }
+    : await loadBatch(deps, ids, context.job);
   if (!batch) return 'done';
   const decision = await decide(deps, batch);
   if (decision.kind !== 'send') return recordDecision(deps, batch, decision);
@@ -101,15 +118,14 @@ async function sendAndRecord(
   const { appId, pushId } = batch.ids;
   const { connector, profile } = batch.stored;
   if (context.slot && context.slot.durationMs >= longSlotMs) context.permit?.release();
-  for (;;) {
+  for (let { prepared } = context; ; prepared = undefined) {
     const permit = await deps.breakers.acquire({ connector, appId, profile }, context.permit);
     if (permit.kind === 'wait')
       return recordDecision(deps, batch, { kind: 'postpone', afterMs: permit.afterMs });
-    // The mark delays no request.
-    const [sent] = await Promise.all([
-      send(deps, batch, { permit, slot: context.slot }),
-      noteFirstSend(deps, batch),
-    ]);
+    const first = new FirstSend(deps, batch);
+    const sent = await first.during(send(deps, batch, { permit, slot: context.slot, prepared }), !prepared);
+    if (await prepared?.end(sent, first.unsavedAt)) return 'done';
+    await first.save();
     if (await recordResult(deps, batch, sent)) {
       deps.closer.markSettled(pushId);
       return 'done';
@@ -133,25 +149,14 @@ function laneOf({ job, stored }: Pick<BatchInWork, 'job' | 'stored'>, slot: Send
 async function send(
   { pool }: DispatcherDeps,
   { ids, ...batch }: BatchInWork,
-  { permit, slot }: { permit: GatewayPermit; slot: SendSlot | undefined },
+  { permit, slot, prepared }: Pick<SendContext, 'slot' | 'prepared'> & { permit: GatewayPermit },
 ): Promise<SentBatch> {
   const { probeSize, progressMemory } = permit;
-  const task = { ...ids, probeSize, progressMemory, slot: probeSize === undefined ? slot : undefined };
+  const ownSlot = probeSize === undefined ? slot : undefined;
+  const task = { ...ids, probeSize, progressMemory, slot: ownSlot, loaded: prepared?.loaded };
   const result = await pool.run(task, laneOf(batch, slot)).catch(async (error: unknown) => {
     await permit.release(undefined);
     throw error;
   });
   return { result, isCounted: await permit.release(result) };
-}
-
-/** Saves when the push was first sent. Never rejects: the batch is on its way, and the next one saves its own time. */
-async function noteFirstSend(deps: DispatcherDeps, { ids, stored }: BatchInWork): Promise<void> {
-  if (stored.firstSentAt) return;
-  const now = new Date(deps.clock.now());
-  const isFirst = await markFirstSend(deps.db, ids.appId, ids.pushId, now).catch((error: unknown) =>
-    deps.log.warn({ err: error, push: ids.pushId }, 'could not save the time of the first send'),
-  );
-  if (!isFirst) return;
-  const tookMs = Math.max(0, now.getTime() - pushBeganAtMs(stored));
-  deps.metrics.pushFirstSendSeconds.observe(tookMs / 1000);
 }

@@ -20,6 +20,7 @@ import { FairPriorities } from '../delivery/fair-priorities.ts';
 import { parkPlanning, unpark } from '../delivery/pause.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';
+import { planSmall } from '../small/plan-small.ts';
 import { firstBatchSize, type PageOfBatches, toBatches } from './batches.ts';
 import { endBeyondLimit } from './mass-limit.ts';
 import { pageSize, withLast } from './pages.ts';
@@ -57,6 +58,8 @@ export async function planPush(
     await unpark(deps, job);
     return true;
   }
+  const isDelivered = await planSmall(deps, job, context);
+  if (isDelivered !== undefined) return isDelivered;
   const plan = await begin(deps, job);
   if (!plan) return endPlanning(deps, job, context);
   try {

@@ -25,7 +25,7 @@ export class ScanShare {
   readonly #nextReturnMs = new Map<string, number>();
 
   constructor({ atOnce, perApp }: ScanShareLimits, clock: Clock) {
-    this.#queue = new FairQueue({ atOnce, perLane: perApp, maxWaiting: atOnce, maxWaitMs });
+    this.#queue = new FairQueue({ atOnce, perLane: perApp, maxWaiting: 2 * atOnce, maxWaitMs });
     this.#clock = clock;
   }
 

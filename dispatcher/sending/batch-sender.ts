@@ -2,9 +2,10 @@ import { type Report, toPushMessage } from '../../connectors/contract/connector.
 import type { Clock } from '../../shared/clock.ts';
 import type { AppCache } from '../../shared/db/cache/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { findBatch } from '../../shared/db/tables/pushes/batches.ts';
+import { type Batch, findBatch } from '../../shared/db/tables/pushes/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
+import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { InFlightBatch } from './in-flight-batch.ts';
@@ -14,7 +15,7 @@ import { sendPaced } from './paced-send.ts';
 import { loadOpenRecipients, type OpenBatch } from './recipients.ts';
 import type { Lease, SenderCache } from './sender-cache.ts';
 import { Tally } from './tally.ts';
-import type { DeliverResult, DeliverTask } from './task.ts';
+import type { DeliverResult, DeliverTask, LoadedBatch } from './task.ts';
 
 /** Interval of checkpoints, and of the look for a stop or an interrupt. */
 const tickMs = 100;
@@ -49,21 +50,28 @@ export class BatchSender {
 
   /** Sends to the open recipients. Rejects only when the database is unavailable. */
   async run(): Promise<DeliverResult> {
-    const { appId, batchId, pushId } = this.#task;
+    const { appId, pushId, loaded } = this.#task;
     // Before the push is read: a later pause or cancellation changes the counter.
-    this.#interruptCount = interruptCount(this.#deps.interrupts, pushId);
-    const [batch, push, app] = await Promise.all([
-      findBatch(this.#deps.db, appId, batchId),
-      findPush(this.#deps.db, appId, pushId),
+    const interrupts = interruptCount(this.#deps.interrupts, pushId);
+    this.#interruptCount = loaded?.interruptCount ?? interrupts;
+    const [{ batch, push }, app] = await Promise.all([
+      loaded ? withStates(loaded) : this.#load(),
       this.#deps.appCache.app(appId),
       // For the sender, which would read them after the batch.
       this.#deps.appCache.profiles(appId),
     ]);
     if (!batch || !push) throw new Error('the batch was deleted');
     const open = { batch, tally: new Tally(batch, app?.options.unknownOutcome) };
-    this.#isInterrupted = push.state !== 'sending';
+    this.#isInterrupted = push.state !== 'sending' || interrupts !== this.#interruptCount;
     if (!this.#isInterrupted) await this.#send(open, push);
     return this.#result(open);
+  }
+
+  async #load(): Promise<{ batch: Batch | undefined; push: Push | undefined }> {
+    const { appId, batchId, pushId } = this.#task;
+    const { db } = this.#deps;
+    const [batch, push] = await Promise.all([findBatch(db, appId, batchId), findPush(db, appId, pushId)]);
+    return { batch, push };
   }
 
   async #send(open: OpenBatch, push: Push): Promise<void> {
@@ -84,7 +92,8 @@ export class BatchSender {
   async #sendWith(lease: Lease, open: OpenBatch, push: Push): Promise<void> {
     const { db, clock, latenessBudget } = this.#deps;
     const message = toPushMessage(push);
-    const recipients = await loadOpenRecipients(db, open, message, lease);
+    const { loaded } = this.#task;
+    const recipients = await loadOpenRecipients(db, open, { message, connector: lease.connector, loaded });
     const { slot, probeSize = recipients.length } = this.#task;
     this.#hasUnsent = probeSize < recipients.length;
     recipients.limit(probeSize);
@@ -135,3 +144,8 @@ export class BatchSender {
     };
   }
 }
+
+const withStates = ({ batch, push }: LoadedBatch): { batch: Batch; push: Push } => ({
+  batch: { ...batch, states: RecipientStates.allOpen(batch.recipients.length) },
+  push,
+});

@@ -4,7 +4,7 @@ import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profile
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import { moduleUrl } from '../../shared/process/module-url.ts';
-import { interrupt, interruptBytes } from './interrupts.ts';
+import { interrupt, interruptBytes, interruptCount } from './interrupts.ts';
 import {
   type DeliverResult,
   type DeliverTask,
@@ -20,6 +20,8 @@ import { TransportReadings } from './transports.ts';
  * permits and parked jobs of a thread, so that no batch waits for the gateway of another one.
  */
 const batchesPerThread = 128;
+/** The same of the express thread, which also has all small pushes (`smallPushesAtOnce`). */
+const expressBatches = 512;
 
 /**
  * Threads of a batch: pushes to up to 1000 devices, and the first batch of a larger one, use the express thread, since every
@@ -48,12 +50,16 @@ const threadMemory = { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 256
 
 type Threads = Piscina<DeliverTask | WarmUpTask, ThreadResult>;
 
-function openThreads(threads: number, workerData: ThreadData, niceIncrement = 0): Threads {
+function openThreads(
+  threads: number,
+  workerData: ThreadData,
+  { batches, niceIncrement }: { batches: number; niceIncrement: number },
+): Threads {
   return new Piscina({
     filename: moduleUrl('./worker.ts', import.meta.url).href,
     minThreads: threads,
     maxThreads: threads,
-    concurrentTasksPerWorker: batchesPerThread,
+    concurrentTasksPerWorker: batches,
     // Otherwise an idle thread blocks its event loop in Atomics.wait: until the next batch it would answer no PING of a
     // gateway, receive no GOAWAY and detect no dead connection.
     atomics: 'disabled',
@@ -94,8 +100,8 @@ export class SenderPool {
   constructor({ threads, data }: PoolOptions) {
     this.#threads = threads;
     const workerData: ThreadData = { ...data, stopFlag: this.#stopFlag, interrupts: this.#interrupts };
-    this.#bulk = openThreads(threads, workerData, bulkNiceness);
-    this.#express = openThreads(1, workerData);
+    this.#bulk = openThreads(threads, workerData, { batches: batchesPerThread, niceIncrement: bulkNiceness });
+    this.#express = openThreads(1, workerData, { batches: expressBatches, niceIncrement: 0 });
     for (const threads of [this.#bulk, this.#express])
       threads.on('message', (message: unknown) => this.#transports.take(message));
   }
@@ -131,6 +137,11 @@ export class SenderPool {
   /** Makes the threads return the batches of one push, or of all pushes. */
   interrupt(pushId?: number): void {
     interrupt(new Int32Array(this.#interrupts), pushId);
+  }
+
+  /** Returns the number of interrupts of a push, for a batch whose push is read before it gets to a thread. */
+  interruptCount(pushId: number): number {
+    return interruptCount(new Int32Array(this.#interrupts), pushId);
   }
 
   reportTo(metrics: Metrics): void {

@@ -5,6 +5,7 @@ import { incrementBadges, setBadges } from '../../shared/db/tables/pushes/delive
 import { loadRecipients, type RecipientGroup, savedAtMs } from '../../shared/db/tables/pushes/recipients.ts';
 import type { Lease } from './sender-cache.ts';
 import type { Tally } from './tally.ts';
+import type { LoadedBatch } from './task.ts';
 
 /** A batch that is being sent, with its results so far. */
 export interface OpenBatch {
@@ -92,15 +93,25 @@ export class OpenRecipients implements RecipientSource {
   }
 }
 
-/** Loads the open recipients of a batch; ends those whose installation was deleted as `dropped`. */
+/**
+ * Loads the open recipients of a batch, unless the main thread has; ends those whose installation was deleted as
+ * `dropped`.
+ */
 export async function loadOpenRecipients(
   db: Database,
   { batch, tally }: OpenBatch,
-  message: PushMessage,
-  { connector }: Pick<Lease, 'connector'>,
+  {
+    message,
+    connector,
+    loaded,
+  }: Pick<Lease, 'connector'> & {
+    message: PushMessage;
+    loaded: LoadedBatch | undefined;
+  },
 ): Promise<OpenRecipients> {
   const open = batch.recipients.filter((_, i) => tally.isOpen(i));
-  const groups = await loadRecipients(db, batch.appId, open, connector.tokenField);
+  const groups =
+    loaded?.groups.map(received) ?? (await loadRecipients(db, batch.appId, open, connector.tokenField));
   const badges = await badgesOf(db, batch, connector.badge?.(message) ?? null);
   const recipients = new OpenRecipients(batch, groups, badges);
   for (const index of batch.recipients.keys())
@@ -108,6 +119,12 @@ export async function loadOpenRecipients(
       tally.fail(index, { outcome: 'dropped', status: 0, reason: 'the installation was deleted' });
   return recipients;
 }
+
+/** A group as another thread sent it: a clone has no Buffer. */
+const received = (group: RecipientGroup): RecipientGroup => ({
+  ...group,
+  savedAt: Buffer.from(group.savedAt),
+});
 
 async function badgesOf(
   db: Database,

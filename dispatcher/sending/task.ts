@@ -1,9 +1,11 @@
 /** Messages between the main thread and the worker threads. They are cloned, so they hold plain data only. */
 import type { HealthSample } from '../../shared/breaker.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateways/messages.ts';
-import type { RecipientFailure } from '../../shared/db/tables/pushes/batches.ts';
+import type { Batch, RecipientFailure } from '../../shared/db/tables/pushes/batches.ts';
 import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
+import type { RecipientGroup } from '../../shared/db/tables/pushes/recipients.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
+import type { Push } from '../../shared/domain/pushes/record.ts';
 import type { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { DurationCounts } from '../../shared/process/durations.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
@@ -27,6 +29,16 @@ export interface SendSlot {
   durationMs: number;
 }
 
+/** Rows of a small batch that the main thread has read, so that the thread reads none. */
+export interface LoadedBatch {
+  push: Push;
+  batch: Omit<Batch, 'states'>;
+  /** Its recipients; all are open. */
+  groups: RecipientGroup[];
+  /** Interrupts of the push before it was read. */
+  interruptCount: number;
+}
+
 /** One batch for a thread. */
 export type DeliverTask = DeliverJob & {
   /** Number of its open recipients to send to, for a probe; absent: all. */
@@ -34,6 +46,8 @@ export type DeliverTask = DeliverJob & {
   slot?: SendSlot | undefined;
   /** Memory of an `InFlightBatch`; absent where the batch is not watched. */
   progressMemory?: SharedArrayBuffer | undefined;
+  /** Absent: the thread reads the rows. */
+  loaded?: LoadedBatch | undefined;
 };
 
 /** Preparation of a thread for its first batch. */

@@ -11,19 +11,12 @@ import { deliverJob } from '../../shared/queue/jobs.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
 import { Breakers } from '../breakers/breakers.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import {
-  batchesPerThread,
-  continuedPlansAtOnce,
-  freshPlansAtOnce,
-  scansPerApp,
-  warmScans,
-} from '../limits.ts';
+import { batchesPerThread, scansAtOnce, scansPerApp, warmScans } from '../limits.ts';
 import { ScanShare } from '../planning/scan-share.ts';
 import { GatewayUsage } from '../recording/gateway-usage.ts';
 import { PushCloser } from '../recording/push-closer.ts';
 import { SenderPool } from '../sending/pool.ts';
-
-const plansAtOnce = freshPlansAtOnce + continuedPlansAtOnce;
+import { SmallPushes } from '../small/small-pushes.ts';
 
 interface Opened {
   db: Database;
@@ -57,7 +50,7 @@ export async function openDeps(
   const gatewayUsage = new GatewayUsage(db);
   stack.add('gateway usage', () => gatewayUsage.flush());
   const closer = new PushCloser();
-  const scans = new ScanShare({ atOnce: plansAtOnce, perApp: scansPerApp }, clock);
+  const scans = new ScanShare({ atOnce: scansAtOnce, perApp: scansPerApp }, clock);
   const appCache = new AppCache(db, vault, clock);
   const metrics = createMetrics();
   return {
@@ -71,6 +64,7 @@ export async function openDeps(
     gatewayUsage,
     closer,
     scans,
+    small: new SmallPushes({ db, queue, log }),
     clock,
     log,
     metrics,
@@ -82,7 +76,7 @@ function openReadDatabase(config: Config, log: Logger, stack: ClosingStack): Dat
   const readDb = new Database({
     url: config.databaseReadUrl,
     applicationName: 'carillon dispatcher (scan)',
-    maxConnections: plansAtOnce,
+    maxConnections: scansAtOnce,
     minConnections: warmScans,
     onError: (error) => log.warn({ err: error }, 'database connection lost'),
   });

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { sleep } from '../clock.ts';
 import type { Listener } from '../db/listener.ts';
 import type { Logger } from '../process/logging.ts';
@@ -30,8 +31,11 @@ export interface JobContext {
 
 /** Right of one job to be in work. */
 export interface Permit {
-  /** Lets another job be taken while this one only waits. Does nothing when too many jobs wait already. */
-  release(): void;
+  /**
+   * Lets another job be taken while this one only waits, and counts it among `held`; by default among the jobs that wait of
+   * all consumers. Does nothing when these are too many already. A job may move on from there in the same way.
+   */
+  release(held?: ParkedJobs): void;
 }
 
 /** Bound of the jobs in work without a permit, over all consumers that share it; this bounds the memory. */
@@ -55,7 +59,8 @@ export class ParkedJobs {
 
 interface Entry<T> {
   job: Job<T>;
-  hasPermit: boolean;
+  /** What it is counted among; undefined: it has a job permit. */
+  held: ParkedJobs | undefined;
   done: Promise<void>;
 }
 
@@ -84,7 +89,7 @@ export class Consumer<T extends object> {
 
   async start(): Promise<void> {
     this.#unlisten = await this.#options.listener.listen(wakeTopic, (queue) => {
-      if (queue === '' || queue === this.#options.kind.queue) this.#wake.abort();
+      if (queue === '' || queue === this.#options.kind.queue) this.#wake.abort('woken');
     });
     this.#heartbeat = setInterval(() => void this.#beat(), heartbeatMs);
     this.#loop = this.#run();
@@ -94,7 +99,7 @@ export class Consumer<T extends object> {
   async stop(graceMs: number): Promise<void> {
     this.#unlisten?.();
     this.#stop.abort();
-    this.#wake.abort();
+    this.#wake.abort('woken');
     await this.#loop;
     const finished = Promise.all([...this.#active.values()].map((entry) => entry.done));
     await Promise.race([finished, sleep(graceMs)]);
@@ -108,6 +113,8 @@ export class Consumer<T extends object> {
       this.#wake = new AbortController();
       await this.#fill();
       await sleep(this.#options.pollMs, this.#wake.signal);
+      // Jobs that end in the same turn of the event loop free their permits for the same fetch.
+      await setImmediate();
     }
   }
 
@@ -125,23 +132,27 @@ export class Consumer<T extends object> {
 
   #begin(job: Job<T>): void {
     this.#permits += 1;
-    const entry: Entry<T> = { job, hasPermit: true, done: Promise.resolve() };
-    entry.done = this.#work(job, { release: () => this.#release(entry) }).finally(() => {
+    const entry: Entry<T> = { job, held: undefined, done: Promise.resolve() };
+    entry.done = this.#work(job, { release: (held) => this.#release(entry, held) }).finally(() => {
       this.#active.delete(job.id);
-      if (entry.hasPermit) this.#permits -= 1;
-      else this.#options.parkedJobs?.remove();
-      this.#wake.abort();
+      this.#leave(entry);
+      this.#wake.abort('woken');
     });
     this.#active.set(job.id, entry);
   }
 
-  #release(entry: Entry<T>): void {
+  #release(entry: Entry<T>, held = this.#options.parkedJobs): void {
     // A job that has ended holds no permit any more.
     const isActive = this.#active.get(entry.job.id) === entry;
-    if (!isActive || !entry.hasPermit || !this.#options.parkedJobs?.tryAdd()) return;
-    entry.hasPermit = false;
-    this.#permits -= 1;
-    this.#wake.abort();
+    if (!isActive || entry.held === held || !held?.tryAdd()) return;
+    this.#leave(entry);
+    entry.held = held;
+    this.#wake.abort('woken');
+  }
+
+  #leave({ held }: Entry<T>): void {
+    if (held) held.remove();
+    else this.#permits -= 1;
   }
 
   async #work(job: Job<T>, permit: Permit): Promise<void> {

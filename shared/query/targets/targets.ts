@@ -20,9 +20,13 @@ export function checkTargets(pushOrder: PushOrder, viewer: Viewer): void {
  * (protocol/installations.md#idle-installations). For imported ones the period starts at the import.
  */
 export function activeCondition(app: App, { params, nowMs }: { params: Params; nowMs: number }): string {
-  const since = params.add(new Date(nowMs - app.options.installationValidityDays * dayMs));
+  const since = params.add(activeSince(app, nowMs));
   return `(updated_at >= ${since} OR imported_at >= ${since})`;
 }
+
+/** Returns since when an installation must have been updated to be active. */
+export const activeSince = (app: App, nowMs: number): Date =>
+  new Date(nowMs - app.options.installationValidityDays * dayMs);
 
 /**
  * Returns the SQL condition over `installation` for the devices that a push targets: valid, active

@@ -2,7 +2,7 @@ import type { Usage } from '../../../domain/apps/usage.ts';
 import type { Handle } from '../../pool.ts';
 
 /** Today in UTC, by the clock of the database, which all processes share. */
-const today = `(now() AT TIME ZONE 'UTC')::date`;
+export const today = `(now() AT TIME ZONE 'UTC')::date`;
 
 /** Number of a batch's recipients within the daily cap. */
 export interface Grant {

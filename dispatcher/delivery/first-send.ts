@@ -1,0 +1,55 @@
+import { markFirstSend } from '../../shared/db/tables/pushes/progress.ts';
+import { pushBeganAtMs } from '../../shared/domain/pushes/record.ts';
+import type { DispatcherDeps } from '../deps.ts';
+import type { BatchInWork } from '../recording/batch-in-work.ts';
+
+/** Time after which the first send of a small push is saved without waiting for its end. */
+const slowMs = 250;
+
+/** The time of a push's first send: saved beside the sending, for a small push together with its end. */
+export class FirstSend {
+  readonly #deps: DispatcherDeps;
+  readonly #batch: BatchInWork;
+  readonly #at: Date;
+  #saving: Promise<void> | undefined;
+
+  constructor(deps: DispatcherDeps, batch: BatchInWork) {
+    this.#deps = deps;
+    this.#batch = batch;
+    this.#at = new Date(deps.clock.now());
+    if (batch.stored.firstSentAt) this.#saving = Promise.resolve();
+  }
+
+  /** The time, until it is saved. */
+  get unsavedAt(): Date | null {
+    return this.#saving ? null : this.#at;
+  }
+
+  /** Waits for `sending`. Meanwhile saves the time: at once, which delays no request, or if it takes long. */
+  async during<T>(sending: Promise<T>, isSavedAtOnce: boolean): Promise<T> {
+    const timer = isSavedAtOnce ? undefined : setTimeout(() => void this.save(), slowMs);
+    if (isSavedAtOnce) void this.save();
+    try {
+      return await sending;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Saves the time once. Never rejects: the batch is on its way, and the next one saves its own time. */
+  save(): Promise<void> {
+    this.#saving ??= this.#write();
+    return this.#saving;
+  }
+
+  async #write(): Promise<void> {
+    const { db, log, metrics } = this.#deps;
+    const { ids, stored } = this.#batch;
+    const isFirst = await markFirstSend(db, ids.appId, ids.pushId, this.#at).catch((error: unknown) =>
+      log.warn({ err: error, push: ids.pushId }, 'could not save the time of the first send'),
+    );
+    if (!isFirst) return;
+    const tookMs = Math.max(0, this.#at.getTime() - pushBeganAtMs(stored));
+    metrics.pushFirstSendSeconds.observe(tookMs / 1000);
+  }
+}

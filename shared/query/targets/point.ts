@@ -1,0 +1,96 @@
+import type { Handle } from '../../db/pool.ts';
+import { traitsText } from '../../db/tables/installations/traits.ts';
+import type { PushOrder } from '../../domain/pushes/push.ts';
+import type { Condition } from '../condition.ts';
+import { parseWhere } from '../parse/where.ts';
+import { installationClass } from '../schema/classes.ts';
+import { masterViewer } from '../viewer.ts';
+
+/** Columns with a unique index within an app. */
+const uniqueColumns = ['object_id', 'installation_id', 'device_token'] as const;
+
+type UniqueColumn = (typeof uniqueColumns)[number];
+
+/** Target of a push that names one installation by a unique member. */
+export interface PointTarget {
+  column: UniqueColumn;
+  value: string;
+}
+
+/** Returns the point target of a push; undefined for any other condition, which needs a scan. */
+export function pointTarget(appId: string, { target }: PushOrder): PointTarget | undefined {
+  if (target.kind === 'devices') {
+    const [value, ...others] = target.deviceIds;
+    const isPoint = target.deviceType === 'ios' && value !== undefined && others.length === 0;
+    return isPoint ? { column: 'device_token', value } : undefined;
+  }
+  if (target.channels && target.channels.length > 0) return undefined;
+  return pointOf(parseWhere(target.where, installationClass, masterViewer(appId)));
+}
+
+function pointOf(condition: Condition): PointTarget | undefined {
+  if (condition.kind === 'and') {
+    const [only, ...others] = condition.all;
+    return only && others.length === 0 ? pointOf(only) : undefined;
+  }
+  if (condition.kind !== 'field' || condition.test.op !== 'equal' || !('column' in condition.field))
+    return undefined;
+  const { sql } = condition.field.column;
+  const column = uniqueColumns.find((name) => name === sql);
+  const { value } = condition.test;
+  return column && typeof value === 'string' ? { column, value } : undefined;
+}
+
+/** Point target of one push, and since when its installation must have been active (`activeCondition`). */
+export interface PointLookup extends PointTarget {
+  appId: string;
+  activeSince: Date;
+}
+
+/** Installation of a point target, with all that planning and sending read of it. */
+export interface PointDevice {
+  id: number;
+  /** Its traits as one text, which `parseTraits` reads. */
+  traits: string;
+  deviceType: string;
+  /** In the installation's spelling. */
+  vendor: string | null;
+  topic: string | null;
+  teamId: string | null;
+  deviceToken: string | null;
+  registrationId: string | null;
+  installationId: string | null;
+  /** `updated_at` in PostgreSQL's binary form, as `savedAtMs` reads it. */
+  savedAt: Buffer;
+}
+
+/** Finds the valid, active installations of many pushes in one statement; undefined for a push without one. */
+export async function findPointDevices(
+  db: Handle,
+  lookups: readonly PointLookup[],
+): Promise<(PointDevice | undefined)[]> {
+  const found: (PointDevice | undefined)[] = new Array(lookups.length).fill(undefined);
+  const columns = uniqueColumns.filter((name) => lookups.some(({ column }) => column === name));
+  const { rows } = await db.query<PointDevice & { place: number }>(
+    columns.map(pointSql).join(' UNION ALL '),
+    [
+      lookups.map(({ appId }) => appId),
+      lookups.map(({ column }) => column),
+      lookups.map(({ value }) => value),
+      lookups.map(({ activeSince }) => activeSince),
+    ],
+  );
+  for (const { place, ...device } of rows) found[place - 1] = device;
+  return found;
+}
+
+const pointSql = (column: UniqueColumn): string =>
+  `SELECT p.place, i.id, i.traits, i.device_type AS "deviceType", i.vendor_name AS vendor, i.topic, i.team_id AS "teamId",
+          i.device_token AS "deviceToken", i.registration_id AS "registrationId",
+          i.installation_id AS "installationId", timestamptz_send(i.updated_at) AS "savedAt"
+     FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) WITH ORDINALITY
+            AS p (app_id, member, value, since, place)
+     JOIN LATERAL (SELECT *, ${traitsText} AS traits FROM installation
+                    WHERE app_id = p.app_id AND ${column} = p.value AND valid
+                      AND (updated_at >= p.since OR imported_at >= p.since) LIMIT 1) AS i ON true
+    WHERE p.member = '${column}'`;
