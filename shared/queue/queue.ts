@@ -2,7 +2,7 @@ import { PgBoss } from 'pg-boss';
 import { z } from 'zod';
 import { systemClock } from '../clock.ts';
 import type { Database, Handle } from '../db/pool.ts';
-import { PreparedStatements, prepare } from '../db/prepared.ts';
+import { type PreparedStatement, PreparedStatements, prepare } from '../db/prepared.ts';
 import type { BreakerKey } from '../domain/breaker.ts';
 import type { Logger } from '../process/logging.ts';
 import type { DeliverJob, JobKind } from './jobs.ts';
@@ -112,6 +112,35 @@ export class JobQueue {
     return {
       executeSql: (text: string, values?: unknown[]) => tx.query(this.#inserts.of(text), values),
     };
+  }
+
+  /**
+   * Returns a statement that runs `rows` and writes a job for each row that it returns, in one round trip; the consumers wake
+   * when it commits. `rows` is a data-modifying statement with RETURNING, `data` an SQL expression over its columns for the
+   * payload of a job. The text is pg-boss's own, with the jobs as an expression in place of its parameter.
+   */
+  async statementWithJobs(
+    kind: { queue: string },
+    rows: string,
+    data: string,
+  ): Promise<PreparedStatement | string> {
+    let text = '';
+    const reader = {
+      executeSql: (sql: string) => {
+        text = sql;
+        return Promise.resolve({ rows: [] });
+      },
+    };
+    await this.#boss.insert(kind.queue, [], { db: reader, returnId: false });
+    const parts = text.split('$1::text');
+    if (parts.length !== 2) throw new Error('the queue library writes its jobs in another way than expected');
+    return this.#inserts.of(
+      `WITH written AS (${rows}),
+        payloads AS MATERIALIZED (SELECT coalesce(json_agg(json_build_object('data', ${data})), '[]')::text AS all_jobs FROM written),
+        jobs AS (${parts.join('(SELECT all_jobs FROM payloads)')}),
+        woken AS MATERIALIZED (SELECT pg_notify('${wakeTopic}', '${kind.queue}'))
+       SELECT written.* FROM written, woken`,
+    );
   }
 
   /**

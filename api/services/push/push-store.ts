@@ -6,14 +6,17 @@ import { countScheduledLocked, insertScheduledPush } from '../../../shared/db/ta
 import { type App, planLimits } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { FairBatcher } from '../../../shared/fairness/fair-batcher.ts';
-import { planJob } from '../../../shared/queue/jobs.ts';
+import { insertQueuedPushes } from '../../../shared/queue/queued-pushes.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** Time in which a second push with the same `req_id` is a repeat (protocol/push.md#repeated-requests). */
 const repeatWindowMs = 5 * 60_000;
 
-/** Pushes of one transaction, transactions at the same time, and limits of the pushes that wait for theirs. */
-const batchLimits = { size: 100, atOnce: 2, maxWaiting: 1000, maxWaitMs: 5000 };
+/** Pushes of one transaction, and limits of the pushes that wait for theirs. */
+const batchLimits = { size: 100, maxWaiting: 1000, maxWaitMs: 5000 };
+/** Transactions at the same time. Those without request ids wait for no lock, and commits with a NOTIFY take turns anyway. */
+const plainAtOnce = 1;
+const claimingAtOnce = 2;
 /** Lane of the batches, which belong to no app: app ids have no blanks. */
 const batchLane = 'accepted pushes';
 /** A row that is locked for longer delays its own push only: the pushes of the batch are stored one by one. */
@@ -43,15 +46,27 @@ export interface StoredPush {
  */
 export class PushStore {
   readonly #deps: ApiDeps;
-  readonly #batcher: FairBatcher<UnstoredPush, StoredPush>;
+  readonly #plain: FairBatcher<UnstoredPush, StoredPush>;
+  /** Pushes with request ids, which may wait for a push with the same one. */
+  readonly #claiming: FairBatcher<UnstoredPush, StoredPush>;
 
   constructor(deps: ApiDeps) {
     this.#deps = deps;
-    this.#batcher = new FairBatcher({
+    const shared = {
       ...batchLimits,
-      runAll: (pushes) => runInLane(batchLane, () => this.#storeTogether(pushes)),
-      runOne: (push) => runInLane(push.app.appId, () => this.#storeAlone(push)),
+      runOne: (push: UnstoredPush) => runInLane(push.app.appId, () => this.#storeAlone(push)),
       isShared: isConnectionFailure,
+    };
+    this.#plain = new FairBatcher({
+      ...shared,
+      atOnce: plainAtOnce,
+      // One statement is one transaction.
+      runAll: (pushes) => runInLane(batchLane, () => this.#storeAll(deps.admissionDb, pushes)),
+    });
+    this.#claiming = new FairBatcher({
+      ...shared,
+      atOnce: claimingAtOnce,
+      runAll: (pushes) => runInLane(batchLane, () => this.#storeClaiming(pushes)),
     });
   }
 
@@ -60,10 +75,11 @@ export class PushStore {
     const { app, push: record } = push;
     // These lock a row of their app, or fail where others succeed.
     const isAlone = record.state === 'scheduled' || refusedInJson.test(JSON.stringify(record.pushOrder));
-    return isAlone ? this.#storeAlone(push) : this.#batcher.run(app.appId, push);
+    if (isAlone) return this.#storeAlone(push);
+    return (push.reqId ? this.#claiming : this.#plain).run(app.appId, push);
   }
 
-  #storeTogether(pushes: UnstoredPush[]): Promise<StoredPush[]> {
+  #storeClaiming(pushes: UnstoredPush[]): Promise<StoredPush[]> {
     return this.#deps.admissionDb.transaction((tx) => this.#storeAll(tx, pushes), { lockTimeoutMs });
   }
 
@@ -74,33 +90,25 @@ export class PushStore {
   }
 
   async #storeAll(tx: Handle, pushes: UnstoredPush[]): Promise<StoredPush[]> {
-    const earlier = await claimIds(tx, pushes);
-    const first = pushes.filter((push) => !repeatedBy(push, earlier));
-    for (const { app, push } of first) if (push.state === 'scheduled') await checkPending(tx, app);
-    await this.#insert(
-      tx,
-      first.map(({ push }) => push),
-    );
+    const claims = await claimIds(tx, pushes);
+    const first = pushes.filter((push) => !repeatedBy(push, claims));
+    const queued = first.filter(({ push }) => push.state === 'queued').map(({ push }) => push);
+    if (queued.length > 0) await insertQueuedPushes(tx, this.#deps.queue, queued);
+    for (const push of first) if (push.push.state === 'scheduled') await insertScheduled(tx, push);
     return pushes.map((push) => {
-      const claim = repeatedBy(push, earlier);
+      const claim = repeatedBy(push, claims);
       return claim
         ? { objectId: claim.objectId, createdAt: claim.acceptedAt, isFirst: false }
         : { objectId: push.push.objectId, createdAt: push.push.createdAt, isFirst: true };
     });
   }
+}
 
-  /** Inserts the records, and a job for each one that is sent now. */
-  async #insert(tx: Handle, pushes: NewPush[]): Promise<void> {
-    if (pushes.length === 0) return;
-    const ids = await insertPushes(tx, pushes);
-    const jobs = [];
-    for (const [i, { appId, state, pushTime }] of pushes.entries()) {
-      const pushId = ids[i] ?? 0;
-      if (state === 'scheduled') await insertScheduledPush(tx, appId, pushId, pushTime);
-      else jobs.push({ appId, pushId });
-    }
-    await this.#deps.queue.send(planJob, jobs, { tx });
-  }
+/** Inserts a push that waits for its time, and its entry. */
+async function insertScheduled(tx: Handle, { app, push }: UnstoredPush): Promise<void> {
+  await checkPending(tx, app);
+  const [pushId] = await insertPushes(tx, [push]);
+  if (pushId !== undefined) await insertScheduledPush(tx, app.appId, pushId, push.pushTime);
 }
 
 const claimKey = (appId: string, reqId: string): string => `${appId} ${reqId}`;

@@ -1,7 +1,7 @@
 import type { PushOrder } from '../../../domain/pushes/push.ts';
 import type { ConnectorTotals, Push, PushState } from '../../../domain/pushes/record.ts';
 import type { Handle } from '../../pool.ts';
-import { prepare } from '../../prepared.ts';
+import { type PreparedStatement, prepare } from '../../prepared.ts';
 
 /** Row of the table `notification`, which holds pushes. */
 export interface PushRow {
@@ -65,20 +65,28 @@ export interface NewPush {
   createdAt: Date;
 }
 
-const insertAll = prepare(
-  `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at,
+/** Inserts pushes from one parameter, a JSON list of `toRowText`, and returns their keys. */
+export const insertPushesText = `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at,
                              created_at, updated_at)
    SELECT app_id, object_id, notification_id, state, request, request ->> 'prod', to_timestamp(push_ms / 1000.0),
           to_timestamp(expires_ms / 1000.0), to_timestamp(created_ms / 1000.0), to_timestamp(created_ms / 1000.0)
      FROM json_to_recordset($1::json) AS p (
        app_id text, object_id text, notification_id text, state text, request jsonb,
        push_ms float8, expires_ms float8, created_ms float8)
-   RETURNING app_id, id, object_id`,
-);
+   RETURNING app_id, id, object_id`;
 
-/** Inserts pushes of any apps. Returns their internal ids in the same order. */
-export async function insertPushes(tx: Handle, pushes: readonly NewPush[]): Promise<number[]> {
-  const { rows } = await tx.query<{ app_id: string; id: number; object_id: string }>(insertAll, [
+const insertAll = prepare(insertPushesText);
+
+/**
+ * Inserts pushes of any apps. Returns their internal ids in the same order. `statement` is `insertPushesText` or one that it is
+ * a part of.
+ */
+export async function insertPushes(
+  tx: Handle,
+  pushes: readonly NewPush[],
+  statement: PreparedStatement | string = insertAll,
+): Promise<number[]> {
+  const { rows } = await tx.query<{ app_id: string; id: number; object_id: string }>(statement, [
     `[${pushes.map(toRowText).join(',')}]`,
   ]);
   const ids = new Map(rows.map((row) => [`${row.app_id} ${row.object_id}`, row.id]));

@@ -1,0 +1,16 @@
+import type { Handle } from '../db/pool.ts';
+import { insertPushes, insertPushesText, type NewPush } from '../db/tables/pushes/pushes.ts';
+import { planJob } from './jobs.ts';
+import type { JobQueue } from './queue.ts';
+
+/** Payload of `planJob`, made of the columns that `insertPushesText` returns. */
+const payload = `json_build_object('appId', app_id, 'pushId', id)`;
+
+/** Inserts pushes that are sent now, of any apps, each with the job that plans it, by one statement. */
+export async function insertQueuedPushes(
+  db: Handle,
+  queue: JobQueue,
+  pushes: readonly NewPush[],
+): Promise<void> {
+  await insertPushes(db, pushes, await queue.statementWithJobs(planJob, insertPushesText, payload));
+}
