@@ -16,6 +16,8 @@ export interface ApiDeps {
   >;
   /** Connections for fast statements: saves, logins, reads by id. Apps take turns. */
   db: Database;
+  /** Connections for groups of saves, without turns. */
+  savesDb: Database;
   /** Separate connections for health checks and for accepting pushes. */
   admissionDb: Database;
   /** Connections for queries that clients write: conditions, lists, `include`. */

@@ -99,5 +99,9 @@ function encoded(value: CopyValue): string {
   if (typeof value === 'number') return String(value);
   if (typeof value === 'boolean') return value ? 't' : 'f';
   if (Buffer.isBuffer(value)) return `\\\\x${value.toString('hex')}`;
-  return escaped(`{${value.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`);
+  return escaped(arrayText(value));
 }
+
+/** Returns a list as the text of an array. */
+export const arrayText = (items: string[]): string =>
+  `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;

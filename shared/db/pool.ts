@@ -45,6 +45,8 @@ export interface DatabaseOptions {
   statementTimeoutMs?: number;
   /** Shares the connections fairly between apps (`runInLane`); without it they are first come, first served. */
   turns?: FairQueue;
+  /** Settings of the server for these connections, by name. */
+  settings?: Readonly<Record<string, string | number>>;
   /** Sends a statement before the previous one is answered; such a pool has no cursors (`scan`). */
   isPipelined?: boolean;
   onError?: (error: Error) => void;
@@ -70,6 +72,7 @@ export class Database implements Handle {
       statement_timeout: options.statementTimeoutMs ?? 30_000,
       types: typeParsers,
       pipeline: options.isPipelined ?? false,
+      ...(options.settings === undefined ? {} : { onConnect: setter(options.settings) }),
     });
     // A broken idle connection emits an error here; without a listener it would end the process.
     this.#pool.on('error', (error) => options.onError?.(error));
@@ -184,6 +187,12 @@ export class Database implements Handle {
     await this.#pool.end();
   }
 }
+
+/** Returns a function that applies settings to a new connection. */
+const setter = (settings: Readonly<Record<string, string | number>>) => async (client: pg.ClientBase) => {
+  const statements = Object.entries(settings).map(([name, value]) => `SET ${name} = '${value}'`);
+  await client.query(statements.join('; '));
+};
 
 /** Closes a cursor; resolves false if the server did not respond in time and the connection must not be reused. */
 function closeCursor(cursor: Cursor): Promise<boolean> {

@@ -13,6 +13,8 @@ export interface FairBatcherOptions<T, R> {
   runAll(items: T[]): Promise<R[]>;
   /** Runs one item of a batch that failed. */
   runOne(item: T): Promise<R>;
+  /** Tells whether the items of a lane share no batch with those of other lanes. */
+  isApart?(lane: string): boolean;
   /** Tells whether an error of a batch is every item's error; then no item runs alone. */
   isShared?(error: unknown): boolean;
 }
@@ -68,20 +70,27 @@ export class FairBatcher<T, R> {
     });
   }
 
-  /** Removes the items of the next batch: one of each lane, then another one of each, until it is full. */
+  /**
+   * Removes the items of the next batch: one of each lane, then another one of each, until it is full; or those of one lane
+   * that stays apart.
+   */
   #take(): Waiting<T, R>[] {
+    const { size, isApart } = this.#options;
     const batch: Waiting<T, R>[] = [];
-    while (batch.length < this.#options.size) {
-      const [next] = this.#lanes;
-      if (!next) break;
-      const [lane, own] = next;
+    // A lane with further items moves to the end, where the loop meets it again.
+    for (const [lane, own] of this.#lanes) {
+      if (batch.length >= size) break;
+      const isAlone = isApart?.(lane) ?? false;
+      if (isAlone && batch.length > 0) continue;
       this.#lanes.delete(lane);
-      const [first] = own;
-      if (!first) continue;
-      own.delete(first);
-      clearTimeout(first.timer);
-      batch.push(first);
+      for (const waiting of own) {
+        own.delete(waiting);
+        clearTimeout(waiting.timer);
+        batch.push(waiting);
+        if (!isAlone || batch.length >= size) break;
+      }
       if (own.size > 0) this.#lanes.set(lane, own);
+      if (isAlone) break;
     }
     return batch;
   }

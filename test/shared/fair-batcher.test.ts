@@ -65,6 +65,19 @@ describe('a fair batcher', () => {
     expect((await Promise.all(all))[4]).toBe('a5 done');
   });
 
+  test('takes the items of a lane that stays apart by themselves', async () => {
+    const { batcher, begun, end } = controlledBatcher({ isApart: (lane) => lane === 'b' });
+    const all = ['a1', 'b1', 'b2', 'a2', 'c1'].map((item) => batcher.run(item.slice(0, 1), item));
+    await nextTurn();
+    await end();
+    await end();
+    expect(begun).toEqual([
+      ['a1', 'c1', 'a2'],
+      ['b1', 'b2'],
+    ]);
+    expect(await Promise.all(all)).toHaveLength(5);
+  });
+
   test('runs several batches at a time, up to its limit', async () => {
     const { batcher, begun, end } = controlledBatcher({ atOnce: 2, size: 1 });
     const all = ['1', '2', '3'].map((item) => batcher.run('a', item));

@@ -1,4 +1,8 @@
 import { z } from 'zod';
+import {
+  installationDocument,
+  type StoredInstallation,
+} from '../../../shared/domain/installations/installation.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { AppCall } from '../../calls/call.ts';
 import { type AnyQuery, anyObject, anyQuery, isFetching } from '../../calls/object-call.ts';
@@ -32,12 +36,18 @@ function members(document: JsonObject, names: string[]): JsonObject {
 }
 
 async function register(call: AppCall<AnyQuery, JsonObject>, { installations }: Services): Promise<Reply> {
-  const { document, isNew } = await installations.register(call.app, call.body);
-  const names = isNew ? ['objectId', 'createdAt'] : ['objectId', 'createdAt', 'updatedAt'];
-  const reply = isFetching(call.query) ? document : members(document, names);
+  const { installation, isNew } = await installations.register(call.app, call.body, call.bodyBytes);
+  const reply = isFetching(call.query)
+    ? installationDocument(installation)
+    : savedMembers(installation, isNew);
   return isNew
-    ? json(reply, { status: 201, headers: { Location: installations.urlOf(document) } })
+    ? json(reply, { status: 201, headers: { Location: installations.urlOf(installation) } })
     : json(reply);
+}
+
+function savedMembers({ objectId, createdAt, updatedAt }: StoredInstallation, isNew: boolean): JsonObject {
+  const saved = { objectId, createdAt: createdAt.toISOString() };
+  return isNew ? saved : { ...saved, updatedAt: updatedAt.toISOString() };
 }
 
 async function update(call: AppCall<AnyQuery, JsonObject>, { installations }: Services): Promise<Reply> {

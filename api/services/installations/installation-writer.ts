@@ -21,24 +21,17 @@ import {
   findRegistered,
   typedByIdentity,
 } from '../../../shared/domain/installations/identity.ts';
-import {
-  type Installation,
-  installationDocument,
-  pickMembers,
-} from '../../../shared/domain/installations/installation.ts';
-import type { JsonObject } from '../../../shared/domain/json.ts';
+import type { Installation, StoredInstallation } from '../../../shared/domain/installations/installation.ts';
 import type { ApiDeps } from '../deps.ts';
 
-/** Saved installation, with the parts of the reply to a save. */
+/** Result of a save. */
 export interface SavedInstallation {
-  document: JsonObject;
-  /** The members that the call wrote, with their new values (protocol/objects.md#replies-with-values). */
-  changed: JsonObject;
+  installation: StoredInstallation;
   isNew: boolean;
 }
 
 /** Identity and members that a device sends about itself. */
-interface DeviceSave {
+export interface DeviceSave {
   ids: DeviceIds;
   changes: InstallationChanges;
   /** The device was deleted and registers again under its former object id. */
@@ -66,13 +59,13 @@ export class InstallationWriter {
     const current = findRegistered([...found.keys()], ids, changes);
     if (!current) {
       const made = await this.#insert(db, app, device);
-      return made && { ...replyParts(made, changes), isNew: true };
+      return made && { installation: made, isNew: true };
     }
     const draft = changedDraft(current, changes);
     checkChange(current, draft, { changes, isRegistration: true });
     const update = { id: current.id, draft, now: this.#now(), version: found.get(current) ?? '' };
     const saved = await updateInstallationVersion(db, app.appId, update);
-    return saved && { ...replyParts(saved, changes), isNew: false };
+    return saved && { installation: saved, isNew: false };
   }
 
   /**
@@ -86,7 +79,7 @@ export class InstallationWriter {
       if (current) return this.change(tx, app, { current, changes, isRegistration: true });
       const made = await this.#insert(tx, app, device);
       // Undefined means that a concurrent call created the installation.
-      if (made) return { ...replyParts(made, changes), isNew: true };
+      if (made) return { installation: made, isNew: true };
     }
     throw refuse('duplicate');
   }
@@ -103,8 +96,8 @@ export class InstallationWriter {
   ): Promise<SavedInstallation> {
     const draft = changedDraft(current, changes);
     checkChange(current, draft, { changes, isRegistration });
-    const saved = await updateInstallation(tx, app.appId, { id: current.id, draft, now: this.#now() });
-    return { ...replyParts(saved, changes), isNew: false };
+    const installation = await updateInstallation(tx, app.appId, { id: current.id, draft, now: this.#now() });
+    return { installation, isNew: false };
   }
 
   async #insert(
@@ -122,12 +115,4 @@ export class InstallationWriter {
   #now(): Date {
     return new Date(this.#deps.clock.now());
   }
-}
-
-function replyParts(
-  saved: Installation,
-  changes: InstallationChanges,
-): Pick<SavedInstallation, 'document' | 'changed'> {
-  const document = installationDocument(saved);
-  return { document, changed: pickMembers(document, changes.touched) };
 }

@@ -14,6 +14,7 @@ import { deviceIdsOf, hasDeviceId, isPublicId } from '../../../shared/domain/ins
 import {
   type Installation,
   installationDocument,
+  pickMembers,
 } from '../../../shared/domain/installations/installation.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { parseInclude, resolveInclude, resolveIncludes } from '../../../shared/query/list/include.ts';
@@ -24,7 +25,8 @@ import { viewerOf } from '../../../shared/query/viewer.ts';
 import { readerFor, type UserCaller } from '../accounts/caller.ts';
 import type { ApiDeps } from '../deps.ts';
 import { includeSourceFor } from '../queries/included-objects.ts';
-import { InstallationWriter, type SavedInstallation } from './installation-writer.ts';
+import { type DeviceSave, InstallationWriter, type SavedInstallation } from './installation-writer.ts';
+import { SaveGroups } from './save-groups.ts';
 
 /** App of a call, and whether the call has the master key. */
 export interface Caller {
@@ -38,42 +40,48 @@ const maxIdsPerDelete = 1000;
 export class InstallationService {
   readonly #deps: ApiDeps;
   readonly #writer: InstallationWriter;
+  readonly #groups: SaveGroups;
 
   constructor(deps: ApiDeps) {
     this.#deps = deps;
     this.#writer = new InstallationWriter(deps);
+    this.#groups = new SaveGroups(deps);
   }
 
   /**
    * Handles POST: updates the installation that the body's objectId, else its installationId, else its device token
-   * names, or creates one (protocol/installations.md#registration). Concurrent calls with the same ids result in one
+   * names, or creates one (protocol/installations.md#registration). `bodyBytes` is the size of the body. Concurrent calls with the same ids result in one
    * installation. Throws 105, 111, 112, 114, 116, 117, 137.
    */
-  async register(app: App, body: JsonObject): Promise<SavedInstallation> {
+  async register(app: App, body: JsonObject, bodyBytes: number): Promise<SavedInstallation> {
     const changes = parseInstallationChanges(body);
     const device = { ids: deviceIdsOf(changes), changes };
-    const { db } = this.#deps;
-    return refusingDuplicates(
-      async () =>
-        (await this.#writer.saveAtOnce(db, app, device)) ??
-        db.transaction((tx) => this.#writer.save(tx, app, device)),
+    return (
+      (await this.#groups.save(app.appId, device, bodyBytes)) ??
+      refusingDuplicates(() => this.#saveAlone(app, device))
     );
+  }
+
+  async #saveAlone(app: App, device: DeviceSave): Promise<SavedInstallation> {
+    const { db } = this.#deps;
+    const saved = await this.#writer.saveAtOnce(db, app, device);
+    return saved ?? db.transaction((tx) => this.#writer.save(tx, app, device));
   }
 
   /**
    * Handles PUT. Devices keep their object id for years, so an unknown id with the identity of a device in the body
-   * registers that device again, under this id unless it has another one (`InstallationWriter.save`). Throws 1 for any
-   * other unknown id, 305 when the installation does not meet `where`, and the refusals of `register`.
+   * registers that device again, under this id unless it has another one (`InstallationWriter.save`). Returns the new document
+   * and the members that the call wrote (protocol/objects.md#replies-with-values). Throws 1 for any other unknown id, 305 when the installation does not meet `where`, and the refusals of `register`.
    */
   async update(
     caller: Caller,
     objectId: string,
     { body, where }: { body: JsonObject; where: unknown },
-  ): Promise<SavedInstallation> {
+  ): Promise<{ document: JsonObject; changed: JsonObject }> {
     const { app } = caller;
     const changes = parseInstallationChanges(body);
     const condition = compileRowCondition(where, installationClass, viewerOf(app, caller));
-    return refusingDuplicates(() =>
+    const { installation } = await refusingDuplicates(() =>
       this.#change(caller, condition, async (tx) => {
         const current = await lock(tx, app, objectId);
         if (current) {
@@ -86,6 +94,8 @@ export class InstallationService {
         return this.#writer.save(tx, app, { ids, changes, isReturning: true });
       }),
     );
+    const document = installationDocument(installation);
+    return { document, changed: pickMembers(document, changes.touched) };
   }
 
   /** Returns `{}` for an unknown id (protocol/queries.md#reads-by-id). Throws 102 or 105 for bad `keys` and `include`, 116 for too large a reply. */
@@ -156,7 +166,7 @@ export class InstallationService {
   }
 
   /** Returns the URL of an installation, below PUBLIC_URL (protocol/admin-api.md#links). */
-  urlOf({ objectId }: JsonObject): string {
+  urlOf({ objectId }: { objectId: string }): string {
     return `${this.#deps.config.publicUrl}/1.1/installations/${objectId}`;
   }
 }

@@ -1,13 +1,17 @@
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import type { Members } from '../objects/operations.ts';
 
-/** An installation of an app on a device (protocol/installations.md#installation-fields, develop/architecture.md#data), as its row holds it. */
-export interface Installation extends InstallationDraft {
-  /** Internal key; never in a reply. */
-  id: number;
+/** An installation of an app on a device (protocol/installations.md#installation-fields, develop/architecture.md#data), as clients see it. */
+export interface StoredInstallation extends InstallationDraft {
   objectId: string;
   createdAt: Date;
   updatedAt: Date;
+}
+
+/** An installation as its row holds it. */
+export interface Installation extends StoredInstallation {
+  /** Internal key; never in a reply. */
+  id: number;
 }
 
 /** Members of an installation that clients write; null means absent. */
@@ -95,7 +99,7 @@ export function membersOf(draft: InstallationDraft): Members {
  * Returns the installation for replies: with the names it was stored with
  * (protocol/labels.md#stored-names), absent members left out, times as ISO 8601 with milliseconds.
  */
-export function installationDocument(installation: Installation): JsonObject {
+export function installationDocument(installation: StoredInstallation): JsonObject {
   const shown = [...membersOf(installation)].map(([name, value]): [string, Json] => [
     installation.hasWireNames ? (wireNames.get(name) ?? name) : name,
     value,

@@ -6,7 +6,7 @@ import type { Handle } from '../../pool.ts';
 import { PreparedStatements, prepare } from '../../prepared.ts';
 import { type Selection, selectByIds, selectRows } from '../selection.ts';
 
-interface InstallationRow {
+export interface InstallationRow {
   id: number;
   object_id: string;
   device_type: string;
@@ -55,9 +55,10 @@ const draftReaders = Object.values(valueByColumn);
 /** Returns the values of a draft in the order of `draftColumns`. */
 export const draftValues = (draft: InstallationDraft): CopyValue[] => draftReaders.map((read) => read(draft));
 
-const readColumns = ['id', 'object_id', ...draftColumns, 'created_at', 'updated_at'].join(', ');
+export const readColumnNames = ['id', 'object_id', ...draftColumns, 'created_at', 'updated_at'];
+const readColumns = readColumnNames.join(', ');
 
-function toInstallation(row: InstallationRow): Installation {
+export function toInstallation(row: InstallationRow): Installation {
   return {
     id: row.id,
     objectId: row.object_id,

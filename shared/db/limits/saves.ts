@@ -1,0 +1,18 @@
+/** Groups of saves at the same time, each on a connection: one is written while the next one is looked up. */
+export const saveConnections = 2;
+
+/**
+ * Settings for statements on groups of saves. Their plans are made once and look each row up by an index, however few rows the
+ * table has then. A lock ends a group soon, because saves of several apps wait with it.
+ */
+export const saveSettings = {
+  lock_timeout: '100ms',
+  plan_cache_mode: 'force_generic_plan',
+  enable_seqscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+  enable_sort: 'off',
+  enable_bitmapscan: 'off',
+  cpu_index_tuple_cost: 1000,
+  jit: 'off',
+};

@@ -1,0 +1,208 @@
+import type { DeviceIds } from '../../../domain/installations/identity.ts';
+import type { Installation, InstallationDraft } from '../../../domain/installations/installation.ts';
+import { arrayText } from '../../copy.ts';
+import type { Handle } from '../../pool.ts';
+import { prepare } from '../../prepared.ts';
+import {
+  draftColumns,
+  draftValues,
+  type InstallationRow,
+  readColumnNames,
+  toInstallation,
+} from './installations.ts';
+
+/**
+ * Most bytes of custom members, and of channels, of a row that is written in a group. Smaller values are not compressed, so
+ * their size is known without reading them.
+ */
+const maxBytes = 2000;
+
+const uniqueIds = ['object_id', 'installation_id', 'device_token'];
+const askedIds = [...uniqueIds, 'registration_id'];
+
+const isSmall = (column: string) =>
+  `coalesce(pg_column_size(${column}) <= ${maxBytes} AND pg_column_compression(${column}) IS NULL, true)`;
+const small = `${isSmall('fields')} AND ${isSmall('channels')}`;
+
+/**
+ * Selects from the rows of an app with a value of a column. The bounds and the order allow one index only: a plan for an equal value
+ * that is made while the app has few rows may read all rows of the app later. NULL finds nothing.
+ */
+const rowsWith = (column: string, value: string, { columns = ['id'], condition = 'true' } = {}) =>
+  `(SELECT ${columns.join(', ')} FROM installation
+     WHERE app_id = g.app_id AND ${column} >= ${value} AND ${column} <= ${value} AND ${condition}
+     ORDER BY app_id, ${column} OFFSET 0)`;
+
+/** Of the installations with a registration id only the newest counts. */
+const newestOfRegistration = `SELECT max(id) FROM ${rowsWith('registration_id', 'g.registration_id', {
+  condition: '(g.installation_id IS NULL OR installation_id IS NULL)',
+})} AS same`;
+
+const foundColumns = [
+  ...readColumnNames.map((name) =>
+    name === 'fields' || name === 'channels' ? `CASE WHEN ${small} THEN ${name} END AS ${name}` : name,
+  ),
+  'ctid::text AS place',
+  'xmin::text AS version',
+  `${small} AS is_small`,
+];
+
+const findStatement = prepare(
+  `SELECT g.device, f.*
+     FROM unnest($1::text[], ${askedIds.map((_, i) => `$${i + 2}::text[]`).join(', ')})
+          WITH ORDINALITY AS g(app_id, ${askedIds.join(', ')}, device),
+          LATERAL (${uniqueIds.map((column) => rowsWith(column, `g.${column}`)).join(' UNION ')} UNION ${newestOfRegistration}) AS k,
+          LATERAL ${rowsWith('id', 'k.id', { columns: foundColumns })} AS f`,
+);
+
+/** Ids of a device of an app. */
+export interface AskedDevice {
+  appId: string;
+  ids: DeviceIds;
+}
+
+/** Place and version of a row, as PostgreSQL writes them. */
+export interface RowVersion {
+  place: string;
+  version: string;
+}
+
+/** Installation that matches an id, with the version of its row. */
+export interface FoundInstallation {
+  installation: Installation;
+  row: RowVersion;
+  /** Without it, `fields` and `channels` are not read. */
+  isSmall: boolean;
+}
+
+type FoundRow = InstallationRow & RowVersion & { device: number; is_small: boolean };
+
+/** Finds the installations that match one of the ids of each device, in the order of their keys, by the place of the device. */
+export async function findInstallationsOfDevices(
+  db: Handle,
+  devices: AskedDevice[],
+): Promise<FoundInstallation[][]> {
+  const { rows } = await db.query<FoundRow>(findStatement, [
+    devices.map(({ appId }) => appId),
+    devices.map(({ ids }) => ids.objectId),
+    devices.map(({ ids }) => ids.installationId),
+    devices.map(({ ids }) => ids.deviceToken),
+    devices.map(({ ids }) => ids.registrationId),
+  ]);
+  const found: FoundInstallation[][] = devices.map(() => []);
+  for (const row of rows) {
+    const { device, place, version, is_small: isSmall } = row;
+    found[device - 1]?.push({ installation: toInstallation(row), row: { place, version }, isSmall });
+  }
+  for (const several of found)
+    if (several.length > 1) several.sort((a, b) => a.installation.id - b.installation.id);
+  return found;
+}
+
+/** New installation of a group. */
+export interface GroupInsert {
+  appId: string;
+  objectId: string;
+  draft: InstallationDraft;
+}
+
+/** New values of an installation whose row has this version. They change no unique id. */
+export interface GroupUpdate {
+  appId: string;
+  id: number;
+  row: RowVersion;
+  draft: InstallationDraft;
+}
+
+const types: Readonly<Record<string, string>> = {
+  id: 'bigint',
+  wire_names: 'boolean',
+  valid: 'boolean',
+  badge: 'integer',
+  fields: 'jsonb',
+};
+/** Returns the rows of arrays, one for each column, from parameter `first` on. An array of channels is a text. */
+const rowsOf = (names: string[], first: number) =>
+  `unnest(${names.map((name, i) => `$${first + i}::${types[name] ?? 'text'}[]`).join(', ')}) AS g(${names.join(', ')})`;
+const written = (name: string) => (name === 'channels' ? 'g.channels::text[]' : `g.${name}`);
+
+const insertColumns = ['app_id', 'object_id', ...draftColumns];
+const updateColumns = ['app_id', 'id', 'place', 'version', ...draftColumns];
+
+const insertText = (first: number) =>
+  `INSERT INTO installation (created_at, updated_at, ${insertColumns.join(', ')})
+   SELECT $1, $1, ${insertColumns.map(written).join(', ')} FROM ${rowsOf(insertColumns, first)}
+   ON CONFLICT DO NOTHING RETURNING object_id, NULL::bigint AS id`;
+
+/**
+ * Finds rows by their place, which needs no index. Skips those that another transaction has locked: a group never waits for
+ * one of its rows.
+ */
+const updateText = (first: number) =>
+  `UPDATE installation i
+      SET updated_at = $1, ${draftColumns.map((name) => `${name} = ${written(name)}`).join(', ')}
+     FROM (SELECT g.* FROM ${rowsOf(updateColumns, first)}, LATERAL (
+             SELECT FROM installation i
+              WHERE i.ctid = g.place::tid AND i.xmin = g.version::xid AND i.app_id = g.app_id AND i.id = g.id
+                FOR NO KEY UPDATE SKIP LOCKED) AS locked) AS g
+    WHERE i.ctid = g.place::tid AND i.app_id = g.app_id AND i.id = g.id RETURNING NULL::text AS object_id, i.id`;
+
+const insertStatement = prepare(insertText(2));
+const updateStatement = prepare(updateText(2));
+const bothStatement = prepare(
+  `WITH made AS (${insertText(2)}), changed AS (${updateText(2 + insertColumns.length)})
+   SELECT * FROM made UNION ALL SELECT * FROM changed`,
+);
+
+/** Public ids of the inserted installations, and keys of the updated ones. */
+export interface WrittenGroup {
+  inserted: ReadonlySet<string>;
+  updated: ReadonlySet<number>;
+}
+
+/**
+ * Writes a group in one transaction. Leaves out an insert whose unique ids another installation holds, and an update whose
+ * row is locked or has changed since its version.
+ */
+export async function writeInstallationGroup(
+  db: Handle,
+  { inserts, updates, now }: { inserts: GroupInsert[]; updates: GroupUpdate[]; now: Date },
+): Promise<WrittenGroup> {
+  if (inserts.length === 0 && updates.length === 0) return { inserted: new Set(), updated: new Set() };
+  const statement =
+    updates.length === 0 ? insertStatement : inserts.length === 0 ? updateStatement : bothStatement;
+  const { rows } = await db.query<{ object_id: string | null; id: number | null }>(statement, [
+    now,
+    ...(inserts.length === 0 ? [] : insertArrays(inserts)),
+    ...(updates.length === 0 ? [] : updateArrays(updates)),
+  ]);
+  return {
+    inserted: new Set(rows.flatMap(({ object_id }) => object_id ?? [])),
+    updated: new Set(rows.flatMap(({ id }) => id ?? [])),
+  };
+}
+
+const insertArrays = (inserts: GroupInsert[]): unknown[][] => [
+  inserts.map(({ appId }) => appId),
+  inserts.map(({ objectId }) => objectId),
+  ...draftArrays(inserts),
+];
+
+const updateArrays = (updates: GroupUpdate[]): unknown[][] => [
+  updates.map(({ appId }) => appId),
+  updates.map(({ id }) => id),
+  updates.map(({ row }) => row.place),
+  updates.map(({ row }) => row.version),
+  ...draftArrays(updates),
+];
+
+/** Returns an array of values for each of `draftColumns`. */
+function draftArrays(rows: { draft: InstallationDraft }[]): unknown[][] {
+  const values = rows.map(({ draft }) => draftValues(draft));
+  return draftColumns.map((_, column) =>
+    values.map((row) => {
+      const value = row[column];
+      return Array.isArray(value) ? arrayText(value) : value;
+    }),
+  );
+}

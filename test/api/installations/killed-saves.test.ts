@@ -1,0 +1,39 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { freePort } from '../../channel/support/channel-fixture.ts';
+import { testEnvironment } from '../../support/api.ts';
+import { useTestApi } from '../../support/test-api.ts';
+
+const api = useTestApi();
+
+test('an api that is killed among many saves has answered none that is not stored', async () => {
+  const app = await api.createApp();
+  const port = await freePort();
+  const env = { ...process.env, ...testEnvironment(api.databaseUrl), PORT: String(port) };
+  const child = fork(fileURLToPath(new URL('../../../api/main.ts', import.meta.url)), { env });
+  await once(child, 'message');
+  const headers = { 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey, 'Content-Type': 'application/json' };
+  const answered: string[] = [];
+  const client = async (number: number) => {
+    for (let i = 0; ; i += 1) {
+      const body = JSON.stringify({ deviceType: 'android', installationId: `device-${number}-${i}` });
+      const reply = await fetch(`http://127.0.0.1:${port}/1.1/installations`, {
+        method: 'POST',
+        headers,
+        body,
+      });
+      answered.push(((await reply.json()) as { objectId: string }).objectId);
+      if (answered.length === 500) child.kill('SIGKILL');
+    }
+  };
+  const ended = await Promise.allSettled(Array.from({ length: 16 }, (_, number) => client(number)));
+  expect(ended.every(({ status }) => status === 'rejected')).toBe(true);
+  expect(answered.length).toBeGreaterThanOrEqual(500);
+  const { rows } = await api.db.query<{ count: number }>(
+    'SELECT count(*) AS count FROM installation WHERE app_id = $1 AND object_id = ANY($2)',
+    [app.appId, answered],
+  );
+  expect(rows[0]?.count).toBe(answered.length);
+});
