@@ -153,7 +153,9 @@ async function send(
 ): Promise<SentBatch> {
   const { probeSize, progressMemory } = permit;
   const ownSlot = probeSize === undefined ? slot : undefined;
-  const task = { ...ids, probeSize, progressMemory, slot: ownSlot, loaded: prepared?.loaded };
+  const { connector } = batch.stored;
+  const loaded = prepared?.loaded;
+  const task = { ...ids, connector, probeSize, progressMemory, slot: ownSlot, loaded };
   const result = await pool.run(task, laneOf(batch, slot)).catch(async (error: unknown) => {
     await permit.release(undefined);
     throw error;

@@ -1,9 +1,11 @@
 import { type Report, toPushMessage } from '../../connectors/contract/connector.ts';
+import { connectors } from '../../connectors/registry.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { AppCache } from '../../shared/db/cache/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import { type Batch, findBatch } from '../../shared/db/tables/pushes/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
+import { loadBatchRecipients, type RecipientGroup } from '../../shared/db/tables/pushes/recipients.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { Logger } from '../../shared/process/logging.ts';
@@ -12,7 +14,7 @@ import { InFlightBatch } from './in-flight-batch.ts';
 import { interruptCount } from './interrupts.ts';
 import type { LatenessBudget } from './lateness.ts';
 import { sendPaced } from './paced-send.ts';
-import { loadOpenRecipients, type OpenBatch } from './recipients.ts';
+import { type OpenBatch, openRecipients } from './recipients.ts';
 import type { Lease, SenderCache } from './sender-cache.ts';
 import { Tally } from './tally.ts';
 import type { DeliverResult, DeliverTask, LoadedBatch } from './task.ts';
@@ -30,6 +32,18 @@ export interface BatchSenderDeps {
   /** 1 when the dispatcher stops. */
   stopFlag: Int32Array;
   interrupts: Int32Array;
+}
+
+/** A batch with its recipients as they were loaded. */
+interface BatchWithRecipients extends OpenBatch {
+  groups: RecipientGroup[];
+}
+
+/** Rows of a batch; undefined where they were deleted. */
+interface BatchRows {
+  batch: Batch | undefined;
+  groups: RecipientGroup[];
+  push: Push | undefined;
 }
 
 /** Sends one batch in a worker thread: load, send, checkpoint, return the result. */
@@ -51,30 +65,36 @@ export class BatchSender {
   /** Sends to the open recipients. Rejects only when the database is unavailable. */
   async run(): Promise<DeliverResult> {
     const { appId, pushId, loaded } = this.#task;
+    const { appCache } = this.#deps;
     // Before the push is read: a later pause or cancellation changes the counter.
     const interrupts = interruptCount(this.#deps.interrupts, pushId);
     this.#interruptCount = loaded?.interruptCount ?? interrupts;
-    const [{ batch, push }, app] = await Promise.all([
-      loaded ? withStates(loaded) : this.#load(),
-      this.#deps.appCache.app(appId),
+    const [{ batch, groups, push }, app] = await Promise.all([
+      loaded ? received(loaded) : this.#load(),
+      appCache.app(appId),
       // For the sender, which would read them after the batch.
-      this.#deps.appCache.profiles(appId),
+      appCache.profiles(appId),
     ]);
     if (!batch || !push) throw new Error('the batch was deleted');
-    const open = { batch, tally: new Tally(batch, app?.options.unknownOutcome) };
+    const open = { batch, groups, tally: new Tally(batch, app?.options.unknownOutcome) };
     this.#isInterrupted = push.state !== 'sending' || interrupts !== this.#interruptCount;
     if (!this.#isInterrupted) await this.#send(open, push);
     return this.#result(open);
   }
 
-  async #load(): Promise<{ batch: Batch | undefined; push: Push | undefined }> {
-    const { appId, batchId, pushId } = this.#task;
+  async #load(): Promise<BatchRows> {
+    const { appId, batchId, pushId, connector } = this.#task;
     const { db } = this.#deps;
-    const [batch, push] = await Promise.all([findBatch(db, appId, batchId), findPush(db, appId, pushId)]);
-    return { batch, push };
+    const tokenField = connectors.get(connector)?.tokenField ?? 'deviceToken';
+    const [batch, groups, push] = await Promise.all([
+      findBatch(db, appId, batchId),
+      loadBatchRecipients(db, { appId, batchId }, tokenField),
+      findPush(db, appId, pushId),
+    ]);
+    return { batch, groups, push };
   }
 
-  async #send(open: OpenBatch, push: Push): Promise<void> {
+  async #send(open: BatchWithRecipients, push: Push): Promise<void> {
     const { senders } = this.#deps;
     const { appId, connector, profile } = open.batch;
     const lease = await senders.lease(appId, connector, profile);
@@ -89,11 +109,11 @@ export class BatchSender {
     }
   }
 
-  async #sendWith(lease: Lease, open: OpenBatch, push: Push): Promise<void> {
+  async #sendWith(lease: Lease, open: BatchWithRecipients, push: Push): Promise<void> {
     const { db, clock, latenessBudget } = this.#deps;
     const message = toPushMessage(push);
-    const { loaded } = this.#task;
-    const recipients = await loadOpenRecipients(db, open, { message, connector: lease.connector, loaded });
+    const badge = lease.connector.badge?.(message) ?? null;
+    const recipients = await openRecipients(db, open, open.groups, badge);
     const { slot, probeSize = recipients.length } = this.#task;
     this.#hasUnsent = probeSize < recipients.length;
     recipients.limit(probeSize);
@@ -145,7 +165,9 @@ export class BatchSender {
   }
 }
 
-const withStates = ({ batch, push }: LoadedBatch): { batch: Batch; push: Push } => ({
+/** Rows as the main thread sent them: a clone has neither class instances nor Buffers. */
+const received = ({ batch, groups, push }: LoadedBatch): BatchRows => ({
   batch: { ...batch, states: RecipientStates.allOpen(batch.recipients.length) },
+  groups: groups.map((group) => ({ ...group, savedAt: Buffer.from(group.savedAt) })),
   push,
 });

@@ -1,11 +1,9 @@
-import type { PushMessage, Recipient } from '../../connectors/contract/connector.ts';
+import type { Recipient } from '../../connectors/contract/connector.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import type { Batch } from '../../shared/db/tables/pushes/batches.ts';
 import { incrementBadges, setBadges } from '../../shared/db/tables/pushes/delivery.ts';
-import { loadRecipients, type RecipientGroup, savedAtMs } from '../../shared/db/tables/pushes/recipients.ts';
-import type { Lease } from './sender-cache.ts';
+import { type RecipientGroup, savedAtMs } from '../../shared/db/tables/pushes/recipients.ts';
 import type { Tally } from './tally.ts';
-import type { LoadedBatch } from './task.ts';
 
 /** A batch that is being sent, with its results so far. */
 export interface OpenBatch {
@@ -22,6 +20,41 @@ export interface RecipientSource {
 
 const noGroup = 0xffff;
 
+/** Times that `Places` begins at the first recipient again before it makes a map. */
+const mostRestarts = 4;
+
+/**
+ * Finds the places of recipients in a batch. Both sides are in the order of ids as a rule: then it needs no map, which would
+ * cost more than the rest of the loading.
+ */
+class Places {
+  readonly #recipients: number[];
+  #next = 0;
+  #lastId = 0;
+  #restarts = 0;
+  #map: Map<number, number> | undefined;
+
+  constructor(recipients: number[]) {
+    this.#recipients = recipients;
+  }
+
+  indexOf(id: number): number | undefined {
+    if (id < this.#lastId) {
+      this.#next = 0;
+      this.#restarts += 1;
+    }
+    this.#lastId = id;
+    if (this.#restarts > mostRestarts) return this.#byMap(id);
+    while ((this.#recipients[this.#next] ?? id) < id) this.#next += 1;
+    return this.#recipients[this.#next] === id ? this.#next : this.#byMap(id);
+  }
+
+  #byMap(id: number): number | undefined {
+    this.#map ??= new Map(this.#recipients.map((recipient, index) => [recipient, index]));
+    return this.#map.get(id);
+  }
+}
+
 /** The open recipients of a batch as they were loaded; objects are made only for those that are sent to now. */
 export class OpenRecipients implements RecipientSource {
   readonly #batch: Batch;
@@ -30,8 +63,9 @@ export class OpenRecipients implements RecipientSource {
   /** By place in the batch: the group of a recipient, and its place there. */
   readonly #groupOf: Uint16Array;
   readonly #placeOf: Uint16Array;
-  /** Places in the batch of those that are sent to. */
-  readonly #indexes: number[] = [];
+  /** Places in the batch of those that are sent to, the first `length` entries. */
+  readonly #indexes: Uint16Array;
+  #length = 0;
 
   constructor(batch: Batch, groups: RecipientGroup[], badges: (number | null)[] | null) {
     this.#batch = batch;
@@ -40,10 +74,12 @@ export class OpenRecipients implements RecipientSource {
     const size = batch.recipients.length;
     this.#groupOf = new Uint16Array(size).fill(noGroup);
     this.#placeOf = new Uint16Array(size);
-    const indexOf = new Map(batch.recipients.map((id, index) => [id, index]));
+    this.#indexes = new Uint16Array(size);
+    this.#indexes = new Uint16Array(size);
+    const places = new Places(batch.recipients);
     for (const [group, { ids, tokens }] of groups.entries())
-      for (const [place, id] of ids.entries()) {
-        const index = indexOf.get(id);
+      for (let place = 0; place < ids.length; place += 1) {
+        const index = places.indexOf(ids[place] ?? 0);
         if (index === undefined || tokens[place] === '') continue;
         this.#groupOf[index] = group;
         this.#placeOf[index] = place;
@@ -51,23 +87,29 @@ export class OpenRecipients implements RecipientSource {
   }
 
   get length(): number {
-    return this.#indexes.length;
+    return this.#length;
   }
 
   /** Adds a recipient to those that are sent to; false if its installation was deleted or has no token. */
   add(index: number): boolean {
     if (this.#groupOf[index] === noGroup) return false;
-    this.#indexes.push(index);
+    this.#indexes[this.#length] = index;
+    this.#length += 1;
     return true;
   }
 
   /** Keeps the first `count` recipients. */
   limit(count: number): void {
-    this.#indexes.length = Math.min(count, this.#indexes.length);
+    this.#length = Math.min(count, this.#length);
   }
 
   slice(from: number, to: number): Recipient[] {
-    return this.#indexes.slice(from, to).flatMap((index) => this.#recipient(index) ?? []);
+    const recipients: Recipient[] = [];
+    for (const index of this.#indexes.subarray(from, Math.min(to, this.#length))) {
+      const recipient = this.#recipient(index);
+      if (recipient) recipients.push(recipient);
+    }
+    return recipients;
   }
 
   /** Returns when the installation of a recipient was last saved, in epoch ms. */
@@ -93,44 +135,25 @@ export class OpenRecipients implements RecipientSource {
   }
 }
 
-/**
- * Loads the open recipients of a batch, unless the main thread has; ends those whose installation was deleted as
- * `dropped`.
- */
-export async function loadOpenRecipients(
+/** Prepares the open recipients of a batch, of those that were loaded; ends those whose installation was deleted as `dropped`. */
+export async function openRecipients(
   db: Database,
   { batch, tally }: OpenBatch,
-  {
-    message,
-    connector,
-    loaded,
-  }: Pick<Lease, 'connector'> & {
-    message: PushMessage;
-    loaded: LoadedBatch | undefined;
-  },
+  groups: RecipientGroup[],
+  change: BadgeChange,
 ): Promise<OpenRecipients> {
-  const open = batch.recipients.filter((_, i) => tally.isOpen(i));
-  const groups =
-    loaded?.groups.map(received) ?? (await loadRecipients(db, batch.appId, open, connector.tokenField));
-  const badges = await badgesOf(db, batch, connector.badge?.(message) ?? null);
+  const badges = await badgesOf(db, batch, change);
   const recipients = new OpenRecipients(batch, groups, badges);
-  for (const index of batch.recipients.keys())
+  for (let index = 0; index < batch.recipients.length; index += 1)
     if (tally.isOpen(index) && !recipients.add(index))
       tally.fail(index, { outcome: 'dropped', status: 0, reason: 'the installation was deleted' });
   return recipients;
 }
 
-/** A group as another thread sent it: a clone has no Buffer. */
-const received = (group: RecipientGroup): RecipientGroup => ({
-  ...group,
-  savedAt: Buffer.from(group.savedAt),
-});
+/** Number that the message shows on the app's icon, or that it adds one to; null leaves it. */
+type BadgeChange = 'Increment' | number | null;
 
-async function badgesOf(
-  db: Database,
-  batch: Batch,
-  change: 'Increment' | number | null,
-): Promise<(number | null)[] | null> {
+async function badgesOf(db: Database, batch: Batch, change: BadgeChange): Promise<(number | null)[] | null> {
   if (change === null) return null;
   if (change === 'Increment') {
     batch.badges ??= await db.transaction((tx) => incrementBadges(tx, batch));

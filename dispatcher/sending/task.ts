@@ -41,6 +41,7 @@ export interface LoadedBatch {
 
 /** One batch for a thread. */
 export type DeliverTask = DeliverJob & {
+  connector: ConnectorId;
   /** Number of its open recipients to send to, for a probe; absent: all. */
   probeSize?: number | undefined;
   slot?: SendSlot | undefined;

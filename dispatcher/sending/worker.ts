@@ -6,7 +6,7 @@ import { AppCache } from '../../shared/db/cache/app-cache.ts';
 import { Database, type Handle } from '../../shared/db/pool.ts';
 import { checkpointBatch, findBatch } from '../../shared/db/tables/pushes/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
-import { loadRecipients } from '../../shared/db/tables/pushes/recipients.ts';
+import { loadBatchRecipients } from '../../shared/db/tables/pushes/recipients.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { BatchSender } from './batch-sender.ts';
@@ -77,7 +77,7 @@ async function runBatchStatements(connection: Handle): Promise<void> {
   const batch = { appId: '', id: 0, pushId: 0, connector: '' };
   await findPush(connection, batch.appId, batch.pushId);
   await findBatch(connection, batch.appId, batch.id);
-  await loadRecipients(connection, batch.appId, [], 'deviceToken');
+  await loadBatchRecipients(connection, { appId: '', batchId: 0 }, 'deviceToken');
   await checkpointBatch(connection, batch, new RecipientStates(new Uint8Array(1)), []);
 }
 

@@ -3,6 +3,7 @@ import Cursor from 'pg-cursor';
 import { sleep } from '../clock.ts';
 import { connectionUrl } from '../config/database-url.ts';
 import type { FairQueue } from '../fairness/fair-queue.ts';
+import { parseIdList } from './id-list.ts';
 import { currentLane } from './limits/lane.ts';
 import { beginText, limitResultBytes, type TransactionOptions } from './limits/transaction.ts';
 import type { PreparedStatement } from './prepared.ts';
@@ -25,14 +26,10 @@ const cursorCloseMs = 5000;
 const typeParsers: pg.CustomTypesConfig = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     if (format !== 'binary' && oid === pg.types.builtins.INT8) return Number;
-    if (format !== 'binary' && oid === 1016) return (text: string) => parseBigintArray(text);
+    if (format !== 'binary' && oid === 1016) return (text: string) => parseIdList(text);
     return pg.types.getTypeParser(oid, format);
   },
 };
-
-function parseBigintArray(text: string): number[] {
-  return text === '{}' ? [] : text.slice(1, -1).split(',').map(Number);
-}
 
 export interface DatabaseOptions {
   url: string;

@@ -1,4 +1,6 @@
+import { parseIdList } from '../../id-list.ts';
 import type { Handle } from '../../pool.ts';
+import { PreparedStatements } from '../../prepared.ts';
 
 /** Column of the token that each kind of gateway addresses an installation by. */
 const tokenColumns = {
@@ -38,30 +40,52 @@ const tokenSeparator = '\n';
  * Loads recipients by key; those that were deleted since planning are missing. One row for each group instead of one for each
  * installation costs a fifth of the processor time on this side.
  */
-export async function loadRecipients(
+export function loadRecipients(
   db: Handle,
   appId: string,
   ids: readonly number[],
   tokenField: TokenField,
 ): Promise<RecipientGroup[]> {
+  return load(db, tokenField, { ids: '$2::bigint[]', values: [appId, `{${ids.join(',')}}`] });
+}
+
+/** As `loadRecipients`, for all recipients of a batch, whose ids then need not be sent. Empty where the batch was deleted. */
+export function loadBatchRecipients(
+  db: Handle,
+  { appId, batchId }: { appId: string; batchId: number },
+  tokenField: TokenField,
+): Promise<RecipientGroup[]> {
+  return load(db, tokenField, { ids: idsOfBatch, values: [appId, batchId] });
+}
+
+const idsOfBatch = '(SELECT recipients FROM push_batch WHERE app_id = $1 AND id = $2)::bigint[]';
+
+/** Prepared: without that, PostgreSQL plans each time for all the ids, which takes as long as reading the rows. */
+const statements = new PreparedStatements();
+
+async function load(
+  db: Handle,
+  tokenField: TokenField,
+  { ids, values }: { ids: string; values: unknown[] },
+): Promise<RecipientGroup[]> {
   const token = `coalesce(${tokenColumns[tokenField]}, '')`;
-  const load = async (tokens: string) => {
-    const { rows } = await db.query<GroupRow>(groupsSql(tokens), [appId, `{${ids.join(',')}}`]);
+  const read = async (tokens: string) => {
+    const { rows } = await db.query<GroupRow>(statements.of(groupsSql(ids, tokens)), values);
     return rows;
   };
-  const groups = (await load(`string_agg(${token}, '${tokenSeparator}')`)).map((row) =>
+  const groups = (await read(`string_agg(${token}, '${tokenSeparator}')`)).map((row) =>
     toGroup(row, row.tokens.split(tokenSeparator)),
   );
   // A token contains the separator; tokens of gateways do not.
   if (groups.some(({ ids: of, tokens }) => of.length !== tokens.length))
-    return (await load(`json_agg(${token})::text`)).map((row) => toGroup(row, JSON.parse(row.tokens)));
+    return (await read(`json_agg(${token})::text`)).map((row) => toGroup(row, JSON.parse(row.tokens)));
   return groups;
 }
 
-const groupsSql = (tokens: string): string =>
+const groupsSql = (ids: string, tokens: string): string =>
   `SELECT device_type, vendor_name, topic, team_id, string_agg(id::text, ',') AS ids, ${tokens} AS tokens,
           string_agg(timestamptz_send(updated_at), '') AS saved_at
-     FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])
+     FROM installation WHERE app_id = $1 AND id = ANY(${ids})
     GROUP BY device_type, vendor_name, topic, team_id`;
 
 const toGroup = (row: GroupRow, tokens: string[]): RecipientGroup => ({
@@ -69,7 +93,7 @@ const toGroup = (row: GroupRow, tokens: string[]): RecipientGroup => ({
   vendor: row.vendor_name,
   topic: row.topic,
   teamId: row.team_id,
-  ids: row.ids.split(',').map(Number),
+  ids: parseIdList(row.ids),
   tokens,
   savedAt: row.saved_at,
 });
