@@ -60,6 +60,7 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   const app = await openHttpApp(startup, deps, services);
   const server = await listen(app.callback(), config, { ...serverLimits, ...options.serverLimits });
   stack.add('http', () => closeServer(server));
+  stack.add('live updates', () => services.events.hub.close());
   const ipAddressOf = (request: IncomingMessage) => remoteAddressOf(app, request);
   const limits = { ...channelLimits, ...options.channelLimits };
   const channel = new Channel(server, { ...deps, listener, log, ipAddressOf }, limits);

@@ -7,17 +7,10 @@ import { Hooks } from './functions/hooks.ts';
 import { FunctionHosts } from './functions/hosts.ts';
 import { InstallationService } from './installations/installations.ts';
 import { OutboxService } from './messages/outbox.ts';
-import { AttemptLimit } from './operator/access/attempts.ts';
-import { OperatorIdentities } from './operator/access/identities.ts';
-import { ConsoleSessionService } from './operator/access/sessions.ts';
-import { ConsoleTokenService } from './operator/access/tokens.ts';
 import { AppService } from './operator/apps.ts';
 import { BreakerService } from './operator/breakers.ts';
-import { MetaService } from './operator/overview/meta.ts';
-import { OverviewService } from './operator/overview/overview.ts';
-import { QueueService } from './operator/overview/queues.ts';
+import { createConsole } from './operator/console.ts';
 import { ProfileService } from './operator/profiles.ts';
-import { PushListService } from './operator/pushes/push-list.ts';
 import { UsageService } from './operator/usage.ts';
 import { DryRunService } from './push/explain/dry-run.ts';
 import { PushTraceService } from './push/explain/push-trace.ts';
@@ -38,22 +31,17 @@ import { createMessaging } from './sms/index.ts';
 /** Creates the services that routes call, one member per noun. */
 export function createServices(deps: ApiDeps) {
   const pushRecords = new PushRecordService(deps);
-  const pushList = new PushListService(deps, pushRecords);
   const messaging = createMessaging(deps);
   const functionHosts = new FunctionHosts(deps);
   const hooks = new Hooks(deps, functionHosts);
   const accounts = new Accounts(deps, messaging, hooks);
   const installations = new InstallationService(deps);
   const roleCache = new RoleCache(deps.db, deps.clock);
-  const attempts = new AttemptLimit(deps.clock);
-  const operatorIdentities = new OperatorIdentities(deps);
+  const operator = createConsole(deps, pushRecords);
   const roleLookup = new RoleLookup(deps, accounts.lookup);
   return {
     appCache: deps.appCache,
-    operatorIdentities,
-    attempts,
-    consoleSessions: new ConsoleSessionService(deps, operatorIdentities, attempts),
-    consoleTokens: new ConsoleTokenService(deps),
+    ...operator,
     accounts,
     apps: new AppService(deps),
     batches: new BatchService(deps),
@@ -78,10 +66,6 @@ export function createServices(deps: ApiDeps) {
     smsTexts: messaging.smsTexts,
     captchas: messaging.captchas,
     pushRecords,
-    pushList,
-    overview: new OverviewService(deps, pushList),
-    meta: new MetaService(deps),
-    queues: new QueueService(deps),
     pushControl: new PushControlService(deps, pushRecords),
     date: new DateService(deps),
     signUp: accounts.signUp,

@@ -3,10 +3,16 @@ import { equalInConstantTime, sha256 } from '../../../../shared/crypto.ts';
 import {
   type ConsoleSession,
   findSession,
+  hasSession,
   type SessionBounds,
   touchSession,
 } from '../../../../shared/db/tables/console/sessions.ts';
-import { type ConsoleToken, findToken, touchToken } from '../../../../shared/db/tables/console/tokens.ts';
+import {
+  type ConsoleToken,
+  findToken,
+  hasToken,
+  touchToken,
+} from '../../../../shared/db/tables/console/tokens.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { ApiDeps } from '../../deps.ts';
 
@@ -66,6 +72,14 @@ export class OperatorIdentities {
     const isStale = bounds.now.getTime() - session.seenAt.getTime() >= seenEveryMs;
     if (isStale) await touchSession(admissionDb, session.id, bounds.now);
     return ownerOf(isStale ? { ...session, seenAt: bounds.now } : session);
+  }
+
+  /** Tells whether the token or session of a caller still counts. Does not count as a use. */
+  async isCurrent({ session, tokenId }: Operator): Promise<boolean> {
+    const { admissionDb } = this.#deps;
+    const bounds = this.bounds();
+    if (session) return hasSession(admissionDb, session.id, { ...bounds, marks: this.marks });
+    return tokenId === null || hasToken(admissionDb, tokenId, bounds.now);
   }
 
   /** Returns the times within which a session is valid now. */

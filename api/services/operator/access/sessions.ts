@@ -46,6 +46,8 @@ export class ConsoleSessionService {
   readonly #deps: ApiDeps;
   readonly #identities: OperatorIdentities;
   readonly #attempts: AttemptLimit;
+  /** Called after a session ended. */
+  onEnded: () => void = () => undefined;
 
   constructor(deps: ApiDeps, identities: OperatorIdentities, attempts: AttemptLimit) {
     this.#deps = deps;
@@ -153,6 +155,7 @@ export class ConsoleSessionService {
       if (!(await deleteSession(tx, id))) throw refuse('notFound', 'There is no such session.');
       await recordChange(tx, { action: 'session.delete', target: String(id) });
     });
+    this.onEnded();
   }
 
   /** Ends the session of a call; nothing for a token. */

@@ -27,6 +27,8 @@ export interface NewToken {
 /** Tokens of people and machines for the admin API (protocol/admin-api.md#tokens). */
 export class ConsoleTokenService {
   readonly #deps: ApiDeps;
+  /** Called after a token ended, with its sessions. */
+  onEnded: () => void = () => undefined;
 
   constructor(deps: ApiDeps) {
     this.#deps = deps;
@@ -66,6 +68,7 @@ export class ConsoleTokenService {
       const { name, role, apps } = token;
       await recordChange(tx, { action: 'token.delete', target: String(id), before: { name, role, apps } });
     });
+    this.onEnded();
   }
 }
 

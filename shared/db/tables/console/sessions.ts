@@ -79,6 +79,19 @@ export async function findSession(
   return rows[0];
 }
 
+/** Tells whether a session is valid, by its id. */
+export async function hasSession(
+  db: Handle,
+  id: number,
+  { marks, ...bounds }: SessionBounds & { marks: readonly Buffer[] },
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `SELECT FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id WHERE s.id = $5 AND ${isValid}`,
+    [...validity(marks, bounds), id],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
 export async function touchSession(db: Handle, id: number, now: Date): Promise<void> {
   await db.query('UPDATE console_session SET seen_at = $2 WHERE id = $1', [id, now]);
 }

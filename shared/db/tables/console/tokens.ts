@@ -43,6 +43,15 @@ export async function findToken(db: Handle, digest: Buffer, now: Date): Promise<
   return rows[0];
 }
 
+/** Tells whether a token exists and has not expired. */
+export async function hasToken(db: Handle, id: number, now: Date): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'SELECT FROM console_token WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)',
+    [id, now],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
 /** Writes that a token is used, at most once a minute. */
 export async function touchToken(db: Handle, { id, usedAt }: ConsoleToken, now: Date): Promise<void> {
   if (usedAt !== null && now.getTime() - usedAt.getTime() < usedEveryMs) return;

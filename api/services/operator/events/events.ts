@@ -1,0 +1,128 @@
+import type { Readable } from 'node:stream';
+import { listBreakers } from '../../../../shared/db/tables/gateways/breakers.ts';
+import { mayUseApp, type Operator } from '../../../../shared/domain/admin/operator.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import type { ApiDeps } from '../../deps.ts';
+import type { PushRecordService } from '../../push/push-records.ts';
+import type { OperatorIdentities } from '../access/identities.ts';
+import { requireApp } from '../apps.ts';
+import type { OverviewService } from '../overview/overview.ts';
+import { EventHub } from './hub.ts';
+import type { Topic } from './poller.ts';
+
+const openPushRestMs = 250;
+/** Receipts of gateways still arrive after the end of a push. */
+const closedPushRestMs = 5000;
+const overviewRestMs = 2000;
+const stateRestMs = 1000;
+
+const finished = new Set(['done', 'failed', 'cancelled']);
+
+interface EventServices {
+  records: PushRecordService;
+  overview: OverviewService;
+  identities: OperatorIdentities;
+}
+
+/** Live updates of pushes, the overview, breakers and queues (protocol/admin-api.md#live-updates). */
+export class EventService {
+  readonly #deps: ApiDeps;
+  readonly #services: EventServices;
+  readonly hub = new EventHub();
+
+  constructor(deps: ApiDeps, services: EventServices) {
+    this.#deps = deps;
+    this.#services = services;
+  }
+
+  /**
+   * Opens a stream of topics. Throws 400 for an unknown topic, 403 for one of another app, 404 for an unknown push or app, 429
+   * when there are too many streams.
+   */
+  async open(operator: Operator, names: readonly string[]): Promise<Readable> {
+    const topics: Topic[] = [];
+    for (const name of new Set(names)) topics.push(await this.#topicOf(operator, name));
+    const { identities } = this.#services;
+    const key = operator.session ? `session ${operator.session.id}` : `token ${operator.tokenId ?? ''}`;
+    return this.hub.open(topics, { key, hasAccess: () => identities.isCurrent(operator) });
+  }
+
+  async #topicOf(operator: Operator, name: string): Promise<Topic> {
+    const [kind = '', subject = ''] = splitOnce(name, ':');
+    switch (kind) {
+      case 'push':
+        return this.#pushTopic(operator, name, subject);
+      case 'overview':
+        return this.#overviewTopic(operator, name, subject);
+      case 'breakers':
+        return this.#breakersTopic(operator, name);
+      case 'queues':
+        return { key: 'queues', name: 'queues', poll: () => this.#queues() };
+      default:
+        throw refuse(
+          'invalidParameter',
+          'topics: expected push:<appId>/<objectId>, overview:<appId>, breakers or queues.',
+        );
+    }
+  }
+
+  async #pushTopic(operator: Operator, name: string, subject: string): Promise<Topic> {
+    const [appId = '', id = ''] = splitOnce(subject, '/');
+    requireOwnApp(operator, appId);
+    const { objectId } = await this.#services.records.find(appId, id);
+    let lastStatus: unknown;
+    return {
+      key: `push:${appId}/${objectId}`,
+      name,
+      poll: async () => {
+        const { state } = await this.#services.records.find(appId, objectId);
+        const progress = await this.#services.records.progress(appId, objectId);
+        const event = lastStatus === undefined || lastStatus === state ? 'progress' : 'state';
+        lastStatus = state;
+        const restMs = finished.has(state) ? closedPushRestMs : openPushRestMs;
+        return { event, data: { state, ...progress }, restMs };
+      },
+    };
+  }
+
+  /** All listeners share one state, so it has what the lowest role sees. */
+  async #overviewTopic(operator: Operator, name: string, appId: string): Promise<Topic> {
+    if (appId !== '') {
+      requireOwnApp(operator, appId);
+      await requireApp(this.#deps, appId);
+    }
+    const apps = appId === '' ? operator.apps : [appId];
+    const viewer: Operator = { ...operator, role: 'viewer', apps };
+    const poll = async () => ({
+      event: 'overview',
+      data: await this.#services.overview.read(viewer, appId === '' ? undefined : appId),
+      restMs: overviewRestMs,
+    });
+    return { key: `overview:${appId} ${keyOf(apps)}`, name, poll };
+  }
+
+  #breakersTopic({ apps }: Operator, name: string): Topic {
+    const poll = async () => {
+      const all = await listBreakers(this.#deps.db);
+      const results = all.filter(({ appId }) => mayUseApp({ apps }, appId));
+      return { event: 'breakers', data: { results }, restMs: stateRestMs };
+    };
+    return { key: `breakers ${keyOf(apps)}`, name, poll };
+  }
+
+  async #queues() {
+    return { event: 'queues', data: { results: await this.#deps.queue.states() }, restMs: stateRestMs };
+  }
+}
+
+const keyOf = (apps: readonly string[] | null): string => (apps === null ? '*' : apps.toSorted().join(' '));
+
+function requireOwnApp(operator: Operator, appId: string): void {
+  if (!mayUseApp(operator, appId)) throw refuse('forbidden', 'This token is for other apps.');
+}
+
+/** Splits a text at the first separator. */
+function splitOnce(text: string, separator: string): [string, string] {
+  const at = text.indexOf(separator);
+  return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + separator.length)];
+}

@@ -1,0 +1,139 @@
+import { sleep } from '../../../../shared/clock.ts';
+import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
+import { EventStream } from './event-stream.ts';
+import { Poller, type Topic } from './poller.ts';
+
+/** Limits of live updates of one process; tests use smaller ones. */
+export interface EventLimits {
+  /** Open streams in total, and of one session or token. */
+  streams: number;
+  streamsPerCaller: number;
+  /** Topics of one stream, and of all. */
+  topicsPerStream: number;
+  topics: number;
+  /** Interval of comments, and of the check that the caller still has access. */
+  beatMs: number;
+  checkMs: number;
+  /** Time for readers to take the end when the process stops. */
+  lingerMs: number;
+}
+
+export const eventLimits: EventLimits = {
+  streams: 500,
+  streamsPerCaller: 50,
+  topicsPerStream: 10,
+  topics: 200,
+  beatMs: 15_000,
+  checkMs: 5000,
+  lingerMs: 1000,
+};
+
+/** Caller of a stream. */
+export interface Watcher {
+  /** Session or token, for the limit. */
+  key: string;
+  /** Tells whether the session or token still counts. */
+  hasAccess(): Promise<boolean>;
+}
+
+interface OpenStream {
+  stream: EventStream;
+  watcher: Watcher;
+}
+
+const retryAfterSeconds = 10;
+
+/**
+ * Live updates (protocol/admin-api.md#live-updates): one poller for each topic and process, shared by all streams; none while
+ * nobody listens.
+ */
+export class EventHub {
+  readonly #limits: EventLimits;
+  readonly #pollers = new Map<string, Poller>();
+  readonly #streams = new Set<OpenStream>();
+  readonly #timers: NodeJS.Timeout[] = [];
+  #lastId = 0;
+  #isClosed = false;
+
+  constructor(limits: Partial<EventLimits> = {}) {
+    this.#limits = { ...eventLimits, ...limits };
+  }
+
+  /** Number of topics that are polled. */
+  get polled(): number {
+    return this.#pollers.size;
+  }
+
+  /** Opens a stream of topics. Throws 400 for too many topics, 429 for too many streams, 503 when the process stops. */
+  open(topics: readonly Topic[], watcher: Watcher): EventStream {
+    this.#admit(topics, watcher);
+    const stream = new EventStream();
+    const open = { stream, watcher };
+    const deliver = (topic: string, text: string) => stream.send(topic, text);
+    this.#streams.add(open);
+    for (const topic of topics) this.#pollerOf(topic).add(deliver);
+    stream.once('close', () => {
+      this.#streams.delete(open);
+      for (const { key } of topics) if (this.#pollers.get(key)?.remove(deliver)) this.#pollers.delete(key);
+      if (this.#streams.size === 0) this.#stopTimers();
+    });
+    this.#startTimers();
+    return stream;
+  }
+
+  /** Ends the streams whose callers have lost access: a session or token of this process ended. */
+  async recheck(): Promise<void> {
+    await Promise.all(
+      [...this.#streams].map(async ({ stream, watcher }) => {
+        // Without the database nobody can tell: the next check will.
+        if (!(await watcher.hasAccess().catch(() => true))) stream.bye('session');
+      }),
+    );
+  }
+
+  /** Ends all streams: the process stops, and its server waits for open replies. Breaks off those that nobody reads. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#stopTimers();
+    const streams = [...this.#streams].map(({ stream }) => stream);
+    const ended = streams.map((stream) => new Promise((resolve) => stream.once('close', resolve)));
+    for (const stream of streams) stream.bye('restart');
+    await Promise.race([Promise.all(ended), sleep(this.#limits.lingerMs)]);
+    for (const stream of streams) stream.destroy();
+    await Promise.all(ended);
+  }
+
+  #admit(topics: readonly Topic[], { key }: Watcher): void {
+    const { streams, streamsPerCaller, topicsPerStream } = this.#limits;
+    if (this.#isClosed) throw new Refusal('unavailable', { retryAfterSeconds: 1 });
+    if (topics.length > topicsPerStream)
+      throw refuse('invalidParameter', `topics: at most ${topicsPerStream} at once.`);
+    const own = [...this.#streams].filter(({ watcher }) => watcher.key === key).length;
+    const added = topics.filter((topic) => !this.#pollers.has(topic.key)).length;
+    const isFull = this.#streams.size >= streams || own >= streamsPerCaller;
+    if (isFull || this.#pollers.size + added > this.#limits.topics)
+      throw new Refusal('tooManyRequests', { retryAfterSeconds });
+  }
+
+  #pollerOf(topic: Topic): Poller {
+    const known = this.#pollers.get(topic.key);
+    if (known) return known;
+    const poller = new Poller(topic, () => ++this.#lastId);
+    this.#pollers.set(topic.key, poller);
+    return poller;
+  }
+
+  #startTimers(): void {
+    if (this.#timers.length > 0) return;
+    const { beatMs, checkMs } = this.#limits;
+    const beat = setInterval(() => {
+      for (const { stream } of this.#streams) stream.beat();
+    }, beatMs);
+    const check = setInterval(() => void this.recheck(), checkMs);
+    this.#timers.push(beat.unref(), check.unref());
+  }
+
+  #stopTimers(): void {
+    for (const timer of this.#timers.splice(0)) clearInterval(timer);
+  }
+}
