@@ -1,4 +1,4 @@
-import type { WebSocket } from 'ws';
+import type { Socket } from 'node:net';
 import type { InboxMessage } from '../../shared/db/tables/channel/inbox.ts';
 import type { NewDeviceSession } from '../../shared/db/tables/channel/sessions.ts';
 import { type CloseReason, closeReasons } from './close-reason.ts';
@@ -12,10 +12,12 @@ import {
 } from './connection-state.ts';
 import type { ChannelLimits } from './limits.ts';
 import type { Frame, Protocol } from './protocols/protocol.ts';
+import { DeviceSocket, type SocketEvents } from './websocket/device-socket.ts';
+import { encodeFrame, opcodes, pingFrame } from './websocket/frames.ts';
 
 export interface CloseEvent {
   code: number;
-  /** Error that the WebSocket library reported. */
+  /** Failure of the network, or fault of the device. */
   error: Error | undefined;
 }
 
@@ -28,9 +30,8 @@ export interface ConnectionOwner {
   closed(connection: Connection, event: CloseEvent): void;
 }
 
+/** What all connections share. */
 export interface ConnectionDeps {
-  socket: WebSocket;
-  protocol: Protocol;
   limits: ChannelLimits;
   owner: ConnectionOwner;
   monotonicMs(): number;
@@ -42,37 +43,30 @@ const offerOf = (messages: InboxMessage[]): Offer => ({
 });
 
 /** One socket and its state: carries out the actions of the state machine. Never throws for input of a device. */
-export class Connection {
+export class Connection implements SocketEvents {
   /** A read of its inbox is in progress; new messages wait for it, so that they arrive in order. */
   isPulling = false;
   /** Session of the device; kept after the connection is closed. */
   session: NewDeviceSession | undefined;
   readonly #deps: ConnectionDeps;
+  readonly #protocol: Protocol;
+  readonly #socket: DeviceSocket;
   #state: ConnectionState;
   #framesInTick = 0;
-  /** Frames that the network has not accepted yet. */
-  #unsentFrames = 0;
-  /** When the network last accepted a frame. */
-  #lastSentMs = 0;
   #closeByMs: number | undefined;
   #error: Error | undefined;
 
-  constructor(deps: ConnectionDeps) {
+  /** Takes over the socket of an accepted upgrade; call `start` next. */
+  constructor(deps: ConnectionDeps, protocol: Protocol, socket: Socket) {
     this.#deps = deps;
+    this.#protocol = protocol;
+    this.#socket = new DeviceSocket(socket, deps, this);
     this.#state = new Unauthenticated(deps.limits, deps.monotonicMs());
-    const { socket } = deps;
-    socket.on('message', (data: Buffer, isBinary: boolean) => this.#receive(data, isBinary));
-    socket.on('ping', () => this.#countFrame());
-    socket.on('pong', () => this.#onActivity());
-    socket.on('error', (error) => {
-      this.#error = error;
-    });
-    socket.on('close', (code) => {
-      this.#state = new Closed();
-      deps.owner.closed(this, { code, error: this.#error });
-    });
-    // Delivers every frame as one Buffer; other settings deliver fragments or an ArrayBuffer.
-    socket.binaryType = 'nodebuffer';
+  }
+
+  /** Begins to read; `head` is what the device sent behind its upgrade. */
+  start(head: Buffer): void {
+    this.#socket.start(head);
   }
 
   get authenticated(): Authenticated | undefined {
@@ -85,7 +79,12 @@ export class Connection {
 
   /** The device reads more slowly than the server writes. */
   get isBackpressured(): boolean {
-    return this.#deps.socket.bufferedAmount > this.#deps.limits.bufferedBytes;
+    return this.#socket.unsentBytes > this.#deps.limits.bufferedBytes;
+  }
+
+  /** The device reads what it is sent, or was sent little. */
+  get #isReading(): boolean {
+    return this.#socket.unsentFrames < this.#deps.limits.unsentFrames;
   }
 
   onSessionOpened(session: NewDeviceSession): void {
@@ -108,7 +107,7 @@ export class Connection {
    * the socket closes. Returns false where the protocol has no such command or the connection is closing.
    */
   sendGoAway(): boolean {
-    const frame = this.#closeByMs === undefined ? this.#deps.protocol.goAway() : undefined;
+    const frame = this.#closeByMs === undefined ? this.#protocol.goAway() : undefined;
     if (!frame) return false;
     this.#state = new Closed();
     this.#send(frame);
@@ -116,7 +115,7 @@ export class Connection {
   }
 
   terminate(): void {
-    this.#deps.socket.terminate();
+    this.#socket.terminate();
   }
 
   /** Sends new messages, or leaves them to a later read of the inbox when the device cannot take them now. */
@@ -144,18 +143,44 @@ export class Connection {
     this.#framesInTick = 0;
     const { readWithinMs } = this.#deps.limits;
     if (this.#closeByMs !== undefined && nowMs >= this.#closeByMs) this.terminate();
-    else if (this.#unsentFrames > 0 && nowMs - this.#lastSentMs >= readWithinMs) this.close('readTimeout');
+    else if (this.#socket.unsentFrames > 0 && nowMs - this.#socket.lastSentMs >= readWithinMs)
+      this.close('readTimeout');
     else this.#apply(this.#state.tick(nowMs));
   }
 
   /** Sends the messages that the state takes, in one frame. */
   #deliver({ messages, groupIds }: Offer, isOffline: boolean): void {
     const taken = this.authenticated?.take(messages, groupIds) ?? [];
-    if (taken.length > 0) this.#send(this.#deps.protocol.data(taken, isOffline));
+    if (taken.length > 0) this.#send(this.#protocol.data(taken, isOffline));
   }
 
-  #receive(data: Buffer, isBinary: boolean): void {
-    if (this.#countFrame()) this.#apply(this.#state.receive(this.#deps.protocol.parse(data, isBinary)));
+  onMessage(data: Buffer, isBinary: boolean): void {
+    if (this.#countFrame()) this.#apply(this.#state.receive(this.#protocol.parse(data, isBinary)));
+  }
+
+  onPing(data: Buffer): void {
+    if (this.#countFrame() && this.#isReading) this.#socket.send(encodeFrame(opcodes.pong, data));
+  }
+
+  onPong(): void {
+    this.#onActivity();
+  }
+
+  onSent(): void {
+    this.#requestMessages();
+  }
+
+  onError(error: Error): void {
+    this.#error = error;
+  }
+
+  onClosing(): void {
+    this.#closeByMs ??= this.#deps.monotonicMs() + this.#deps.limits.closeWithinMs;
+  }
+
+  onClosed(code: number): void {
+    this.#state = new Closed();
+    this.#deps.owner.closed(this, { code, error: this.#error });
   }
 
   /** Counts a frame of the device. Closes the connection and returns false when there are too many. */
@@ -173,7 +198,8 @@ export class Connection {
 
   #apply(step: Step): void {
     this.#state = step.next;
-    const { protocol, owner, socket } = this.#deps;
+    const { owner } = this.#deps;
+    const protocol = this.#protocol;
     for (const action of step.actions)
       switch (action.kind) {
         case 'openSession':
@@ -189,7 +215,7 @@ export class Connection {
           this.#reply(protocol.rejection(action.request));
           break;
         case 'ping':
-          if (socket.readyState === socket.OPEN) socket.ping();
+          this.#socket.send(pingFrame);
           break;
         case 'ack':
           owner.ack(this, action.pushIds);
@@ -202,28 +228,20 @@ export class Connection {
 
   #close(reason: CloseReason): void {
     if (this.#closeByMs !== undefined) return;
-    this.#closeByMs = this.#deps.monotonicMs() + this.#deps.limits.closeWithinMs;
-    this.#send(this.#deps.protocol.closeNotice(reason));
-    this.#deps.socket.close(closeReasons[reason].code, closeReasons[reason].reason);
+    this.onClosing();
+    this.#send(this.#protocol.closeNotice(reason));
+    this.#socket.close(closeReasons[reason].code, closeReasons[reason].reason);
   }
 
   /** Drops replies to a client that does not read: small replies cost more memory than their size. */
   #reply(frame: Frame | undefined): void {
-    if (this.#unsentFrames < this.#deps.limits.unsentFrames) this.#send(frame);
+    if (this.#isReading) this.#send(frame);
   }
 
   #send(frame: Frame | undefined): void {
-    const { socket, monotonicMs } = this.#deps;
-    if (!frame || socket.readyState !== socket.OPEN) return;
-    if (this.#unsentFrames === 0) this.#lastSentMs = monotonicMs();
-    this.#unsentFrames += 1;
-    socket.send(frame.data, { binary: frame.isBinary }, () => this.#onSent());
-  }
-
-  #onSent(): void {
-    this.#unsentFrames -= 1;
-    this.#lastSentMs = this.#deps.monotonicMs();
-    this.#requestMessages();
+    if (!frame) return;
+    frame.wire ??= encodeFrame(frame.isBinary ? opcodes.binary : opcodes.text, frame.data);
+    this.#socket.send(frame.wire);
   }
 
   /**

@@ -1,6 +1,6 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type WebSocket, WebSocketServer } from 'ws';
 import { sleep } from '../../shared/clock.ts';
 import type { Listener } from '../../shared/db/listener.ts';
 import { inboxTopic } from '../../shared/db/tables/channel/messages.ts';
@@ -8,13 +8,14 @@ import { sessionTopic } from '../../shared/db/tables/channel/sessions.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { channelPath } from '../../shared/domain/installations/channel.ts';
 import { Admission, type Origin } from './admission.ts';
-import { type CloseEvent, Connection, type ConnectionOwner } from './connection.ts';
-import { Delivery } from './delivery.ts';
+import { type CloseEvent, Connection, type ConnectionDeps } from './connection.ts';
+import { Delivery } from './delivery/delivery.ts';
+import { NewMessages } from './delivery/new-messages.ts';
 import { type ChannelLimits, channelLimits } from './limits.ts';
-import { NewMessages } from './new-messages.ts';
 import { Presence, type PresenceDeps } from './presence.ts';
 import { chooseProtocol } from './protocols/all.ts';
 import type { Protocol } from './protocols/protocol.ts';
+import { acceptance, offeredProtocols } from './websocket/handshake.ts';
 
 export interface ChannelDeps extends Omit<PresenceDeps, 'limits'> {
   listener: Listener;
@@ -22,9 +23,19 @@ export interface ChannelDeps extends Omit<PresenceDeps, 'limits'> {
   ipAddressOf(request: IncomingMessage): string;
 }
 
-/** Returns the sub-protocols that a client offers; a missing header offers the protocol without a name. */
-function offeredProtocols(request: IncomingMessage): string[] {
-  return (request.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
+/** Upgrade that was admitted. */
+interface Upgrade {
+  socket: Socket;
+  /** Answer to the request. */
+  answer: string;
+  /** What the device sent behind the request. */
+  head: Buffer;
+  protocol: Protocol;
+  origin: Origin;
+}
+
+function destroyOnError(this: Duplex): void {
+  this.destroy();
 }
 
 /** The device channel of one api process. `start` it once, `close` it before the HTTP server. */
@@ -34,8 +45,7 @@ export class Channel {
   readonly #presence: Presence;
   readonly #delivery: Delivery;
   readonly #newMessages: NewMessages;
-  readonly #owner: ConnectionOwner;
-  readonly #sockets: WebSocketServer;
+  readonly #ofConnections: ConnectionDeps;
   readonly #admission: Admission;
   readonly #connections = new Map<Connection, Origin>();
   readonly #closers: (() => void)[] = [];
@@ -56,20 +66,16 @@ export class Channel {
       presence: this.#presence,
       onMissed: () => void this.#inBackground('recover', () => this.#recover()),
     });
-    this.#owner = {
-      openSession: (connection, login) => void this.#openSession(connection, login),
-      ack: (connection, pushIds) => this.#delivery.ack(connection, pushIds),
-      wantsMessages: (connection) => void this.#delivery.pull(connection),
-      closed: (connection, event) => this.#onClosed(connection, event),
+    this.#ofConnections = {
+      limits,
+      monotonicMs: () => deps.clock.monotonicMs(),
+      owner: {
+        openSession: (connection, login) => void this.#openSession(connection, login),
+        ack: (connection, pushIds) => this.#delivery.ack(connection, pushIds),
+        wantsMessages: (connection) => void this.#delivery.pull(connection),
+        closed: (connection, event) => this.#onClosed(connection, event),
+      },
     };
-    this.#sockets = new WebSocketServer({
-      noServer: true,
-      clientTracking: false,
-      // Compression costs memory for every connection and gains little on messages of at most 4 kB.
-      perMessageDeflate: false,
-      maxPayload: limits.frameBytes,
-      handleProtocols: (offered) => chooseProtocol(offered)?.name ?? false,
-    });
     server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head));
   }
 
@@ -119,12 +125,13 @@ export class Channel {
   }
 
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    socket.on('error', () => socket.destroy());
+    socket.on('error', destroyOnError);
     try {
       const { protocol, origin } = this.#admit(request);
-      this.#sockets.handleUpgrade(request, socket, head, (webSocket) =>
-        this.#accept(webSocket, protocol, origin),
-      );
+      const answer = acceptance(request, protocol.name);
+      // An upgrade whose client has gone already; sockets of an HTTP server are TCP sockets.
+      if (!(socket instanceof Socket) || !socket.readable || !socket.writable) socket.destroy();
+      else this.#accept({ socket, answer, head, protocol, origin });
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       refuse(socket, error);
@@ -142,13 +149,13 @@ export class Channel {
     return { protocol, origin };
   }
 
-  #accept(socket: WebSocket, protocol: Protocol, origin: Origin): void {
-    const monotonicMs = () => this.#deps.clock.monotonicMs();
+  #accept({ socket, answer, head, protocol, origin }: Upgrade): void {
     this.#admission.onOpened(origin);
-    this.#connections.set(
-      new Connection({ socket, protocol, limits: this.#limits, owner: this.#owner, monotonicMs }),
-      origin,
-    );
+    socket.write(answer);
+    const connection = new Connection(this.#ofConnections, protocol, socket);
+    this.#connections.set(connection, origin);
+    connection.start(head);
+    socket.off('error', destroyOnError);
   }
 
   async #openSession(

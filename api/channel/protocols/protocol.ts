@@ -21,10 +21,12 @@ export interface OtherServiceRequest {
   serial: number | undefined;
 }
 
-/** Text or binary frame for the WebSocket library. */
+/** Text or binary message. */
 export interface Frame {
   data: string | Buffer;
   isBinary: boolean;
+  /** Bytes on the wire, from the first sending on: a frame goes to many devices. */
+  wire?: Buffer;
 }
 
 /** Wire protocol: parses frames into commands and builds frames. Pure. */

@@ -1,14 +1,18 @@
-import type { Clock } from '../../shared/clock.ts';
-import type { Database } from '../../shared/db/pool.ts';
-import { readGroups } from '../../shared/db/tables/channel/groups.ts';
-import { type DeviceMessage, findMessages, messagesForNode } from '../../shared/db/tables/channel/inbox.ts';
-import type { InboxNotification } from '../../shared/db/tables/channel/messages.ts';
-import type { Logger } from '../../shared/process/logging.ts';
-import type { Offer } from './connection-state.ts';
-import type { ChannelLimits } from './limits.ts';
-import { parseInboxNotification } from './notifications.ts';
+import type { Clock } from '../../../shared/clock.ts';
+import type { Database } from '../../../shared/db/pool.ts';
+import { readGroups } from '../../../shared/db/tables/channel/groups.ts';
+import {
+  type DeviceMessage,
+  findMessages,
+  messagesForNode,
+} from '../../../shared/db/tables/channel/inbox.ts';
+import type { InboxNotification } from '../../../shared/db/tables/channel/messages.ts';
+import type { Logger } from '../../../shared/process/logging.ts';
+import type { Offer } from '../connection-state.ts';
+import type { ChannelLimits } from '../limits.ts';
+import { parseInboxNotification } from '../notifications.ts';
+import type { Presence } from '../presence.ts';
 import { Offers } from './offers.ts';
-import type { Presence } from './presence.ts';
 
 export interface NewMessagesDeps {
   db: Database;

@@ -1,7 +1,7 @@
-import type { MessageGroup } from '../../shared/db/tables/channel/groups.ts';
-import type { DeviceMessage } from '../../shared/db/tables/channel/inbox.ts';
-import type { Connection } from './connection.ts';
-import type { Offer } from './connection-state.ts';
+import type { MessageGroup } from '../../../shared/db/tables/channel/groups.ts';
+import type { DeviceMessage } from '../../../shared/db/tables/channel/inbox.ts';
+import type { Connection } from '../connection.ts';
+import type { Offer } from '../connection-state.ts';
 
 /**
  * Messages that devices are offered together. Devices with the same messages of the same groups share the node, and so

@@ -1,17 +1,21 @@
-import type { Clock } from '../../shared/clock.ts';
-import type { Database } from '../../shared/db/pool.ts';
-import { QueryBatcher } from '../../shared/db/query-batcher.ts';
-import { type Acknowledgement, moveToInboxes } from '../../shared/db/tables/channel/groups.ts';
-import { devicesWithMessages, havePendingMessages, readInbox } from '../../shared/db/tables/channel/inbox.ts';
-import { acknowledgeMessages } from '../../shared/db/tables/channel/messages.ts';
-import type { DeviceSession } from '../../shared/db/tables/channel/sessions.ts';
-import type { Logger } from '../../shared/process/logging.ts';
+import type { Clock } from '../../../shared/clock.ts';
+import type { Database } from '../../../shared/db/pool.ts';
+import { QueryBatcher } from '../../../shared/db/query-batcher.ts';
+import { type Acknowledgement, moveToInboxes } from '../../../shared/db/tables/channel/groups.ts';
+import {
+  devicesWithMessages,
+  havePendingMessages,
+  readInbox,
+} from '../../../shared/db/tables/channel/inbox.ts';
+import { acknowledgeMessages } from '../../../shared/db/tables/channel/messages.ts';
+import type { DeviceSession } from '../../../shared/db/tables/channel/sessions.ts';
+import type { Logger } from '../../../shared/process/logging.ts';
+import type { Connection } from '../connection.ts';
+import type { Authenticated } from '../connection-state.ts';
+import type { ChannelLimits } from '../limits.ts';
+import type { Presence } from '../presence.ts';
+import { WriteBuffer } from '../write-buffer.ts';
 import { ConcurrencyLimiter } from './concurrency-limiter.ts';
-import type { Connection } from './connection.ts';
-import type { Authenticated } from './connection-state.ts';
-import type { ChannelLimits } from './limits.ts';
-import type { Presence } from './presence.ts';
-import { WriteBuffer } from './write-buffer.ts';
 
 export interface DeliveryDeps {
   db: Database;

@@ -1,0 +1,148 @@
+import type { Socket } from 'node:net';
+import { FrameError, type FrameEvents, FrameReader } from './frame-reader.ts';
+import { encodeClose, encodeFrame, opcodes } from './frames.ts';
+
+/** Receiver of the events of a socket. */
+export interface SocketEvents {
+  onMessage(data: Buffer, isBinary: boolean): void;
+  onPing(data: Buffer): void;
+  onPong(): void;
+  /** The network accepted all bytes of a frame. */
+  onSent(): void;
+  /** The device broke the protocol, or the connection failed; `onClosed` follows. */
+  onError(error: Error): void;
+  /** The connection is closing by the device's will or fault; `onClosed` follows if the device ends it, too. */
+  onClosing(): void;
+  /** The connection has ended; `code` is 1006 without a close frame of the device. */
+  onClosed(code: number): void;
+}
+
+/** What all sockets share. */
+export interface SocketDeps {
+  /** Longest message of a device, in bytes. */
+  limits: { frameBytes: number };
+  monotonicMs(): number;
+}
+
+/** Codes that stand for a connection without a close frame, and for a close frame without a code. */
+const noCode = { abnormal: 1006, empty: 1005 };
+
+/**
+ * Server side of a WebSocket: frames over a TCP socket, the close handshake, no extensions. Has no timers: its owner ends a
+ * socket whose close takes too long.
+ */
+export class DeviceSocket implements FrameEvents {
+  readonly #socket: Socket;
+  readonly #events: SocketEvents;
+  readonly #monotonicMs: () => number;
+  readonly #onSent: () => void;
+  #unsentFrames = 0;
+  #lastSentMs = 0;
+  #reader: FrameReader | undefined;
+  #isClosing = false;
+  #closeCode = noCode.abnormal;
+
+  /** Takes over the socket of an accepted upgrade. */
+  constructor(socket: Socket, { limits, monotonicMs }: SocketDeps, events: SocketEvents) {
+    this.#socket = socket;
+    this.#events = events;
+    this.#monotonicMs = monotonicMs;
+    this.#reader = new FrameReader(limits.frameBytes, this);
+    this.#onSent = () => {
+      this.#unsentFrames -= 1;
+      this.#lastSentMs = monotonicMs();
+      events.onSent();
+    };
+  }
+
+  /** Begins to read; `head` is what the device sent behind its upgrade. */
+  start(head: Buffer): void {
+    const socket = this.#socket;
+    socket.setTimeout(0);
+    socket.setNoDelay(true);
+    socket.on('data', (chunk: Buffer) => this.#read(chunk));
+    socket.on('end', () => this.#end());
+    socket.on('error', (error) => this.#events.onError(error));
+    socket.on('close', () => this.#events.onClosed(this.#closeCode));
+    if (head.length > 0) this.#read(Buffer.from(head));
+  }
+
+  /** Frames can be sent. */
+  get isOpen(): boolean {
+    return !this.#isClosing && this.#socket.writable;
+  }
+
+  /** Bytes that the network has not accepted. */
+  get unsentBytes(): number {
+    return this.#socket.writableLength;
+  }
+
+  /** Frames of `send` that the network has not accepted. */
+  get unsentFrames(): number {
+    return this.#unsentFrames;
+  }
+
+  /** When the network last accepted a frame, or began to wait for the first of the unsent ones. */
+  get lastSentMs(): number {
+    return this.#lastSentMs;
+  }
+
+  /** Sends the bytes of a frame, unless the connection is closing. */
+  send(frame: Buffer): void {
+    if (!this.isOpen) return;
+    if (this.#unsentFrames === 0) this.#lastSentMs = this.#monotonicMs();
+    this.#unsentFrames += 1;
+    this.#socket.write(frame, this.#onSent);
+  }
+
+  /** Sends a close frame. The connection ends when the device answers; until then its messages arrive. */
+  close(code: number, reason: string): void {
+    if (!this.isOpen) return;
+    this.#isClosing = true;
+    this.#socket.write(encodeClose(code, reason));
+  }
+
+  terminate(): void {
+    this.#isClosing = true;
+    this.#socket.destroy();
+  }
+
+  onMessage(data: Buffer, isBinary: boolean): void {
+    this.#events.onMessage(data, isBinary);
+  }
+
+  onPing(data: Buffer): void {
+    this.#events.onPing(data);
+  }
+
+  onPong(): void {
+    this.#events.onPong();
+  }
+
+  /** Answers the close frame of the device, and ends the connection. */
+  onClose(code: number): void {
+    this.#closeCode = code;
+    this.#reader = undefined;
+    if (this.isOpen)
+      this.#socket.write(code === noCode.empty ? encodeFrame(opcodes.close, '') : encodeClose(code, ''));
+    this.#end();
+  }
+
+  #read(chunk: Buffer): void {
+    try {
+      this.#reader?.read(chunk);
+    } catch (error) {
+      if (!(error instanceof FrameError)) throw error;
+      this.#reader = undefined;
+      this.#events.onError(error);
+      this.close(error.code, '');
+      this.#end();
+    }
+  }
+
+  #end(): void {
+    this.#isClosing = true;
+    this.#socket.end();
+    this.#events.onClosing();
+  }
+}
