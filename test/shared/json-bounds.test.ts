@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { jsonBounds, measureJson, parseJson } from '../../shared/domain/json.ts';
+import { jsonBounds, jsonBytesAtMost, measureJson, parseJson } from '../../shared/domain/json.ts';
 
 const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 
@@ -59,4 +59,22 @@ describe('text beyond the bounds', () => {
     for (const start of ['x', '"', '"a" "', '\\"', "'", '{"a'])
       expect(() => parseJson(`${start}${nested(1000)}`)).toThrow(SyntaxError);
   });
+});
+
+test('the bytes of a value as JSON are never more than the estimate', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {
+      const stored = JSON.parse(JSON.stringify(value));
+      expect(jsonBytesAtMost(stored)).toBeGreaterThanOrEqual(Buffer.byteLength(JSON.stringify(stored)));
+    }),
+    { numRuns: 25 },
+  );
+  for (const value of [
+    '\u0000\ud800',
+    -1.2345678901234567e-6,
+    -1.7976931348623157e308,
+    [[], {}],
+    { '\n': false },
+  ])
+    expect(jsonBytesAtMost(value)).toBeGreaterThanOrEqual(Buffer.byteLength(JSON.stringify(value)));
 });

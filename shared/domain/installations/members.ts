@@ -1,5 +1,5 @@
 import { type ErrorName, refuse } from '../errors/errors.ts';
-import { isJsonObject, type Json } from '../json.ts';
+import { isJsonObject, type Json, jsonBytesAtMost } from '../json.ts';
 import { appleDeviceTypes, canonicalVendor } from '../labels.ts';
 import { isOperation, type Members } from '../objects/operations.ts';
 import { type InstallationDraft, isAbsent } from './installation.ts';
@@ -89,10 +89,13 @@ export function draftOf(members: Members, hasWireNames: boolean): InstallationDr
   if (custom.length > maxFields)
     throw refuse('tooLarge', `An installation has at most ${maxFields} members.`);
   const fields = Object.fromEntries(custom);
-  const bytes = Buffer.byteLength(JSON.stringify([fields, draft.channels]));
-  if (bytes > maxBytes) throw refuse('tooLarge', `An installation is at most ${maxBytes} bytes.`);
+  if (isTooLarge([fields, draft.channels]))
+    throw refuse('tooLarge', `An installation is at most ${maxBytes} bytes.`);
   return { ...draft, fields };
 }
+
+const isTooLarge = (members: Json): boolean =>
+  jsonBytesAtMost(members) > maxBytes && Buffer.byteLength(JSON.stringify(members)) > maxBytes;
 
 function textMember(name: string, value: Json | undefined, form: RegExp): string | null {
   if (value === undefined) return null;
