@@ -2,8 +2,9 @@ import { setImmediate } from 'node:timers/promises';
 import { sleep } from '../clock.ts';
 import type { Listener } from '../db/listener.ts';
 import type { Logger } from '../process/logging.ts';
+import { GroupTurns } from './group-turns.ts';
 import type { JobKind } from './jobs.ts';
-import { type Job, type JobQueue, type PriorityRange, wakeTopic } from './queue.ts';
+import { type FetchFilter, type Job, type JobQueue, type PriorityRange, wakeTopic } from './queue.ts';
 
 export interface ConsumerOptions<T extends object> {
   queue: JobQueue;
@@ -72,6 +73,7 @@ export class Consumer<T extends object> {
   readonly #stop = new AbortController();
   readonly #interrupt = new AbortController();
   readonly #active = new Map<string, Entry<T>>();
+  readonly #turns: GroupTurns<T>;
   /** Job permits in use. */
   #permits = 0;
   #wake = new AbortController();
@@ -81,6 +83,7 @@ export class Consumer<T extends object> {
 
   constructor(options: ConsumerOptions<T>) {
     this.#options = options;
+    this.#turns = new GroupTurns(options.kind);
   }
 
   get activeCount(): number {
@@ -120,14 +123,20 @@ export class Consumer<T extends object> {
 
   /** Takes jobs for all free permits. A job that ends wakes the loop, so freed capacity is used without waiting for the poll. */
   async #fill(): Promise<void> {
-    const free = this.#options.capacity - this.#permits;
-    if (free <= 0) return;
     try {
-      const jobs = await this.#options.queue.fetch(this.#options.kind, free, this.#options.range);
-      for (const job of jobs) this.#begin(job);
+      const ignoreGroups = this.#turns.busyGroups(this.#active.values());
+      if (ignoreGroups) await this.#turns.measure(() => this.#take({ ignoreGroups }));
+      await this.#take({});
     } catch (error) {
       this.#options.log.warn({ err: error, queue: this.#options.kind.queue }, 'could not fetch jobs');
     }
+  }
+
+  async #take(filter: FetchFilter): Promise<void> {
+    const { queue, kind, capacity, range } = this.#options;
+    const free = capacity - this.#permits;
+    if (free <= 0) return;
+    for (const job of await queue.fetch(kind, free, { ...range, ...filter })) this.#begin(job);
   }
 
   #begin(job: Job<T>): void {

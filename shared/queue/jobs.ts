@@ -18,10 +18,12 @@ export type DeliverJob = z.infer<typeof deliverData>;
 export interface JobKind<T> {
   queue: string;
   data: z.ZodType<T>;
+  /** Returns the app of a job, if consumers share their permits between apps. */
+  groupOf?(data: T): string;
 }
 
 /** Resolves the targets of one push into batches. */
-export const planJob: JobKind<PlanJob> = { queue: 'plan', data: planData };
+export const planJob: JobKind<PlanJob> = { queue: 'plan', data: planData, groupOf: ({ appId }) => appId };
 
 /** Sends one batch. One queue per connector: a bulkhead (develop/architecture.md#bulkheads). */
 export function deliverJob(connector: ConnectorId): JobKind<DeliverJob> {

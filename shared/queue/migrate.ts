@@ -2,7 +2,7 @@ import { PgBoss } from 'pg-boss';
 import { connectionUrl } from '../config/database-url.ts';
 import { migrateTables, pendingMigrations } from '../db/migrate.ts';
 import { queueNames } from './jobs.ts';
-import { queueSettings } from './queue.ts';
+import { queueSettings } from './settings.ts';
 
 /**
  * Migrates a database: our tables, pg-boss's schema, and the queues. Returns the names of what it ran; an empty list when all

@@ -6,6 +6,7 @@ import { type PreparedStatement, PreparedStatements, prepare } from '../db/prepa
 import type { BreakerKey } from '../domain/breaker.ts';
 import type { Logger } from '../process/logging.ts';
 import type { DeliverJob, JobKind } from './jobs.ts';
+import { queueSettings } from './settings.ts';
 
 /** NOTIFY topic that wakes consumers; the payload is the queue's name. */
 export const wakeTopic = 'carillon_queue';
@@ -31,6 +32,12 @@ export interface PriorityRange {
   maxPriority?: number;
 }
 
+/** Which jobs are taken. */
+export interface FetchFilter extends PriorityRange {
+  /** Groups (`groupOf`) whose jobs are left in the queue. */
+  ignoreGroups?: string[];
+}
+
 /** Jobs of a queue that are not done. */
 export interface QueueState {
   queue: string;
@@ -45,9 +52,6 @@ export interface QueueDepth {
   depth: number;
   oldestSeconds: number;
 }
-
-/** Seconds without a heartbeat after which a job is handed out again; pg-boss allows no fewer than 10. */
-const heartbeatSeconds = 10;
 
 /** Runs pg-boss's statements on a handle of ours. Several statements return a list, which pg-boss can read. */
 const adapter = (handle: Handle) => ({
@@ -99,6 +103,7 @@ export class JobQueue {
       jobs.map((data, place) => ({
         data,
         priority: priorityOf(place),
+        ...(kind.groupOf ? { group: { id: kind.groupOf(data) } } : {}),
         ...(options.startAfter ? { startAfter: options.startAfter, ...keepUntil(options.startAfter) } : {}),
       })),
       { db: this.#preparing(options.tx), returnId: false },
@@ -184,13 +189,13 @@ export class JobQueue {
     await this.#db.query('SELECT pg_notify($1, $2)', [wakeTopic, kind.queue]);
   }
 
-  /** Takes up to `count` jobs, highest priority first; of `range` only, if there is one. */
+  /** Takes up to `count` jobs, highest priority first; those of `filter` only, if there is one. */
   async fetch<T extends object>(
     kind: JobKind<T>,
     count: number,
-    range: PriorityRange = {},
+    filter: FetchFilter = {},
   ): Promise<Job<T>[]> {
-    const jobs = await this.#boss.fetch<T>(kind.queue, { batchSize: count, ...range });
+    const jobs = await this.#boss.fetch<T>(kind.queue, { batchSize: count, ...filter });
     return jobs.map((job) => ({ id: job.id, retryCount: job.retryCount, data: kind.data.parse(job.data) }));
   }
 
@@ -275,15 +280,3 @@ function keepUntil(startAfter: Date): { retentionSeconds: number } {
   const leadSeconds = Math.max(0, Math.ceil((startAfter.getTime() - systemClock.now()) / 1000));
   return { retentionSeconds: leadSeconds + queueSettings.retentionSeconds };
 }
-
-/** Settings of every queue. Only the expiry of a push bounds its retries. */
-export const queueSettings = {
-  heartbeatSeconds,
-  expireInSeconds: 3600,
-  retryLimit: 100_000,
-  retryDelay: 1,
-  retryBackoff: true,
-  retryDelayMax: 30,
-  retentionSeconds: 60 * 60 * 24 * 30,
-  deleteAfterSeconds: 300,
-} as const;

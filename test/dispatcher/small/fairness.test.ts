@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { planJob } from '../../../shared/queue/jobs.ts';
+import { JobQueue } from '../../../shared/queue/queue.ts';
+import { silentLog } from '../../support/api.ts';
+import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
+import { useTestService } from '../../support/service.ts';
+
+const service = useTestService();
+
+const waiting = 1500;
+
+/** Writes pushes to one device with their jobs, as the api does. */
+async function insertPushes(app: App, count: number): Promise<void> {
+  const { db } = service;
+  const queue = new JobQueue(db, silentLog, { supervise: false });
+  await queue.start();
+  const { rows } = await db.query<{ object_id: string }>(
+    'SELECT object_id FROM installation WHERE app_id = $1 LIMIT 1',
+    [app.appId],
+  );
+  const objectId = await beginPush(service, app, { where: { objectId: rows[0]?.object_id } });
+  const { rows: pushes } = await db.query<{ id: number }>(
+    `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at)
+     SELECT app_id, object_id || i, notification_id || i, 'queued', request, prod, push_time, expires_at
+       FROM notification, generate_series(1, $3::int) AS i WHERE app_id = $1 AND object_id = $2 RETURNING id`,
+    [app.appId, objectId, count],
+  );
+  const jobs = pushes.map(({ id }) => ({ appId: app.appId, pushId: id }));
+  await db.transaction((tx) => queue.send(planJob, jobs, { tx }));
+  await queue.stop();
+}
+
+async function openPushes(app: App): Promise<number> {
+  const { rows } = await service.db.query<{ n: number }>(
+    `SELECT count(*) AS n FROM notification WHERE app_id = $1 AND state <> 'done'`,
+    [app.appId],
+  );
+  return rows[0]?.n ?? 0;
+}
+
+test('pushes to one device and to a scan are not behind the many waiting pushes of another app', async () => {
+  const { app: greedy } = await createAppOn(service, null, 1);
+  const { app: other } = await createAppOn(service, null, 3);
+  await insertPushes(greedy, waiting);
+  const { rows } = await service.db.query<{ object_id: string }>(
+    'SELECT object_id FROM installation WHERE app_id = $1 LIMIT 1',
+    [other.appId],
+  );
+  // Both are accepted last.
+  const single = await beginPush(service, other, { where: { objectId: rows[0]?.object_id } });
+  const scan = await beginPush(service, other, { where: { deviceType: 'ios' } });
+  await service.dispatch();
+  expect(await service.untilDone(other, single)).toMatchObject({ devices: 1, successes: 1 });
+  expect(await service.untilDone(other, scan)).toMatchObject({ devices: 3, successes: 3 });
+  expect(await openPushes(greedy)).toBeGreaterThan(waiting / 2);
+}, 120_000);
