@@ -17,7 +17,7 @@ import { checkTargets } from '../../../shared/query/targets/targets.ts';
 import { masterViewer, type Viewer } from '../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../deps.ts';
 import { checkContent } from './content-check.ts';
-import { findMissingProfile } from './missing-profiles.ts';
+import { MissingProfiles } from './missing-profiles.ts';
 import { PushStore } from './push-store.ts';
 
 /** Reply to an accepted push. */
@@ -49,10 +49,12 @@ interface TimedPush {
 export class PushService {
   readonly #deps: ApiDeps;
   readonly #store: PushStore;
+  readonly #missingProfiles: MissingProfiles;
 
   constructor(deps: ApiDeps) {
     this.#deps = deps;
     this.#store = new PushStore(deps);
+    this.#missingProfiles = new MissingProfiles(deps);
   }
 
   /** Handles POST /1.1/push. Throws the refusals of `parsePush`, or 1 with a message. */
@@ -96,7 +98,7 @@ export class PushService {
   async #check(sender: PushSender, push: TimedPush): Promise<void> {
     checkTargets(push.pushOrder, readerOfPush(sender));
     await checkContent(this.#deps.db, sender.app, push);
-    const missing = await findMissingProfile(this.#deps, sender.app, push.pushOrder);
+    const missing = await this.#missingProfiles.find(sender.app, push.pushOrder);
     if (missing) throw refuse('invalidParameter', missing);
   }
 }

@@ -10,7 +10,7 @@ import { withoutCql } from '../../../../shared/query/cql/select.ts';
 import { checkTargets, Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
 import { masterViewer } from '../../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { findMissingProfile } from '../missing-profiles.ts';
+import { MissingProfiles } from '../missing-profiles.ts';
 import { expiryOf } from '../pushes.ts';
 import { describeShare, splitByConnector } from './audience.ts';
 import { estimateDuration } from './duration.ts';
@@ -23,9 +23,11 @@ const countTimeoutMs = 30_000;
 /** Describes what a push would do. All statements run in one READ ONLY transaction. */
 export class DryRunService {
   readonly #deps: ApiDeps;
+  readonly #missingProfiles: MissingProfiles;
 
   constructor(deps: ApiDeps) {
     this.#deps = deps;
+    this.#missingProfiles = new MissingProfiles(deps);
   }
 
   /**
@@ -43,7 +45,7 @@ export class DryRunService {
     const expiresAt = expiryOf(timing, timing.pushTime ?? createdAt);
     const push = { objectId: newPushObjectId(), pushOrder, expiresAt, createdAt };
     // Needs a connection of its own, so it runs before this call takes one.
-    const missing = await findMissingProfile(this.#deps, app, pushOrder);
+    const missing = await this.#missingProfiles.find(app, pushOrder);
     const profiles = await this.#deps.appCache.profiles(appId);
     const inputs = { ...draft, app, push, timing, profiles, missing, nowMs };
     const report = await this.#deps.queries.read({ app, isMaster: true }, (tx) => measure(tx, inputs), {

@@ -1,0 +1,74 @@
+import { describe, expect, test } from 'vitest';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { useTestApi } from '../../support/test-api.ts';
+
+const api = useTestApi();
+
+/** Inserts devices of a vendor; `n` counts from 1. */
+const addDevices = (app: App, vendor: string, count: number, deviceProfile: string | null = null) =>
+  api.db.query(
+    `INSERT INTO installation (app_id, object_id, device_type, installation_id, vendor, registration_id, device_profile, fields)
+     SELECT $1, lpad(to_hex(i), 24, '0'), 'android', gen_random_uuid(), $2::text, gen_random_uuid(), $4::text,
+            jsonb_build_object('n', i)
+       FROM generate_series(1, $3::int) AS i`,
+    [app.appId, vendor, count, deviceProfile],
+  );
+
+const pushTo = async (app: App, where: object): Promise<number> =>
+  (
+    await api.request('POST', '/1.1/push', {
+      app,
+      master: true,
+      body: { data: { alert: 'Hello' }, where },
+    })
+  ).status;
+
+describe('a push to devices of a vendor without a profile', () => {
+  test('is refused, by an index or by the first thousand devices; beyond these it is accepted', async () => {
+    const app = await api.createApp({ hybridPush: true });
+    await addDevices(app, 'vendor_a', 1500);
+    await api.db.query('ANALYZE installation');
+    const last = (1500).toString(16).padStart(24, '0');
+    const refused = [
+      {},
+      [],
+      { $and: [] },
+      { n: 1500 },
+      { n: { $gte: 1 } },
+      { n: { $gte: 900 } },
+      { deviceType: 'android' },
+      { vendor: 'HMS' },
+      { objectId: last },
+      { objectId: { $in: [last] } },
+      { channels: { $exists: false } },
+    ];
+    for (const where of refused) expect(await pushTo(app, where), JSON.stringify(where)).toBe(400);
+    const accepted = [
+      { n: { $gte: 1400 } },
+      { n: 1501 },
+      { objectId: 'f'.repeat(24) },
+      { deviceType: 'ios' },
+      { vendor: 'mi' },
+      { channels: 'news' },
+    ];
+    for (const where of accepted) expect(await pushTo(app, where), JSON.stringify(where)).toBe(200);
+  });
+
+  test('is accepted when its devices name a profile of their own, or cannot be active', async () => {
+    const app = await api.createApp({ hybridPush: true });
+    await addDevices(app, 'vendor_b', 5, 'shop');
+    expect(await pushTo(app, {})).toBe(200);
+    const idle = await api.createApp({ hybridPush: true });
+    await addDevices(idle, 'vendor_b', 5);
+    expect(await pushTo(idle, {})).toBe(400);
+    await api.db.query('UPDATE installation SET valid = false WHERE app_id = $1', [idle.appId]);
+    expect(await pushTo(idle, {})).toBe(200);
+  });
+
+  test('is refused beside pushes of other apps that are accepted', async () => {
+    const apps = await Promise.all(Array.from({ length: 6 }, () => api.createApp({ hybridPush: true })));
+    for (const [i, app] of apps.entries()) if (i % 2) await addDevices(app, 'vendor_e', 3);
+    const statuses = await Promise.all([...apps, ...apps].map((app) => pushTo(app, {})));
+    expect(statuses).toEqual([200, 400, 200, 400, 200, 400, 200, 400, 200, 400, 200, 400]);
+  });
+});
