@@ -1,6 +1,8 @@
 import { dayMs, sleep } from '../../shared/clock.ts';
 import { deleteOldUsage } from '../../shared/db/tables/apps/usage.ts';
 import { deleteExpiredMessages } from '../../shared/db/tables/channel/messages.ts';
+import { deleteOldAudit } from '../../shared/db/tables/console/audit.ts';
+import { deleteEndedSessions } from '../../shared/db/tables/console/sessions.ts';
 import { deleteOldGatewayDays } from '../../shared/db/tables/gateways/daily-use.ts';
 import { deleteOldGatewayMessages } from '../../shared/db/tables/gateways/messages.ts';
 import { deleteOldRates } from '../../shared/db/tables/gateways/rates.ts';
@@ -10,6 +12,7 @@ import { deleteOldPushes } from '../../shared/db/tables/pushes/pushes.ts';
 import { deleteOldRequestIds } from '../../shared/db/tables/pushes/request-ids.ts';
 import { deleteOldLoginLocks } from '../../shared/db/tables/users/login-locks.ts';
 import { sealAuthDataOfOldRows } from '../../shared/db/tables/users/unsealed-users.ts';
+import { sessionIdleMs, sessionLifeMs } from '../../shared/domain/admin/operator.ts';
 import { resumeExpiredPushes } from '../delivery/pause.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closeSettledPushes } from '../recording/closing.ts';
@@ -37,6 +40,9 @@ const noticeRetentionMs = 30 * dayMs;
 /** More than a year, so that a bill can be written after the end of a year. */
 const usageRetentionMs = 400 * dayMs;
 
+/** As long as usage: an audit of a year is possible after its end. */
+const auditRetentionMs = 400 * dayMs;
+
 /** Closes settled pushes that were not closed with their last batch. */
 const reaper: Duty = { name: 'reaper', restMs: 2000, runOnce: closeSettledPushes };
 
@@ -47,7 +53,7 @@ const pauseEnder: Duty = {
   runOnce: (deps) => resumeExpiredPushes(deps, rowsAtOnce),
 };
 
-/** Deletes old records and message ids of gateways (protocol/push-records.md#retention), request ids, expired messages, usage and failed logins. */
+/** Deletes old records and message ids of gateways (protocol/push-records.md#retention), request ids, expired messages, usage, failed logins and the audit. */
 const cleaner: Duty = {
   name: 'cleaner',
   restMs: 60_000,
@@ -59,11 +65,17 @@ const cleaner: Duty = {
     const days = await deleteOldUsage(db, new Date(now - usageRetentionMs), rowsAtOnce);
     const messages = await deleteOldGatewayMessages(db, new Date(now - recordRetentionMs), rowsAtOnce);
     const gatewayDays = await deleteOldGatewayDays(db, new Date(now - usageRetentionMs), rowsAtOnce);
+    await deleteEndedSessions(db, {
+      now: new Date(now),
+      seenAfter: new Date(now - sessionIdleMs),
+      createdAfter: new Date(now - sessionLifeMs),
+    });
     await deleteOldRates(db, new Date(now - recordRetentionMs));
     await deleteOldGatewayTokens(db, new Date(now - recordRetentionMs));
     const notices = await deleteOldInvalidTokenNotices(db, new Date(now - noticeRetentionMs), rowsAtOnce);
     const locks = await deleteOldLoginLocks(db, new Date(now - loginRetentionMs), rowsAtOnce);
-    return Math.max(records, pending, days, messages, gatewayDays, notices, locks);
+    const audit = await deleteOldAudit(db, new Date(now - auditRetentionMs), rowsAtOnce);
+    return Math.max(records, pending, days, messages, gatewayDays, notices, locks, audit);
   },
 };
 

@@ -57,3 +57,25 @@ export const consoleSession = component(
     expiresAt: timestamp,
   }),
 );
+
+const members = z.record(z.string(), z.unknown()).nullable();
+
+export const auditEntry = component(
+  'AuditEntry',
+  z.strictObject({
+    id: z.string(),
+    at: timestamp,
+    actor: z.strictObject({
+      name: z.string(),
+      role: z.enum(operatorRoles),
+      token: z.string().nullable().describe('Id of the token; null for CARILLON_ADMIN_TOKEN.'),
+      address: z.string(),
+    }),
+    action: z.string().describe('`<noun>.<verb>`, such as `profile.put`.'),
+    appId: z.string().nullable(),
+    target: z.string().describe('Id or name of what was changed.'),
+    before: members.describe('Changed members before; secrets are `•••`.'),
+    after: members,
+    requestId: z.string().describe('`X-Request-Id` of the reply to the change.'),
+  }),
+);

@@ -1,6 +1,13 @@
 import type { z } from 'zod';
 import type { pushRecord } from '../pushes.ts';
-import type { consoleSession, consoleToken, currentOperator, loginLink, newConsoleToken } from './access.ts';
+import type {
+  auditEntry,
+  consoleSession,
+  consoleToken,
+  currentOperator,
+  loginLink,
+  newConsoleToken,
+} from './access.ts';
 import type { app, appOptions, outboxMessage, pushProfile, shownApp, usageReport } from './apps.ts';
 import type { breaker, deviceExplanation, pushForecast, pushProgress } from './pushes.ts';
 import type { listedPush, meta, overview, pushDetail, queueState } from './records.ts';
@@ -10,6 +17,7 @@ import type { smsSignature, smsTemplate } from './sms-texts.ts';
 
 export type App = z.infer<typeof app>;
 export type AppOptions = z.infer<typeof appOptions>;
+export type AuditEntry = z.infer<typeof auditEntry>;
 export type ConsoleSession = z.infer<typeof consoleSession>;
 export type ConsoleToken = z.infer<typeof consoleToken>;
 export type CurrentOperator = z.infer<typeof currentOperator>;

@@ -1,13 +1,17 @@
+import { z } from 'zod';
 import { deleteApp, findApp, insertApp, listApps, updateApp } from '../../../shared/db/tables/apps/apps.ts';
+import { masked } from '../../../shared/domain/admin/masked.ts';
 import { mayUseApp, type Operator } from '../../../shared/domain/admin/operator.ts';
 import type { App, AppOptionsPatch, Edition, Plan } from '../../../shared/domain/apps/app.ts';
 import { movedInOptions, planProblem } from '../../../shared/domain/apps/app.ts';
 import { type AppKeys, areDistinct } from '../../../shared/domain/apps/identity.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { newAppId, newKey } from '../../../shared/domain/ids.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
 import { authPlatformHint } from '../../../shared/domain/users/auth-platforms.ts';
 import type { ApiDeps } from '../deps.ts';
 import { mailTemplateHint } from '../verification/mails.ts';
+import { recordChange } from './audit/actor.ts';
 
 export interface NewAppRequest {
   name: string;
@@ -43,7 +47,12 @@ export class AppService {
     if ((await readiness.hint()) !== undefined) throw new Refusal('misconfigured', { retryAfterSeconds: 60 });
     const edition = request.edition ?? 'home';
     const app = { appId, name: request.name, edition, plan, keys: keysOf(request), options };
-    const created = await insertApp(db, vault, app);
+    const created = await db.transaction(async (tx) => {
+      const inserted = await insertApp(tx, vault, app);
+      const after = { name: app.name, edition, plan, options: maskedOptions(options) };
+      if (inserted) await recordChange(tx, { action: 'app.create', appId, target: appId, after });
+      return inserted;
+    });
     if (!created) throw refuse('conflict', 'There is an app with this id already.');
     appCache.forget(appId);
     return created;
@@ -62,22 +71,46 @@ export class AppService {
 
   async change(appId: string, patch: { name?: string; options?: AppOptionsPatch }): Promise<App> {
     const { db, vault, appCache } = this.#deps;
-    const changed = await db.transaction((tx) =>
-      updateApp(tx, vault, appId, (app) => {
+    const changed = await db.transaction(async (tx) => {
+      let before: JsonObject = {};
+      const updated = await updateApp(tx, vault, appId, (app) => {
         const message = optionError(app.plan, patch.options ?? {});
         if (message) throw refuse('invalidParameter', message);
+        before = shownMembers(app, patch);
         return patch;
-      }),
-    );
+      });
+      const change = { action: 'app.update', appId, target: appId, before };
+      if (updated) await recordChange(tx, { ...change, after: shownMembers(updated, patch) });
+      return updated;
+    });
     appCache.forget(appId);
     return changed ?? noSuchApp();
   }
 
   async delete(appId: string): Promise<void> {
-    const isDeleted = await this.#deps.db.transaction((tx) => deleteApp(tx, appId));
+    const isDeleted = await this.#deps.db.transaction(async (tx) => {
+      const hasDeleted = await deleteApp(tx, appId);
+      if (hasDeleted) await recordChange(tx, { action: 'app.delete', appId, target: appId });
+      return hasDeleted;
+    });
     this.#deps.appCache.forget(appId);
     if (!isDeleted) noSuchApp();
   }
+}
+
+/** Returns options for the audit: the credentials of platforms are masked. */
+const maskedOptions = ({ authPlatforms, ...options }: AppOptionsPatch): JsonObject => ({
+  ...z.record(z.string(), z.json()).parse(options),
+  ...(authPlatforms ? { authPlatforms: masked(authPlatforms) } : {}),
+});
+
+/** Returns the members of an app that a patch changes. */
+function shownMembers(app: App, patch: { name?: string; options?: AppOptionsPatch }): JsonObject {
+  const changed = Object.entries(app.options).filter(([name]) => Object.hasOwn(patch.options ?? {}, name));
+  return {
+    ...(patch.name === undefined ? {} : { name: app.name }),
+    ...(changed.length === 0 ? {} : { options: maskedOptions(Object.fromEntries(changed)) }),
+  };
 }
 
 /** Returns the keys of a request, and generates the others. Throws 400 for equal keys. */

@@ -1,8 +1,15 @@
 import { listBreakers, overrideBreaker } from '../../../shared/db/tables/gateways/breakers.ts';
 import { mayUseApp, type Operator } from '../../../shared/domain/admin/operator.ts';
-import { type BreakerView, type OverrideState, parseBreakerId } from '../../../shared/domain/breaker.ts';
+import {
+  type BreakerKey,
+  type BreakerView,
+  breakerIdOf,
+  type OverrideState,
+  parseBreakerId,
+} from '../../../shared/domain/breaker.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../deps.ts';
+import { recordChange } from './audit/actor.ts';
 
 /** Lists and forces the circuit breakers of all dispatchers (protocol/admin-api.md#breakers). */
 export class BreakerService {
@@ -22,11 +29,22 @@ export class BreakerService {
   async force(operator: Operator, id: string, forced: OverrideState | null): Promise<BreakerView> {
     const key = parseBreakerId(id);
     if (key && !mayUseApp(operator, key.appId)) throw refuse('forbidden', 'This token is for other apps.');
-    const isKnown = key && (await this.#deps.db.transaction((tx) => overrideBreaker(tx, key, forced)));
+    const isKnown = key && (await this.#override(key, forced));
     if (!isKnown) throw refuse('notFound', noSuchBreaker);
     const [view] = await listBreakers(this.#deps.db, key);
     if (!view) throw refuse('notFound', noSuchBreaker);
     return view;
+  }
+
+  #override(key: BreakerKey, forced: OverrideState | null): Promise<boolean> {
+    return this.#deps.db.transaction(async (tx) => {
+      const [before] = await listBreakers(tx, key);
+      const isKnown = await overrideBreaker(tx, key, forced);
+      const change = { action: 'breaker.force', appId: key.appId, target: breakerIdOf(key) };
+      const old = { forced: before?.forced ?? null };
+      if (isKnown) await recordChange(tx, { ...change, before: old, after: { forced } });
+      return isKnown;
+    });
   }
 }
 

@@ -4,6 +4,7 @@ import { AttemptLimit } from './access/attempts.ts';
 import { OperatorIdentities } from './access/identities.ts';
 import { ConsoleSessionService } from './access/sessions.ts';
 import { ConsoleTokenService } from './access/tokens.ts';
+import { AuditService } from './audit/audit.ts';
 import { EventService } from './events/events.ts';
 import { MetaService } from './overview/meta.ts';
 import { OverviewService } from './overview/overview.ts';
@@ -29,6 +30,7 @@ export function createConsole(deps: ApiDeps, records: PushRecordService) {
     pushList,
     overview,
     events,
+    audit: new AuditService(deps),
     meta: new MetaService(deps),
     queues: new QueueService(deps),
   };

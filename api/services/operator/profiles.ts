@@ -5,11 +5,13 @@ import {
   type ProfileEntry,
   putProfile,
 } from '../../../shared/db/tables/apps/profiles.ts';
+import { maskedCredentials, maskText } from '../../../shared/domain/admin/masked.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type ConnectorId, isConnectorId, profileConnectorIds } from '../../../shared/domain/labels.ts';
 import type { ApiDeps } from '../deps.ts';
 import { noSuchApp, requireApp } from './apps.ts';
+import { recordChange } from './audit/actor.ts';
 
 /** Identifies a profile of an app; a profile without a name is `_default`. */
 export interface ProfileId {
@@ -38,7 +40,14 @@ export class ProfileService {
     const checked = checkCredentials(known, sent);
     if (!checked.ok) throw refuse('incorrectType', `${toErrorText(checked.error)}.`);
     const profile = { appId, connector: known, name, credentials: checked.credentials };
-    const entry = await putProfile(db, vault, profile);
+    const entry = await db.transaction(async (tx) => {
+      const put = await putProfile(tx, vault, profile);
+      const after = maskedCredentials(sent);
+      const change = { action: 'profile.put', appId, target: `${known}/${name}` };
+      if (put)
+        await recordChange(tx, { ...change, ...(isNewProfile(put) ? {} : { before: maskedMembers }), after });
+      return put;
+    });
     appCache.forget(appId);
     return entry ?? noSuchApp();
   }
@@ -52,11 +61,22 @@ export class ProfileService {
   async delete({ appId, connector, name }: ProfileId): Promise<void> {
     const known = connectorOf(connector);
     checkName(name);
-    const isDeleted = await deleteProfile(this.#deps.db, appId, known, name);
+    const isDeleted = await this.#deps.db.transaction(async (tx) => {
+      const hasDeleted = await deleteProfile(tx, appId, known, name);
+      const change = { action: 'profile.delete', appId, target: `${known}/${name}`, before: maskedMembers };
+      if (hasDeleted) await recordChange(tx, change);
+      return hasDeleted;
+    });
     this.#deps.appCache.forget(appId);
     if (!isDeleted) throw refuse('notFound', 'There is no such profile.');
   }
 }
+
+/** Earlier credentials in the audit, which does not decrypt them. */
+const maskedMembers = { credentials: maskText };
+
+const isNewProfile = ({ createdAt, updatedAt }: ProfileEntry): boolean =>
+  createdAt.getTime() === updatedAt.getTime();
 
 function connectorOf(text: string): ConnectorId {
   if (isConnectorId(text) && credentialsOf(text)) return text;

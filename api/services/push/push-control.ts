@@ -12,10 +12,32 @@ import { flowControlOf } from '../../../shared/domain/pushes/push.ts';
 import type { Push } from '../../../shared/domain/pushes/record.ts';
 import { planJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
+import { type Change, recordChange } from '../operator/audit/actor.ts';
 import type { PushRecordService } from './push-records.ts';
 
 /** Statement that changes the state of a push within `tx`; false when its state does not allow that. */
 type StateChange = (tx: Handle, appId: string, id: number, record: Push) => Promise<boolean>;
+
+/** Push with the change of its state, as a participle for texts. */
+interface ControlledPush {
+  appId: string;
+  publicId: string;
+  verb: 'cancelled' | 'paused' | 'resumed';
+  flowControl?: number | null | undefined;
+}
+
+const actions = { cancelled: 'push.cancel', paused: 'push.pause', resumed: 'push.resume' } as const;
+
+/** Returns the change for the audit. */
+function toChange(
+  { appId, verb, flowControl }: ControlledPush,
+  { objectId, state, pushOrder }: Push,
+): Change {
+  const change = { action: actions[verb], appId, target: objectId };
+  if (flowControl === undefined) return { ...change, before: { state } };
+  const before = { state, flowControl: pushOrder.flowControl };
+  return { ...change, before, after: { flowControl: flowControlOf(flowControl) } };
+}
 
 /** Cancels, pauses and resumes pushes (protocol/admin-api.md#control-of-a-push). */
 export class PushControlService {
@@ -47,25 +69,28 @@ export class PushControlService {
 
   /** Continues a paused push, at another rate when `flowControl` is given; null removes the limit (protocol/push.md#flow-control). */
   resume(appId: string, publicId: string, flowControl: number | null | undefined): Promise<JsonObject> {
-    return this.#changeState({ appId, publicId, verb: 'resumed' }, async (tx, app, id, record) => {
-      if (!(await markPushResumed(tx, app, id))) return false;
-      const pace = flowControl === undefined ? record.pushOrder.flowControl : flowControlOf(flowControl);
-      // Also with an unchanged rate: slots reserved before the pause are void.
-      await changePace(tx, app, id, pace);
-      await this.#deps.queue.rescheduleVoidSlots(tx, app, id);
-      await this.#release(tx, app, id);
-      return true;
-    });
+    return this.#changeState(
+      { appId, publicId, verb: 'resumed', flowControl },
+      async (tx, app, id, record) => {
+        if (!(await markPushResumed(tx, app, id))) return false;
+        const pace = flowControl === undefined ? record.pushOrder.flowControl : flowControlOf(flowControl);
+        // Also with an unchanged rate: slots reserved before the pause are void.
+        await changePace(tx, app, id, pace);
+        await this.#deps.queue.rescheduleVoidSlots(tx, app, id);
+        await this.#release(tx, app, id);
+        return true;
+      },
+    );
   }
 
-  async #changeState(
-    push: { appId: string; publicId: string; verb: string },
-    change: StateChange,
-  ): Promise<JsonObject> {
+  async #changeState(push: ControlledPush, change: StateChange): Promise<JsonObject> {
     const record = await this.#records.find(push.appId, push.publicId);
     const isChanged = await this.#deps.db.transaction(async (tx) => {
       const hasChanged = await change(tx, push.appId, record.id, record);
-      if (hasChanged) await notifyPushChanged(tx, record.id);
+      if (hasChanged) {
+        await notifyPushChanged(tx, record.id);
+        await recordChange(tx, toChange(push, record));
+      }
       return hasChanged;
     });
     if (!isChanged) {

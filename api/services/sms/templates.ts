@@ -1,3 +1,4 @@
+import type { Handle } from '../../../shared/db/pool.ts';
 import {
   approveSignature,
   approveTemplate,
@@ -14,10 +15,12 @@ import {
   type TemplateText,
 } from '../../../shared/db/tables/messages/sms-texts.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
 import { templateBalance } from '../../../shared/domain/messages/sms.ts';
 import { parseTemplate } from '../../../shared/template.ts';
 import type { ApiDeps } from '../deps.ts';
 import { noSuchApp, requireApp } from '../operator/apps.ts';
+import { type Change, recordChange } from '../operator/audit/actor.ts';
 import { isAllowedInMessages } from './message-text.ts';
 
 /** Review status. `approved`: the shown text is in use; `pending`: it waits for review, and `active` is in use. */
@@ -55,7 +58,15 @@ export class SmsTemplateService {
     if (app.options.smsBalance < templateBalance) throw refuse('insufficientBalance');
     checkName(name);
     checkTemplate(text);
-    const template = await putTemplate(this.#deps.db, appId, name, text);
+    const template = await this.#audited(
+      { action: 'sms-template.put', appId, target: name, after: { ...text } },
+      async (tx) => {
+        const before = await findTemplate(tx, appId, name);
+        const put = await putTemplate(tx, appId, name, text);
+        const old = before?.pending ?? before?.active;
+        return { value: put, ...(old ? { before: { ...old } } : {}) };
+      },
+    );
     return template ? publicTemplate(template) : noSuchApp();
   }
 
@@ -71,19 +82,30 @@ export class SmsTemplateService {
 
   async approveTemplate(appId: string, name: string): Promise<PublicTemplate> {
     await requireApp(this.#deps, appId);
-    return publicTemplate((await approveTemplate(this.#deps.db, appId, name)) ?? refuseMissing('template'));
+    const approved = await this.#audited(
+      { action: 'sms-template.approve', appId, target: name },
+      async (tx) => ({ value: await approveTemplate(tx, appId, name) }),
+    );
+    return publicTemplate(approved ?? refuseMissing('template'));
   }
 
   async deleteTemplate(appId: string, name: string): Promise<void> {
     await requireApp(this.#deps, appId);
-    if (!(await deleteTemplate(this.#deps.db, appId, name))) refuseMissing('template');
+    const isDeleted = await this.#audited(
+      { action: 'sms-template.delete', appId, target: name },
+      async (tx) => ({ value: (await deleteTemplate(tx, appId, name)) || undefined }),
+    );
+    if (!isDeleted) refuseMissing('template');
   }
 
   async putSignature(appId: string, name: string): Promise<PublicSignature> {
     checkName(name);
     if (!isAllowedInMessages(name))
       throw refuse('invalidParameter', 'A signature must not hold links, 【】 or control characters.');
-    const signature = await putSignature(this.#deps.db, appId, name);
+    const signature = await this.#audited(
+      { action: 'sms-signature.put', appId, target: name },
+      async (tx) => ({ value: await putSignature(tx, appId, name) }),
+    );
     return signature ? publicSignature(signature) : noSuchApp();
   }
 
@@ -99,14 +121,32 @@ export class SmsTemplateService {
 
   async approveSignature(appId: string, name: string): Promise<PublicSignature> {
     await requireApp(this.#deps, appId);
-    return publicSignature(
-      (await approveSignature(this.#deps.db, appId, name)) ?? refuseMissing('signature'),
+    const approved = await this.#audited(
+      { action: 'sms-signature.approve', appId, target: name },
+      async (tx) => ({ value: await approveSignature(tx, appId, name) }),
     );
+    return publicSignature(approved ?? refuseMissing('signature'));
   }
 
   async deleteSignature(appId: string, name: string): Promise<void> {
     await requireApp(this.#deps, appId);
-    if (!(await deleteSignature(this.#deps.db, appId, name))) refuseMissing('signature');
+    const isDeleted = await this.#audited(
+      { action: 'sms-signature.delete', appId, target: name },
+      async (tx) => ({ value: (await deleteSignature(tx, appId, name)) || undefined }),
+    );
+    if (!isDeleted) refuseMissing('signature');
+  }
+
+  /** Makes a change and records it, in one transaction; undefined: nothing was changed. */
+  #audited<T>(
+    change: Change,
+    work: (tx: Handle) => Promise<{ value: T | undefined; before?: JsonObject }>,
+  ): Promise<T | undefined> {
+    return this.#deps.db.transaction(async (tx) => {
+      const { value, before } = await work(tx);
+      if (value !== undefined) await recordChange(tx, { ...change, before });
+      return value;
+    });
   }
 }
 

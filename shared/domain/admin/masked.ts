@@ -8,6 +8,18 @@ export function masked(value: Readonly<Record<string, unknown>>): JsonObject {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, maskedValue(member)]));
 }
 
+/** Members of credentials that are no secrets: ids that people compare with the vendor's page, and settings. */
+const shownCredentials = new Set([
+  ...['auth', 'teamId', 'keyId', 'topic', 'topics', 'environment', 'packageName', 'region'],
+  ...['transport', 'ratePerSecond'],
+]);
+
+/** Returns credentials with dots in place of all secrets. */
+export const maskedCredentials = (credentials: JsonObject): JsonObject => ({
+  ...masked(credentials),
+  ...Object.fromEntries(Object.entries(credentials).filter(([name]) => shownCredentials.has(name))),
+});
+
 function maskedValue(value: unknown): Json {
   if (value === null || value === undefined) return null;
   if (Array.isArray(value)) return value.map(maskedValue);

@@ -1,4 +1,3 @@
-import { dayMs, hourMs } from '../../../../shared/clock.ts';
 import { equalInConstantTime, sha256 } from '../../../../shared/crypto.ts';
 import {
   type ConsoleSession,
@@ -13,12 +12,9 @@ import {
   hasToken,
   touchToken,
 } from '../../../../shared/db/tables/console/tokens.ts';
-import type { Operator } from '../../../../shared/domain/admin/operator.ts';
+import { type Operator, sessionIdleMs, sessionLifeMs } from '../../../../shared/domain/admin/operator.ts';
 import type { ApiDeps } from '../../deps.ts';
 
-/** A session ends after this time without a call, and after this time in any case (protocol/admin-api.md#sessions). */
-export const sessionIdleMs = 12 * hourMs;
-export const sessionLifeMs = 7 * dayMs;
 /** Interval in which the last use of a session is written. */
 const seenEveryMs = 60_000;
 

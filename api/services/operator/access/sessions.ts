@@ -11,14 +11,14 @@ import {
   listSessions,
   spendLoginCode,
 } from '../../../../shared/db/tables/console/sessions.ts';
-import type { Operator } from '../../../../shared/domain/admin/operator.ts';
+import { type Operator, sessionLifeMs } from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import { originKey } from '../../../../shared/http/origin-key.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { recordChange, runAsActor } from '../audit/actor.ts';
 import { type PageRequest, toPage } from '../lists/page.ts';
 import type { AttemptLimit } from './attempts.ts';
-import { endOf, type OperatorIdentities, ownerOf, sessionLifeMs } from './identities.ts';
+import { endOf, type OperatorIdentities, ownerOf } from './identities.ts';
 
 /** Time in which a login code can be used. */
 const codeLifeMs = 15 * minuteMs;

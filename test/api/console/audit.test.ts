@@ -1,0 +1,166 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { AuditEntry } from '../../../api/replies/admin/types.ts';
+import { loadRoutes } from '../../../api/route-loader.ts';
+import { deleteOldAudit } from '../../../shared/db/tables/console/audit.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { useTestService } from '../../support/service.ts';
+import { type ConsoleCall, callerOf, createToken } from './callers.ts';
+
+const service = useTestService();
+let app: App;
+let owner: ConsoleCall;
+
+beforeAll(async () => {
+  app = await service.api.createApp({ smsBalance: 1000 });
+  await service.addApnsProfile(app);
+  owner = await callerOf(service.api, 'owner', { name: 'Anna' });
+});
+
+const entries = async (query = '') => (await owner('GET', `/audit?${query}`)).body.results;
+
+async function createPush(): Promise<string> {
+  const body = { data: { alert: 'x' } };
+  return (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body.objectId;
+}
+
+/** A call of each changing operation: method, path, body; and the action that the audit shows. */
+type Change = [
+  method: string,
+  path: () => Promise<string> | string,
+  body: object | undefined,
+  action: string,
+];
+const of = (path: string) => () => `/apps/${app.appId}${path}`;
+const ofPush = (verb: string) => async () => `/apps/${app.appId}/notifications/${await createPush()}/${verb}`;
+const breaker = (verb: string) => () => `/breakers/apns:${app.appId}:_default/${verb}`;
+const template = { type: 'notification', text: 'Hello' };
+const oppo = { appKey: '1', masterSecret: 'very-secret' };
+
+const changes: Record<string, Change> = {
+  createApp: ['POST', () => '/apps', { name: 'Audited' }, 'app.create'],
+  updateApp: [
+    'PATCH',
+    of(''),
+    { name: 'B', options: { generalSms: false, authPlatforms: { qq: { appId: 'very-secret' } } } },
+    'app.update',
+  ],
+  deleteApp: [
+    'DELETE',
+    async () => `/apps/${(await service.api.createApp()).appId}`,
+    undefined,
+    'app.delete',
+  ],
+  putProfile: ['PUT', of('/profiles/vendor_d/_default'), oppo, 'profile.put'],
+  deleteProfile: ['DELETE', of('/profiles/vendor_d/_default'), undefined, 'profile.delete'],
+  cancelPush: ['POST', ofPush('cancel'), undefined, 'push.cancel'],
+  pausePush: ['POST', ofPush('pause'), undefined, 'push.pause'],
+  resumePush: ['POST', ofPush('resume'), { flow_control: 2000 }, 'push.resume'],
+  openBreaker: ['POST', breaker('open'), undefined, 'breaker.force'],
+  closeBreaker: ['POST', breaker('close'), undefined, 'breaker.force'],
+  releaseBreaker: ['POST', breaker('release'), undefined, 'breaker.force'],
+  putSmsTemplate: ['PUT', of('/sms-templates/hi'), template, 'sms-template.put'],
+  approveSmsTemplate: ['POST', of('/sms-templates/hi/approve'), undefined, 'sms-template.approve'],
+  deleteSmsTemplate: ['DELETE', of('/sms-templates/hi'), undefined, 'sms-template.delete'],
+  putSmsSignature: ['PUT', of('/sms-signatures/hi'), {}, 'sms-signature.put'],
+  approveSmsSignature: ['POST', of('/sms-signatures/hi/approve'), undefined, 'sms-signature.approve'],
+  deleteSmsSignature: ['DELETE', of('/sms-signatures/hi'), undefined, 'sms-signature.delete'],
+  createConsoleToken: ['POST', () => '/tokens', { name: 'Li', role: 'viewer' }, 'token.create'],
+  deleteConsoleToken: [
+    'DELETE',
+    async () => `/tokens/${(await createToken(service.api, 'viewer')).id}`,
+    undefined,
+    'token.delete',
+  ],
+  createLoginLink: ['POST', () => '/login-links', undefined, 'login-link.create'],
+  deleteConsoleSession: ['DELETE', () => newSession(), undefined, 'session.delete'],
+};
+
+async function newSession(): Promise<string> {
+  const { token } = await createToken(service.api, 'viewer');
+  await service.api.request('POST', '/console/api/session', { body: { token } });
+  return `/sessions/${(await owner('GET', '/sessions?limit=1')).body.results[0].id}`;
+}
+
+describe('the audit', () => {
+  test('has a call of every changing route', async () => {
+    const changing = (await loadRoutes()).filter(
+      ({ auth, method, changesNothing }) => auth === 'admin' && method !== 'GET' && !changesNothing,
+    );
+    // Logging out is the deletion of the own session.
+    const names = changing.map(({ operation }) => operation).filter((name) => name !== 'endConsoleSession');
+    expect(names.toSorted()).toEqual(Object.keys(changes).toSorted());
+  });
+
+  test.each(Object.entries(changes))('has what %s changed, and who did it', async (_operation, change) => {
+    const [method, path, body, action] = change;
+    const [before] = await entries('limit=1');
+    const reply = await owner(method, await path(), body === undefined ? {} : { body });
+    expect([reply.status, reply.body]).toEqual([expect.toSatisfy((n) => n < 300), expect.anything()]);
+    const own = (await entries('actor=Anna&limit=5')).filter(
+      ({ id }: { id: string }) => Number(id) > Number(before?.id ?? 0),
+    );
+    expect(own).toMatchObject([
+      {
+        action,
+        actor: { name: 'Anna', role: 'owner', token: expect.any(String), address: expect.any(String) },
+        requestId: reply.headers.get('x-request-id'),
+      },
+    ]);
+  });
+
+  test('masks secrets, and has members before and after', async () => {
+    const all = await entries('limit=200');
+    expect(JSON.stringify(all)).not.toMatch(/very-secret|masterKey|carillon_/);
+    const find = (action: string) => all.find((entry: { action: string }) => entry.action === action);
+    expect(find('profile.put')).toMatchObject({
+      appId: app.appId,
+      target: 'vendor_d/_default',
+      before: null,
+      after: { appKey: '•••', masterSecret: '•••' },
+    });
+    expect(find('app.update')).toMatchObject({
+      before: { name: 'Test app', options: { generalSms: true, authPlatforms: {} } },
+      after: { name: 'B', options: { generalSms: false, authPlatforms: { qq: { appId: '•••' } } } },
+    });
+    expect(find('push.resume')).toMatchObject({
+      before: { flowControl: null },
+      after: { flowControl: 2000 },
+    });
+  });
+
+  test('has nothing of a change that was refused or rolled back', async () => {
+    const [last] = await entries('limit=1');
+    await owner('DELETE', '/apps/nowhere');
+    await owner('DELETE', '/tokens/1000000');
+    await owner('PUT', `/apps/${app.appId}/profiles/vendor_d/_default`, { body: { appKey: '1' } });
+    expect((await entries('limit=1'))[0].id).toBe(last.id);
+  });
+
+  test('is filtered, and has pages', async () => {
+    for (const [query, isRight] of [
+      [`app=${app.appId}`, (entry) => entry.appId === app.appId],
+      ['action=sms-template', (entry) => entry.action.startsWith('sms-template.')],
+      ['action=push.pause', (entry) => entry.action === 'push.pause'],
+      ['target=vendor_d/_default', (entry) => entry.target === 'vendor_d/_default'],
+      ['actor=admin', (entry) => entry.actor.name === 'admin'],
+    ] as [string, (entry: AuditEntry) => boolean][]) {
+      const found = await entries(query);
+      expect(found.length, query).toBeGreaterThan(0);
+      expect(found.every(isRight), query).toBe(true);
+    }
+    expect(await entries('from=2999-01-01T00:00:00Z')).toEqual([]);
+    const first = await owner('GET', '/audit?limit=1');
+    const second = await owner('GET', `/audit?limit=1&cursor=${first.body.next}`);
+    expect(Number(second.body.results[0].id)).toBeLessThan(Number(first.body.results[0].id));
+    expect((await owner('GET', '/audit?from=now')).status).toBe(400);
+  });
+
+  test('loses entries of more than 400 days in steps', async () => {
+    await service.db.query("UPDATE audit SET at = now() - interval '401 days' WHERE actor_name = 'admin'");
+    const before = new Date(Date.now() - 400 * 86_400_000);
+    expect(await deleteOldAudit(service.db, before, 1)).toBe(1);
+    while ((await deleteOldAudit(service.db, before, 2)) > 0);
+    expect(await entries('actor=admin')).toEqual([]);
+    expect((await entries()).length).toBeGreaterThan(0);
+  });
+});
