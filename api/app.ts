@@ -1,6 +1,6 @@
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import { Router } from '@koa/router';
-import Koa, { type Context } from 'koa';
+import Koa, { type Context, type Middleware } from 'koa';
 import { systemClock } from '../shared/clock.ts';
 import type { Config } from '../shared/config/config.ts';
 import { LoopShare } from '../shared/fairness/loop-share.ts';
@@ -44,6 +44,7 @@ export function createApp(options: AppOptions): Koa {
   app.use(textForm);
   const router = new Router();
   const routeOf = new Map<unknown, Route>();
+  const literal = new Map<string, RouteHandler>();
   const loopShare = new LoopShare(() => systemClock.monotonicMs());
   const find: InnerDeps['find'] = (method, path) => findRoute(router, routeOf, { method, path });
   const deps = { ...options, find, loopShare };
@@ -51,11 +52,26 @@ export function createApp(options: AppOptions): Koa {
     const handler = (ctx: Context) => handleCall(ctx, route, deps);
     routeOf.set(handler, route);
     router.register(path, [route.method], handler);
+    if (!path.includes(':')) literal.set(`${route.method} ${path}`, handler);
   }
+  app.use(routeLiterally(literal));
   app.use(serveHtmlPages((path) => find('GET', path) !== undefined));
   app.use(router.routes());
   app.use(router.allowedMethods());
   return app;
+}
+
+type RouteHandler = (ctx: Context) => Promise<void>;
+
+/** Finds the route of a path without parameters by a look-up; the router tries one pattern after the other. */
+function routeLiterally(handlers: ReadonlyMap<string, RouteHandler>): Middleware {
+  return (ctx, next) => {
+    const handle = handlers.get(`${ctx.method} ${ctx.path}`);
+    if (!handle) return next();
+    ctx._matchedRoute = ctx.path;
+    ctx.params = {};
+    return handle(ctx);
+  };
 }
 
 /** Sorts literal parts of paths before parameters, because the router takes the first match. */

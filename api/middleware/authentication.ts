@@ -19,9 +19,10 @@ const names = {
 } as const;
 
 function header(ctx: Context, key: keyof typeof names): string | undefined {
+  const { headers } = ctx.req;
   for (const name of names[key]) {
-    const value = ctx.get(name);
-    if (value !== '') return value;
+    const value = headers[name];
+    if (typeof value === 'string' && value !== '') return value;
   }
   return undefined;
 }

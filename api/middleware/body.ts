@@ -41,14 +41,16 @@ export async function readBody(ctx: Context, route: Route, sender: BodySender): 
     return form.body;
   }
   const text = await readText(ctx, route, sender);
-  const value = parseDictionary(text, {
-    isForm: Boolean(ctx.is('application/x-www-form-urlencoded')),
-    route,
-  });
+  const value = parseDictionary(text, { isForm: () => isForm(ctx), route });
   return { value: form ? withoutPrivateMembers(value) : value, bytes: Buffer.byteLength(text) };
 }
 
-function parseDictionary(text: string, { isForm, route }: { isForm: boolean; route: Route }): JsonObject {
+const isForm = (ctx: Context): boolean => Boolean(ctx.is('application/x-www-form-urlencoded'));
+
+function parseDictionary(
+  text: string,
+  { isForm, route }: { isForm: () => boolean; route: Route },
+): JsonObject {
   if (text.trim() === '') {
     if (route.isBodyRequired) throw new Refusal('malformedJson');
     return {};
@@ -60,12 +62,12 @@ function parseDictionary(text: string, { isForm, route }: { isForm: boolean; rou
   return value;
 }
 
-function parse(text: string, isForm: boolean): unknown {
+function parse(text: string, isForm: () => boolean): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
     // An HTML form sends this; some clients send JSON with the same content type.
-    if (isForm) return Object.fromEntries(new URLSearchParams(text));
+    if (isForm()) return Object.fromEntries(new URLSearchParams(text));
     throw new Refusal('malformedJson', { cause });
   }
 }
@@ -76,7 +78,7 @@ export async function readToForward(ctx: Context, route: Route, sender: BodySend
   const text = form
     ? JSON.stringify((await readBody(ctx, route, sender)).value)
     : await readText(ctx, route, sender);
-  if (!form && text.trim() !== '') parse(text, false);
+  if (!form && text.trim() !== '') parse(text, () => false);
   return {
     text: text.trim() === '' ? '{}' : text,
     userAgent: ctx.get('user-agent'),

@@ -72,6 +72,7 @@ export class BodyReader {
   async fill(limit: number): Promise<boolean> {
     if (this.#failure) throw this.#failure;
     if (this.#isWhole || this.#bytes >= limit) return this.#isWhole;
+    if (this.#request.complete && this.#source === this.#request) return this.#takeComplete(limit);
     this.#timer ??= setTimeout(() => this.#end(new Refusal('requestTimeout')), this.#timeoutMs);
     const countPacked = this.#packedCounter(limit);
     try {
@@ -79,6 +80,15 @@ export class BodyReader {
     } finally {
       this.#request.off('data', countPacked);
     }
+  }
+
+  /** Takes a body that has arrived with its headers, as small ones do, or since. */
+  #takeComplete(limit: number): boolean {
+    for (let chunk = this.#request.read(); chunk !== null; chunk = this.#request.read()) this.#keep(chunk);
+    if (this.#bytes >= limit) return false;
+    this.#isWhole = true;
+    this.close();
+    return true;
   }
 
   #take(limit: number): Promise<boolean> {
