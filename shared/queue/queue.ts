@@ -60,13 +60,18 @@ const adapter = (handle: Handle) => ({
 
 const notify = prepare('SELECT pg_notify($1, $2)');
 
+const highestPriority = prepare(
+  `SELECT max(priority) AS highest FROM pgboss.job
+    WHERE name = $1 AND state IN ('created', 'retry') AND start_after <= now()`,
+);
+
 const commandReply = z.object({ affected: z.number() });
 
 /** Jobs in pg-boss. Only this folder uses that library. */
 export class JobQueue {
   readonly #boss: PgBoss;
   readonly #db: Database;
-  readonly #inserts = new PreparedStatements();
+  readonly #statements = new PreparedStatements();
 
   /** `supervise`: maintain the queues (expired heartbeats, deletion), which dispatchers do and api processes do not. */
   constructor(db: Database, log: Logger, options: { supervise: boolean }) {
@@ -112,10 +117,10 @@ export class JobQueue {
     await Promise.all([inserted, options.tx.query(notify, [wakeTopic, kind.queue])]);
   }
 
-  /** As `adapter`, with prepared statements: pg-boss writes the jobs of a queue with one text. */
+  /** As `adapter`, with prepared statements: pg-boss writes, takes and ends jobs with a few texts. */
   #preparing(tx: Handle) {
     return {
-      executeSql: (text: string, values?: unknown[]) => tx.query(this.#inserts.of(text), values),
+      executeSql: (text: string, values?: unknown[]) => tx.query(this.#statements.of(text), values),
     };
   }
 
@@ -139,7 +144,7 @@ export class JobQueue {
     await this.#boss.insert(kind.queue, [], { db: reader, returnId: false });
     const parts = text.split('$1::text');
     if (parts.length !== 2) throw new Error('the queue library writes its jobs in another way than expected');
-    return this.#inserts.of(
+    return this.#statements.of(
       `WITH written AS (${rows}),
         payloads AS MATERIALIZED (SELECT coalesce(json_agg(json_build_object('data', ${data})), '[]')::text AS all_jobs FROM written),
         jobs AS (${parts.join('(SELECT all_jobs FROM payloads)')}),
@@ -195,14 +200,15 @@ export class JobQueue {
     count: number,
     filter: FetchFilter = {},
   ): Promise<Job<T>[]> {
-    const jobs = await this.#boss.fetch<T>(kind.queue, { batchSize: count, ...filter });
+    const db = this.#preparing(this.#db);
+    const jobs = await this.#boss.fetch<T>(kind.queue, { batchSize: count, ...filter, db });
     return jobs.map((job) => ({ id: job.id, retryCount: job.retryCount, data: kind.data.parse(job.data) }));
   }
 
   /** Completes a job as part of `tx`. Returns false when another consumer has taken it over. */
   async complete<T extends object>(kind: JobKind<T>, job: Job<T>, tx: Handle): Promise<boolean> {
     const attempt = { id: job.id, retryCount: job.retryCount };
-    const reply = await this.#boss.complete(kind.queue, attempt, null, { db: adapter(tx) });
+    const reply = await this.#boss.complete(kind.queue, attempt, null, { db: this.#preparing(tx) });
     // The library's types omit the reply.
     return commandReply.parse(reply).affected > 0;
   }
@@ -229,11 +235,7 @@ export class JobQueue {
 
   /** Returns the highest priority of the jobs that could be taken now; 0 without any. */
   async highestPriority<T extends object>(kind: JobKind<T>, tx: Handle): Promise<number> {
-    const { rows } = await tx.query<{ highest: number | null }>(
-      `SELECT max(priority) AS highest FROM pgboss.job
-        WHERE name = $1 AND state IN ('created', 'retry') AND start_after <= now()`,
-      [kind.queue],
-    );
+    const { rows } = await tx.query<{ highest: number | null }>(highestPriority, [kind.queue]);
     return rows[0]?.highest ?? 0;
   }
 

@@ -1,5 +1,6 @@
 import type { Usage } from '../../../domain/apps/usage.ts';
 import type { Handle } from '../../pool.ts';
+import { prepare } from '../../prepared.ts';
 
 /** Today in UTC, by the clock of the database, which all processes share. */
 export const today = `(now() AT TIME ZONE 'UTC')::date`;
@@ -9,6 +10,22 @@ export interface Grant {
   granted: number;
   size: number;
 }
+
+const grantStatement = prepare(
+  `WITH batch AS (
+     SELECT app_id, id, coalesce(size, cardinality(recipients)) AS size FROM push_batch
+      WHERE app_id = $1 AND id = $2 AND granted IS NULL AND NOT is_settled FOR UPDATE),
+   used AS (
+     INSERT INTO usage_day AS u (app_id, day, recipients, last_grant)
+     SELECT app_id, ${today}, least(size, $3::bigint), least(size, $3::bigint) FROM batch
+     ON CONFLICT (app_id, day) DO UPDATE
+        SET recipients = u.recipients + greatest(0, least(excluded.recipients, $3::bigint - u.recipients)),
+            last_grant = greatest(0, least(excluded.recipients, $3::bigint - u.recipients))
+     RETURNING last_grant)
+   UPDATE push_batch b SET granted = used.last_grant
+     FROM batch, used WHERE b.app_id = batch.app_id AND b.id = batch.id
+   RETURNING b.granted, batch.size`,
+);
 
 /**
  * Charges the recipients of a batch to the app's daily cap and saves the grant on the batch: min(n, cap − used). One
@@ -20,22 +37,7 @@ export async function grantRecipients(
   batch: { appId: string; batchId: number },
   cap: number,
 ): Promise<Grant | undefined> {
-  const { rows } = await db.query<Grant>(
-    `WITH batch AS (
-       SELECT app_id, id, coalesce(size, cardinality(recipients)) AS size FROM push_batch
-        WHERE app_id = $1 AND id = $2 AND granted IS NULL AND NOT is_settled FOR UPDATE),
-     used AS (
-       INSERT INTO usage_day AS u (app_id, day, recipients, last_grant)
-       SELECT app_id, ${today}, least(size, $3::bigint), least(size, $3::bigint) FROM batch
-       ON CONFLICT (app_id, day) DO UPDATE
-          SET recipients = u.recipients + greatest(0, least(excluded.recipients, $3::bigint - u.recipients)),
-              last_grant = greatest(0, least(excluded.recipients, $3::bigint - u.recipients))
-       RETURNING last_grant)
-     UPDATE push_batch b SET granted = used.last_grant
-       FROM batch, used WHERE b.app_id = batch.app_id AND b.id = batch.id
-     RETURNING b.granted, batch.size`,
-    [batch.appId, batch.batchId, cap],
-  );
+  const { rows } = await db.query<Grant>(grantStatement, [batch.appId, batch.batchId, cap]);
   return rows[0];
 }
 

@@ -2,6 +2,7 @@ import type { ConnectorId } from '../../../domain/labels.ts';
 import type { Outcome, OutcomeTotals } from '../../../domain/outcome.ts';
 import { RecipientStates } from '../../../domain/recipient-states.ts';
 import type { Handle } from '../../pool.ts';
+import { prepare } from '../../prepared.ts';
 
 /** Batch to insert: at most 1000 installations of one push, connector and profile. */
 export interface NewBatch {
@@ -91,6 +92,16 @@ export interface RecipientFailure {
 const newBatchColumns = `connector text, profile text, recipients text, size int, badges int[], attempt int, settled text,
   totals jsonb, has_job boolean, tries int, last_reason text, not_before timestamptz, unanswered int, repeats int`;
 
+const insertStatement = prepare(
+  `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, badges, attempt, settled, totals,
+                           is_settled, has_job, tries, last_reason, not_before, unanswered, repeats, settled_at)
+   SELECT $1, $2, b.connector, b.profile, b.recipients::bigint[], b.size, b.badges, b.attempt, decode(b.settled, 'hex'), b.totals,
+          b.settled IS NOT NULL, b.has_job, b.tries, b.last_reason, b.not_before, b.unanswered, b.repeats,
+          CASE WHEN b.settled IS NOT NULL THEN now() END
+     FROM ROWS FROM (json_to_recordset($3) AS (${newBatchColumns})) WITH ORDINALITY AS b
+    ORDER BY b.ordinality RETURNING id`,
+);
+
 /** Writes batches in one statement; returns their ids in the same order. */
 export async function insertBatches(
   tx: Handle,
@@ -99,16 +110,8 @@ export async function insertBatches(
   batches: readonly NewBatch[],
 ): Promise<number[]> {
   if (batches.length === 0) return [];
-  const { rows } = await tx.query<{ id: number }>(
-    `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, badges, attempt, settled, totals,
-                             is_settled, has_job, tries, last_reason, not_before, unanswered, repeats, settled_at)
-     SELECT $1, $2, b.connector, b.profile, b.recipients::bigint[], b.size, b.badges, b.attempt, decode(b.settled, 'hex'), b.totals,
-            b.settled IS NOT NULL, b.has_job, b.tries, b.last_reason, b.not_before, b.unanswered, b.repeats,
-            CASE WHEN b.settled IS NOT NULL THEN now() END
-       FROM ROWS FROM (json_to_recordset($3) AS (${newBatchColumns})) WITH ORDINALITY AS b
-      ORDER BY b.ordinality RETURNING id`,
-    [appId, pushId, JSON.stringify(batches.map(toColumns))],
-  );
+  const values = [appId, pushId, JSON.stringify(batches.map(toColumns))];
+  const { rows } = await tx.query<{ id: number }>(insertStatement, values);
   return rows.map((row) => row.id);
 }
 
@@ -142,8 +145,13 @@ export const openCountSql = (alias: string): string =>
         ELSE (SELECT count(*)::int FROM generate_series(0, length(${alias}.settled) - 1) AS i
                WHERE get_byte(${alias}.settled, i) = 0) END`;
 
+const findStatement = prepare(
+  `SELECT app_id, id, push_id, connector, profile, recipients, badges, settled, moved, is_settled, attempt, tries, unanswered
+     FROM push_batch WHERE app_id = $1 AND id = $2`,
+);
+
 export async function findBatch(db: Handle, appId: string, id: number): Promise<Batch | undefined> {
-  const { rows } = await db.query<Row>('SELECT * FROM push_batch WHERE app_id = $1 AND id = $2', [appId, id]);
+  const { rows } = await db.query<Row>(findStatement, [appId, id]);
   return rows.map(toBatch)[0];
 }
 
@@ -172,12 +180,14 @@ export async function checkpointBatch(
   states: RecipientStates,
   failures: RecipientFailure[],
 ): Promise<void> {
-  await db.query(
-    `WITH mark AS (UPDATE push_batch SET settled = $3 WHERE app_id = $1 AND id = $2 AND NOT is_settled RETURNING 1)
-     ${insertFailuresSql(4)} WHERE EXISTS (SELECT 1 FROM mark) ON CONFLICT DO NOTHING`,
-    [batch.appId, batch.id, bytesOf(states), ...failureValues(batch, failures)],
-  );
+  const values = [batch.appId, batch.id, bytesOf(states), ...failureValues(batch, failures)];
+  await db.query(checkpointStatement, values);
 }
+
+const settleStatement = prepare(
+  `UPDATE push_batch SET settled = $3, totals = $4, is_settled = true, settled_at = now()
+    WHERE app_id = $1 AND id = $2 AND NOT is_settled AND coalesce(cardinality(moved), 0) = $5`,
+);
 
 /**
  * Settles a batch. Returns false, and this attempt does not count, if it was settled before or if more of its
@@ -189,11 +199,13 @@ export async function settleBatch(
   states: RecipientStates,
   totals: OutcomeTotals,
 ): Promise<boolean> {
-  const { rowCount } = await tx.query(
-    `UPDATE push_batch SET settled = $3, totals = $4, is_settled = true, settled_at = now()
-      WHERE app_id = $1 AND id = $2 AND NOT is_settled AND coalesce(cardinality(moved), 0) = $5`,
-    [batch.appId, batch.id, bytesOf(states), totals, batch.retriedCount],
-  );
+  const { rowCount } = await tx.query(settleStatement, [
+    batch.appId,
+    batch.id,
+    bytesOf(states),
+    totals,
+    batch.retriedCount,
+  ]);
   return (rowCount ?? 0) > 0;
 }
 
@@ -252,3 +264,8 @@ function failureValues(
     failures.map((failure) => failure.invalidAsOfMs),
   ];
 }
+
+const checkpointStatement = prepare(
+  `WITH mark AS (UPDATE push_batch SET settled = $3 WHERE app_id = $1 AND id = $2 AND NOT is_settled RETURNING 1)
+   ${insertFailuresSql(4)} WHERE EXISTS (SELECT 1 FROM mark) ON CONFLICT DO NOTHING`,
+);

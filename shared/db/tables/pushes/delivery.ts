@@ -1,6 +1,7 @@
 import type { ConnectorId } from '../../../domain/labels.ts';
 import type { PushState } from '../../../domain/pushes/record.ts';
 import type { Handle } from '../../pool.ts';
+import { prepare } from '../../prepared.ts';
 import type { Grant } from '../apps/usage.ts';
 import { rateColumns } from '../gateways/rates.ts';
 import { type Batch, openCountSql, sizeSql } from './batches.ts';
@@ -62,22 +63,23 @@ interface SnapshotRow extends SlotRow {
   rate_in_ms: number | null;
 }
 
+const snapshotStatement = prepare(
+  `SELECT b.connector, b.profile, b.is_settled, b.attempt, b.tries, b.last_reason, b.unanswered,
+          b.not_before,
+          (extract(epoch FROM b.not_before - clock_timestamp()) * 1000)::float8 AS wait_ms, n.state, n.expires_at,
+          n.created_at, n.push_time, n.first_sent_at, n.halts,
+          b.granted, ${sizeSql('b')} AS size, ${openCountSql('b')} AS open,
+          n.request ->> 'flowControl' IS NOT NULL AS is_paced, ${slotColumns}, ${rateColumns}
+     FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
+    WHERE b.app_id = $1 AND b.id = $2`,
+);
+
 export async function readBatchSnapshot(
   db: Handle,
   appId: string,
   batchId: number,
 ): Promise<BatchSnapshot | undefined> {
-  const { rows } = await db.query<SnapshotRow>(
-    `SELECT b.connector, b.profile, b.is_settled, b.attempt, b.tries, b.last_reason, b.unanswered,
-            b.not_before,
-            (extract(epoch FROM b.not_before - clock_timestamp()) * 1000)::float8 AS wait_ms, n.state, n.expires_at,
-            n.created_at, n.push_time, n.first_sent_at, n.halts,
-            b.granted, ${sizeSql('b')} AS size, ${openCountSql('b')} AS open,
-            n.request ->> 'flowControl' IS NOT NULL AS is_paced, ${slotColumns}, ${rateColumns}
-       FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
-      WHERE b.app_id = $1 AND b.id = $2`,
-    [appId, batchId],
-  );
+  const { rows } = await db.query<SnapshotRow>(snapshotStatement, [appId, batchId]);
   return rows.map((row) => ({
     connector: row.connector,
     profile: row.profile,

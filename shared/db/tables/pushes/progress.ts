@@ -3,6 +3,7 @@ import { addTotals } from '../../../domain/outcome.ts';
 import type { ConnectorTotals, Push } from '../../../domain/pushes/record.ts';
 import { RecipientStates } from '../../../domain/recipient-states.ts';
 import type { Handle } from '../../pool.ts';
+import { prepare } from '../../prepared.ts';
 import { type PushRow, toPush } from './pushes.ts';
 
 /** Moves a queued push to `sending`. Undefined if it is scheduled, paused, finished or deleted. */
@@ -15,6 +16,12 @@ export async function startPush(tx: Handle, appId: string, id: number): Promise<
   return rows.map(toPush)[0];
 }
 
+const advanceStatement = prepare(
+  `UPDATE notification
+      SET planned_through = $4, devices = devices + $5, is_planned = $6, updated_at = now()
+    WHERE app_id = $1 AND id = $2 AND planned_through = $3 AND NOT is_planned AND state = 'sending'`,
+);
+
 /**
  * Advances the planning position. Returns false if another planner has advanced it or the push was cancelled; the
  * caller must then roll the step back.
@@ -24,12 +31,14 @@ export async function advancePlanning(
   push: { appId: string; id: number },
   step: { from: number; through: number; devices: number; isLast: boolean },
 ): Promise<boolean> {
-  const { rowCount } = await tx.query(
-    `UPDATE notification
-        SET planned_through = $4, devices = devices + $5, is_planned = $6, updated_at = now()
-      WHERE app_id = $1 AND id = $2 AND planned_through = $3 AND NOT is_planned AND state = 'sending'`,
-    [push.appId, push.id, step.from, step.through, step.devices, step.isLast],
-  );
+  const { rowCount } = await tx.query(advanceStatement, [
+    push.appId,
+    push.id,
+    step.from,
+    step.through,
+    step.devices,
+    step.isLast,
+  ]);
   return (rowCount ?? 0) > 0;
 }
 
@@ -48,12 +57,13 @@ export async function failPush(
   );
 }
 
+const countOpenStatement = prepare(
+  `SELECT count(*) AS n FROM notification WHERE state = 'sending' AND app_id = $1`,
+);
+
 /** Counts the pushes of an app in state `sending`. */
 export async function countOpenPushes(db: Handle, appId: string): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
-    `SELECT count(*) AS n FROM notification WHERE state = 'sending' AND app_id = $1`,
-    [appId],
-  );
+  const { rows } = await db.query<{ n: number }>(countOpenStatement, [appId]);
   return rows[0]?.n ?? 0;
 }
 

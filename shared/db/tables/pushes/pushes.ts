@@ -109,11 +109,14 @@ const toRowText = (push: NewPush): string =>
     created_ms: push.createdAt.getTime(),
   });
 
+const findStatement = prepare(
+  `SELECT app_id, id, object_id, notification_id, state, error, request, from_service, push_time, expires_at, planned_through,
+          is_planned, devices, totals, acked, repeats, halts, created_at, updated_at, first_sent_at, finished_at
+     FROM notification WHERE app_id = $1 AND id = $2`,
+);
+
 export async function findPush(db: Handle, appId: string, id: number): Promise<Push | undefined> {
-  const { rows } = await db.query<PushRow>('SELECT * FROM notification WHERE app_id = $1 AND id = $2', [
-    appId,
-    id,
-  ]);
+  const { rows } = await db.query<PushRow>(findStatement, [appId, id]);
   return rows.map(toPush)[0];
 }
 
