@@ -197,6 +197,8 @@ interface Uses {
   api: number;
   database: number;
   dispatcher: number;
+  /** This process, which sends the calls. */
+  client: number;
 }
 
 async function uses({ db, pids }: Bench): Promise<Uses> {
@@ -205,13 +207,16 @@ async function uses({ db, pids }: Bench): Promise<Uses> {
   const database = (await databaseCpuSeconds(rows[0]?.pid ?? 0)) ?? Number.NaN;
   const [ofApi, ...others] = await Promise.all([api, ...dispatchers].map(processUse));
   const dispatcher = others.reduce((sum, use) => sum + (use?.cpuSeconds ?? Number.NaN), 0);
-  return { api: ofApi?.cpuSeconds ?? Number.NaN, database, dispatcher };
+  const { user, system } = process.cpuUsage();
+  const client = (user + system) / 1e6;
+  return { api: ofApi?.cpuSeconds ?? Number.NaN, database, dispatcher, client };
 }
 
 const delta = (before: Uses, after: Uses): Uses => ({
   api: after.api - before.api,
   database: after.database - before.database,
   dispatcher: after.dispatcher - before.dispatcher,
+  client: after.client - before.client,
 });
 
 const perThousand = (name: string, seconds: number, calls: number): Figure => ({
@@ -221,9 +226,10 @@ const perThousand = (name: string, seconds: number, calls: number): Figure => ({
 });
 
 function costs(name: string, { before, after }: { before: Uses; after: Uses }, calls: number): Figure[] {
-  const { api, database } = delta(before, after);
+  const { api, database, client } = delta(before, after);
   return [
     perThousand(`${name}: api CPU`, api, calls),
     perThousand(`${name}: PostgreSQL CPU`, database, calls),
+    perThousand(`${name}: CPU of the benchmark's client`, client, calls),
   ];
 }
