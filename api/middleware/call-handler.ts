@@ -10,6 +10,7 @@ import { type InnerDeps, innerCallRunner } from '../calls/inner-calls.ts';
 import { replyText } from '../calls/reply-text.ts';
 import { checkSchema } from '../calls/schema-check.ts';
 import type { Reply, Route } from '../route.ts';
+import type { RunInnerCall } from '../services/batch/inner-call.ts';
 import { type Actor, runAsActor } from '../services/operator/audit/actor.ts';
 import { type Admission, type AdmissionDeps, admitApp, admitCall } from './admission.ts';
 import { prodOf, requireKey, sessionOf, stageOf } from './authentication.ts';
@@ -47,13 +48,19 @@ export async function handleCall(ctx: Context, route: Route, deps: CallDeps): Pr
     params: ctx.params,
     query: ctx.query,
     ...read,
-    runInnerCall: innerCallRunner(shared, innerDeps(identity, shared.sessionToken, deps)),
+    runInnerCall: runnerOfInnerCalls(shared, identity, deps),
   };
   const run = () => runChecked(route, call, deps);
   const { operator } = identity;
   const reply = operator ? await runAsActor(actorOf(ctx, operator), run) : await run();
   await write(ctx, reply, route.status);
 }
+
+/** Returns the function that runs the calls of a batch; most calls never call it. */
+const runnerOfInnerCalls =
+  (outer: Parameters<typeof innerCallRunner>[0], identity: Admission, deps: CallDeps): RunInnerCall =>
+  (inner, allowance) =>
+    innerCallRunner(outer, innerDeps(identity, outer.sessionToken, deps))(inner, allowance);
 
 /** Returns the caller under whose name changes are audited. */
 const actorOf = (ctx: Context, operator: Operator): Actor => ({
@@ -89,14 +96,14 @@ async function readAs(
   return { body: value, bodyBytes: bytes };
 }
 
-/** Checks size, query and body of a call and runs its route. Throws 413, 116, 107, 111 or 1. */
+/** Checks size, query and body of a call, replaces both by their parsed values, and runs its route. Throws 413, 116, 107, 111 or 1. */
 async function runChecked(route: Route, call: AnyCall, { services, loopShare }: CallDeps): Promise<Reply> {
   if (call.app) await loopShare.enter(call.app.appId);
   const { bodyBytesBelow: limit, isObject = false } = route.limit;
   if (limit > 0 && call.bodyBytes >= limit) throw bodyTooLarge({ bytes: call.bodyBytes, limit, isObject });
-  const query = checkSchema(route.query, call.query, 'query');
-  const body = checkSchema(route.body, call.body, 'body');
-  const run = () => route.run({ ...call, query, body }, services);
+  call.query = checkSchema(route.query, call.query, 'query');
+  call.body = checkSchema(route.body, call.body, 'body');
+  const run = () => route.run(call, services);
   return call.app ? runInLane(call.app.appId, run) : run();
 }
 

@@ -5,7 +5,7 @@ import type { Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
 import {
   draftColumns,
-  draftValues,
+  draftReaders,
   type InstallationRow,
   readColumnNames,
   toInstallation,
@@ -83,11 +83,11 @@ export async function findInstallationsOfDevices(
   devices: AskedDevice[],
 ): Promise<FoundInstallation[][]> {
   const { rows } = await db.query<FoundRow>(findStatement, [
-    devices.map(({ appId }) => appId),
-    devices.map(({ ids }) => ids.objectId),
-    devices.map(({ ids }) => ids.installationId),
-    devices.map(({ ids }) => ids.deviceToken),
-    devices.map(({ ids }) => ids.registrationId),
+    arrayText(devices.map(({ appId }) => appId)),
+    arrayText(devices.map(({ ids }) => ids.objectId)),
+    arrayText(devices.map(({ ids }) => ids.installationId)),
+    arrayText(devices.map(({ ids }) => ids.deviceToken)),
+    arrayText(devices.map(({ ids }) => ids.registrationId)),
   ]);
   const found: FoundInstallation[][] = devices.map(() => []);
   for (const row of rows) {
@@ -182,27 +182,27 @@ export async function writeInstallationGroup(
   };
 }
 
-const insertArrays = (inserts: GroupInsert[]): unknown[][] => [
-  inserts.map(({ appId }) => appId),
-  inserts.map(({ objectId }) => objectId),
+const insertArrays = (inserts: GroupInsert[]): string[] => [
+  arrayText(inserts.map(({ appId }) => appId)),
+  arrayText(inserts.map(({ objectId }) => objectId)),
   ...draftArrays(inserts),
 ];
 
-const updateArrays = (updates: GroupUpdate[]): unknown[][] => [
-  updates.map(({ appId }) => appId),
-  updates.map(({ id }) => id),
-  updates.map(({ row }) => row.place),
-  updates.map(({ row }) => row.version),
+const updateArrays = (updates: GroupUpdate[]): string[] => [
+  arrayText(updates.map(({ appId }) => appId)),
+  arrayText(updates.map(({ id }) => id)),
+  arrayText(updates.map(({ row }) => row.place)),
+  arrayText(updates.map(({ row }) => row.version)),
   ...draftArrays(updates),
 ];
 
-/** Returns an array of values for each of `draftColumns`. */
-function draftArrays(rows: { draft: InstallationDraft }[]): unknown[][] {
-  const values = rows.map(({ draft }) => draftValues(draft));
-  return draftColumns.map((_, column) =>
-    values.map((row) => {
-      const value = row[column];
-      return Array.isArray(value) ? arrayText(value) : value;
-    }),
+/** Returns an array for each of `draftColumns`. */
+const draftArrays = (rows: { draft: InstallationDraft }[]): string[] =>
+  draftReaders.map((read) =>
+    arrayText(
+      rows.map(({ draft }) => {
+        const value = read(draft);
+        return Array.isArray(value) ? arrayText(value) : value;
+      }),
+    ),
   );
-}

@@ -31,8 +31,11 @@ export interface InstallationRow {
 /** Row with its version: the transaction that wrote it. */
 type VersionRow = InstallationRow & { version: string };
 
+/** Value of a column: objects as JSON text. */
+type DraftValue = Exclude<CopyValue, Buffer>;
+
 /** Client-writable columns, with the value that a draft has for each. */
-const valueByColumn: Readonly<Record<string, (draft: InstallationDraft) => CopyValue>> = {
+const valueByColumn: Readonly<Record<string, (draft: InstallationDraft) => DraftValue>> = {
   device_type: (draft) => draft.deviceType,
   device_token: (draft) => draft.deviceToken,
   installation_id: (draft) => draft.installationId,
@@ -50,7 +53,7 @@ const valueByColumn: Readonly<Record<string, (draft: InstallationDraft) => CopyV
   fields: (draft) => JSON.stringify(draft.fields),
 };
 export const draftColumns = Object.keys(valueByColumn);
-const draftReaders = Object.values(valueByColumn);
+export const draftReaders = Object.values(valueByColumn);
 
 /** Returns the values of a draft in the order of `draftColumns`. */
 export const draftValues = (draft: InstallationDraft): CopyValue[] => draftReaders.map((read) => read(draft));
