@@ -12,7 +12,7 @@ export interface WriteBufferOptions<T> {
 /** Most items of one write. */
 const writeSize = 1000;
 /** Items kept while the database is away. Dropping more is safe: devices get those messages again. */
-const maxWaiting = 100_000;
+export const maxWaiting = 100_000;
 const retryAfterMs = 500;
 
 /**
