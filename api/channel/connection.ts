@@ -13,7 +13,7 @@ import {
 import type { ChannelLimits } from './limits.ts';
 import type { Frame, Protocol } from './protocols/protocol.ts';
 import { DeviceSocket, type SocketEvents } from './websocket/device-socket.ts';
-import { encodeFrame, opcodes, pingFrame } from './websocket/frames.ts';
+import { encodeFrame, encodeMessage, opcodes, pingFrame } from './websocket/frames.ts';
 
 export interface CloseEvent {
   code: number;
@@ -239,9 +239,7 @@ export class Connection implements SocketEvents {
   }
 
   #send(frame: Frame | undefined): void {
-    if (!frame) return;
-    frame.wire ??= encodeFrame(frame.isBinary ? opcodes.binary : opcodes.text, frame.data);
-    this.#socket.send(frame.wire);
+    if (frame) this.#socket.send(encodeMessage(frame));
   }
 
   /**

@@ -55,8 +55,10 @@ export interface ChannelLimits {
   sweepEveryMs: number;
   /** Time without a heartbeat after which a node counts as failed. */
   deadAfterMs: number;
-  /** Time for which acknowledgements and closed sessions are collected for one write. */
+  /** Time for which closed sessions are collected for one write. */
   writeDelayMs: number;
+  /** The same for acknowledgements: a write costs by the number of groups that it changes, not of devices. */
+  acknowledgeDelayMs: number;
   /** Shortest interval at which a login refreshes `updatedAt` of an installation. */
   touchEveryMs: number;
 }
@@ -86,5 +88,6 @@ export const channelLimits: ChannelLimits = {
   sweepEveryMs: 30_000,
   deadAfterMs: 60_000,
   writeDelayMs: 20,
+  acknowledgeDelayMs: 50,
   touchEveryMs: 3_600_000,
 };

@@ -9,8 +9,8 @@ export interface WriteBufferOptions<T> {
   log: Logger;
 }
 
-/** Most items of one write. */
-const writeSize = 1000;
+/** Most items of one write; with as many waiting, the next write does not wait. */
+const writeSize = 4000;
 /** Items kept while the database is away. Dropping more is safe: devices get those messages again. */
 export const maxWaiting = 100_000;
 const retryAfterMs = 500;
@@ -46,10 +46,11 @@ export class WriteBuffer<T> {
   async #writeAll(): Promise<void> {
     let pauseMs = this.#options.delayMs;
     while (this.#waiting.length > 0) {
-      await sleep(pauseMs, this.#flush.signal);
+      if (pauseMs > 0) await sleep(pauseMs, this.#flush.signal);
       const isWritten = await this.#write(this.#waiting.splice(0, writeSize));
       if (!isWritten && this.#flush.signal.aborted) return;
-      pauseMs = isWritten ? 0 : retryAfterMs;
+      const isFull = this.#waiting.length >= writeSize;
+      pauseMs = !isWritten ? retryAfterMs : isFull ? 0 : this.#options.delayMs;
     }
   }
 

@@ -47,7 +47,7 @@ export class Delivery {
     });
     this.#acknowledgements = new WriteBuffer({
       name: 'acknowledgements',
-      delayMs: deps.limits.writeDelayMs,
+      delayMs: deps.limits.acknowledgeDelayMs,
       write: (acknowledgements) => this.#storeAcknowledgements(acknowledgements),
       log: deps.log,
     });

@@ -30,7 +30,8 @@ class OfferNode {
 export class Offers {
   readonly #devices: ReadonlyMap<number, Connection>;
   readonly #root = new OfferNode({ messages: [], groupIds: [] });
-  readonly #nodes = new Map<Connection, OfferNode>();
+  /** By installation. */
+  readonly #nodes = new Map<number, OfferNode>();
 
   constructor(devices: ReadonlyMap<number, Connection>) {
     this.#devices = devices;
@@ -38,14 +39,13 @@ export class Offers {
 
   add({ id, pending }: MessageGroup, message: DeviceMessage): void {
     for (const installation of pending) {
-      const connection = this.#devices.get(installation);
-      if (!connection) continue;
-      const node = this.#nodes.get(connection) ?? this.#root;
-      this.#nodes.set(connection, node.and(message, id));
+      if (!this.#devices.has(installation)) continue;
+      const node = this.#nodes.get(installation) ?? this.#root;
+      this.#nodes.set(installation, node.and(message, id));
     }
   }
 
   send(): void {
-    for (const [connection, { offer }] of this.#nodes) connection.offer(offer);
+    for (const [installation, { offer }] of this.#nodes) this.#devices.get(installation)?.offer(offer);
   }
 }

@@ -6,6 +6,18 @@ import { type ClientCommand, type Frame, loginMembers, type Protocol, pushIdsOf 
 
 const ack = z.object({ ids: z.array(z.union([z.string(), z.number()])) });
 
+/**
+ * Acknowledgement as clients send it, which is most of what devices send: read without building its values. Any other text
+ * is parsed as JSON, with the same result.
+ */
+const usualAck =
+  /^\{"cmd":"ack"(?:,"appId":"[\w-]{1,64}")?(?:,"installationId":"[^"\\\p{Cc}]{1,256}")?,"ids":\["(\d{1,16}(?:","\d{1,16})*)"\]\}$/u;
+
+function parseAck(data: Buffer): ClientCommand | undefined {
+  const ids = usualAck.exec(data.toString())?.[1];
+  return ids === undefined ? undefined : { kind: 'ack', pushIds: pushIdsOf(ids.split('","')) };
+}
+
 function parseValue(data: Buffer): unknown {
   try {
     return parseJson(data.toString('utf8'));
@@ -52,6 +64,8 @@ function dataFrame(messages: readonly DeviceMessage[]): Frame {
 export const jsonProtocol: Protocol = {
   name: '',
   parse(data, isBinary) {
+    const usual = isBinary ? undefined : parseAck(data);
+    if (usual) return usual;
     const value = isBinary ? undefined : parseValue(data);
     return isJsonObject(value) ? parseCommand(value) : { kind: 'unparseable' };
   },

@@ -25,8 +25,6 @@ export interface OtherServiceRequest {
 export interface Frame {
   data: string | Buffer;
   isBinary: boolean;
-  /** Bytes on the wire, from the first sending on: a frame goes to many devices. */
-  wire?: Buffer;
 }
 
 /** Wire protocol: parses frames into commands and builds frames. Pure. */
@@ -56,9 +54,10 @@ export const loginMembers = z.object({
 
 /** Parses acknowledged message ids, which are push ids; ignores all others. */
 export function pushIdsOf(ids: (string | number)[]): number[] {
-  return ids
-    .map(String)
-    .filter((id) => /^\d{1,16}$/.test(id))
-    .map(Number)
-    .filter(Number.isSafeInteger);
+  const pushIds: number[] = [];
+  for (const id of ids) {
+    const pushId = /^\d{1,16}$/.test(String(id)) ? Number(id) : Number.NaN;
+    if (Number.isSafeInteger(pushId)) pushIds.push(pushId);
+  }
+  return pushIds;
 }

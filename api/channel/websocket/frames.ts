@@ -24,6 +24,18 @@ export function encodeFrame(opcode: number, payload: string | Buffer): Buffer {
   return frame;
 }
 
+/** Frames by message: one that goes to many devices is one object, and encoded once. */
+const encoded = new WeakMap<object, Buffer>();
+
+/** Returns the bytes of a text or binary frame. */
+export function encodeMessage(message: { data: string | Buffer; isBinary: boolean }): Buffer {
+  const known = encoded.get(message);
+  if (known) return known;
+  const frame = encodeFrame(message.isBinary ? opcodes.binary : opcodes.text, message.data);
+  encoded.set(message, frame);
+  return frame;
+}
+
 /** Bytes of a ping. */
 export const pingFrame: Buffer = encodeFrame(opcodes.ping, '');
 

@@ -55,10 +55,11 @@ const enqueueStatement = prepare(`
     SELECT unnest(d.installations) FROM channel_deposit d
      WHERE d.app_id = $1 AND d.push_id = $2 AND d.highest >= $7 AND d.lowest <= $8
   ), fresh AS MATERIALIZED (
-    SELECT m.id AS message_id, w.installation, s.is_connected
+    SELECT m.id AS message_id, w.installation,
+           s.node_id IN (SELECT n.id FROM channel_node n WHERE n.takes_groups) AS is_connected
       FROM message m CROSS JOIN wanted w LEFT JOIN LATERAL (
-        SELECT c.node_id IN (SELECT n.id FROM channel_node n WHERE n.takes_groups) AS is_connected
-          FROM channel_session c WHERE c.app_id = $1 AND c.installation = w.installation LIMIT 1) s ON true
+        SELECT c.node_id FROM channel_session c
+         WHERE c.app_id = $1 AND c.installation = w.installation LIMIT 1) s ON true
   ), noted AS (
     INSERT INTO channel_deposit (app_id, push_id, lowest, highest, installations, expires_at)
     SELECT $1, $2, min(installation), max(installation), array_agg(installation ORDER BY installation), $5
