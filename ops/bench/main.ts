@@ -1,6 +1,6 @@
 import { table } from '../cli/report.ts';
 import { benchAccounts } from './accounts.ts';
-import { benchApi } from './api.ts';
+import { benchApi } from './api/api.ts';
 import { benchChannel } from './channel/bench.ts';
 import { benchConnectors } from './connectors/bench.ts';
 import { benchControl } from './control.ts';
