@@ -3,10 +3,7 @@ import type { Route, Router } from '../../connectors/routing.ts';
 import { parseTraits } from '../../shared/db/tables/installations/traits.ts';
 import type { NewBatch, RecipientFailure } from '../../shared/db/tables/pushes/batches.ts';
 import { outcomeCode } from '../../shared/domain/outcome.ts';
-import type { TargetRow } from '../../shared/query/targets/targets.ts';
-
-/** Most recipients of the first batches of a push, and of all where a batch cannot grow (develop/architecture.md#batches). */
-export const firstBatchSize = 1000;
+import { firstBatchSize, type TargetPage } from './pages.ts';
 
 /** Most recipients of a batch, from so many recipients of the push on. */
 const laterSizes = [
@@ -44,14 +41,16 @@ export interface PageOfBatches {
 }
 
 /** Sorts a page of targets into batches of one route each. */
-export function toBatches(targets: TargetRow[], context: PageContext): PageOfBatches {
+export function toBatches(
+  { idsByTraits }: Pick<TargetPage, 'idsByTraits'>,
+  context: PageContext,
+): PageOfBatches {
   const { router } = context;
   const groups = new Map<Route, number[]>();
-  for (const target of targets) {
-    const route = router.routeOf(target.traits, parseTraits);
-    const ids = groups.get(route);
-    if (ids) ids.push(target.id);
-    else groups.set(route, [target.id]);
+  for (const [traits, ids] of idsByTraits) {
+    const route = router.routeOf(traits, parseTraits);
+    const known = groups.get(route);
+    groups.set(route, known ? [...known, ...ids].sort((one, other) => one - other) : ids);
   }
   const page: PageOfBatches = { batches: [], unroutable: [] };
   for (const [route, ids] of groups) {

@@ -3,10 +3,10 @@ import { parseTraits } from '../../shared/db/tables/installations/traits.ts';
 import { failPush } from '../../shared/db/tables/pushes/progress.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { ConnectorTotals, Push } from '../../shared/domain/pushes/record.ts';
-import type { TargetRow } from '../../shared/query/targets/targets.ts';
 import { type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import type { DispatcherDeps } from '../deps.ts';
+import type { PlannedPage } from './pages.ts';
 
 /** Devices of a push, counted before it is sent. */
 interface Audience {
@@ -22,7 +22,7 @@ interface Audience {
 export async function endBeyondLimit(
   deps: DispatcherDeps,
   { push, router, job }: { push: Push; router: Router; job: Job<PlanJob> },
-  targets: () => AsyncGenerator<TargetRow[]>,
+  targets: () => AsyncGenerator<PlannedPage>,
 ): Promise<boolean> {
   const limits = router.massLimits();
   if (limits.length === 0) return false;
@@ -44,17 +44,17 @@ export async function endBeyondLimit(
 
 const sum = (audience: Audience) => [...audience.byConnector.values()].reduce((all, n) => all + n, 0);
 
-async function count(router: Router, pages: AsyncGenerator<TargetRow[]>): Promise<Audience> {
+async function count(router: Router, pages: AsyncGenerator<PlannedPage>): Promise<Audience> {
   const audience: Audience = { byConnector: new Map(), byProfile: new Map() };
-  for await (const page of pages)
-    for (const target of page) {
-      const { connector, profile } = router.routeOf(target.traits, parseTraits);
-      raise(audience.byConnector, connector);
-      raise(audience.byProfile, `${connector}/${profile}`);
+  for await (const { page } of pages)
+    for (const [traits, { length }] of page.idsByTraits) {
+      const { connector, profile } = router.routeOf(traits, parseTraits);
+      raise(audience.byConnector, connector, length);
+      raise(audience.byProfile, `${connector}/${profile}`, length);
     }
   return audience;
 }
 
-function raise<K>(counts: Map<K, number>, key: K): void {
-  counts.set(key, (counts.get(key) ?? 0) + 1);
+function raise<K>(counts: Map<K, number>, key: K, by: number): void {
+  counts.set(key, (counts.get(key) ?? 0) + by);
 }

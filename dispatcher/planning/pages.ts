@@ -1,5 +1,18 @@
-import type { TargetRow } from '../../shared/query/targets/targets.ts';
-import { firstBatchSize } from './batches.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { parseIdList } from '../../shared/db/id-list.ts';
+import type { Database } from '../../shared/db/pool.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
+import type { Push } from '../../shared/domain/pushes/record.ts';
+import { isUnselective } from '../../shared/query/targets/cost.ts';
+import {
+  type TargetGroupRow,
+  type TargetRow,
+  targetPageQuery,
+  targetQuery,
+} from '../../shared/query/targets/targets.ts';
+
+/** Most recipients of the first batches of a push, and of all where a batch cannot grow (develop/architecture.md#batches). */
+export const firstBatchSize = 1000;
 
 /**
  * Installations of one page, which one transaction writes. Up to three pages of each planning are in memory: one that is
@@ -7,22 +20,107 @@ import { firstBatchSize } from './batches.ts';
  */
 export const pageSize = 5000;
 
+/** Timeout of a scan; it may be long, since the scan holds no locks. */
+const scanTimeoutMs = 3_600_000;
+
+/** Installations of one page, in the order of ids. */
+export interface TargetPage {
+  size: number;
+  /** The highest id; 0 without any. */
+  lastId: number;
+  idsByTraits: Map<string, number[]>;
+}
+
+/** A page, and whether no other one follows. */
+export interface PlannedPage {
+  page: TargetPage;
+  isLast: boolean;
+}
+
+interface Scan {
+  database: Database;
+  app: App;
+  push: Push;
+  clock: Clock;
+}
+
+/**
+ * Reads the targets of a push behind its planning mark, page by page. The first page of a fresh push is small, so that sending
+ * begins at once. The last page may be empty.
+ */
+export function readPages(scan: Scan): AsyncGenerator<PlannedPage> {
+  return isUnselective(scan.push.pushOrder) ? pagesByKey(scan) : pagesOfCursor(scan);
+}
+
+/** Reads pages by one statement each. Only where each of them reads on from the mark: no index would find the targets. */
+async function* pagesByKey({ database, app, push, clock }: Scan): AsyncGenerator<PlannedPage> {
+  const nowMs = clock.now();
+  let size = push.plannedThrough === 0 ? firstBatchSize : pageSize;
+  const terms = { isSnapshot: true, statementTimeoutMs: scanTimeoutMs };
+  for (let afterId = push.plannedThrough; ; size = pageSize) {
+    const { text, values } = targetPageQuery(app, push.pushOrder, { afterId, nowMs, size });
+    const { rows } = await database.transaction((tx) => tx.query<TargetGroupRow>(text, values), terms);
+    const page = pageOfGroups(rows);
+    const isLast = page.size < size;
+    yield { page, isLast };
+    if (isLast) return;
+    afterId = page.lastId;
+  }
+}
+
+function pageOfGroups(rows: TargetGroupRow[]): TargetPage {
+  const page: TargetPage = { size: 0, lastId: 0, idsByTraits: new Map() };
+  for (const { traits, ids: list } of rows) {
+    const ids = inOrder(parseIdList(list));
+    page.size += ids.length;
+    page.lastId = Math.max(page.lastId, ids.at(-1) ?? 0);
+    page.idsByTraits.set(traits, ids);
+  }
+  return page;
+}
+
+/** Sorts ids. PostgreSQL aggregates in the order of the page, unless it groups by sorting. */
+function inOrder(ids: number[]): number[] {
+  for (let i = 1; i < ids.length; i += 1)
+    if ((ids[i - 1] ?? 0) > (ids[i] ?? 0)) return ids.sort((one, other) => one - other);
+  return ids;
+}
+
+/** Reads pages through one cursor (develop/decisions.md#why-one-cursor). */
+function pagesOfCursor({ database, app, push, clock }: Scan): AsyncGenerator<PlannedPage> {
+  const from = { afterId: push.plannedThrough, nowMs: clock.now() };
+  const { text, values } = targetQuery(app, push.pushOrder, from);
+  const isFresh = push.plannedThrough === 0;
+  const firstRows = isFresh ? firstBatchSize : undefined;
+  const options = { rows: pageSize, firstRows, timeoutMs: scanTimeoutMs };
+  return withLast(database.scan<TargetRow>(text, values, options), isFresh);
+}
+
+/** Sorts the rows of a page by their traits. */
+export function pageOfRows(rows: TargetRow[]): TargetPage {
+  const idsByTraits = new Map<string, number[]>();
+  for (const { id, traits } of rows) {
+    const ids = idsByTraits.get(traits);
+    if (ids) ids.push(id);
+    else idsByTraits.set(traits, [id]);
+  }
+  return { size: rows.length, lastId: rows.at(-1)?.id ?? 0, idsByTraits };
+}
+
 /**
  * Marks the last page; an empty result becomes one empty last page. The first page of a fresh push does not wait for the
  * second one, so that sending begins at once: a full one, of as many as the planning job itself delivers, counts as not the last, and the last one may be empty.
  */
-export async function* withLast(
-  pages: AsyncGenerator<TargetRow[]>,
-  isFresh: boolean,
-): AsyncGenerator<{ page: TargetRow[]; isLast: boolean }> {
-  let held: TargetRow[] | undefined;
+async function* withLast(pages: AsyncGenerator<TargetRow[]>, isFresh: boolean): AsyncGenerator<PlannedPage> {
+  let held: TargetPage | undefined;
   let isFirst = isFresh;
-  for await (const page of pages) {
+  for await (const rows of pages) {
+    const page = pageOfRows(rows);
     if (held) yield { page: held, isLast: false };
     held = undefined;
-    if (isFirst && page.length === firstBatchSize) yield { page, isLast: false };
+    if (isFirst && page.size === firstBatchSize) yield { page, isLast: false };
     else held = page;
     isFirst = false;
   }
-  yield { page: held ?? [], isLast: true };
+  yield { page: held ?? pageOfRows([]), isLast: true };
 }

@@ -11,7 +11,6 @@ import { advancePlanning, startPush } from '../../shared/db/tables/pushes/progre
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
-import { type TargetRow, targetQuery } from '../../shared/query/targets/targets.ts';
 import type { JobContext } from '../../shared/queue/consumer.ts';
 import { deliverJob, type PlanJob, planJob, planPriorities } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
@@ -21,15 +20,12 @@ import { parkPlanning, unpark } from '../delivery/pause.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';
 import { planSmall } from '../small/plan-small.ts';
-import { firstBatchSize, type PageOfBatches, toBatches } from './batches.ts';
+import { type PageOfBatches, toBatches } from './batches.ts';
 import { endBeyondLimit } from './mass-limit.ts';
-import { pageSize, withLast } from './pages.ts';
+import { firstBatchSize, readPages, type TargetPage } from './pages.ts';
 
 /** Time after which the planning of a large push lets others go first; a new job continues it. */
 const turnMs = 500;
-
-/** Timeout of a scan; it may be long, since the scan holds no locks. */
-const scanTimeoutMs = 3_600_000;
 
 /** Error of a page that is not kept: another dispatcher plans the push, or it was stopped. */
 class Superseded extends Error {
@@ -120,32 +116,25 @@ async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Prom
 /** Writes the batches. Returns true when the push is small enough for this job to deliver it. */
 async function writeBatches(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<boolean> {
   const { push, app } = plan;
-  const query = targetQuery(app, push.pushOrder, { afterId: push.plannedThrough, nowMs: deps.clock.now() });
-  const reader = await chooseScanDatabase(deps.db, deps.readDb);
-  const isFresh = push.plannedThrough === 0;
-  const targets = () =>
-    reader.scan<TargetRow>(query.text, query.values, {
-      rows: pageSize,
-      firstRows: isFresh ? firstBatchSize : undefined,
-      timeoutMs: scanTimeoutMs,
-    });
+  const database = await chooseScanDatabase(deps.db, deps.readDb);
+  const targets = () => readPages({ database, app, push, clock: deps.clock });
   let mark = push.plannedThrough;
   let planned = push.devices;
   if (mark === 0 && (await endBeyondLimit(deps, plan, targets))) return false;
   const endsAtMs = deps.clock.monotonicMs() + turnMs;
-  for await (const { page, isLast } of withLast(targets(), isFresh)) {
+  for await (const { page, isLast } of targets()) {
     if (signal.aborted) return false;
-    const isSmall = isLast && mark === 0 && page.length <= firstBatchSize;
+    const isSmall = isLast && mark === 0 && page.size <= firstBatchSize;
     const isContinued = !isLast && deps.clock.monotonicMs() > endsAtMs;
     mark = await writePage(deps, plan, { page, planned, mark, isLast, isSmall, isContinued });
-    planned += page.length;
+    planned += page.size;
     if (isLast || isContinued) return isSmall;
   }
   return false;
 }
 
 interface PageStep {
-  page: TargetRow[];
+  page: TargetPage;
   /** Recipients of the push that were planned before this page. */
   planned: number;
   mark: number;
@@ -162,7 +151,7 @@ interface PageStep {
  */
 async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Promise<number> {
   const { push, router, job } = plan;
-  const through = step.page.at(-1)?.id ?? step.mark;
+  const through = step.page.lastId || step.mark;
   const page = toBatches(step.page, {
     router,
     flowControl: push.pushOrder.flowControl,
@@ -172,7 +161,7 @@ async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Prom
     const isOurs = await advancePlanning(tx, push, {
       from: step.mark,
       through,
-      devices: step.page.length,
+      devices: step.page.size,
       isLast: step.isLast,
     });
     if (!isOurs) throw new Superseded();

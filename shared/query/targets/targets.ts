@@ -1,5 +1,5 @@
 import { dayMs } from '../../clock.ts';
-import { traitsText } from '../../db/tables/installations/traits.ts';
+import { traitExpressions, traitsText } from '../../db/tables/installations/traits.ts';
 import type { App } from '../../domain/apps/app.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';
 import { parseWhere } from '../parse/where.ts';
@@ -106,6 +106,34 @@ export function targetQuery(
              FROM installation
             WHERE ${condition} AND id > ${params.add(from.afterId)}
             ORDER BY id`,
+    values: params.values,
+  };
+}
+
+/** Installations of a page with the same traits, as planning reads them. */
+export interface TargetGroupRow {
+  traits: string;
+  /** Their ids, separated by commas. */
+  ids: string;
+}
+
+/**
+ * Returns the statement for one page of targets above an id, grouped by traits: one row per group costs the planner a tenth of
+ * one per installation. For conditions that no index serves (`isUnselective`): the page then reads on where the last one ended.
+ */
+export function targetPageQuery(
+  app: App,
+  pushOrder: PushOrder,
+  from: { afterId: number; nowMs: number; size: number },
+): TargetQuery {
+  const params = new Params();
+  const condition = targetCondition(app, pushOrder, { params, nowMs: from.nowMs });
+  return {
+    text: `SELECT ${traitsText} AS traits, string_agg(id::text, ',') AS ids
+             FROM (SELECT * FROM installation
+                    WHERE ${condition} AND id > ${params.add(from.afterId)}
+                    ORDER BY id LIMIT ${params.add(from.size)}) AS page
+            GROUP BY ${traitExpressions}`,
     values: params.values,
   };
 }

@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest';
 import type { Route } from '../../../connectors/routing.ts';
 import { toBatches } from '../../../dispatcher/planning/batches.ts';
+import { pageOfRows } from '../../../dispatcher/planning/pages.ts';
 
 const apns: Route = { connector: 'apns', profile: '_default' };
 const fcm: Route = { connector: 'fcm', profile: '_default' };
 
 /** Sizes of the batches of one page of 5,000 installations of one route. */
 function sizesOf(route: Route, planned: number, flowControl: number | null = null): number[] {
-  const page = Array.from({ length: 5000 }, (_, i) => ({ id: i + 1, traits: '(ios,,,,,t,f,f)' }));
+  const page = pageOfRows(Array.from({ length: 5000 }, (_, i) => ({ id: i + 1, traits: '(ios,,,,,t,f,f)' })));
   const { batches } = toBatches(page, { router: { routeOf: () => route }, flowControl, planned });
   return batches.map(({ recipients }) => recipients.length);
 }
