@@ -1,25 +1,25 @@
-import { readArgs, type Setup } from './harness/arguments.ts';
+import { type PushKind, readArgs, type Setup } from './harness/arguments.ts';
 import { type Bench, withBench } from './harness/bench-service.ts';
-import { type BenchApp, createApp, pushAndWait } from './harness/client.ts';
+import { type BenchApp, createApp, push, pushAndWait, untilDone, untilPlanned } from './harness/client.ts';
 import type { Figure } from './harness/figure.ts';
 import { databaseCpuSeconds, processUse } from './harness/process-use.ts';
-import { writeInstallations } from './harness/seed.ts';
+import { subscribeSparsely, writeInstallations } from './harness/seed.ts';
 
 const defaultDevices = 100_000;
 
 /**
  * Measures one push to `args[0]` iOS devices (100,000 by default) with every combination of `--threads` and
- * `--dispatchers`; `args[1]` also sets the number of threads. Api, dispatchers, gateway and a durable database are
+ * `--dispatchers`, and a push of the kind of `--push`; `args[1]` also sets the number of threads. Api, dispatchers, gateway and a durable database are
  * separate processes on this machine.
  */
 export async function benchPipeline(args: string[], log: (line: string) => void): Promise<Figure[]> {
-  const { numbers, setups } = readArgs(args);
+  const { numbers, setups, push: kind = 'plain' } = readArgs(args);
   const [devices = defaultDevices, threads] = numbers;
   const figures: Figure[] = [];
   for (const asked of setups) {
     const setup = { ...(threads === undefined ? {} : { threads }), ...asked };
     log(`${nameOf(setup)}: starting the service`);
-    const found = await withBench(log, setup, (bench) => run(bench, devices, log));
+    const found = await withBench(log, setup, (bench) => run(bench, { devices, kind }, log));
     // Prints the figures now, in case a later combination fails.
     for (const { name, value, unit } of found) log(`  ${name}: ${Number(value.toPrecision(4))} ${unit}`);
     figures.push(...found.map((figure) => ({ ...figure, name: `${nameOf(setup)}: ${figure.name}` })));
@@ -33,20 +33,42 @@ function nameOf({ dispatchers = 1, threads, gateway }: Setup): string {
   return `${by}${each}${gateway === 'quick' ? ', quick gateway' : ''}`;
 }
 
-async function run(bench: Bench, devices: number, log: (line: string) => void): Promise<Figure[]> {
+/** What is measured: a push of a kind, in an app with so many devices. */
+interface Measured {
+  devices: number;
+  kind: PushKind;
+}
+
+/** Devices of an app for each one that a sparse push goes to. */
+const sparseness = 50;
+
+/** Bodies of the pushes by kind. */
+const bodies = {
+  plain: {},
+  increment: { data: { alert: 'Benchmark', badge: 'Increment' } },
+  sparse: { channels: ['sparse'] },
+} satisfies Record<PushKind, object>;
+
+async function run(
+  bench: Bench,
+  { devices, kind }: Measured,
+  log: (line: string) => void,
+): Promise<Figure[]> {
   const app = await createApp(bench);
   log(`writing ${devices} installations`);
   await writeInstallations(bench, app.appId, devices);
+  if (kind === 'sparse') await subscribeSparsely(bench, app.appId, sparseness);
   log('a first push to one device warms up the processes');
   await pushAndWait(bench, app, { where: { badge: 1 } });
   await bench.gateway.forget();
-  log(`sending to ${devices} devices`);
-  return measure(bench, app, devices);
+  const targets = kind === 'sparse' ? Math.floor(devices / sparseness) : devices;
+  log(`sending to ${targets} devices`);
+  return measure(bench, app, { devices: targets, kind });
 }
 
-async function measure(bench: Bench, app: BenchApp, devices: number): Promise<Figure[]> {
+async function measure(bench: Bench, app: BenchApp, { devices, kind }: Measured): Promise<Figure[]> {
   const before = await uses(bench);
-  const { seconds, successes } = await pushAndWait(bench, app, {});
+  const { seconds, plannedSeconds, successes } = await timePush(bench, app, bodies[kind]);
   const after = await uses(bench);
   const { distinct, repeats, buckets } = await bench.gateway.observe();
   if (successes !== devices || distinct !== devices || repeats !== 0)
@@ -59,6 +81,7 @@ async function measure(bench: Bench, app: BenchApp, devices: number): Promise<Fi
   return [
     { name: 'devices', value: devices, unit: 'recipients' },
     { name: 'answer to done', value: seconds, unit: 's' },
+    { name: 'answer to planned', value: plannedSeconds, unit: 's' },
     { name: 'throughput', value: devices / seconds, unit: 'recipients/s' },
     { name: 'sending alone', value: (buckets.length - 1) / 100, unit: 's' },
     { name: 'service CPU (dispatcher, api, PostgreSQL)', ...perThousand(ofDispatchers + ofApi + ofDatabase) },
@@ -72,6 +95,17 @@ async function measure(bench: Bench, app: BenchApp, devices: number): Promise<Fi
       unit: 'MB',
     })),
   ];
+}
+
+/** Sends a push; returns the seconds from the answer until it is planned, and until it is done. */
+async function timePush(bench: Bench, app: BenchApp, body: object) {
+  const objectId = await push(bench, app, body);
+  const answeredAtMs = performance.now();
+  const secondsSince = () => (performance.now() - answeredAtMs) / 1000;
+  await untilPlanned(bench, app, objectId);
+  const plannedSeconds = secondsSince();
+  const { successes } = await untilDone(bench, app, objectId);
+  return { plannedSeconds, seconds: secondsSince(), successes };
 }
 
 const sum = (of: ({ cpuSeconds: number } | undefined)[]): number =>

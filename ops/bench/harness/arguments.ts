@@ -19,7 +19,13 @@ export interface Setup {
 const gatewayKinds = ['strict', 'quick'] as const;
 export type GatewayKind = (typeof gatewayKinds)[number];
 
+/** Kinds of pushes: `increment` gives every device a badge number of its own, `sparse` goes to the fiftieth part of the devices. */
+const pushKinds = ['plain', 'increment', 'sparse'] as const;
+export type PushKind = (typeof pushKinds)[number];
+
 export interface BenchArgs {
+  /** Kind of the push; plain when undefined. */
+  push: PushKind | undefined;
   /** Positional numbers, in order. */
   numbers: number[];
   /** All requested combinations: `--threads 1,2 --dispatchers 1,2` are four. */
@@ -27,21 +33,27 @@ export interface BenchArgs {
 }
 
 /**
- * Parses the arguments of a benchmark: numbers, `--threads n[,n…]`, `--dispatchers n[,n…]` and `--gateway strict|quick`.
+ * Parses the arguments of a benchmark: numbers, `--threads n[,n…]`, `--dispatchers n[,n…]`, `--gateway strict|quick` and
+ * `--push plain|increment|sparse`.
  * Throws an error for the operator when an argument is unknown.
  */
 export function readArgs(args: string[]): BenchArgs {
   const { values, positionals } = parseArgs({
     args,
     allowPositionals: true,
-    options: { threads: { type: 'string' }, dispatchers: { type: 'string' }, gateway: { type: 'string' } },
+    options: {
+      threads: { type: 'string' },
+      dispatchers: { type: 'string' },
+      gateway: { type: 'string' },
+      push: { type: 'string' },
+    },
   });
-  const gateway = gatewayKinds.find((kind) => kind === values.gateway);
-  if (values.gateway !== undefined && gateway === undefined)
-    throw new Error(`--gateway is ${gatewayKinds.join(' or ')}, not ${JSON.stringify(values.gateway)}`);
+  const gateway =
+    values.gateway === undefined ? undefined : readKind('--gateway', values.gateway, gatewayKinds);
   const threads = readList('--threads', values.threads);
   const dispatchers = readList('--dispatchers', values.dispatchers);
   return {
+    push: values.push === undefined ? undefined : readKind('--push', values.push, pushKinds),
     numbers: positionals.map((text) => readNumber('an argument', text)),
     setups: dispatchers.flatMap((dispatcherCount) =>
       threads.map((threadCount) => ({
@@ -51,6 +63,12 @@ export function readArgs(args: string[]): BenchArgs {
       })),
     ),
   };
+}
+
+function readKind<K extends string>(name: string, text: string, kinds: readonly K[]): K {
+  const kind = kinds.find((known) => known === text);
+  if (kind === undefined) throw new Error(`${name} is ${kinds.join(' or ')}, not ${JSON.stringify(text)}`);
+  return kind;
 }
 
 function readList(name: string, text: string | undefined): (number | undefined)[] {

@@ -30,6 +30,20 @@ export async function writeInstallations(
   await db.query('CHECKPOINT');
 }
 
+/** Subscribes every `nth` installation of an app to the channel `sparse`. */
+export async function subscribeSparsely(
+  { db }: Pick<Bench, 'db'>,
+  appId: string,
+  nth: number,
+): Promise<void> {
+  await db.query(
+    `UPDATE installation SET channels = '{sparse}' WHERE app_id = $1 AND ('x' || right(device_token, 8))::bit(32)::int % $2 = 0`,
+    [appId, nth],
+  );
+  await db.query('VACUUM ANALYZE installation');
+  await db.query('CHECKPOINT');
+}
+
 interface Index {
   name: string;
   definition: string;
