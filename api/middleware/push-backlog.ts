@@ -7,9 +7,12 @@ import type { JobQueue } from '../../shared/queue/queue.ts';
 /** Largest backlog: more than 90 minutes of one app's highest call rate (9600 a minute). Running dispatchers leave far less. */
 const defaultMaxWaiting = 1_000_000;
 
-/** Lifetime of a count, and the time after which a refused caller may try again. */
-const countCacheMs = 1000;
+/** Shortest and longest lifetime of a count, and the time after which a refused caller may try again. */
+const minCountMs = 1000;
+const maxCountMs = 30_000;
 const retryAfterSeconds = 10;
+/** More pushes than all api processes of one database accept: a short backlog need not be counted for a while. */
+const mostPerSecond = 20_000;
 
 /** Options of the backlog check. */
 export interface PushBacklogOptions {
@@ -27,7 +30,7 @@ export interface PushBacklogOptions {
 export class PushBacklog {
   readonly #options: PushBacklogOptions;
   readonly #maxWaiting: number;
-  #countedAtMs = Number.NEGATIVE_INFINITY;
+  #countAgainMs = Number.NEGATIVE_INFINITY;
   #isFull: Promise<boolean> = Promise.resolve(false);
 
   constructor(options: PushBacklogOptions) {
@@ -40,14 +43,23 @@ export class PushBacklog {
     if (await this.isFull()) throw new Refusal('tooManyRequests', { retryAfterSeconds });
   }
 
-  /** Tells whether too many pushes wait, by a count at most a second old. */
+  /** Tells whether too many pushes wait, by a count that is a second old, or older while the backlog is far from full. */
   isFull(): Promise<boolean> {
     const nowMs = this.#options.clock.monotonicMs();
-    if (nowMs - this.#countedAtMs >= countCacheMs) {
-      this.#countedAtMs = nowMs;
-      // All callers of this second share one count.
-      this.#isFull = this.#options.queue.hasWaiting(planJob, this.#maxWaiting, this.#options.db);
+    if (nowMs >= this.#countAgainMs) {
+      // All callers until then share one count.
+      this.#countAgainMs = nowMs + minCountMs;
+      this.#isFull = this.#count(nowMs);
     }
     return this.#isFull;
+  }
+
+  /** Counts the backlog. Its rows are read, so a long one is counted often and a short one rarely. */
+  async #count(nowMs: number): Promise<boolean> {
+    const { queue, db } = this.#options;
+    const waiting = await queue.countWaiting(planJob, this.#maxWaiting, db);
+    const fullAfterMs = ((this.#maxWaiting - waiting) / mostPerSecond) * 1000;
+    this.#countAgainMs = nowMs + Math.min(Math.max(fullAfterMs, minCountMs), maxCountMs);
+    return waiting >= this.#maxWaiting;
   }
 }

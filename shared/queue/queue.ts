@@ -239,15 +239,15 @@ export class JobQueue {
     return rows[0]?.highest ?? 0;
   }
 
-  /** Whether at least `count` jobs could be taken now. */
-  async hasWaiting(kind: { queue: string }, count: number, db: Handle = this.#db): Promise<boolean> {
+  /** Returns the number of jobs that could be taken now, at most `most`. */
+  async countWaiting(kind: { queue: string }, most: number, db: Handle): Promise<number> {
     const { rows } = await db.query<{ waiting: number }>(
       `SELECT count(*) AS waiting FROM (
          SELECT FROM pgboss.job
           WHERE name = $1 AND state IN ('created', 'retry') AND start_after <= now() LIMIT $2) AS ready`,
-      [kind.queue, count],
+      [kind.queue, most],
     );
-    return (rows[0]?.waiting ?? 0) >= count;
+    return rows[0]?.waiting ?? 0;
   }
 
   /** Returns the number of jobs that could be taken now, by queue, and the age of the oldest one. */
