@@ -37,7 +37,8 @@ export function createServices(deps: ApiDeps) {
   const accounts = new Accounts(deps, messaging, hooks);
   const installations = new InstallationService(deps);
   const roleCache = new RoleCache(deps.db, deps.clock);
-  const operator = createConsole(deps, pushRecords);
+  const pushTraces = new PushTraceService(deps);
+  const operator = createConsole(deps, pushRecords, pushTraces);
   const roleLookup = new RoleLookup(deps, accounts.lookup);
   return {
     appCache: deps.appCache,
@@ -80,7 +81,7 @@ export function createServices(deps: ApiDeps) {
     emails: accounts.emails,
     usage: new UsageService(deps),
     dryRun: new DryRunService(deps),
-    pushTraces: new PushTraceService(deps),
+    pushTraces,
   };
 }
 

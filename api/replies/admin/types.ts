@@ -9,6 +9,8 @@ import type {
   newConsoleToken,
 } from './access.ts';
 import type { app, appOptions, outboxMessage, pushProfile, shownApp, usageReport } from './apps.ts';
+import type { appSummary, deviceDetail, devicePush, searchHit } from './devices.ts';
+import type { failureGroup, pushFailure, pushTimeline } from './failures.ts';
 import type { breaker, deviceExplanation, pushForecast, pushProgress } from './pushes.ts';
 import type { listedPush, meta, overview, pushDetail, queueState } from './records.ts';
 import type { smsSignature, smsTemplate } from './sms-texts.ts';
@@ -21,6 +23,13 @@ export type AuditEntry = z.infer<typeof auditEntry>;
 export type ConsoleSession = z.infer<typeof consoleSession>;
 export type ConsoleToken = z.infer<typeof consoleToken>;
 export type CurrentOperator = z.infer<typeof currentOperator>;
+export type AppSummary = z.infer<typeof appSummary>;
+export type DeviceDetail = z.infer<typeof deviceDetail>;
+export type DevicePush = z.infer<typeof devicePush>;
+export type SearchHit = z.infer<typeof searchHit>;
+export type FailureGroup = z.infer<typeof failureGroup>;
+export type PushFailure = z.infer<typeof pushFailure>;
+export type PushTimeline = z.infer<typeof pushTimeline>;
 export type ListedPush = z.infer<typeof listedPush>;
 export type Meta = z.infer<typeof meta>;
 export type Overview = z.infer<typeof overview>;

@@ -4,8 +4,10 @@ import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts
 import { type App, appOptionsPatch } from '../../../shared/domain/apps/app.ts';
 import { broughtAppId, broughtKeys } from '../../../shared/domain/apps/identity.ts';
 import { app, outboxMessage, pushProfile, shownApp } from '../../replies/admin/apps.ts';
-import { empty, resultsOf } from '../../replies/common.ts';
+import { appSummary } from '../../replies/admin/devices.ts';
+import { empty, keysetPageOf, resultsOf } from '../../replies/common.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
+import { pageQuery } from '../../services/operator/lists/page-query.ts';
 
 /** The admin API (protocol/admin-api.md#calls): apps, push profiles, outbox. */
 const appPath = '/console/api/apps/:appId';
@@ -32,6 +34,18 @@ const appPatch = z.strictObject({ name: appName.optional(), options: appOptionsP
 
 /** Credentials; the connector checks their members. */
 const credentials = z.record(z.string(), z.json());
+
+const appsQuery = z.object({
+  view: z.enum(['list'], 'expected list').optional().describe('`list`: in pages, without keys and options.'),
+  q: z
+    .string('expected one text')
+    .min(1)
+    .max(100)
+    .optional()
+    .describe('With `view=list`: id, or a part of the name.'),
+  limit: pageQuery.limit,
+  cursor: z.string('expected one cursor').max(64).optional(),
+});
 
 const outboxQuery = z.object({
   kind: z.enum(['sms', 'mail'], 'expected sms or mail').optional(),
@@ -80,15 +94,20 @@ export default [
     method: 'GET',
     path: '/console/api/apps',
     operation: 'listApps',
-    summary: 'Lists the apps with their options, and with their keys for owners.',
+    summary:
+      'Lists the apps with their options, and with their keys for owners; with `view=list` in pages by id, without keys and options.',
     auth: 'admin',
     role: 'viewer',
     isFiltered: true,
     limit: noBody,
-    reply: resultsOf(shownApp),
+    query: appsQuery,
+    reply: z.union([resultsOf(shownApp), keysetPageOf(appSummary)]),
     refusals: [],
-    handle: async ({ operator }, { apps }) =>
-      json({ results: (await apps.list(operator)).map((one) => toShownApp(one, operator)) }),
+    handle: async ({ operator, query }, { apps }) => {
+      const { view, q, limit, cursor = null } = query;
+      if (view === 'list') return json(await apps.summarize(operator, { q, limit, after: cursor }));
+      return json({ results: (await apps.list(operator)).map((one) => toShownApp(one, operator)) });
+    },
   }),
   route({
     method: 'GET',

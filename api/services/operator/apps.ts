@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { deleteApp, findApp, insertApp, listApps, updateApp } from '../../../shared/db/tables/apps/apps.ts';
+import {
+  deleteApp,
+  findApp,
+  insertApp,
+  listAppSummaries,
+  listApps,
+  updateApp,
+} from '../../../shared/db/tables/apps/apps.ts';
 import { masked } from '../../../shared/domain/admin/masked.ts';
 import { mayUseApp, type Operator } from '../../../shared/domain/admin/operator.ts';
 import type { App, AppOptionsPatch, Edition, Plan } from '../../../shared/domain/apps/app.ts';
@@ -12,6 +19,9 @@ import { authPlatformHint } from '../../../shared/domain/users/auth-platforms.ts
 import type { ApiDeps } from '../deps.ts';
 import { mailTemplateHint } from '../verification/mails.ts';
 import { recordChange } from './audit/actor.ts';
+
+/** Devices and pushes of an app that a list counts. */
+const maxCounted = 10_000;
 
 export interface NewAppRequest {
   name: string;
@@ -62,6 +72,18 @@ export class AppService {
   async list(operator: Operator): Promise<App[]> {
     const all = await listApps(this.#deps.db, this.#deps.vault);
     return all.filter(({ appId }) => mayUseApp(operator, appId));
+  }
+
+  /** Lists the operator's apps by id, without keys; `after` is the `next` of the page before. */
+  async summarize(
+    { apps }: Operator,
+    request: { q?: string | undefined; after: string | null; limit: number },
+  ) {
+    const { q, after, limit } = request;
+    const page = { after, limit: limit + 1, most: maxCounted };
+    const rows = await listAppSummaries(this.#deps.db, { apps, q }, page);
+    const results = rows.slice(0, limit);
+    return { results, next: rows.length > limit ? (results.at(-1)?.appId ?? null) : null };
   }
 
   /** Throws 404 when there is no such app. */

@@ -1,18 +1,23 @@
 import type { ApiDeps } from '../deps.ts';
+import type { PushTraceService } from '../push/explain/push-trace.ts';
 import type { PushRecordService } from '../push/push-records.ts';
 import { AttemptLimit } from './access/attempts.ts';
 import { OperatorIdentities } from './access/identities.ts';
 import { ConsoleSessionService } from './access/sessions.ts';
 import { ConsoleTokenService } from './access/tokens.ts';
 import { AuditService } from './audit/audit.ts';
+import { DevicePushService } from './devices/device-pushes.ts';
+import { DeviceService } from './devices/devices.ts';
 import { EventService } from './events/events.ts';
 import { MetaService } from './overview/meta.ts';
 import { OverviewService } from './overview/overview.ts';
 import { QueueService } from './overview/queues.ts';
+import { SearchService } from './overview/search.ts';
+import { FailureService } from './pushes/failures.ts';
 import { PushListService } from './pushes/push-list.ts';
 
 /** Creates the services of the console: access, lists, overview, live updates. */
-export function createConsole(deps: ApiDeps, records: PushRecordService) {
+export function createConsole(deps: ApiDeps, records: PushRecordService, traces: PushTraceService) {
   const attempts = new AttemptLimit(deps.clock);
   const identities = new OperatorIdentities(deps);
   const consoleSessions = new ConsoleSessionService(deps, identities, attempts);
@@ -30,6 +35,10 @@ export function createConsole(deps: ApiDeps, records: PushRecordService) {
     pushList,
     overview,
     events,
+    failures: new FailureService(deps, records),
+    devices: new DeviceService(deps),
+    devicePushes: new DevicePushService(deps, traces),
+    search: new SearchService(deps),
     audit: new AuditService(deps),
     meta: new MetaService(deps),
     queues: new QueueService(deps),

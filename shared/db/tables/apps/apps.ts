@@ -106,6 +106,36 @@ export async function listApps(db: Handle, vault: Vault): Promise<App[]> {
   return rows.map((row) => toApp(row, vault));
 }
 
+/** App without its secrets, with the numbers of its devices and pushes, up to a limit. */
+export interface AppSummary {
+  appId: string;
+  name: string;
+  edition: Edition;
+  plan: Plan;
+  createdAt: Date;
+  devices: number;
+  pushes7d: number;
+}
+
+/** Lists apps by id without decrypting anything; `apps` null for all. Counts up to `most` of each. */
+export async function listAppSummaries(
+  db: Handle,
+  { apps, q }: { apps: readonly string[] | null; q: string | undefined },
+  { after, limit, most }: { after: string | null; limit: number; most: number },
+): Promise<AppSummary[]> {
+  const { rows } = await db.query<AppSummary>(
+    `SELECT a.app_id AS "appId", a.name, a.edition, a.plan, a.created_at AS "createdAt",
+            (SELECT count(*) FROM (SELECT FROM installation i WHERE i.app_id = a.app_id LIMIT $5) AS d) AS devices,
+            (SELECT count(*) FROM (SELECT FROM notification n WHERE n.app_id = a.app_id LIMIT $5) AS p) AS "pushes7d"
+       FROM app a
+      WHERE ($1::text[] IS NULL OR a.app_id = ANY($1)) AND ($3::text IS NULL OR a.app_id > $3)
+        AND ($2::text IS NULL OR a.app_id = $2 OR position(lower($2) IN lower(a.name)) > 0)
+      ORDER BY a.app_id LIMIT $4`,
+    [apps, q ?? null, after, limit, most],
+  );
+  return rows;
+}
+
 /** Lists the ids of all apps, oldest first. Decrypts nothing. */
 export async function listAppIds(db: Handle): Promise<string[]> {
   const { rows } = await db.query<{ app_id: string }>('SELECT app_id FROM app ORDER BY created_at, app_id');

@@ -1,0 +1,66 @@
+import { z } from 'zod';
+import { pushStates } from '../../../shared/domain/pushes/record.ts';
+import { count, timestamp } from '../common.ts';
+import { component } from '../component.ts';
+import { installation } from '../installations.ts';
+import { deviceExplanation } from './pushes.ts';
+
+export const deviceDetail = component(
+  'DeviceDetail',
+  z.strictObject({
+    installation,
+    route: z
+      .strictObject({ connector: z.string(), profile: z.string(), problem: z.string().optional() })
+      .describe('How a push would go to the device now.'),
+    isValid: z.boolean(),
+    isFresh: z.boolean().describe('Whether it was saved within `installationValidityDays`.'),
+    online: z
+      .strictObject({ since: timestamp, node: z.string() })
+      .nullable()
+      .describe('Session at the device channel.'),
+    inbox: count.describe('Messages that wait for it at the device channel; at most 1000 are counted.'),
+    badge: z.int().nullable(),
+    invalidTokenNotice: z
+      .strictObject({ connector: z.string(), at: timestamp, isSure: z.boolean() })
+      .nullable()
+      .describe('A receipt called the token invalid.'),
+  }),
+);
+
+const { isMatched, outcome, at, sentence } = deviceExplanation.shape;
+
+export const devicePush = component(
+  'DevicePush',
+  z.strictObject({
+    objectId: z.string(),
+    createdAt: timestamp,
+    state: z.enum(pushStates),
+    isMatched,
+    outcome,
+    at,
+    sentence,
+  }),
+);
+
+export const searchHit = component(
+  'SearchHit',
+  z.strictObject({
+    kind: z.enum(['app', 'push', 'installation', 'user']),
+    appId: z.string(),
+    id: z.string(),
+    title: z.string(),
+  }),
+);
+
+export const appSummary = component(
+  'AppSummary',
+  z.strictObject({
+    appId: z.string(),
+    name: z.string(),
+    edition: z.enum(['home', 'international']),
+    plan: z.enum(['commercial', 'development']),
+    createdAt: timestamp,
+    devices: count.describe('Installations; at most 10,000 are counted.'),
+    pushes7d: count.describe('Pushes whose records are kept; at most 10,000 are counted.'),
+  }),
+);

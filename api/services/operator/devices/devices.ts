@@ -1,0 +1,164 @@
+import { Router } from '../../../../connectors/routing.ts';
+import { dayMs } from '../../../../shared/clock.ts';
+import { selectInstallations } from '../../../../shared/db/tables/installations/installations.ts';
+import { readDeviceState } from '../../../../shared/db/tables/installations/reports.ts';
+import { findDevice } from '../../../../shared/db/tables/pushes/traces.ts';
+import { countRows, type Selection } from '../../../../shared/db/tables/selection.ts';
+import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
+import { shortenTokens } from '../../../../shared/domain/admin/shortened.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import { newPushObjectId } from '../../../../shared/domain/ids.ts';
+import { installationDocument } from '../../../../shared/domain/installations/installation.ts';
+import { type JsonObject, parseJson } from '../../../../shared/domain/json.ts';
+import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
+import { parseWhere } from '../../../../shared/query/parse/where.ts';
+import { installationClass } from '../../../../shared/query/schema/classes.ts';
+import { Params } from '../../../../shared/query/sql/params.ts';
+import { compileWhere } from '../../../../shared/query/sql/where.ts';
+import { masterViewer, type Viewer } from '../../../../shared/query/viewer.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { requireApp } from '../apps.ts';
+import { type PageRequest, toPage } from '../lists/page.ts';
+
+/** Waiting messages that are counted. */
+const maxInbox = 1000;
+const maxCounted = 10_000;
+/** Members with tokens, as JSON text has them. */
+const tokenNames = /"(deviceToken|registrationId|installationId)"/;
+
+export interface DeviceListRequest extends PageRequest {
+  /** An objectId, installationId, device token or registration id. */
+  q?: string | undefined;
+  /** Condition as JSON text. */
+  where?: string | undefined;
+  isCounted: boolean;
+}
+
+/** Finds and shows devices for operators (protocol/admin-api.md#devices). */
+export class DeviceService {
+  readonly #deps: ApiDeps;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+  }
+
+  /** Lists devices, the newest first. Throws 404, 102 and 105 for the condition, 403 for one on tokens below operator, 124. */
+  async list(operator: Operator, appId: string, request: DeviceListRequest) {
+    const app = await requireApp(this.#deps, appId);
+    const { rows, count } = await this.#deps.queries.readPrepared({ app, isMaster: true }, () => {
+      const selection = selectionOf(operator, appId, request);
+      const all = selectionOf(operator, appId, { ...request, before: null });
+      return async (tx) => ({
+        rows: await selectInstallations(tx, selection),
+        count: request.isCounted ? await countRows(tx, 'installation', counted(all)) : undefined,
+      });
+    });
+    const { results, next } = toPage(rows, request.limit, ({ id }) => id);
+    const documents = results.map((row) => visibleTo(operator, installationDocument(row)));
+    return { results: documents, next, ...(count === undefined ? {} : countReply(count)) };
+  }
+
+  /** Returns a device with its route and state. Throws 404 when there is no such app or device. */
+  async get(operator: Operator, appId: string, name: string) {
+    const app = await requireApp(this.#deps, appId);
+    const { db, clock, appCache } = this.#deps;
+    // PostgreSQL refuses NUL, so no device has such an id.
+    const found = name.includes('\0') ? undefined : await findDevice(db, appId, name);
+    if (!found) throw refuse('notFound', 'There is no such installation.');
+    const [row] = await selectInstallations(db, byId(appId, found.id));
+    if (!row) throw refuse('notFound', 'There is no such installation.');
+    const state = await readDeviceState(db, { appId, id: found.id }, maxInbox);
+    const profiles = await appCache.profiles(appId);
+    const { error, ...route } = new Router(app, profiles, plainPush(clock.now())).route(found);
+    const freshSinceMs = clock.now() - app.options.installationValidityDays * dayMs;
+    const { onlineSince, node, inbox, notice } = state;
+    return {
+      installation: visibleTo(operator, installationDocument(row)),
+      route: error === undefined ? route : { ...route, problem: error },
+      isValid: row.valid,
+      isFresh: row.updatedAt.getTime() >= freshSinceMs,
+      online: onlineSince && node !== null ? { since: onlineSince, node } : null,
+      inbox,
+      badge: row.badge,
+      invalidTokenNotice: notice,
+    };
+  }
+}
+
+function selectionOf(operator: Operator, appId: string, request: DeviceListRequest): Selection {
+  const { q, where, before, limit } = request;
+  const params = new Params([appId]);
+  const sees = hasRole(operator.role, 'operator');
+  if (!sees && where !== undefined) requireNoTokens(where);
+  const parsed = parseWhere(where, installationClass, sees ? masterViewer(appId) : narrowViewer(appId));
+  const conditions = [`(${compileWhere(parsed, installationClass, params)})`];
+  if (q !== undefined) conditions.push(idCondition(params.add(q)));
+  if (before !== null) conditions.push(`id < ${params.add(before)}`);
+  const { values } = params;
+  const condition = conditions.join(' AND ');
+  return { condition, orderBy: 'id DESC', values, conditionValues: values.length, limit: limit + 1, skip: 0 };
+}
+
+const idCondition = (value: string): string =>
+  `(object_id = ${value} OR installation_id = ${value} OR device_token = ${value} OR registration_id = ${value})`;
+
+const byId = (appId: string, id: number): Selection => ({
+  condition: 'id = $2',
+  orderBy: 'id',
+  values: [appId, id],
+  conditionValues: 2,
+  limit: 1,
+  skip: 0,
+});
+
+/** Limits what is counted: a subquery in place of the table would need a statement of its own. */
+const counted = (selection: Selection): Selection => ({
+  ...selection,
+  condition: `id IN (SELECT id FROM installation WHERE app_id = $1 AND ${selection.condition} LIMIT ${maxCounted + 1})`,
+});
+
+const countReply = (count: number) =>
+  count > maxCounted ? { count: maxCounted, countIsLeast: true as const } : { count };
+
+/** Users are not for viewers: a condition on them could reveal numbers and addresses. */
+const narrowViewer = (appId: string): Viewer => ({
+  appId,
+  classes: new Set(['_Installation']),
+  subjects: undefined,
+});
+
+/** Throws 403 for a condition on tokens: asked often enough, it would reveal them. */
+function requireNoTokens(where: string): void {
+  let value: unknown;
+  try {
+    value = parseJson(where);
+  } catch {
+    // `parseWhere` refuses it.
+    return;
+  }
+  if (tokenNames.test(JSON.stringify(value)))
+    throw refuse('forbidden', 'A condition on tokens needs the role operator; `q` finds a whole one.');
+}
+
+function visibleTo({ role }: Operator, document: JsonObject): JsonObject {
+  return hasRole(role, 'operator') ? document : shortenTokens(document);
+}
+
+/** Push without content or condition, for the route that a device has by itself. */
+function plainPush(nowMs: number): {
+  objectId: string;
+  pushOrder: PushOrder;
+  expiresAt: Date;
+  createdAt: Date;
+} {
+  const pushOrder: PushOrder = {
+    data: {},
+    target: { kind: 'query', where: {}, channels: null },
+    prod: 'prod',
+    topic: null,
+    teamId: null,
+    flowControl: null,
+    notificationChannel: null,
+  };
+  return { objectId: newPushObjectId(), pushOrder, expiresAt: new Date(nowMs), createdAt: new Date(nowMs) };
+}

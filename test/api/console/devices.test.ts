@@ -1,0 +1,149 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { useTestService } from '../../support/service.ts';
+import { type ConsoleCall, callerOf } from './callers.ts';
+
+const service = useTestService();
+let app: App;
+let viewer: ConsoleCall;
+let operator: ConsoleCall;
+const token = 'c0ffee00'.repeat(8);
+let objectId: string;
+
+beforeAll(async () => {
+  app = await service.api.createApp();
+  await service.addApnsProfile(app);
+  viewer = await callerOf(service.api, 'viewer');
+  operator = await callerOf(service.api, 'operator');
+  await service.addIosInstallations(app, 3, { city: 'Berlin' });
+  const body = { deviceType: 'ios', deviceToken: token, apnsTopic: 'com.example.app', city: 'Wien' };
+  const saved = await service.api.request('POST', '/1.1/installations', { app, body });
+  expect(saved.status).toBe(201);
+  objectId = saved.body.objectId;
+});
+
+const base = () => `/apps/${app.appId}/installations`;
+const query = (members: Record<string, string>) => `${base()}?${new URLSearchParams(members)}`;
+const ids = (reply: { body: { results: { objectId: string }[] } }) =>
+  reply.body.results.map((one) => one.objectId);
+
+describe('the installations of an app', () => {
+  test('have pages, newest first, and are counted', async () => {
+    const first = await viewer('GET', query({ limit: '1', count: '1' }));
+    expect([ids(first), first.body.count]).toEqual([[objectId], 4]);
+    const rest = await viewer('GET', query({ cursor: first.body.next, count: '1' }));
+    expect([rest.body.results.length, rest.body.next, rest.body.count]).toEqual([3, null, 4]);
+  });
+
+  test('are found by each id and by a condition', async () => {
+    for (const q of [objectId, token]) expect(ids(await viewer('GET', query({ q })))).toEqual([objectId]);
+    expect(ids(await viewer('GET', query({ q: 'nothing' })))).toEqual([]);
+    expect(ids(await viewer('GET', query({ where: '{"city":"Wien"}' })))).toEqual([objectId]);
+    expect((await viewer('GET', query({ where: '{"city":"Berlin"}', count: '1' }))).body.count).toBe(3);
+    expect((await viewer('GET', query({ where: '{"$x":1}' }))).status).toBe(400);
+    expect((await viewer('GET', query({ where: '{' }))).status).toBe(400);
+    expect((await viewer('GET', query({ q: '\0' }))).status).toBe(400);
+    expect((await viewer('GET', '/apps/nowhere/installations')).status).toBe(404);
+  });
+
+  test('show whole tokens from the role operator on, and no condition below reveals them', async () => {
+    const seen = await viewer('GET', query({ q: token }));
+    expect(seen.body.results[0].deviceToken).toBe('c0ffee…');
+    expect((await operator('GET', query({ q: token }))).body.results[0].deviceToken).toBe(token);
+    for (const where of [
+      `{"deviceToken":{"$regex":"^c"}}`,
+      `{"$or":[{"device\\u0054oken":"x"}]}`,
+      '{"registrationId":{"$exists":true}}',
+      '{"owner":{"$inQuery":{"className":"_User","where":{"email":"a@b.test"}}}}',
+    ])
+      expect((await viewer('GET', query({ where }))).status, where).toBe(403);
+    expect((await operator('GET', query({ where: `{"deviceToken":"${token}"}` }))).status).toBe(200);
+  });
+
+  test('show their route, session and waiting messages', async () => {
+    const { body } = await viewer('GET', `${base()}/${objectId}`);
+    expect(body).toMatchObject({
+      installation: { objectId, deviceToken: 'c0ffee…', city: 'Wien' },
+      route: { connector: 'apns', profile: '_default' },
+      isValid: true,
+      isFresh: true,
+      online: null,
+      inbox: 0,
+      invalidTokenNotice: null,
+    });
+    expect((await operator('GET', `${base()}/${token}`)).body.installation.deviceToken).toBe(token);
+    for (const name of ['nothing', '%00'])
+      expect((await viewer('GET', `${base()}/${name}`)).status).toBe(404);
+  });
+
+  test('tell what became of the newest pushes', async () => {
+    const push = await service.api.request('POST', '/1.1/push', {
+      app,
+      master: true,
+      body: { data: { alert: 'x' }, where: { city: 'Berlin' } },
+    });
+    const { body } = await viewer('GET', `${base()}/${objectId}/pushes?limit=1`);
+    expect(body.results).toMatchObject([
+      {
+        objectId: push.body.objectId,
+        isMatched: false,
+        outcome: null,
+        sentence: expect.stringContaining('city'),
+      },
+    ]);
+    expect((await viewer('GET', `${base()}/${objectId}/pushes?limit=21`)).status).toBe(400);
+    expect((await viewer('GET', `${base()}/nothing/pushes`)).status).toBe(404);
+  });
+});
+
+describe('the search', () => {
+  const search = async (call: ConsoleCall, q: string, more = '') =>
+    (await call('GET', `/search?q=${encodeURIComponent(q)}${more}`)).body.results;
+
+  test('finds apps, pushes, installations and users by their ids', async () => {
+    expect(await search(viewer, app.appId)).toMatchObject([{ kind: 'app', id: app.appId }]);
+    expect(await search(viewer, token)).toMatchObject([
+      { kind: 'installation', appId: app.appId, id: objectId },
+    ]);
+    const body = { username: 'searched', password: 'p', email: 'searched@example.com' };
+    const user = await service.api.request('POST', '/1.1/users', { app, body });
+    for (const q of ['searched', 'searched@example.com', user.body.objectId]) {
+      expect(await search(operator, q)).toMatchObject([{ kind: 'user', id: user.body.objectId }]);
+      expect(await search(viewer, q)).toEqual([]);
+    }
+    expect(await search(viewer, token, `&app=${app.appId}`)).toHaveLength(1);
+    expect(await search(viewer, '\0')).toEqual([]);
+    expect((await viewer('GET', '/search?q=')).status).toBe(400);
+  });
+
+  test('of a token for some apps finds these only', async () => {
+    const call = await callerOf(service.api, 'viewer', { apps: [(await service.api.createApp()).appId] });
+    expect(await search(call, token)).toEqual([]);
+    expect((await call('GET', `/search?q=x&app=${app.appId}`)).status).toBe(403);
+  });
+});
+
+test('the list of apps in pages has no keys, but the numbers of devices and pushes', async () => {
+  await service.api.createApp();
+  const owner = await callerOf(service.api, 'owner');
+  const all: Record<string, unknown>[] = [];
+  for (let cursor = ''; ; ) {
+    const { body } = await owner('GET', `/apps?view=list&limit=1${cursor}`);
+    all.push(...body.results);
+    if (body.next === null) break;
+    cursor = `&cursor=${body.next}`;
+  }
+  expect(all.find(({ appId }) => appId === app.appId)).toEqual({
+    appId: app.appId,
+    name: 'Test app',
+    edition: 'home',
+    plan: 'commercial',
+    createdAt: expect.any(String),
+    devices: 4,
+    pushes7d: expect.any(Number),
+  });
+  expect(JSON.stringify(all)).not.toContain(app.masterKey);
+  const found = await owner('GET', `/apps?view=list&q=${app.appId}`);
+  expect(found.body.results).toHaveLength(1);
+  expect((await owner('GET', '/apps?view=all')).status).toBe(400);
+});
