@@ -72,7 +72,8 @@ export class BodyReader {
   async fill(limit: number): Promise<boolean> {
     if (this.#failure) throw this.#failure;
     if (this.#isWhole || this.#bytes >= limit) return this.#isWhole;
-    if (this.#request.complete && this.#source === this.#request) return this.#takeComplete(limit);
+    const { complete: isComplete, destroyed: isGone } = this.#request;
+    if (isComplete && !isGone && this.#source === this.#request) return this.#takeComplete(limit);
     this.#timer ??= setTimeout(() => this.#end(new Refusal('requestTimeout')), this.#timeoutMs);
     const countPacked = this.#packedCounter(limit);
     try {

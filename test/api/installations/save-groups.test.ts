@@ -183,3 +183,22 @@ describe('a save that waits for a lock', () => {
     expect(await late.waiting).toEqual({ objectId: 'taken', isNew: false });
   });
 });
+
+test('an app with more saves than may wait gets 429 for those; a save of another app waits for one group', async () => {
+  const hostile = await api.createApp();
+  let doneOfHostile = 0;
+  const attack = Array.from({ length: 2100 }, () =>
+    save(hostile, device()).then(
+      () => {
+        doneOfHostile += 1;
+        return 'saved';
+      },
+      (error) => `${error.name} ${error.isOfLane}`,
+    ),
+  );
+  expect(await save(app, device())).toMatchObject({ isNew: true });
+  expect(doneOfHostile).toBeLessThan(200);
+  const results = await Promise.all(attack);
+  expect(results.filter((one) => one === 'saved')).toHaveLength(2000);
+  expect(results.filter((one) => one === 'QueueFull true')).toHaveLength(100);
+});
