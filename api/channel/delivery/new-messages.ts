@@ -113,7 +113,7 @@ export class NewMessages {
       const message = messages.get(group.messageId);
       if (message && message.expiresAtMs > nowMs) offers.add(group, message);
     }
-    offers.send();
+    await offers.send();
   }
 
   async #readRange({ appId, fromId, toId }: InboxNotification): Promise<void> {

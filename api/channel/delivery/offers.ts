@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { MessageGroup } from '../../../shared/db/tables/channel/groups.ts';
 import type { DeviceMessage } from '../../../shared/db/tables/channel/inbox.ts';
 import type { Connection } from '../connection.ts';
@@ -26,6 +27,9 @@ class OfferNode {
   }
 }
 
+/** Devices that are offered messages in one turn of the event loop. */
+const devicesPerTurn = 256;
+
 /** Messages of several groups for the devices of an app: a device gets those for it in one frame. */
 export class Offers {
   readonly #devices: ReadonlyMap<number, Connection>;
@@ -45,7 +49,13 @@ export class Offers {
     }
   }
 
-  send(): void {
-    for (const [installation, { offer }] of this.#nodes) this.#devices.get(installation)?.offer(offer);
+  /** Offers everything. Pauses after some milliseconds of work, so that no other request waits for all devices. */
+  async send(): Promise<void> {
+    let offered = 0;
+    for (const [installation, { offer }] of this.#nodes) {
+      this.#devices.get(installation)?.offer(offer);
+      offered += 1;
+      if (offered % devicesPerTurn === 0) await setImmediate();
+    }
   }
 }

@@ -4,6 +4,8 @@ import { Refusal } from '../../../shared/domain/errors/errors.ts';
 
 /** Text that the answer proves to have read (RFC 6455, section 1.3). */
 const guid = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
+/** The version of RFC 6455, and a draft with the same frames. */
+const versions: ReadonlySet<string> = new Set(['13', '8']);
 const keyForm = /^[+/0-9A-Za-z]{22}==$/;
 
 /** Returns the sub-protocols that a client offers; a missing header offers the protocol without a name. */
@@ -20,7 +22,7 @@ export function acceptance(request: IncomingMessage, protocol: string): string {
   const isHandshake =
     request.method === 'GET' &&
     request.headers.upgrade?.toLowerCase() === 'websocket' &&
-    request.headers['sec-websocket-version'] === '13';
+    versions.has(request.headers['sec-websocket-version'] ?? '');
   if (!isHandshake || key === undefined || !keyForm.test(key))
     throw new Refusal('invalidParameter', { text: 'The request is no WebSocket handshake of version 13.' });
   const proof = createHash('sha1')

@@ -51,7 +51,7 @@ describe('a WebSocket of the channel', () => {
 
   test.each([
     ['no key', { ...handshake, 'Sec-WebSocket-Key': 'short' }],
-    ['another version', { ...handshake, 'Sec-WebSocket-Version': '8' }],
+    ['another version', { ...handshake, 'Sec-WebSocket-Version': '7' }],
     ['another upgrade', { ...handshake, Upgrade: 'h2c' }],
   ])('is refused for %s', async (_name, headers) => {
     expect(String(await buffer(upgrade(headers)))).toMatch(/^HTTP\/1\.1 400 [\s\S]*"code":1,/);

@@ -123,28 +123,32 @@ export async function findGroups(
 /** Groups that one statement of `moveToInboxes` reads. */
 const groupsPerMove = 50;
 
+const moveStatement = `
+  WITH old AS MATERIALIZED (
+    SELECT app_id, id, push_id, message_id, pending, expires_at FROM channel_group
+     WHERE created_at <= $1 ORDER BY app_id, id LIMIT $2 FOR UPDATE
+  ), added AS (
+    INSERT INTO channel_inbox (app_id, installation, push_id, message_id, position)
+    SELECT app_id, installation, push_id, message_id, id FROM old, unnest(pending) AS installation
+     WHERE expires_at > now() ORDER BY app_id, id, installation
+    ON CONFLICT (app_id, installation, push_id) DO NOTHING
+  ), removed AS (
+    DELETE FROM channel_group g USING old o WHERE g.app_id = o.app_id AND g.id = o.id
+  )
+  SELECT count(*) AS moved FROM old`;
+
 /**
  * Moves messages that were not acknowledged within `afterMs` from their groups to inboxes, where a message takes no room in
  * the rows of others. A message keeps its place among those of its device.
  */
 export async function moveToInboxes(db: Handle, afterMs: number): Promise<void> {
+  // Read once: while pushes go on, there is always a newer group. The margin covers the rounding to milliseconds.
+  const { rows: times } = await db.query<{ before: Date }>(
+    `SELECT now() + interval '10 milliseconds' - $1 * interval '1 millisecond' AS before`,
+    [afterMs],
+  );
   for (let moved = groupsPerMove; moved > 0; ) {
-    const { rows } = await db.query<{ moved: number }>(
-      `WITH old AS MATERIALIZED (
-         SELECT app_id, id, push_id, message_id, pending, expires_at FROM channel_group
-          WHERE created_at <= now() - $1 * interval '1 millisecond'
-          ORDER BY app_id, id LIMIT $2 FOR UPDATE
-       ), added AS (
-         INSERT INTO channel_inbox (app_id, installation, push_id, message_id, position)
-         SELECT app_id, installation, push_id, message_id, id FROM old, unnest(pending) AS installation
-          WHERE expires_at > now() ORDER BY app_id, id, installation
-         ON CONFLICT (app_id, installation, push_id) DO NOTHING
-       ), removed AS (
-         DELETE FROM channel_group g USING old o WHERE g.app_id = o.app_id AND g.id = o.id
-       )
-       SELECT count(*) AS moved FROM old`,
-      [afterMs, groupsPerMove],
-    );
+    const { rows } = await db.query<{ moved: number }>(moveStatement, [times[0]?.before, groupsPerMove]);
     moved = rows[0]?.moved ?? 0;
   }
 }
