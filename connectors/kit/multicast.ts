@@ -80,9 +80,9 @@ export function gatewayCall(result: ExchangeResult, seconds: number): GatewayCal
 class MulticastSend {
   readonly #plan: MulticastPlan;
   readonly #request: SendRequest;
-  /** Recipients with the same token share one target: sent twice, the device would show the message twice. */
-  readonly #byDeviceToken = new Map<string, Recipient[]>();
-  readonly #queue: string[][] = [];
+  /** Recipients with the token of an earlier one share its target: sent twice, the device would show the message twice. */
+  readonly #twins = new Map<string, Recipient[]>();
+  readonly #queue: Recipient[][] = [];
   /** Result of everything not sent yet, once it is known. */
   #ending: AttemptResult | null = null;
   #halvings = 0;
@@ -90,15 +90,10 @@ class MulticastSend {
   constructor(plan: MulticastPlan, request: SendRequest) {
     this.#plan = plan;
     this.#request = request;
-    for (const recipient of request.recipients) {
-      const known = this.#byDeviceToken.get(recipient.deviceToken);
-      if (known) known.push(recipient);
-      else this.#byDeviceToken.set(recipient.deviceToken, [recipient]);
-    }
-    const deviceTokens = [...this.#byDeviceToken.keys()];
+    const targets = this.#distinct(request.recipients);
     const { recipientsPerRequest } = plan;
-    for (let i = 0; i < deviceTokens.length; i += recipientsPerRequest)
-      this.#queue.push(deviceTokens.slice(i, i + recipientsPerRequest));
+    for (let i = 0; i < targets.length; i += recipientsPerRequest)
+      this.#queue.push(targets.slice(i, i + recipientsPerRequest));
   }
 
   async run(): Promise<void> {
@@ -106,6 +101,19 @@ class MulticastSend {
     if (message.expiresAtMs <= this.#plan.clock.now()) this.#ending = expired;
     const workers = Math.min(this.#plan.concurrency ?? 4, this.#queue.length);
     await Promise.all(Array.from({ length: workers }, () => this.#runWorker()));
+  }
+
+  /** Returns one recipient per token; notes the others. */
+  #distinct(recipients: readonly Recipient[]): Recipient[] {
+    const seen = new Set<string>();
+    const targets: Recipient[] = [];
+    for (const recipient of recipients) {
+      const { deviceToken } = recipient;
+      const { size } = seen;
+      if (seen.add(deviceToken).size > size) targets.push(recipient);
+      else this.#twins.set(deviceToken, [...(this.#twins.get(deviceToken) ?? []), recipient]);
+    }
+    return targets;
   }
 
   /** Sends groups until the queue is empty; a halved group returns to it as two. */
@@ -130,7 +138,7 @@ class MulticastSend {
     }
   }
 
-  async #sendGroup(group: string[]): Promise<void> {
+  async #sendGroup(group: Recipient[]): Promise<void> {
     const { tokens } = this.#plan;
     const token = tokens ? await tokens.current() : { ok: true as const, value: '' };
     if (!token.ok) {
@@ -147,18 +155,19 @@ class MulticastSend {
     return this.#handle(group, await this.#exchange(group, next.value));
   }
 
-  #exchange(group: string[], token: string): Promise<ExchangeResult> {
-    return this.#plan.exchange(group, token, this.#request.signal);
+  #exchange(group: Recipient[], token: string): Promise<ExchangeResult> {
+    const deviceTokens = group.map(({ deviceToken }) => deviceToken);
+    return this.#plan.exchange(deviceTokens, token, this.#request.signal);
   }
 
-  async #handle(group: string[], result: ExchangeResult): Promise<void> {
+  async #handle(group: Recipient[], result: ExchangeResult): Promise<void> {
     const { isRepeatHidden } = this.#plan;
     if (result.kind === 'parsed') return this.#handleParsed(group, result);
     if (result.kind === 'attempt') this.#end(result.attempt);
     this.#reportAll(group, unparsedResult(result, isRepeatHidden));
   }
 
-  async #handleParsed(group: string[], response: ParsedResponse): Promise<void> {
+  async #handleParsed(group: Recipient[], response: ParsedResponse): Promise<void> {
     const { rule, status, targets, retryAfterMs = null } = response;
     const isSingle = group.length === 1;
     if (rule.reaction === 'ambiguous' && !isSingle && this.#halvings < maxHalvings) {
@@ -176,10 +185,11 @@ class MulticastSend {
     );
     if (endsSend(rule)) this.#end(attempt);
     if (rule.reaction === 'cap') await this.#closeForToday(rule);
-    for (const deviceToken of group) {
-      const own = targets?.get(deviceToken);
+    const { messageIds } = response;
+    for (const target of group) {
+      const own = targets?.get(target.deviceToken);
       const final = own ? attemptResult(own, status, { retryAfterMs, isSingle: true }) : attempt;
-      this.#report(deviceToken, withMessageId(final, response.messageIds?.get(deviceToken)));
+      this.#report(target, messageIds ? withMessageId(final, messageIds.get(target.deviceToken)) : final);
     }
   }
 
@@ -193,12 +203,14 @@ class MulticastSend {
     this.#ending ??= attempt;
   }
 
-  #reportAll(group: string[], attempt: AttemptResult): void {
-    for (const deviceToken of group) this.#report(deviceToken, attempt);
+  #reportAll(group: Recipient[], attempt: AttemptResult): void {
+    for (const target of group) this.#report(target, attempt);
   }
 
-  #report(deviceToken: string, attempt: AttemptResult): void {
-    for (const { index } of this.#byDeviceToken.get(deviceToken) ?? []) this.#request.report(index, attempt);
+  #report({ deviceToken, index }: Recipient, attempt: AttemptResult): void {
+    this.#request.report(index, attempt);
+    if (this.#twins.size === 0) return;
+    for (const twin of this.#twins.get(deviceToken) ?? []) this.#request.report(twin.index, attempt);
   }
 }
 

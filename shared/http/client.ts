@@ -41,7 +41,7 @@ export interface HttpRequest {
   /** Begins with `/` and includes the query; the caller escapes it. */
   path: string;
   headers?: Readonly<Record<string, string>>;
-  body?: string;
+  body?: string | Buffer;
   /** Overrides the client's `requestMs`. */
   timeoutMs?: number;
   /** Cancels a request that was not sent yet (`not_sent`, `aborted`); one in flight completes. */

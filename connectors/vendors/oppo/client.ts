@@ -5,7 +5,6 @@
 
 import {
   createHttpClient,
-  formPost,
   type HttpClient,
   type HttpRequest,
   type HttpTiming,
@@ -19,6 +18,7 @@ import { receiptUrl } from '../../kit/receipt-url.ts';
 import { SavedMessages } from './broadcast.ts';
 import { baseUrlOf, type OppoCredentials, type OppoRegion, regionOf } from './credentials.ts';
 import { InvalidMessageDetector } from './errors.ts';
+import { encodeMessage, messagesTo } from './messages.ts';
 import { limits, type OppoPayload, renderOppo } from './payload.ts';
 import { parseResponse } from './responses.ts';
 import { accessTokens } from './tokens.ts';
@@ -86,7 +86,7 @@ class OppoSender implements Sender {
   #sendPart(request: SendRequest, clients: RegionClients, payload: OppoPayload): Promise<void> {
     const { clock, quota: book } = this.#context;
     const { isBroadcast, isRepeatHidden, messageClass } = payload;
-    const message = encoded(payload);
+    const message = encodeMessage(payload);
     const maxMessages = Math.floor(maxBodyBytes / message.chars);
     const detector = new InvalidMessageDetector();
     return sendMulticast(
@@ -101,7 +101,10 @@ class OppoSender implements Sender {
         exchange: async (deviceTokens, token, signal) => {
           const result = isBroadcast
             ? await clients.saved.broadcast({ payload, deviceTokens, token, signal })
-            : await this.#post(clients.client, { ...messagesTo(deviceTokens, message, token), signal });
+            : await this.#post(clients.client, {
+                ...messagesTo(deviceTokens, message, { root, token }),
+                signal,
+              });
           return result.kind === 'parsed'
             ? { ...result, rule: detector.classify(result.rule, deviceTokens.length) }
             : result;
@@ -153,31 +156,3 @@ class OppoSender implements Sender {
 const closeRegion = async ({ authClient, client }: RegionClients): Promise<void> => {
   await Promise.all([client.close(), authClient.close()]);
 };
-
-/** Message encoded for a form, without its device, the only part in which the messages of a request differ. */
-interface Encoded {
-  head: string;
-  tail: string;
-  /** Approximate length of one message with its device. */
-  chars: number;
-}
-
-function encoded({ envelope, notification }: OppoPayload): Encoded {
-  const rest = JSON.stringify({ ...envelope, notification }).slice(1);
-  const head = encodeURIComponent('{"target_type":2,"target_value":');
-  const tail = encodeURIComponent(`,${rest}`);
-  return { head, tail, chars: head.length + tail.length + 100 };
-}
-
-/** Builds the request of one message to one device, or of a batch of messages (protocol/oppo.md#single-device, protocol/oppo.md#batch). */
-function messagesTo(deviceTokens: readonly string[], { head, tail }: Encoded, token: string): HttpRequest {
-  const messages = deviceTokens.map(
-    (deviceToken) => `${head}${encodeURIComponent(JSON.stringify(deviceToken))}${tail}`,
-  );
-  const isOne = messages.length === 1;
-  const field = isOne ? `message=${messages[0]}` : `messages=%5B${messages.join('%2C')}%5D`;
-  return {
-    ...formPost(`${root}/${isOne ? 'unicast' : 'unicast_batch'}`, {}),
-    body: `auth_token=${encodeURIComponent(token)}&${field}`,
-  };
-}

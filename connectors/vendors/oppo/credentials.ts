@@ -20,8 +20,12 @@ export const oppoCredentials = z.strictObject({
 
 export type OppoCredentials = z.infer<typeof oppoCredentials>;
 
+/** Beginning of the usual ids of China. */
+const chinese = 'CN_';
+
 /** Returns the region of a registration id (protocol/oppo.md#hosts): China if its part before the last is `CN` or it has one part. */
 export function regionOf(registrationId: string): OppoRegion {
+  if (registrationId.startsWith(chinese) && !registrationId.includes('_', chinese.length)) return 'china';
   const parts = registrationId.split('_');
   if (parts.length === 1) return 'china';
   return parts.length <= 3 && parts.at(-2) === 'CN' ? 'china' : 'abroad';
