@@ -11,8 +11,9 @@ const defaultRate = 2000;
 const defaultDispatchers = 2;
 
 /**
- * Measures one push to `args[0]` devices (30,000) with `flow_control` `args[1]` (2,000) by two dispatcher processes: the
- * most and the fewest arrivals per second at a quick gateway, which seldom stalls. Seconds begin at every hundredth.
+ * Measures pushes to `args[0]` devices (30,000) with `flow_control` `args[1]` (2,000) by two dispatcher processes, the first
+ * push of fresh processes and a later one: the most and the fewest arrivals per second at a quick gateway, which seldom
+ * stalls. Seconds begin at every hundredth.
  */
 export function benchPace(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -22,32 +23,40 @@ export function benchPace(args: string[], log: (line: string) => void): Promise<
   return withBench(log, setup, async (bench) => {
     const app = await createApp(bench);
     await writeInstallations(bench, app.appId, devices);
-    log('a first push to all warms up the processes');
+    const paced = async (name: string) => {
+      log(`${name}: ${devices} devices, ${rate} per second`);
+      await bench.gateway.forget();
+      const { seconds } = await pushAndWait(bench, app, { flow_control: rate });
+      return figures(name, await bench.gateway.observe(), { rate, seconds });
+    };
+    const cold = await paced('fresh processes');
+    log('a push without a pace');
     const { seconds: unpaced } = await pushAndWait(bench, app, {});
-    log(`sending to ${devices} devices, ${rate} per second`);
-    await bench.gateway.forget();
-    const { seconds } = await pushAndWait(bench, app, { flow_control: rate });
-    const seen = await bench.gateway.observe();
     return [
       { name: 'devices', value: devices, unit: 'recipients' },
       { name: 'without a pace', value: devices / unpaced, unit: 'recipients/s' },
       { name: 'rate asked for', value: rate, unit: 'recipients/s' },
-      { name: 'answer to done', value: seconds, unit: 's' },
-      ...figures(seen, rate),
+      ...cold,
+      ...(await paced('warm processes')),
     ];
   });
 }
 
-function figures({ buckets, stallMs, repeats }: Observation, rate: number): Figure[] {
+function figures(
+  name: string,
+  { buckets, repeats, stallMs }: Observation,
+  { rate, seconds }: { rate: number; seconds: number },
+): Figure[] {
   const relative = secondsOf(buckets)
     .map((count) => count / rate)
     .sort((a, b) => a - b);
   const at = (part: number) => relative[Math.floor((relative.length - 1) * part)] ?? Number.NaN;
   return [
-    { name: 'largest second', value: at(1), unit: '× rate' },
-    { name: 'median second', value: at(0.5), unit: '× rate' },
-    { name: 'smallest second', value: at(0), unit: '× rate' },
-    { name: 'sent twice', value: repeats, unit: 'recipients' },
-    { name: 'longest stall of the gateway', value: stallMs, unit: 'ms' },
+    { name: `${name}: answer to done`, value: seconds, unit: 's' },
+    { name: `${name}: largest second`, value: at(1), unit: '× rate' },
+    { name: `${name}: median second`, value: at(0.5), unit: '× rate' },
+    { name: `${name}: smallest second`, value: at(0), unit: '× rate' },
+    { name: `${name}: sent twice`, value: repeats, unit: 'recipients' },
+    { name: `${name}: longest stall of the gateway`, value: stallMs, unit: 'ms' },
   ];
 }
