@@ -72,6 +72,12 @@ export class ConnectionPool<C extends PooledConnection> {
     return this.#connections.size;
   }
 
+  /** Has a connection that is established. */
+  get isOpen(): boolean {
+    for (const { phase } of this.#connections) if (phase !== 'connecting') return true;
+    return false;
+  }
+
   get active(): number {
     let active = 0;
     for (const connection of this.#connections) active += connection.active;

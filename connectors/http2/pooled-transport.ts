@@ -90,8 +90,8 @@ export abstract class PooledTransport<C extends PooledConnection>
   }
 
   connect(): Promise<void> {
-    if (this.isClosed || this.pool.size > 0) return Promise.resolve();
-    this.pool.grow();
+    if (this.isClosed || this.pool.isOpen) return Promise.resolve();
+    if (this.pool.size === 0) this.pool.grow();
     // No attempt was started: the back-off of an earlier failure has not ended.
     if (this.pool.size === 0) return Promise.resolve();
     return new Promise((resolve) => this.#connectWaiters.push(resolve));

@@ -93,7 +93,7 @@ export class Breakers {
     const queue = this.#queueOf(key);
     if (override?.forced === 'open' || this.#isFull(queue)) return wait(queue.enqueue(0));
     if (override?.forced === 'closed') return this.#forcedPermit(queue, jobPermit);
-    const isFree = await queue.canProbe();
+    const isFree = await queue.canProbe(() => this.#inFlight.hasAnswer(queue.id));
     return (
       (isFree && this.#breakerPermit(queue, jobPermit)) || wait(queue.enqueue(queue.breaker.cooldownLeftMs))
     );

@@ -11,6 +11,8 @@ const shortestWaitMs = 500;
 const healthyForMs = 60_000;
 /** Longest wait of a further batch for the first answer of a gateway that is not known to be healthy. */
 const firstAnswerMs = 300;
+/** Interval of the look for it: an answer is noted in memory that threads share. */
+const answerPollMs = 20;
 
 const idleMs = 600_000;
 
@@ -85,11 +87,16 @@ export class GatewayQueue {
     this.#healthyAtMs = this.#clock.monotonicMs();
   }
 
-  /** Whether a batch may be sent beside those in flight. Waits a little for the first answer of an untested gateway. */
-  async canProbe(): Promise<boolean> {
-    if (this.#canProbe) return true;
-    await Promise.race([this.#batchEnd.promise, sleep(firstAnswerMs)]);
-    return this.#canProbe;
+  /**
+   * Whether a batch may be sent beside those in flight. Waits a little for the first answer of an untested gateway, to a
+   * batch in flight (`hasAnswer`) or one that ended.
+   */
+  async canProbe(hasAnswer: () => boolean): Promise<boolean> {
+    for (let waitedMs = 0; ; waitedMs += answerPollMs) {
+      if (!this.#canProbe && hasAnswer()) this.markHealthy();
+      if (this.#canProbe || waitedMs >= firstAnswerMs) return this.#canProbe;
+      await Promise.race([this.#batchEnd.promise, sleep(answerPollMs)]);
+    }
   }
 
   /** Counts a batch as in flight until `untrack`. */

@@ -60,6 +60,12 @@ export class InFlightBatches {
     return count;
   }
 
+  /** Whether the gateway answered a request of a batch that is still in flight. */
+  hasAnswer(id: string): boolean {
+    for (const batch of this.#batches) if (batch.id === id && batch.progress.isGatewayUp) return true;
+    return false;
+  }
+
   close(): void {
     clearInterval(this.#watch);
   }

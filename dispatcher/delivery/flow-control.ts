@@ -4,7 +4,10 @@ import type { BatchInWork } from '../recording/batch-in-work.ts';
 import { isLate } from '../sending/lateness.ts';
 import type { SendSlot } from '../sending/task.ts';
 
-/** Lead of a new slot: the time to get to the thread and to load the recipients. */
+/**
+ * Lead of a new slot: the time to get to the thread and to load the recipients. The first slot of a push has a longer one
+ * (`handOverMs`), to open the connection too.
+ */
 const leadMs = 100;
 
 /** A batch whose slot begins within this time goes to its thread, which waits for the rest. */
@@ -23,7 +26,7 @@ export async function reserveFlowControl(
 ): Promise<SendTime | undefined> {
   if (!stored.isPaced) return undefined;
   const isUsable = stored.slot !== null && !isLate(-stored.slot.inMs);
-  const slot = isUsable ? stored.slot : await reserveSlot(db, ids, leadMs);
+  const slot = isUsable ? stored.slot : await reserveSlot(db, ids, { leadMs, firstLeadMs: handOverMs });
   return slot ? sendTimeOf(slot, clock.now()) : undefined;
 }
 

@@ -1,4 +1,5 @@
 import { type Report, toPushMessage } from '../../connectors/contract/connector.ts';
+import { isFailure } from '../../connectors/contract/gateway-health.ts';
 import { connectors } from '../../connectors/registry.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { AppCache } from '../../shared/db/cache/app-cache.ts';
@@ -120,7 +121,7 @@ export class BatchSender {
     open.tally.useSaveTimes(recipients);
     const report: Report = (index, attempt) => {
       open.tally.note(index, attempt);
-      this.#progress?.countAnswer();
+      this.#progress?.countAnswer(isFailure(attempt));
     };
     const checkpoints = new Checkpoints(this.#deps, open.batch, open.tally);
     const timer = setInterval(() => this.#tick(checkpoints), tickMs);

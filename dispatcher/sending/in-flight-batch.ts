@@ -1,5 +1,5 @@
 /** Numbers of one batch in flight, by their place in the shared memory. */
-const places = { stop: 0, size: 1, answered: 2 } as const;
+const places = { stop: 0, size: 1, answered: 2, isGatewayUp: 3 } as const;
 
 const progressBytes = Object.keys(places).length * Int32Array.BYTES_PER_ELEMENT;
 
@@ -26,6 +26,11 @@ export class InFlightBatch {
     return Atomics.load(this.#numbers, places.answered);
   }
 
+  /** The gateway answered a request of it. */
+  get isGatewayUp(): boolean {
+    return Atomics.load(this.#numbers, places.isGatewayUp) === 1;
+  }
+
   get isStopped(): boolean {
     return Atomics.load(this.#numbers, places.stop) === 1;
   }
@@ -39,7 +44,9 @@ export class InFlightBatch {
     Atomics.store(this.#numbers, places.size, size);
   }
 
-  countAnswer(): void {
+  /** Counts a recipient with an outcome. `isFailure`: see `gateway-health.ts`. */
+  countAnswer(isFailure: boolean | null): void {
     Atomics.add(this.#numbers, places.answered, 1);
+    if (isFailure === false) Atomics.store(this.#numbers, places.isGatewayUp, 1);
   }
 }

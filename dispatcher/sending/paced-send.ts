@@ -33,6 +33,8 @@ export async function sendPaced(sender: Sender, request: BatchRequest, timing: T
   if (request.recipients.length === 0) return true;
   const send = new GroupedSend(sender, request);
   if (!slot) return send.runAtOnce();
+  // Requests that wait for a connection would leave all at once.
+  await sender.warmUp?.(request.message);
   if (latenessBudget.isMissed(clock.now() - slot.startAtMs)) return false;
   return send.runInSlot(slot, clock);
 }

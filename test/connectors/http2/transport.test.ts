@@ -38,6 +38,14 @@ describe.each(transportNames)('over the %s transport', (name) => {
       expect(facts.filter(({ event }) => event === 'connected')).toHaveLength(1);
     });
 
+    test('waits for a connection that another caller is opening', async () => {
+      const { transport, facts } = open(await peerOfTest(ok));
+      const first = transport.connect();
+      await transport.connect();
+      expect(facts.filter(({ event }) => event === 'connected')).toHaveLength(1);
+      await first;
+    });
+
     test('resolves without a listener, and when the transport is closed', async () => {
       const { transport } = open({ url: 'https://127.0.0.1:1', ca: (await peerOfTest(ok)).ca });
       await transport.connect();

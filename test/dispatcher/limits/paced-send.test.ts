@@ -45,8 +45,10 @@ function bench(count: number, durationMs: number) {
     onSlice: () => void = () => undefined,
     latenessBudget = new LatenessBudget(),
     lateByMs = 0,
+    onWarmUp: () => void = () => undefined,
   ) => {
     const sender = {
+      warmUp: async () => onWarmUp(),
       send: async ({ recipients }: SendRequest) => {
         slices.push(recipients.map(({ index }) => index));
         clock.pass(stepMs);
@@ -72,6 +74,12 @@ test('after a stall the rest of a batch waits for another slot and is not sent i
   const isInTime = await send(() => slices.length === 2 && clock.pass(1000));
   expect(isInTime).toBe(false);
   expect(slices).toHaveLength(2);
+});
+
+test('a batch whose gateway was connected after its slot waits for another one and is not sent in a burst', async () => {
+  const { clock, slices, send } = bench(100, 400);
+  expect(await send(undefined, new LatenessBudget(), 0, () => clock.pass(300))).toBe(false);
+  expect(slices).toEqual([]);
 });
 
 test('a batch that missed its slot returns it, at most three times in a row', async () => {

@@ -33,12 +33,12 @@ const rate = `greatest(${minRate}, (n.request ->> 'flowControl')::float8)`;
 /**
  * Reserves the next slot of a push for the open recipients of a batch. The rate holds over all dispatchers, because each
  * slot starts at the end of the last one (protocol/delivery.md#promise-5). A slot starts `leadMs` from now at the
- * earliest. Undefined if the batch is settled or the push has no flow control.
+ * earliest, the first one of a push `firstLeadMs`. Undefined if the batch is settled or the push has no flow control.
  */
 export async function reserveSlot(
   db: Handle,
   batch: { appId: string; batchId: number },
-  leadMs: number,
+  { leadMs, firstLeadMs }: { leadMs: number; firstLeadMs: number },
 ): Promise<Slot | undefined> {
   const { rows } = await db.query<SlotRow>(
     `WITH batch AS (
@@ -46,7 +46,8 @@ export async function reserveSlot(
          FROM push_batch b WHERE b.app_id = $1 AND b.id = $2 AND NOT b.is_settled FOR UPDATE),
      pace AS (
        UPDATE notification n
-          SET pace_next_at = greatest(n.pace_next_at, clock_timestamp() + make_interval(secs => $3::float8 / 1000))
+          SET pace_next_at = greatest(n.pace_next_at, clock_timestamp() + make_interval(
+                                secs => CASE WHEN n.pace_next_at IS NULL THEN $4::float8 ELSE $3 END / 1000))
                              + make_interval(secs => batch.open / ${rate})
          FROM batch
         WHERE n.app_id = batch.app_id AND n.id = batch.push_id AND n.request ->> 'flowControl' IS NOT NULL
@@ -57,7 +58,7 @@ export async function reserveSlot(
        FROM batch, pace WHERE b.app_id = batch.app_id AND b.id = batch.id
      RETURNING b.slot_at, b.slot_ms,
                (extract(epoch FROM b.slot_at - clock_timestamp()) * 1000)::float8 AS slot_in_ms`,
-    [batch.appId, batch.batchId, leadMs],
+    [batch.appId, batch.batchId, leadMs, firstLeadMs],
   );
   return rows.map(toSlot)[0] ?? undefined;
 }
