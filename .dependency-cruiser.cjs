@@ -147,6 +147,23 @@ module.exports = {
       from: { path: '^(api|connectors|dispatcher|shared)/' },
       to: { path: '^(ops|test)/' },
     },
+    {
+      name: 'the console may import only itself, domain names, types of replies and its packages',
+      severity: 'error',
+      from: { path: '^ops/console/src/' },
+      to: {
+        path: '^(api|connectors|dispatcher|ops|shared|test)/',
+        pathNot: ['^ops/console/src/', '^shared/domain/labels\\.ts$', '^api/replies/admin/types\\.ts$'],
+      },
+    },
+    {
+      name: 'only the console may import the packages of its page',
+      severity: 'error',
+      from: { path: '^(api|connectors|dispatcher|ops|shared|test)/', pathNot: '^ops/console/' },
+      to: {
+        path: '^node_modules/(react|react-dom|@base-ui|@tanstack|i18next|react-i18next|uplot|@codemirror|vite)(/|$)',
+      },
+    },
     onlyIn('koa', ['api/(app\\.ts|middleware/)']),
     onlyIn('pg', ['shared/db/', 'ops/local/']),
     onlyIn('pg-boss', ['shared/queue/']),
@@ -161,6 +178,7 @@ module.exports = {
   ],
   options: {
     doNotFollow: { path: 'node_modules' },
+    exclude: { path: '^ops/console/dist/' },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
     enhancedResolveOptions: {

@@ -12,15 +12,18 @@ import { handleCall } from './middleware/call-handler.ts';
 import { allowCrossOrigin } from './middleware/cors.ts';
 import { errors } from './middleware/errors.ts';
 import { type Exchange, reportExchanges } from './middleware/exchange.ts';
-import { serveHtmlPages } from './middleware/html-pages.ts';
+import { serveConsole } from './middleware/pages/console.ts';
+import { serveHtmlPages } from './middleware/pages/html-pages.ts';
 import { attachRequestBody, type BodyMemory } from './middleware/request-body.ts';
 import { logRequests } from './middleware/request-log.ts';
 import { textForm } from './middleware/text-form.ts';
 import type { Route } from './route.ts';
+import type { ConsoleFiles } from './services/server/console-files.ts';
 
 export interface AppOptions extends AdmissionDeps {
   routes: Route[];
-  config: Pick<Config, 'trustedProxies'>;
+  config: Pick<Config, 'trustedProxies' | 'publicUrl'>;
+  consoleFiles: ConsoleFiles;
   log: Logger;
   metrics: Metrics;
   bodies: BodyMemory;
@@ -40,6 +43,7 @@ export function createApp(options: AppOptions): Koa {
   if (options.onExchange) app.use(reportExchanges(options.onExchange));
   app.use(allowCrossOrigin());
   app.use(errors);
+  app.use(serveConsole(options.consoleFiles, { isHttps: options.config.publicUrl.startsWith('https:') }));
   app.use(attachRequestBody(options.bodies));
   app.use(textForm);
   const router = new Router();
@@ -55,7 +59,7 @@ export function createApp(options: AppOptions): Koa {
     if (!path.includes(':')) literal.set(`${route.method} ${path}`, handler);
   }
   app.use(routeLiterally(literal));
-  app.use(serveHtmlPages((path) => find('GET', path) !== undefined));
+  app.use(serveHtmlPages((path) => path === '/console' || find('GET', path) !== undefined));
   app.use(router.routes());
   app.use(router.allowedMethods());
   return app;

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { resolve } from 'node:path';
 import { type Clock, systemClock } from '../shared/clock.ts';
-import type { Config } from '../shared/config/config.ts';
+import { type Config, readLocalConfig } from '../shared/config/config.ts';
 import { Vault } from '../shared/crypto.ts';
 import { AppCache } from '../shared/db/cache/app-cache.ts';
 import { Listener } from '../shared/db/listener.ts';
@@ -22,6 +23,7 @@ import { type BodyLimits, BodyMemory } from './middleware/request-body.ts';
 import { openPools } from './pools.ts';
 import { loadRoutes } from './route-loader.ts';
 import type { ApiDeps } from './services/deps.ts';
+import { ConsoleFiles, consoleFolder, fallbackConsoleFolder } from './services/server/console-files.ts';
 import { createServices, type Services } from './services/services.ts';
 
 /** Started api process. */
@@ -40,6 +42,8 @@ export interface ApiOptions {
   bodyLimits?: Partial<BodyLimits>;
   serverLimits?: Partial<ServerLimits>;
   onExchange?: (exchange: Exchange) => void;
+  /** Folders that may hold the built console. */
+  consoleFolders?: readonly string[];
 }
 
 /** Values that all steps of a start share. */
@@ -115,9 +119,16 @@ async function openHttpApp({ config, log, clock, options }: Startup, deps: ApiDe
     metrics,
     pushCallLimit: new PushCallLimit({ db, backlog, clock }),
     bodies: new BodyMemory(options.bodyLimits, (bytes) => metrics.bodyBytes.inc(bytes)),
+    consoleFiles: new ConsoleFiles(options.consoleFolders ?? consoleFolders(), clock),
     onExchange,
   });
 }
+
+/** Returns the folders that may hold the built console. */
+const consoleFolders = (): string[] => [
+  consoleFolder,
+  fallbackConsoleFolder(resolve(readLocalConfig().dataDir)),
+];
 
 /** Waits until the tables exist, since no call works before. With a wrong CARILLON_SECRET the api starts and refuses calls. */
 async function untilMigrated(readiness: DatabaseReadiness, stack: ClosingStack): Promise<void> {

@@ -59,6 +59,12 @@ const asMaster = (app: Pick<Demo, 'appId' | 'masterKey'>) => ({
   'x-lc-key': `${app.masterKey},master`,
 });
 
+/** Returns a link to the console that logs in once, within 15 minutes. */
+export async function createLoginLink(api: DemoApi): Promise<string> {
+  const request = { method: 'POST', path: '/console/api/login-links', body: {}, headers: asOperator(api) };
+  return (await call(api, request, z.object({ url: z.string() }))).url;
+}
+
 /** Reads the demo app of this data directory; undefined when the first start made none. */
 export async function readDemo(dataDir: string): Promise<Demo | undefined> {
   const text = await readFile(join(dataDir, fileName), 'utf8').catch(() => undefined);

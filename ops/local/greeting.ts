@@ -8,6 +8,8 @@ interface GreetingDetails {
   adminToken: string;
   dataDir: string;
   isNew: boolean;
+  /** Link to the console that logs in once; undefined where no person reads. */
+  loginLink: string | undefined;
 }
 
 /** Returns the text that `npm start` prints when it is ready: addresses, the demo's keys, three calls to paste. */
@@ -22,6 +24,8 @@ export function greeting(details: GreetingDetails, demo: Demo, sandboxPage: stri
     data: { alert: 'Just for you' },
   });
   return [
+    `console         ${url}/console`,
+    ...(details.loginLink === undefined ? [] : [`  log in once   ${details.loginLink}`]),
     `API             ${url}/1.1`,
     `admin API       ${url}/console/api`,
     `metrics         ${url}/metrics and ${urlAt(details.metricsHost, details.metricsPort)}/metrics`,

@@ -8,18 +8,26 @@ import {
   readLocalConfig,
   urlAt,
 } from '../../shared/config/config.ts';
-import { connectDemo, createDemo, type Demo, type DemoApi, pointAtSandbox, readDemo } from './demo.ts';
+import { buildConsoleInBackground } from '../console/build.ts';
+import {
+  connectDemo,
+  createDemo,
+  createLoginLink,
+  type Demo,
+  type DemoApi,
+  pointAtSandbox,
+  readDemo,
+} from './demo.ts';
 import { showFirstPush } from './first-push.ts';
 import { greeting } from './greeting.ts';
 import { choosePort, isPortFree } from './ports.ts';
 import { removeRunInfo, writeRunInfo } from './run-info.ts';
 import { ensureSecrets } from './secrets.ts';
 import { LocalService, type Sandbox } from './service.ts';
+import { stopOnSignals } from './stop-signals.ts';
 
 const usualPort = 8080;
 const usualMetricsPort = 9464;
-/** Interval of the check that the npm process which started us still runs. */
-const parentCheckMs = 1000;
 const bindAttempts = 5;
 /** With the pause below: one minute of attempts to restore the demo after a restart of the sandbox. */
 const resumeAttempts = 120;
@@ -56,6 +64,7 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
   const print = (line: string) => void (isJson ? process.stderr : process.stdout).write(`${line}\n`);
   const log = (line: string) => void process.stderr.write(`carillon: ${line}\n`);
   const stop = stopOnSignals();
+  const consoleBuild = buildConsoleInBackground(options.dataDir, log);
   let service: LocalService | undefined;
   const starting = (async () => {
     print('starting the database, the api and the dispatcher …');
@@ -77,7 +86,9 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
     if (!sandbox || !service) throw new Error('the sandbox gateways did not start');
     await writeRunInfo(binding.dataDir, runInfoOf(binding, service));
     demo = await openDemo(binding, sandbox, print);
-    print(greeting(binding, demo, sandbox.page));
+    // Only a terminal gets the link: a log would keep it.
+    const link = process.stdout.isTTY && !isJson ? await createLoginLink(demoApi(binding)) : undefined;
+    print(greeting({ ...binding, loginLink: link }, demo, sandbox.page));
     if (isJson)
       process.stdout.write(`${JSON.stringify({ publicUrl: binding.publicUrl, appId: demo.appId })}\n`);
     print(`carillon ready ${binding.publicUrl}`);
@@ -89,7 +100,7 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
   const failure = await Promise.race([stop, failed]);
   log('stopping …');
   await removeRunInfo(options.dataDir);
-  await service?.stop();
+  await Promise.all([service?.stop(), consoleBuild.stop()]);
   if (failure) throw failure.error;
   process.exit(0);
 }
@@ -238,17 +249,4 @@ async function retryUntilDone(work: () => Promise<void> | undefined): Promise<vo
       await sleep(resumePauseMs);
     }
   }
-}
-
-/** Resolves on a signal to stop, or when the npm process that started us exits. */
-function stopOnSignals(): Promise<void> {
-  return new Promise((resolveStop) => {
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolveStop());
-    if (currentEnvironment().npm_lifecycle_event === undefined) return;
-    const parent = process.ppid;
-    const timer = setInterval(() => {
-      if (process.ppid !== parent) resolveStop();
-    }, parentCheckMs);
-    timer.unref();
-  });
 }

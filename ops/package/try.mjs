@@ -38,6 +38,8 @@ async function tryPackage() {
     const url = await withTimeout(readyUrl(service), startTimeoutMs, 'no line "carillon ready"');
     const response = await fetch(`${url}/readyz`);
     if (!response.ok) throw new Error(`GET /readyz answers ${response.status}`);
+    const page = await fetch(`${url}/console`);
+    if (!page.ok) throw new Error(`GET /console answers ${page.status}`);
     process.kill(-service.pid, 'SIGINT');
     const code = await withTimeout(exitOf(service), stopTimeoutMs, 'the service does not stop');
     if (code !== 0) throw new Error(`the service ends with ${code}`);

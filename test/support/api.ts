@@ -72,6 +72,7 @@ export async function startTestApi(options: {
   channelLimits?: ApiOptions['channelLimits'];
   bodyLimits?: ApiOptions['bodyLimits'];
   serverLimits?: ApiOptions['serverLimits'];
+  consoleFolders?: ApiOptions['consoleFolders'];
 }): Promise<TestApi> {
   const { databaseUrl, env, ...chosen } = options;
   const declared = new DeclaredReplies();

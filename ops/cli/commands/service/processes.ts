@@ -1,6 +1,11 @@
+import { resolve } from 'node:path';
 import { z } from 'zod';
 import { readLocalConfig } from '../../../../shared/config/config.ts';
 import { moduleUrl } from '../../../../shared/process/module-url.ts';
+import type {
+  buildConsoleInBackground as BuildInBackground,
+  buildConsoleSomewhere as BuildSomewhere,
+} from '../../../console/build.ts';
 import { readRunInfo } from '../../../local/run-info.ts';
 import { CommandFailure, type Report, type Shell } from '../../report.ts';
 
@@ -18,6 +23,14 @@ export function addProcessCommands({ program, act, isJson }: Shell): void {
     .command('dispatcher')
     .description('start one dispatcher process')
     .action(act(() => startProcess('dispatcher', isJson())));
+  program
+    .command('console')
+    .description('the web console')
+    .command('build')
+    .description(
+      'build the files of the console, for images and read-only disks; otherwise the first start does it',
+    )
+    .action(act(runConsoleBuild));
   program
     .command('migrate')
     .description('migrate the database to the current version')
@@ -38,6 +51,11 @@ const isFunction = (value: unknown) => typeof value === 'function';
 const upModule = z.object({ up: z.custom<(options: { isJson: boolean }) => Promise<void>>(isFunction) });
 const benchModule = z.object({
   bench: z.custom<(name: string | undefined, args: string[]) => Promise<void>>(isFunction),
+});
+
+const consoleModule = z.object({
+  buildConsoleInBackground: z.custom<typeof BuildInBackground>(isFunction),
+  buildConsoleSomewhere: z.custom<typeof BuildSomewhere>(isFunction),
 });
 
 async function startUp(isJson: boolean): Promise<undefined> {
@@ -65,6 +83,23 @@ async function runMigrations(): Promise<Report> {
 
 /** Starts an api or a dispatcher in this process, so that the command line shows its name. */
 async function startProcess(name: 'api' | 'dispatcher', isJson: boolean): Promise<undefined> {
+  if (name === 'api') await startConsoleBuild();
   if (isJson) await (await import('../../json-process.ts')).startJsonProcess(name);
   else await (name === 'api' ? import('../../../../api/main.ts') : import('../../../../dispatcher/main.ts'));
+}
+
+/** Starts a build of the console beside the api: its page answers 503 until the files are there. */
+async function startConsoleBuild(): Promise<void> {
+  const { buildConsoleInBackground } = await load('../../../console/build.ts', consoleModule);
+  const log = (line: string) => void process.stderr.write(`carillon: ${line}\n`);
+  buildConsoleInBackground(resolve(readLocalConfig().dataDir), log);
+}
+
+async function runConsoleBuild(): Promise<Report> {
+  const { buildConsoleSomewhere } = await load('../../../console/build.ts', consoleModule);
+  const built = await buildConsoleSomewhere(resolve(readLocalConfig().dataDir)).catch((error: unknown) => {
+    throw new CommandFailure(error instanceof Error ? error.message : String(error));
+  });
+  const text = built.isNew ? `The console is built: ${built.folder}` : 'The console is up to date.';
+  return { document: built, text };
 }

@@ -1,0 +1,167 @@
+import { execFile } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { access, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import {
+  type ConsoleBuild,
+  consoleBuild,
+  consoleFolder,
+  currentBuildFile,
+  fallbackConsoleFolder,
+  readBuild,
+} from '../../api/services/server/console-files.ts';
+
+import { systemClock } from '../../shared/clock.ts';
+import { currentEnvironment } from '../../shared/config/config.ts';
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const sources = join(root, 'ops', 'console');
+const bundler = join(sources, 'bundle.ts');
+const maxBuildMs = 60_000;
+
+/** Result of a build of the console. */
+export interface BuiltConsole {
+  digest: string;
+  folder: string;
+  /** false when a build of these sources existed. */
+  isNew: boolean;
+}
+
+/**
+ * Builds the console if its sources changed since the last build, in a process of its own, and makes the build the current
+ * one of `folder`. Concurrent calls, also of other processes, are safe: each builds apart, the last one counts. Without the
+ * sources or the bundler (an installed package has only the build) returns the existing build. Throws when there is
+ * neither, when the folder cannot be written, or when the build fails.
+ */
+export async function buildConsole(
+  folder: string = consoleFolder,
+  signal?: AbortSignal,
+): Promise<BuiltConsole> {
+  const existing = await readBuild(folder);
+  if (!(await exists(bundler)) || !(await exists(join(root, 'node_modules', 'vite')))) {
+    if (existing) return { digest: existing.digest, folder, isNew: false };
+    throw new Error('the console cannot be built here: `vite` is missing; run `npm ci` without --omit=dev');
+  }
+  const digest = await digestOfSources();
+  if (existing?.digest === digest) return { digest, folder, isNew: false };
+  const target = join(folder, digest);
+  const temporary = `${target}.${randomBytes(4).toString('hex')}`;
+  try {
+    await mkdir(temporary, { recursive: true });
+    const env = { ...currentEnvironment(), NODE_ENV: 'production' };
+    await run(process.execPath, [bundler, temporary, digest], {
+      cwd: root,
+      env,
+      timeout: maxBuildMs,
+      signal,
+    });
+    await publish({ folder, temporary, target, digest });
+  } finally {
+    await rm(temporary, { recursive: true, force: true });
+  }
+  await removeOthers(folder, [digest, existing?.digest]);
+  return { digest, folder, isNew: true };
+}
+
+const notWritable = new Set(['EACCES', 'EPERM', 'EROFS']);
+
+/** Builds the console into its folder, or into the data directory where that cannot be written. Throws as `buildConsole` does. */
+export async function buildConsoleSomewhere(dataDir: string, signal?: AbortSignal): Promise<BuiltConsole> {
+  try {
+    return await buildConsole(consoleFolder, signal);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    if (!notWritable.has(code)) throw error;
+    return buildConsole(fallbackConsoleFolder(dataDir), signal);
+  }
+}
+
+/** Build that runs beside the start of a process. */
+export interface BackgroundBuild {
+  /** Ends the build and resolves when its process is gone. */
+  stop(): Promise<void>;
+}
+
+/** Starts a build beside other work. A failure is logged: the service works without its console. */
+export function buildConsoleInBackground(dataDir: string, log: (line: string) => void): BackgroundBuild {
+  const controller = new AbortController();
+  // A process that ends without waiting leaves no bundler behind.
+  const abort = () => controller.abort();
+  process.once('exit', abort);
+  const building = buildConsoleSomewhere(dataDir, controller.signal).then(
+    () => undefined,
+    (error: unknown) => {
+      if (controller.signal.aborted) return;
+      log(`the console was not built: ${error instanceof Error ? error.message : String(error)}`);
+    },
+  );
+  return {
+    stop: async () => {
+      process.off('exit', abort);
+      controller.abort();
+      await building;
+    },
+  };
+}
+
+interface Publication {
+  folder: string;
+  temporary: string;
+  target: string;
+  digest: string;
+}
+
+async function publish({ folder, temporary, target, digest }: Publication): Promise<void> {
+  const files = JSON.parse(await readFile(join(temporary, 'files.json'), 'utf8'));
+  const build: ConsoleBuild = consoleBuild.parse({ digest, files });
+  // Another process may have published the same sources: its files are as good.
+  await rename(temporary, target).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
+  });
+  const pointer = `${temporary}.json`;
+  await writeFile(pointer, JSON.stringify(build));
+  await rename(pointer, join(folder, currentBuildFile));
+}
+
+/**
+ * Removes the builds that are neither the current nor the previous one, which pages that are open may still load, and what
+ * builds that were killed left behind.
+ */
+async function removeOthers(folder: string, kept: (string | undefined)[]): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const isOld = /^[0-9a-f]{16}$/.test(name) && !kept.includes(name);
+    if (isOld || (await isAbandoned(folder, name)))
+      await rm(join(folder, name), { recursive: true, force: true });
+  }
+}
+
+async function isAbandoned(folder: string, name: string): Promise<boolean> {
+  if (!/^[0-9a-f]{16}\.[0-9a-f]{8}/.test(name)) return false;
+  const { mtimeMs } = await stat(join(folder, name)).catch(() => ({ mtimeMs: Number.POSITIVE_INFINITY }));
+  return systemClock.now() - mtimeMs > 2 * maxBuildMs;
+}
+
+/** Returns the digest of the sources of the page and of the versions of its packages. */
+async function digestOfSources(): Promise<string> {
+  const hash = createHash('sha256');
+  const entries = await readdir(sources, { recursive: true, withFileTypes: true });
+  const files = entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((file) => !relative(sources, file).startsWith('dist'))
+    .sort();
+  for (const file of [...files, join(root, 'package-lock.json')]) {
+    const bytes = await readFile(file).catch(() => Buffer.alloc(0));
+    hash.update(`${relative(root, file)}\n${bytes.length}\n`).update(bytes);
+  }
+  return hash.digest('hex').slice(0, 16);
+}
+
+const exists = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  );

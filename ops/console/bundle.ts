@@ -1,0 +1,81 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { setPriority } from 'node:os';
+import { extname, join, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import react from '@vitejs/plugin-react';
+import { build, type Plugin } from 'vite';
+import type { ConsoleBuild } from '../../api/services/server/console-files.ts';
+
+/** Bundles the console into a folder. `build.ts` runs this module in a process of its own: `node bundle.ts <folder> <digest>`. */
+// The service starts beside it and comes first.
+setPriority(10);
+
+const root = fileURLToPath(new URL('.', import.meta.url));
+const types: Readonly<Record<string, string>> = {
+  '.css': 'text/css; charset=utf-8',
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+/** Smaller files do not get smaller by compression. */
+const compressFromBytes = 1024;
+
+const [folder, digest] = process.argv.slice(2);
+if (folder === undefined || digest === undefined) throw new Error('usage: bundle.ts <folder> <digest>');
+
+await build({
+  root,
+  base: '/console/',
+  configFile: false,
+  logLevel: 'warn',
+  plugins: [react(), orderLayers()],
+  define: { __BUILD__: JSON.stringify(digest) },
+  build: {
+    outDir: folder,
+    emptyOutDir: true,
+    target: 'es2024',
+    // The first browsers with light-dark().
+    cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
+    // The policy of the page allows no inline scripts.
+    modulePreload: { polyfill: false },
+    assetsInlineLimit: 0,
+  },
+});
+// Pages that are open ask for it, to learn of a newer build.
+writeFileSync(join(folder, 'build.json'), JSON.stringify({ digest }));
+const files = listFiles(folder);
+writeFileSync(join(folder, 'files.json'), JSON.stringify(files));
+
+/** Declares the order of the cascade layers in every style sheet: the browser may load them in any order. */
+function orderLayers(): Plugin {
+  return {
+    name: 'order-layers',
+    generateBundle: (_, bundle) => {
+      for (const file of Object.values(bundle))
+        if (file.type === 'asset' && file.fileName.endsWith('.css'))
+          file.source = `@layer base,kit,page;${file.source}`;
+    },
+  };
+}
+
+/** Lists the files of the bundle, and writes compressed forms beside the large ones. */
+function listFiles(inside: string): ConsoleBuild['files'] {
+  return readdirSync(inside, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && types[extname(entry.name)] !== undefined)
+    .map((entry) => {
+      const file = join(entry.parentPath, entry.name);
+      const path = relative(inside, file).split(sep).join('/');
+      return { path, type: types[extname(entry.name)] ?? '', isCompressed: compress(file) };
+    });
+}
+
+function compress(file: string): boolean {
+  const bytes = readFileSync(file);
+  if (bytes.length < compressFromBytes) return false;
+  writeFileSync(`${file}.gz`, gzipSync(bytes, { level: 9 }));
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 9 };
+  writeFileSync(`${file}.br`, brotliCompressSync(bytes, { params }));
+  return true;
+}

@@ -1,0 +1,78 @@
+/** Refusal of the admin API, or a failure to reach it (`status` 0). */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly code: number;
+  readonly requestId: string | null;
+
+  constructor(message: string, details: { status: number; code: number; requestId: string | null }) {
+    super(message);
+    this.status = details.status;
+    this.code = details.code;
+    this.requestId = details.requestId;
+  }
+}
+
+const base = '/console/api';
+type Listener = () => void;
+const listeners = new Set<Listener>();
+
+/** Calls `listener` when a call is refused because the session has ended. Returns a function that removes it. */
+export function onSessionEnd(listener: Listener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+interface CallOptions {
+  method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  body?: object;
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * Makes a call to the admin API and returns its JSON. Throws `ApiError`. Every changing call is JSON, also without a body:
+ * the server refuses others from a cookie.
+ */
+export async function call<T>(path: string, { method = 'GET', body, signal }: CallOptions = {}): Promise<T> {
+  const isChange = method !== 'GET';
+  let response: Response;
+  try {
+    response = await fetch(`${base}${path}`, {
+      method,
+      credentials: 'same-origin',
+      headers: isChange ? { 'Content-Type': 'application/json' } : {},
+      ...(isChange ? { body: JSON.stringify(body ?? {}) } : {}),
+      ...(signal ? { signal } : {}),
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiError('', { status: 0, code: 0, requestId: null });
+  }
+  const reply: unknown = await response.json().catch(() => undefined);
+  if (response.ok) return reply as T;
+  if (response.status === 401 && path !== '/session') for (const listener of listeners) listener();
+  throw refusalOf(response, reply);
+}
+
+function refusalOf(response: Response, reply: unknown): ApiError {
+  const requestId = response.headers.get('x-request-id');
+  const isRefusal = typeof reply === 'object' && reply !== null && 'error' in reply && 'code' in reply;
+  const message = isRefusal ? String(reply.error) : '';
+  const code = isRefusal ? Number(reply.code) : response.status;
+  return new ApiError(message, { status: response.status, code, requestId });
+}
+
+/** Returns a query string of the members that have a value, with its `?`; an empty text without any. */
+export function queryOf(members: Record<string, string | number | boolean | null | undefined>): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(members))
+    if (value !== undefined && value !== null && value !== '') search.set(name, String(value));
+  const text = search.toString();
+  return text === '' ? '' : `?${text}`;
+}
+
+/** Returns the path of an app's resource; every part is encoded. */
+export function appPath(appId: string, ...parts: (string | number)[]): string {
+  return ['/apps', appId, ...parts.map(String)]
+    .map((part, at) => (at === 0 ? part : encodeURIComponent(part)))
+    .join('/');
+}

@@ -1,0 +1,54 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import type { PushDetail, PushProgress } from '../../../../api/replies/admin/types.ts';
+import { appPath, call } from './client.ts';
+import { useLive } from './live.ts';
+
+const pollMs = 5000;
+const openStates: readonly PushDetail['state'][] = ['scheduled', 'queued', 'sending', 'paused'];
+
+/** Tells whether a push can still change. */
+export const isOpenPush = ({ state }: Pick<PushDetail, 'state'>): boolean => openStates.includes(state);
+
+/** Record and progress of a push, live while it is open. */
+export function usePush(appId: string, pushId: string) {
+  const client = useQueryClient();
+  const record = useQuery({
+    queryKey: ['push', appId, pushId],
+    queryFn: ({ signal }) => call<PushDetail>(appPath(appId, 'notifications', pushId), { signal }),
+  });
+  const isOpen = record.data !== undefined && isOpenPush(record.data);
+  const handlers = useMemo(
+    () => ({
+      progress: (data: unknown) => client.setQueryData(['progress', appId, pushId], data),
+      state: (data: unknown) => {
+        client.setQueryData(['progress', appId, pushId], data);
+        void client.invalidateQueries({ queryKey: ['push', appId, pushId] });
+      },
+    }),
+    [client, appId, pushId],
+  );
+  const live = useLive(isOpen ? `push:${appId}/${pushId}` : '', handlers);
+  const progress = useQuery({
+    queryKey: ['progress', appId, pushId],
+    queryFn: ({ signal }) =>
+      call<PushProgress>(appPath(appId, 'notifications', pushId, 'progress'), { signal }),
+    refetchInterval: isOpen && !live.isOpen && !live.isHeld ? pollMs : false,
+  });
+  return { record, progress, live };
+}
+
+export type PushControl = 'pause' | 'resume' | 'cancel';
+
+/** Pauses, resumes or cancels a push, then loads it again. */
+export function usePushControl(appId: string, pushId: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (control: PushControl) =>
+      call(appPath(appId, 'notifications', pushId, control), { method: 'POST' }),
+    onSettled: () => {
+      void client.invalidateQueries({ queryKey: ['push', appId, pushId] });
+      void client.invalidateQueries({ queryKey: ['progress', appId, pushId] });
+    },
+  });
+}

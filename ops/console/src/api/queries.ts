@@ -1,0 +1,62 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import type {
+  Breaker,
+  KeysetPage,
+  ListedPush,
+  Overview,
+  QueueState,
+  Results,
+  ShownApp,
+} from '../../../../api/replies/admin/types.ts';
+import type { PushFilters } from '../search.ts';
+import { appPath, call, queryOf } from './client.ts';
+
+/** Interval of calls for what the server does not push. */
+const refreshMs = 10_000;
+
+/** Apps that the person may see. */
+export function useApps() {
+  return useQuery({
+    queryKey: ['apps'],
+    queryFn: ({ signal }) => call<Results<ShownApp>>('/apps', { signal }),
+    staleTime: 30_000,
+  });
+}
+
+export function useOverview(appId: string) {
+  return useQuery({
+    queryKey: ['overview', appId],
+    queryFn: ({ signal }) => call<Overview>(`/overview${queryOf({ app: appId })}`, { signal }),
+    refetchInterval: refreshMs,
+  });
+}
+
+/** Path of a page of pushes. */
+export const pushesPath = (appId: string, filters: PushFilters): string =>
+  appPath(appId, 'notifications') + queryOf({ limit: 50, ...filters });
+
+export function usePushes(appId: string, filters: PushFilters) {
+  const path = pushesPath(appId, filters);
+  return useQuery({
+    queryKey: ['pushes', path],
+    queryFn: ({ signal }) => call<KeysetPage<ListedPush>>(path, { signal }),
+    refetchInterval: refreshMs,
+    placeholderData: keepPreviousData,
+  });
+}
+
+export function useBreakers() {
+  return useQuery({
+    queryKey: ['breakers'],
+    queryFn: ({ signal }) => call<{ results: Breaker[] }>('/breakers', { signal }),
+    refetchInterval: refreshMs,
+  });
+}
+
+export function useQueues() {
+  return useQuery({
+    queryKey: ['queues'],
+    queryFn: ({ signal }) => call<{ results: QueueState[] }>('/queues', { signal }),
+    refetchInterval: refreshMs,
+  });
+}

@@ -1,0 +1,65 @@
+import { AlertDialog } from '@base-ui/react/alert-dialog';
+import { type ReactNode, useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import button from './button.module.css';
+import { Button } from './button.tsx';
+import styles from './confirm.module.css';
+import { TextField } from './field.tsx';
+
+interface ConfirmProps {
+  /** Text of the button that opens the dialog. */
+  trigger: string;
+  title: string;
+  children: ReactNode;
+  /** Text of the button that acts. */
+  action: string;
+  /** Number to type before the button acts; for acts on many devices. */
+  typed?: string | undefined;
+  onConfirm: () => void;
+  disabled?: boolean;
+}
+
+/** Button of an act that cannot be undone: it asks first. */
+export function Confirm({ trigger, title, children, action, typed, onConfirm, disabled }: ConfirmProps) {
+  const { t } = useTranslation();
+  const [isOpen, setOpen] = useState(false);
+  const [entered, setEntered] = useState('');
+  const isReady = typed === undefined || entered.replaceAll(/\D/g, '') === typed;
+  const confirm = () => {
+    setOpen(false);
+    setEntered('');
+    onConfirm();
+  };
+  return (
+    <AlertDialog.Root open={isOpen} onOpenChange={setOpen}>
+      <AlertDialog.Trigger className={`${button.button} ${button.danger}`} disabled={disabled}>
+        {trigger}
+      </AlertDialog.Trigger>
+      <AlertDialog.Portal>
+        <AlertDialog.Backdrop className={styles.backdrop} />
+        <AlertDialog.Popup className={styles.popup}>
+          <AlertDialog.Title className={styles.title}>{title}</AlertDialog.Title>
+          <AlertDialog.Description className={styles.text} render={<div />}>
+            {children}
+          </AlertDialog.Description>
+          {typed !== undefined && (
+            <TextField
+              label={t('confirm.type', { typed })}
+              inputMode="numeric"
+              value={entered}
+              onChange={(event) => setEntered(event.target.value)}
+            />
+          )}
+          <div className={styles.buttons}>
+            <AlertDialog.Close className={`${button.button} ${button.plain}`}>
+              {t('action.back')}
+            </AlertDialog.Close>
+            <Button look="danger" disabled={!isReady} onClick={confirm}>
+              {action}
+            </Button>
+          </div>
+        </AlertDialog.Popup>
+      </AlertDialog.Portal>
+    </AlertDialog.Root>
+  );
+}

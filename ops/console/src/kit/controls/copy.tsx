@@ -1,0 +1,49 @@
+import { useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { Button } from './button.tsx';
+import styles from './copy.module.css';
+
+const shownMs = 2000;
+
+/** Button that copies a text and says so. */
+export function Copy({ text, label }: { text: string; label?: string }) {
+  const { t } = useTranslation();
+  const [isCopied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    setCopied(true);
+    setTimeout(() => setCopied(false), shownMs);
+  };
+  return (
+    <Button look="quiet" onClick={copy}>
+      <span aria-live="polite">{isCopied ? t('action.copied') : (label ?? t('action.copy'))}</span>
+    </Button>
+  );
+}
+
+/** Text to paste into a terminal. */
+export function Snippet({ label, text }: { label: string; text: string }) {
+  return (
+    <figure className={styles.snippet}>
+      <figcaption>
+        {label}
+        <Copy text={text} />
+      </figcaption>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard. */}
+      <pre tabIndex={0}>{text}</pre>
+    </figure>
+  );
+}
+
+/** The same as the page shows, as a call and as a command. */
+export function Commands({ path, command }: { path: string; command?: string }) {
+  const { t } = useTranslation();
+  const url = `${window.location.origin}/console/api${path}`;
+  return (
+    <details className={styles.commands}>
+      <summary>{t('commands.title')}</summary>
+      <Snippet label="curl" text={`curl -s '${url}' -H "Authorization: Bearer $CARILLON_ADMIN_TOKEN"`} />
+      {command && <Snippet label={t('commands.terminal')} text={`npx carillon ${command}`} />}
+    </details>
+  );
+}

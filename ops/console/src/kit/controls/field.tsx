@@ -1,0 +1,82 @@
+import { type InputHTMLAttributes, type ReactNode, type SelectHTMLAttributes, useId } from 'react';
+import styles from './field.module.css';
+
+interface Labelled {
+  label: string;
+  /** Sentence below the field. */
+  hint?: string | undefined;
+  /** Why the value is refused. */
+  error?: string | undefined;
+  /** Hides the label from the eye where the place says it, as in a row of filters. */
+  isCompact?: boolean;
+}
+
+interface Control {
+  id: string;
+  'aria-invalid': true | undefined;
+  'aria-describedby': string | undefined;
+}
+
+function Labels({
+  label,
+  hint,
+  error,
+  isCompact = false,
+  children,
+}: Labelled & { children: (control: Control) => ReactNode }) {
+  const id = useId();
+  const described = [error && `${id}-error`, hint && `${id}-hint`].filter(Boolean).join(' ') || undefined;
+  return (
+    <div className={styles.field}>
+      <label htmlFor={id} className={isCompact ? 'visually-hidden' : styles.label}>
+        {label}
+      </label>
+      {children({ id, 'aria-invalid': error ? true : undefined, 'aria-describedby': described })}
+      {error && (
+        <p id={`${id}-error`} className={styles.error}>
+          {error}
+        </p>
+      )}
+      {hint && (
+        <p id={`${id}-hint`} className={styles.hint}>
+          {hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Input of one line with its label. */
+export function TextField({
+  label,
+  hint,
+  error,
+  isCompact,
+  ...rest
+}: Labelled & InputHTMLAttributes<HTMLInputElement>) {
+  return (
+    <Labels {...{ label, hint, error, isCompact }}>
+      {(control) => <input {...rest} {...control} className={styles.input} />}
+    </Labels>
+  );
+}
+
+/** Choice of one of a few values, with its label. */
+export function Choice({
+  label,
+  hint,
+  error,
+  isCompact,
+  children,
+  ...rest
+}: Labelled & SelectHTMLAttributes<HTMLSelectElement>) {
+  return (
+    <Labels {...{ label, hint, error, isCompact }}>
+      {(control) => (
+        <select {...rest} {...control} className={styles.input}>
+          {children}
+        </select>
+      )}
+    </Labels>
+  );
+}

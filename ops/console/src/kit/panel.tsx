@@ -1,0 +1,50 @@
+import type { ReactNode } from 'react';
+import styles from './panel.module.css';
+
+/** Box with a heading and, at its right, actions or a note. */
+export function Panel({ title, side, children }: { title: string; side?: ReactNode; children: ReactNode }) {
+  return (
+    <section className={styles.panel}>
+      <header className={styles.header}>
+        <h2>{title}</h2>
+        {side}
+      </header>
+      <div className={styles.body}>{children}</div>
+    </section>
+  );
+}
+
+/** Heading of a page with what belongs to it: its state and its actions. */
+export function PageHeader({
+  title,
+  side,
+  children,
+}: {
+  title: ReactNode;
+  side?: ReactNode;
+  children?: ReactNode;
+}) {
+  return (
+    <div className={styles.pageHeader}>
+      <div className={styles.pageTitle}>
+        <h1 tabIndex={-1}>{title}</h1>
+        {children}
+      </div>
+      {side && <div className={styles.actions}>{side}</div>}
+    </div>
+  );
+}
+
+/** Names and values, one below the other. */
+export function Facts({ rows }: { rows: [name: string, value: ReactNode][] }) {
+  return (
+    <dl className={styles.facts}>
+      {rows.map(([name, value]) => (
+        <div key={name} className={styles.fact}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

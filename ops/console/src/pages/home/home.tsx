@@ -1,0 +1,48 @@
+import { Link } from '@tanstack/react-router';
+import { useTranslation } from 'react-i18next';
+import { useApps } from '../../api/queries.ts';
+import { Commands, Snippet } from '../../kit/controls/copy.tsx';
+import { type Column, Table } from '../../kit/data/table.tsx';
+import { PageHeader, Panel } from '../../kit/panel.tsx';
+import { Empty, Failure, Loading } from '../../kit/states.tsx';
+
+type AppRow = NonNullable<ReturnType<typeof useApps>['data']>['results'][number];
+
+/** All apps that the person may see. */
+export function Home() {
+  const { t } = useTranslation();
+  const { data, error, isPending, refetch } = useApps();
+  const columns: Column<AppRow>[] = [
+    {
+      key: 'name',
+      title: t('apps.name'),
+      isWide: true,
+      cell: ({ appId, name }) => (
+        <Link to="/apps/$appId" params={{ appId }}>
+          {name}
+        </Link>
+      ),
+    },
+    { key: 'id', title: t('apps.id'), cell: ({ appId }) => <code>{appId}</code> },
+    { key: 'plan', title: t('apps.plan'), cell: ({ plan }) => t(`plan.${plan}`) },
+  ];
+  return (
+    <>
+      <PageHeader title={t('apps.title')} />
+      <Panel title={t('apps.list')}>
+        {isPending ? (
+          <Loading />
+        ) : error ? (
+          <Failure error={error} retry={() => void refetch()} />
+        ) : data.results.length === 0 ? (
+          <Empty title={t('apps.empty')}>
+            <Snippet label={t('apps.emptyHint')} text="npx carillon app create demo" />
+          </Empty>
+        ) : (
+          <Table label={t('apps.list')} columns={columns} rows={data.results} keyOf={({ appId }) => appId} />
+        )}
+      </Panel>
+      <Commands path="/apps" command="app list" />
+    </>
+  );
+}

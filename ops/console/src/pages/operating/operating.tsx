@@ -1,0 +1,144 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useTranslation } from 'react-i18next';
+import type { Breaker, QueueState } from '../../../../../api/replies/admin/types.ts';
+import { call } from '../../api/client.ts';
+import { connectorName } from '../../api/connectors.ts';
+import { useApps, useBreakers, useQueues } from '../../api/queries.ts';
+import { useMay } from '../../api/session.tsx';
+import { Button } from '../../kit/controls/button.tsx';
+import { Commands } from '../../kit/controls/copy.tsx';
+import { Badge, type Tone } from '../../kit/data/badge.tsx';
+import { type Column, Table } from '../../kit/data/table.tsx';
+import { Time } from '../../kit/data/time.tsx';
+import { PageHeader, Panel } from '../../kit/panel.tsx';
+import { Empty, Failure, Loading } from '../../kit/states.tsx';
+import { formatCount, formatDuration } from '../../text/format.ts';
+
+/** Breakers of the gateways, and the queues of jobs. */
+export function Operating() {
+  const { t } = useTranslation();
+  return (
+    <>
+      <PageHeader title={t('nav.operating')} />
+      <Panel title={t('operating.breakers')}>
+        <Breakers />
+      </Panel>
+      <Panel title={t('operating.queues')}>
+        <Queues />
+      </Panel>
+      <Commands path="/breakers" command="breakers" />
+    </>
+  );
+}
+
+const tones: Record<Breaker['state'], Tone> = { closed: 'good', 'half-open': 'warn', open: 'bad' };
+
+function Breakers() {
+  const { t } = useTranslation();
+  const { data, error, isPending, refetch } = useBreakers();
+  const apps = useApps().data?.results ?? [];
+  const mayForce = useMay('operator');
+  if (isPending) return <Loading />;
+  if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
+  if (data.results.length === 0) return <Empty title={t('operating.noBreakers')} />;
+  const columns: Column<Breaker>[] = [
+    {
+      key: 'gateway',
+      title: t('push.connector'),
+      isWide: true,
+      cell: ({ connector }) => connectorName(connector),
+    },
+    {
+      key: 'app',
+      title: t('operating.app'),
+      cell: ({ appId }) => apps.find((app) => app.appId === appId)?.name ?? appId,
+    },
+    { key: 'profile', title: t('operating.profile'), cell: ({ profile }) => <code>{profile}</code> },
+    {
+      key: 'state',
+      title: t('pushes.state'),
+      cell: ({ state, forced }) => (
+        <Badge tone={tones[state]}>
+          {t(`breakerState.${state}`)}
+          {forced && ` · ${t('operating.forced')}`}
+        </Badge>
+      ),
+    },
+    { key: 'since', title: t('operating.since'), cell: ({ since }) => <Time at={since} /> },
+    {
+      key: 'failure',
+      title: t('operating.lastFailure'),
+      cell: ({ lastFailure }) => lastFailure?.reason ?? '–',
+    },
+    ...(mayForce
+      ? [{ key: 'actions', title: t('operating.actions'), cell: (row: Breaker) => <Force breaker={row} /> }]
+      : []),
+  ];
+  return (
+    <Table label={t('operating.breakers')} columns={columns} rows={data.results} keyOf={({ id }) => id} />
+  );
+}
+
+/** Buttons that force a breaker, or let the gateway's health decide again. */
+function Force({ breaker }: { breaker: Breaker }) {
+  const { t } = useTranslation();
+  const client = useQueryClient();
+  const force = useMutation({
+    mutationFn: (verb: 'open' | 'close' | 'release') =>
+      call(`/breakers/${encodeURIComponent(breaker.id)}/${verb}`, { method: 'POST' }),
+    onSettled: () => client.invalidateQueries({ queryKey: ['breakers'] }),
+  });
+  const name = `${connectorName(breaker.connector)}, ${breaker.profile}`;
+  if (breaker.forced)
+    return (
+      <Button
+        isBusy={force.isPending}
+        onClick={() => force.mutate('release')}
+        aria-label={t('operating.releaseOf', { name })}
+      >
+        {t('operating.release')}
+      </Button>
+    );
+  const verb = breaker.state === 'closed' ? 'open' : 'close';
+  return (
+    <Button
+      isBusy={force.isPending}
+      onClick={() => force.mutate(verb)}
+      aria-label={t(`operating.${verb}Of`, { name })}
+    >
+      {t(`operating.${verb}`)}
+    </Button>
+  );
+}
+
+function Queues() {
+  const { t } = useTranslation();
+  const { data, error, isPending, refetch } = useQueues();
+  if (isPending) return <Loading />;
+  if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
+  const columns: Column<QueueState>[] = [
+    { key: 'queue', title: t('operating.queue'), isWide: true, cell: ({ queue }) => <code>{queue}</code> },
+    { key: 'ready', title: t('operating.ready'), isNumber: true, cell: ({ ready }) => formatCount(ready) },
+    {
+      key: 'active',
+      title: t('operating.active'),
+      isNumber: true,
+      cell: ({ active }) => formatCount(active),
+    },
+    {
+      key: 'waiting',
+      title: t('operating.waiting'),
+      isNumber: true,
+      cell: ({ waiting }) => formatCount(waiting),
+    },
+    {
+      key: 'oldest',
+      title: t('operating.oldest'),
+      isNumber: true,
+      cell: ({ oldestSeconds }) => formatDuration(oldestSeconds * 1000),
+    },
+  ];
+  return (
+    <Table label={t('operating.queues')} columns={columns} rows={data.results} keyOf={({ queue }) => queue} />
+  );
+}

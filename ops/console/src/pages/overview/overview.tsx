@@ -1,0 +1,170 @@
+import { Link, useParams } from '@tanstack/react-router';
+import { useTranslation } from 'react-i18next';
+import type { Overview as OverviewData } from '../../../../../api/replies/admin/types.ts';
+import { connectorName } from '../../api/connectors.ts';
+import { useApps, useOverview } from '../../api/queries.ts';
+import { Commands } from '../../kit/controls/copy.tsx';
+import { Badge } from '../../kit/data/badge.tsx';
+import { Bar } from '../../kit/data/bar.tsx';
+import { Time } from '../../kit/data/time.tsx';
+import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
+import { Empty, Failure, Loading } from '../../kit/states.tsx';
+import { formatCount } from '../../text/format.ts';
+import { endedOf, OutcomeBar, StateBadge, titleOf } from '../pushes/shown-push.tsx';
+import { FirstSteps } from './first-steps.tsx';
+import styles from './overview.module.css';
+
+/** State of one app: what runs, what needs the operator, today's use. */
+export function Overview() {
+  const { appId = '' } = useParams({ strict: false });
+  const { data, error, isPending, refetch } = useOverview(appId);
+  const apps = useApps();
+  const name = apps.data?.results.find((app) => app.appId === appId)?.name ?? appId;
+  return (
+    <>
+      <PageHeader title={name} />
+      {isPending ? (
+        <Loading rows={8} />
+      ) : error && !data ? (
+        <Failure error={error} retry={() => void refetch()} />
+      ) : (
+        <Panels appId={appId} overview={data} />
+      )}
+      <Commands path={`/overview?app=${encodeURIComponent(appId)}`} />
+    </>
+  );
+}
+
+function Panels({ appId, overview }: { appId: string; overview: OverviewData }) {
+  const { setup } = overview;
+  const isNew = setup !== null && !(setup.hasProfile && setup.hasDevice && setup.hasPush);
+  return (
+    <>
+      {isNew && <FirstSteps appId={appId} setup={setup} />}
+      <div className={styles.grid}>
+        <Running appId={appId} overview={overview} />
+        <Attention overview={overview} />
+        <Today overview={overview} />
+        <LastDay overview={overview} />
+      </div>
+    </>
+  );
+}
+
+function Running({ appId, overview: { running, scheduled } }: { appId: string; overview: OverviewData }) {
+  const { t } = useTranslation();
+  return (
+    <Panel
+      title={t('overview.running')}
+      side={
+        <Link to="/apps/$appId/pushes" params={{ appId }} search={{ status: 'scheduled' }}>
+          {t('overview.scheduled', { count: scheduled, shown: formatCount(scheduled) })}
+        </Link>
+      }
+    >
+      {running.length === 0 ? (
+        <Empty title={t('overview.nothingRuns')} />
+      ) : (
+        <ul className={styles.list}>
+          {running.map((push) => (
+            <li key={push.objectId} className={styles.push}>
+              <span className={styles.pushTitle}>
+                <Link to="/apps/$appId/pushes/$pushId" params={{ appId, pushId: push.objectId }}>
+                  {titleOf(push, t)}
+                </Link>
+                <StateBadge state={push.state} />
+              </span>
+              <OutcomeBar totals={push.outcomes} devices={push.devices} />
+              <span className={styles.number}>
+                {t('overview.of', {
+                  done: formatCount(endedOf(push.outcomes)),
+                  all: formatCount(push.devices),
+                })}
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
+}
+
+function Attention({ overview }: { overview: OverviewData }) {
+  const { t } = useTranslation();
+  const { breakersOpen, profilesExpiring, findings } = overview;
+  const isQuiet = breakersOpen.length + profilesExpiring.length + findings.length === 0;
+  return (
+    <Panel title={t('overview.attention')}>
+      {isQuiet && <p className={styles.quiet}>{t('overview.allWell')}</p>}
+      <ul className={styles.list}>
+        {breakersOpen.map((breaker) => (
+          <li key={breaker.id}>
+            <Badge tone="bad">{t(`breakerState.${breaker.state}`)}</Badge>{' '}
+            <Link to="/operating">
+              {connectorName(breaker.connector)}, {breaker.profile}
+            </Link>{' '}
+            <Time at={breaker.since} /> {breaker.lastFailure?.reason}
+          </li>
+        ))}
+        {profilesExpiring.map(({ connector, profile, expiresAt }) => (
+          <li key={`${connector}/${profile}`}>
+            <Badge tone="warn">{t('overview.expires')}</Badge> {connectorName(connector)}, {profile}:{' '}
+            <Time at={expiresAt} />
+          </li>
+        ))}
+        {findings.map(({ connector, profile, problems }) => (
+          <li key={`finding ${connector}/${profile}`}>
+            <Badge tone="bad">{t('overview.problem')}</Badge> {connectorName(connector)}, {profile}:{' '}
+            {problems.join(' ')}
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+function Today({ overview: { today } }: { overview: OverviewData }) {
+  const { t } = useTranslation();
+  const recipients =
+    today.cap === null
+      ? formatCount(today.recipients)
+      : t('overview.of', { done: formatCount(today.recipients), all: formatCount(today.cap) });
+  return (
+    <Panel
+      title={t('overview.today')}
+      side={<span className={styles.note}>{t('overview.utcDay', { day: today.day })}</span>}
+    >
+      {today.cap !== null && (
+        <Bar
+          label={t('overview.capUse')}
+          total={today.cap}
+          segments={[{ tone: 'good', value: today.recipients, label: t('overview.recipients') }]}
+        />
+      )}
+      <Facts
+        rows={[
+          [t('overview.recipients'), recipients],
+          [t('overview.calls'), formatCount(today.calls)],
+          [t('overview.peak'), formatCount(today.peakCallsPerMinute)],
+        ]}
+      />
+    </Panel>
+  );
+}
+
+const shownOutcomes = ['sent', 'invalid_token', 'failed', 'expired', 'capped', 'dropped'] as const;
+
+function LastDay({ overview: { outcomes24h, outcomesAreLeast } }: { overview: OverviewData }) {
+  const { t } = useTranslation();
+  return (
+    <Panel
+      title={t('overview.lastDay')}
+      side={outcomesAreLeast && <span className={styles.note}>{t('overview.least')}</span>}
+    >
+      <OutcomeBar totals={outcomes24h} devices={endedOf(outcomes24h)} />
+      <Facts
+        rows={shownOutcomes.map((name) => [t(`outcome.${name}`), formatCount(outcomes24h[name] ?? 0)])}
+      />
+    </Panel>
+  );
+}

@@ -1,0 +1,34 @@
+import { useTranslation } from 'react-i18next';
+import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
+import { isOpenPush, usePushControl } from '../../api/push.ts';
+import { useMay } from '../../api/session.tsx';
+import { Button } from '../../kit/controls/button.tsx';
+import { Confirm } from '../../kit/controls/confirm.tsx';
+import { Failure } from '../../kit/states.tsx';
+import { formatCount } from '../../text/format.ts';
+
+/** Buttons that stop a push: pause at once, cancel after a question. */
+export function Controls({ appId, push }: { appId: string; push: PushDetail }) {
+  const { t } = useTranslation();
+  const control = usePushControl(appId, push.objectId);
+  const mayControl = useMay('operator');
+  if (!isOpenPush(push) || !mayControl) return null;
+  const isPaused = push.state === 'paused';
+  return (
+    <>
+      {control.error && <Failure error={control.error} />}
+      <Button isBusy={control.isPending} onClick={() => control.mutate(isPaused ? 'resume' : 'pause')}>
+        {t(isPaused ? 'push.resume' : 'push.pause')}
+      </Button>
+      <Confirm
+        trigger={t('push.cancel')}
+        title={t('push.cancelTitle')}
+        action={t('push.cancelNow')}
+        disabled={control.isPending}
+        onConfirm={() => control.mutate('cancel')}
+      >
+        {t('push.cancelText', { devices: formatCount(push.devices) })}
+      </Confirm>
+    </>
+  );
+}

@@ -1,0 +1,134 @@
+import { useTranslation } from 'react-i18next';
+import type { PushDetail, PushProgress } from '../../../../../api/replies/admin/types.ts';
+import { connectorName } from '../../api/connectors.ts';
+import { type Column, Table } from '../../kit/data/table.tsx';
+import { Time } from '../../kit/data/time.tsx';
+import { Panel } from '../../kit/panel.tsx';
+import { Empty } from '../../kit/states.tsx';
+import { formatCount, formatDuration, formatShare } from '../../text/format.ts';
+import { endedOf, OutcomeBar, type Totals } from '../pushes/shown-push.tsx';
+import styles from './push.module.css';
+
+interface ProgressProps {
+  push: PushDetail;
+  progress: PushProgress | undefined;
+}
+
+/** How far a push is: in total, over time and by connector. */
+export function Progress({ push, progress }: ProgressProps) {
+  const { t } = useTranslation();
+  const outcomes = progress?.outcomes ?? push.outcomes;
+  const devices = Math.max(progress?.devices ?? 0, push.devices);
+  const ended = endedOf(outcomes);
+  return (
+    <>
+      <Milestones push={push} />
+      <Panel
+        title={t('overview.of', { done: formatCount(ended), all: formatCount(devices) })}
+        side={<Rate progress={progress} />}
+      >
+        <div className={styles.total}>
+          <OutcomeBar totals={outcomes} devices={devices} />
+          <Figures outcomes={outcomes} push={push} progress={progress} />
+        </div>
+      </Panel>
+      <Panel title={t('push.byConnector')}>
+        <ByConnector connectors={progress?.connectors ?? {}} />
+      </Panel>
+    </>
+  );
+}
+
+/** Accepted, first request, done: with the time between them. */
+function Milestones({ push }: { push: PushDetail }) {
+  const { t } = useTranslation();
+  const startMs = Math.max(Date.parse(push.createdAt), Date.parse(push['push-time']));
+  const since = (at: string | null) =>
+    at === null ? '–' : `+${formatDuration(Math.max(0, Date.parse(at) - startMs))}`;
+  return (
+    <p className={styles.steps}>
+      <span>
+        {t('push.accepted')} <Time at={push.createdAt} />
+      </span>
+      <span>
+        {t('push.firstSend')} <strong>{since(push.firstSentAt)}</strong>
+      </span>
+      <span>
+        {t('push.finished')} <strong>{since(push.finishedAt)}</strong>
+      </span>
+    </p>
+  );
+}
+
+function Rate({ progress }: { progress: PushProgress | undefined }) {
+  const { t } = useTranslation();
+  if (!progress || progress.perSecond === 0) return null;
+  const rate = t('push.rate', { rate: formatCount(progress.perSecond) });
+  const left = progress.secondsLeft;
+  return (
+    <span>{left === null ? rate : `${rate} · ${t('push.left', { time: formatDuration(left * 1000) })}`}</span>
+  );
+}
+
+const shown = ['sent', 'invalid_token', 'failed', 'expired', 'capped', 'dropped'] as const;
+
+function Figures({
+  outcomes,
+  push,
+  progress,
+}: {
+  outcomes: Totals;
+  push: PushDetail;
+  progress: PushProgress | undefined;
+}) {
+  const { t } = useTranslation();
+  const rows: [string, number][] = [
+    ...shown.map((name): [string, number] => [t(`outcome.${name}`), outcomes[name] ?? 0]),
+    [t('pushes.delivered'), progress?.delivered ?? push.delivered],
+    [t('pushes.clicked'), progress?.clicked ?? push.clicked],
+  ];
+  return (
+    <dl className={styles.figures}>
+      {rows.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{formatCount(value)}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+interface ConnectorRow {
+  id: string;
+  totals: Totals;
+}
+
+function ByConnector({ connectors }: { connectors: PushProgress['connectors'] }) {
+  const { t } = useTranslation();
+  const rows = Object.entries(connectors).map(([id, totals]): ConnectorRow => ({ id, totals: totals ?? {} }));
+  if (rows.length === 0) return <Empty title={t('push.noConnectors')} />;
+  const columns: Column<ConnectorRow>[] = [
+    { key: 'name', title: t('push.connector'), isWide: true, cell: ({ id }) => connectorName(id) },
+    {
+      key: 'bar',
+      title: t('pushes.outcomes'),
+      cell: ({ totals }) => <OutcomeBar totals={totals} devices={endedOf(totals)} />,
+    },
+    ...shown.map(
+      (name): Column<ConnectorRow> => ({
+        key: name,
+        title: t(`outcome.${name}`),
+        isNumber: true,
+        cell: ({ totals }) => formatCount(totals[name] ?? 0),
+      }),
+    ),
+    {
+      key: 'share',
+      title: t('push.share'),
+      isNumber: true,
+      cell: ({ totals }) => formatShare(totals.sent ?? 0, endedOf(totals)),
+    },
+  ];
+  return <Table label={t('push.byConnector')} columns={columns} rows={rows} keyOf={({ id }) => id} />;
+}

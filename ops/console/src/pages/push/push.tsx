@@ -1,0 +1,72 @@
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { useTranslation } from 'react-i18next';
+import type { PushDetail, PushProgress } from '../../../../../api/replies/admin/types.ts';
+import { appPath } from '../../api/client.ts';
+import { isOpenPush, usePush } from '../../api/push.ts';
+import { Commands } from '../../kit/controls/copy.tsx';
+import { Tabs } from '../../kit/controls/tabs.tsx';
+import { PageHeader } from '../../kit/panel.tsx';
+import { Failure, Loading } from '../../kit/states.tsx';
+import type { PushTab } from '../../search.ts';
+import { StateBadge, titleOf } from '../pushes/shown-push.tsx';
+import { Audience } from './audience.tsx';
+import { Content } from './content.tsx';
+import { Controls } from './controls.tsx';
+import { LiveState } from './live-state.tsx';
+import { Progress } from './progress.tsx';
+
+const route = getRouteApi('/apps/$appId/pushes/$pushId');
+
+/** One push: its progress while it runs, its report afterwards. */
+export function Push() {
+  const { t } = useTranslation();
+  const { appId, pushId } = route.useParams();
+  const { record, progress, live } = usePush(appId, pushId);
+  if (record.isPending) return <Loading rows={8} />;
+  if (!record.data) return <Failure error={record.error} retry={() => void record.refetch()} />;
+  const push = record.data;
+  return (
+    <>
+      <PageHeader title={titleOf(push, t)} side={<Controls appId={appId} push={push} />}>
+        <StateBadge state={push.state} />
+        {isOpenPush(push) && <LiveState live={live} updatedAtMs={progress.dataUpdatedAt} />}
+      </PageHeader>
+      <PushTabs appId={appId} push={push} progress={progress.data} />
+      <Commands path={appPath(appId, 'notifications', pushId)} />
+    </>
+  );
+}
+
+interface PushTabsProps {
+  appId: string;
+  push: PushDetail;
+  progress: PushProgress | undefined;
+}
+
+function PushTabs({ appId, push, progress }: PushTabsProps) {
+  const { t } = useTranslation();
+  const { tab = 'progress' } = route.useSearch();
+  const navigate = useNavigate();
+  const open = (next: PushTab) =>
+    void navigate({
+      to: '/apps/$appId/pushes/$pushId',
+      params: { appId, pushId: push.objectId },
+      search: { tab: next },
+    });
+  return (
+    <Tabs
+      label={t('push.parts')}
+      value={tab}
+      onChange={open}
+      tabs={[
+        {
+          value: 'progress',
+          title: t('push.progress'),
+          content: <Progress push={push} progress={progress} />,
+        },
+        { value: 'content', title: t('push.content'), content: <Content push={push} /> },
+        { value: 'audience', title: t('push.audience'), content: <Audience appId={appId} push={push} /> },
+      ]}
+    />
+  );
+}

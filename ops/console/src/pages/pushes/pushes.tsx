@@ -1,0 +1,160 @@
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { useTranslation } from 'react-i18next';
+import type { ListedPush } from '../../../../../api/replies/admin/types.ts';
+import { pushesPath, usePushes } from '../../api/queries.ts';
+import { Button } from '../../kit/controls/button.tsx';
+import { Commands } from '../../kit/controls/copy.tsx';
+import { type Column, Table } from '../../kit/data/table.tsx';
+import { Time } from '../../kit/data/time.tsx';
+import { PageHeader, Panel } from '../../kit/panel.tsx';
+import { Empty, Failure, Loading } from '../../kit/states.tsx';
+import type { PushFilters } from '../../search.ts';
+import { formatCount, formatDuration, formatShare } from '../../text/format.ts';
+import { Filters } from './filters.tsx';
+import { OutcomeBar, StateBadge, titleOf } from './shown-push.tsx';
+
+const route = getRouteApi('/apps/$appId/pushes');
+
+/** Pushes of an app, newest first. Filters and page are in the address. */
+export function Pushes() {
+  const { t } = useTranslation();
+  const { appId } = route.useParams();
+  const filters = route.useSearch();
+  const navigate = useNavigate();
+  const change = (more: PushFilters) =>
+    void navigate({
+      to: '/apps/$appId/pushes',
+      params: { appId },
+      search: { ...filters, cursor: undefined, ...more },
+    });
+  return (
+    <>
+      <PageHeader title={t('nav.pushes')} />
+      <Filters filters={filters} change={change} />
+      <Panel title={t('pushes.list')}>
+        <PushTable appId={appId} filters={filters} change={change} />
+      </Panel>
+      <Commands path={pushesPath(appId, filters)} />
+    </>
+  );
+}
+
+interface PushTableProps {
+  appId: string;
+  filters: PushFilters;
+  change: (more: PushFilters) => void;
+}
+
+function PushTable({ appId, filters, change }: PushTableProps) {
+  const { t } = useTranslation();
+  const { data, error, isPending, refetch } = usePushes(appId, filters);
+  if (isPending) return <Loading rows={8} />;
+  if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
+  const isFiltered = Object.values(filters).some((value) => value !== undefined);
+  if (data.results.length === 0)
+    return (
+      <Empty title={t(isFiltered ? 'pushes.noMatch' : 'pushes.empty')}>
+        {isFiltered ? (
+          <Button
+            onClick={() =>
+              change({ status: undefined, q: undefined, source: undefined, from: undefined, to: undefined })
+            }
+          >
+            {t('action.clearFilters')}
+          </Button>
+        ) : (
+          <p>{t('pushes.kept')}</p>
+        )}
+      </Empty>
+    );
+  return (
+    <>
+      <Table
+        label={t('pushes.list')}
+        columns={columnsOf(appId, t)}
+        rows={data.results}
+        keyOf={({ objectId }) => objectId}
+      />
+      {(data.next !== null || filters.cursor !== undefined) && (
+        <Pager next={data.next} isFirst={filters.cursor === undefined} change={change} />
+      )}
+    </>
+  );
+}
+
+function Pager({
+  next,
+  isFirst,
+  change,
+}: {
+  next: string | null;
+  isFirst: boolean;
+  change: (more: PushFilters) => void;
+}) {
+  const { t } = useTranslation();
+  return (
+    <nav aria-label={t('pager.label')} className="pager">
+      <Button disabled={isFirst} onClick={() => change({ cursor: undefined })}>
+        {t('pager.first')}
+      </Button>
+      <Button disabled={next === null} onClick={() => change({ cursor: next ?? undefined })}>
+        {t('pager.next')}
+      </Button>
+    </nav>
+  );
+}
+
+function columnsOf(appId: string, t: (key: string) => string): Column<ListedPush>[] {
+  return [
+    {
+      key: 'message',
+      title: t('pushes.message'),
+      isWide: true,
+      cell: (push) => (
+        <Link to="/apps/$appId/pushes/$pushId" params={{ appId, pushId: push.objectId }}>
+          {titleOf(push, t)}
+        </Link>
+      ),
+    },
+    { key: 'state', title: t('pushes.state'), cell: ({ state }) => <StateBadge state={state} /> },
+    {
+      key: 'devices',
+      title: t('pushes.devices'),
+      isNumber: true,
+      cell: ({ devices }) => formatCount(devices),
+    },
+    {
+      key: 'bar',
+      title: t('pushes.outcomes'),
+      cell: ({ outcomes, devices }) => <OutcomeBar totals={outcomes} devices={devices} />,
+    },
+    {
+      key: 'sent',
+      title: t('outcome.sent'),
+      isNumber: true,
+      cell: ({ outcomes, devices }) => formatShare(outcomes.sent ?? 0, devices),
+    },
+    {
+      key: 'delivered',
+      title: t('pushes.delivered'),
+      isNumber: true,
+      cell: ({ delivered }) => formatCount(delivered),
+    },
+    {
+      key: 'clicked',
+      title: t('pushes.clicked'),
+      isNumber: true,
+      cell: ({ clicked }) => formatCount(clicked),
+    },
+    { key: 'first', title: t('pushes.firstSend'), isNumber: true, cell: firstSendOf },
+    { key: 'source', title: t('pushes.source'), cell: (push) => push['from-service'] },
+    { key: 'time', title: t('pushes.accepted'), cell: ({ createdAt }) => <Time at={createdAt} /> },
+  ];
+}
+
+/** Returns the time from the acceptance, or from `push_time`, to the first request to a gateway. */
+function firstSendOf({ createdAt, firstSentAt, ...push }: ListedPush): string {
+  if (firstSentAt === null) return '–';
+  const dueMs = Math.max(Date.parse(createdAt), Date.parse(push['push-time']));
+  return formatDuration(Math.max(0, Date.parse(firstSentAt) - dueMs));
+}

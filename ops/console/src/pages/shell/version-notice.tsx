@@ -1,0 +1,29 @@
+import { useQuery } from '@tanstack/react-query';
+import { useTranslation } from 'react-i18next';
+import { Button } from '../../kit/controls/button.tsx';
+import styles from './version-notice.module.css';
+
+const lookEveryMs = 60_000;
+
+/** Says that the server has another version of the console than this page, which may not know its replies. */
+export function VersionNotice() {
+  const { t } = useTranslation();
+  const { data } = useQuery({
+    queryKey: ['build'],
+    queryFn: async ({ signal }) => {
+      const response = await fetch('/console/build.json', { signal });
+      const reply: unknown = response.ok ? await response.json() : {};
+      return typeof reply === 'object' && reply !== null && 'digest' in reply ? reply.digest : null;
+    },
+    refetchInterval: lookEveryMs,
+    staleTime: lookEveryMs,
+    retry: false,
+  });
+  if (typeof data !== 'string' || data === __BUILD__) return null;
+  return (
+    <p className={styles.notice} role="status">
+      {t('shell.newVersion')}
+      <Button onClick={() => window.location.reload()}>{t('shell.reload')}</Button>
+    </p>
+  );
+}

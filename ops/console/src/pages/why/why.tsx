@@ -1,0 +1,103 @@
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { useTranslation } from 'react-i18next';
+import type { DeviceExplanation } from '../../../../../api/replies/admin/types.ts';
+import { appPath, call } from '../../api/client.ts';
+import { connectorName } from '../../api/connectors.ts';
+import { Commands } from '../../kit/controls/copy.tsx';
+import { Badge, type Tone } from '../../kit/data/badge.tsx';
+import { Time } from '../../kit/data/time.tsx';
+import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
+import { Failure, Loading } from '../../kit/states.tsx';
+import { FindDevice } from '../push/audience.tsx';
+import styles from './why.module.css';
+
+const route = getRouteApi('/apps/$appId/pushes/$pushId/devices/$installation');
+
+/** Why a device did or did not get a push. */
+export function Why() {
+  const { t } = useTranslation();
+  const { appId, pushId, installation } = route.useParams();
+  const path = appPath(appId, 'notifications', pushId, 'devices', installation);
+  const { data, error, isPending, refetch } = useQuery({
+    queryKey: ['why', path],
+    queryFn: ({ signal }) => call<DeviceExplanation>(path, { signal }),
+  });
+  return (
+    <>
+      <PageHeader title={t('why.title')}>
+        <Link to="/apps/$appId/pushes/$pushId" params={{ appId, pushId }}>
+          {t('why.backToPush')}
+        </Link>
+      </PageHeader>
+      {isPending ? (
+        <Loading rows={6} />
+      ) : error && !data ? (
+        <Failure error={error} retry={() => void refetch()} />
+      ) : (
+        <Story explanation={data} />
+      )}
+      <FindDevice appId={appId} pushId={pushId} />
+      <Commands path={path} command={`why ${pushId} ${installation} --app ${appId}`} />
+    </>
+  );
+}
+
+const outcomeTones: Record<NonNullable<DeviceExplanation['outcome']>, Tone> = {
+  sent: 'good',
+  invalid_token: 'bad',
+  failed: 'bad',
+  expired: 'warn',
+  capped: 'warn',
+  dropped: 'warn',
+};
+
+function Story({ explanation }: { explanation: DeviceExplanation }) {
+  const { t } = useTranslation();
+  const { outcome, sentence } = explanation;
+  return (
+    <Panel
+      title={t('why.answer')}
+      side={outcome && <Badge tone={outcomeTones[outcome]}>{t(`outcome.${outcome}`)}</Badge>}
+    >
+      <p className={styles.sentence}>{sentence}</p>
+      <Checks explanation={explanation} />
+    </Panel>
+  );
+}
+
+function Checks({ explanation }: { explanation: DeviceExplanation }) {
+  const { t } = useTranslation();
+  const { isMatched, clause, isValid, isFresh, updatedAt, route, batch, status, reason, at, letter } =
+    explanation;
+  const yesNo = (value: boolean | null) =>
+    value === null ? '–' : <Badge tone={value ? 'good' : 'bad'}>{t(value ? 'why.yes' : 'why.no')}</Badge>;
+  return (
+    <Facts
+      rows={[
+        [t('why.installation'), <code key="id">{explanation.installation}</code>],
+        [
+          t('why.matched'),
+          <span key="matched">
+            {yesNo(isMatched)} {clause && <code>{clause}</code>}
+          </span>,
+        ],
+        [t('why.valid'), yesNo(isValid)],
+        [
+          t('why.fresh'),
+          <span key="fresh">
+            {yesNo(isFresh)} <Time at={updatedAt} />
+          </span>,
+        ],
+        [
+          t('why.route'),
+          `${connectorName(route.connector)}, ${route.profile}${route.problem ? `: ${route.problem}` : ''}`,
+        ],
+        [t('why.batch'), batch ? t('why.batchText', { id: batch.id, attempt: batch.attempt }) : '–'],
+        [t('why.gatewayAnswer'), [status, reason].filter((part) => part !== null).join(' ') || '–'],
+        [t('why.message'), letter === null ? '–' : t(`letter.${letter}`)],
+        [t('why.at'), <Time key="at" at={at} />],
+      ]}
+    />
+  );
+}

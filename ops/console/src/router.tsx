@@ -1,0 +1,66 @@
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  redirect,
+} from '@tanstack/react-router';
+import { Missing } from './pages/missing.tsx';
+import { Shell } from './pages/shell/shell.tsx';
+import { readPushFilters, readPushSearch } from './search.ts';
+
+const root = createRootRoute({ component: Shell, notFoundComponent: Missing });
+
+const home = createRoute({
+  getParentRoute: () => root,
+  path: '/',
+  component: lazyRouteComponent(() => import('./pages/home/home.tsx'), 'Home'),
+});
+const login = createRoute({
+  getParentRoute: () => root,
+  path: '/login',
+  beforeLoad: () => {
+    throw redirect({ to: '/' });
+  },
+});
+const app = createRoute({ getParentRoute: () => root, path: '/apps/$appId' });
+const overview = createRoute({
+  getParentRoute: () => app,
+  path: '/',
+  component: lazyRouteComponent(() => import('./pages/overview/overview.tsx'), 'Overview'),
+});
+const pushes = createRoute({
+  getParentRoute: () => app,
+  path: '/pushes',
+  validateSearch: readPushFilters,
+  component: lazyRouteComponent(() => import('./pages/pushes/pushes.tsx'), 'Pushes'),
+});
+const push = createRoute({
+  getParentRoute: () => app,
+  path: '/pushes/$pushId',
+  validateSearch: readPushSearch,
+  component: lazyRouteComponent(() => import('./pages/push/push.tsx'), 'Push'),
+});
+const why = createRoute({
+  getParentRoute: () => app,
+  path: '/pushes/$pushId/devices/$installation',
+  component: lazyRouteComponent(() => import('./pages/why/why.tsx'), 'Why'),
+});
+const operating = createRoute({
+  getParentRoute: () => root,
+  path: '/operating',
+  component: lazyRouteComponent(() => import('./pages/operating/operating.tsx'), 'Operating'),
+});
+
+export const router = createRouter({
+  routeTree: root.addChildren([home, login, app.addChildren([overview, pushes, push, why]), operating]),
+  basepath: '/console',
+  defaultPreload: 'intent',
+  scrollRestoration: true,
+});
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,37 @@
+/** Members of an address after `?`, as the page that is at it reads them. Others are dropped. */
+type Search = Record<string, unknown>;
+
+const text = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined;
+
+/** Filters of the list of pushes. */
+export interface PushFilters {
+  status?: string | undefined;
+  q?: string | undefined;
+  source?: string | undefined;
+  from?: string | undefined;
+  to?: string | undefined;
+  cursor?: string | undefined;
+}
+
+export const readPushFilters = (search: Search): PushFilters => ({
+  status: text(search.status),
+  q: text(search.q),
+  source: text(search.source),
+  from: text(search.from),
+  to: text(search.to),
+  cursor: text(search.cursor),
+});
+
+const pushTabs = ['progress', 'content', 'audience'] as const;
+
+/** Part of the page of a push. */
+export type PushTab = (typeof pushTabs)[number];
+
+export interface PushSearch {
+  tab?: PushTab | undefined;
+}
+
+export const readPushSearch = (search: Search): PushSearch => ({
+  tab: pushTabs.find((tab) => tab === search.tab),
+});

@@ -1,0 +1,42 @@
+import { currentLocale } from './texts.ts';
+
+/** Returns a number with separators of thousands. */
+export const formatCount = (value: number): string => new Intl.NumberFormat(currentLocale()).format(value);
+
+/** Returns a share as a percentage; `–` of nothing. */
+export function formatShare(part: number, whole: number): string {
+  if (whole === 0) return '–';
+  const percent = new Intl.NumberFormat(currentLocale(), { style: 'percent', maximumFractionDigits: 1 });
+  return percent.format(part / whole);
+}
+
+/** Returns a time in the zone of the reader: with the date, unless it is today. */
+export function formatTime(iso: string): string {
+  const time = new Date(iso);
+  const isToday = time.toDateString() === new Date().toDateString();
+  const clock: Intl.DateTimeFormatOptions = { hour: '2-digit', minute: '2-digit', second: '2-digit' };
+  const day: Intl.DateTimeFormatOptions = { year: 'numeric', month: 'short', day: 'numeric' };
+  return new Intl.DateTimeFormat(currentLocale(), isToday ? clock : { ...day, ...clock }).format(time);
+}
+
+/** Returns the same time in UTC, for the title of an element. */
+export const formatUtc = (iso: string): string => `${iso.replace('T', ' ').replace('Z', '')} UTC`;
+
+/** Returns a duration in the largest fitting unit. */
+export function formatDuration(ms: number): string {
+  const units: [limit: number, unit: string, size: number][] = [
+    [1000, 'millisecond', 1],
+    [120_000, 'second', 1000],
+    [7_200_000, 'minute', 60_000],
+    [172_800_000, 'hour', 3_600_000],
+    [Number.POSITIVE_INFINITY, 'day', 86_400_000],
+  ];
+  const [, unit, size] = units.find(([limit]) => ms < limit) ?? units[0] ?? [0, 'millisecond', 1];
+  const maximumFractionDigits = ms / size < 10 && unit === 'second' ? 1 : 0;
+  return new Intl.NumberFormat(currentLocale(), {
+    style: 'unit',
+    unit,
+    unitDisplay: 'short',
+    maximumFractionDigits,
+  }).format(ms / size);
+}

@@ -1,0 +1,2 @@
+/** Digest of the sources of this build. */
+declare const __BUILD__: string;

@@ -1,0 +1,174 @@
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../shared/domain/apps/app.ts';
+import { testConfig } from '../support/api.ts';
+import { useTestService } from '../support/service.ts';
+import { accessibilityFaults } from './browser/accessibility.ts';
+import { hasChromium, useBrowser } from './browser/browser.ts';
+
+describe.skipIf(!hasChromium)('the console in a browser', () => {
+  const service = useTestService();
+  const browser = useBrowser();
+  let app: App;
+  let pushId: string;
+  const token = () => testConfig(service.databaseUrl).adminToken;
+  beforeAll(async () => {
+    app = await service.api.createApp();
+    await service.addApnsProfile(app);
+    await service.addIosInstallations(app, 200);
+    await service.dispatch();
+    const body = { data: { alert: 'Sale ends tonight' } };
+    const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
+    pushId = reply.body.objectId;
+    await service.untilDone(app, pushId);
+  });
+  const open = async (path = '', options: Parameters<typeof browser.page>[0] = {}): Promise<Page> => {
+    const page = await browser.page(options);
+    await browser.login(page, service.api.url, token());
+    if (path !== '') await page.goto(`${service.api.url}/console${path}`);
+    return page;
+  };
+  const shows = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
+
+  test('logs in with a valid token only, and keeps no token in page, storage and cookies', async () => {
+    const page = await browser.page();
+    await page.goto(`${service.api.url}/console/apps/${app.appId}/pushes`);
+    await page.getByLabel('Token').fill('a-wrong-token');
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await shows(page, 'This token is not valid, or no longer.');
+    await page.getByLabel('Token').fill(token());
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Pushes', level: 1 }).waitFor();
+    const [cookie] = await page.context().cookies();
+    expect(cookie).toMatchObject({ name: 'carillon', httpOnly: true, sameSite: 'Strict', path: '/' });
+    const stored = await page.evaluate<string>(
+      'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])',
+    );
+    expect(stored + (await page.content())).not.toContain(token());
+    expect(cookie?.value).not.toContain(token());
+  });
+
+  test('logs in once by a link', async () => {
+    const reply = await service.api.request('POST', '/console/api/login-links', { admin: true, body: {} });
+    const page = await browser.page();
+    await page.goto(reply.body.url);
+    await page.getByRole('heading', { name: 'Apps', level: 1 }).waitFor();
+    expect(page.url()).not.toContain('code');
+    const again = await browser.page();
+    await again.goto(reply.body.url);
+    await shows(again, /This link was used already/);
+  });
+
+  test('shows the login in every tab after a logout in one', async () => {
+    const page = await open();
+    const second = await page.context().newPage();
+    await second.goto(`${service.api.url}/console/operating`);
+    await second.getByRole('heading', { name: 'Operating' }).waitFor();
+    await page.getByRole('button', { name: /admin \(owner\)/ }).click();
+    await page.getByRole('menuitem', { name: 'Log out' }).click();
+    await page.getByLabel('Token').waitFor();
+    await second.reload();
+    await second.getByLabel('Token').waitFor();
+  });
+
+  test('leads from the apps to a push, whose totals are those of its record', async () => {
+    const page = await open();
+    await page.getByRole('link', { name: 'Test app' }).first().click();
+    await page.getByRole('heading', { name: 'Test app', level: 1 }).waitFor();
+    await page.getByRole('link', { name: 'Pushes', exact: true }).click();
+    await page.getByRole('link', { name: 'Sale ends tonight' }).click();
+    await page.getByRole('heading', { name: 'Sale ends tonight' }).waitFor();
+    await shows(page, '200 of 200');
+    const path = `/console/api/apps/${app.appId}/notifications/${pushId}/progress`;
+    const { body } = await service.api.request('GET', path, { admin: true });
+    const figures = await page.locator('dl div').allInnerTexts();
+    expect(figures.join('\n')).toContain(`${body.outcomes.sent}\nHanded over`.split('\n')[0]);
+  });
+
+  test('keeps filters in the address, and says when nothing matches', async () => {
+    const page = await open(`/apps/${app.appId}/pushes`);
+    await page.getByLabel('State').selectOption('cancelled');
+    await shows(page, 'No push matches the filters.');
+    expect(new URL(page.url()).searchParams.get('status')).toBe('cancelled');
+    await page.reload();
+    await shows(page, 'No push matches the filters.');
+    await page.getByRole('button', { name: 'Clear the filters' }).click();
+    await page.getByRole('link', { name: 'Sale ends tonight' }).waitFor();
+  });
+
+  test('explains why a device got a push', async () => {
+    const page = await open(`/apps/${app.appId}/pushes/${pushId}?tab=audience`);
+    const { rows } = await service.db.query<{ object_id: string }>(
+      'SELECT object_id FROM installation WHERE app_id = $1 LIMIT 1',
+      [app.appId],
+    );
+    const device = rows[0]?.object_id ?? '';
+    await page.getByLabel('Device', { exact: true }).fill(device);
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByRole('heading', { name: 'Why did this device get it or not?' }).waitFor();
+    const path = `/console/api/apps/${app.appId}/notifications/${pushId}/devices/${device}`;
+    const { body } = await service.api.request('GET', path, { admin: true });
+    await shows(page, body.sentence);
+  });
+
+  test('pauses, resumes and cancels a scheduled push in two clicks', async () => {
+    const body = { data: { alert: 'Later' }, push_time: new Date(Date.now() + 3_600_000).toISOString() };
+    const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
+    const page = await open(`/apps/${app.appId}/pushes/${reply.body.objectId}`);
+    await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel the push' }).click();
+    await shows(page, 'Cancelled');
+    const path = `/console/api/apps/${app.appId}/notifications/${reply.body.objectId}`;
+    expect((await service.api.request('GET', path, { admin: true })).body.state).toBe('cancelled');
+  });
+
+  test('shows a push live while it is sent', async () => {
+    await service.addIosInstallations(app, 3000);
+    const body = { data: { alert: 'Slowly' }, flow_control: 1000 };
+    const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
+    const page = await open(`/apps/${app.appId}/pushes/${reply.body.objectId}`);
+    await page.getByText('● Live').waitFor();
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByText('Paused', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await page.getByText('Done', { exact: true }).waitFor();
+    await shows(page, '3,200 of 3,200');
+  });
+
+  test('opens pages by keys, and moves the focus to their headings', async () => {
+    const page = await open(`/apps/${app.appId}`);
+    await page.getByRole('heading', { name: 'Test app', level: 1 }).waitFor();
+    await page.keyboard.press('g');
+    await page.keyboard.press('p');
+    const heading = page.getByRole('heading', { name: 'Pushes', level: 1 });
+    await heading.waitFor();
+    await expect.poll(() => page.evaluate('document.activeElement?.textContent')).toBe('Pushes');
+    await page.keyboard.press('/');
+    await expect.poll(() => page.evaluate('document.activeElement?.type')).toBe('search');
+  });
+
+  test.for([
+    ['en', 'light', 1280],
+    ['zh-CN', 'dark', 320],
+    ['en', 'dark', 1280],
+    ['zh-CN', 'light', 320],
+  ] as const)('has no fault of WCAG 2.2 AA: %s, %s, %i px', async ([language, theme, width]) => {
+    const page = await open('', { language, theme, width });
+    const app1 = `/apps/${app.appId}`;
+    const paths = [
+      '',
+      app1,
+      `${app1}/pushes`,
+      `${app1}/pushes/${pushId}`,
+      `${app1}/pushes/${pushId}?tab=content`,
+    ];
+    for (const path of [...paths, '/operating', `${app1}/nowhere`]) {
+      await page.goto(`${service.api.url}/console${path}`);
+      await page.locator('h1').waitFor();
+      await page.waitForLoadState('networkidle');
+      expect(await accessibilityFaults(page), path).toEqual([]);
+      const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+      expect(overflow, `${path} is wider than the window`).toBeLessThanOrEqual(0);
+    }
+  });
+});
