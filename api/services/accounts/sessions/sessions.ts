@@ -1,5 +1,5 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { SealError } from '../../../../shared/crypto.ts';
+import { randomBytes } from 'node:crypto';
+import { SealError, sha256 } from '../../../../shared/crypto.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { findSessionOwner, findUser, replaceSession } from '../../../../shared/db/tables/users/users.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
@@ -28,8 +28,6 @@ const tokenForm = /^[A-Za-z0-9_-]{16,128}$/;
 
 const sealContext = (appId: string, objectId: string): string => `session ${appId} ${objectId}`;
 
-const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();
-
 /**
  * Session tokens (develop/architecture.md#secrets): 25 characters `[a-z0-9]`, derived by HMAC from CARILLON_SECRET and
  * a stored nonce, found by their hash. Every login returns the same token until it is replaced, and the database holds
@@ -46,7 +44,7 @@ export class Sessions {
   create(appId: string, objectId: string): SessionSecret & { token: string } {
     const nonce = randomBytes(nonceBytes);
     const token = this.#tokens(appId, objectId, nonce)[0] ?? '';
-    return { nonce, hash: digestOf(token), token };
+    return { nonce, hash: sha256(token), token };
   }
 
   /**
@@ -56,7 +54,7 @@ export class Sessions {
    */
   createFromToken(appId: string, objectId: string, token: string): SessionSecret | undefined {
     if (!tokenForm.test(token)) return undefined;
-    return { nonce: this.#deps.vault.seal(token, sealContext(appId, objectId)), hash: digestOf(token) };
+    return { nonce: this.#deps.vault.seal(token, sealContext(appId, objectId)), hash: sha256(token) };
   }
 
   /**
@@ -102,11 +100,11 @@ export class Sessions {
   }
 
   #hashOf(token: unknown): Buffer | undefined {
-    return typeof token === 'string' && tokenForm.test(token) ? digestOf(token) : undefined;
+    return typeof token === 'string' && tokenForm.test(token) ? sha256(token) : undefined;
   }
 
   #storedToken(appId: string, { objectId, session }: User): string | undefined {
-    return this.#tokens(appId, objectId, session.nonce).find((token) => digestOf(token).equals(session.hash));
+    return this.#tokens(appId, objectId, session.nonce).find((token) => sha256(token).equals(session.hash));
   }
 
   /** Returns the tokens of a nonce, one per key, the first key's first; or the imported token, if a key decrypts it. */
