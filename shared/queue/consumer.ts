@@ -76,6 +76,8 @@ export class Consumer<T extends object> {
   readonly #turns: GroupTurns<T>;
   /** Job permits in use. */
   #permits = 0;
+  /** The last fetch took all jobs that were due: NOTIFY or the poll reports others, so a job that ends need not look for them. */
+  #isDrained = false;
   #wake = new AbortController();
   #loop: Promise<void> | undefined;
   #heartbeat: NodeJS.Timeout | undefined;
@@ -123,20 +125,29 @@ export class Consumer<T extends object> {
 
   /** Takes jobs for all free permits. A job that ends wakes the loop, so freed capacity is used without waiting for the poll. */
   async #fill(): Promise<void> {
+    this.#isDrained = false;
     try {
       const ignoreGroups = this.#turns.busyGroups(this.#active.values());
       if (ignoreGroups) await this.#turns.measure(() => this.#take({ ignoreGroups }));
-      await this.#take({});
+      this.#isDrained = await this.#take({});
     } catch (error) {
       this.#options.log.warn({ err: error, queue: this.#options.kind.queue }, 'could not fetch jobs');
     }
   }
 
-  async #take(filter: FetchFilter): Promise<void> {
+  /** Returns whether no further job was due. */
+  async #take(filter: FetchFilter): Promise<boolean> {
     const { queue, kind, capacity, range } = this.#options;
     const free = capacity - this.#permits;
-    if (free <= 0) return;
-    for (const job of await queue.fetch(kind, free, { ...range, ...filter })) this.#begin(job);
+    if (free <= 0) return false;
+    const jobs = await queue.fetch(kind, free, { ...range, ...filter });
+    for (const job of jobs) this.#begin(job);
+    return jobs.length < free;
+  }
+
+  /** Uses a freed permit. */
+  #wakeForMore(): void {
+    if (!this.#isDrained) this.#wake.abort('woken');
   }
 
   #begin(job: Job<T>): void {
@@ -145,7 +156,7 @@ export class Consumer<T extends object> {
     entry.done = this.#work(job, { release: (held) => this.#release(entry, held) }).finally(() => {
       this.#active.delete(job.id);
       this.#leave(entry);
-      this.#wake.abort('woken');
+      this.#wakeForMore();
     });
     this.#active.set(job.id, entry);
   }
@@ -156,7 +167,7 @@ export class Consumer<T extends object> {
     if (!isActive || entry.held === held || !held?.tryAdd()) return;
     this.#leave(entry);
     entry.held = held;
-    this.#wake.abort('woken');
+    this.#wakeForMore();
   }
 
   #leave({ held }: Entry<T>): void {

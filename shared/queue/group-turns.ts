@@ -35,7 +35,7 @@ export class GroupTurns<T extends object> {
   }
 
   /** Runs such a fetch; the next one has to wait for a multiple of its duration. */
-  async measure(fetch: () => Promise<void>): Promise<void> {
+  async measure(fetch: () => Promise<unknown>): Promise<void> {
     const beganAtMs = systemClock.monotonicMs();
     await fetch();
     const endedAtMs = systemClock.monotonicMs();
