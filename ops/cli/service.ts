@@ -126,6 +126,18 @@ export async function connect(): Promise<ServiceClient> {
   return new ServiceClient(await findService());
 }
 
+const appIds = z.object({ results: z.array(z.looseObject({ appId: z.string() })) });
+
+/** Returns the id of the given app, or of the only one; a token below owner gets no keys, and needs none here. Throws `UsageError`. */
+export async function chooseAppId(service: ServiceClient, appId: string | undefined): Promise<string> {
+  if (appId !== undefined) return appId;
+  const [only, ...others] = appIds.parse(await service.admin('GET', '/apps?view=list&limit=2')).results;
+  if (!only) throw new UsageError('there is no app yet: make one with `carillon app create <name>`');
+  if (others.length > 0)
+    throw new UsageError('say which app: --app <appId> (`carillon app list` shows them)');
+  return only.appId;
+}
+
 /** Returns the given app, or the only one. Throws `UsageError` without an app, and with several. */
 export async function chooseApp(service: ServiceClient, appId: string | undefined): Promise<AppReply> {
   if (appId !== undefined) return service.app(appId);

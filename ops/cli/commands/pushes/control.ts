@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { wholeNumber } from '../../input.ts';
 import { type Report, type Shell, table } from '../../report.ts';
-import { chooseApp, connect } from '../../service.ts';
+import { chooseApp, chooseAppId, connect } from '../../service.ts';
 import { pushRecord } from './result.ts';
 
 interface AppOption {
@@ -56,7 +56,7 @@ async function control(
   const body =
     flowControl === undefined ? {} : { flow_control: wholeNumber('--flow-control', flowControl, 1) };
   const service = await connect();
-  const { appId } = await chooseApp(service, app);
+  const appId = await chooseAppId(service, app);
   const path = `/apps/${encodeURIComponent(appId)}/notifications/${encodeURIComponent(objectId)}/${verb}`;
   const reply = await service.admin('POST', path, body);
   const record = pushRecord.parse(reply);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Report, Shell } from '../../report.ts';
-import { chooseApp, connect } from '../../service.ts';
+import { chooseAppId, connect } from '../../service.ts';
 
 const whyReply = z.looseObject({ sentence: z.string() });
 
@@ -17,7 +17,7 @@ export function addWhyCommand({ program, act }: Shell): void {
 
 async function explain(objectId: string, installation: string, options: { app?: string }): Promise<Report> {
   const service = await connect();
-  const { appId } = await chooseApp(service, options.app);
+  const appId = await chooseAppId(service, options.app);
   const [app, push, device] = [appId, objectId, installation].map(encodeURIComponent);
   const reply = await service.admin('GET', `/apps/${app}/notifications/${push}/devices/${device}`);
   return { document: reply, text: whyReply.parse(reply).sentence };
