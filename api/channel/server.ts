@@ -51,6 +51,7 @@ export class Channel {
   readonly #closers: (() => void)[] = [];
   readonly #runningTasks = new Set<string>();
   #isOpen = false;
+  #hasMissed = false;
   #onEmpty = () => {};
 
   /** Handles the server's `upgrade` requests; answers 503 until `start` has resolved. */
@@ -64,7 +65,7 @@ export class Channel {
       ...deps,
       limits,
       presence: this.#presence,
-      onMissed: () => void this.#inBackground('recover', () => this.#recover()),
+      onMissed: () => this.#onMissed(),
     });
     this.#ofConnections = {
       limits,
@@ -86,7 +87,7 @@ export class Channel {
     this.#closers.push(
       await listener.listen(sessionTopic, (payload) => this.#presence.onNotification(payload)),
       await listener.listen(inboxTopic, (payload) => {
-        if (payload === '') void this.#inBackground('recover', () => this.#recover());
+        if (payload === '') this.#onMissed();
         else this.#newMessages.onNotification(payload);
       }),
     );
@@ -186,6 +187,17 @@ export class Channel {
 
   async #heartbeat(): Promise<void> {
     if (await this.#presence.heartbeat()) await this.#recover();
+  }
+
+  /** Recovers from missed notifications, and once more from those that are missed meanwhile. */
+  #onMissed(): void {
+    this.#hasMissed = true;
+    void this.#inBackground('recover', async () => {
+      while (this.#hasMissed) {
+        this.#hasMissed = false;
+        await this.#recover();
+      }
+    });
   }
 
   /** Reads sessions and pending messages again after missed notifications. */

@@ -182,13 +182,7 @@ describe('messages of connected devices', () => {
     const client = await logIn('busy', channel.url);
     const pushes: number[] = [];
     for (let i = 0; i < 5; i += 1) pushes.push(await fixture.enqueue([id]));
-    await eventually(async () => {
-      await fixture.db.query('SELECT pg_notify($1, $2)', [
-        'carillon_inbox',
-        JSON.stringify({ appId: fixture.appId, groupId: 1 }),
-      ]);
-      return client.messageIds.length === pushes.length;
-    });
+    await client.untilFrames(() => client.messageIds.length === pushes.length);
     expect(client.messageIds).toEqual(pushes.map(String));
     client.close();
     await channel.close();
