@@ -27,7 +27,7 @@ export const deviceDetail = component(
   }),
 );
 
-const { isMatched, outcome, at, sentence } = deviceExplanation.shape;
+const { isMatched, outcome, at, sentence, texts } = deviceExplanation.shape;
 
 export const devicePush = component(
   'DevicePush',
@@ -39,6 +39,7 @@ export const devicePush = component(
     outcome,
     at,
     sentence,
+    texts,
   }),
 );
 

@@ -87,5 +87,15 @@ export const deviceExplanation = component(
     gatewayFailure: gatewayFailure.nullable(),
     at: timestamp.nullable(),
     sentence: z.string().describe('The explanation as a text.'),
+    texts: z
+      .array(
+        z.strictObject({
+          code: z.string(),
+          params: z.record(z.string(), z.unknown()),
+          en: z.string(),
+          zh: z.string(),
+        }),
+      )
+      .describe('The sentences by code with parameters, in English and Chinese.'),
   }),
 );

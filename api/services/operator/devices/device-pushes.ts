@@ -20,8 +20,8 @@ export class DevicePushService {
     const results = [];
     for (const { objectId, createdAt, state } of pushes) {
       const explanation = await this.#traces.explain(appId, objectId, device);
-      const { isMatched, outcome, sentence, at } = explanation;
-      results.push({ objectId, createdAt, state, isMatched, outcome, at, sentence });
+      const { isMatched, outcome, sentence, texts, at } = explanation;
+      results.push({ objectId, createdAt, state, isMatched, outcome, at, sentence, texts });
     }
     return { results };
   }

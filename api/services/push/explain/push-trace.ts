@@ -11,6 +11,7 @@ import {
   type TracedFailure,
   testConditions,
 } from '../../../../shared/db/tables/pushes/traces.ts';
+import { writeText } from '../../../../shared/domain/admin/trace-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { GatewayFailure } from '../../../../shared/domain/breaker.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
@@ -20,7 +21,7 @@ import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { type Clause, targetClauses } from '../../../../shared/query/targets/clauses.ts';
 import { Params } from '../../../../shared/query/targets/targets.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { type InboxState, type PushTrace, traceText } from './trace-text.ts';
+import { type InboxState, type PushTrace, traceTexts } from './trace-text.ts';
 
 /** Device that still exists, as it is now. */
 interface CurrentDevice {
@@ -128,6 +129,12 @@ function traceReply(app: App, facts: TraceFacts, installation: string): JsonObje
   const route = routeOf(facts);
   const at = failure?.createdAt ?? (outcome === null ? null : (batch?.settledAt ?? null));
   const trace = { push, clause, device: current?.device, route, batch, outcome, failure, inbox, trouble };
+  const validityDays = app.options.installationValidityDays;
+  const texts = traceTexts({ ...trace, validityDays }).map((text) => ({
+    ...text,
+    en: writeText(text, 'en'),
+    zh: writeText(text, 'zh'),
+  }));
   return {
     installation,
     isMatched: isPlanned || clause === undefined,
@@ -144,7 +151,8 @@ function traceReply(app: App, facts: TraceFacts, installation: string): JsonObje
     letter: inbox,
     gatewayFailure: trouble ? { reason: trouble.reason, at: trouble.at.toISOString() } : null,
     at: at?.toISOString() ?? null,
-    sentence: traceText({ ...trace, validityDays: app.options.installationValidityDays }),
+    sentence: texts.map(({ en }) => en).join(' '),
+    texts,
   };
 }
 

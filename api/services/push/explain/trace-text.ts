@@ -1,6 +1,6 @@
 import type { TracedBatch, TracedDevice, TracedFailure } from '../../../../shared/db/tables/pushes/traces.ts';
-import { type GatewayFailure, gatewayFailureText } from '../../../../shared/domain/breaker.ts';
-import { displayName } from '../../../../shared/domain/labels.ts';
+import type { Text, TextCode, TextParams } from '../../../../shared/domain/admin/trace-texts.ts';
+import type { GatewayFailure } from '../../../../shared/domain/breaker.ts';
 import type { Outcome } from '../../../../shared/domain/outcome.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import type { Clause } from '../../../../shared/query/targets/clauses.ts';
@@ -26,120 +26,104 @@ export interface PushTrace {
 }
 
 /** Describes in one or two sentences what happened between a device and a push. */
-export function traceText(trace: PushTrace): string {
-  if (trace.outcome !== null) return outcomeText(trace, trace.outcome);
-  if (trace.batch) return pendingText(trace, trace.batch);
-  return unmatchedText(trace);
+export function traceTexts(trace: PushTrace): Text[] {
+  if (trace.outcome !== null) return outcomeTexts(trace, trace.outcome);
+  if (trace.batch) return pendingTexts(trace, trace.batch);
+  return unmatchedTexts(trace);
 }
 
-function outcomeText(trace: PushTrace, outcome: Outcome): string {
+const textOf = (code: TextCode, params: TextParams = {}): Text => ({ code, params });
+
+function outcomeTexts(trace: PushTrace, outcome: Outcome): Text[] {
   const { failure, device, inbox, push } = trace;
-  const route = routeText(trace);
-  const deleted = device ? '' : ' The installation was deleted since.';
-  if (outcome === 'sent')
-    return inbox
-      ? inboxText(inbox, push.expiresAt)
-      : `It was handed over to ${route}${timeText(trace)}.${repeatsText(trace)}${deleted}`;
-  const why = failure ? failureText(failure) : 'the reason is no longer kept';
-  switch (outcome) {
-    case 'invalid_token':
-      return `${route} said that the address of this device is dead (${why})${timeText(trace)}.${deleted}`;
-    case 'expired':
-      return `The push expired before it was sent to this device (${why}).${deleted}`;
-    case 'capped':
-      return `It was not sent: ${why}.${deleted}`;
-    case 'dropped':
-      return `It was dropped and not sent: ${why}.${deleted}`;
-    case 'failed':
-      return failure && failure.status > 0
-        ? `${route} did not take it (${why})${timeText(trace)}.${deleted}`
-        : `It could not be sent by ${route}: ${why}.${deleted}`;
-  }
+  const until = push.expiresAt.toISOString();
+  if (outcome === 'sent' && inbox) return [textOf(inboxCodes[inbox], { until })];
+  const deleted = device ? [] : [textOf('deleted')];
+  const params = { ...routeOf(trace), why: failure ? failureText(failure) : null, at: timeOf(trace) };
+  if (outcome === 'sent') return [textOf('handedOver', params), ...repeatTexts(trace), ...deleted];
+  return [textOf(codeOf(outcome, failure), params), ...deleted];
 }
 
-function inboxText(state: InboxState, expiresAt: Date): string {
-  const end = expiresAt.toISOString();
-  switch (state) {
-    case 'waiting':
-      return `Its message waits in the inbox until ${end}: the device has not acknowledged it yet.`;
-    case 'acknowledged':
-      return 'The device got it and acknowledged it.';
-    case 'expired':
-      return `The device did not acknowledge its message before it expired at ${end}.`;
-    case 'gone':
-      return `Its message was put into the inbox and is gone: acknowledged, or expired at ${end}.`;
-  }
+const inboxCodes = {
+  waiting: 'inboxWaiting',
+  acknowledged: 'inboxAcknowledged',
+  expired: 'inboxExpired',
+  gone: 'inboxGone',
+} as const satisfies Record<InboxState, TextCode>;
+
+function codeOf(outcome: Exclude<Outcome, 'sent'>, failure: TracedFailure | undefined): TextCode {
+  if (outcome === 'invalid_token') return 'invalidToken';
+  if (outcome !== 'failed') return outcome;
+  return failure && failure.status > 0 ? 'refused' : 'unsendable';
 }
 
 /** Mentions requests without an answer: their messages may have arrived as well. */
-function repeatsText({ batch }: PushTrace): string {
+function repeatTexts({ batch }: PushTrace): Text[] {
   const times = batch?.unanswered ?? 0;
-  if (times === 0) return '';
-  const many = times === 1 ? 'An earlier request' : `${times} earlier requests`;
-  return ` ${many} got no answer, so it may have arrived more than once.`;
+  if (times === 0) return [];
+  return [times === 1 ? textOf('repeatedOnce') : textOf('repeatedTimes', { times })];
 }
 
-const routeText = ({ route }: PushTrace): string =>
-  route.connector === 'channel' || route.profile === ''
-    ? displayName(route.connector)
-    : `${displayName(route.connector)} (profile ${route.profile})`;
+const routeOf = ({ route }: PushTrace): TextParams => ({
+  connector: route.connector,
+  profile: route.connector === 'channel' || route.profile === '' ? null : route.profile,
+});
 
 const failureText = ({ status, reason }: TracedFailure): string =>
   status > 0 ? `${status} ${reason}` : reason;
 
-function timeText({ failure, batch }: PushTrace): string {
-  const at = failure?.createdAt ?? batch?.settledAt;
-  return at ? ` at ${at.toISOString()}` : '';
-}
+const timeOf = ({ failure, batch }: PushTrace): string | null =>
+  (failure?.createdAt ?? batch?.settledAt)?.toISOString() ?? null;
 
-function pendingText(trace: PushTrace, batch: TracedBatch): string {
-  const { push } = trace;
-  const next =
-    push.state === 'cancelled'
-      ? 'the push was cancelled'
-      : batch.attempt > 0
-        ? `it was tried ${batch.attempt === 1 ? 'once' : `${batch.attempt} times`} and will be tried again`
-        : `the push is ${push.state} and this device has not had its turn or its answer yet`;
-  return `It was matched and goes by ${routeText(trace)}: ${next}.${waitText(trace, batch)}`;
+function pendingTexts(trace: PushTrace, batch: TracedBatch): Text[] {
+  const { state } = trace.push;
+  const params = { ...routeOf(trace), state, times: batch.attempt };
+  const tried = batch.attempt === 1 ? 'pendingTriedOnce' : 'pendingTried';
+  const code = state === 'cancelled' ? 'pendingCancelled' : batch.attempt > 0 ? tried : 'pendingWaiting';
+  return [textOf(code, params), ...waitTexts(trace, batch)];
 }
 
 /** Tells why the device waits: its gateway cannot be reached, or the last try failed. */
-function waitText({ trouble }: PushTrace, { connector, lastReason }: TracedBatch): string {
-  if (trouble) return ` ${gatewayFailureText(connector, trouble.reason)} (at ${trouble.at.toISOString()}).`;
-  return lastReason === null ? '' : ` The last try: ${lastReason}.`;
+function waitTexts({ trouble }: PushTrace, { connector, lastReason }: TracedBatch): Text[] {
+  if (trouble) {
+    const code = /^\d/.test(trouble.reason) ? 'gatewayRefuses' : 'gatewaySilent';
+    return [textOf(code, { connector, why: trouble.reason, at: trouble.at.toISOString() })];
+  }
+  return lastReason === null ? [] : [textOf('lastTry', { why: lastReason })];
 }
 
-function unmatchedText(trace: PushTrace): string {
+function unmatchedTexts(trace: PushTrace): Text[] {
   const { push, device, clause } = trace;
   const isPassed = push.isPlanned || (device !== undefined && device.id <= push.plannedThrough);
-  if (push.state === 'cancelled') return 'The push was cancelled before this device was matched.';
-  if (push.state === 'failed') return `The push failed as a whole: ${push.error ?? 'no reason was kept'}.`;
+  if (push.state === 'cancelled') return [textOf('cancelledBefore')];
+  if (push.state === 'failed') return [textOf('failedWhole', { why: push.error })];
   if (clause)
-    return `${isPassed ? 'It was not matched' : 'It will not be matched'}: ${clauseText(trace, clause)}.`;
+    return [textOf(isPassed ? 'notMatched' : 'willNotMatch', { because: clauseText(trace, clause) })];
   if (!isPassed) {
     const { problem } = trace.route;
-    const way =
+    const params = { ...routeOf(trace), state: push.state };
+    return [
       problem === undefined
-        ? `by ${routeText(trace)}`
-        : `but cannot be sent by ${routeText(trace)}: ${problem}`;
-    return `The push is ${push.state} and has not come to this device: as things are now it will be matched, ${way}.`;
+        ? textOf('notYet', params)
+        : textOf('notYetUnsendable', { ...params, why: problem }),
+    ];
   }
   if (device && device.created_at > push.createdAt)
-    return `It was registered at ${device.created_at.toISOString()}, after the push was made; it would be matched now.`;
-  const saved = device ? ` It was saved last at ${device.updated_at.toISOString()}.` : '';
-  return `It was not matched when the push was planned, but would be now.${saved}`;
+    return [textOf('registeredLater', { at: device.created_at.toISOString() })];
+  const saved = device ? [textOf('savedLast', { at: device.updated_at.toISOString() })] : [];
+  return [textOf('wouldMatchNow'), ...saved];
 }
 
-function clauseText({ device, validityDays }: PushTrace, clause: Clause): string {
+function clauseText({ device, validityDays }: PushTrace, clause: Clause): Text {
   switch (clause.kind) {
     case 'where':
     case 'channels':
-      return `the condition ${clause.text} does not hold for it`;
+      return textOf('unmetCondition', { clause: clause.text });
     case 'devices':
-      return `it is not among the ${clause.text}`;
+      return textOf('unlisted', { clause: clause.text });
     case 'valid':
-      return 'the installation is not valid';
+      return textOf('invalidDevice');
     case 'fresh':
-      return `it was saved last at ${device?.updated_at.toISOString() ?? 'an unknown time'}, more than ${validityDays} days ago`;
+      return textOf('staleDevice', { at: device?.updated_at.toISOString() ?? null, days: validityDays });
   }
 }
