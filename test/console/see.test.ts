@@ -10,11 +10,15 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
   const service = useTestService();
   const browser = useBrowser();
   let app: App;
+  /** App for pushes that fail. */
+  let other: App;
   let pushId: string;
   const token = () => testConfig(service.databaseUrl).adminToken;
   beforeAll(async () => {
     app = await service.api.createApp();
     await service.addApnsProfile(app);
+    other = await service.api.createApp();
+    await service.addApnsProfile(other);
     await service.addIosInstallations(app, 200);
     await service.dispatch();
     const body = { data: { alert: 'Sale ends tonight' } };
@@ -96,6 +100,39 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByRole('link', { name: 'Sale ends tonight' }).waitFor();
   });
 
+  test('leads from the failures of a push by cause and remedy to the story of a device', async () => {
+    const [token = ''] = await service.addIosInstallations(other, 3);
+    service.apns.deadTokens.set(token, Date.now());
+    const body = { data: { alert: 'To few' } };
+    const { objectId } = (await service.api.request('POST', '/1.1/push', { app: other, master: true, body }))
+      .body;
+    await service.untilDone(other, objectId);
+    const page = await open(`/apps/${other.appId}/pushes/${objectId}?tab=failures`);
+    const path = `/console/api/apps/${other.appId}/notifications/${objectId}/failures/summary`;
+    const [cause] = (await service.api.request('GET', path, { admin: true })).body.results;
+    expect(cause).toMatchObject({ reason: 'Unregistered', n: 1 });
+    await shows(page, cause.remedy.en);
+    await page.getByRole('link', { name: 'Show devices' }).click();
+    await page.getByRole('table').nth(1).getByRole('link').click();
+    await page.getByRole('heading', { name: 'Why did this device get it or not?' }).waitFor();
+    await shows(page, 'Invalid token');
+  });
+
+  test('finds a device by its token, and shows its delivery and its last pushes', async () => {
+    const [token = ''] = await service.addIosInstallations(app, 1, { city: 'Rome' });
+    const page = await open(`/apps/${app.appId}/devices`);
+    await page.getByRole('searchbox').fill(token);
+    await page.keyboard.press('Enter');
+    await page.getByRole('row').nth(1).getByRole('link').click();
+    await page.getByRole('heading', { name: /^Device / }).waitFor();
+    await shows(page, 'APNs, _default');
+    await shows(page, /"city": "Rome"/);
+    await page.goBack();
+    await page.getByLabel('Condition as JSON').fill('{"city":');
+    await page.getByRole('button', { name: 'Search' }).click();
+    await shows(page, 'This is not JSON.');
+  });
+
   test('explains why a device got a push', async () => {
     const page = await open(`/apps/${app.appId}/pushes/${pushId}?tab=audience`);
     const { rows } = await service.db.query<{ object_id: string }>(
@@ -123,16 +160,18 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
   });
 
   test('shows a push live while it is sent', async () => {
-    await service.addIosInstallations(app, 3000);
+    const large = await service.api.createApp();
+    await service.addApnsProfile(large);
+    await service.addIosInstallations(large, 3000);
     const body = { data: { alert: 'Slowly' }, flow_control: 1000 };
-    const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
-    const page = await open(`/apps/${app.appId}/pushes/${reply.body.objectId}`);
+    const reply = await service.api.request('POST', '/1.1/push', { app: large, master: true, body });
+    const page = await open(`/apps/${large.appId}/pushes/${reply.body.objectId}`);
     await page.getByText('● Live').waitFor();
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.getByText('Paused', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Resume' }).click();
     await page.getByText('Done', { exact: true }).waitFor();
-    await shows(page, '3,200 of 3,200');
+    await shows(page, '3,000 of 3,000');
   });
 
   test('opens pages by keys, and moves the focus to their headings', async () => {
@@ -162,7 +201,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
       `${app1}/pushes/${pushId}`,
       `${app1}/pushes/${pushId}?tab=content`,
     ];
-    for (const path of [...paths, '/operating', `${app1}/nowhere`]) {
+    for (const path of [...paths, `${app1}/devices`, '/operating', `${app1}/nowhere`]) {
       await page.goto(`${service.api.url}/console${path}`);
       await page.locator('h1').waitFor();
       await page.waitForLoadState('networkidle');

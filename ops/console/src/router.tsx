@@ -7,7 +7,7 @@ import {
 } from '@tanstack/react-router';
 import { Missing } from './pages/missing.tsx';
 import { Shell } from './pages/shell/shell.tsx';
-import { readPushFilters, readPushSearch } from './search.ts';
+import { readDeviceFilters, readPushFilters, readPushSearch } from './search.ts';
 
 const root = createRootRoute({ component: Shell, notFoundComponent: Missing });
 
@@ -46,6 +46,17 @@ const why = createRoute({
   path: '/pushes/$pushId/devices/$installation',
   component: lazyRouteComponent(() => import('./pages/why/why.tsx'), 'Why'),
 });
+const devices = createRoute({
+  getParentRoute: () => app,
+  path: '/devices',
+  validateSearch: readDeviceFilters,
+  component: lazyRouteComponent(() => import('./pages/devices/devices.tsx'), 'Devices'),
+});
+const device = createRoute({
+  getParentRoute: () => app,
+  path: '/devices/$deviceId',
+  component: lazyRouteComponent(() => import('./pages/devices/device.tsx'), 'Device'),
+});
 const operating = createRoute({
   getParentRoute: () => root,
   path: '/operating',
@@ -53,7 +64,12 @@ const operating = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([home, login, app.addChildren([overview, pushes, push, why]), operating]),
+  routeTree: root.addChildren([
+    home,
+    login,
+    app.addChildren([overview, pushes, push, why, devices, device]),
+    operating,
+  ]),
   basepath: '/console',
   defaultPreload: 'intent',
   scrollRestoration: true,

@@ -23,15 +23,45 @@ export const readPushFilters = (search: Search): PushFilters => ({
   cursor: text(search.cursor),
 });
 
-const pushTabs = ['progress', 'content', 'audience'] as const;
+const pushTabs = ['progress', 'failures', 'content', 'audience'] as const;
 
 /** Part of the page of a push. */
 export type PushTab = (typeof pushTabs)[number];
 
-export interface PushSearch {
+export interface PushSearch extends FailureFilters {
   tab?: PushTab | undefined;
+}
+
+/** Cause of the failures that the page lists. */
+export interface FailureFilters {
+  connector?: string | undefined;
+  outcome?: string | undefined;
+  status?: string | undefined;
+  reason?: string | undefined;
+  cursor?: string | undefined;
 }
 
 export const readPushSearch = (search: Search): PushSearch => ({
   tab: pushTabs.find((tab) => tab === search.tab),
+  connector: text(search.connector),
+  outcome: text(search.outcome),
+  status: typeof search.status === 'number' ? String(search.status) : text(search.status),
+  reason: text(search.reason),
+  cursor: text(search.cursor),
+});
+
+/** Filters of the list of devices. */
+export interface DeviceFilters {
+  q?: string | undefined;
+  where?: string | undefined;
+  cursor?: string | undefined;
+}
+
+export const readDeviceFilters = (search: Search): DeviceFilters => ({
+  q: text(search.q),
+  where:
+    typeof search.where === 'object' && search.where !== null
+      ? JSON.stringify(search.where)
+      : text(search.where),
+  cursor: text(search.cursor),
 });

@@ -1,12 +1,11 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import type {
+  AppSummary,
   Breaker,
   KeysetPage,
   ListedPush,
   Overview,
   QueueState,
-  Results,
-  ShownApp,
 } from '../../../../api/replies/admin/types.ts';
 import type { PushFilters } from '../search.ts';
 import { appPath, call, queryOf } from './client.ts';
@@ -18,7 +17,7 @@ const refreshMs = 10_000;
 export function useApps() {
   return useQuery({
     queryKey: ['apps'],
-    queryFn: ({ signal }) => call<Results<ShownApp>>('/apps', { signal }),
+    queryFn: ({ signal }) => call<KeysetPage<AppSummary>>('/apps?view=list&limit=200', { signal }),
     staleTime: 30_000,
   });
 }

@@ -3,10 +3,16 @@ import { useTranslation } from 'react-i18next';
 import { useApps } from '../../api/queries.ts';
 import { Commands, Snippet } from '../../kit/controls/copy.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
+import { Time } from '../../kit/data/time.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
+import { formatCount } from '../../text/format.ts';
 
 type AppRow = NonNullable<ReturnType<typeof useApps>['data']>['results'][number];
+
+/** The server counts up to this number. */
+const maxCount = 10_000;
+const atLeast = (count: number) => (count < maxCount ? formatCount(count) : `≥ ${formatCount(count)}`);
 
 /** All apps that the person may see. */
 export function Home() {
@@ -25,6 +31,9 @@ export function Home() {
     },
     { key: 'id', title: t('apps.id'), cell: ({ appId }) => <code>{appId}</code> },
     { key: 'plan', title: t('apps.plan'), cell: ({ plan }) => t(`plan.${plan}`) },
+    { key: 'devices', title: t('apps.devices'), isNumber: true, cell: ({ devices }) => atLeast(devices) },
+    { key: 'pushes', title: t('apps.pushes'), isNumber: true, cell: ({ pushes7d }) => atLeast(pushes7d) },
+    { key: 'created', title: t('apps.created'), cell: ({ createdAt }) => <Time at={createdAt} /> },
   ];
   return (
     <>
@@ -42,7 +51,7 @@ export function Home() {
           <Table label={t('apps.list')} columns={columns} rows={data.results} keyOf={({ appId }) => appId} />
         )}
       </Panel>
-      <Commands path="/apps" command="app list" />
+      <Commands path="/apps?view=list" command="app list" />
     </>
   );
 }

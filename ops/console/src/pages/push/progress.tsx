@@ -1,21 +1,25 @@
+import { lazy, Suspense } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { PushDetail, PushProgress } from '../../../../../api/replies/admin/types.ts';
 import { connectorName } from '../../api/connectors.ts';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { Panel } from '../../kit/panel.tsx';
-import { Empty } from '../../kit/states.tsx';
+import { Empty, Loading } from '../../kit/states.tsx';
 import { formatCount, formatDuration, formatShare } from '../../text/format.ts';
 import { endedOf, OutcomeBar, type Totals } from '../pushes/shown-push.tsx';
 import styles from './push.module.css';
 
+const Timeline = lazy(() => import('./timeline.tsx').then((module) => ({ default: module.Timeline })));
+
 interface ProgressProps {
+  appId: string;
   push: PushDetail;
   progress: PushProgress | undefined;
 }
 
 /** How far a push is: in total, over time and by connector. */
-export function Progress({ push, progress }: ProgressProps) {
+export function Progress({ appId, push, progress }: ProgressProps) {
   const { t } = useTranslation();
   const outcomes = progress?.outcomes ?? push.outcomes;
   const devices = Math.max(progress?.devices ?? 0, push.devices);
@@ -31,6 +35,11 @@ export function Progress({ push, progress }: ProgressProps) {
           <OutcomeBar totals={outcomes} devices={devices} />
           <Figures outcomes={outcomes} push={push} progress={progress} />
         </div>
+      </Panel>
+      <Panel title={t('push.timeline')}>
+        <Suspense fallback={<Loading />}>
+          <Timeline appId={appId} push={push} />
+        </Suspense>
       </Panel>
       <Panel title={t('push.byConnector')}>
         <ByConnector connectors={progress?.connectors ?? {}} />

@@ -12,6 +12,7 @@ import { StateBadge, titleOf } from '../pushes/shown-push.tsx';
 import { Audience } from './audience.tsx';
 import { Content } from './content.tsx';
 import { Controls } from './controls.tsx';
+import { Failures } from './failures.tsx';
 import { LiveState } from './live-state.tsx';
 import { Progress } from './progress.tsx';
 
@@ -62,7 +63,12 @@ function PushTabs({ appId, push, progress }: PushTabsProps) {
         {
           value: 'progress',
           title: t('push.progress'),
-          content: <Progress push={push} progress={progress} />,
+          content: <Progress appId={appId} push={push} progress={progress} />,
+        },
+        {
+          value: 'failures',
+          title: t('push.failures'),
+          content: <Failures appId={appId} pushId={push.objectId} isOpen={isOpenPush(push)} />,
         },
         { value: 'content', title: t('push.content'), content: <Content push={push} /> },
         { value: 'audience', title: t('push.audience'), content: <Audience appId={appId} push={push} /> },

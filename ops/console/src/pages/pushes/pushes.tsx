@@ -4,6 +4,7 @@ import type { ListedPush } from '../../../../../api/replies/admin/types.ts';
 import { pushesPath, usePushes } from '../../api/queries.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
+import { Pager } from '../../kit/controls/pager.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
@@ -75,32 +76,8 @@ function PushTable({ appId, filters, change }: PushTableProps) {
         rows={data.results}
         keyOf={({ objectId }) => objectId}
       />
-      {(data.next !== null || filters.cursor !== undefined) && (
-        <Pager next={data.next} isFirst={filters.cursor === undefined} change={change} />
-      )}
+      <Pager next={data.next} cursor={filters.cursor} open={(cursor) => change({ cursor })} />
     </>
-  );
-}
-
-function Pager({
-  next,
-  isFirst,
-  change,
-}: {
-  next: string | null;
-  isFirst: boolean;
-  change: (more: PushFilters) => void;
-}) {
-  const { t } = useTranslation();
-  return (
-    <nav aria-label={t('pager.label')} className="pager">
-      <Button disabled={isFirst} onClick={() => change({ cursor: undefined })}>
-        {t('pager.first')}
-      </Button>
-      <Button disabled={next === null} onClick={() => change({ cursor: next ?? undefined })}>
-        {t('pager.next')}
-      </Button>
-    </nav>
   );
 }
 

@@ -21,6 +21,11 @@ export function Navigation({ appId }: { appId: string | undefined }) {
               {t('nav.pushes')}
             </Link>
           </li>
+          <li>
+            <Link to="/apps/$appId/devices" params={{ appId }} {...common}>
+              {t('nav.devices')}
+            </Link>
+          </li>
         </ul>
       )}
       <ul className={styles.group}>

@@ -7,13 +7,14 @@ const chordMs = 1200;
 const pages = {
   o: '/apps/$appId',
   p: '/apps/$appId/pushes',
+  d: '/apps/$appId/devices',
 } as const;
 
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
   (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
-/** Keys of every page: `g o`, `g p`, `g s` open pages, `/` goes to the search field of the page. */
+/** Keys of every page: `g o`, `g p`, `g d`, `g s` open pages, `/` goes to the search field of the page. */
 export function useShortcuts(appId: string | undefined): void {
   const navigate = useNavigate();
   const chordUntil = useRef(0);

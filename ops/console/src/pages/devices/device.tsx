@@ -1,0 +1,120 @@
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { useTranslation } from 'react-i18next';
+import type { DeviceDetail, DevicePush } from '../../../../../api/replies/admin/types.ts';
+import { appPath } from '../../api/client.ts';
+import { connectorName } from '../../api/connectors.ts';
+import { useDevice, useDevicePushes } from '../../api/devices.ts';
+import { Commands, Copy } from '../../kit/controls/copy.tsx';
+import { Badge } from '../../kit/data/badge.tsx';
+import { type Column, Table } from '../../kit/data/table.tsx';
+import { Time } from '../../kit/data/time.tsx';
+import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
+import { Empty, Failure, Loading } from '../../kit/states.tsx';
+import { formatCount } from '../../text/format.ts';
+import styles from './devices.module.css';
+
+const route = getRouteApi('/apps/$appId/devices/$deviceId');
+
+/** One device: how a push goes to it now, its last pushes, its members. */
+export function Device() {
+  const { t } = useTranslation();
+  const { appId, deviceId } = route.useParams();
+  const { data, error, isPending, refetch } = useDevice(appId, deviceId);
+  return (
+    <>
+      <PageHeader title={`${t('device.title')} ${deviceId}`} />
+      {isPending ? (
+        <Loading rows={8} />
+      ) : error && !data ? (
+        <Failure error={error} retry={() => void refetch()} />
+      ) : (
+        <>
+          <Delivery device={data} />
+          <Panel title={t('device.pushes')}>
+            <Pushes appId={appId} deviceId={deviceId} />
+          </Panel>
+          <Members device={data} />
+        </>
+      )}
+      <Commands path={appPath(appId, 'installations', deviceId)} />
+    </>
+  );
+}
+
+function Delivery({ device }: { device: DeviceDetail }) {
+  const { t } = useTranslation();
+  const { route: way, isValid, isFresh, online, inbox, badge } = device;
+  const yesNo = (value: boolean) => (
+    <Badge tone={value ? 'good' : 'bad'}>{t(value ? 'why.yes' : 'why.no')}</Badge>
+  );
+  return (
+    <Panel title={t('device.delivery')}>
+      <Facts
+        rows={[
+          [t('why.route'), `${connectorName(way.connector)}, ${way.profile}`],
+          ...(way.problem ? ([[t('device.problem'), way.problem]] as [string, string][]) : []),
+          [t('why.valid'), yesNo(isValid)],
+          [t('why.fresh'), yesNo(isFresh)],
+          [t('device.online'), online ? <Time key="online" at={online.since} /> : t('device.offline')],
+          [t('device.inbox'), formatCount(inbox)],
+          [t('device.badge'), badge === null ? '–' : formatCount(badge)],
+        ]}
+      />
+    </Panel>
+  );
+}
+
+function Members({ device: { installation } }: { device: DeviceDetail }) {
+  const { t } = useTranslation();
+  const text = JSON.stringify(installation, null, 2);
+  return (
+    <Panel title={t('device.members')} side={<Copy text={text} />}>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard. */}
+      <pre className={styles.json} tabIndex={0}>
+        {text}
+      </pre>
+    </Panel>
+  );
+}
+
+function Pushes({ appId, deviceId }: { appId: string; deviceId: string }) {
+  const { t } = useTranslation();
+  const { data, error, isPending, refetch } = useDevicePushes(appId, deviceId);
+  if (isPending) return <Loading />;
+  if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
+  if (data.results.length === 0) return <Empty title={t('device.noPushes')} />;
+  const columns: Column<DevicePush>[] = [
+    {
+      key: 'push',
+      title: t('pushes.message'),
+      cell: ({ objectId }) => (
+        <Link
+          to="/apps/$appId/pushes/$pushId/devices/$installation"
+          params={{ appId, pushId: objectId, installation: deviceId }}
+        >
+          <code>{objectId}</code>
+        </Link>
+      ),
+    },
+    {
+      key: 'outcome',
+      title: t('failures.outcome'),
+      cell: ({ outcome }) =>
+        outcome === null ? (
+          '–'
+        ) : (
+          <Badge tone={outcome === 'sent' ? 'good' : 'bad'}>{t(`outcome.${outcome}`)}</Badge>
+        ),
+    },
+    { key: 'why', title: t('failures.why'), isWide: true, cell: ({ sentence }) => sentence },
+    { key: 'at', title: t('pushes.accepted'), cell: ({ createdAt }) => <Time at={createdAt} /> },
+  ];
+  return (
+    <Table
+      label={t('device.pushes')}
+      columns={columns}
+      rows={data.results}
+      keyOf={({ objectId }) => objectId}
+    />
+  );
+}

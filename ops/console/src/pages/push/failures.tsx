@@ -1,0 +1,158 @@
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { useTranslation } from 'react-i18next';
+import type { FailureGroup, PushFailure } from '../../../../../api/replies/admin/types.ts';
+import { connectorName } from '../../api/connectors.ts';
+import { useFailureGroups, useFailures } from '../../api/failures.ts';
+import { Pager } from '../../kit/controls/pager.tsx';
+import { type Column, Table } from '../../kit/data/table.tsx';
+import { Time } from '../../kit/data/time.tsx';
+import { Panel } from '../../kit/panel.tsx';
+import { Empty, Failure, Loading } from '../../kit/states.tsx';
+import type { FailureFilters } from '../../search.ts';
+import { formatCount } from '../../text/format.ts';
+import styles from './push.module.css';
+
+const route = getRouteApi('/apps/$appId/pushes/$pushId');
+
+interface FailuresProps {
+  appId: string;
+  pushId: string;
+  isOpen: boolean;
+}
+
+/** Why a push did not reach devices: causes with remedies, and the devices of a cause. */
+export function Failures(push: FailuresProps) {
+  const { t } = useTranslation();
+  const { connector, outcome, status, reason, cursor } = route.useSearch();
+  const navigate = useNavigate();
+  const show = (filters: FailureFilters) =>
+    void navigate({
+      to: '/apps/$appId/pushes/$pushId',
+      params: { appId: push.appId, pushId: push.pushId },
+      search: { tab: 'failures', ...filters },
+    });
+  const filters = { connector, outcome, status, reason };
+  return (
+    <>
+      <Panel title={t('failures.reasons')}>
+        <Causes push={push} />
+      </Panel>
+      {connector !== undefined && (
+        <Panel
+          title={`${t('failures.list')}: ${connectorName(connector)}, ${reason ?? ''}`}
+          side={
+            <Link to="/apps/$appId/pushes/$pushId" params={{ ...push }} search={{ tab: 'failures' }}>
+              {t('failures.all')}
+            </Link>
+          }
+        >
+          <Devices
+            push={push}
+            filters={{ ...filters, cursor }}
+            open={(next) => show({ ...filters, cursor: next })}
+          />
+        </Panel>
+      )}
+    </>
+  );
+}
+
+function Causes({ push }: { push: FailuresProps }) {
+  const { t, i18n } = useTranslation();
+  const { data, error, isPending, refetch } = useFailureGroups(push);
+  if (isPending) return <Loading />;
+  if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
+  if (data.results.length === 0) return <Empty title={t('failures.none')} />;
+  const language = i18n.language === 'zh' ? 'zh' : 'en';
+  const columns: Column<FailureGroup>[] = [
+    { key: 'connector', title: t('push.connector'), cell: ({ connector }) => connectorName(connector) },
+    { key: 'outcome', title: t('failures.outcome'), cell: ({ outcome }) => t(`outcome.${outcome}`) },
+    {
+      key: 'reason',
+      title: t('failures.reason'),
+      cell: ({ status, reason }) => `${status === 0 ? '' : `${status} `}${reason}`,
+    },
+    { key: 'n', title: t('failures.count'), isNumber: true, cell: ({ n }) => formatCount(n) },
+    {
+      key: 'remedy',
+      title: t('failures.remedy'),
+      isWide: true,
+      cell: ({ remedy }) => <span className={styles.remedy}>{remedy[language]}</span>,
+    },
+    {
+      key: 'show',
+      title: t('failures.list'),
+      cell: ({ connector, outcome, status, reason }) => (
+        <Link
+          to="/apps/$appId/pushes/$pushId"
+          params={{ appId: push.appId, pushId: push.pushId }}
+          search={{ tab: 'failures', connector, outcome, status: String(status), reason }}
+        >
+          {t('failures.show')}
+        </Link>
+      ),
+    },
+  ];
+  return (
+    <Table
+      label={t('failures.reasons')}
+      columns={columns}
+      rows={data.results}
+      keyOf={({ connector, outcome, status, reason }) => `${connector} ${outcome} ${status} ${reason}`}
+    />
+  );
+}
+
+interface DevicesProps {
+  push: FailuresProps;
+  filters: FailureFilters;
+  open: (cursor: string | undefined) => void;
+}
+
+function Devices({ push, filters, open }: DevicesProps) {
+  const { t } = useTranslation();
+  const { data, error, isPending, refetch } = useFailures(push, filters);
+  if (isPending) return <Loading />;
+  if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
+  if (data.results.length === 0) return <Empty title={t('failures.none')} />;
+  const columns: Column<PushFailure>[] = [
+    {
+      key: 'device',
+      title: t('failures.device'),
+      isWide: true,
+      cell: (row) => <DeviceLink push={push} row={row} />,
+    },
+    { key: 'status', title: t('failures.status'), isNumber: true, cell: ({ status }) => status || '–' },
+    { key: 'reason', title: t('failures.reason'), cell: ({ reason }) => reason },
+    { key: 'at', title: t('failures.at'), cell: ({ at }) => <Time at={at} /> },
+  ];
+  return (
+    <>
+      <Table
+        label={t('failures.list')}
+        columns={columns}
+        rows={data.results}
+        keyOf={({ objectId, at, reason }) => `${objectId} ${at} ${reason}`}
+      />
+      <Pager next={data.next} cursor={filters.cursor} open={open} />
+    </>
+  );
+}
+
+function DeviceLink({
+  push: { appId, pushId },
+  row: { objectId },
+}: {
+  push: FailuresProps;
+  row: PushFailure;
+}) {
+  if (objectId === null) return <>–</>;
+  return (
+    <Link
+      to="/apps/$appId/pushes/$pushId/devices/$installation"
+      params={{ appId, pushId, installation: objectId }}
+    >
+      <code>{objectId}</code>
+    </Link>
+  );
+}
