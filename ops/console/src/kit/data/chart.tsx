@@ -12,6 +12,8 @@ export interface Series {
 }
 
 const height = 180;
+/** Distances of the ticks of the time axis, in seconds. */
+const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400];
 
 /** Chart of numbers over time. Screen readers get `summary`, since a canvas has no text. */
 export function Chart({ times, series, summary }: { times: number[]; series: Series[]; summary: string }) {
@@ -56,6 +58,9 @@ function optionsOf(element: HTMLElement, series: Series[]): uPlot.Options {
     axes: [
       {
         ...axis,
+        // Whole seconds: several ticks of one second would have the same text.
+        incrs: steps,
+        space: 90,
         values: (_, ticks) => ticks.map((second) => formatTime(new Date(second * 1000).toISOString())),
       },
       { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => formatCount(tick)) },

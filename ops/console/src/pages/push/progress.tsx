@@ -69,9 +69,12 @@ function Milestones({ push }: { push: PushDetail }) {
   );
 }
 
+/** States that end a push: its rate is of the past. */
+const finished: ReadonlySet<string> = new Set(['done', 'cancelled']);
+
 function Rate({ progress }: { progress: PushProgress | undefined }) {
   const { t } = useTranslation();
-  if (!progress || progress.perSecond === 0) return null;
+  if (!progress || progress.perSecond === 0 || finished.has(progress.status)) return null;
   const rate = t('push.rate', { rate: formatCount(progress.perSecond) });
   const left = progress.secondsLeft;
   return (
