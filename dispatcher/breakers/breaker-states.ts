@@ -24,7 +24,8 @@ export class BreakerStates {
 
   /** Writes the state of one breaker in the background. */
   write({ key, breaker, since }: GatewayQueue): void {
-    const state = { dispatcher: this.#dispatcher, state: breaker.state, since };
+    const probeInMs = breaker.state === 'open' ? breaker.cooldownLeftMs : null;
+    const state = { dispatcher: this.#dispatcher, state: breaker.state, since, probeInMs };
     this.#writes = this.#writes
       .then(() => saveBreakerState(this.#db, key, state))
       .catch((error: unknown) => this.#log.warn({ err: error }, 'breaker state could not be written'));

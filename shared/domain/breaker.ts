@@ -33,6 +33,8 @@ export interface BreakerView extends BreakerKey {
   state: BreakerState;
   forced: OverrideState | null;
   since: Date;
+  /** When a dispatcher probes the gateway next; null unless its breaker is open by itself. */
+  nextProbeAt: Date | null;
   /** Null after the gateway has responded again. */
   lastFailure: GatewayFailure | null;
 }

@@ -23,6 +23,9 @@ export const breaker = component(
       .nullable()
       .describe('State that the operator forces; null where none is.'),
     since: timestamp,
+    nextProbeAt: timestamp
+      .nullable()
+      .describe('When the gateway is probed next; null unless the breaker is open by itself.'),
     lastFailure: gatewayFailure.nullable().describe('Null once the gateway has answered again.'),
   }),
 );

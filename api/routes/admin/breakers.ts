@@ -15,6 +15,7 @@ const toPublicBreaker = ({
   state,
   forced,
   since,
+  nextProbeAt,
   lastFailure,
 }: BreakerView) => ({
   id,
@@ -24,6 +25,7 @@ const toPublicBreaker = ({
   state,
   forced,
   since: since.toISOString(),
+  nextProbeAt: nextProbeAt?.toISOString() ?? null,
   lastFailure: lastFailure && { reason: lastFailure.reason, at: lastFailure.at.toISOString() },
 });
 

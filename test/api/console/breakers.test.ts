@@ -34,6 +34,7 @@ describe('breakers in the admin API', () => {
       state: 'closed',
       forced: null,
       lastFailure: null,
+      nextProbeAt: null,
       since: expect.stringMatching(/^\d{4}-.*Z$/),
     });
   });
@@ -70,6 +71,15 @@ describe('breakers in the admin API', () => {
     expect(await shown(id)).toMatchObject({ state: 'open', since: '2026-01-02T00:00:00.000Z' });
     await post(`${id}/close`);
     expect(await shown(id)).toMatchObject({ state: 'closed', forced: 'closed' });
+  });
+
+  test('show when an open one is probed next, unless it is forced', async () => {
+    const { id, key } = await appWithProfile();
+    const state = { dispatcher: randomUUID(), state: 'open', since: new Date(), probeInMs: 5000 } as const;
+    await saveBreakerState(service.db, key, state);
+    expect(await shown(id)).toMatchObject({ state: 'open', nextProbeAt: expect.stringMatching(/Z$/) });
+    await post(`${id}/open`);
+    expect(await shown(id)).toMatchObject({ state: 'open', nextProbeAt: null });
   });
 
   test('ignore the state of a dispatcher that stopped', async () => {

@@ -71,6 +71,7 @@ interface ViewRow {
   since: Date;
   reason: string | null;
   at: Date | null;
+  next_probe_at: Date | null;
 }
 
 /**
@@ -81,12 +82,12 @@ export async function listBreakers(db: Handle, only: BreakerKey | null = null): 
   const { rows } = await db.query<ViewRow>(
     `SELECT p.app_id, p.connector, p.name AS profile, b.forced,
             coalesce(b.forced, s.state, 'closed') AS state, coalesce(b.since, s.since, p.created_at) AS since,
-            f.reason, f.at
+            f.reason, f.at, CASE WHEN b.forced IS NULL THEN s.next_probe_at END AS next_probe_at
        FROM push_profile p
        LEFT JOIN gateway_failure f ON f.app_id = p.app_id AND f.connector = p.connector AND f.profile = p.name
        LEFT JOIN breaker b ON b.app_id = p.app_id AND b.connector = p.connector AND b.profile = p.name
        LEFT JOIN LATERAL (
-         SELECT x.state, x.since FROM breaker_state x
+         SELECT x.state, x.since, x.next_probe_at FROM breaker_state x
           WHERE x.app_id = p.app_id AND x.connector = p.connector AND x.profile = p.name
             AND (x.state = 'closed' OR x.seen_at > now() - make_interval(secs => $4))
           ORDER BY array_position(ARRAY['open', 'half-open', 'closed'], x.state), x.since DESC LIMIT 1) s ON true
@@ -94,10 +95,18 @@ export async function listBreakers(db: Handle, only: BreakerKey | null = null): 
       ORDER BY p.app_id, p.connector, p.name`,
     [only?.appId ?? null, only?.connector ?? null, only?.profile ?? null, deadAfterSeconds],
   );
-  return rows.map(({ app_id: appId, connector, profile, state, forced, since, reason, at }) => {
+  return rows.map(({ app_id: appId, connector, profile, state, forced, since, reason, at, ...row }) => {
     const key = { connector, appId, profile };
     const lastFailure = reason === null || at === null ? null : { reason, at };
-    return { id: breakerIdOf(key), ...key, state, forced, since, lastFailure };
+    return {
+      id: breakerIdOf(key),
+      ...key,
+      state,
+      forced,
+      since,
+      nextProbeAt: row.next_probe_at,
+      lastFailure,
+    };
   });
 }
 
@@ -105,14 +114,19 @@ export async function listBreakers(db: Handle, only: BreakerKey | null = null): 
 export async function saveBreakerState(
   db: Handle,
   { appId, connector, profile }: BreakerKey,
-  { dispatcher, state, since }: { dispatcher: string; state: BreakerState; since: Date },
+  {
+    dispatcher,
+    state,
+    since,
+    probeInMs = null,
+  }: { dispatcher: string; state: BreakerState; since: Date; probeInMs?: number | null },
 ): Promise<void> {
   await db.query(
-    `INSERT INTO breaker_state (app_id, connector, profile, dispatcher, state, since)
-     VALUES ($1, $2, $3, $4, $5, $6)
+    `INSERT INTO breaker_state (app_id, connector, profile, dispatcher, state, since, next_probe_at)
+     VALUES ($1, $2, $3, $4, $5, $6, now() + $7 * interval '1 ms')
      ON CONFLICT (app_id, connector, profile, dispatcher) DO UPDATE
-        SET state = $5, since = $6, seen_at = now()`,
-    [appId, connector, profile, dispatcher, state, since],
+        SET state = $5, since = $6, seen_at = now(), next_probe_at = excluded.next_probe_at`,
+    [appId, connector, profile, dispatcher, state, since, probeInMs],
   );
 }
 
