@@ -193,11 +193,10 @@ describe('a group of small pushes', () => {
       ...(i === 1 && plan.recipient ? { recipient: { ...plan.recipient, profile: 'a\0b' } } : {}),
     }));
     const started = await Promise.allSettled(plans.map((plan) => dispatcher.deps.small.start(plan)));
-    expect(started[1]?.status).toBe('rejected');
-    const others = await Promise.all(
-      [0, 2].map(async (i) => (await internalState(app, plans[i]?.pushId ?? 0)) !== 'queued'),
-    );
-    expect(others).toEqual([true, true]);
+    expect(started.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    // The dispatcher has jobs of the same pushes: one that it starts at this moment is locked, and changes its state next.
+    for (const i of [0, 2])
+      await expect.poll(() => internalState(app, plans[i]?.pushId ?? 0)).not.toBe('queued');
   });
 
   test('without a device is done at once', async () => {
