@@ -34,11 +34,15 @@ export class GroupTurns<T extends object> {
     return busy.length > 0 ? busy : undefined;
   }
 
-  /** Runs such a fetch; the next one has to wait for a multiple of its duration. */
-  async measure(fetch: () => Promise<unknown>): Promise<void> {
+  /**
+   * Runs such a fetch, which resolves whether no further job was due. After one that found none the next has to wait for a
+   * multiple of its duration; where more may be due, only for the interval.
+   */
+  async measure(fetch: () => Promise<boolean>): Promise<void> {
     const beganAtMs = systemClock.monotonicMs();
-    await fetch();
+    const isDrained = await fetch();
     const endedAtMs = systemClock.monotonicMs();
-    this.#nextAtMs = endedAtMs + Math.max(intervalMs, timesDuration * (endedAtMs - beganAtMs));
+    const restMs = isDrained ? timesDuration * (endedAtMs - beganAtMs) : 0;
+    this.#nextAtMs = endedAtMs + Math.max(intervalMs, restMs);
   }
 }

@@ -126,13 +126,13 @@ export class JobQueue {
 
   /**
    * Returns a statement that runs `rows` and writes a job for each row that it returns, in one round trip; the consumers wake
-   * when it commits. `rows` is a data-modifying statement with RETURNING, `data` an SQL expression over its columns for the
-   * payload of a job. The text is pg-boss's own, with the jobs as an expression in place of its parameter.
+   * when it commits. `rows` is a data-modifying statement with RETURNING, `job` has SQL expressions over its columns for the
+   * payload of a job and its group, as `groupOf` of its kind returns it. The text is pg-boss's own, with the jobs as an expression in place of its parameter.
    */
   async statementWithJobs(
     kind: { queue: string },
     rows: string,
-    data: string,
+    job: { data: string; group: string },
   ): Promise<PreparedStatement | string> {
     let text = '';
     const reader = {
@@ -146,7 +146,7 @@ export class JobQueue {
     if (parts.length !== 2) throw new Error('the queue library writes its jobs in another way than expected');
     return this.#statements.of(
       `WITH written AS (${rows}),
-        payloads AS MATERIALIZED (SELECT coalesce(json_agg(json_build_object('data', ${data})), '[]')::text AS all_jobs FROM written),
+        payloads AS MATERIALIZED (SELECT coalesce(json_agg(json_build_object('data', ${job.data}, 'groupId', ${job.group})), '[]')::text AS all_jobs FROM written),
         jobs AS (${parts.join('(SELECT all_jobs FROM payloads)')}),
         woken AS MATERIALIZED (SELECT pg_notify('${wakeTopic}', '${kind.queue}'))
        SELECT written.* FROM written, woken`,

@@ -3,8 +3,8 @@ import { insertPushes, insertPushesText, type NewPush } from '../db/tables/pushe
 import { planJob } from './jobs.ts';
 import type { JobQueue } from './queue.ts';
 
-/** Payload of `planJob`, made of the columns that `insertPushesText` returns. */
-const payload = `json_build_object('appId', app_id, 'pushId', id)`;
+/** Payload and group of `planJob`, made of the columns that `insertPushesText` returns. */
+const job = { data: `json_build_object('appId', app_id, 'pushId', id)`, group: 'app_id' };
 
 /** Inserts pushes that are sent now, of any apps, each with the job that plans it, by one statement. */
 export async function insertQueuedPushes(
@@ -12,5 +12,5 @@ export async function insertQueuedPushes(
   queue: JobQueue,
   pushes: readonly NewPush[],
 ): Promise<void> {
-  await insertPushes(db, pushes, await queue.statementWithJobs(planJob, insertPushesText, payload));
+  await insertPushes(db, pushes, await queue.statementWithJobs(planJob, insertPushesText, job));
 }

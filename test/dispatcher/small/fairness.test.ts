@@ -41,6 +41,16 @@ async function endedBefore(app: App, other: App): Promise<number> {
   return rows[0]?.n ?? 0;
 }
 
+test('the job of a push that the api accepts belongs to the app, so that others can be taken before it', async () => {
+  const { app } = await createAppOn(service, null, 1);
+  await beginPush(service, app, { where: { deviceType: 'ios' } });
+  const { rows } = await service.db.query<{ group_id: string }>(
+    `SELECT group_id FROM pgboss.job WHERE name = 'plan' AND data ->> 'appId' = $1`,
+    [app.appId],
+  );
+  expect(rows).toEqual([{ group_id: app.appId }]);
+});
+
 // Their own steps take time, in which the other app's pushes go on; behind all of those they would be last.
 test('pushes to one device and to a scan are not behind the many waiting pushes of another app', async () => {
   const { app: greedy } = await createAppOn(service, null, 1);
