@@ -108,6 +108,8 @@ function openServices(deps: ApiDeps, stack: ClosingStack): Services {
 async function openHttpApp({ config, log, clock, options }: Startup, deps: ApiDeps, services: Services) {
   const { queue, admissionDb: db, metrics } = deps;
   const { maxWaitingPushes: maxWaiting, onExchange } = options;
+  const consoleFiles = new ConsoleFiles(options.consoleFolders ?? consoleFolders(), clock);
+  services.meta.buildDigest = () => consoleFiles.digest;
   const limits = maxWaiting === undefined ? {} : { maxWaiting };
   const backlog = new PushBacklog({ queue, db, clock, ...limits });
   return createApp({
@@ -119,7 +121,7 @@ async function openHttpApp({ config, log, clock, options }: Startup, deps: ApiDe
     metrics,
     pushCallLimit: new PushCallLimit({ db, backlog, clock }),
     bodies: new BodyMemory(options.bodyLimits, (bytes) => metrics.bodyBytes.inc(bytes)),
-    consoleFiles: new ConsoleFiles(options.consoleFolders ?? consoleFolders(), clock),
+    consoleFiles,
     onExchange,
   });
 }

@@ -97,6 +97,11 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.reload();
     await shows(page, 'No push matches the filters.');
     await page.getByRole('button', { name: 'Clear the filters' }).click();
+    await page.getByRole('searchbox').fill('nothing of this kind');
+    await page.keyboard.press('Enter');
+    await shows(page, 'No push matches the filters.');
+    await page.getByRole('searchbox').fill('ends tonight');
+    await page.keyboard.press('Enter');
     await page.getByRole('link', { name: 'Sale ends tonight' }).waitFor();
   });
 
@@ -146,6 +151,8 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const path = `/console/api/apps/${app.appId}/notifications/${pushId}/devices/${device}`;
     const { body } = await service.api.request('GET', path, { admin: true });
     await shows(page, body.sentence);
+    await page.getByRole('button', { name: '中文' }).click();
+    await shows(page, body.texts[0].zh);
   });
 
   test('pauses, resumes and cancels a scheduled push in two clicks', async () => {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { buildConsole } from '../../ops/console/build.ts';
 import { useTestApi } from '../support/test-api.ts';
 
@@ -74,6 +75,10 @@ describe('the built console', () => {
     const etag = page.headers.get('etag') ?? '';
     expect((await sentBytes(api.url, '/console', { 'if-none-match': etag })).status).toBe(304);
     expect((await fetch(`${api.url}/console`, { method: 'HEAD' })).status).toBe(200);
+    const { digest } = z
+      .object({ digest: z.string() })
+      .parse(await (await get(api.url, '/console/build.json')).json());
+    expect((await api.request('GET', '/console/api/meta', { admin: true })).body.build).toBe(digest);
   });
 
   test('has a path for every page, and is 404 elsewhere', async () => {

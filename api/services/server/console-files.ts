@@ -63,6 +63,11 @@ export class ConsoleFiles {
     this.#clock = clock;
   }
 
+  /** Digest of the build in memory; null before a page was asked for. */
+  get digest(): string | null {
+    return this.#loaded?.digest ?? null;
+  }
+
   /** Returns the newest build, or undefined before there is one. */
   async current(): Promise<LoadedConsole | undefined> {
     if (this.#clock.monotonicMs() - this.#lookedAtMs >= lookEveryMs) {

@@ -36,7 +36,6 @@ export interface PushSearch extends FailureFilters {
 export interface FailureFilters {
   connector?: string | undefined;
   outcome?: string | undefined;
-  status?: string | undefined;
   reason?: string | undefined;
   cursor?: string | undefined;
 }
@@ -45,7 +44,6 @@ export const readPushSearch = (search: Search): PushSearch => ({
   tab: pushTabs.find((tab) => tab === search.tab),
   connector: text(search.connector),
   outcome: text(search.outcome),
-  status: typeof search.status === 'number' ? String(search.status) : text(search.status),
   reason: text(search.reason),
   cursor: text(search.cursor),
 });

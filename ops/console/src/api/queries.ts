@@ -31,8 +31,8 @@ export function useOverview(appId: string) {
 }
 
 /** Path of a page of pushes. */
-export const pushesPath = (appId: string, filters: PushFilters): string =>
-  appPath(appId, 'notifications') + queryOf({ limit: 50, ...filters });
+export const pushesPath = (appId: string, { q, ...filters }: PushFilters): string =>
+  appPath(appId, 'notifications') + queryOf({ limit: 50, text: q, ...filters });
 
 export function usePushes(appId: string, filters: PushFilters) {
   const path = pushesPath(appId, filters);

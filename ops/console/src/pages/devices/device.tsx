@@ -10,6 +10,7 @@ import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
+import { useSentence } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 import styles from './devices.module.css';
 
@@ -36,7 +37,10 @@ export function Device() {
           <Members device={data} />
         </>
       )}
-      <Commands path={appPath(appId, 'installations', deviceId)} />
+      <Commands
+        path={appPath(appId, 'installations', deviceId)}
+        command={`devices ${deviceId} --app ${appId}`}
+      />
     </>
   );
 }
@@ -77,6 +81,10 @@ function Members({ device: { installation } }: { device: DeviceDetail }) {
   );
 }
 
+function Sentence({ push }: { push: DevicePush }) {
+  return <>{useSentence(push)}</>;
+}
+
 function Pushes({ appId, deviceId }: { appId: string; deviceId: string }) {
   const { t } = useTranslation();
   const { data, error, isPending, refetch } = useDevicePushes(appId, deviceId);
@@ -106,7 +114,7 @@ function Pushes({ appId, deviceId }: { appId: string; deviceId: string }) {
           <Badge tone={outcome === 'sent' ? 'good' : 'bad'}>{t(`outcome.${outcome}`)}</Badge>
         ),
     },
-    { key: 'why', title: t('failures.why'), isWide: true, cell: ({ sentence }) => sentence },
+    { key: 'why', title: t('failures.why'), isWide: true, cell: (push) => <Sentence push={push} /> },
     { key: 'at', title: t('pushes.accepted'), cell: ({ createdAt }) => <Time at={createdAt} /> },
   ];
   return (

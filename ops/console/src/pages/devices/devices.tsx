@@ -31,7 +31,7 @@ export function Devices() {
       <Panel title={t('devices.list')}>
         <DeviceTable appId={appId} filters={filters} change={change} />
       </Panel>
-      <Commands path={devicesPath(appId, filters)} />
+      <Commands path={devicesPath(appId, filters)} command={`devices --app ${appId}`} />
     </>
   );
 }

@@ -23,7 +23,7 @@ interface FailuresProps {
 /** Why a push did not reach devices: causes with remedies, and the devices of a cause. */
 export function Failures(push: FailuresProps) {
   const { t } = useTranslation();
-  const { connector, outcome, status, reason, cursor } = route.useSearch();
+  const { connector, outcome, reason, cursor } = route.useSearch();
   const navigate = useNavigate();
   const show = (filters: FailureFilters) =>
     void navigate({
@@ -31,7 +31,7 @@ export function Failures(push: FailuresProps) {
       params: { appId: push.appId, pushId: push.pushId },
       search: { tab: 'failures', ...filters },
     });
-  const filters = { connector, outcome, status, reason };
+  const filters = { connector, outcome, reason };
   return (
     <>
       <Panel title={t('failures.reasons')}>
@@ -82,11 +82,11 @@ function Causes({ push }: { push: FailuresProps }) {
     {
       key: 'show',
       title: t('failures.list'),
-      cell: ({ connector, outcome, status, reason }) => (
+      cell: ({ connector, outcome, reason }) => (
         <Link
           to="/apps/$appId/pushes/$pushId"
           params={{ appId: push.appId, pushId: push.pushId }}
-          search={{ tab: 'failures', connector, outcome, status: String(status), reason }}
+          search={{ tab: 'failures', connector, outcome, reason }}
         >
           {t('failures.show')}
         </Link>

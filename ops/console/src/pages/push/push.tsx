@@ -33,7 +33,10 @@ export function Push() {
         {isOpenPush(push) && <LiveState live={live} updatedAtMs={progress.dataUpdatedAt} />}
       </PageHeader>
       <PushTabs appId={appId} push={push} progress={progress.data} />
-      <Commands path={appPath(appId, 'notifications', pushId)} />
+      <Commands
+        path={appPath(appId, 'notifications', pushId)}
+        command={`failures ${pushId} --app ${appId}`}
+      />
     </>
   );
 }

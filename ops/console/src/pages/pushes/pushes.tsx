@@ -35,7 +35,7 @@ export function Pushes() {
       <Panel title={t('pushes.list')}>
         <PushTable appId={appId} filters={filters} change={change} />
       </Panel>
-      <Commands path={pushesPath(appId, filters)} />
+      <Commands path={pushesPath(appId, filters)} command={`pushes --app ${appId}`} />
     </>
   );
 }

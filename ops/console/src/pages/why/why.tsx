@@ -9,6 +9,7 @@ import { Badge, type Tone } from '../../kit/data/badge.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Failure, Loading } from '../../kit/states.tsx';
+import { useSentence } from '../../text/explanation.ts';
 import { FindDevice } from '../push/audience.tsx';
 import styles from './why.module.css';
 
@@ -54,13 +55,13 @@ const outcomeTones: Record<NonNullable<DeviceExplanation['outcome']>, Tone> = {
 
 function Story({ explanation }: { explanation: DeviceExplanation }) {
   const { t } = useTranslation();
-  const { outcome, sentence } = explanation;
+  const { outcome } = explanation;
   return (
     <Panel
       title={t('why.answer')}
       side={outcome && <Badge tone={outcomeTones[outcome]}>{t(`outcome.${outcome}`)}</Badge>}
     >
-      <p className={styles.sentence}>{sentence}</p>
+      <p className={styles.sentence}>{useSentence(explanation)}</p>
       <Checks explanation={explanation} />
     </Panel>
   );
