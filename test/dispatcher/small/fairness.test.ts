@@ -55,6 +55,10 @@ test('the job of a push that the api accepts belongs to the app, so that others 
 test('pushes to one device and to a scan are not behind the many waiting pushes of another app', async () => {
   const { app: greedy } = await createAppOn(service, null, 1);
   const { app: other } = await createAppOn(service, null, 3);
+  // Until a gateway has answered, small pushes wait in the queue of batches, at most 128 of them.
+  await service.dispatch();
+  const first = await beginPush(service, greedy, { where: { deviceType: 'ios' } });
+  await service.untilDone(greedy, first);
   await insertPushes(greedy, waiting);
   const { rows } = await service.db.query<{ object_id: string }>(
     'SELECT object_id FROM installation WHERE app_id = $1 LIMIT 1',
@@ -63,7 +67,6 @@ test('pushes to one device and to a scan are not behind the many waiting pushes 
   // Both are accepted last.
   const single = await beginPush(service, other, { where: { objectId: rows[0]?.object_id } });
   const scan = await beginPush(service, other, { where: { deviceType: 'ios' } });
-  await service.dispatch();
   expect(await service.untilDone(other, single)).toMatchObject({ devices: 1, successes: 1 });
   expect(await service.untilDone(other, scan)).toMatchObject({ devices: 3, successes: 3 });
   expect(await endedBefore(greedy, other)).toBeLessThan((waiting * 3) / 4);
