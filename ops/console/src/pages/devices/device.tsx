@@ -4,15 +4,15 @@ import type { DeviceDetail, DevicePush } from '../../../../../api/replies/admin/
 import { appPath } from '../../api/client.ts';
 import { connectorName } from '../../api/connectors.ts';
 import { useDevice, useDevicePushes } from '../../api/devices.ts';
-import { Commands, Copy } from '../../kit/controls/copy.tsx';
+import { Commands } from '../../kit/controls/copy.tsx';
 import { Badge } from '../../kit/data/badge.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';
+import { JsonPanel } from '../../kit/json-panel.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { useSentence } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
-import styles from './devices.module.css';
 
 const route = getRouteApi('/apps/$appId/devices/$deviceId');
 
@@ -34,7 +34,7 @@ export function Device() {
           <Panel title={t('device.pushes')}>
             <Pushes appId={appId} deviceId={deviceId} />
           </Panel>
-          <Members device={data} />
+          <JsonPanel title={t('device.members')} value={data.installation} />
         </>
       )}
       <Commands
@@ -64,19 +64,6 @@ function Delivery({ device }: { device: DeviceDetail }) {
           [t('device.badge'), badge === null ? '–' : formatCount(badge)],
         ]}
       />
-    </Panel>
-  );
-}
-
-function Members({ device: { installation } }: { device: DeviceDetail }) {
-  const { t } = useTranslation();
-  const text = JSON.stringify(installation, null, 2);
-  return (
-    <Panel title={t('device.members')} side={<Copy text={text} />}>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard. */}
-      <pre className={styles.json} tabIndex={0}>
-        {text}
-      </pre>
     </Panel>
   );
 }

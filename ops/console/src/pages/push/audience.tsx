@@ -3,24 +3,18 @@ import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
 import { Button } from '../../kit/controls/button.tsx';
-import { Copy } from '../../kit/controls/copy.tsx';
 import { TextField } from '../../kit/controls/field.tsx';
+import { JsonPanel } from '../../kit/json-panel.tsx';
 import { Panel } from '../../kit/panel.tsx';
 import styles from './push.module.css';
 
 /** Condition of a push, and the search for the story of one device. */
 export function Audience({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
-  const text = JSON.stringify(push.request.target ?? push.where, null, 2);
   return (
     <>
       <FindDevice appId={appId} pushId={push.objectId} />
-      <Panel title={t('push.condition')} side={<Copy text={text} />}>
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard. */}
-        <pre className={styles.json} tabIndex={0}>
-          {text}
-        </pre>
-      </Panel>
+      <JsonPanel title={t('push.condition')} value={push.request.target ?? push.where} />
     </>
   );
 }
