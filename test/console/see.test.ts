@@ -77,7 +77,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
 
   test('leads from the apps to a push, whose totals are those of its record', async () => {
     const page = await open();
-    await page.getByRole('link', { name: 'Test app' }).first().click();
+    await page.locator(`main a[href$="/apps/${app.appId}"]`).click();
     await page.getByRole('heading', { name: 'Test app', level: 1 }).waitFor();
     await page.getByRole('link', { name: 'Pushes', exact: true }).click();
     await page.getByRole('link', { name: 'Sale ends tonight' }).click();
@@ -166,19 +166,27 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     expect((await service.api.request('GET', path, { admin: true })).body.state).toBe('cancelled');
   });
 
-  test('shows a push live while it is sent', async () => {
+  test('shows a push live, and stops it', async () => {
     const large = await service.api.createApp();
     await service.addApnsProfile(large);
-    await service.addIosInstallations(large, 3000);
+    await service.addIosInstallations(large, 10_000);
+    // Ten seconds of sending; paused until the page is open.
     const body = { data: { alert: 'Slowly' }, flow_control: 1000 };
-    const reply = await service.api.request('POST', '/1.1/push', { app: large, master: true, body });
-    const page = await open(`/apps/${large.appId}/pushes/${reply.body.objectId}`);
+    const { objectId } = (await service.api.request('POST', '/1.1/push', { app: large, master: true, body }))
+      .body;
+    const path = `/console/api/apps/${large.appId}/notifications/${objectId}`;
+    await service.api.request('POST', `${path}/pause`, { admin: true, body: {} });
+    const page = await open(`/apps/${large.appId}/pushes/${objectId}`);
+    await page.getByText('Paused', { exact: true }).waitFor();
     await page.getByText('● Live').waitFor();
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await page.getByRole('heading', { name: /^[1-9][\d,]* of 10,000$/ }).waitFor();
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.getByText('Paused', { exact: true }).waitFor();
-    await page.getByRole('button', { name: 'Resume' }).click();
-    await page.getByText('Done', { exact: true }).waitFor();
-    await shows(page, '3,000 of 3,000');
+    await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel the push' }).click();
+    await page.getByText('Cancelled', { exact: true }).waitFor();
+    expect((await service.api.request('GET', path, { admin: true })).body.state).toBe('cancelled');
   });
 
   test('opens pages by keys, and moves the focus to their headings', async () => {

@@ -37,7 +37,9 @@ afterAll(() => database.drop());
 describe('on a Node that is too old', () => {
   test('runs the command with the Node of the npm package, with arguments, input, output and exit code', async () => {
     expect(await carillon(['--help'], { nodeArgs: pretendOld })).toMatchObject({ code: 0, stderr: '' });
-    const wrong = await carillon(['app', 'list', '--json'], { nodeArgs: pretendOld, env: { PORT: '9' } });
+    // Not the folder of this checkout, which has a token after `npm start`.
+    const env = { PORT: '9', CARILLON_DATA_DIR: join(tmpdir(), 'carillon-without-data') };
+    const wrong = await carillon(['app', 'list', '--json'], { nodeArgs: pretendOld, env });
     expect(wrong.code).toBe(1);
     expect(wrong.json().error).toContain('There is no admin token');
     expect((await carillon(['nonsense'], { nodeArgs: pretendOld })).code).toBe(2);
