@@ -93,7 +93,9 @@ export class Breakers {
     const queue = this.#queueOf(key);
     if (override?.forced === 'open' || this.#isFull(queue)) return wait(queue.enqueue(0));
     if (override?.forced === 'closed') return this.#forcedPermit(queue, jobPermit);
-    const isFree = await queue.canProbe(() => this.#inFlight.hasAnswer(queue.id));
+    // The answer to a probe counts when the breaker has judged it, not before.
+    const hasAnswer = () => queue.breaker.state === 'closed' && this.#inFlight.hasAnswer(queue.id);
+    const isFree = await queue.canProbe(hasAnswer);
     return (
       (isFree && this.#breakerPermit(queue, jobPermit)) || wait(queue.enqueue(queue.breaker.cooldownLeftMs))
     );
