@@ -4,6 +4,7 @@ import { apnsCredentials } from '../../../connectors/apns/credentials.ts';
 import { apnsConnector } from '../../../connectors/apns/index.ts';
 import { frame, settingsFrame } from '../../../connectors/http2/native/frames/wire-format.ts';
 import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
+import { systemClock } from '../../../shared/clock.ts';
 import { aContext, aMessage, kinds, recipients, sendAll, topic } from '../../support/gateways/apns.ts';
 import { okFrame, startRawPeer } from '../../support/http2/raw-peer.ts';
 
@@ -22,9 +23,12 @@ test('the collapse id of a push to many devices is one byte of each request afte
   const base = { auth: 'token', ...token, endpoint: peer.url, ca: peer.ca };
   const tuning = { ...defaultTuning, maxConnections: 1 };
   const sender = apnsConnector(tuning).open(apnsCredentials.parse(base), aContext());
+  // The same for all pushes: a header with the value of an earlier push is one byte.
+  const expiresAtMs = systemClock.now() + 3_600_000;
   /** Returns the size of the last header block of a push to `count` devices; the first ones fill the connection's table. */
   const lastBlock = async (count: number, objectId: string) => {
-    const outcome = await sendAll(sender, recipients(count), aMessage({ alert: 'a' }, { objectId }));
+    const message = aMessage({ alert: 'a' }, { objectId, expiresAtMs });
+    const outcome = await sendAll(sender, recipients(count), message);
     expect(kinds(outcome)).toEqual({ sent: count });
     return blocks.at(-1) ?? 0;
   };
