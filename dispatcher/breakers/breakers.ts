@@ -129,15 +129,17 @@ export class Breakers {
     for (const [id, queue] of this.#queues) {
       const { breaker } = queue;
       if (breaker.state !== 'closed') {
-        // Without traffic of its own the breaker would stay half-open while another dispatcher sends.
-        if (breaker.state === 'half-open' && (await this.#states.hasClosedElsewhere(queue)))
-          breaker.closeByPeer();
+        // Without traffic of its own the breaker would stay half-open while another dispatcher sends. With traffic its
+        // own probe decides: a gateway may be out of reach for this dispatcher only.
+        const isWithoutProbe = breaker.state === 'half-open' && !queue.hasWaiting;
+        if (isWithoutProbe && (await this.#states.hasAnsweredElsewhere(queue))) breaker.closeByPeer();
         this.#states.write(queue);
       } else if (queue.isIdle) {
         breaker.close();
         this.#queues.delete(id);
       }
     }
+    await this.#states.shareAnswers(this.#queues);
     await this.#failures.maintain(this.#queues.values());
     await this.#states.maintain();
   }

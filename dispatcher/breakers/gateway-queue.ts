@@ -29,6 +29,8 @@ export class GatewayQueue {
   readonly breaker: Breaker;
   /** When the breaker changed its state last. */
   since: Date;
+  /** When the breaker opened last; its creation before that. */
+  openedAt: Date;
   readonly #clock: Clock;
   #usedAtMs = 0;
   /** When the last waiting batch returns, without jitter, by the monotonic clock. */
@@ -45,10 +47,14 @@ export class GatewayQueue {
     this.id = breakerIdOf(key);
     this.#clock = clock;
     this.since = new Date(clock.now());
+    this.openedAt = this.since;
     const monotonicMs = () => clock.monotonicMs();
     this.breaker = new Breaker(timing, monotonicMs, (state) => {
       this.since = new Date(clock.now());
-      if (state === 'open') this.#healthyAtMs = Number.NEGATIVE_INFINITY;
+      if (state === 'open') {
+        this.#healthyAtMs = Number.NEGATIVE_INFINITY;
+        this.openedAt = this.since;
+      }
       onChange(state);
     });
   }
@@ -85,6 +91,12 @@ export class GatewayQueue {
   /** Notes an answer of the gateway: it may get many batches at once. */
   markHealthy(): void {
     this.#healthyAtMs = this.#clock.monotonicMs();
+  }
+
+  /** When the gateway answered last; null before its first answer, and after the breaker has opened. */
+  get healthyAt(): Date | null {
+    if (this.#healthyAtMs === Number.NEGATIVE_INFINITY) return null;
+    return new Date(this.#clock.now() - (this.#clock.monotonicMs() - this.#healthyAtMs));
   }
 
   /**

@@ -130,8 +130,21 @@ export async function saveBreakerState(
   );
 }
 
-/** Returns whether another dispatcher's breaker has closed since a time, after a successful probe. */
-export async function hasClosedElsewhere(
+/** Returns the ids of the breakers that are not closed at another dispatcher. */
+export async function findTroubledElsewhere(db: Handle, dispatcher: string): Promise<string[]> {
+  const { rows } = await db.query<{ app_id: string; connector: ConnectorId; profile: string }>(
+    `SELECT DISTINCT app_id, connector, profile FROM breaker_state
+      WHERE seen_at > now() - make_interval(secs => $2) AND state <> 'closed' AND dispatcher <> $1`,
+    [dispatcher, deadAfterSeconds],
+  );
+  return rows.map(({ app_id: appId, connector, profile }) => breakerIdOf({ connector, appId, profile }));
+}
+
+/**
+ * Returns whether the gateway has answered another dispatcher since a time: its breaker closed after a successful probe,
+ * or was closed all the time.
+ */
+export async function hasAnsweredElsewhere(
   db: Handle,
   { appId, connector, profile }: BreakerKey,
   { dispatcher, since }: { dispatcher: string; since: Date },

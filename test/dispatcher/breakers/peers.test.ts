@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Breakers } from '../../../dispatcher/breakers/breakers.ts';
+import { defaultBreakerTiming } from '../../../shared/breaker.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { Database } from '../../../shared/db/pool.ts';
+import type { BreakerKey } from '../../../shared/domain/breaker.ts';
+import { createLogger } from '../../../shared/process/logging.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+let database: TestDatabase;
+let db: Database;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = new Database({ url: database.url, applicationName: 'test' });
+});
+afterAll(async () => {
+  await db?.close();
+  await database?.drop();
+});
+
+const failed = { health: { asked: 60, failed: 60 }, trouble: 'connect_failed' };
+const answered = { health: { asked: 60, failed: 0 }, trouble: null };
+
+/** Returns the breakers of a dispatcher whose cool-down is short. */
+function aDispatcher({ coolDownMs = 20 } = {}): Breakers {
+  return new Breakers({
+    db,
+    clock: systemClock,
+    log: createLogger({ level: 'silent', name: 'test' }),
+    timing: { ...defaultBreakerTiming, coolDownMs, longestCoolDownMs: coolDownMs },
+    maxSlow: 4,
+    wakeWaiting: () => Promise.resolve(),
+  });
+}
+
+async function sendBatch(breakers: Breakers, key: BreakerKey, health: typeof failed | typeof answered) {
+  const permit = await breakers.acquire(key);
+  if (permit.kind !== 'permit') throw new Error('the breaker lets no batch pass');
+  await permit.release(health);
+}
+
+async function statesOf({ appId }: BreakerKey): Promise<string[]> {
+  const { rows } = await db.query<{ state: string }>(
+    'SELECT state FROM breaker_state WHERE app_id = $1 ORDER BY state',
+    [appId],
+  );
+  return rows.map(({ state }) => state);
+}
+
+/** Returns a dispatcher whose breaker is half-open. */
+async function aHalfOpen(key: BreakerKey): Promise<Breakers> {
+  const breakers = aDispatcher();
+  await sendBatch(breakers, key, failed);
+  await expect.poll(() => breakers.isPassable(key)).toBe(true);
+  await breakers.maintain();
+  expect(await statesOf(key)).toEqual(['half-open']);
+  return breakers;
+}
+
+test('a half-open breaker without traffic closes after an answer to a dispatcher whose breaker never opened', async () => {
+  const key: BreakerKey = { appId: 'answered', connector: 'apns', profile: '_default' };
+  const peer = aDispatcher();
+  const halfOpen = await aHalfOpen(key);
+  await sendBatch(peer, key, answered);
+  await peer.maintain();
+  await halfOpen.maintain();
+  await halfOpen.maintain();
+  expect(await statesOf(key)).toEqual(['closed', 'closed']);
+  await Promise.all([halfOpen.close(), peer.close()]);
+});
+
+test('it stays half-open while the last answer elsewhere is older than its failure', async () => {
+  const key: BreakerKey = { appId: 'older', connector: 'apns', profile: '_default' };
+  const peer = aDispatcher();
+  await sendBatch(peer, key, answered);
+  const halfOpen = await aHalfOpen(key);
+  await peer.maintain();
+  await halfOpen.maintain();
+  await halfOpen.maintain();
+  expect(await statesOf(key)).toEqual(['closed', 'half-open']);
+  await Promise.all([halfOpen.close(), peer.close()]);
+});
+
+test('it waits for its own probe while batches wait for it', async () => {
+  const key: BreakerKey = { appId: 'waiting', connector: 'apns', profile: '_default' };
+  const peer = aDispatcher();
+  const breakers = aDispatcher({ coolDownMs: 500 });
+  await sendBatch(breakers, key, failed);
+  // Batches that come during the cool-down return after half a second at least, 10 ms apart.
+  for (let batch = 0; batch < 500; batch++) expect(await breakers.waitMs(key)).toBeGreaterThan(0);
+  await expect.poll(() => breakers.isPassable(key)).toBe(true);
+  await breakers.maintain();
+  await sendBatch(peer, key, answered);
+  await peer.maintain();
+  await breakers.maintain();
+  expect(await statesOf(key)).toEqual(['closed', 'half-open']);
+  await sendBatch(breakers, key, answered);
+  await breakers.maintain();
+  expect(await statesOf(key)).toEqual(['closed', 'closed']);
+  await Promise.all([breakers.close(), peer.close()]);
+});
