@@ -1,4 +1,5 @@
-// The steps of `npm test`: runs every check in turn and prints the total in the last line.
+// The steps of `npm test`: runs every check in turn and prints the total in the last line. With `--browser` it also runs the
+// flows of the console in Chromium.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,12 +22,16 @@ function testStep(name: string, reportDir: string, args: readonly string[] = [])
   return { name, command: ['vitest', 'run', ...args, ...reporters], reportPath };
 }
 
-function listSteps(reportDir: string): Step[] {
+/** Tests that open a browser; they need a program that npm does not install. */
+const browserTests = 'test/console/flows';
+
+function listSteps(reportDir: string, { hasBrowser }: { hasBrowser: boolean }): Step[] {
   return [
     { name: 'lint', command: ['npm', 'run', '--silent', 'lint'] },
     { name: 'types', command: ['npm', 'run', '--silent', 'types'] },
     { name: 'arrows', command: ['npm', 'run', '--silent', 'arrows'] },
-    testStep('tests', reportDir),
+    testStep('tests', reportDir, ['--exclude', `${browserTests}/**`]),
+    ...(hasBrowser ? [testStep('browser', reportDir, [browserTests])] : []),
   ];
 }
 
@@ -48,7 +53,7 @@ const runner = new StepRunner();
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => runner.stop());
 try {
   const tallies: Tally[] = [];
-  for (const step of listSteps(reportDir)) {
+  for (const step of listSteps(reportDir, { hasBrowser: process.argv.includes('--browser') })) {
     if (!runner.isStopped) tallies.push(await runStep(runner, step));
   }
   if (runner.isStopped) console.log('\nInterrupted: not everything was checked.');

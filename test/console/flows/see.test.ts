@@ -1,10 +1,10 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { App } from '../../shared/domain/apps/app.ts';
-import { testConfig } from '../support/api.ts';
-import { useTestService } from '../support/service.ts';
-import { accessibilityFaults } from './browser/accessibility.ts';
-import { hasChromium, useBrowser } from './browser/browser.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { testConfig } from '../../support/api.ts';
+import { useTestService } from '../../support/service.ts';
+import { accessibilityFaults } from '../browser/accessibility.ts';
+import { hasChromium, useBrowser } from '../browser/browser.ts';
 
 describe.skipIf(!hasChromium)('the console in a browser', () => {
   const service = useTestService();
