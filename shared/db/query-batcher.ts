@@ -1,4 +1,4 @@
-import { setImmediate } from 'node:timers/promises';
+import { BatchRunner, type Pending } from '../fairness/batch-runner.ts';
 
 export interface QueryBatcherOptions<T, R> {
   /** Batches at the same time. */
@@ -13,63 +13,54 @@ export interface QueryBatcherOptions<T, R> {
   run(items: T[]): Promise<R[]>;
 }
 
-interface PendingQuery<T, R> {
-  item: T;
-  resolve(result: R): void;
-  reject(error: unknown): void;
-}
-
 /**
- * Combines many small queries into few statements. A single query runs at once; queries that arrive while all
- * slots are busy run together: when thousands of devices return, they cost a hundred statements.
+ * Combines many small queries into few statements (`batch-runner.ts`). A single query runs at once; when thousands of
+ * devices return, they cost a hundred statements.
  */
 export class QueryBatcher<T, R> {
   readonly #options: QueryBatcherOptions<T, R>;
-  #waiting: PendingQuery<T, R>[] = [];
-  #busy = 0;
+  readonly #runner: BatchRunner<Pending<T, R>, T, R>;
+  #waiting: Pending<T, R>[] = [];
 
   constructor(options: QueryBatcherOptions<T, R>) {
     this.#options = options;
+    this.#runner = new BatchRunner({
+      atOnce: options.concurrency,
+      take: () => this.#takeBatch(),
+      runAll: (items) => options.run(items),
+      onFailure: (batch, error) => this.#onFailure(batch, error),
+    });
   }
 
   /** Rejects when the batch fails. */
   load(item: T): Promise<R> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject });
-      if (this.#busy < this.#options.concurrency) void this.#runBatches();
+      this.#runner.begin();
     });
   }
 
-  async #runBatches(): Promise<void> {
-    this.#busy += 1;
-    while (this.#waiting.length > 0) {
-      // Yield once so that requests queued in this tick join the batch.
-      await setImmediate();
-      await this.#runBatch(this.#takeBatch());
-    }
-    this.#busy -= 1;
+  async #onFailure(batch: Pending<T, R>[], error: unknown): Promise<void> {
+    const isOfOne = batch.length > 1 && this.#options.isOfOneItem?.(error);
+    if (!isOfOne) for (const { reject } of batch) reject(error);
+    else for (const query of batch) await this.#runAlone(query);
   }
 
-  async #runBatch(batch: PendingQuery<T, R>[]): Promise<void> {
-    if (batch.length === 0) return;
+  async #runAlone({ item, resolve, reject }: Pending<T, R>): Promise<void> {
     try {
-      const results = await this.#options.run(batch.map(({ item }) => item));
-      batch.forEach(({ resolve }, i) => {
-        resolve(results[i] as R);
-      });
+      const [result] = await this.#options.run([item]);
+      resolve(result as R);
     } catch (error) {
-      if (batch.length > 1 && this.#options.isOfOneItem?.(error))
-        for (const query of batch) await this.#runBatch([query]);
-      else for (const { reject } of batch) reject(error);
+      reject(error);
     }
   }
 
   /** Takes the oldest queries, one of each key; the others stay at the head for the next batch. */
-  #takeBatch(): PendingQuery<T, R>[] {
+  #takeBatch(): Pending<T, R>[] {
     const { size, keyOf } = this.#options;
     if (!keyOf) return this.#waiting.splice(0, size);
-    const batch = new Map<string, PendingQuery<T, R>>();
-    const later: PendingQuery<T, R>[] = [];
+    const batch = new Map<string, Pending<T, R>>();
+    const later: Pending<T, R>[] = [];
     let read = 0;
     for (; read < this.#waiting.length && batch.size < size; read += 1) {
       const query = this.#waiting[read];

@@ -1,3 +1,4 @@
+import { BatchRunner, type Pending } from './batch-runner.ts';
 import { QueueFull } from './fair-queue.ts';
 
 export interface FairBatcherOptions<T, R> {
@@ -19,28 +20,28 @@ export interface FairBatcherOptions<T, R> {
   isShared?(error: unknown): boolean;
 }
 
-interface Waiting<T, R> {
-  item: T;
+interface Waiting<T, R> extends Pending<T, R> {
   timer: NodeJS.Timeout;
-  resolve(result: R): void;
-  reject(error: unknown): void;
 }
 
 /**
- * Runs items of many lanes in batches, because one statement for many rows costs a fraction of many statements. Items of
- * one turn of the event loop share a batch, and those that arrive while all batches run share the next one. A batch takes
- * one item of each lane in turn, so that a lane with many items delays no other. After a batch fails, its items run
- * alone: an item that fails rejects its own caller only.
+ * Runs items of many lanes in batches (`batch-runner.ts`). A batch takes one item of each lane in turn, so that a lane with
+ * many items delays no other. After a batch fails, its items run alone: an item that fails rejects its own caller only.
  */
 export class FairBatcher<T, R> {
   readonly #options: FairBatcherOptions<T, R>;
   /** Lanes with waiting items; the next in turn is first. */
   readonly #lanes = new Map<string, Set<Waiting<T, R>>>();
-  #running = 0;
-  #isTurnAwaited = false;
+  readonly #runner: BatchRunner<Waiting<T, R>, T, R>;
 
   constructor(options: FairBatcherOptions<T, R>) {
     this.#options = options;
+    this.#runner = new BatchRunner({
+      atOnce: options.atOnce,
+      take: () => this.#take(),
+      runAll: (items) => options.runAll(items),
+      onFailure: (batch, error) => this.#onFailure(batch, error),
+    });
   }
 
   /** Runs an item with others. Throws `QueueFull` when its lane has too many or its batch does not begin in time. */
@@ -56,17 +57,7 @@ export class FairBatcher<T, R> {
       };
       const waiting = { item, timer: setTimeout(giveUp, this.#options.maxWaitMs), resolve, reject };
       own.add(waiting);
-      this.#beginSoon();
-    });
-  }
-
-  #beginSoon(): void {
-    if (this.#isTurnAwaited || this.#lanes.size === 0 || this.#running >= this.#options.atOnce) return;
-    this.#isTurnAwaited = true;
-    setImmediate(() => {
-      this.#isTurnAwaited = false;
-      void this.#runBatch(this.#take());
-      this.#beginSoon();
+      this.#runner.begin();
     });
   }
 
@@ -95,24 +86,8 @@ export class FairBatcher<T, R> {
     return batch;
   }
 
-  async #runBatch(batch: Waiting<T, R>[]): Promise<void> {
-    if (batch.length === 0) return;
-    this.#running += 1;
-    try {
-      const results = await this.#options.runAll(batch.map(({ item }) => item));
-      batch.forEach(({ resolve }, i) => {
-        resolve(results[i] as R);
-      });
-    } catch (error) {
-      this.#fail(batch, error);
-    } finally {
-      this.#running -= 1;
-      this.#beginSoon();
-    }
-  }
-
   /** Does not wait for the items, because one that hangs must not hold up further batches. */
-  #fail(batch: Waiting<T, R>[], error: unknown): void {
+  #onFailure(batch: Waiting<T, R>[], error: unknown): void {
     for (const { item, resolve, reject } of batch) {
       if (this.#options.isShared?.(error)) reject(error);
       else this.#options.runOne(item).then(resolve, reject);
