@@ -189,7 +189,7 @@ export class Channel {
     if (await this.#presence.heartbeat()) await this.#recover();
   }
 
-  /** Recovers from missed notifications, and once more from those that are missed meanwhile. */
+  /** Recovers from missed notifications, and again if further ones were missed during the recovery. */
   #onMissed(): void {
     this.#hasMissed = true;
     void this.#inBackground('recover', async () => {

@@ -25,7 +25,7 @@ export class FirstSend {
     return this.#saving ? null : this.#at;
   }
 
-  /** Waits for `sending`. Meanwhile saves the time: at once, which delays no request, or if it takes long. */
+  /** Waits for `sending` and saves the time: at once, which delays no request, or after a while if it takes long. */
   async during<T>(sending: Promise<T>, isSavedAtOnce: boolean): Promise<T> {
     const timer = isSavedAtOnce ? undefined : setTimeout(() => void this.save(), slowMs);
     if (isSavedAtOnce) void this.save();

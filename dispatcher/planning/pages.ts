@@ -109,7 +109,8 @@ export function pageOfRows(rows: TargetRow[]): TargetPage {
 
 /**
  * Marks the last page; an empty result becomes one empty last page. The first page of a fresh push does not wait for the
- * second one, so that sending begins at once: a full one, of as many as the planning job itself delivers, counts as not the last, and the last one may be empty.
+ * second one, so that sending begins at once: a page of as many devices as the planning job itself delivers counts as not
+ * the last, and the last one may be empty.
  */
 async function* withLast(pages: AsyncGenerator<TargetRow[]>, isFresh: boolean): AsyncGenerator<PlannedPage> {
   let held: TargetPage | undefined;

@@ -1,28 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, test } from 'vitest';
-import { testEnvironment } from '../support/api.ts';
+import type { ChildProcess } from 'node:child_process';
+import { describe, expect, test } from 'vitest';
+import { useDispatcherProcesses } from '../support/servers/dispatcher-processes.ts';
 import { useTestService } from '../support/service.ts';
 
-const children: ChildProcess[] = [];
-
 const service = useTestService();
-afterAll(async () => {
-  for (const child of children) child.kill('SIGKILL');
-});
-
-/** Starts a dispatcher in a separate process; resolves when it is ready. */
-async function startProcess(): Promise<ChildProcess> {
-  const file = fileURLToPath(new URL('../../dispatcher/main.ts', import.meta.url));
-  const env = { ...process.env, ...testEnvironment(service.databaseUrl) };
-  const child = spawn(process.execPath, [file], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
-  children.push(child);
-  await new Promise((resolve, reject) => {
-    child.once('message', resolve);
-    child.once('exit', (code) => reject(new Error(`the dispatcher ended with ${code}`)));
-  });
-  return child;
-}
+const dispatchers = useDispatcherProcesses(service);
 
 const exitOf = (child: ChildProcess) => new Promise((resolve) => child.once('exit', resolve));
 
@@ -33,7 +15,7 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     const app = await service.api.createApp();
     await service.addApnsProfile(app);
     const tokens = await service.addIosInstallations(app, 6000);
-    const first = await startProcess();
+    const first = await dispatchers.start();
     const reply = await service.api.request('POST', '/1.1/push', {
       app,
       master: true,
@@ -45,7 +27,7 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     await ended;
     const sentBefore = service.apns.total;
     expect(sentBefore).toBeLessThan(6000);
-    await startProcess();
+    await dispatchers.start();
     const record = await service.untilDone(app, reply.body.objectId, 90_000);
     expect(record).toMatchObject({ status: 'done', devices: 6000, successes: 6000 });
     expect(tokens.filter((token) => service.apns.seen(token) === 0)).toEqual([]);
@@ -58,7 +40,7 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     await service.addApnsProfile(app);
     const tokens = await service.addIosInstallations(app, 6000);
     const already = service.apns.total;
-    const [last] = children.slice(-1);
+    const last = dispatchers.latest();
     const reply = await service.api.request('POST', '/1.1/push', {
       app,
       master: true,
@@ -68,7 +50,7 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     const ended = last && exitOf(last);
     last?.kill('SIGTERM');
     expect(await ended).toBe(0);
-    await startProcess();
+    await dispatchers.start();
     expect(await service.untilDone(app, reply.body.objectId, 90_000)).toMatchObject({
       status: 'done',
       devices: 6000,

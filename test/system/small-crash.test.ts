@@ -1,31 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import { afterAll, expect, test } from 'vitest';
-import { testEnvironment } from '../support/api.ts';
+import { expect, test } from 'vitest';
 import { beginPush } from '../support/gateways/app-gateway.ts';
+import { useDispatcherProcesses } from '../support/servers/dispatcher-processes.ts';
 import { useTestService } from '../support/service.ts';
 
-const children: ChildProcess[] = [];
-
 const service = useTestService();
-afterAll(() => {
-  for (const child of children) child.kill('SIGKILL');
-});
+const dispatchers = useDispatcherProcesses(service);
 
 const pushes = 120;
-
-/** Starts a dispatcher in a separate process; resolves when it is ready. */
-async function startProcess(): Promise<ChildProcess> {
-  const file = fileURLToPath(new URL('../../dispatcher/main.ts', import.meta.url));
-  const env = { ...process.env, ...testEnvironment(service.databaseUrl) };
-  const child = spawn(process.execPath, [file], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
-  children.push(child);
-  await new Promise((resolve, reject) => {
-    child.once('message', resolve);
-    child.once('exit', (code) => reject(new Error(`the dispatcher ended with ${code}`)));
-  });
-  return child;
-}
 
 test('kill -9 of the dispatcher among many pushes to one device: none is lost, those that had ended are not repeated', {
   timeout: 120_000,
@@ -33,7 +14,7 @@ test('kill -9 of the dispatcher among many pushes to one device: none is lost, t
   const app = await service.api.createApp();
   await service.addApnsProfile(app);
   const tokens = await service.addIosInstallations(app, pushes);
-  const first = await startProcess();
+  const first = await dispatchers.start();
   const { rows: devices } = await service.db.query<{ object_id: string; device_token: string }>(
     'SELECT object_id, device_token FROM installation WHERE app_id = $1',
     [app.appId],
@@ -51,7 +32,7 @@ test('kill -9 of the dispatcher among many pushes to one device: none is lost, t
        FROM notification WHERE app_id = $1 AND state = 'done'`,
     [app.appId],
   );
-  await startProcess();
+  await dispatchers.start();
   for (const objectId of objectIds)
     expect(await service.untilDone(app, objectId, 90_000)).toMatchObject({ devices: 1, successes: 1 });
   expect(tokens.filter((token) => service.apns.seen(token) === 0)).toEqual([]);

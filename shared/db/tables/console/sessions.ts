@@ -110,7 +110,7 @@ export async function listSessions(
   return rows;
 }
 
-/** Deletes a session; returns false if there is none with this id. */
+/** Deletes a session. Returns false when no session has this id. */
 export async function deleteSession(tx: Handle, id: number): Promise<boolean> {
   const { rowCount } = await tx.query('DELETE FROM console_session WHERE id = $1', [id]);
   return (rowCount ?? 0) > 0;

@@ -1,0 +1,28 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { afterAll } from 'vitest';
+import { testEnvironment } from '../api.ts';
+
+/** Starts dispatchers in processes of their own, for tests that kill them; kills those that are left after the file. */
+export function useDispatcherProcesses(service: { readonly databaseUrl: string }) {
+  const children: ChildProcess[] = [];
+  afterAll(() => {
+    for (const child of children) child.kill('SIGKILL');
+  });
+  return {
+    /** The one that was started last. */
+    latest: () => children.at(-1),
+    /** Resolves when the dispatcher is ready. */
+    async start(): Promise<ChildProcess> {
+      const file = fileURLToPath(new URL('../../../dispatcher/main.ts', import.meta.url));
+      const env = { ...process.env, ...testEnvironment(service.databaseUrl) };
+      const child = spawn(process.execPath, [file], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+      children.push(child);
+      await new Promise((resolve, reject) => {
+        child.once('message', resolve);
+        child.once('exit', (code) => reject(new Error(`the dispatcher ended with ${code}`)));
+      });
+      return child;
+    },
+  };
+}
