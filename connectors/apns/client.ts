@@ -1,5 +1,6 @@
 import type {
   AttemptResult,
+  GatewayCheck,
   PushMessage,
   Recipient,
   Sender,
@@ -11,9 +12,11 @@ import {
   defaultTiming,
   type Transport,
   type TransportLoad,
+  type TransportOptions,
   type TransportTiming,
 } from '../http2/transport.ts';
 import { failed, profileError, retry } from '../kit/attempt-results.ts';
+import { checkTransport } from '../kit/connection-check.ts';
 import { pauseMs } from './attempt-results.ts';
 import { type ApnsCredentials, certificateExpiryMs, topicsOf } from './credentials.ts';
 import { type ApnsSession, Delivery, malformed } from './delivery.ts';
@@ -86,6 +89,11 @@ class ApnsSender implements Sender {
 
   warmUp({ prod }: Pick<PushMessage, 'prod'>): Promise<void> {
     return this.#session(this.#credentials.environment ?? prod).transport.connect();
+  }
+
+  check(): Promise<GatewayCheck> {
+    const environment = this.#credentials.environment ?? 'prod';
+    return checkTransport(this.#transportOptions(environment), this.#credentials.transport);
   }
 
   load(): TransportLoad {
@@ -166,12 +174,16 @@ class ApnsSender implements Sender {
   }
 
   #openTransport(environment: 'prod' | 'dev'): Transport {
-    const { auth, ca, endpoint, proxy, transport } = this.#credentials;
+    return openTransport(this.#transportOptions(environment), this.#credentials.transport);
+  }
+
+  #transportOptions(environment: 'prod' | 'dev'): TransportOptions {
+    const { auth, ca, endpoint, proxy } = this.#credentials;
     const { certificate, privateKey } =
       this.#credentials.auth === 'certificate'
         ? this.#credentials
         : { certificate: undefined, privateKey: undefined };
-    const options = {
+    return {
       baseUrl: endpoint ?? hosts[environment],
       ca,
       proxy,
@@ -184,7 +196,6 @@ class ApnsSender implements Sender {
       clock: this.#context.clock,
       onEvent: this.#context.onTransport,
     };
-    return openTransport(options, transport);
   }
 }
 

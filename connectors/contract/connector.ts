@@ -9,7 +9,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { TransportEvent, TransportLoad } from '../http2/transport.ts';
-import type { GatewayCall, Report } from './attempt-result.ts';
+import type { AttemptResult, GatewayCall, Report } from './attempt-result.ts';
 import type { CredentialGuide } from './guide.ts';
 import type { PushMessage, Recipient } from './message.ts';
 import type { ReceiptCall, ReceiptsResult } from './receipt.ts';
@@ -39,10 +39,18 @@ export interface Sender {
    * to open before. Resolves when it is open or failed.
    */
   warmUp?(message: Pick<PushMessage, 'prod'>): Promise<void>;
+  /**
+   * Asks for a new access token, or opens a connection where there is no token call; sends no message. Absent: there is
+   * nothing to ask.
+   */
+  check?(): Promise<GatewayCheck>;
   /** Returns its open HTTP/2 connections and streams, if it has any. */
   load?(): TransportLoad;
   close(): Promise<void>;
 }
+
+/** Result of asking a gateway without sending: what it gave, or the reason why it gave nothing. */
+export type GatewayCheck = { ok: true; gave: 'token' | 'connection' } | { ok: false; attempt: AttemptResult };
 
 /** Stores messages of the own channel before devices are notified; the worker provides it. */
 export interface MessageStore {

@@ -1,5 +1,11 @@
 import { createHttpClient, defaultHttpTiming, type HttpClient } from '../../shared/http/client.ts';
-import type { AttemptResult, Sender, SenderContext, SendRequest } from '../contract/connector.ts';
+import type {
+  AttemptResult,
+  GatewayCheck,
+  Sender,
+  SenderContext,
+  SendRequest,
+} from '../contract/connector.ts';
 import { openTransport } from '../http2/open.ts';
 import {
   defaultTiming,
@@ -9,6 +15,7 @@ import {
 } from '../http2/transport.ts';
 import type { AccessTokens } from '../kit/access-token.ts';
 import { expired, unrenderable } from '../kit/attempt-results.ts';
+import { checkTransport } from '../kit/connection-check.ts';
 import type { FcmCredentials } from './credentials.ts';
 import { Delivery } from './delivery.ts';
 import { type FcmLabel, renderFcm } from './payload.ts';
@@ -45,12 +52,12 @@ export function openFcm(
     timing,
     clock,
   });
-  const transport = openTransport(
-    { baseUrl: endpoint, ca, proxy, ...tuning, clock, onEvent: context.onTransport },
-    choice,
-  );
+  const options = { baseUrl: endpoint, ca, proxy, ...tuning, clock, onEvent: context.onTransport };
+  const transport = openTransport(options, choice);
   const tokens = accountTokens({ credentials, store, clock, client });
-  return new FcmSender({ label, context, client, transport, tokens, projectId: serviceAccount.project_id });
+  const connect = () => checkTransport(options, choice);
+  const projectId = serviceAccount.project_id;
+  return new FcmSender({ label, context, client, transport, connect, tokens, projectId });
 }
 
 interface SenderDeps {
@@ -59,6 +66,8 @@ interface SenderDeps {
   /** Client of the token call. */
   client: HttpClient;
   transport: Transport;
+  /** Opens and closes a connection. */
+  connect(): Promise<GatewayCheck>;
   tokens: AccessTokens;
   projectId: string;
 }
@@ -86,6 +95,13 @@ class FcmSender implements Sender {
 
   warmUp(): Promise<void> {
     return this.#deps.transport.connect();
+  }
+
+  async check(): Promise<GatewayCheck> {
+    const token = await this.#deps.tokens.check();
+    if (!token.ok) return token;
+    const connection = await this.#deps.connect();
+    return connection.ok ? token : connection;
   }
 
   load(): TransportLoad {

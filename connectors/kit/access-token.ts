@@ -5,7 +5,7 @@
 import { type Clock, minuteMs, sleep } from '../../shared/clock.ts';
 import type { Json, JsonObject } from '../../shared/domain/json.ts';
 import type { HttpResult } from '../../shared/http/result.ts';
-import type { AttemptResult, StoredToken, TokenStore } from '../contract/connector.ts';
+import type { AttemptResult, GatewayCheck, StoredToken, TokenStore } from '../contract/connector.ts';
 import { profileError, retry, unanswered } from './attempt-results.ts';
 import { parseObject } from './json.ts';
 
@@ -54,6 +54,12 @@ export class AccessTokens {
     if (token === null || token.expiresAtMs <= nowMs) return this.#obtain(null);
     if (renewAtMs(token) <= nowMs) void this.#obtain(null);
     return Promise.resolve({ ok: true, value: token.value });
+  }
+
+  /** Asks the gateway for a token that is not kept. */
+  async check(): Promise<GatewayCheck> {
+    const fetched = await this.#options.fetch();
+    return fetched.ok ? { ok: true, gave: 'token' } : fetched;
   }
 
   /**

@@ -6,7 +6,13 @@ import {
   type HttpTiming,
   jsonPost,
 } from '../../../shared/http/client.ts';
-import type { AttemptResult, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
+import type {
+  AttemptResult,
+  GatewayCheck,
+  Sender,
+  SenderContext,
+  SendRequest,
+} from '../../contract/connector.ts';
 import { AccessTokens, oauthGrant, tokenFromReply } from '../../kit/access-token.ts';
 import { expired, profileError } from '../../kit/attempt-results.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
@@ -77,6 +83,10 @@ class HonorSender implements Sender {
       },
       request,
     );
+  }
+
+  check(): Promise<GatewayCheck> {
+    return this.#tokens.check();
   }
 
   async close(): Promise<void> {

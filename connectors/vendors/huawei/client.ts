@@ -7,6 +7,7 @@ import {
 } from '../../../shared/http/client.ts';
 import type {
   AttemptResult,
+  GatewayCheck,
   PushMessage,
   Recipient,
   Rendering,
@@ -104,6 +105,10 @@ class HuaweiSender implements Sender {
         ? this.#sendBy(this.#v3, { ...request, recipients: newer })
         : reportAll({ recipients: newer, report }, failed(0, 'the profile has no serviceAccount')),
     ]);
+  }
+
+  check(): Promise<GatewayCheck> {
+    return this.#v1.tokens.check();
   }
 
   async close(): Promise<void> {

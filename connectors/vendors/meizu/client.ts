@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { createHttpClient, formPost, type HttpClient, type HttpTiming } from '../../../shared/http/client.ts';
 import type { HttpResult } from '../../../shared/http/result.ts';
-import type { Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
+import type { GatewayCheck, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
 import { unrenderable } from '../../kit/attempt-results.ts';
+import { checkConnection } from '../../kit/connection-check.ts';
 import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast, unreadable } from '../../kit/multicast.ts';
 import { receiptUrl } from '../../kit/receipt-url.ts';
@@ -77,6 +78,11 @@ class MeizuSender implements Sender {
       },
       request,
     );
+  }
+
+  check(): Promise<GatewayCheck> {
+    const { ca, endpoint: baseUrl = host } = this.#credentials;
+    return checkConnection({ baseUrl, ca }, this.#timing.connectMs);
   }
 
   async close(): Promise<void> {

@@ -10,7 +10,13 @@ import {
   type HttpTiming,
 } from '../../../shared/http/client.ts';
 import type { HttpResult } from '../../../shared/http/result.ts';
-import type { Recipient, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
+import type {
+  GatewayCheck,
+  Recipient,
+  Sender,
+  SenderContext,
+  SendRequest,
+} from '../../contract/connector.ts';
 import type { AccessTokens } from '../../kit/access-token.ts';
 import { unrenderable } from '../../kit/attempt-results.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
@@ -76,6 +82,10 @@ class OppoSender implements Sender {
       this.#sendPart({ ...request, recipients }, this.#clientsOf(region), payload),
     );
     await Promise.all(sends);
+  }
+
+  check(): Promise<GatewayCheck> {
+    return this.#clientsOf(regionOf('')).tokens.check();
   }
 
   async close(): Promise<void> {

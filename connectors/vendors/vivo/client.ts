@@ -6,7 +6,13 @@ import { createHash, randomUUID } from 'node:crypto';
 import { minuteMs } from '../../../shared/clock.ts';
 import { createHttpClient, type HttpClient, type HttpTiming, jsonPost } from '../../../shared/http/client.ts';
 import type { HttpResponse } from '../../../shared/http/result.ts';
-import type { AttemptResult, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
+import type {
+  AttemptResult,
+  GatewayCheck,
+  Sender,
+  SenderContext,
+  SendRequest,
+} from '../../contract/connector.ts';
 import type { AccessTokens } from '../../kit/access-token.ts';
 import { capped, retry, unrenderable } from '../../kit/attempt-results.ts';
 import { isBetweenHours, untilHourMs } from '../../kit/china-time.ts';
@@ -95,6 +101,10 @@ class VivoSender implements Sender {
       },
       request,
     );
+  }
+
+  check(): Promise<GatewayCheck> {
+    return this.#deps.tokens.check();
   }
 
   async close(): Promise<void> {

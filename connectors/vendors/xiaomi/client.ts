@@ -4,8 +4,15 @@
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { createHttpClient, formPost, type HttpClient, type HttpTiming } from '../../../shared/http/client.ts';
 import type { HttpResponse } from '../../../shared/http/result.ts';
-import type { Recipient, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
+import type {
+  GatewayCheck,
+  Recipient,
+  Sender,
+  SenderContext,
+  SendRequest,
+} from '../../contract/connector.ts';
 import { unrenderable } from '../../kit/attempt-results.ts';
+import { checkConnection } from '../../kit/connection-check.ts';
 import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast, unreadable } from '../../kit/multicast.ts';
 import { receiptUrl } from '../../kit/receipt-url.ts';
@@ -55,6 +62,12 @@ class XiaomiSender implements Sender {
       this.#sendPart({ ...request, recipients: part.recipients }, part, rendering.payload),
     );
     await Promise.all(parts);
+  }
+
+  check(): Promise<GatewayCheck> {
+    const { region } = regionFor(this.#credentials, null);
+    const baseUrl = baseUrlOf(this.#credentials, region);
+    return checkConnection({ baseUrl, ca: this.#credentials.ca }, this.#timing.connectMs);
   }
 
   async close(): Promise<void> {

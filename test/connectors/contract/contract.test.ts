@@ -123,6 +123,18 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     expect(instance.total).toBe(0);
   });
 
+  test('asks the gateway without sending, and says why it could not', async () => {
+    const check = async (sent: JsonObject) => {
+      const sender = connector.open(connector.credentials.parse(sent), aContext());
+      return (await sender.check?.().finally(() => sender.close())) ?? null;
+    };
+    expect(await check(instance.credentials)).toMatchObject({ ok: true });
+    expect(instance.seen(fixture.deviceToken(0))).toBe(0);
+    expect(instance.violations).toEqual([]);
+    const attempt = { kind: 'retry', cause: 'ECONNREFUSED' };
+    expect(await check(credentials)).toMatchObject({ ok: false, attempt });
+  });
+
   test('does nothing without recipients', async () => {
     expect((await push(0)).attempts).toEqual([]);
   });
