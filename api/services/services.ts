@@ -10,7 +10,7 @@ import { OutboxService } from './messages/outbox.ts';
 import { AppService } from './operator/apps.ts';
 import { BreakerService } from './operator/breakers.ts';
 import { createConsole } from './operator/console.ts';
-import { ProfileService } from './operator/profiles.ts';
+import { ProfileService } from './operator/gateways/profiles.ts';
 import { UsageService } from './operator/usage.ts';
 import { DryRunService } from './push/explain/dry-run.ts';
 import { PushTraceService } from './push/explain/push-trace.ts';

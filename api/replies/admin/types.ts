@@ -11,6 +11,7 @@ import type {
 import type { app, appOptions, outboxMessage, pushProfile, shownApp, usageReport } from './apps.ts';
 import type { appSummary, deviceDetail, devicePush, searchHit } from './devices.ts';
 import type { failureGroup, pushFailure, pushTimeline } from './failures.ts';
+import type { profileCheck, profileDetail } from './gateways.ts';
 import type { breaker, deviceExplanation, pushForecast, pushProgress } from './pushes.ts';
 import type { listedPush, meta, overview, pushDetail, queueState } from './records.ts';
 import type { smsSignature, smsTemplate } from './sms-texts.ts';
@@ -27,6 +28,8 @@ export type AppSummary = z.infer<typeof appSummary>;
 export type DeviceDetail = z.infer<typeof deviceDetail>;
 export type DevicePush = z.infer<typeof devicePush>;
 export type SearchHit = z.infer<typeof searchHit>;
+export type ProfileCheck = z.infer<typeof profileCheck>;
+export type ProfileDetail = z.infer<typeof profileDetail>;
 export type FailureGroup = z.infer<typeof failureGroup>;
 export type PushFailure = z.infer<typeof pushFailure>;
 export type PushTimeline = z.infer<typeof pushTimeline>;

@@ -9,6 +9,8 @@ import { AuditService } from './audit/audit.ts';
 import { DevicePushService } from './devices/device-pushes.ts';
 import { DeviceService } from './devices/devices.ts';
 import { EventService } from './events/events.ts';
+import { ProfileCheckService } from './gateways/profile-check.ts';
+import { ProfileDetailService } from './gateways/profile-detail.ts';
 import { MetaService } from './overview/meta.ts';
 import { OverviewService } from './overview/overview.ts';
 import { QueueService } from './overview/queues.ts';
@@ -27,8 +29,11 @@ export function createConsole(deps: ApiDeps, records: PushRecordService, traces:
   const events = new EventService(deps, { records, overview, identities });
   consoleSessions.onEnded = () => void events.hub.recheck();
   consoleTokens.onEnded = consoleSessions.onEnded;
+  const profileDetails = new ProfileDetailService(deps);
   return {
     attempts,
+    profileDetails,
+    profileChecks: new ProfileCheckService(deps, profileDetails),
     operatorIdentities: identities,
     consoleSessions,
     consoleTokens,

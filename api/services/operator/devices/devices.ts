@@ -7,10 +7,8 @@ import { countRows, type Selection } from '../../../../shared/db/tables/selectio
 import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { shortenTokens } from '../../../../shared/domain/admin/shortened.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
-import { newPushObjectId } from '../../../../shared/domain/ids.ts';
 import { installationDocument } from '../../../../shared/domain/installations/installation.ts';
 import { type JsonObject, parseJson } from '../../../../shared/domain/json.ts';
-import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import { parseWhere } from '../../../../shared/query/parse/where.ts';
 import { installationClass } from '../../../../shared/query/schema/classes.ts';
 import { Params } from '../../../../shared/query/sql/params.ts';
@@ -19,6 +17,7 @@ import { masterViewer, type Viewer } from '../../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
 import { type PageRequest, toPage } from '../lists/page.ts';
+import { plainPush } from './plain-push.ts';
 
 /** Waiting messages that are counted. */
 const maxInbox = 1000;
@@ -142,23 +141,4 @@ function requireNoTokens(where: string): void {
 
 function visibleTo({ role }: Operator, document: JsonObject): JsonObject {
   return hasRole(role, 'operator') ? document : shortenTokens(document);
-}
-
-/** Push without content or condition, for the route that a device has by itself. */
-function plainPush(nowMs: number): {
-  objectId: string;
-  pushOrder: PushOrder;
-  expiresAt: Date;
-  createdAt: Date;
-} {
-  const pushOrder: PushOrder = {
-    data: {},
-    target: { kind: 'query', where: {}, channels: null },
-    prod: 'prod',
-    topic: null,
-    teamId: null,
-    flowControl: null,
-    notificationChannel: null,
-  };
-  return { objectId: newPushObjectId(), pushOrder, expiresAt: new Date(nowMs), createdAt: new Date(nowMs) };
 }

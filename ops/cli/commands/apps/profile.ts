@@ -51,6 +51,16 @@ export function addProfileCommands({ program, act }: Shell): void {
     .action(act(help));
   profile.command('list <appId>').description('profiles of an application').action(act(list));
   profile
+    .command('show <appId> <connector>')
+    .description('ids, settings, fingerprints of secrets, and problems of a profile')
+    .option('--name <name>', 'name of the profile', '_default')
+    .action(act(show));
+  profile
+    .command('check <appId> <connector>')
+    .description('ask the gateway for an access token or a connection, without sending')
+    .option('--name <name>', 'name of the profile', '_default')
+    .action(act(check));
+  profile
     .command('delete <appId> <connector>')
     .description('delete a profile')
     .option('--name <name>', 'name of the profile', '_default')
@@ -96,6 +106,42 @@ async function list(appId: string): Promise<Report> {
       ? table(['connector', 'gateway', 'name', 'created', 'updated'], rows)
       : 'There are no profiles.';
   return { document: reply, text };
+}
+
+const detail = z.looseObject({
+  kind: z.string(),
+  members: z.record(z.string(), z.json()),
+  secrets: z.record(z.string(), z.object({ sha256: z.string() })),
+  notAfter: z.string().nullable(),
+  devices: z.number(),
+  findings: z.array(z.string()),
+});
+
+async function show(appId: string, gateway: string, { name }: { name: string }): Promise<Report> {
+  const path = profilePath(appId, connectorOf(gateway), name);
+  const document = await (await connect()).admin('GET', path);
+  const { kind, members, secrets, notAfter, devices, findings } = detail.parse(document);
+  const rows = [
+    ['kind', kind],
+    ...Object.entries(members).map(([member, value]) => [
+      member,
+      typeof value === 'string' ? value : JSON.stringify(value),
+    ]),
+    ...Object.entries(secrets).map(([member, { sha256 }]) => [member, `sha256 ${sha256}`]),
+    ['expires', notAfter ?? '-'],
+    ['devices', String(devices)],
+    ...findings.map((finding) => ['problem', finding]),
+  ];
+  return { document, text: table(['member', 'value'], rows) };
+}
+
+const checkReply = z.looseObject({ ok: z.boolean(), tookMs: z.number(), sentence: z.string() });
+
+async function check(appId: string, gateway: string, { name }: { name: string }): Promise<Report> {
+  const path = profilePath(appId, connectorOf(gateway), name);
+  const document = await (await connect()).admin('POST', `${path}/check`);
+  const { ok, tookMs, sentence } = checkReply.parse(document);
+  return { document, text: `${sentence} (${tookMs} ms)`, isBad: !ok };
 }
 
 async function remove(appId: string, gateway: string, { name }: { name: string }): Promise<Report> {

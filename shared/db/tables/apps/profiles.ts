@@ -83,7 +83,7 @@ export async function openProfile(
   db: Handle,
   vault: Vault,
   profile: { appId: string; connector: string; name: string },
-): Promise<StoredProfile | undefined> {
+): Promise<(StoredProfile & Pick<ProfileEntry, 'createdAt'>) | undefined> {
   const { appId, connector, name } = profile;
   const { rows } = await db.query<ProfileRow>(
     'SELECT * FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3',
@@ -93,6 +93,7 @@ export async function openProfile(
     connector: row.connector,
     name: row.name,
     credentials: vault.open(row.credentials, sealContext(appId, row.connector, row.name)),
+    createdAt: row.created_at,
     updatedAt: row.updated_at,
   }))[0];
 }

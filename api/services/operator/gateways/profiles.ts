@@ -1,17 +1,17 @@
-import { checkCredentials, credentialsOf } from '../../../connectors/registry.ts';
+import { checkCredentials, credentialsOf } from '../../../../connectors/registry.ts';
 import {
   deleteProfile,
   listProfiles,
   type ProfileEntry,
   putProfile,
-} from '../../../shared/db/tables/apps/profiles.ts';
-import { maskedCredentials, maskText } from '../../../shared/domain/admin/masked.ts';
-import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
-import type { JsonObject } from '../../../shared/domain/json.ts';
-import { type ConnectorId, isConnectorId, profileConnectorIds } from '../../../shared/domain/labels.ts';
-import type { ApiDeps } from '../deps.ts';
-import { noSuchApp, requireApp } from './apps.ts';
-import { recordChange } from './audit/actor.ts';
+} from '../../../../shared/db/tables/apps/profiles.ts';
+import { maskedCredentials, maskText } from '../../../../shared/domain/admin/masked.ts';
+import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { type ConnectorId, isConnectorId, profileConnectorIds } from '../../../../shared/domain/labels.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { noSuchApp, requireApp } from '../apps.ts';
+import { recordChange } from '../audit/actor.ts';
 
 /** Identifies a profile of an app; a profile without a name is `_default`. */
 export interface ProfileId {
@@ -68,8 +68,12 @@ export class ProfileService {
       return hasDeleted;
     });
     this.#deps.appCache.forget(appId);
-    if (!isDeleted) throw refuse('notFound', 'There is no such profile.');
+    if (!isDeleted) noSuchProfile();
   }
+}
+
+export function noSuchProfile(): never {
+  throw refuse('notFound', 'There is no such profile.');
 }
 
 /** Earlier credentials in the audit, which does not decrypt them. */
@@ -78,7 +82,8 @@ const maskedMembers = { credentials: maskText };
 const isNewProfile = ({ createdAt, updatedAt }: ProfileEntry): boolean =>
   createdAt.getTime() === updatedAt.getTime();
 
-function connectorOf(text: string): ConnectorId {
+/** Throws 404 for a connector that takes no profile. */
+export function connectorOf(text: string): ConnectorId {
   if (isConnectorId(text) && credentialsOf(text)) return text;
   throw new Refusal('notFound', {
     text: `There is no such connector: expected one of ${profileConnectorIds.join(', ')}.`,

@@ -1,0 +1,44 @@
+import { z } from 'zod';
+import { remedyCodes } from '../../../shared/domain/admin/remedies.ts';
+import { count, timestamp } from '../common.ts';
+import { component } from '../component.ts';
+import { pushProfile } from './apps.ts';
+
+const fingerprint = z.strictObject({ sha256: z.string() });
+
+export const profileDetail = component(
+  'ProfileDetail',
+  z
+    .strictObject({
+      ...pushProfile.shape,
+      kind: z.string().describe('Kind of the credentials: `token`, `certificate`, `secret`, …'),
+      members: z.record(z.string(), z.json()).describe('Ids and settings of the credentials.'),
+      secrets: z
+        .record(z.string(), fingerprint)
+        .describe('SHA-256 of all other members by name: `serviceAccount.private_key`.'),
+      notAfter: timestamp.nullable().describe('When they expire, if they say so.'),
+      devices: count.describe('Devices that a push would reach by this profile, of the newest 100,000.'),
+      devicesAreLeast: z.literal(true).optional().describe('The app has more than 100,000 devices.'),
+      findings: z.array(z.string()).describe('Problems that an operator must fix.'),
+    })
+    .describe('Push profile with fingerprints in place of its secrets.'),
+);
+
+export const remedy = z.strictObject({ code: z.enum(remedyCodes), en: z.string(), zh: z.string() });
+
+export const profileCheck = component(
+  'ProfileCheck',
+  z.strictObject({
+    ok: z.boolean(),
+    gave: z
+      .enum(['token', 'connection'])
+      .nullable()
+      .describe(
+        '`token`: the gateway accepted the credentials; `connection`: it can be reached, and tries credentials with messages only.',
+      ),
+    tookMs: count,
+    reason: z.string().nullable().describe('Short reason of a failure, such as `ECONNREFUSED`.'),
+    sentence: z.string(),
+    remedy: remedy.nullable(),
+  }),
+);

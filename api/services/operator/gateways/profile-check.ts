@@ -1,0 +1,139 @@
+import type {
+  AttemptResult,
+  Connector,
+  GatewayCheck,
+  SenderContext,
+} from '../../../../connectors/contract/connector.ts';
+import { connectors } from '../../../../connectors/registry.ts';
+import { type Clock, sleep } from '../../../../shared/clock.ts';
+import { type Remedy, remedyOf } from '../../../../shared/domain/admin/remedies.ts';
+import { gatewayFailureText } from '../../../../shared/domain/breaker.ts';
+import { Refusal } from '../../../../shared/domain/errors/errors.ts';
+import { displayName } from '../../../../shared/domain/labels.ts';
+import type { ApiDeps } from '../../deps.ts';
+import type { ProfileDetailService } from './profile-detail.ts';
+import type { ProfileId } from './profiles.ts';
+
+/** Longest time of a check; a gateway that is away would take its connection timeout. */
+const timeoutMs = 8000;
+/** Checks of one process at a time. */
+const maxAtOnce = 8;
+
+type ProfileDetails = Pick<ProfileDetailService, 'open'>;
+
+/** Result of asking a gateway with the credentials of a profile (protocol/admin-api.md#profiles). */
+export interface ProfileCheck {
+  ok: boolean;
+  /** `token`: it accepted the credentials; `connection`: it can be reached, and credentials are tried by a push only. */
+  gave: 'token' | 'connection' | null;
+  tookMs: number;
+  /** Short reason of a failure: a connection code, a status or a name of the response tables. */
+  reason: string | null;
+  sentence: string;
+  remedy: Remedy | null;
+}
+
+/** Asks gateways for a token or a connection, without sending. */
+export class ProfileCheckService {
+  readonly #clock: Clock;
+  readonly #details: ProfileDetails;
+  readonly #timeoutMs: number;
+  readonly #running = new Map<string, Promise<ProfileCheck>>();
+
+  constructor({ clock }: Pick<ApiDeps, 'clock'>, details: ProfileDetails, checkTimeoutMs = timeoutMs) {
+    this.#clock = clock;
+    this.#details = details;
+    this.#timeoutMs = checkTimeoutMs;
+  }
+
+  /** Callers that ask for the same profile at a time share one check. Throws 404, 429 with many checks at a time. */
+  async check(profile: ProfileId): Promise<ProfileCheck> {
+    const opened = await this.#details.open(profile);
+    const key = JSON.stringify([profile, opened.profile.updatedAt]);
+    const running = this.#running.get(key);
+    if (running) return running;
+    if (this.#running.size >= maxAtOnce) throw new Refusal('tooManyRequests', { retryAfterSeconds: 2 });
+    const connector = connectors.get(opened.id);
+    const work = this.#ask(connector, opened.profile.credentials).finally(() => this.#running.delete(key));
+    this.#running.set(key, work);
+    return work;
+  }
+
+  async #ask(connector: Connector | undefined, stored: unknown): Promise<ProfileCheck> {
+    const startedAtMs = this.#clock.monotonicMs();
+    const result = await this.#result(connector, stored);
+    const tookMs = Math.round(this.#clock.monotonicMs() - startedAtMs);
+    return { ...describe(connector?.id ?? '', result), tookMs };
+  }
+
+  async #result(connector: Connector | undefined, stored: unknown): Promise<GatewayCheck> {
+    const parsed = connector?.credentials.safeParse(stored);
+    if (!connector || !parsed?.success) return { ok: false, attempt: invalidCredentials };
+    const sender = connector.open(parsed.data, this.#context());
+    const done = new AbortController();
+    const late = sleep(this.#timeoutMs, done.signal).then((): GatewayCheck => tooLate);
+    try {
+      return (await Promise.race([sender.check?.(), late])) ?? { ok: false, attempt: invalidCredentials };
+    } finally {
+      done.abort();
+      // Waits for requests in flight, which the caller does not have to.
+      void sender.close();
+    }
+  }
+
+  /** Returns a context without stores: a check keeps no token and sends nothing. */
+  #context(): SenderContext {
+    return {
+      clock: this.#clock,
+      messageStore: { enqueue: async () => undefined },
+      tokens: {
+        read: async () => null,
+        claim: async () => false,
+        keep: async () => undefined,
+        release: async () => undefined,
+      },
+      quota: { closed: async () => null, close: async () => undefined },
+      callbackUrl: '',
+      onCall: () => undefined,
+    };
+  }
+}
+
+const invalidCredentials: AttemptResult = {
+  kind: 'profile_error',
+  status: 0,
+  reason: 'invalid_credentials',
+  hint: 'The stored credentials are not as expected: put the profile again.',
+};
+
+const tooLate: GatewayCheck = {
+  ok: false,
+  attempt: { kind: 'retry', status: 0, reason: 'timeout', afterMs: null, cause: 'ETIMEDOUT' },
+};
+
+function describe(connector: string, result: GatewayCheck): Omit<ProfileCheck, 'tookMs'> {
+  const name = displayName(connector);
+  if (result.ok) {
+    const { gave } = result;
+    const sentence =
+      gave === 'token'
+        ? `${name} accepts the credentials: it gave an access token.`
+        : `${name} can be reached. It checks credentials with each message only, so send a push to a test device.`;
+    return { ok: true, gave, reason: null, sentence, remedy: null };
+  }
+  const { attempt } = result;
+  const { reason, sentence } = failureOf(connector, attempt);
+  const remedy = remedyOf('failed', attempt.kind === 'retry' ? 'unavailable' : reason);
+  return { ok: false, gave: null, reason, sentence, remedy };
+}
+
+function failureOf(connector: string, attempt: AttemptResult): { reason: string; sentence: string } {
+  if (attempt.kind === 'sent')
+    return { reason: 'unknown', sentence: gatewayFailureText(connector, 'unknown') };
+  const { reason } = attempt;
+  if (attempt.kind === 'profile_error') return { reason, sentence: attempt.hint };
+  const cause = 'cause' in attempt ? attempt.cause : undefined;
+  const status = 'status' in attempt && attempt.status > 0 ? `${attempt.status} ` : '';
+  const shown = cause ?? `${status}${reason}`;
+  return { reason: cause ?? reason, sentence: `${gatewayFailureText(connector, shown)}.` };
+}

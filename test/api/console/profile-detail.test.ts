@@ -1,0 +1,101 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type Server, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ProfileCheckService } from '../../../api/services/operator/gateways/profile-check.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { useTestService } from '../../support/service.ts';
+import { type ConsoleCall, callerOf } from './callers.ts';
+
+const service = useTestService();
+let app: App;
+let operator: ConsoleCall;
+/** Gateway that accepts connections and never answers. */
+let silent: Server;
+let silentUrl: string;
+const sockets = new Set<Socket>();
+
+beforeAll(async () => {
+  app = await service.api.createApp();
+  operator = await callerOf(service.api, 'operator');
+  await service.addApnsProfile(app);
+  await service.addIosInstallations(app, 3);
+  silent = createServer((socket) => void sockets.add(socket)).listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const address = silent.address();
+  silentUrl = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`;
+});
+afterAll(() => {
+  for (const socket of sockets) socket.destroy();
+  silent.close();
+});
+
+const path = (rest: string) => `/apps/${app.appId}/profiles/${rest}`;
+const secret = 'hush-hush-hush';
+const oppo = (endpoint: string) => ({
+  body: { appKey: 'key', masterSecret: secret, endpoint, authEndpoint: endpoint },
+});
+
+describe('a push profile', () => {
+  test('shows ids and settings, and fingerprints of its secrets', async () => {
+    const { body } = await operator('GET', path('apns/_default'));
+    expect(body).toMatchObject({
+      connector: 'apns',
+      name: '_default',
+      kind: 'token',
+      members: { auth: 'token', topics: ['com.example.app'] },
+      secrets: { privateKey: { sha256: expect.stringMatching(/^[0-9a-f]{64}$/) } },
+      notAfter: null,
+      devices: 3,
+      findings: [],
+    });
+    await operator('PUT', path('vendor_d/other'), oppo('https://user:pass.test@gateway.test')).then((put) =>
+      expect(put.status).toBe(400),
+    );
+    await operator('PUT', path('vendor_d/other'), oppo('https://gateway.test/base'));
+    const shown = await operator('GET', path('vendor_d/other'));
+    expect(JSON.stringify(shown.body)).not.toContain(secret);
+    expect(shown.body.members.endpoint).toBe('https://gateway.test/base');
+    expect(shown.body.secrets.masterSecret.sha256).toBe(createHash('sha256').update(secret).digest('hex'));
+    expect(shown.body.devices).toBe(0);
+  });
+
+  test('is 404 when there is none, and for operators only', async () => {
+    for (const rest of ['apns/none', 'nix/_default', 'channel/_default', 'apns/%00'])
+      expect((await operator('GET', path(rest))).status, rest).toBe(404);
+    expect((await operator('POST', path('apns/none/check'))).status).toBe(404);
+    const sender = await callerOf(service.api, 'sender');
+    expect((await sender('GET', path('apns/_default'))).status).toBe(403);
+    expect((await sender('POST', path('apns/_default/check'))).status).toBe(403);
+  });
+});
+
+describe('the check of a profile', () => {
+  test('says that the gateway can be reached, and sends nothing', async () => {
+    const { body } = await operator('POST', path('apns/_default/check'));
+    expect(body).toMatchObject({ ok: true, gave: 'connection', reason: null, remedy: null });
+    expect(service.apns.requests).toEqual([]);
+  });
+
+  test('says why a gateway could not be asked', async () => {
+    await operator('PUT', path('vendor_d/closed'), oppo('http://127.0.0.1:1'));
+    const { body } = await operator('POST', path('vendor_d/closed/check'));
+    expect(body).toMatchObject({ ok: false, gave: null, reason: 'ECONNREFUSED' });
+    expect(body).toMatchObject({ sentence: 'OPPO does not answer: ECONNREFUSED.' });
+    expect(body.remedy.zh).not.toBe('');
+  });
+
+  test('ends in time when the gateway never answers; further callers share it, others are limited', async () => {
+    await operator('PUT', path('vendor_d/silent'), oppo(silentUrl));
+    const checks = new ProfileCheckService({ clock: systemClock }, service.api.services.profileDetails, 300);
+    const id = { appId: app.appId, connector: 'vendor_d', name: 'silent' };
+    const [one, other] = await Promise.all([checks.check(id), checks.check(id)]);
+    expect(one).toBe(other);
+    expect(one).toMatchObject({ ok: false, reason: 'ETIMEDOUT' });
+    for (let i = 0; i < 9; i++) await operator('PUT', path(`vendor_d/silent${i}`), oppo(silentUrl));
+    const many = Array.from({ length: 9 }, (_, i) => checks.check({ ...id, name: `silent${i}` }));
+    const ended = await Promise.allSettled(many);
+    expect(ended.filter(({ status }) => status === 'rejected')).toHaveLength(1);
+  });
+});
