@@ -6,10 +6,11 @@ import { type Config, readLocalConfig } from '../shared/config/config.ts';
 import { Vault } from '../shared/crypto.ts';
 import { AppCache } from '../shared/db/cache/app-cache.ts';
 import { Listener } from '../shared/db/listener.ts';
-import { DatabaseReadiness, isNotMigrated } from '../shared/db/readiness.ts';
+import { DatabaseReadiness, isAboutSchema } from '../shared/db/schema/readiness.ts';
 import { createMetrics } from '../shared/metrics.ts';
 import { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
+import { queueNeeds } from '../shared/queue/jobs.ts';
 import { JobQueue } from '../shared/queue/queue.ts';
 import { createApp, remoteAddressOf } from './app.ts';
 import { type ChannelLimits, channelLimits } from './channel/limits.ts';
@@ -25,6 +26,7 @@ import { loadRoutes } from './route-loader.ts';
 import type { ApiDeps } from './services/deps.ts';
 import { ConsoleFiles, consoleFolder, fallbackConsoleFolder } from './services/server/console-files.ts';
 import { createServices, type Services } from './services/services.ts';
+import { StartingHandler } from './starting.ts';
 
 /** Started api process. */
 export interface RunningApi {
@@ -55,14 +57,17 @@ interface Startup {
   options: ApiOptions;
 }
 
-/** Opens the dependencies of an api process and listens. Each step registers its closer on the stack. */
+/** Listens and opens the dependencies of an api process. Each step registers its closer on the stack. */
 export async function startApi(config: Config, log: Logger, options: ApiOptions = {}): Promise<RunningApi> {
   const { stack = new ClosingStack(log), clock = systemClock } = options;
   const startup: Startup = { config, log, stack, clock, options };
-  const { deps, listener } = await openDeps(startup);
+  const starting = new StartingHandler();
+  const server = await listen(starting.listener, config, { ...serverLimits, ...options.serverLimits });
+  // An interrupted start closes it here; a started api closes it before what its calls need.
+  stack.add('listening', () => closeServer(server));
+  const { deps, listener } = await openDeps(startup, starting);
   const services = openServices(deps, stack);
   const app = await openHttpApp(startup, deps, services);
-  const server = await listen(app.callback(), config, { ...serverLimits, ...options.serverLimits });
   stack.add('http', () => closeServer(server));
   stack.add('live updates', () => services.events.hub.close());
   const ipAddressOf = (request: IncomingMessage) => remoteAddressOf(app, request);
@@ -70,21 +75,21 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   const channel = new Channel(server, { ...deps, listener, log, ipAddressOf }, limits);
   stack.add('channel', () => channel.close());
   await channel.start();
+  starting.become(app.callback());
   stack.add('readiness', () => services.health.markStopping());
   const port = portOf(server.address());
   log.info({ port }, 'api is ready');
   return { port, services, stack };
 }
 
-async function openDeps({
-  config,
-  log,
-  stack,
-  clock,
-}: Startup): Promise<{ deps: ApiDeps; listener: Listener }> {
+async function openDeps(
+  { config, log, stack, clock }: Startup,
+  starting: StartingHandler,
+): Promise<{ deps: ApiDeps; listener: Listener }> {
   const pools = await openPools(config, log, stack);
   const vault = new Vault(config.secrets);
-  const readiness = new DatabaseReadiness(pools.admissionDb, { vault, clock, log });
+  const readiness = new DatabaseReadiness(pools.admissionDb, { vault, clock, log, queue: queueNeeds });
+  starting.reason = () => readiness.hint();
   await untilMigrated(readiness, stack);
   const listener = new Listener(config.databaseUrl, log);
   stack.add('notifications', () => listener.close());
@@ -136,7 +141,7 @@ const consoleFolders = (): string[] => [
 async function untilMigrated(readiness: DatabaseReadiness, stack: ClosingStack): Promise<void> {
   const stop = new AbortController();
   stack.add('wait for migrations', () => stop.abort());
-  await readiness.whenReady(stop.signal, isNotMigrated);
+  await readiness.whenReady(stop.signal, isAboutSchema);
 }
 
 function portOf(address: AddressInfo | string | null): number {

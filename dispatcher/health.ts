@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { isBearer } from '../shared/crypto.ts';
 import type { Database } from '../shared/db/pool.ts';
-import type { DatabaseReadiness } from '../shared/db/readiness.ts';
+import type { DatabaseReadiness } from '../shared/db/schema/readiness.ts';
 import type { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
 import { reportQueues } from '../shared/queue/report.ts';

@@ -6,8 +6,8 @@ import {
   readSecretKeys,
 } from '../../shared/config/config.ts';
 import { SealError, Vault } from '../../shared/crypto.ts';
-import { pendingMigrations } from '../../shared/db/migrate.ts';
 import { Database, isConnectionFailure } from '../../shared/db/pool.ts';
+import { pendingMigrations } from '../../shared/db/schema/migrate.ts';
 import { findApp, findOpenOptions, listAppIds } from '../../shared/db/tables/apps/apps.ts';
 import { effectiveOptions, movedInOptions } from '../../shared/domain/apps/app.ts';
 import { CommandFailure, type Report, UsageError } from '../cli/report.ts';

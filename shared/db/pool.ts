@@ -235,6 +235,11 @@ export function isStatementTimeout(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '57014';
 }
 
+/** Returns whether a statement did not get a lock within `lock_timeout`. */
+export function isLockTimeout(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '55P03';
+}
+
 /** Returns whether PostgreSQL rejected a value: NUL in text, a number out of range, a malformed regular expression. */
 export function isInvalidValue(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(22|2201B)/.test(error.code ?? '');

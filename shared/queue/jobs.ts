@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type ConnectorId, connectorIds } from '../domain/labels.ts';
+import { queueSchemaVersion } from './settings.ts';
 
 /** Job payloads. They hold ids only: no content, no device lists. */
 const planData = z.object({
@@ -39,6 +40,9 @@ export const queueNames = [
   messageJob.queue,
   ...connectorIds.map((id) => deliverJob(id).queue),
 ];
+
+/** What processes need of the queue before they start. */
+export const queueNeeds = { schemaVersion: queueSchemaVersion, names: queueNames } as const;
 
 /** Priorities of planning: a new push before one that is continued, so that a small one is not delayed (develop/architecture.md#fairness). */
 export const planPriorities = { fresh: 0, continued: -1 } as const;

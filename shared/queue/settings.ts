@@ -12,3 +12,6 @@ export const queueSettings = {
   retentionSeconds: 60 * 60 * 24 * 30,
   deleteAfterSeconds: 300,
 } as const;
+
+/** Version of pg-boss's tables that the installed library needs; it starts with no other. */
+export const queueSchemaVersion = 43;

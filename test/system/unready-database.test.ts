@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startApi } from '../../api/start.ts';
 import { startDispatcher } from '../../dispatcher/start.ts';
@@ -121,7 +122,7 @@ describe('a CARILLON_SECRET that does not open the database', () => {
   });
 });
 
-describe('a database that was not migrated', () => {
+describe('a database of another version', () => {
   test('makes api and dispatcher wait with a hint', async () => {
     const database = await createEmptyDatabase();
     onTestFinished(() => database.drop());
@@ -143,6 +144,59 @@ describe('a database that was not migrated', () => {
     expect(await readiness(apiPort)).toEqual({ code: 200, status: 'ready' });
     expect(await readiness(port)).toEqual({ code: 200, status: 'ready' });
     expect(api.messages).toContain('the database is fit to work on');
+  });
+
+  test('makes an api listen, unready, and refuse calls for a while', async () => {
+    const database = await createEmptyDatabase();
+    onTestFinished(() => database.drop());
+    const port = await freePort();
+    const stack = new ClosingStack(silentLog);
+    onTestFinished(() => stack.close());
+    const starting = startApi(testConfig(database.url, { PORT: String(port) }), silentLog, { stack });
+    const hint = 'The database is not migrated: run `carillon migrate`.';
+    await expect.poll(() => readiness(port), often).toEqual({ code: 503, status: hint });
+    expect((await fetch(`http://127.0.0.1:${port}/healthz`)).status).toBe(200);
+    const call = await fetch(`http://127.0.0.1:${port}/1.1/push`, { method: 'POST', body: '{}' });
+    expect({ status: call.status, retry: call.headers.get('retry-after'), body: await call.json() }).toEqual({
+      status: 503,
+      retry: '5',
+      body: { code: 503, error: 'The service is starting.' },
+    });
+    await migrate(database.url);
+    await starting;
+    expect(await readiness(port)).toEqual({ code: 200, status: 'ready' });
+  });
+
+  test('becomes unready while an api and a dispatcher run without a migration or a queue that they need', async () => {
+    const database = await createTestDatabase();
+    onTestFinished(() => database.drop());
+    const db = new Client({ connectionString: database.url });
+    await db.connect();
+    onTestFinished(() => db.end());
+    const api = await startTestApi({ databaseUrl: database.url });
+    onTestFinished(() => api.close());
+    const status = async () => (await api.request('GET', '/readyz')).body.status;
+    await db.query(`UPDATE pgboss.queue SET name = 'plan-later' WHERE name = 'plan'`);
+    await expect.poll(status, often).toMatch(/run `carillon migrate`/);
+    await db.query(`UPDATE pgboss.queue SET name = 'plan' WHERE name = 'plan-later'`);
+    await expect.poll(status, often).toBe('ready');
+    await db.query('UPDATE pgboss.version SET version = version + 1');
+    await expect.poll(status, often).toMatch(/^The queue of the database is newer than this version/);
+  });
+
+  test('of a newer version is accepted, and the log says so', async () => {
+    const database = await createTestDatabase();
+    onTestFinished(() => database.drop());
+    const db = new Client({ connectionString: database.url });
+    await db.connect();
+    onTestFinished(() => db.end());
+    await db.query(`INSERT INTO carillon_migration (name, run_on) VALUES ('9999_later', now())`);
+    const stack = new ClosingStack(silentLog);
+    onTestFinished(() => stack.close());
+    const { messages, log } = collectingLog();
+    const { port } = await startApi(testConfig(database.url), log, { stack });
+    expect(await readiness(port)).toEqual({ code: 200, status: 'ready' });
+    expect(messages).toContain('the database has migrations of a newer version: this one works with it');
   });
 
   test.each(['api', 'dispatcher'])(

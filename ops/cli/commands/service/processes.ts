@@ -9,6 +9,8 @@ import type {
 import { readRunInfo } from '../../../local/run-info.ts';
 import { CommandFailure, type Report, type Shell } from '../../report.ts';
 
+const upToDate = 'The database is up to date.';
+
 /** Adds the commands that start processes. Each loads its modules when it runs, so that other commands start fast. */
 export function addProcessCommands({ program, act, isJson }: Shell): void {
   program
@@ -34,6 +36,10 @@ export function addProcessCommands({ program, act, isJson }: Shell): void {
   program
     .command('migrate')
     .description('migrate the database to the current version')
+    .option(
+      '--plan',
+      'run nothing; print what would run, the locks that it takes, and the size of the tables',
+    )
     .action(act(runMigrations));
   program
     .command('bench [name] [args...]')
@@ -68,17 +74,19 @@ async function runBench(name: string | undefined, args: string[], isJson: boolea
   await bench(name, isJson ? [...args, '--json'] : args);
 }
 
-/** Runs the migrations. Needs only the database: DATABASE_URL, or the embedded one while it runs. */
-async function runMigrations(): Promise<Report> {
+/** Runs or plans the migrations. Needs only the database: DATABASE_URL, or the embedded one while it runs. */
+async function runMigrations(options: { plan?: boolean }): Promise<Report> {
   const config = readLocalConfig();
   const databaseUrl = config.databaseUrl ?? (await readRunInfo(config.dataDir)).databaseUrl;
   if (databaseUrl === undefined)
     throw new CommandFailure(
       'There is no database: set DATABASE_URL (`npm start` brings a database of its own and migrates it).',
     );
+  if (options.plan === true) return (await import('./migration-plan.ts')).reportPlan(databaseUrl);
   const { migrate } = await import('../../../../shared/queue/migrate.ts');
-  const ran = await migrate(databaseUrl);
-  return { document: { ran }, text: ran.length > 0 ? ran.join('\n') : 'The database is up to date.' };
+  const onWait = (reason: string) => void process.stderr.write(`carillon: waiting: ${reason}\n`);
+  const ran = await migrate(databaseUrl, { onWait });
+  return { document: { ran }, text: ran.length > 0 ? ran.join('\n') : upToDate };
 }
 
 /** Starts an api or a dispatcher in this process, so that the command line shows its name. */

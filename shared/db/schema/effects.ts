@@ -1,0 +1,170 @@
+import { splitList } from './statements.ts';
+
+/** Lock that a statement holds until its transaction ends (PostgreSQL documentation, "Explicit Locking"). */
+export type LockMode =
+  | 'ACCESS EXCLUSIVE'
+  | 'SHARE'
+  | 'SHARE ROW EXCLUSIVE'
+  | 'SHARE UPDATE EXCLUSIVE'
+  | 'ROW EXCLUSIVE'
+  | 'none';
+
+/** Work of a statement on the rows of its table: none, reading all of them, or writing them. */
+export type Cost = 'catalogue' | 'scan' | 'rewrite' | 'rows';
+
+/** Effect of a statement of a migration on a database with data. */
+export interface Effect {
+  /** Table that it locks; undefined for a new one and for other objects. */
+  table?: string | undefined;
+  /** Table that it creates. */
+  creates?: string;
+  lock: LockMode;
+  cost: Cost;
+  /** Reason why processes of the version before fail after it. */
+  breaks?: string;
+  /** Whether it must run outside of a transaction. */
+  isConcurrent?: boolean;
+  /** False for a statement that this table does not know. */
+  isKnown: boolean;
+}
+
+type Rule = readonly [RegExp, Omit<Effect, 'table' | 'creates' | 'isKnown'>];
+
+const volatileDefault =
+  /\bDEFAULT (gen_random_uuid|uuid\w*|random|clock_timestamp|timeofday|nextval)\b|\bGENERATED (ALWAYS|BY DEFAULT) AS\b|\b(big|small)?serial\b/i;
+const dropped = 'the version before still names it';
+
+/** Actions of ALTER TABLE; the first rule that matches counts. */
+const actions: readonly Rule[] = [
+  [/^ADD (CONSTRAINT \S+ )?(CHECK|FOREIGN KEY)\b.*\bNOT VALID$/i, brief('SHARE ROW EXCLUSIVE')],
+  [/^ADD (CONSTRAINT \S+ )?(UNIQUE|PRIMARY KEY) USING INDEX\b/i, brief('ACCESS EXCLUSIVE')],
+  [
+    /^ADD (CONSTRAINT \S+ )?(CHECK|FOREIGN KEY|UNIQUE|PRIMARY KEY|EXCLUDE)\b/i,
+    slow('ACCESS EXCLUSIVE', 'scan'),
+  ],
+  [/^VALIDATE CONSTRAINT\b/i, slow('SHARE UPDATE EXCLUSIVE', 'scan')],
+  [
+    /^(DROP CONSTRAINT|ALTER (COLUMN )?\S+ (SET|DROP) DEFAULT|ALTER (COLUMN )?\S+ DROP NOT NULL)\b/i,
+    brief('ACCESS EXCLUSIVE'),
+  ],
+  [
+    /^ALTER (COLUMN )?\S+ SET NOT NULL$/i,
+    { ...slow('ACCESS EXCLUSIVE', 'scan'), breaks: 'the version before may leave it out' },
+  ],
+  [
+    /^ALTER (COLUMN )?\S+ (SET DATA )?TYPE\b/i,
+    { ...slow('ACCESS EXCLUSIVE', 'rewrite'), breaks: 'the version before writes the old type' },
+  ],
+  [/^ALTER (COLUMN )?\S+ SET (STORAGE|COMPRESSION)\b/i, brief('ACCESS EXCLUSIVE')],
+  [/^(ALTER (COLUMN )?\S+ SET (STATISTICS|\()|(RE)?SET \()/i, brief('SHARE UPDATE EXCLUSIVE')],
+  [/^DROP (COLUMN )?(IF EXISTS )?\S+/i, { ...brief('ACCESS EXCLUSIVE'), breaks: dropped }],
+  [/^RENAME\b/i, { ...brief('ACCESS EXCLUSIVE'), breaks: dropped }],
+];
+
+/** Other statements on an existing table; the group `table` of the expression names it. */
+const statements: readonly Rule[] = [
+  [
+    /^CREATE (UNIQUE )?INDEX CONCURRENTLY .*?\bON (ONLY )?(?<table>[\w."]+)/i,
+    { ...slow('SHARE UPDATE EXCLUSIVE', 'scan'), isConcurrent: true },
+  ],
+  [/^CREATE (UNIQUE )?INDEX .*?\bON (ONLY )?(?<table>[\w."]+)/i, slow('SHARE', 'scan')],
+  [/^DROP INDEX CONCURRENTLY\b/i, { ...brief('SHARE UPDATE EXCLUSIVE'), isConcurrent: true }],
+  [/^DROP INDEX\b/i, brief('ACCESS EXCLUSIVE')],
+  [
+    /^DROP (TABLE|VIEW|MATERIALIZED VIEW|FUNCTION|TYPE|SEQUENCE|TRIGGER)\b/i,
+    { ...brief('ACCESS EXCLUSIVE'), breaks: dropped },
+  ],
+  [/^TRUNCATE (TABLE )?(?<table>[\w."]+)/i, { ...brief('ACCESS EXCLUSIVE'), breaks: 'it deletes data' }],
+  [/^(UPDATE|DELETE FROM) (ONLY )?(?<table>[\w."]+)/i, slow('ROW EXCLUSIVE', 'rows')],
+  [/^INSERT INTO (?<table>[\w."]+).*\bSELECT\b/i, slow('ROW EXCLUSIVE', 'rows')],
+  [/^INSERT INTO (?<table>[\w."]+)/i, brief('ROW EXCLUSIVE')],
+  [/^CREATE (OR REPLACE )?TRIGGER .*? ON (?<table>[\w."]+)/i, brief('SHARE ROW EXCLUSIVE')],
+  [/^CREATE (OR REPLACE )?(FUNCTION|VIEW|TYPE|SEQUENCE|EXTENSION|STATISTICS|SCHEMA)\b/i, brief('none')],
+  [/^ANALYZE (?<table>[\w."]+)/i, brief('SHARE UPDATE EXCLUSIVE')],
+  [/^(COMMENT ON|ALTER SEQUENCE)\b/i, brief('none')],
+];
+
+function brief(lock: LockMode) {
+  return { lock, cost: 'catalogue' } as const;
+}
+
+function slow(lock: LockMode, cost: Cost) {
+  return { lock, cost };
+}
+
+/** Returns the effect of a statement, as `splitStatements` returns it. */
+export function effectOf(statement: string): Effect {
+  const created = /^CREATE (UNLOGGED )?TABLE (IF NOT EXISTS )?(?<table>[\w."]+)/i.exec(statement)?.groups
+    ?.table;
+  const parent = /\bPARTITION OF (?<table>[\w."]+)/i.exec(statement)?.groups?.table;
+  if (created !== undefined)
+    return {
+      creates: created,
+      table: parent,
+      lock: parent === undefined ? 'none' : 'SHARE UPDATE EXCLUSIVE',
+      cost: 'catalogue',
+      isKnown: true,
+    };
+  const altered = /^ALTER TABLE (IF EXISTS )?(ONLY )?(?<table>[\w."]+) (?<actions>.*)$/i.exec(
+    statement,
+  )?.groups;
+  if (altered)
+    return { ...strongest(splitList(altered.actions ?? '').map(actionEffect)), table: altered.table };
+  return matched(statements, statement);
+}
+
+function actionEffect(action: string): Effect {
+  return /^ADD (?!CONSTRAINT|CHECK|FOREIGN|UNIQUE|PRIMARY|EXCLUDE)/i.test(action)
+    ? newColumnEffect(action)
+    : matched(actions, action);
+}
+
+function newColumnEffect(action: string): Effect {
+  const isRequired = /\bNOT NULL\b/i.test(action) && !/\bDEFAULT\b/i.test(action);
+  const isChecked = /\b(CHECK|REFERENCES|UNIQUE|PRIMARY KEY)\b/i.test(action);
+  return {
+    lock: 'ACCESS EXCLUSIVE',
+    cost: volatileDefault.test(action) ? 'rewrite' : isChecked ? 'scan' : 'catalogue',
+    ...(isRequired ? { breaks: 'the version before does not fill it' } : {}),
+    isKnown: true,
+  };
+}
+
+function matched(rules: readonly Rule[], text: string): Effect {
+  for (const [pattern, effect] of rules) {
+    const match = pattern.exec(text);
+    if (match) return { ...effect, table: match.groups?.table, isKnown: true };
+  }
+  return { lock: 'ACCESS EXCLUSIVE', cost: 'rewrite', isKnown: false };
+}
+
+const costs: readonly Cost[] = ['catalogue', 'rows', 'scan', 'rewrite'];
+const locks: readonly LockMode[] = [
+  'none',
+  'ROW EXCLUSIVE',
+  'SHARE UPDATE EXCLUSIVE',
+  'SHARE',
+  'SHARE ROW EXCLUSIVE',
+  'ACCESS EXCLUSIVE',
+];
+
+/** Joins the effects of the actions of one statement: it takes the strongest lock for the longest work. */
+function strongest(effects: Effect[]): Effect {
+  const breaks = effects.find((effect) => effect.breaks !== undefined)?.breaks;
+  const top = <T>(order: readonly T[], values: T[]) =>
+    values.toSorted((a, b) => order.indexOf(b) - order.indexOf(a))[0];
+  return {
+    lock:
+      top(
+        locks,
+        effects.map(({ lock }) => lock),
+      ) ?? 'ACCESS EXCLUSIVE',
+    cost:
+      top(
+        costs,
+        effects.map(({ cost }) => cost),
+      ) ?? 'rewrite',
+    ...(breaks === undefined ? {} : { breaks }),
+    isKnown: effects.every(({ isKnown }) => isKnown),
+  };
+}

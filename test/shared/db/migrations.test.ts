@@ -1,0 +1,183 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { migrationProblems } from '../../../ops/check/migration-rules.ts';
+import { migrationFolder, migrationNames, readMigration } from '../../../shared/db/schema/files.ts';
+import { migrateTables, pendingMigrations } from '../../../shared/db/schema/migrate.ts';
+import { planMigrations } from '../../../shared/db/schema/plan.ts';
+import { splitStatements } from '../../../shared/db/schema/statements.ts';
+import { migrate, pendingChanges } from '../../../shared/queue/migrate.ts';
+import { queueSchemaVersion } from '../../../shared/queue/settings.ts';
+import { createEmptyDatabase, createTestDatabase } from '../../support/database.ts';
+
+/** Last migration that was written before the rules. */
+const lastUnchecked = '0029';
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'carillon-migrations-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+});
+
+/** Writes a migration into the folder of the test. */
+const write = (name: string, up: string) =>
+  writeFile(join(folder, `${name}.sql`), `-- Up Migration\n${up}\n`);
+
+async function emptyDatabase() {
+  const database = await createEmptyDatabase();
+  onTestFinished(() => database.drop());
+  const client = new Client({ connectionString: database.url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  return { url: database.url, client };
+}
+
+async function problemsOf(up: string) {
+  await write('0001_test', up);
+  return migrationProblems(await readMigration('0001_test', folder));
+}
+
+describe('the rules of migrations', () => {
+  test('every migration of this version keeps them', async () => {
+    const checked = migrationNames().filter((name) => name.slice(0, 4) > lastUnchecked);
+    for (const name of checked)
+      expect(migrationProblems(await readMigration(name, migrationFolder)), name).toEqual([]);
+  });
+
+  test.each([
+    ['CREATE TABLE t (a int NOT NULL); CREATE INDEX i ON t (a); ALTER TABLE t ADD CHECK (a > 0);'],
+    ['ALTER TABLE installation ADD COLUMN a text, ADD COLUMN b int NOT NULL DEFAULT 3;'],
+    ['ALTER TABLE installation ADD COLUMN at timestamptz DEFAULT now();'],
+    ['CREATE INDEX CONCURRENTLY i ON installation (app_id);'],
+    ['ALTER TABLE installation ADD CONSTRAINT c CHECK (app_id > id::text) NOT VALID;'],
+    ['ALTER TABLE installation VALIDATE CONSTRAINT c;'],
+    ['ALTER TABLE installation SET (autovacuum_vacuum_scale_factor = 0.02);'],
+    ["COMMENT ON TABLE app IS 'a; b'; CREATE FUNCTION f() RETURNS int LANGUAGE sql AS $$ SELECT 1; $$;"],
+    ['CREATE INDEX i ON push_profile (name);'],
+    ['-- Accepted: the table exists since yesterday, and no release has it.\nDROP TABLE role_user;'],
+  ])('accept %s', async (up) => {
+    expect(await problemsOf(up)).toEqual([]);
+  });
+
+  test.each([
+    ['DROP TABLE installation;', /still names it/],
+    ['ALTER TABLE app DROP COLUMN name;', /still names it/],
+    ['ALTER TABLE app RENAME COLUMN name TO title;', /still names it/],
+    ['ALTER TABLE app ADD COLUMN a text NOT NULL;', /does not fill it/],
+    ['ALTER TABLE app ALTER COLUMN name SET NOT NULL;', /may leave it out/],
+    ['ALTER TABLE installation ALTER COLUMN id TYPE int;', /old type/],
+    ['ALTER TABLE installation ADD COLUMN u uuid DEFAULT gen_random_uuid();', /whole table under a lock/],
+    ['CREATE UNIQUE INDEX i ON installation (app_id);', /needs CONCURRENTLY/],
+    ['ALTER TABLE installation ADD CONSTRAINT c CHECK (id > 0);', /NOT VALID/],
+    ['ALTER TABLE installation ADD UNIQUE (id);', /under a lock/],
+    ["UPDATE installation SET fields = '{}';", /a duty writes rows/],
+    ['CREATE INDEX CONCURRENTLY i ON installation (id); ANALYZE installation;', /file of its own/],
+    ['CLUSTER installation;', /unknown statement/],
+    ['-- Accepted: yes\nDROP TABLE role_user;', /still names it/],
+  ])('refuse %s', async (up, problem) => {
+    expect((await problemsOf(up))[0]).toMatch(problem);
+  });
+
+  test('see statements through comments, strings and bodies', () => {
+    expect(splitStatements("SELECT 'a;''b' -- c;\n; DO $x$ a; $x$; /* d; */ SELECT (1, 2)")).toEqual([
+      "SELECT 'a;''b'",
+      'DO $x$ a; $x$',
+      'SELECT (1, 2)',
+    ]);
+  });
+});
+
+describe('migrating', () => {
+  test('gives up a lock that others wait behind, and succeeds when the table is free', async () => {
+    const { url, client } = await emptyDatabase();
+    await client.query('CREATE TABLE busy (a int)');
+    await write('0001_first', 'CREATE TABLE first (a int);');
+    await write('0002_column', 'ALTER TABLE busy ADD COLUMN b int;');
+    await client.query('BEGIN');
+    await client.query('SELECT * FROM busy');
+    const reasons: string[] = [];
+    const release = async (reason: string) => {
+      reasons.push(reason);
+      await client.query('COMMIT');
+    };
+    const ran = await migrateTables(url, {
+      folder,
+      lockTimeoutMs: 20,
+      pauseMs: 50,
+      onWait: (reason) => void release(reason),
+    });
+    expect(ran).toEqual(['0001_first', '0002_column']);
+    expect(reasons[0]).toBe('a table is in use (attempt 1 of 100)');
+  });
+
+  test('fails after the last attempt; the migrations before stay', async () => {
+    const { url, client } = await emptyDatabase();
+    await client.query('CREATE TABLE busy (a int)');
+    await write('0001_first', 'CREATE TABLE first (a int);');
+    await write('0002_column', 'ALTER TABLE busy ADD COLUMN b int;');
+    await client.query('BEGIN');
+    await client.query('SELECT * FROM busy');
+    const options = { folder, lockTimeoutMs: 20, pauseMs: 1, attempts: 2 };
+    await expect(migrateTables(url, options)).rejects.toThrow(/lock timeout/);
+    expect(await pendingMigrations(url, folder)).toEqual(['0002_column']);
+  });
+
+  test('builds an index without blocking writers, and again after an attempt that failed', async () => {
+    const { url, client } = await emptyDatabase();
+    await client.query('CREATE TABLE busy (a int); INSERT INTO busy VALUES (1), (1)');
+    await write('0001_index', 'CREATE UNIQUE INDEX CONCURRENTLY busy_a ON busy (a);');
+    await expect(migrateTables(url, { folder })).rejects.toThrow(/could not create unique index/);
+    await client.query('DELETE FROM busy');
+    expect(await migrateTables(url, { folder })).toEqual(['0001_index']);
+    const { rows } = await client.query(
+      `SELECT indisvalid FROM pg_index WHERE indexrelid = 'busy_a'::regclass`,
+    );
+    expect(rows).toEqual([{ indisvalid: true }]);
+  });
+
+  test('runs once when two processes start at the same time', async () => {
+    const { url } = await emptyDatabase();
+    await write('0001_first', 'CREATE TABLE first (a int);');
+    await write('0002_index', 'CREATE INDEX CONCURRENTLY first_a ON first (a);');
+    const both = await Promise.all([migrateTables(url, { folder }), migrateTables(url, { folder })]);
+    expect(both.flat()).toEqual(['0001_first', '0002_index']);
+  });
+
+  test('has a plan, which runs nothing', async () => {
+    const { url, client } = await emptyDatabase();
+    await client.query('CREATE TABLE busy AS SELECT generate_series(1, 5000) AS a; ANALYZE busy');
+    await write(
+      '0001_column',
+      'CREATE TABLE t (a int); CREATE INDEX i ON t (a); ALTER TABLE busy ADD COLUMN b int;',
+    );
+    await write('0002_index', 'CREATE INDEX CONCURRENTLY busy_a ON busy (a);');
+    const [column, index] = await planMigrations(url, folder);
+    expect(column?.statements.map(({ lock, cost, rows }) => ({ lock, cost, rows }))).toEqual([
+      { lock: 'none', cost: 'catalogue' },
+      { lock: 'none', cost: 'catalogue' },
+      { lock: 'ACCESS EXCLUSIVE', cost: 'catalogue', rows: 5000 },
+    ]);
+    expect(index).toMatchObject({
+      isConcurrent: true,
+      statements: [{ table: 'busy', lock: 'SHARE UPDATE EXCLUSIVE', cost: 'scan', rows: 5000 }],
+    });
+    expect(await pendingMigrations(url, folder)).toEqual(['0001_column', '0002_index']);
+  });
+
+  test('leaves the schema that the processes ask for', async () => {
+    const database = await createTestDatabase();
+    onTestFinished(() => database.drop());
+    expect(await pendingChanges(database.url)).toEqual([]);
+    const client = new Client({ connectionString: database.url });
+    await client.connect();
+    onTestFinished(() => client.end());
+    expect((await client.query('SELECT version FROM pgboss.version')).rows).toEqual([
+      { version: queueSchemaVersion },
+    ]);
+    await client.query(`DELETE FROM carillon_migration; DELETE FROM pgboss.queue WHERE name = 'plan'`);
+    expect(await pendingChanges(database.url)).toEqual([...migrationNames(), 'queue plan']);
+    await expect(migrate(database.url)).rejects.toThrow();
+  });
+});
