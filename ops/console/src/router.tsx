@@ -57,6 +57,21 @@ const device = createRoute({
   path: '/devices/$deviceId',
   component: lazyRouteComponent(() => import('./pages/devices/device.tsx'), 'Device'),
 });
+const profiles = createRoute({
+  getParentRoute: () => app,
+  path: '/profiles',
+  component: lazyRouteComponent(() => import('./pages/manage/profiles/profiles.tsx'), 'Profiles'),
+});
+const profile = createRoute({
+  getParentRoute: () => app,
+  path: '/profiles/$connector/$name',
+  component: lazyRouteComponent(() => import('./pages/manage/profiles/profile.tsx'), 'Profile'),
+});
+const settings = createRoute({
+  getParentRoute: () => app,
+  path: '/settings',
+  component: lazyRouteComponent(() => import('./pages/manage/settings/settings.tsx'), 'Settings'),
+});
 const operating = createRoute({
   getParentRoute: () => root,
   path: '/operating',
@@ -67,7 +82,7 @@ export const router = createRouter({
   routeTree: root.addChildren([
     home,
     login,
-    app.addChildren([overview, pushes, push, why, devices, device]),
+    app.addChildren([overview, pushes, push, why, devices, device, profiles, profile, settings]),
     operating,
   ]),
   basepath: '/console',

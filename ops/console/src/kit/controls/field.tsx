@@ -1,4 +1,10 @@
-import { type InputHTMLAttributes, type ReactNode, type SelectHTMLAttributes, useId } from 'react';
+import {
+  type InputHTMLAttributes,
+  type ReactNode,
+  type SelectHTMLAttributes,
+  type TextareaHTMLAttributes,
+  useId,
+} from 'react';
 import styles from './field.module.css';
 
 interface Labelled {
@@ -78,5 +84,49 @@ export function Choice({
         </select>
       )}
     </Labels>
+  );
+}
+
+/** Input of several lines with its label; `isCode` shows it in the font of code. */
+export function TextArea({
+  label,
+  hint,
+  error,
+  isCompact,
+  isCode = false,
+  ...rest
+}: Labelled & { isCode?: boolean } & TextareaHTMLAttributes<HTMLTextAreaElement>) {
+  return (
+    <Labels {...{ label, hint, error, isCompact }}>
+      {(control) => (
+        <textarea
+          rows={4}
+          {...rest}
+          {...control}
+          spellCheck={!isCode}
+          className={`${styles.input} ${styles.area} ${isCode ? styles.code : ''}`}
+        />
+      )}
+    </Labels>
+  );
+}
+
+/** Box to tick, with its label at the right. */
+export function Checkbox({
+  label,
+  hint,
+  ...rest
+}: Pick<Labelled, 'label' | 'hint'> & InputHTMLAttributes<HTMLInputElement>) {
+  const id = useId();
+  return (
+    <div className={styles.check}>
+      <input {...rest} id={id} type="checkbox" aria-describedby={hint && `${id}-hint`} />
+      <label htmlFor={id}>{label}</label>
+      {hint && (
+        <p id={`${id}-hint`} className={styles.hint}>
+          {hint}
+        </p>
+      )}
+    </div>
   );
 }

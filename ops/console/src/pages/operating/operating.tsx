@@ -7,12 +7,12 @@ import { useApps, useBreakers, useQueues } from '../../api/queries.ts';
 import { useMay } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
-import { Badge, type Tone } from '../../kit/data/badge.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { formatCount, formatDuration } from '../../text/format.ts';
+import { BreakerBadge } from './breaker-badge.tsx';
 
 /** Breakers of the gateways, and the queues of jobs. */
 export function Operating() {
@@ -30,8 +30,6 @@ export function Operating() {
     </>
   );
 }
-
-const tones: Record<Breaker['state'], Tone> = { closed: 'good', 'half-open': 'warn', open: 'bad' };
 
 function Breakers() {
   const { t } = useTranslation();
@@ -57,12 +55,7 @@ function Breakers() {
     {
       key: 'state',
       title: t('pushes.state'),
-      cell: ({ state, forced }) => (
-        <Badge tone={tones[state]}>
-          {t(`breakerState.${state}`)}
-          {forced && ` · ${t('operating.forced')}`}
-        </Badge>
-      ),
+      cell: (breaker) => <BreakerBadge breaker={breaker} />,
     },
     { key: 'since', title: t('operating.since'), cell: ({ since }) => <Time at={since} /> },
     {

@@ -26,6 +26,16 @@ export function Navigation({ appId }: { appId: string | undefined }) {
               {t('nav.devices')}
             </Link>
           </li>
+          <li>
+            <Link to="/apps/$appId/profiles" params={{ appId }} {...common}>
+              {t('nav.profiles')}
+            </Link>
+          </li>
+          <li>
+            <Link to="/apps/$appId/settings" params={{ appId }} {...common}>
+              {t('nav.settings')}
+            </Link>
+          </li>
         </ul>
       )}
       <ul className={styles.group}>

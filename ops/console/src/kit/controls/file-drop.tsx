@@ -1,0 +1,44 @@
+import { type DragEvent, useId, useState } from 'react';
+import styles from './field.module.css';
+
+/** Longest file that is read; a key, a certificate and a service account have less than 10 kB. */
+const maxBytes = 1_000_000;
+
+interface FileDropProps {
+  label: string;
+  /** Endings that the dialog of files shows, such as `.p8,.json`. */
+  accept: string;
+  /** Called with a file of at most 1 MB; a longer one is ignored. */
+  read: (file: { name: string; text: string }) => void;
+}
+
+/** Place for a file: to drop it on, or to choose it. It is read in the browser. */
+export function FileDrop({ label, accept, read }: FileDropProps) {
+  const id = useId();
+  const [isOver, setOver] = useState(false);
+  const take = async (files: FileList | null) => {
+    const file = files?.[0];
+    if (file && file.size <= maxBytes) read({ name: file.name, text: await file.text() });
+  };
+  const onDrop = (event: DragEvent) => {
+    event.preventDefault();
+    setOver(false);
+    void take(event.dataTransfer.files);
+  };
+  const onDragOver = (event: DragEvent) => {
+    event.preventDefault();
+    setOver(true);
+  };
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the input inside does the same by keyboard.
+    <div
+      className={`${styles.drop} ${isOver ? styles.over : ''}`}
+      onDrop={onDrop}
+      onDragOver={onDragOver}
+      onDragLeave={() => setOver(false)}
+    >
+      <label htmlFor={id}>{label}</label>
+      <input id={id} type="file" accept={accept} onChange={(event) => void take(event.target.files)} />
+    </div>
+  );
+}

@@ -1,0 +1,140 @@
+import { type FormEvent, useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { type DescribedConnector, type ProfileId, useProfileChange } from '../../../api/manage/profiles.ts';
+import { Button } from '../../../kit/controls/button.tsx';
+import { Choice } from '../../../kit/controls/field.tsx';
+import { FileDrop } from '../../../kit/controls/file-drop.tsx';
+import { type SchemaField, type SchemaShape, shapesOf } from '../../../kit/form/schema.ts';
+import { SchemaControl } from '../../../kit/form/schema-control.tsx';
+import { type Draft, type Fault, objectOf, textOf } from '../../../kit/form/values.ts';
+import { Panel } from '../../../kit/panel.tsx';
+import { Failure } from '../../../kit/states.tsx';
+import { useCredentialHelp } from './credential-help.ts';
+import { draftOfFile } from './dropped-file.ts';
+import styles from './profiles.module.css';
+
+interface CredentialsFormProps {
+  id: ProfileId;
+  connector: DescribedConnector;
+  /** Members of the stored profile that are no secrets. */
+  members: Record<string, unknown>;
+  isStored: boolean;
+}
+
+/** Form of the credentials of a profile, from their JSON Schema. Secrets go in and never come back. */
+export function CredentialsForm({ id, connector, members, isStored }: CredentialsFormProps) {
+  const { t } = useTranslation();
+  const shapes = shapesOf(connector.credentials);
+  const [shapeAt, setShapeAt] = useState(() => shapeIndexOf(shapes, members));
+  const shape = shapes[shapeAt];
+  const [draft, setDraft] = useState<Draft>(() => draftOf(shapes, members));
+  const [faults, setFaults] = useState<Record<string, Fault>>({});
+  const [isUnknownFile, setUnknownFile] = useState(false);
+  const { put } = useProfileChange(id);
+  const help = useCredentialHelp(connector);
+  if (!shape) return null;
+  const onSubmit = (event: FormEvent) => {
+    event.preventDefault();
+    const read = objectOf(shape.fields, draft);
+    setFaults(read.faults);
+    if (Object.keys(read.faults).length === 0) put.mutate({ ...shape.constants, ...read.object });
+  };
+  const take = (file: { name: string; text: string }) => {
+    const filled = draftOfFile(shape.fields, file);
+    setUnknownFile(filled === undefined);
+    if (filled) setDraft({ ...draft, ...filled });
+  };
+  const inputs = { draft, faults, change: setDraft, helpOf: help.memberOf };
+  const isUsual = ({ name, isRequired }: SchemaField) => isRequired || help.memberOf(name) !== undefined;
+  return (
+    <Panel title={t(isStored ? 'profile.replace' : 'profile.enter')}>
+      <form className={styles.form} onSubmit={onSubmit} noValidate>
+        {help.source && <p className={styles.source}>{help.source}</p>}
+        <FileDrop label={t('profile.drop')} accept=".p8,.pem,.json,.cer,.key" read={take} />
+        {isUnknownFile && <p role="alert">{t('profile.unknownFile')}</p>}
+        <ShapeChoice shapes={shapes} at={shapeAt} choose={setShapeAt} />
+        <Inputs fields={shape.fields.filter(isUsual)} {...inputs} />
+        <details>
+          <summary>{t('profile.more')}</summary>
+          <div className={styles.more}>
+            <Inputs fields={shape.fields.filter((field) => !isUsual(field))} {...inputs} />
+          </div>
+        </details>
+        {put.error && <Failure error={put.error} />}
+        <div className={styles.submit}>
+          <Button look="primary" type="submit" isBusy={put.isPending}>
+            {t(isStored ? 'profile.replaceNow' : 'profile.save')}
+          </Button>
+          <span aria-live="polite">{put.isSuccess && t('profile.saved')}</span>
+        </div>
+      </form>
+    </Panel>
+  );
+}
+
+interface InputsProps {
+  fields: SchemaField[];
+  draft: Draft;
+  faults: Record<string, Fault>;
+  change: (draft: Draft) => void;
+  helpOf: (member: string) => string | undefined;
+}
+
+function Inputs({ fields, draft, faults, change, helpOf }: InputsProps) {
+  const { t } = useTranslation();
+  return fields.map((field) => {
+    const fault = faults[field.name];
+    return (
+      <SchemaControl
+        key={field.name}
+        field={field}
+        label={field.isRequired ? field.name : t('form.optional', { name: field.name })}
+        hint={helpOf(field.name)}
+        error={fault && t(`form.${fault}`)}
+        text={draft[field.name] ?? ''}
+        change={(text) => change({ ...draft, [field.name]: text })}
+      />
+    );
+  });
+}
+
+/** Choice between the shapes of the credentials, such as a key and a certificate; absent where there is one. */
+function ShapeChoice({
+  shapes,
+  at,
+  choose,
+}: {
+  shapes: SchemaShape[];
+  at: number;
+  choose: (at: number) => void;
+}) {
+  const { t } = useTranslation();
+  const names = shapes.map(({ constants }) => Object.entries(constants)[0]);
+  const [first] = names;
+  if (!first || shapes.length < 2) return null;
+  return (
+    <Choice label={t('profile.shape')} value={at} onChange={(event) => choose(Number(event.target.value))}>
+      {names.map((name, index) => (
+        <option key={String(name)} value={index}>
+          {t(`credentialShape.${name?.[1]}`)}
+        </option>
+      ))}
+    </Choice>
+  );
+}
+
+function shapeIndexOf(shapes: SchemaShape[], members: Record<string, unknown>): number {
+  const at = shapes.findIndex(({ constants }) =>
+    Object.entries(constants).every(([name, value]) => members[name] === value),
+  );
+  return Math.max(0, at);
+}
+
+function draftOf(shapes: SchemaShape[], members: Record<string, unknown>): Draft {
+  const fields = shapes.flatMap((shape) => shape.fields);
+  return Object.fromEntries(
+    fields
+      .filter(({ name }) => members[name] !== undefined)
+      .map((field) => [field.name, textOf(field, members[field.name])]),
+  );
+}

@@ -1,0 +1,164 @@
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { type FormEvent, useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import type { Breaker, Overview, PushProfile } from '../../../../../../api/replies/admin/types.ts';
+import { appPath } from '../../../api/client.ts';
+import { connectorName } from '../../../api/connectors.ts';
+import { useMeta, useProfiles } from '../../../api/manage/profiles.ts';
+import { useBreakers, useOverview } from '../../../api/queries.ts';
+import { useMay } from '../../../api/session.tsx';
+import { Button } from '../../../kit/controls/button.tsx';
+import { Commands } from '../../../kit/controls/copy.tsx';
+import { Choice, TextField } from '../../../kit/controls/field.tsx';
+import { Badge } from '../../../kit/data/badge.tsx';
+import { type Column, Table } from '../../../kit/data/table.tsx';
+import { Time } from '../../../kit/data/time.tsx';
+import { PageHeader, Panel } from '../../../kit/panel.tsx';
+import { Empty, Failure, Loading } from '../../../kit/states.tsx';
+import { BreakerBadge } from '../../operating/breaker-badge.tsx';
+import styles from './profiles.module.css';
+
+const route = getRouteApi('/apps/$appId/profiles');
+
+/** Push profiles of an app: the credentials for each gateway, and how each fares. */
+export function Profiles() {
+  const { t } = useTranslation();
+  const { appId } = route.useParams();
+  const mayChange = useMay('operator');
+  return (
+    <>
+      <PageHeader title={t('nav.profiles')} />
+      <Panel title={t('profiles.list')}>
+        <ProfileTable appId={appId} />
+      </Panel>
+      {mayChange && (
+        <Panel title={t('profiles.add')}>
+          <NewProfile appId={appId} />
+        </Panel>
+      )}
+      <Commands path={appPath(appId, 'profiles')} command={`profile list ${appId}`} />
+    </>
+  );
+}
+
+type Finding = Overview['findings'][number];
+
+/** Row of the table: a profile with its breaker and what is found about its credentials. */
+interface Row extends PushProfile {
+  breaker: Breaker | undefined;
+  finding: Finding | undefined;
+  /** Whether the findings have arrived. */
+  isInspected: boolean;
+}
+
+function ProfileTable({ appId }: { appId: string }) {
+  const { t } = useTranslation();
+  const { data, error, isPending, refetch } = useProfiles(appId);
+  const breakers = useBreakers().data?.results ?? [];
+  const overview = useOverview(appId).data;
+  if (isPending) return <Loading rows={6} />;
+  if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
+  if (data.results.length === 0)
+    return (
+      <Empty title={t('profiles.empty')}>
+        <p>{t('profiles.emptyHint')}</p>
+      </Empty>
+    );
+  const isOf = (profile: PushProfile) => (other: { connector: string; profile: string }) =>
+    other.connector === profile.connector && other.profile === profile.name;
+  const findings = [...(overview?.findings ?? []), ...(overview?.profilesExpiring ?? [])];
+  const rows = data.results.map((profile) => ({
+    ...profile,
+    breaker: breakers.find((breaker) => breaker.appId === appId && isOf(profile)(breaker)),
+    finding: findings.find(isOf(profile)),
+    isInspected: overview !== undefined,
+  }));
+  return (
+    <Table
+      label={t('profiles.list')}
+      columns={columnsOf(appId, t)}
+      rows={rows}
+      keyOf={({ connector, name }) => `${connector}/${name}`}
+    />
+  );
+}
+
+function columnsOf(appId: string, t: (key: string) => string): Column<Row>[] {
+  return [
+    { key: 'connector', title: t('push.connector'), cell: ({ connector }) => connectorName(connector) },
+    {
+      key: 'name',
+      title: t('profiles.name'),
+      cell: ({ connector, name }) => (
+        <Link to="/apps/$appId/profiles/$connector/$name" params={{ appId, connector, name }}>
+          <code>{name}</code>
+        </Link>
+      ),
+    },
+    {
+      key: 'breaker',
+      title: t('profiles.breaker'),
+      cell: ({ breaker }) => (breaker ? <BreakerBadge breaker={breaker} /> : '–'),
+    },
+    {
+      key: 'credentials',
+      title: t('profiles.credentials'),
+      isWide: true,
+      cell: ({ finding, isInspected }) => (isInspected ? <Credentials finding={finding} /> : '–'),
+    },
+    { key: 'updated', title: t('profiles.updated'), cell: ({ updatedAt }) => <Time at={updatedAt} /> },
+  ];
+}
+
+function Credentials({ finding }: { finding: Finding | undefined }) {
+  const { t } = useTranslation();
+  if (!finding) return <Badge tone="good">{t('profiles.valid')}</Badge>;
+  if (finding.problems.length > 0)
+    return (
+      <>
+        <Badge tone="bad">{t('overview.problem')}</Badge> {finding.problems.join(' ')}
+      </>
+    );
+  return (
+    <>
+      <Badge tone="warn">{t('overview.expires')}</Badge> <Time at={finding.expiresAt} />
+    </>
+  );
+}
+
+/** Choice of a connector and a name, which leads to the form of the credentials. */
+function NewProfile({ appId }: { appId: string }) {
+  const { t } = useTranslation();
+  const navigate = useNavigate();
+  const { data, error } = useMeta();
+  const known = data?.connectors.filter(({ credentials }) => credentials !== null) ?? [];
+  const [chosen, setChosen] = useState('');
+  const [name, setName] = useState('_default');
+  if (error && !data) return <Failure error={error} />;
+  const onSubmit = (event: FormEvent) => {
+    event.preventDefault();
+    const connector = chosen || known[0]?.id;
+    if (!connector) return;
+    void navigate({ to: '/apps/$appId/profiles/$connector/$name', params: { appId, connector, name } });
+  };
+  return (
+    <form className={styles.add} onSubmit={onSubmit}>
+      <Choice label={t('push.connector')} value={chosen} onChange={(event) => setChosen(event.target.value)}>
+        {known.map(({ id }) => (
+          <option key={id} value={id}>
+            {connectorName(id)}
+          </option>
+        ))}
+      </Choice>
+      <TextField
+        label={t('profiles.name')}
+        hint={t('profiles.nameHint')}
+        value={name}
+        required
+        pattern="_default|[A-Za-z][A-Za-z0-9_]{0,63}"
+        onChange={(event) => setName(event.target.value)}
+      />
+      <Button type="submit">{t('profiles.enter')}</Button>
+    </form>
+  );
+}

@@ -1,0 +1,80 @@
+import { useTranslation } from 'react-i18next';
+import type { ShownApp } from '../../../../../../api/replies/admin/types.ts';
+import { useAppChange } from '../../../api/manage/settings.ts';
+import { Button } from '../../../kit/controls/button.tsx';
+import { type Column, Table } from '../../../kit/data/table.tsx';
+import type { SchemaField } from '../../../kit/form/schema.ts';
+import { type Draft, objectOf, textOf } from '../../../kit/form/values.ts';
+import { Panel } from '../../../kit/panel.tsx';
+import { Failure } from '../../../kit/states.tsx';
+import styles from './settings.module.css';
+import { useShownValue } from './shown-value.ts';
+
+interface ChangesProps {
+  app: ShownApp;
+  fields: SchemaField[];
+  draft: Draft;
+  clear: () => void;
+}
+
+interface Change {
+  name: string;
+  before: unknown;
+  after: unknown;
+  fault: string | undefined;
+}
+
+/** Changes of the options that are not saved yet, old and new value side by side; absent without any. */
+export function Changes({ app, fields, draft, clear }: ChangesProps) {
+  const { t } = useTranslation();
+  const shown = useShownValue();
+  const patch = useAppChange(app.appId);
+  const current: Record<string, unknown> = { ...app.options };
+  const changed = fields.filter(
+    (field) => draft[field.name] !== undefined && draft[field.name] !== textOf(field, current[field.name]),
+  );
+  // An option is never left out: an empty text of one that takes no null is a fault.
+  const strict = changed.map((field) => ({ ...field, isRequired: !field.isNullable }));
+  const { object, faults } = objectOf(strict, draft);
+  const rows: Change[] = changed.map(({ name }) => {
+    const fault = faults[name];
+    const before = current[name];
+    return { name, before, after: object[name], fault: fault && t(`form.${fault}`) };
+  });
+  if (rows.length === 0)
+    return (
+      <p aria-live="polite" className={styles.saved}>
+        {patch.isSuccess && t('settings.saved')}
+      </p>
+    );
+  const columns: Column<Change>[] = [
+    { key: 'name', title: t('settings.option'), cell: ({ name }) => <code>{name}</code> },
+    { key: 'before', title: t('settings.before'), cell: ({ before }) => <del>{shown(before)}</del> },
+    {
+      key: 'after',
+      title: t('settings.after'),
+      isWide: true,
+      cell: ({ after, fault }) => fault ?? <ins>{shown(after)}</ins>,
+    },
+  ];
+  const save = () => patch.mutate({ options: object }, { onSuccess: clear });
+  return (
+    <div className={styles.changes}>
+      <Panel title={t('settings.changes')}>
+        <Table label={t('settings.changes')} columns={columns} rows={rows} keyOf={({ name }) => name} />
+        {patch.error && <Failure error={patch.error} />}
+        <div className={styles.buttons}>
+          <Button
+            look="primary"
+            isBusy={patch.isPending}
+            disabled={Object.keys(faults).length > 0}
+            onClick={save}
+          >
+            {t('settings.save')}
+          </Button>
+          <Button onClick={clear}>{t('settings.discard')}</Button>
+        </div>
+      </Panel>
+    </div>
+  );
+}

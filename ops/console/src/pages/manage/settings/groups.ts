@@ -1,0 +1,57 @@
+import type { SchemaField } from '../../../kit/form/schema.ts';
+
+/** Options by subject, in the order of the page. Options that it does not know come last. */
+const groups = {
+  push: [
+    'hybridPush',
+    'forbidClientPush',
+    'pushCallsPerMinute',
+    'dailyRecipientCap',
+    'installationValidityDays',
+    'unknownOutcome',
+  ],
+  rights: [
+    'allowUserQuery',
+    'allowInstallationQuery',
+    'allowInstallationDelete',
+    'allowRoleCreate',
+    'maxRoles',
+  ],
+  accounts: [
+    'emailVerification',
+    'forbidUnverifiedEmailLogin',
+    'reloginAfterPasswordChange',
+    'concealUsers',
+    'trustUnverifiedNumbers',
+    'checkedPlatformsOnly',
+    'authPlatforms',
+    'userBytes',
+    'signUpsPerAddressPerHour',
+    'signUpBytesPerAddressPerDay',
+  ],
+  messages: [
+    'generalSms',
+    'captchaForSms',
+    'smsBalance',
+    'smsPerAddressPerHour',
+    'smsPerAppPerDay',
+    'mailTemplates',
+  ],
+  functions: ['functionsUrl', 'functionsStagingUrl'],
+} as const;
+
+export type GroupName = keyof typeof groups | 'others';
+
+/** Returns the options by subject; a subject without options is left out. */
+export function groupsOf(fields: readonly SchemaField[]): { name: GroupName; fields: SchemaField[] }[] {
+  const fieldOf = (option: string) => fields.find(({ name }) => name === option);
+  const known = Object.entries(groups) as [GroupName, readonly string[]][];
+  const named = new Set(known.flatMap(([, options]) => options));
+  return [
+    ...known.map(([name, options]) => ({
+      name,
+      fields: options.map(fieldOf).filter((field) => field !== undefined),
+    })),
+    { name: 'others' as const, fields: fields.filter(({ name }) => !named.has(name)) },
+  ].filter((group) => group.fields.length > 0);
+}

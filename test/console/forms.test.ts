@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { credentialsOf } from '../../connectors/registry.ts';
+import { shapesOf } from '../../ops/console/src/kit/form/schema.ts';
+import { objectOf, textOf } from '../../ops/console/src/kit/form/values.ts';
+import { draftOfFile } from '../../ops/console/src/pages/manage/profiles/dropped-file.ts';
+import { profileConnectorIds } from '../../shared/domain/labels.ts';
+
+const credentialShapes = (id: (typeof profileConnectorIds)[number]) => {
+  const schema = credentialsOf(id);
+  return schema ? shapesOf(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })) : [];
+};
+
+const pem = '-----BEGIN PRIVATE KEY-----\nMIGH\n-----END PRIVATE KEY-----\n';
+
+test.each(profileConnectorIds)('the form of the credentials of %s has their members', (id) => {
+  for (const { fields, constants } of credentialShapes(id)) {
+    expect(fields.some(({ isRequired }) => isRequired)).toBe(true);
+    const known = [...Object.keys(constants), ...fields.map(({ name }) => name)];
+    expect(known).toEqual(expect.arrayContaining(['endpoint', 'ca']));
+  }
+});
+
+test('a form keeps types, leaves empty members out, and names what is missing', () => {
+  const [shape] = shapesOf({
+    type: 'object',
+    properties: {
+      name: { type: 'string' },
+      rate: { type: 'integer', minimum: 1, maximum: 10 },
+      topics: { type: 'array', items: { type: 'string' } },
+      isOn: { type: 'boolean' },
+      account: { type: 'object' },
+      url: { anyOf: [{ type: 'string' }, { type: 'null' }] },
+    },
+    required: ['name'],
+  });
+  const fields = shape?.fields ?? [];
+  const value = { name: 'x', rate: 7, topics: ['a', 'b'], isOn: false, account: { n: 1 }, url: null };
+  const draft = Object.fromEntries(
+    fields.map((field) => [field.name, textOf(field, new Map(Object.entries(value)).get(field.name))]),
+  );
+  expect(objectOf(fields, draft)).toEqual({ object: value, faults: {} });
+  expect(objectOf(fields, { rate: 'many', account: '{' })).toEqual({
+    object: { url: null },
+    faults: { name: 'required', rate: 'number', account: 'json' },
+  });
+});
+
+test("a maker's file fills the members that it has", () => {
+  const [token, certificate] = credentialShapes('apns').map(({ fields }) => fields);
+  expect(draftOfFile(token ?? [], { name: 'AuthKey_ABCDE12345.p8', text: pem })).toEqual({
+    privateKey: pem,
+    keyId: 'ABCDE12345',
+  });
+  const both = `-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n${pem}`;
+  expect(Object.keys(draftOfFile(certificate ?? [], { name: 'a.pem', text: both }) ?? {})).toEqual([
+    'certificate',
+    'privateKey',
+  ]);
+  const [fcm] = credentialShapes('fcm').map(({ fields }) => fields);
+  const account = { project_id: 'p', private_key: pem };
+  const file = { name: 'account.json', text: JSON.stringify(account) };
+  expect(JSON.parse(draftOfFile(fcm ?? [], file)?.serviceAccount ?? '')).toEqual(account);
+  expect(draftOfFile(token ?? [], { name: 'notes.txt', text: 'hello' })).toBeUndefined();
+});
