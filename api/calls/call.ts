@@ -44,6 +44,11 @@ export interface AppCall<Q, B> extends Call<Q, B> {
 /** Checked call of the admin API. */
 export interface AdminCall<Q, B> extends Call<Q, B> {
   operator: Operator;
+  /** `Idempotency-Key` and `X-Carillon-Explained`; undefined without them. */
+  idempotencyKey: string | undefined;
+  explained: string | undefined;
+  /** Aborts when the caller closes the connection before the reply. */
+  gone: AbortSignal;
 }
 
 /** Body that a route forwards without reading it. */
@@ -58,7 +63,7 @@ export interface SentBody {
 
 /** Call before its route is known; calls of routes for no app have no `app`, those of others than the admin API no `operator`. */
 export type AnyCall = Call<unknown, unknown> &
-  Partial<Pick<AdminCall<unknown, unknown>, 'operator'>> &
+  Partial<Pick<AdminCall<unknown, unknown>, 'operator' | 'idempotencyKey' | 'explained' | 'gone'>> &
   Partial<
     Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session' | 'sent' | 'runInnerCall'>
   >;

@@ -1,5 +1,6 @@
 import type { Context } from 'koa';
 import { runInLane } from '../../shared/db/limits/lane.ts';
+import type { Operator } from '../../shared/domain/admin/operator.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { AdminCall, AppCall } from '../calls/call.ts';
 import type { Route } from '../route.ts';
@@ -27,7 +28,7 @@ export type Admission = Partial<
  * refusal.
  */
 export async function admitCall(ctx: Context, route: Route, deps: AdmissionDeps): Promise<Admission> {
-  if (route.auth === 'admin') return { operator: await deps.operator.admit(ctx, route) };
+  if (route.auth === 'admin') return { operator: await admitOperator(ctx, route, deps) };
   if (route.auth === 'login') deps.operator.admitLogin(ctx);
   if (route.auth === 'none' || route.auth === 'login') {
     await route.admit(ctx.params, deps.services);
@@ -36,6 +37,15 @@ export async function admitCall(ctx: Context, route: Route, deps: AdmissionDeps)
   const identity = await authenticateApp(ctx, route.auth, (appId) => deps.services.appCache.app(appId));
   ctx.state.appId = identity.app.appId;
   return admitApp(route, identity, { sessionToken: sessionOf(ctx), deps });
+}
+
+/** Authenticates a caller of the admin API; a push counts for the rate of its app. */
+async function admitOperator(ctx: Context, route: Route, deps: AdmissionDeps): Promise<Operator> {
+  const operator = await deps.operator.admit(ctx, route);
+  if (route.limit.rate !== 'push') return operator;
+  const app = await deps.services.appCache.app(ctx.params.appId ?? '');
+  if (app) await runInLane(app.appId, () => deps.pushCallLimit.consume(app));
+  return operator;
 }
 
 interface SessionRequest {

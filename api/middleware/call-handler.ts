@@ -48,12 +48,27 @@ export async function handleCall(ctx: Context, route: Route, deps: CallDeps): Pr
     params: ctx.params,
     query: ctx.query,
     ...read,
+    ...(identity.operator ? adminMembers(ctx) : {}),
     runInnerCall: runnerOfInnerCalls(shared, identity, deps),
   };
   const run = () => runChecked(route, call, deps);
   const { operator } = identity;
   const reply = operator ? await runAsActor(actorOf(ctx, operator), run) : await run();
   await write(ctx, reply, route.status);
+}
+
+/** Returns what only calls of the admin API have. */
+function adminMembers(ctx: Context): Pick<AnyCall, 'idempotencyKey' | 'explained' | 'gone'> {
+  const gone = new AbortController();
+  ctx.res.once('close', () => {
+    if (!ctx.res.writableFinished) gone.abort();
+  });
+  const header = (name: string) => ctx.get(name) || undefined;
+  return {
+    idempotencyKey: header('idempotency-key'),
+    explained: header('x-carillon-explained'),
+    gone: gone.signal,
+  };
 }
 
 /** Returns the function that runs the calls of a batch; most calls never call it. */

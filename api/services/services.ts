@@ -38,7 +38,9 @@ export function createServices(deps: ApiDeps) {
   const installations = new InstallationService(deps);
   const roleCache = new RoleCache(deps.db, deps.clock);
   const pushTraces = new PushTraceService(deps);
-  const operator = createConsole(deps, pushRecords, pushTraces);
+  const pushes = new PushService(deps);
+  const dryRun = new DryRunService(deps);
+  const operator = createConsole(deps, { records: pushRecords, traces: pushTraces, pushes, dryRun });
   const roleLookup = new RoleLookup(deps, accounts.lookup);
   return {
     appCache: deps.appCache,
@@ -59,7 +61,7 @@ export function createServices(deps: ApiDeps) {
     roleCache,
     outbox: new OutboxService(deps),
     profiles: new ProfileService(deps),
-    pushes: new PushService(deps),
+    pushes,
     receipts: new ReceiptService(deps),
     scans: new ScanService(deps),
     schedules: new ScheduleService(deps),
@@ -80,7 +82,7 @@ export function createServices(deps: ApiDeps) {
     phones: accounts.phones,
     emails: accounts.emails,
     usage: new UsageService(deps),
-    dryRun: new DryRunService(deps),
+    dryRun,
     pushTraces,
   };
 }

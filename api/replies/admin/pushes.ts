@@ -65,6 +65,9 @@ export const pushForecast = component(
     plan: z.array(z.string()).describe('Plan of the database for the condition.'),
     warning: z.string().optional().describe('The condition reads many installations without an index.'),
     warnings: z.array(z.string()).optional().describe('Messages about members that have no effect.'),
+    digest: z
+      .string()
+      .describe('Binds body and number of devices; the push sends it as `X-Carillon-Explained`.'),
   }),
 );
 

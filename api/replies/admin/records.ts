@@ -16,6 +16,10 @@ const listed = {
   expiresAt: timestamp,
   firstSentAt: timestamp.nullable(),
   finishedAt: timestamp.nullable(),
+  createdBy: z
+    .string()
+    .nullable()
+    .describe('Caller of the admin API that sent it; null for a push of the app itself.'),
 };
 
 export const listedPush = component('ListedPush', z.strictObject(listed));

@@ -1,17 +1,23 @@
 import { z } from 'zod';
+import type { Operator } from '../../../shared/domain/admin/operator.ts';
 import { flowControl } from '../../../shared/domain/pushes/body.ts';
 import { pushRecord } from '../../replies/pushes.ts';
 import { json, operatorBody, route, smallBody } from '../../route.ts';
+import type { PushName } from '../../services/push/push-control.ts';
 
-/** Cancel, pause and resume a push that is not done (protocol/admin-api.md#control-of-a-push); each returns the push record. */
+/**
+ * Cancel, pause and resume a push that is not done (protocol/admin-api.md#control-of-a-push); each returns the push record. A
+ * sender controls the pushes of its own token.
+ */
 const pushPath = '/console/api/apps/:appId/notifications/:id';
 
 const resumption = z.strictObject({ flow_control: flowControl });
 
-const pushOf = ({ params }: { params: Record<string, string> }): [string, string] => [
-  params.appId ?? '',
-  params.id ?? '',
-];
+const pushOf = ({ params, operator }: { params: Record<string, string>; operator: Operator }): PushName => ({
+  controller: operator,
+  appId: params.appId ?? '',
+  publicId: params.id ?? '',
+});
 
 export default [
   route({
@@ -20,11 +26,11 @@ export default [
     operation: 'cancelPush',
     summary: 'Cancels a push that is not done and returns its record.',
     auth: 'admin',
-    role: 'operator',
+    role: 'sender',
     limit: smallBody,
     reply: pushRecord,
     refusals: ['objectNotFound', 'conflict'],
-    handle: async (call, { pushControl }) => json(await pushControl.cancel(...pushOf(call))),
+    handle: async (call, { pushControl }) => json(await pushControl.cancel(pushOf(call))),
   }),
   route({
     method: 'POST',
@@ -32,11 +38,11 @@ export default [
     operation: 'pausePush',
     summary: 'Pauses a push that is being sent and returns its record.',
     auth: 'admin',
-    role: 'operator',
+    role: 'sender',
     limit: smallBody,
     reply: pushRecord,
     refusals: ['objectNotFound', 'conflict'],
-    handle: async (call, { pushControl }) => json(await pushControl.pause(...pushOf(call))),
+    handle: async (call, { pushControl }) => json(await pushControl.pause(pushOf(call))),
   }),
   route({
     method: 'POST',
@@ -45,12 +51,12 @@ export default [
     summary:
       'Resumes a paused push, with another `flow_control` if the body has one, and returns its record.',
     auth: 'admin',
-    role: 'operator',
+    role: 'sender',
     limit: operatorBody,
     body: resumption,
     reply: pushRecord,
     refusals: ['objectNotFound', 'conflict'],
     handle: async (call, { pushControl }) =>
-      json(await pushControl.resume(...pushOf(call), call.body.flow_control)),
+      json(await pushControl.resume(pushOf(call), call.body.flow_control)),
   }),
 ];

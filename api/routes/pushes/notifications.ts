@@ -65,7 +65,7 @@ export default [
     refusals: ['objectNotFound', 'conflict'],
     handle: async (call, { pushRecords, pushControl }) => {
       await pushRecords.get(call.app, call.params.id ?? '');
-      await pushControl.cancel(call.app.appId, call.params.id ?? '');
+      await pushControl.cancel({ appId: call.app.appId, publicId: call.params.id ?? '' });
       return json({});
     },
   }),

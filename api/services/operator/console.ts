@@ -1,6 +1,8 @@
 import type { ApiDeps } from '../deps.ts';
+import type { DryRunService } from '../push/explain/dry-run.ts';
 import type { PushTraceService } from '../push/explain/push-trace.ts';
 import type { PushRecordService } from '../push/push-records.ts';
+import type { PushService } from '../push/pushes.ts';
 import { AttemptLimit } from './access/attempts.ts';
 import { OperatorIdentities } from './access/identities.ts';
 import { ConsoleSessionService } from './access/sessions.ts';
@@ -17,9 +19,19 @@ import { QueueService } from './overview/queues.ts';
 import { SearchService } from './overview/search.ts';
 import { FailureService } from './pushes/failures.ts';
 import { PushListService } from './pushes/push-list.ts';
+import { SendingService } from './sending/sending.ts';
 
-/** Creates the services of the console: access, lists, overview, live updates. */
-export function createConsole(deps: ApiDeps, records: PushRecordService, traces: PushTraceService) {
+/** Services of pushes that the console uses. */
+export interface PushServices {
+  records: PushRecordService;
+  traces: PushTraceService;
+  pushes: PushService;
+  dryRun: DryRunService;
+}
+
+/** Creates the services of the console: access, lists, overview, live updates, sending. */
+export function createConsole(deps: ApiDeps, services: PushServices) {
+  const { records, traces } = services;
   const attempts = new AttemptLimit(deps.clock);
   const identities = new OperatorIdentities(deps);
   const consoleSessions = new ConsoleSessionService(deps, identities, attempts);
@@ -47,5 +59,6 @@ export function createConsole(deps: ApiDeps, records: PushRecordService, traces:
     audit: new AuditService(deps),
     meta: new MetaService(deps),
     queues: new QueueService(deps),
+    sending: new SendingService(deps, services),
   };
 }

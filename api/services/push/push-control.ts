@@ -6,6 +6,7 @@ import {
 } from '../../../shared/db/tables/pushes/control.ts';
 import { changePace } from '../../../shared/db/tables/pushes/pace.ts';
 import { markPushCancelled } from '../../../shared/db/tables/pushes/pushes.ts';
+import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { flowControlOf } from '../../../shared/domain/pushes/push.ts';
@@ -18,15 +19,30 @@ import type { PushRecordService } from './push-records.ts';
 /** Statement that changes the state of a push within `tx`; false when its state does not allow that. */
 type StateChange = (tx: Handle, appId: string, id: number, record: Push) => Promise<boolean>;
 
-/** Push with the change of its state, as a participle for texts. */
-interface ControlledPush {
+/** Caller of the admin API: a sender controls the pushes of its own token only. */
+export type Controller = Pick<Operator, 'role' | 'tokenId'>;
+
+/** Push as a caller names it. */
+export interface PushName {
+  /** Absent for a call with the master key of the app. */
+  controller?: Controller;
   appId: string;
   publicId: string;
+}
+
+/** Push with the change of its state, as a participle for texts. */
+interface ControlledPush extends PushName {
   verb: 'cancelled' | 'paused' | 'resumed';
   flowControl?: number | null | undefined;
 }
 
 const actions = { cancelled: 'push.cancel', paused: 'push.pause', resumed: 'push.resume' } as const;
+
+/** Throws 403 for a sender and a push that its token did not send. */
+export function requireControl({ role, tokenId }: Controller, { createdToken }: Push): void {
+  if (hasRole(role, 'operator') || (tokenId !== null && tokenId === createdToken)) return;
+  throw refuse('forbidden', 'The role sender controls the pushes of its own token; others need operator.');
+}
 
 /** Returns the change for the audit. */
 function toChange(
@@ -53,8 +69,8 @@ export class PushControlService {
    * Ends a push: messages that the gateways already have cannot be recalled, all others are not sent
    * (protocol/push-records.md#state-changes). Returns the record with its current counts. Throws 404/101, 409 when finished.
    */
-  cancel(appId: string, publicId: string): Promise<JsonObject> {
-    return this.#changeState({ appId, publicId, verb: 'cancelled' }, async (tx, app, id) => {
+  cancel(push: PushName): Promise<JsonObject> {
+    return this.#changeState({ ...push, verb: 'cancelled' }, async (tx, app, id) => {
       const isChanged = await markPushCancelled(tx, app, id);
       // Batches parked by a pause are counted now.
       if (isChanged) await this.#release(tx, app, id);
@@ -63,28 +79,26 @@ export class PushControlService {
   }
 
   /** Stops a push until it is resumed; it may expire before. Throws 404/101, 409 when it is not being sent. */
-  pause(appId: string, publicId: string): Promise<JsonObject> {
-    return this.#changeState({ appId, publicId, verb: 'paused' }, markPushPaused);
+  pause(push: PushName): Promise<JsonObject> {
+    return this.#changeState({ ...push, verb: 'paused' }, markPushPaused);
   }
 
   /** Continues a paused push, at another rate when `flowControl` is given; null removes the limit (protocol/push.md#flow-control). */
-  resume(appId: string, publicId: string, flowControl: number | null | undefined): Promise<JsonObject> {
-    return this.#changeState(
-      { appId, publicId, verb: 'resumed', flowControl },
-      async (tx, app, id, record) => {
-        if (!(await markPushResumed(tx, app, id))) return false;
-        const pace = flowControl === undefined ? record.pushOrder.flowControl : flowControlOf(flowControl);
-        // Also with an unchanged rate: slots reserved before the pause are void.
-        await changePace(tx, app, id, pace);
-        await this.#deps.queue.rescheduleVoidSlots(tx, app, id);
-        await this.#release(tx, app, id);
-        return true;
-      },
-    );
+  resume(push: PushName, flowControl: number | null | undefined): Promise<JsonObject> {
+    return this.#changeState({ ...push, verb: 'resumed', flowControl }, async (tx, app, id, record) => {
+      if (!(await markPushResumed(tx, app, id))) return false;
+      const pace = flowControl === undefined ? record.pushOrder.flowControl : flowControlOf(flowControl);
+      // Also with an unchanged rate: slots reserved before the pause are void.
+      await changePace(tx, app, id, pace);
+      await this.#deps.queue.rescheduleVoidSlots(tx, app, id);
+      await this.#release(tx, app, id);
+      return true;
+    });
   }
 
   async #changeState(push: ControlledPush, change: StateChange): Promise<JsonObject> {
     const record = await this.#records.find(push.appId, push.publicId);
+    if (push.controller) requireControl(push.controller, record);
     const isChanged = await this.#deps.db.transaction(async (tx) => {
       const hasChanged = await change(tx, push.appId, record.id, record);
       if (hasChanged) {

@@ -10,7 +10,7 @@ import { insertQueuedPushes } from '../../../shared/queue/queued-pushes.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** Time in which a second push with the same `req_id` is a repeat (protocol/push.md#repeated-requests). */
-const repeatWindowMs = 5 * 60_000;
+export const repeatWindowMs = 5 * 60_000;
 
 /** Pushes of one transaction, and limits of the pushes that wait for theirs. */
 const batchLimits = { size: 100, maxWaiting: 1000, maxWaitMs: 5000 };
@@ -30,6 +30,8 @@ export interface UnstoredPush {
   app: App;
   reqId: string | null;
   push: NewPush;
+  /** Writes the audit of a push of the admin API, within its transaction. */
+  onStored?: ((tx: Handle) => Promise<void>) | undefined;
 }
 
 /** Push that a call is answered with: the stored one, or the one before it with the same `req_id`. */
@@ -73,8 +75,11 @@ export class PushStore {
   /** Resolves when the push is committed. Throws 154 when the app has too many scheduled pushes. */
   store(push: UnstoredPush): Promise<StoredPush> {
     const { app, push: record } = push;
-    // These lock a row of their app, or fail where others succeed.
-    const isAlone = record.state === 'scheduled' || refusedInJson.test(JSON.stringify(record.pushOrder));
+    // These lock a row of their app, have an audit of their own, or fail where others succeed.
+    const isAlone =
+      record.state === 'scheduled' ||
+      push.onStored !== undefined ||
+      refusedInJson.test(JSON.stringify(record.pushOrder));
     if (isAlone) return this.#storeAlone(push);
     return (push.reqId ? this.#claiming : this.#plain).run(app.appId, push);
   }
@@ -95,6 +100,7 @@ export class PushStore {
     const queued = first.filter(({ push }) => push.state === 'queued').map(({ push }) => push);
     if (queued.length > 0) await insertQueuedPushes(tx, this.#deps.queue, queued);
     for (const push of first) if (push.push.state === 'scheduled') await insertScheduled(tx, push);
+    for (const { onStored } of first) await onStored?.(tx);
     return pushes.map((push) => {
       const claim = repeatedBy(push, claims);
       return claim

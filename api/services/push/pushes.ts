@@ -1,4 +1,5 @@
 import { databaseNow } from '../../../shared/db/clock.ts';
+import type { Handle } from '../../../shared/db/pool.ts';
 import type { NewPush } from '../../../shared/db/tables/pushes/pushes.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
@@ -12,6 +13,7 @@ import {
   parsePush,
   parsePushToDevices,
 } from '../../../shared/domain/pushes/push.ts';
+import type { PushCreator } from '../../../shared/domain/pushes/record.ts';
 import { withoutCql } from '../../../shared/query/cql/select.ts';
 import { checkTargets } from '../../../shared/query/targets/targets.ts';
 import { masterViewer, type Viewer } from '../../../shared/query/viewer.ts';
@@ -33,6 +35,17 @@ export interface PushSender {
   app: App;
   isMaster: boolean;
   prodHeader: 'dev' | 'prod' | undefined;
+  /** Present for a push of the admin API. */
+  terms?: SendingTerms;
+}
+
+/** Terms of a push of the admin API. */
+export interface SendingTerms {
+  creator: PushCreator;
+  /** Seconds in which the push can be undone: it is scheduled so far ahead. 0 sends it at once. */
+  undoSeconds: number;
+  /** Writes the audit, within the transaction of the push. */
+  onStored(tx: Handle, push: NewPush): Promise<void>;
 }
 
 /** Push with its times as the record stores them. */
@@ -76,20 +89,39 @@ export class PushService {
     return isScheduled ? Math.min(now.getTime(), await databaseNow(this.#deps.admissionDb)) : now.getTime();
   }
 
+  /** Sends a push with an order that the service made. Throws 1 with a message. */
+  sendOrder(sender: PushSender, request: PushRequest): Promise<AcceptedPush> {
+    return this.#accept(sender, request, new Date(this.#deps.clock.now()));
+  }
+
+  /**
+   * Returns the times of a push that can be undone for some seconds. The scheduler compares with the clock of the database,
+   * so that the push waits no shorter where the clocks differ.
+   */
+  async #delayed(timing: PushTiming, undoSeconds: number): Promise<PushTiming> {
+    if (undoSeconds === 0 || timing.pushTime !== null) return timing;
+    const nowMs = await databaseNow(this.#deps.admissionDb);
+    return { ...timing, pushTime: new Date(nowMs + undoSeconds * 1000) };
+  }
+
   /** Checks a push, then stores its record and the job that plans it in one transaction. */
   async #accept(
     sender: PushSender,
-    { pushOrder, timing, warnings }: PushRequest,
+    { pushOrder, timing: asked, warnings }: PushRequest,
     now: Date,
   ): Promise<AcceptedPush> {
+    const { terms } = sender;
+    const timing = terms ? await this.#delayed(asked, terms.undoSeconds) : asked;
     const pushTime = timing.pushTime ?? now;
     const expiresAt = expiryOf(timing, pushTime);
     const push = { objectId: newPushObjectId(), pushOrder, timing, pushTime, expiresAt, createdAt: now };
     await this.#check(sender, push);
+    const created = toNewPush(sender.app, push, terms?.creator);
     const stored = await this.#store.store({
       app: sender.app,
       reqId: timing.reqId,
-      push: toNewPush(sender.app, push),
+      push: created,
+      onStored: terms && ((tx) => terms.onStored(tx, created)),
     });
     if (stored.isFirst) this.#deps.metrics.pushAccepted.inc({ app: sender.app.appId });
     return { objectId: stored.objectId, createdAt: stored.createdAt, warnings };
@@ -106,6 +138,7 @@ export class PushService {
 const toNewPush = (
   { appId }: App,
   { objectId, pushOrder, timing, pushTime, expiresAt, createdAt }: TimedPush,
+  sender: PushCreator | undefined,
 ): NewPush => ({
   appId,
   objectId,
@@ -115,6 +148,7 @@ const toNewPush = (
   pushTime,
   expiresAt,
   createdAt,
+  sender,
 });
 
 /** Returns an empty reader for an app key: planning runs later and cannot apply the rights of the caller. */

@@ -29,6 +29,9 @@ export interface Push {
   error: string | null;
   pushOrder: PushOrder;
   fromService: string;
+  /** Name and token of the caller of the admin API; null for a push of the app, and where a statement does not read them. */
+  createdBy: string | null;
+  createdToken: number | null;
   pushTime: Date;
   expiresAt: Date;
   plannedThrough: number;
@@ -44,6 +47,12 @@ export interface Push {
   updatedAt: Date;
   firstSentAt: Date | null;
   finishedAt: Date | null;
+}
+
+/** Caller of the admin API that sends a push; `tokenId` is null for CARILLON_ADMIN_TOKEN. */
+export interface PushCreator {
+  name: string;
+  tokenId: number | null;
 }
 
 /** Returns when a push began, for its durations: when it was accepted or, if scheduled, at its time. */

@@ -52,6 +52,7 @@ const changes: Record<string, Change> = {
   ],
   putProfile: ['PUT', of('/profiles/vendor_d/_default'), oppo, 'profile.put'],
   deleteProfile: ['DELETE', of('/profiles/vendor_d/_default'), undefined, 'profile.delete'],
+  sendAppPush: ['POST', of('/push'), { data: { alert: 'x' } }, 'push.send'],
   cancelPush: ['POST', ofPush('cancel'), undefined, 'push.cancel'],
   pausePush: ['POST', ofPush('pause'), undefined, 'push.pause'],
   resumePush: ['POST', ofPush('resume'), { flow_control: 2000 }, 'push.resume'],

@@ -50,6 +50,7 @@ export class PushListService {
       expiresAt: push.expiresAt.toISOString(),
       firstSentAt: push.firstSentAt?.toISOString() ?? null,
       finishedAt: push.finishedAt?.toISOString() ?? null,
+      createdBy: push.createdBy,
     }));
   }
 

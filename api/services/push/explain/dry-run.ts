@@ -1,11 +1,16 @@
 import { toPushMessage } from '../../../../connectors/contract/connector.ts';
 import { Router } from '../../../../connectors/routing.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { countAudience, maxGroups } from '../../../../shared/db/tables/installations/audience.ts';
+import {
+  countAudience,
+  countDevices,
+  maxGroups,
+} from '../../../../shared/db/tables/installations/audience.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { newPushObjectId } from '../../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import { parsePush, parsePushToDevices } from '../../../../shared/domain/pushes/push.ts';
+import { type PushRequest, parsePush, parsePushToDevices } from '../../../../shared/domain/pushes/push.ts';
 import { withoutCql } from '../../../../shared/query/cql/select.ts';
 import { checkTargets, Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
 import { masterViewer } from '../../../../shared/query/viewer.ts';
@@ -16,18 +21,24 @@ import { describeShare, splitByConnector } from './audience.ts';
 import { estimateDuration } from './duration.ts';
 import { type LimitInputs, limitsOf, type PushDraft } from './limits.ts';
 import { planOf } from './plan.ts';
+import { DryRunSeal } from './seal.ts';
 
 /** Time limit of the count; the caller gets 124 after it. */
 const countTimeoutMs = 30_000;
+
+/** Share by which the audience may move between dry run and push. */
+const allowedShift = 0.05;
 
 /** Describes what a push would do. All statements run in one READ ONLY transaction. */
 export class DryRunService {
   readonly #deps: ApiDeps;
   readonly #missingProfiles: MissingProfiles;
+  readonly #seal: DryRunSeal;
 
   constructor(deps: ApiDeps) {
     this.#deps = deps;
     this.#missingProfiles = new MissingProfiles(deps);
+    this.#seal = new DryRunSeal(deps.vault);
   }
 
   /**
@@ -38,9 +49,7 @@ export class DryRunService {
     const app = await this.#deps.appCache.app(appId);
     if (!app) throw refuse('notFound', 'There is no such app.');
     const nowMs = this.#deps.clock.now();
-    const parse = 'device_ids' in draft.body ? parsePushToDevices : parsePush;
-    const { pushOrder, timing, warnings } = parse(withoutCql(draft.body), draft.prodHeader, nowMs);
-    checkTargets(pushOrder, masterViewer(appId));
+    const { pushOrder, timing, warnings } = parseDraft(appId, draft, nowMs);
     const createdAt = new Date(nowMs);
     const expiresAt = expiryOf(timing, timing.pushTime ?? createdAt);
     const push = { objectId: newPushObjectId(), pushOrder, expiresAt, createdAt };
@@ -48,16 +57,54 @@ export class DryRunService {
     const missing = await this.#missingProfiles.find(app, pushOrder);
     const profiles = await this.#deps.appCache.profiles(appId);
     const inputs = { ...draft, app, push, timing, profiles, missing, nowMs };
-    const report = await this.#deps.queries.read({ app, isMaster: true }, (tx) => measure(tx, inputs), {
+    const measured = await this.#deps.queries.read({ app, isMaster: true }, (tx) => measure(tx, inputs), {
       timeoutMs: countTimeoutMs,
     });
+    const report = { ...measured, digest: this.#seal.of({ appId, body: draft.body }, measured.devices) };
     return warnings.length > 0 ? { ...report, warnings } : report;
   }
+
+  /**
+   * Compares the audience of a push with that of its dry run, by the `digest` of the reply to it. Returns undefined where it
+   * moved by 5 % at most, else the numbers, with the digest that sends to the audience of now. A digest that is not of this
+   * body counts as no dry run. Throws as `explain`.
+   */
+  async compare(app: App, draft: PushDraft, digest: string): Promise<MovedAudience | undefined> {
+    const { appId } = app;
+    const nowMs = this.#deps.clock.now();
+    const { pushOrder } = parseDraft(appId, draft, nowMs);
+    const sealed = { appId, body: draft.body };
+    const explained = this.#seal.read(sealed, digest);
+    const params = new Params();
+    const text = targetCondition(app, pushOrder, { params, nowMs });
+    const devices = await this.#deps.queries.read(
+      { app, isMaster: true },
+      (tx) => countDevices(tx, { text, values: params.values }),
+      { timeoutMs: countTimeoutMs },
+    );
+    const isSame = explained !== undefined && Math.abs(devices - explained) <= explained * allowedShift;
+    return isSame ? undefined : { devices, explained, digest: this.#seal.of(sealed, devices) };
+  }
+}
+
+/** Audience that is not that of the dry run; `explained` is undefined without a dry run of this body. */
+export interface MovedAudience {
+  devices: number;
+  explained: number | undefined;
+  digest: string;
+}
+
+/** Parses the body of either push call, and checks its condition. */
+function parseDraft(appId: string, { body, prodHeader }: PushDraft, nowMs: number): PushRequest {
+  const parse = 'device_ids' in body ? parsePushToDevices : parsePush;
+  const request = parse(withoutCql(body), prodHeader, nowMs);
+  checkTargets(request.pushOrder, masterViewer(appId));
+  return request;
 }
 
 type DryRunInputs = Omit<LimitInputs, 'shares' | 'devices' | 'estimatedSeconds' | 'isTruncated'>;
 
-async function measure(tx: Handle, inputs: DryRunInputs): Promise<JsonObject> {
+async function measure(tx: Handle, inputs: DryRunInputs) {
   const { app, push, profiles, nowMs } = inputs;
   const { pushOrder } = push;
   const params = new Params();

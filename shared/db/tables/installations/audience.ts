@@ -34,6 +34,15 @@ export async function countAudience(
   return { groups: rows, devices: rows[0]?.total ?? 0 };
 }
 
+/** Counts the devices that meet a condition. */
+export async function countDevices(tx: Handle, condition: SqlCondition): Promise<number> {
+  const { rows } = await tx.query<{ n: number }>(
+    `SELECT count(*) AS n FROM installation WHERE ${condition.text}`,
+    condition.values,
+  );
+  return rows[0]?.n ?? 0;
+}
+
 /** Limit of device types of one app: clients choose them; a few are usual. */
 const maxTypes = 100;
 

@@ -1,5 +1,5 @@
 import type { PushOrder } from '../../../domain/pushes/push.ts';
-import type { ConnectorTotals, Push, PushState } from '../../../domain/pushes/record.ts';
+import type { ConnectorTotals, Push, PushCreator, PushState } from '../../../domain/pushes/record.ts';
 import type { Handle } from '../../pool.ts';
 import { type PreparedStatement, prepare } from '../../prepared.ts';
 
@@ -13,6 +13,9 @@ export interface PushRow {
   error: string | null;
   request: PushOrder;
   from_service: string;
+  /** Absent where a statement does not read it. */
+  created_by?: string | null;
+  created_token?: number | null;
   push_time: Date;
   expires_at: Date;
   planned_through: number;
@@ -38,6 +41,8 @@ export function toPush(row: PushRow): Push {
     error: row.error,
     pushOrder: row.request,
     fromService: row.from_service,
+    createdBy: row.created_by ?? null,
+    createdToken: row.created_token ?? null,
     pushTime: row.push_time,
     expiresAt: row.expires_at,
     plannedThrough: row.planned_through,
@@ -63,16 +68,19 @@ export interface NewPush {
   pushTime: Date;
   expiresAt: Date;
   createdAt: Date;
+  /** Caller of the admin API; absent for a push of the app itself. */
+  sender?: PushCreator | undefined;
 }
 
 /** Inserts pushes from one parameter, a JSON list of `toRowText`, and returns their keys. */
 export const insertPushesText = `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at,
-                             created_at, updated_at)
+                             created_at, updated_at, from_service, created_by, created_token)
    SELECT app_id, object_id, notification_id, state, request, request ->> 'prod', to_timestamp(push_ms / 1000.0),
-          to_timestamp(expires_ms / 1000.0), to_timestamp(created_ms / 1000.0), to_timestamp(created_ms / 1000.0)
+          to_timestamp(expires_ms / 1000.0), to_timestamp(created_ms / 1000.0), to_timestamp(created_ms / 1000.0),
+          coalesce(from_service, 'push'), created_by, created_token
      FROM json_to_recordset($1::json) AS p (
        app_id text, object_id text, notification_id text, state text, request jsonb,
-       push_ms float8, expires_ms float8, created_ms float8)
+       push_ms float8, expires_ms float8, created_ms float8, from_service text, created_by text, created_token bigint)
    RETURNING app_id, id, object_id`;
 
 const insertAll = prepare(insertPushesText);
@@ -107,6 +115,9 @@ const toRowText = (push: NewPush): string =>
     push_ms: push.pushTime.getTime(),
     expires_ms: push.expiresAt.getTime(),
     created_ms: push.createdAt.getTime(),
+    ...(push.sender
+      ? { from_service: 'console', created_by: push.sender.name, created_token: push.sender.tokenId }
+      : {}),
   });
 
 const findStatement = prepare(

@@ -57,6 +57,20 @@ export async function claimRequestIds(
   return rows.map(toClaim);
 }
 
+/** Finds the push that used a `req_id` less than `windowMs` ago. */
+export async function findRequestId(
+  db: Handle,
+  { appId, reqId }: Pick<RequestClaim, 'appId' | 'reqId'>,
+  windowMs: number,
+): Promise<RequestClaim | undefined> {
+  const { rows } = await db.query<ClaimRow>(
+    `SELECT app_id, req_id, object_id, accepted_at FROM request_ledger
+      WHERE app_id = $1 AND req_id = $2 AND accepted_at >= now() - $3 * interval '1 ms'`,
+    [appId, reqId, windowMs],
+  );
+  return rows.map(toClaim)[0];
+}
+
 /** Deletes request ids whose window is over; returns their number. */
 export async function deleteOldRequestIds(db: Handle, before: Date): Promise<number> {
   const { rowCount } = await db.query('DELETE FROM request_ledger WHERE accepted_at < $1', [before]);

@@ -1,0 +1,114 @@
+import { runInLane } from '../../../../shared/db/limits/lane.ts';
+import { findRequestId } from '../../../../shared/db/tables/pushes/request-ids.ts';
+import type { Operator } from '../../../../shared/domain/admin/operator.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import { pushBodyBytesBelow } from '../../../../shared/domain/pushes/push.ts';
+import { operatorStatus } from '../../../../shared/domain/pushes/record.ts';
+import type { ApiDeps } from '../../deps.ts';
+import type { DryRunService, MovedAudience } from '../../push/explain/dry-run.ts';
+import type { PushDraft } from '../../push/explain/limits.ts';
+import type { PushRecordService } from '../../push/push-records.ts';
+import { repeatWindowMs } from '../../push/push-store.ts';
+import type { AcceptedPush, PushSender, PushService, SendingTerms } from '../../push/pushes.ts';
+import { requireApp } from '../apps.ts';
+import { recordChange } from '../audit/actor.ts';
+
+/** Push of the admin API. */
+export interface SendRequest extends PushDraft {
+  /** `req_id` of the push. */
+  idempotencyKey: string | undefined;
+  /** `digest` of the dry run; without it the audience is not compared. */
+  explained: string | undefined;
+  undoSeconds: number;
+}
+
+export interface SentPush extends AcceptedPush {
+  status: string;
+}
+
+/** Sends pushes for callers of the admin API (protocol/admin-api.md#sending). */
+export class SendingService {
+  readonly #deps: ApiDeps;
+  readonly #pushes: PushService;
+  readonly #records: PushRecordService;
+  readonly #dryRun: DryRunService;
+
+  constructor(
+    deps: ApiDeps,
+    services: { pushes: PushService; records: PushRecordService; dryRun: DryRunService },
+  ) {
+    this.#deps = deps;
+    this.#pushes = services.pushes;
+    this.#records = services.records;
+    this.#dryRun = services.dryRun;
+  }
+
+  /**
+   * Sends a push. Returns the numbers instead where the audience is not that of the dry run, and sends nothing. A repeated
+   * request returns the first push, whatever the audience. Throws 404 for an unknown app, and as POST /1.1/push.
+   */
+  async send(operator: Operator, appId: string, request: SendRequest): Promise<SentPush | MovedAudience> {
+    const app = await requireApp(this.#deps, appId);
+    const body = withRequestId(request);
+    const isListed = 'device_ids' in body;
+    if (!isListed && request.bodyBytes >= pushBodyBytesBelow)
+      throw refuse('tooLarge', `The body must be under ${pushBodyBytesBelow} bytes.`);
+    return runInLane(appId, async () => {
+      const repeated = await this.#findRepeated(appId, body.req_id);
+      if (repeated) return repeated;
+      const { explained } = request;
+      const moved = explained === undefined ? undefined : await this.#dryRun.compare(app, request, explained);
+      if (moved) return moved;
+      const sender = this.senderOf(operator, app, {
+        prodHeader: request.prodHeader,
+        undoSeconds: request.undoSeconds,
+      });
+      const sent = isListed
+        ? await this.#pushes.sendToDevices(sender, body)
+        : await this.#pushes.send(sender, body);
+      return this.withStatus(appId, sent);
+    });
+  }
+
+  /** Returns the sender of a push whose audit is written with it. */
+  senderOf(
+    { name, tokenId }: Operator,
+    app: App,
+    more: Pick<PushSender, 'prodHeader'> & Pick<SendingTerms, 'undoSeconds'> & { resent?: string },
+  ): PushSender {
+    const { prodHeader, undoSeconds, resent } = more;
+    const terms: SendingTerms = {
+      creator: { name, tokenId },
+      undoSeconds,
+      onStored: (tx, { appId, objectId, state, pushTime, notificationId }) => {
+        const shown = { state, pushTime: pushTime.toISOString(), notificationId };
+        const after = resent === undefined ? shown : { ...shown, resendOf: resent };
+        return recordChange(tx, { action: 'push.send', appId, target: objectId, after });
+      },
+    };
+    return { app, isMaster: true, prodHeader, terms };
+  }
+
+  /** Adds the status of an accepted push. */
+  async withStatus(appId: string, sent: AcceptedPush): Promise<SentPush> {
+    return { ...sent, status: operatorStatus(await this.#records.find(appId, sent.objectId)) };
+  }
+
+  async #findRepeated(appId: string, reqId: unknown): Promise<SentPush | undefined> {
+    if (typeof reqId !== 'string') return undefined;
+    const claim = await findRequestId(this.#deps.admissionDb, { appId, reqId }, repeatWindowMs);
+    if (!claim) return undefined;
+    const { objectId, acceptedAt: createdAt } = claim;
+    return this.withStatus(appId, { objectId, createdAt, warnings: [] });
+  }
+}
+
+/** Returns the body with the `Idempotency-Key` as its `req_id`. Throws 1 for two different ones. */
+function withRequestId({ body, idempotencyKey }: SendRequest): SendRequest['body'] {
+  if (idempotencyKey === undefined) return body;
+  const own = body.req_id;
+  if (own !== undefined && own !== null && own !== idempotencyKey)
+    throw refuse('invalidParameter', 'Idempotency-Key and req_id differ.');
+  return { ...body, req_id: idempotencyKey };
+}
