@@ -1,5 +1,11 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import type { Meta, PushProfile, Results } from '../../../../../api/replies/admin/types.ts';
+import type {
+  Meta,
+  ProfileCheck,
+  ProfileDetail,
+  PushProfile,
+  Results,
+} from '../../../../../api/replies/admin/types.ts';
 import { appPath, call } from '../client.ts';
 
 /** Description of the service, which does not change while it runs. */
@@ -14,6 +20,8 @@ export function useMeta() {
 /** Connector of the service with the JSON Schema of its credentials. */
 export type DescribedConnector = Meta['connectors'][number];
 
+const detailStaleMs = 60_000;
+
 export interface ProfileId {
   appId: string;
   connector: string;
@@ -27,6 +35,38 @@ export function useProfiles(appId: string) {
   return useQuery({
     queryKey: ['profiles', appId],
     queryFn: ({ signal }) => call<Results<PushProfile>>(appPath(appId, 'profiles'), { signal }),
+  });
+}
+
+/** Members of a profile that are no secrets, and how it fares. For operators. */
+export function useProfile(id: ProfileId, isEnabled: boolean) {
+  return useQuery({
+    queryKey: ['profile', id.appId, id.connector, id.name],
+    queryFn: ({ signal }) => call<ProfileDetail>(profilePath(id), { signal }),
+    enabled: isEnabled,
+    staleTime: detailStaleMs,
+  });
+}
+
+/** The same of several profiles. One call after the other: each counts the devices of the app. */
+export function useProfileDetails(appId: string, profiles: readonly PushProfile[], isEnabled: boolean) {
+  const ids = profiles.map(({ connector, name }) => ({ appId, connector, name }));
+  return useQuery({
+    queryKey: ['profile', appId, 'all', ids],
+    queryFn: async ({ signal }) => {
+      const details: ProfileDetail[] = [];
+      for (const id of ids) details.push(await call<ProfileDetail>(profilePath(id), { signal }));
+      return details;
+    },
+    enabled: isEnabled && ids.length > 0,
+    staleTime: detailStaleMs,
+  });
+}
+
+/** Asks the gateway whether it takes the credentials; sends nothing. */
+export function useProfileCheck(id: ProfileId) {
+  return useMutation({
+    mutationFn: () => call<ProfileCheck>(`${profilePath(id)}/check`, { method: 'POST' }),
   });
 }
 

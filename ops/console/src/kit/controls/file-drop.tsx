@@ -1,11 +1,15 @@
 import { type DragEvent, useId, useState } from 'react';
+import button from './button.module.css';
 import styles from './field.module.css';
 
 /** Longest file that is read; a key, a certificate and a service account have less than 10 kB. */
 const maxBytes = 1_000_000;
 
 interface FileDropProps {
+  /** What to drop here. */
   label: string;
+  /** Text of the button that opens the dialog of files. */
+  choose: string;
   /** Endings that the dialog of files shows, such as `.p8,.json`. */
   accept: string;
   /** Called with a file of at most 1 MB; a longer one is ignored. */
@@ -13,7 +17,7 @@ interface FileDropProps {
 }
 
 /** Place for a file: to drop it on, or to choose it. It is read in the browser. */
-export function FileDrop({ label, accept, read }: FileDropProps) {
+export function FileDrop({ label, choose, accept, read }: FileDropProps) {
   const id = useId();
   const [isOver, setOver] = useState(false);
   const take = async (files: FileList | null) => {
@@ -37,8 +41,18 @@ export function FileDrop({ label, accept, read }: FileDropProps) {
       onDragOver={onDragOver}
       onDragLeave={() => setOver(false)}
     >
-      <label htmlFor={id}>{label}</label>
-      <input id={id} type="file" accept={accept} onChange={(event) => void take(event.target.files)} />
+      <span>{label}</span>
+      <input
+        id={id}
+        className="visually-hidden"
+        type="file"
+        accept={accept}
+        onChange={(event) => void take(event.target.files)}
+      />
+      {/* The browser's own button would have the language of the browser. */}
+      <label htmlFor={id} className={`${button.button} ${button.plain}`}>
+        {choose}
+      </label>
     </div>
   );
 }

@@ -50,7 +50,12 @@ export function CredentialsForm({ id, connector, members, isStored }: Credential
     <Panel title={t(isStored ? 'profile.replace' : 'profile.enter')}>
       <form className={styles.form} onSubmit={onSubmit} noValidate>
         {help.source && <p className={styles.source}>{help.source}</p>}
-        <FileDrop label={t('profile.drop')} accept=".p8,.pem,.json,.cer,.key" read={take} />
+        <FileDrop
+          label={t('profile.drop')}
+          choose={t('profile.chooseFile')}
+          accept=".p8,.pem,.json,.cer,.key"
+          read={take}
+        />
         {isUnknownFile && <p role="alert">{t('profile.unknownFile')}</p>}
         <ShapeChoice shapes={shapes} at={shapeAt} choose={setShapeAt} />
         <Inputs fields={shape.fields.filter(isUsual)} {...inputs} />

@@ -1,23 +1,23 @@
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import type { PushProfile } from '../../../../../../api/replies/admin/types.ts';
 import { connectorName } from '../../../api/connectors.ts';
 import {
   type ProfileId,
   profilePath,
   useMeta,
+  useProfile,
   useProfileChange,
   useProfiles,
 } from '../../../api/manage/profiles.ts';
-import { useBreakers } from '../../../api/queries.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Confirm } from '../../../kit/controls/confirm.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
-import { Time } from '../../../kit/data/time.tsx';
-import { Facts, PageHeader, Panel } from '../../../kit/panel.tsx';
+import { PageHeader } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
-import { BreakerBadge } from '../../operating/breaker-badge.tsx';
+import { formatCount } from '../../../text/format.ts';
+import { Check } from './check.tsx';
 import { CredentialsForm } from './credentials-form.tsx';
+import { State } from './state.tsx';
 
 const route = getRouteApi('/apps/$appId/profiles/$connector/$name');
 
@@ -31,13 +31,15 @@ export function Profile() {
   const { t } = useTranslation();
   const described = meta.data?.connectors.find((one) => one.id === connector);
   const stored = profiles.data?.results.find((one) => one.connector === connector && one.name === name);
+  const isStored = stored !== undefined;
+  const detail = useProfile(id, isStored && mayChange);
   const isReady = profiles.data !== undefined && meta.data !== undefined;
   const error = profiles.error ?? meta.error;
   return (
     <>
       <PageHeader
         title={`${connectorName(connector)} · ${name}`}
-        side={stored && mayChange && <Delete id={id} />}
+        side={isStored && mayChange && <Delete id={id} devices={detail.data?.devices} />}
       />
       {error && !isReady ? (
         <Failure error={error} />
@@ -47,14 +49,16 @@ export function Profile() {
         <Empty title={t('profile.noCredentials')} />
       ) : (
         <>
-          {stored && <State profile={stored} appId={appId} />}
-          {mayChange && (
+          {stored && <State profile={stored} appId={appId} detail={detail.data} />}
+          {detail.error && <Failure error={detail.error} retry={() => void detail.refetch()} />}
+          {stored && mayChange && <Check id={id} />}
+          {mayChange && !(isStored && detail.isPending) && (
             <CredentialsForm
               key={`${connector}/${name}`}
               id={id}
               connector={described}
-              members={{}}
-              isStored={stored !== undefined}
+              members={detail.data?.members ?? {}}
+              isStored={isStored}
             />
           )}
         </>
@@ -64,26 +68,10 @@ export function Profile() {
   );
 }
 
-function State({ profile, appId }: { profile: PushProfile; appId: string }) {
-  const { t } = useTranslation();
-  const breaker = useBreakers().data?.results.find(
-    (one) => one.appId === appId && one.connector === profile.connector && one.profile === profile.name,
-  );
-  return (
-    <Panel title={t('profile.state')}>
-      <Facts
-        rows={[
-          [t('profiles.breaker'), breaker ? <BreakerBadge key="breaker" breaker={breaker} /> : '–'],
-          [t('operating.lastFailure'), breaker?.lastFailure?.reason ?? '–'],
-          [t('profiles.created'), <Time key="created" at={profile.createdAt} />],
-          [t('profiles.updated'), <Time key="updated" at={profile.updatedAt} />],
-        ]}
-      />
-    </Panel>
-  );
-}
+/** Devices from which on their number has to be typed. */
+const typedFrom = 10_000;
 
-function Delete({ id }: { id: ProfileId }) {
+function Delete({ id, devices }: { id: ProfileId; devices: number | undefined }) {
   const { t } = useTranslation();
   const navigate = useNavigate();
   const { remove } = useProfileChange(id);
@@ -95,6 +83,7 @@ function Delete({ id }: { id: ProfileId }) {
         trigger={t('profile.delete')}
         title={t('profile.deleteTitle', { name: `${connectorName(id.connector)} · ${id.name}` })}
         action={t('profile.deleteNow')}
+        typed={devices !== undefined && devices > typedFrom ? String(devices) : undefined}
         disabled={remove.isPending}
         onConfirm={() =>
           remove.mutate(undefined, {
@@ -102,7 +91,9 @@ function Delete({ id }: { id: ProfileId }) {
           })
         }
       >
-        {t('profile.deleteText')}
+        {devices === undefined
+          ? t('profile.deleteText')
+          : t('profile.deleteDevices', { devices: formatCount(devices) })}
       </Confirm>
     </>
   );

@@ -1,10 +1,16 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import type { TFunction } from 'i18next';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { Breaker, Overview, PushProfile } from '../../../../../../api/replies/admin/types.ts';
+import type {
+  Breaker,
+  Overview,
+  ProfileDetail,
+  PushProfile,
+} from '../../../../../../api/replies/admin/types.ts';
 import { appPath } from '../../../api/client.ts';
 import { connectorName } from '../../../api/connectors.ts';
-import { useMeta, useProfiles } from '../../../api/manage/profiles.ts';
+import { useMeta, useProfileDetails, useProfiles } from '../../../api/manage/profiles.ts';
 import { useBreakers, useOverview } from '../../../api/queries.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
@@ -17,6 +23,7 @@ import { PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import { BreakerBadge } from '../../operating/breaker-badge.tsx';
 import styles from './profiles.module.css';
+import { shownDevices } from './shown-devices.ts';
 
 const route = getRouteApi('/apps/$appId/profiles');
 
@@ -46,6 +53,7 @@ type Finding = Overview['findings'][number];
 /** Row of the table: a profile with its breaker and what is found about its credentials. */
 interface Row extends PushProfile {
   breaker: Breaker | undefined;
+  detail: ProfileDetail | undefined;
   finding: Finding | undefined;
   /** Whether the findings have arrived. */
   isInspected: boolean;
@@ -56,6 +64,7 @@ function ProfileTable({ appId }: { appId: string }) {
   const { data, error, isPending, refetch } = useProfiles(appId);
   const breakers = useBreakers().data?.results ?? [];
   const overview = useOverview(appId).data;
+  const details = useProfileDetails(appId, data?.results ?? [], useMay('operator')).data ?? [];
   if (isPending) return <Loading rows={6} />;
   if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
   if (data.results.length === 0)
@@ -70,6 +79,7 @@ function ProfileTable({ appId }: { appId: string }) {
   const rows = data.results.map((profile) => ({
     ...profile,
     breaker: breakers.find((breaker) => breaker.appId === appId && isOf(profile)(breaker)),
+    detail: details.find(({ connector, name }) => isOf(profile)({ connector, profile: name })),
     finding: findings.find(isOf(profile)),
     isInspected: overview !== undefined,
   }));
@@ -83,7 +93,7 @@ function ProfileTable({ appId }: { appId: string }) {
   );
 }
 
-function columnsOf(appId: string, t: (key: string) => string): Column<Row>[] {
+function columnsOf(appId: string, t: TFunction): Column<Row>[] {
   return [
     { key: 'connector', title: t('push.connector'), cell: ({ connector }) => connectorName(connector) },
     {
@@ -96,6 +106,12 @@ function columnsOf(appId: string, t: (key: string) => string): Column<Row>[] {
       ),
     },
     {
+      key: 'devices',
+      title: t('pushes.devices'),
+      isNumber: true,
+      cell: ({ detail }) => (detail ? shownDevices(detail, t) : '–'),
+    },
+    {
       key: 'breaker',
       title: t('profiles.breaker'),
       cell: ({ breaker }) => (breaker ? <BreakerBadge breaker={breaker} /> : '–'),
@@ -106,6 +122,7 @@ function columnsOf(appId: string, t: (key: string) => string): Column<Row>[] {
       isWide: true,
       cell: ({ finding, isInspected }) => (isInspected ? <Credentials finding={finding} /> : '–'),
     },
+    { key: 'ends', title: t('profiles.ends'), cell: ({ detail }) => <Time at={detail?.notAfter} /> },
     { key: 'updated', title: t('profiles.updated'), cell: ({ updatedAt }) => <Time at={updatedAt} /> },
   ];
 }

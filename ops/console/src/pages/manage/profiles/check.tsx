@@ -1,0 +1,52 @@
+import { useTranslation } from 'react-i18next';
+import type { ProfileCheck } from '../../../../../../api/replies/admin/types.ts';
+import { type ProfileId, useProfileCheck } from '../../../api/manage/profiles.ts';
+import { Button } from '../../../kit/controls/button.tsx';
+import { Badge } from '../../../kit/data/badge.tsx';
+import { Panel } from '../../../kit/panel.tsx';
+import { Failure } from '../../../kit/states.tsx';
+import { formatDuration } from '../../../text/format.ts';
+import styles from './profiles.module.css';
+
+/** Question to the gateway whether it takes the credentials. Nothing is sent. */
+export function Check({ id }: { id: ProfileId }) {
+  const { t } = useTranslation();
+  const check = useProfileCheck(id);
+  return (
+    <Panel
+      title={t('profile.check')}
+      side={
+        <Button isBusy={check.isPending} onClick={() => check.mutate()}>
+          {t('profile.checkNow')}
+        </Button>
+      }
+    >
+      <div aria-live="polite" className={styles.check}>
+        {check.error ? (
+          <Failure error={check.error} />
+        ) : check.isPending ? (
+          t('profile.checking')
+        ) : check.data ? (
+          <Answer answer={check.data} />
+        ) : (
+          <span className={styles.source}>{t('profile.checkHint')}</span>
+        )}
+      </div>
+    </Panel>
+  );
+}
+
+function Answer({ answer: { ok, gave, tookMs, sentence, remedy } }: { answer: ProfileCheck }) {
+  const { t, i18n } = useTranslation();
+  const isChinese = i18n.language === 'zh';
+  const meaning = ok ? t(`profileCheck.${gave ?? 'connection'}`) : sentence;
+  return (
+    <>
+      <p>
+        <Badge tone={ok ? 'good' : 'bad'}>{t(ok ? 'profileCheck.ok' : 'profileCheck.failed')}</Badge>{' '}
+        {meaning} <span className={styles.source}>{formatDuration(tookMs)}</span>
+      </p>
+      {remedy && <p>{isChinese ? remedy.zh : remedy.en}</p>}
+    </>
+  );
+}

@@ -1,0 +1,72 @@
+import type { ReactNode } from 'react';
+import { useTranslation } from 'react-i18next';
+import type { ProfileDetail, PushProfile } from '../../../../../../api/replies/admin/types.ts';
+import { useBreakers } from '../../../api/queries.ts';
+import { Badge } from '../../../kit/data/badge.tsx';
+import { Time } from '../../../kit/data/time.tsx';
+import { Facts, Panel } from '../../../kit/panel.tsx';
+import { BreakerBadge } from '../../operating/breaker-badge.tsx';
+import { shownDevices } from './shown-devices.ts';
+
+interface StateProps {
+  appId: string;
+  profile: PushProfile;
+  /** Absent for a viewer, and until it has arrived. */
+  detail: ProfileDetail | undefined;
+}
+
+/** How a stored profile fares, its ids, and fingerprints of its secrets. */
+export function State({ appId, profile, detail }: StateProps) {
+  const { t } = useTranslation();
+  const breaker = useBreakers().data?.results.find(
+    (one) => one.appId === appId && one.connector === profile.connector && one.profile === profile.name,
+  );
+  return (
+    <Panel title={t('profile.state')}>
+      <Facts
+        rows={[
+          [t('profiles.breaker'), breaker ? <BreakerBadge key="breaker" breaker={breaker} /> : '–'],
+          [t('operating.lastFailure'), breaker?.lastFailure?.reason ?? '–'],
+          ...(detail ? detailRows(detail, t) : []),
+          [t('profiles.created'), <Time key="created" at={profile.createdAt} />],
+          [t('profiles.updated'), <Time key="updated" at={profile.updatedAt} />],
+        ]}
+      />
+    </Panel>
+  );
+}
+
+/** Characters of a fingerprint that are shown; enough to compare two. */
+const shownDigits = 16;
+
+type Row = [name: string, value: ReactNode];
+
+function detailRows(detail: ProfileDetail, t: ReturnType<typeof useTranslation>['t']): Row[] {
+  const { notAfter, findings, members, secrets } = detail;
+  return [
+    [t('profile.devices'), shownDevices(detail, t)],
+    [t('profiles.ends'), notAfter ? <Time key="ends" at={notAfter} /> : t('profile.noEnd')],
+    ...(findings.length > 0
+      ? ([
+          [
+            t('overview.problem'),
+            <span key="findings">
+              <Badge tone="bad">{t('overview.problem')}</Badge> {findings.join(' ')}
+            </span>,
+          ],
+        ] satisfies Row[])
+      : []),
+    ...Object.entries(members).map(([name, value]): Row => [name, shownMember(value)]),
+    ...Object.entries(secrets).map(
+      ([name, { sha256 }]): Row => [
+        name,
+        <code key={name} title={sha256}>
+          {t('profile.fingerprint', { digits: sha256.slice(0, shownDigits) })}
+        </code>,
+      ],
+    ),
+  ];
+}
+
+const shownMember = (value: unknown): string =>
+  Array.isArray(value) ? value.join(', ') : typeof value === 'object' ? JSON.stringify(value) : String(value);
