@@ -10,6 +10,7 @@ import { OutboxService } from './messages/outbox.ts';
 import { AppService } from './operator/apps.ts';
 import { BreakerService } from './operator/breakers.ts';
 import { createConsole } from './operator/console.ts';
+import { DeviceEditService } from './operator/devices/device-edits.ts';
 import { ProfileService } from './operator/gateways/profiles.ts';
 import { UsageService } from './operator/usage.ts';
 import { DryRunService } from './push/explain/dry-run.ts';
@@ -55,6 +56,7 @@ export function createServices(deps: ApiDeps) {
     functions: new FunctionService(functionHosts),
     health: new HealthService(deps, messaging.pumping),
     installations,
+    deviceEdits: new DeviceEditService(deps, installations),
     cloudQuery: new CloudQueryService({ users: accounts.lookup, installations, roles: roleLookup }),
     roles: new RoleService(deps, roleCache),
     roleLookup,

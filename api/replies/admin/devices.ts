@@ -65,3 +65,8 @@ export const appSummary = component(
     pushes7d: count.describe('Pushes whose records are kept; at most 10,000 are counted.'),
   }),
 );
+
+export const deletedCount = component(
+  'DeletedCount',
+  z.strictObject({ deleted: count.describe('Those that still met the condition when their turn came.') }),
+);

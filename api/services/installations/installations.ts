@@ -7,6 +7,7 @@ import {
   selectInstallations,
 } from '../../../shared/db/tables/installations/installations.ts';
 import { countRows, type RowCondition, rowMeets } from '../../../shared/db/tables/selection.ts';
+import { shortenTokens } from '../../../shared/domain/admin/shortened.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { parseInstallationChanges } from '../../../shared/domain/installations/changes.ts';
@@ -24,6 +25,7 @@ import { installationClass } from '../../../shared/query/schema/classes.ts';
 import { viewerOf } from '../../../shared/query/viewer.ts';
 import { readerFor, type UserCaller } from '../accounts/caller.ts';
 import type { ApiDeps } from '../deps.ts';
+import { isAudited, recordChange } from '../operator/audit/actor.ts';
 import { includeSourceFor } from '../queries/included-objects.ts';
 import { type DeviceSave, InstallationWriter, type SavedInstallation } from './installation-writer.ts';
 import { SaveGroups } from './save-groups.ts';
@@ -86,7 +88,9 @@ export class InstallationService {
         const current = await lock(tx, app, objectId);
         if (current) {
           await requireCondition(tx, current.id, condition);
-          return this.#writer.change(tx, app, { current, changes, isRegistration: false });
+          const saved = await this.#writer.change(tx, app, { current, changes, isRegistration: false });
+          if (isAudited()) await recordUpdate(tx, app, { current, saved, touched: changes.touched });
+          return saved;
         }
         const ids = { ...deviceIdsOf(changes), objectId };
         // An installation that does not exist meets no condition.
@@ -152,6 +156,9 @@ export class InstallationService {
       if (condition && ids.length < wanted.length) throw refuse('noEffect');
       for (const id of ids) await requireCondition(tx, id, condition);
       await deleteInstallations(tx, app.appId, ids);
+      const { appId } = app;
+      if (ids.length > 0)
+        await recordChange(tx, { action: 'installation.delete', appId, target: wanted.join(',') });
     });
   }
 
@@ -178,6 +185,26 @@ async function refusingDuplicates<T>(work: () => Promise<T>): Promise<T> {
   } catch (error) {
     throw violatedConstraint(error) ? refuse('duplicate') : error;
   }
+}
+
+/** Audits a change by an operator, with shortened tokens. */
+async function recordUpdate(
+  tx: Handle,
+  { appId }: App,
+  {
+    current,
+    saved,
+    touched,
+  }: { current: Installation; saved: SavedInstallation; touched: ReadonlySet<string> },
+): Promise<void> {
+  const shown = (document: JsonObject) => shortenTokens(pickMembers(document, touched));
+  await recordChange(tx, {
+    action: 'installation.update',
+    appId,
+    target: current.objectId,
+    before: shown(installationDocument(current)),
+    after: shown(installationDocument(saved.installation)),
+  });
 }
 
 async function requireCondition(tx: Handle, id: number, condition: RowCondition | undefined): Promise<void> {

@@ -32,6 +32,8 @@ type Change = [
 ];
 const of = (path: string) => () => `/apps/${app.appId}${path}`;
 const ofPush = (verb: string) => async () => `/apps/${app.appId}/notifications/${await createPush()}/${verb}`;
+const ofDevice = (rest: string) => async () =>
+  `/apps/${app.appId}/installations/${(await service.addIosInstallations(app, 1))[0]}${rest}`;
 const breaker = (verb: string) => () => `/breakers/apns:${app.appId}:_default/${verb}`;
 const template = { type: 'notification', text: 'Hello' };
 const oppo = { appKey: '1', masterSecret: 'very-secret' };
@@ -53,6 +55,17 @@ const changes: Record<string, Change> = {
   putProfile: ['PUT', of('/profiles/vendor_d/_default'), oppo, 'profile.put'],
   deleteProfile: ['DELETE', of('/profiles/vendor_d/_default'), undefined, 'profile.delete'],
   sendAppPush: ['POST', of('/push'), { data: { alert: 'x' } }, 'push.send'],
+  updateAppInstallation: ['PUT', ofDevice(''), { valid: true }, 'installation.update'],
+  deleteAppInstallation: ['DELETE', ofDevice(''), undefined, 'installation.delete'],
+  deleteMatchingInstallations: [
+    'POST',
+    async () => {
+      await service.addIosInstallations(app, 1, { tag: 'deleted' });
+      return `/apps/${app.appId}/installations/delete`;
+    },
+    { where: { tag: 'deleted' }, expected: 1 },
+    'installation.delete-all',
+  ],
   cancelPush: ['POST', ofPush('cancel'), undefined, 'push.cancel'],
   pausePush: ['POST', ofPush('pause'), undefined, 'push.pause'],
   resumePush: ['POST', ofPush('resume'), { flow_control: 2000 }, 'push.resume'],

@@ -1,0 +1,68 @@
+import { z } from 'zod';
+import { anyObject } from '../../../calls/object-call.ts';
+import { installationChanges } from '../../../openapi/requests/objects.ts';
+import { deletedCount } from '../../../replies/admin/devices.ts';
+import { empty } from '../../../replies/common.ts';
+import { installation } from '../../../replies/installations.ts';
+import { ofInstallation, ofQuery } from '../../../replies/refusals.ts';
+import { installationBody, json, operatorBody, route, smallBody } from '../../../route.ts';
+import { maxDeleted } from '../../../services/operator/devices/device-edits.ts';
+
+/** Changes of devices by operators (protocol/admin-api.md#devices). */
+const base = '/console/api/apps/:appId/installations';
+
+const deletion = z.strictObject({
+  where: z.record(z.string(), z.json()).describe('Condition; `{}` means all installations of the app.'),
+  expected: z
+    .int('expected a whole number')
+    .min(0, 'must be at least 0')
+    .max(maxDeleted, `must be at most ${maxDeleted}: delete them by narrower conditions`)
+    .describe('Number of matches that the caller was shown.'),
+});
+
+export default [
+  route({
+    method: 'PUT',
+    path: `${base}/:id`,
+    operation: 'updateAppInstallation',
+    summary: 'Changes members of an installation, as `PUT /1.1/installations` does with the master key.',
+    auth: 'admin',
+    role: 'operator',
+    limit: installationBody,
+    body: anyObject,
+    documentedBody: installationChanges,
+    reply: installation,
+    refusals: ['notFound', 'noSuchObject', ...ofInstallation],
+    handle: async ({ params, body }, { deviceEdits }) =>
+      json(await deviceEdits.update(params.appId ?? '', params.id ?? '', body)),
+  }),
+  route({
+    method: 'DELETE',
+    path: `${base}/:id`,
+    operation: 'deleteAppInstallation',
+    summary: 'Deletes an installation.',
+    auth: 'admin',
+    role: 'operator',
+    limit: smallBody,
+    reply: empty,
+    refusals: ['notFound'],
+    handle: async ({ params }, { deviceEdits }) => {
+      await deviceEdits.delete(params.appId ?? '', params.id ?? '');
+      return json({});
+    },
+  }),
+  route({
+    method: 'POST',
+    path: `${base}/delete`,
+    operation: 'deleteMatchingInstallations',
+    summary: 'Deletes the installations that meet a condition if there are as many as expected, else 409.',
+    auth: 'admin',
+    role: 'operator',
+    limit: operatorBody,
+    body: deletion,
+    reply: deletedCount,
+    refusals: ['notFound', 'conflict', ...ofQuery],
+    handle: async ({ params, body }, { deviceEdits }) =>
+      json({ deleted: await deviceEdits.deleteAll(params.appId ?? '', body) }),
+  }),
+];
