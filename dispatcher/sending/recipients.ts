@@ -1,7 +1,7 @@
 import type { Recipient } from '../../connectors/contract/connector.ts';
 import type { Database } from '../../shared/db/pool.ts';
+import { incrementBadges, setBadges } from '../../shared/db/tables/pushes/badges.ts';
 import type { Batch } from '../../shared/db/tables/pushes/batches.ts';
-import { incrementBadges, setBadges } from '../../shared/db/tables/pushes/delivery.ts';
 import { type RecipientGroup, savedAtMs } from '../../shared/db/tables/pushes/recipients.ts';
 import type { Tally } from './tally.ts';
 
@@ -74,7 +74,6 @@ export class OpenRecipients implements RecipientSource {
     const size = batch.recipients.length;
     this.#groupOf = new Uint16Array(size).fill(noGroup);
     this.#placeOf = new Uint16Array(size);
-    this.#indexes = new Uint16Array(size);
     this.#indexes = new Uint16Array(size);
     const places = new Places(batch.recipients);
     for (const [group, { ids, tokens }] of groups.entries())
@@ -156,9 +155,9 @@ type BadgeChange = 'Increment' | number | null;
 async function badgesOf(db: Database, batch: Batch, change: BadgeChange): Promise<(number | null)[] | null> {
   if (change === null) return null;
   if (change === 'Increment') {
-    batch.badges ??= await db.transaction((tx) => incrementBadges(tx, batch));
+    batch.badges ??= await incrementBadges(db, batch);
     return batch.badges;
   }
-  if (batch.attempt === 0) await setBadges(db, batch.appId, batch.recipients, change);
+  if (batch.attempt === 0) await setBadges(db, batch, change);
   return null;
 }

@@ -4,7 +4,7 @@ import type { Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
 import type { Grant } from '../apps/usage.ts';
 import { rateColumns } from '../gateways/rates.ts';
-import { type Batch, openCountSql, sizeSql } from './batches.ts';
+import { openCountSql, sizeSql } from './batches.ts';
 import { type Slot, type SlotRow, slotColumns, toSlot } from './pace.ts';
 
 /** State of a batch and its push for the main thread; a worker thread loads the recipients. */
@@ -102,43 +102,4 @@ export async function readBatchSnapshot(
     size: row.size,
     open: row.open,
   }))[0];
-}
-
-/**
- * Increments the badge of every recipient of a batch, once even if the batch is retaken, and returns the numbers in the
- * order of its recipients (protocol/apns.md#badge: a retry sends the same number). Needs a transaction.
- */
-export async function incrementBadges(tx: Handle, batch: Batch): Promise<(number | null)[]> {
-  const held = await tx.query<{ badges: (number | null)[] | null }>(
-    'SELECT badges FROM push_batch WHERE app_id = $1 AND id = $2 FOR UPDATE',
-    [batch.appId, batch.id],
-  );
-  const counted = held.rows[0]?.badges;
-  if (counted) return counted;
-  // Locks in the order of ids, so that two pushes to the same devices cannot deadlock.
-  const { rows } = await tx.query<{ id: number; badge: number }>(
-    `UPDATE installation SET badge = coalesce(badge, 0) + 1
-      WHERE app_id = $1 AND id IN (
-        SELECT id FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[]) ORDER BY id FOR UPDATE)
-      RETURNING id, badge`,
-    [batch.appId, batch.recipients],
-  );
-  const byId = new Map(rows.map((row) => [row.id, row.badge]));
-  const badges = batch.recipients.map((id) => byId.get(id) ?? null);
-  await tx.query('UPDATE push_batch SET badges = $3::int[] WHERE app_id = $1 AND id = $2', [
-    batch.appId,
-    batch.id,
-    badges,
-  ]);
-  return badges;
-}
-
-/** Saves the badge that a push sets, so that a later `Increment` continues from it. */
-export async function setBadges(db: Handle, appId: string, ids: number[], badge: number): Promise<void> {
-  await db.query(
-    `UPDATE installation SET badge = $3
-      WHERE app_id = $1 AND badge IS DISTINCT FROM $3 AND id IN (
-        SELECT id FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[]) ORDER BY id FOR UPDATE)`,
-    [appId, ids, badge],
-  );
 }

@@ -1,0 +1,132 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Database, type Handle } from '../../../shared/db/pool.ts';
+import { incrementBadges, setBadges } from '../../../shared/db/tables/pushes/badges.ts';
+import { insertBatches } from '../../../shared/db/tables/pushes/batches.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+let database: TestDatabase;
+let db: Database;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = new Database({ url: database.url, applicationName: 'badges', settings: { deadlock_timeout: '10ms' } });
+});
+
+afterAll(async () => {
+  await db.close();
+  await database.drop();
+});
+
+const appId = 'app';
+
+/** Inserts installations with these badges; returns their keys. */
+async function insertDevices(handle: Handle, badges: (number | null)[]): Promise<number[]> {
+  const { rows } = await handle.query<{ id: number }>(
+    `INSERT INTO installation (app_id, object_id, device_type, device_token, channels, fields, badge)
+     SELECT $1, gen_random_uuid(), 'ios', repeat(gen_random_uuid()::text, 2), '{news}', '{"city": "Chengdu"}', badge
+       FROM unnest($2::int[]) AS badge RETURNING id`,
+    [appId, badges],
+  );
+  return rows.map(({ id }) => id);
+}
+
+async function batchOf(handle: Handle, recipients: number[]): Promise<{ appId: string; id: number }> {
+  const rest = { connector: 'apns', profile: '_default', badges: null, attempt: 0, hasJob: false } as const;
+  const [id = 0] = await insertBatches(handle, appId, 1, [{ ...rest, recipients }]);
+  return { appId, id };
+}
+
+async function badgesOf(ids: number[]): Promise<(number | null | undefined)[]> {
+  const { rows } = await db.query<{ id: number; badge: number | null }>(
+    'SELECT id, badge FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])',
+    [appId, ids],
+  );
+  const byId = new Map(rows.map(({ id, badge }) => [id, badge]));
+  return ids.map((id) => byId.get(id));
+}
+
+test('badges are counted once, also by two takes of a batch at the same time', async () => {
+  const ids = await insertDevices(db, [null, 4, 0, 2 ** 31 - 1]);
+  const [first = 0, gone = 0, third = 0, largest = 0] = ids;
+  const batch = await batchOf(db, [third, gone, first, largest]);
+  await db.query('DELETE FROM installation WHERE app_id = $1 AND id = $2', [appId, gone]);
+  const takes = await Promise.all([incrementBadges(db, batch), incrementBadges(db, batch)]);
+  const counted = [1, null, 1, 2 ** 31 - 1];
+  expect([...takes, await incrementBadges(db, batch)]).toEqual([counted, counted, counted]);
+  expect(await badgesOf(ids)).toEqual([1, undefined, 1, 2 ** 31 - 1]);
+});
+
+test('a badge that is counted or set writes no index: its page has room for the new version', async () => {
+  const size = 1000;
+  await db.transaction(async (tx) => {
+    const ids = await insertDevices(tx, Array(size).fill(null));
+    const batch = await batchOf(tx, ids);
+    await incrementBadges(tx, batch);
+    const { rows } = await tx.query(
+      `SELECT pg_stat_get_xact_tuples_updated('installation'::regclass) AS updated,
+              pg_stat_get_xact_tuples_hot_updated('installation'::regclass) AS hot`,
+    );
+    expect(rows).toEqual([{ updated: size, hot: size }]);
+  });
+});
+
+test('a number that a push sets writes only the rows with another one', async () => {
+  const ids = await insertDevices(db, [7, null, 3]);
+  const batch = await batchOf(db, ids);
+  const versions = async () => {
+    const { rows } = await db.query<{ xmin: string }>(
+      'SELECT xmin::text FROM installation WHERE id = ANY($1::bigint[]) ORDER BY id',
+      [ids],
+    );
+    return rows.map(({ xmin }) => xmin);
+  };
+  const before = await versions();
+  await setBadges(db, batch, 7);
+  expect(await badgesOf(ids)).toEqual([7, 7, 7]);
+  const after = await versions();
+  expect(after.map((version, i) => version === before[i])).toEqual([true, false, false]);
+});
+
+test('a deadlock repeats the count', async () => {
+  const ids = await insertDevices(db, [1, 2, 3]);
+  const batch = await batchOf(db, ids);
+  const others = { url: database.url, settings: { deadlock_timeout: '10min' } };
+  const second = new Database({ ...others, applicationName: 'holder of the second' });
+  const last = new Database({ ...others, applicationName: 'holder of the last' });
+  const lock = (tx: Handle, place: number) =>
+    tx.query('SELECT FROM installation WHERE app_id = $1 AND id = $2 FOR UPDATE', [appId, ids[place]]);
+  const lastIsHeld = Promise.withResolvers<void>();
+  let counted: Promise<unknown> = Promise.resolve();
+  const ended = last.transaction(async (tx) => {
+    await lock(tx, 2);
+    lastIsHeld.resolve();
+    await untilWaiting('badges');
+    // The count holds it until PostgreSQL ends the count.
+    await lock(tx, 0);
+  });
+  await second.transaction(async (tx) => {
+    await lock(tx, 1);
+    await lastIsHeld.promise;
+    counted = incrementBadges(db, batch);
+    await untilWaiting('holder of the last');
+  });
+  await ended;
+  expect(await counted).toEqual([2, 3, 4]);
+  expect(await badgesOf(ids)).toEqual([2, 3, 4]);
+  await second.close();
+  await last.close();
+});
+
+/** Resolves when a connection with this name waits for a lock. */
+async function untilWaiting(applicationName: string): Promise<void> {
+  for (;;) {
+    const { rows } = await db.query<{ n: number }>(
+      `SELECT count(*) AS n FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name = $1 AND wait_event_type = 'Lock'`,
+      [applicationName],
+    );
+    if ((rows[0]?.n ?? 0) > 0) return;
+    await sleep(5);
+  }
+}
