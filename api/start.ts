@@ -25,8 +25,8 @@ import { openPools } from './pools.ts';
 import { loadRoutes } from './route-loader.ts';
 import type { ApiDeps } from './services/deps.ts';
 import { ConsoleFiles, consoleFolder, fallbackConsoleFolder } from './services/server/console-files.ts';
+import { StartingHandler } from './services/server/starting-handler.ts';
 import { createServices, type Services } from './services/services.ts';
-import { StartingHandler } from './starting.ts';
 
 /** Started api process. */
 export interface RunningApi {

@@ -16,6 +16,7 @@ import { addBreakerCommands } from './commands/service/breakers.ts';
 import { addDoctorCommand } from './commands/service/doctor.ts';
 import { addOutboxCommand } from './commands/service/outbox.ts';
 import { addProcessCommands } from './commands/service/processes.ts';
+import { addRecoveryCommands } from './commands/service/recovery.ts';
 import { addSandboxCommand } from './commands/service/sandbox.ts';
 import { printReport, type Shell } from './report.ts';
 
@@ -50,6 +51,7 @@ const shell: Shell = {
 };
 
 addProcessCommands(shell);
+addRecoveryCommands(shell);
 addAppCommands(shell);
 addProfileCommands(shell);
 addPushCommand(shell);

@@ -18,6 +18,14 @@ export function futureTime(option: string, text: string, nowMs: number): string 
   return new Date(timeMs).toISOString();
 }
 
+/** As `futureTime`, for a time that is past; a span is not allowed. */
+export function pastTime(option: string, text: string, nowMs: number): string {
+  const timeMs = momentMs(text);
+  if (timeMs === undefined) throw new UsageError(`${option} expects a time such as 2027-01-31T12:00Z`);
+  if (timeMs > nowMs) throw new UsageError(`${option} names a time in the future`);
+  return new Date(timeMs).toISOString();
+}
+
 function spanMs(text: string): number | undefined {
   const [, amount, unit] = /^\+(\d{1,6})([smhd])$/.exec(text) ?? [];
   return isUnit(unit) ? Number(amount) * unitSeconds[unit] * 1000 : undefined;

@@ -33,13 +33,15 @@ export interface TestService {
   close(): Promise<void>;
 }
 
-/** Starts an api with its own database and an APNs gateway on loopback; dispatchers on request. */
+/** Starts an api with a database of its own, or a given one, and an APNs gateway on loopback; dispatchers on request. */
 export async function startTestService(
-  options: { clock?: Clock; gateway?: ApnsGatewayOptions } = {},
+  options: { clock?: Clock; gateway?: ApnsGatewayOptions; databaseUrl?: string } = {},
 ): Promise<TestService> {
-  const database = await createTestDatabase();
+  const database = options.databaseUrl
+    ? { url: options.databaseUrl, drop: () => Promise.resolve() }
+    : await createTestDatabase();
   const credentials: ApnsCredentials = createApnsCredentials();
-  const { gateway, ...apiOptions } = options;
+  const { gateway, databaseUrl: _, ...apiOptions } = options;
   const apns = await startApnsGateway({ keys: [credentials], ...(await loopbackIdentity()), ...gateway });
   // Devices find the channel by the public URL.
   const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });

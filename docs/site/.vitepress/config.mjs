@@ -13,6 +13,7 @@ const guide = [
 
 const operation = [
   { text: 'Production', link: '/production' },
+  { text: 'Backup and restore', link: '/backup' },
   { text: 'Console', link: '/console' },
   { text: 'Security', link: '/security' },
   { text: 'Performance', link: '/performance' },

@@ -3,7 +3,7 @@ import { currentEnvironment, type Environment } from '../../../shared/config/con
 import { Vault } from '../../../shared/crypto.ts';
 import type { Report } from '../report.ts';
 import { checkCredentials } from './credentials.ts';
-import { checkDatabase, checkMigrations, checkStandby, openForChecks } from './database.ts';
+import { checkDatabase, checkMigrations, checkRestoration, checkStandby, openForChecks } from './database.ts';
 import { type LocalEnvironment, readLocalEnvironment } from './environment.ts';
 
 import { type Finding, reasonOf, warn } from './finding.ts';
@@ -42,6 +42,7 @@ async function runDatabaseChecks({ config, databaseUrl }: LocalEnvironment): Pro
     findings.push(await checkMigrations(databaseUrl));
     if (config && config.databaseReadUrl !== config.databaseUrl)
       findings.push(await checkStandby(config.databaseReadUrl));
+    if (!findings.some(isFailed)) findings.push(...(await checkRestoration(db)));
     if (!config || findings.some(isFailed)) return findings;
     const context = { db, vault: new Vault(config.secrets), nowMs: systemClock.now() };
     findings.push(...(await checkCredentials(context)), ...(await checkGateways(db)));

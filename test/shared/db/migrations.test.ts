@@ -46,6 +46,11 @@ describe('the rules of migrations', () => {
       expect(migrationProblems(await readMigration(name, migrationFolder)), name).toEqual([]);
   });
 
+  test('no two have the same number: they would run in another order where one is older', () => {
+    const numbers = migrationNames().map((name) => name.slice(0, 4));
+    expect(numbers).toEqual([...new Set(numbers)]);
+  });
+
   test.each([
     ['CREATE TABLE t (a int NOT NULL); CREATE INDEX i ON t (a); ALTER TABLE t ADD CHECK (a > 0);'],
     ['ALTER TABLE installation ADD COLUMN a text, ADD COLUMN b int NOT NULL DEFAULT 3;'],

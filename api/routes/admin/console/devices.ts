@@ -4,8 +4,7 @@ import { keysetPageOf, resultsOf } from '../../../replies/common.ts';
 import { installation } from '../../../replies/installations.ts';
 import { ofQuery } from '../../../replies/refusals.ts';
 import { json, noBody, route } from '../../../route.ts';
-import { mostCounted } from '../../../services/operator/devices/devices.ts';
-import { pageOf, pageQuery } from '../../../services/operator/lists/page-query.ts';
+import { countQuery, pageOf, pageQuery } from '../../../services/operator/lists/page-query.ts';
 
 /** Devices of an app (protocol/admin-api.md#devices), and the search over all (protocol/admin-api.md#search). */
 const base = '/console/api/apps/:appId/installations';
@@ -20,10 +19,7 @@ const listQuery = z.object({
     .optional()
     .describe('An objectId, installationId, device token or registration id.'),
   where: z.string('expected one condition').max(10_000).optional().describe('Condition as JSON.'),
-  count: z
-    .enum(['0', '1', 'all'], 'expected 1 or all')
-    .default('0')
-    .describe('Counts the matches: `1` up to 10,000, `all` up to 100,000.'),
+  count: countQuery,
 });
 
 const maxPushes = 20;
@@ -50,12 +46,7 @@ export default [
     reply: keysetPageOf(installation),
     refusals: ['notFound', ...ofQuery],
     handle: async ({ operator, params, query }, { devices }) => {
-      const request = {
-        ...pageOf(query),
-        q: query.q,
-        where: query.where,
-        mostCounted: mostCounted[query.count],
-      };
+      const request = { ...pageOf(query), q: query.q, where: query.where, isCounted: query.count === '1' };
       return json(await devices.list(operator, params.appId ?? '', request));
     },
   }),

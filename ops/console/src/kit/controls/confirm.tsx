@@ -17,28 +17,22 @@ interface ConfirmProps {
   typed?: string | undefined;
   onConfirm: () => void;
   disabled?: boolean;
-  /** `primary` for the act that the page is for; `danger` by default. */
-  look?: 'danger' | 'primary';
 }
 
-/** Button of an act that cannot be undone: it asks first. What was typed is forgotten when the dialog closes. */
-export function Confirm(props: ConfirmProps) {
-  const { trigger, title, children, action, typed, onConfirm, disabled, look = 'danger' } = props;
+/** Button of an act that cannot be undone: it asks first. */
+export function Confirm({ trigger, title, children, action, typed, onConfirm, disabled }: ConfirmProps) {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
   const [entered, setEntered] = useState('');
   const isReady = typed === undefined || entered.replaceAll(/\D/g, '') === typed;
-  const open = (next: boolean) => {
-    setOpen(next);
-    setEntered('');
-  };
   const confirm = () => {
-    open(false);
+    setOpen(false);
+    setEntered('');
     onConfirm();
   };
   return (
-    <AlertDialog.Root open={isOpen} onOpenChange={open}>
-      <AlertDialog.Trigger className={`${button.button} ${button[look]}`} disabled={disabled}>
+    <AlertDialog.Root open={isOpen} onOpenChange={setOpen}>
+      <AlertDialog.Trigger className={`${button.button} ${button.danger}`} disabled={disabled}>
         {trigger}
       </AlertDialog.Trigger>
       <AlertDialog.Portal>
@@ -60,7 +54,7 @@ export function Confirm(props: ConfirmProps) {
             <AlertDialog.Close className={`${button.button} ${button.plain}`}>
               {t('action.back')}
             </AlertDialog.Close>
-            <Button look={look} disabled={!isReady} onClick={confirm}>
+            <Button look="danger" disabled={!isReady} onClick={confirm}>
               {action}
             </Button>
           </div>

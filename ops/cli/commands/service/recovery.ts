@@ -1,0 +1,109 @@
+import { z } from 'zod';
+import { systemClock } from '../../../../shared/clock.ts';
+import { readLocalConfig } from '../../../../shared/config/config.ts';
+import type { HeldWork } from '../../../../shared/db/tables/restorations.ts';
+import { moduleUrl } from '../../../../shared/process/module-url.ts';
+import type { backUp as BackUp } from '../../../local/recovery/backup.ts';
+import type { holdRestored as HoldRestored, restore as Restore } from '../../../local/recovery/restore.ts';
+import { readRunInfo } from '../../../local/run-info.ts';
+import { CommandFailure, type Report, type Shell, UsageError } from '../../report.ts';
+import { pastTime } from '../../time.ts';
+
+/** Adds `carillon backup` and `carillon restore`. */
+export function addRecoveryCommands({ program, act }: Shell): void {
+  program
+    .command('backup <folder>')
+    .description(
+      'copy the embedded database, while it runs, and the secrets into a new folder below this one',
+    )
+    .option('--without-secrets', 'leave the secrets out: without them the copy cannot be read')
+    .action(act(runBackup));
+  program
+    .command('restore [folder]')
+    .description(
+      'put a backup in the place of the embedded database and hold what may have been sent since; without a folder, hold it ' +
+        'in a database that was restored with the tools of its server',
+    )
+    .option(
+      '--as-of <time>',
+      'time of the restored state, such as 2027-01-31T12:00Z (default: the newest backup)',
+    )
+    .action(act(runRestore));
+}
+
+const isFunction = (value: unknown) => typeof value === 'function';
+const backupModule = z.object({ backUp: z.custom<typeof BackUp>(isFunction) });
+const restoreModule = z.object({
+  restore: z.custom<typeof Restore>(isFunction),
+  holdRestored: z.custom<typeof HoldRestored>(isFunction),
+});
+
+/** Loads a module that only these commands need, so that other commands start fast. */
+async function load<T extends z.ZodType>(path: string, shape: T): Promise<z.infer<T>> {
+  return shape.parse(await import(moduleUrl(path, import.meta.url).href));
+}
+
+async function runBackup(folder: string, options: { withoutSecrets?: boolean }): Promise<Report> {
+  const { dataDir } = readLocalConfig();
+  const { databaseUrl } = await readRunInfo(dataDir);
+  if (databaseUrl === undefined)
+    throw new CommandFailure(
+      'No service with an embedded database runs in this data directory. Start it, or copy the directory while it is stopped; ' +
+        'a database of your own is backed up with the tools of its server (docs/backup.md).',
+    );
+  const { backUp } = await load('../../../local/recovery/backup.ts', backupModule);
+  const isWithoutSecrets = options.withoutSecrets === true;
+  const backup = await asCommandFailure(() => backUp({ databaseUrl, dataDir, folder, isWithoutSecrets }));
+  const megabytes = Math.ceil(backup.bytes / 1_000_000);
+  const secrets = isWithoutSecrets
+    ? 'Keep the file `secret` of the data directory elsewhere: without it credentials, sessions and codes are lost.'
+    : 'It holds the secret that encrypts credentials and codes: keep it as closed as the data directory.';
+  return { document: backup, text: `${backup.path} (${megabytes} MB)\n${secrets}` };
+}
+
+async function runRestore(folder: string | undefined, options: { asOf?: string }): Promise<Report> {
+  const nowMs = systemClock.now();
+  const asOf = options.asOf === undefined ? undefined : new Date(pastTime('--as-of', options.asOf, nowMs));
+  const { restore, holdRestored } = await load('../../../local/recovery/restore.ts', restoreModule);
+  const { dataDir, databaseUrl } = readLocalConfig();
+  if (folder !== undefined) {
+    if (databaseUrl !== undefined)
+      throw new UsageError(
+        'A folder is for the embedded database: unset DATABASE_URL, or leave the folder out',
+      );
+    const restored = await asCommandFailure(() => restore(folder, dataDir, asOf));
+    const previous = restored.previous === null ? [] : [`The database before is in ${restored.previous}.`];
+    return { document: restored, text: [...describe(restored.asOf, restored.held), ...previous].join('\n') };
+  }
+  if (asOf === undefined)
+    throw new UsageError('Without a folder, --as-of tells the time of the restored state');
+  if (databaseUrl === undefined)
+    throw new UsageError(
+      'DATABASE_URL names the database that was restored; the embedded one needs a folder',
+    );
+  const held = await asCommandFailure(() => holdRestored(databaseUrl, asOf));
+  return { document: { asOf, held, previous: null }, text: describe(asOf, held).join('\n') };
+}
+
+function describe(asOf: Date, { pushes, scheduled, messages, channelMessages }: HeldWork): string[] {
+  return [
+    `The database has the state of ${asOf.toISOString()}. What may have been sent since then is held:`,
+    `  ${pushes} pushes that were waiting or being sent are paused`,
+    `  ${scheduled} scheduled pushes whose time has passed are paused`,
+    `  ${messages} mails and SMS older than ten minutes are not sent`,
+    `  ${channelMessages} messages for devices of the own channel, older than ten minutes, are not delivered`,
+    ...(pushes + scheduled === 0
+      ? []
+      : [
+          'Look at each paused push: `carillon resume` sends what is open in this state, `carillon cancel` ends it.',
+        ]),
+  ];
+}
+
+async function asCommandFailure<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new CommandFailure(error instanceof Error ? error.message : String(error));
+  }
+}

@@ -1,0 +1,126 @@
+import { access, copyFile, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { z } from 'zod';
+import { systemClock } from '../../../shared/clock.ts';
+import { Database } from '../../../shared/db/pool.ts';
+import { type HeldWork, holdRestoredWork } from '../../../shared/db/tables/restorations.ts';
+import { migrate } from '../../../shared/queue/migrate.ts';
+import { refuseLiveServer, resolveDataDir } from '../postgres/data-directory.ts';
+import { startEmbeddedPostgres } from '../postgres/server.ts';
+import { secretFiles } from './backup.ts';
+import { copyTree } from './copy.ts';
+
+const backupFile = z.object({ at: z.iso.datetime().transform((text) => new Date(text)) });
+
+/** Result of a restore. */
+export interface Restored {
+  asOf: Date;
+  held: HeldWork;
+  /** Where the database went that was there before; null without one. */
+  previous: string | null;
+}
+
+/** Holds the open work of a database that was restored to a time with the tools of its server (`holdRestoredWork`). */
+export async function holdRestored(databaseUrl: string, asOf: Date): Promise<HeldWork> {
+  await migrate(databaseUrl);
+  const db = new Database({ url: databaseUrl, applicationName: 'carillon restore', maxConnections: 1 });
+  try {
+    return await db.transaction((tx) => holdRestoredWork(tx, asOf));
+  } finally {
+    await db.close();
+  }
+}
+
+/**
+ * Puts a backup of `backUp` in the place of the embedded database and holds its open work. Takes the newest backup that is
+ * not younger than `asOf`. The service must not run. The database that was there moves aside.
+ *
+ * @throws Error when the service runs, the folder has no such backup, or the data directory has another secret
+ */
+export async function restore(folder: string, dataDir: string, asOf: Date | undefined): Promise<Restored> {
+  const backup = await chooseBackup(resolve(folder), asOf);
+  const home = resolve(dataDir);
+  const target = await resolveDataDir(join(home, 'postgres'));
+  await refuseLiveServer(target);
+  await refuseOtherSecret(backup.path, home);
+  const draft = `${target}.restoring`;
+  await rm(draft, { recursive: true, force: true });
+  await copyTree(join(backup.path, 'postgres'), draft);
+  const held = await holdInside(draft, backup.at);
+  const previous = await moveAside(target);
+  await rename(draft, target);
+  await copySecrets(backup.path, home);
+  return { asOf: backup.at, held, previous };
+}
+
+interface FoundBackup {
+  path: string;
+  at: Date;
+}
+
+async function chooseBackup(folder: string, asOf: Date | undefined): Promise<FoundBackup> {
+  const own = await readBackup(folder);
+  const names = await readdir(folder).catch(() => []);
+  const found = own
+    ? [own]
+    : (await Promise.all(names.map((name) => readBackup(join(folder, name))))).filter(
+        (one) => one !== undefined,
+      );
+  const fitting = found
+    .filter(({ at }) => !asOf || at <= asOf)
+    .sort((one, other) => other.at.getTime() - one.at.getTime());
+  if (fitting[0]) return fitting[0];
+  throw new Error(
+    found.length === 0
+      ? `${folder} holds no backup of \`carillon backup\`.`
+      : `${folder} holds no backup that is as old as ${asOf?.toISOString()}; the oldest is of ${oldest(found)}.`,
+  );
+}
+
+const oldest = (found: FoundBackup[]): string =>
+  new Date(Math.min(...found.map(({ at }) => at.getTime()))).toISOString();
+
+async function readBackup(path: string): Promise<FoundBackup | undefined> {
+  const text = await readFile(join(path, 'backup.json'), 'utf8').catch(() => undefined);
+  return text === undefined ? undefined : { path, at: backupFile.parse(JSON.parse(text)).at };
+}
+
+/** Refuses to put a database beside a secret that cannot read it. */
+async function refuseOtherSecret(backup: string, home: string): Promise<void> {
+  const [old, own] = await Promise.all([backup, home].map((folder) => readText(join(folder, 'secret'))));
+  if (old !== undefined && own !== undefined && old !== own)
+    throw new Error(
+      `${join(home, 'secret')} is not the secret of this backup, which cannot be read with it. Move the file away to take the one of the backup.`,
+    );
+}
+
+const readText = (path: string): Promise<string | undefined> => readFile(path, 'utf8').catch(() => undefined);
+
+/** Starts the restored server, which recovers by its log, holds the open work and stops it. */
+async function holdInside(dataDir: string, asOf: Date): Promise<HeldWork> {
+  const server = await startEmbeddedPostgres({ dataDir });
+  try {
+    return await holdRestored(server.databaseUrl, asOf);
+  } finally {
+    await server.stop('fast');
+    await rm(`${dataDir}.socket-dir`, { force: true });
+  }
+}
+
+async function moveAside(target: string): Promise<string | null> {
+  const isThere = await access(target).then(
+    () => true,
+    () => false,
+  );
+  if (!isThere) return null;
+  const previous = `${target}.before-${new Date(systemClock.now()).toISOString().replace(/[:.]/g, '-')}`;
+  await rename(target, previous);
+  return previous;
+}
+
+async function copySecrets(backup: string, home: string): Promise<void> {
+  await mkdir(home, { recursive: true });
+  for (const name of secretFiles)
+    if ((await readText(join(home, name))) === undefined)
+      await copyFile(join(backup, name), join(home, name)).catch(() => undefined);
+}

@@ -1,0 +1,94 @@
+import type { Handle } from '../pool.ts';
+
+/** Age from which a message that is still waiting is not sent after a restore: it was probably sent after the backup. */
+const droppedAfter = "interval '10 minutes'";
+
+/** Distance by which ids move on: devices remember ids of messages that were sent after the backup. */
+const skippedIds = 1_000_000;
+
+/** Open work that a restore found and held. */
+export interface HeldWork {
+  /** Pushes that were waiting or being sent, now paused. */
+  pushes: number;
+  /** Scheduled pushes whose time has passed, now paused. */
+  scheduled: number;
+  /** Mails and SMS that are not sent. */
+  messages: number;
+  /** Messages of our own channel that offline devices do not get any more; one per push and text. */
+  channelMessages: number;
+}
+
+/**
+ * Holds everything in a restored database that may have been sent after the backup: pauses open and overdue pushes, drops
+ * old messages, and moves the ids on. Saves a report of it. Runs before any api or dispatcher, in one transaction.
+ */
+export async function holdRestoredWork(tx: Handle, asOf: Date): Promise<HeldWork> {
+  const { rows: restorations } = await tx.query<{ id: number }>(
+    "INSERT INTO restoration (as_of, report) VALUES ($1, '{}') RETURNING id",
+    [asOf],
+  );
+  const id = restorations[0]?.id;
+  const held: HeldWork = {
+    pushes: await changed(tx, pauseOpen, [id]),
+    scheduled: await changed(tx, pauseOverdue, [id]),
+    messages: await changed(tx, dropMessages),
+    channelMessages: await changed(tx, dropChannelMessages),
+  };
+  await tx.query(moveIds);
+  await tx.query('UPDATE restoration SET report = $2 WHERE id = $1', [id, held]);
+  return held;
+}
+
+const pauseOpen = `
+  WITH paused AS (
+    UPDATE notification SET state = 'paused', updated_at = now() WHERE state IN ('queued', 'sending')
+    RETURNING app_id, id)
+  INSERT INTO restored_push (app_id, push_id, restoration_id) SELECT app_id, id, $1 FROM paused`;
+
+/** Their planning has no job yet: a resume gives it one, as to planning that a pause has parked. */
+const pauseOverdue = `
+  WITH overdue AS (DELETE FROM scheduled_push WHERE push_time <= now() RETURNING app_id, push_id),
+  paused AS (
+    UPDATE notification n SET state = 'paused', is_plan_held = true, updated_at = now()
+      FROM overdue o WHERE n.app_id = o.app_id AND n.id = o.push_id AND n.state = 'scheduled'
+    RETURNING n.app_id, n.id)
+  INSERT INTO restored_push (app_id, push_id, restoration_id) SELECT app_id, id, $1 FROM paused`;
+
+const dropMessages = `
+  UPDATE outbox SET state = 'failed', reason = 'dropped after a restore', settled_at = now()
+   WHERE state = 'waiting' AND created_at < now() - ${droppedAfter}`;
+
+const dropChannelMessages = `
+  UPDATE channel_message m SET expires_at = now()
+    FROM notification n
+   WHERE n.app_id = m.app_id AND n.id = m.push_id AND m.expires_at > now()
+     AND greatest(n.created_at, n.push_time) < now() - ${droppedAfter}`;
+
+const moveIds = `
+  SELECT setval(name, nextval(name) + ${skippedIds})
+    FROM (SELECT unnest(ARRAY[pg_get_serial_sequence('notification', 'id'), pg_get_serial_sequence('channel_message', 'id'),
+                              pg_get_serial_sequence('channel_inbox', 'id')])::regclass AS name) AS sequences`;
+
+async function changed(tx: Handle, text: string, values: unknown[] = []): Promise<number> {
+  const { rowCount } = await tx.query(text, values);
+  return rowCount ?? 0;
+}
+
+/** Last restore of a database. */
+export interface Restoration {
+  asOf: Date;
+  restoredAt: Date;
+  /** Pushes that it paused and that nobody has resumed or cancelled yet. */
+  paused: number;
+}
+
+/** Returns the last restore; undefined when the database was never restored. */
+export async function findRestoration(db: Handle): Promise<Restoration | undefined> {
+  const { rows } = await db.query<Restoration>(
+    `SELECT r.as_of AS "asOf", r.restored_at AS "restoredAt",
+            (SELECT count(*) FROM restored_push p JOIN notification n ON n.app_id = p.app_id AND n.id = p.push_id
+              WHERE p.restoration_id = r.id AND n.state = 'paused') AS paused
+       FROM restoration r ORDER BY id DESC LIMIT 1`,
+  );
+  return rows[0];
+}
