@@ -4,7 +4,7 @@
 export const freshPlansAtOnce = 32;
 
 /** Pushes to one device in work beyond the permits of `freshPlansAtOnce`; their statements are shared. */
-export const smallPushesAtOnce = 128;
+export const smallPushesAtOnce = 256;
 
 /** Continued plannings have job permits of their own, so that they never delay a new push. */
 export const continuedPlansAtOnce = 2;

@@ -3,33 +3,39 @@ import { isConnectionFailure } from '../../shared/db/pool.ts';
 import { QueryBatcher } from '../../shared/db/query-batcher.ts';
 import {
   type EndedPush,
-  endSmallPushes,
   findPushes,
-  type SmallEnd,
   type SmallPlan,
   type StartedPush,
   startSmallPushes,
 } from '../../shared/db/tables/pushes/small.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import type { Logger } from '../../shared/process/logging.ts';
-import { findPointDevices, type PointDevice, type PointLookup } from '../../shared/query/targets/point.ts';
+import {
+  findPointDevices,
+  type PointDevice,
+  type PointLookup,
+  uniqueColumns,
+} from '../../shared/query/targets/point.ts';
 import { ParkedJobs } from '../../shared/queue/consumer.ts';
-import { type PlanJob, planJob } from '../../shared/queue/jobs.ts';
-import type { Job, JobQueue } from '../../shared/queue/queue.ts';
+import { type EndOfJob, endPushesWithJobs } from '../../shared/queue/ended-pushes.ts';
+import type { PlanJob } from '../../shared/queue/jobs.ts';
 import { smallPushesAtOnce } from '../limits.ts';
 import { recordThroughOutage } from '../recording/outage.ts';
 
 /** Most pushes of one statement. */
 const size = 100;
-/** Statements of one kind at a time: the next group forms while one commits. */
-const concurrency = 2;
+/** Connections for these statements, and those that stay open while there are no small pushes. */
+export const smallConnections = { most: 4, idle: 2 };
+/**
+ * Their settings: each group is planned for its keys, since PostgreSQL would keep a plan that it made for empty tables. Parsing,
+ * a third of the work before a statement is executed, is done once.
+ */
+export const smallSettings = { plan_cache_mode: 'force_custom_plan', jit: 'off' };
+/** Statements of one kind at a time. The next group forms while one commits: fewer, larger groups take less processor time. */
+const concurrency = 1;
 
 /** A failed group runs again push by push, so that one does not fail the others; not while the database is unavailable. */
 const isOfOneItem = (error: unknown): boolean => !isConnectionFailure(error);
-
-interface EndOfJob extends SmallEnd {
-  job: Job<PlanJob>;
-}
 
 /**
  * The statements of small pushes in work: those that wait at the same time share one. A push that is alone waits for
@@ -38,12 +44,15 @@ interface EndOfJob extends SmallEnd {
 export class SmallPushes {
   /** Bound of the planning jobs that hold a small push instead of a job permit. */
   readonly jobs = new ParkedJobs(smallPushesAtOnce);
+  readonly #db: Database;
   readonly #reads: QueryBatcher<PlanJob, Push | undefined>;
   readonly #lookups: QueryBatcher<PointLookup, PointDevice | undefined>;
   readonly #starts: QueryBatcher<SmallPlan, StartedPush | undefined>;
   readonly #ends: QueryBatcher<EndOfJob, EndedPush>;
 
-  constructor({ db, queue, log }: { db: Database; queue: JobQueue; log: Logger }) {
+  /** `db`: connections with `smallSettings`. */
+  constructor({ db, log }: { db: Database; log: Logger }) {
+    this.#db = db;
     const group = { concurrency, size, isOfOneItem };
     this.#reads = new QueryBatcher({ ...group, run: (keys) => findPushes(db, keys) });
     this.#lookups = new QueryBatcher({ ...group, run: (lookups) => findPointDevices(db, lookups) });
@@ -55,18 +64,18 @@ export class SmallPushes {
     this.#ends = new QueryBatcher({
       ...group,
       keyOf: ({ appId, pushId }) => `${appId} ${pushId}`,
-      run: (ends) =>
-        recordThroughOutage({ log }, () =>
-          db.transaction(async (tx) => {
-            const ended = await endSmallPushes(tx, ends);
-            await queue.completeAll(
-              planJob,
-              ends.map(({ job }) => job),
-              tx,
-            );
-            return ended;
-          }),
-        ),
+      run: (ends) => recordThroughOutage({ log }, () => endPushesWithJobs(db, ends)),
+    });
+  }
+
+  /** Runs the statements for no push on each connection, which then has their plans. */
+  warmUp(): Promise<void> {
+    return this.#db.warmUp(async (connection) => {
+      await findPushes(connection, []);
+      for (const column of uniqueColumns)
+        await findPointDevices(connection, [{ appId: '', column, value: '', activeSince: new Date(0) }]);
+      await startSmallPushes(connection, []);
+      await endPushesWithJobs(connection, []);
     });
   }
 
@@ -85,7 +94,7 @@ export class SmallPushes {
     return this.#starts.load(plan);
   }
 
-  /** Ends a push and its planning job in one transaction (`endSmallPushes`). */
+  /** Ends a push and its planning job in one transaction (`endPushesWithJobs`). */
   end(end: EndOfJob): Promise<EndedPush> {
     return this.#ends.load(end);
   }

@@ -16,7 +16,7 @@ import { ScanShare } from '../planning/scan-share.ts';
 import { GatewayUsage } from '../recording/gateway-usage.ts';
 import { PushCloser } from '../recording/push-closer.ts';
 import { SenderPool } from '../sending/pool.ts';
-import { SmallPushes } from '../small/small-pushes.ts';
+import { SmallPushes, smallConnections, smallSettings } from '../small/small-pushes.ts';
 
 interface Opened {
   db: Database;
@@ -64,7 +64,7 @@ export async function openDeps(
     gatewayUsage,
     closer,
     scans,
-    small: new SmallPushes({ db, queue, log }),
+    small: new SmallPushes({ db: openSmallDatabase(config, log, stack), log }),
     clock,
     log,
     metrics,
@@ -82,6 +82,20 @@ function openReadDatabase(config: Config, log: Logger, stack: ClosingStack): Dat
   });
   stack.add('scans', () => readDb.close());
   return readDb;
+}
+
+/** Opens a pool of its own for the statements of small pushes, since its connections have settings for their plans. */
+function openSmallDatabase(config: Config, log: Logger, stack: ClosingStack): Database {
+  const smallDb = new Database({
+    url: config.databaseUrl,
+    applicationName: 'carillon dispatcher (small pushes)',
+    maxConnections: smallConnections.most,
+    minConnections: smallConnections.idle,
+    settings: smallSettings,
+    onError: (error) => log.warn({ err: error }, 'database connection lost'),
+  });
+  stack.add('small pushes', () => smallDb.close());
+  return smallDb;
 }
 
 function openPool(config: Config, stack: ClosingStack): SenderPool {

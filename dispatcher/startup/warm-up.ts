@@ -20,11 +20,13 @@ export const warmUpLimits = { profiles: 50, usedWithinMs: hourMs, totalMs: 5000 
  * nothing and sends no request. Never rejects: a failure is logged.
  */
 export async function warmUp(
-  deps: Pick<DispatcherDeps, 'db' | 'readDb' | 'clock' | 'log'> & { pool: Pick<SenderPool, 'warmUp'> },
+  deps: Pick<DispatcherDeps, 'db' | 'readDb' | 'small' | 'clock' | 'log'> & {
+    pool: Pick<SenderPool, 'warmUp'>;
+  },
   stopped: AbortSignal,
   limits = warmUpLimits,
 ): Promise<void> {
-  const { db, readDb, pool, clock, log } = deps;
+  const { db, readDb, small, pool, clock, log } = deps;
   const startedAtMs = clock.monotonicMs();
   const end = new AbortController();
   const signal = AbortSignal.any([stopped, end.signal]);
@@ -33,7 +35,12 @@ export async function warmUp(
     const profiles = await findRecentProfiles(db, { sinceMs, limit: limits.profiles });
     await pool.warmUp(profiles, signal);
   };
-  const parts = [warmUpThreads(), db.warmUp(runStatements), readDb.warmUp(readInstallations, warmScans)];
+  const parts = [
+    warmUpThreads(),
+    db.warmUp(runStatements),
+    readDb.warmUp(readInstallations, warmScans),
+    small.warmUp(),
+  ];
   const work = Promise.all(
     parts.map((part) => part.catch((error: unknown) => log.warn({ err: error }, 'could not warm up'))),
   );

@@ -213,12 +213,6 @@ export class JobQueue {
     return commandReply.parse(reply).affected > 0;
   }
 
-  /** Completes jobs as part of `tx`; those that another consumer has taken over stay as they are. */
-  async completeAll<T extends object>(kind: JobKind<T>, jobs: readonly Job<T>[], tx: Handle): Promise<void> {
-    const attempts = jobs.map(({ id, retryCount }) => ({ id, retryCount }));
-    await this.#boss.complete(kind.queue, attempts, null, { db: this.#preparing(tx) });
-  }
-
   /** Puts a job back: it is handed out again after the queue's back-off. */
   async putBack<T extends object>(kind: JobKind<T>, job: Job<T>, reason: string): Promise<void> {
     await this.#boss.fail(kind.queue, { id: job.id, retryCount: job.retryCount }, { reason });

@@ -1,4 +1,5 @@
 import type { Handle } from '../../db/pool.ts';
+import { PreparedStatements } from '../../db/prepared.ts';
 import { traitsText } from '../../db/tables/installations/traits.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';
 import type { Condition } from '../condition.ts';
@@ -7,7 +8,7 @@ import { installationClass } from '../schema/classes.ts';
 import { masterViewer } from '../viewer.ts';
 
 /** Columns with a unique index within an app. */
-const uniqueColumns = ['object_id', 'installation_id', 'device_token'] as const;
+export const uniqueColumns = ['object_id', 'installation_id', 'device_token'] as const;
 
 type UniqueColumn = (typeof uniqueColumns)[number];
 
@@ -64,6 +65,9 @@ export interface PointDevice {
   savedAt: Buffer;
 }
 
+/** One for each set of columns. */
+const statements = new PreparedStatements();
+
 /** Finds the valid, active installations of many pushes in one statement; undefined for a push without one. */
 export async function findPointDevices(
   db: Handle,
@@ -72,7 +76,7 @@ export async function findPointDevices(
   const found: (PointDevice | undefined)[] = new Array(lookups.length).fill(undefined);
   const columns = uniqueColumns.filter((name) => lookups.some(({ column }) => column === name));
   const { rows } = await db.query<PointDevice & { place: number }>(
-    columns.map(pointSql).join(' UNION ALL '),
+    statements.of(columns.map(pointSql).join(' UNION ALL ')),
     [
       lookups.map(({ appId }) => appId),
       lookups.map(({ column }) => column),

@@ -120,11 +120,12 @@ const toRowText = (push: NewPush): string =>
       : {}),
   });
 
-const findStatement = prepare(
-  `SELECT app_id, id, object_id, notification_id, state, error, request, from_service, push_time, expires_at, planned_through,
-          is_planned, devices, totals, acked, repeats, halts, created_at, updated_at, first_sent_at, finished_at
-     FROM notification WHERE app_id = $1 AND id = $2`,
-);
+/** Columns of a `PushRow`. */
+export const pushColumns = `app_id, id, object_id, notification_id, state, error, request, from_service, push_time, expires_at,
+          planned_through, is_planned, devices, totals, acked, repeats, halts, created_at, updated_at, first_sent_at,
+          finished_at`;
+
+const findStatement = prepare(`SELECT ${pushColumns} FROM notification WHERE app_id = $1 AND id = $2`);
 
 export async function findPush(db: Handle, appId: string, id: number): Promise<Push | undefined> {
   const { rows } = await db.query<PushRow>(findStatement, [appId, id]);

@@ -3,22 +3,27 @@ import type { ConnectorId } from '../../../domain/labels.ts';
 import type { Outcome, OutcomeTotals } from '../../../domain/outcome.ts';
 import type { Push } from '../../../domain/pushes/record.ts';
 import type { Handle } from '../../pool.ts';
+import { type PreparedStatement, prepare } from '../../prepared.ts';
 import { today } from '../apps/usage.ts';
 import type { ClosedPush } from './progress.ts';
-import { type PushRow, toPush } from './pushes.ts';
+import { type PushRow, pushColumns, toPush } from './pushes.ts';
 
 interface PushKey {
   appId: string;
   pushId: number;
 }
 
+const findStatement = prepare(
+  `SELECT p.place, ${pushColumns} FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS p (app_id, id, place)
+     JOIN notification n USING (app_id, id)`,
+);
+
 /** Reads pushes by key, in their order; undefined for one that was deleted. */
 export async function findPushes(db: Handle, keys: readonly PushKey[]): Promise<(Push | undefined)[]> {
-  const { rows } = await db.query<PushRow & { place: number }>(
-    `SELECT p.place, n.* FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS p (app_id, id, place)
-       JOIN notification n USING (app_id, id)`,
-    [keys.map(({ appId }) => appId), keys.map(({ pushId }) => pushId)],
-  );
+  const { rows } = await db.query<PushRow & { place: number }>(findStatement, [
+    keys.map(({ appId }) => appId),
+    keys.map(({ pushId }) => pushId),
+  ]);
   const found: (Push | undefined)[] = new Array(keys.length).fill(undefined);
   for (const row of rows) found[row.place - 1] = toPush(row);
   return found;
@@ -49,7 +54,7 @@ export async function startSmallPushes(
   db: Handle,
   plans: readonly SmallPlan[],
 ): Promise<(StartedPush | undefined)[]> {
-  const { rows } = await db.query<StartedPush & { place: number }>(startSql, [
+  const { rows } = await db.query<StartedPush & { place: number }>(startStatement, [
     plans.map(({ appId }) => appId),
     plans.map(({ pushId }) => pushId),
     plans.map(({ recipient }) => recipient?.id ?? null),
@@ -63,7 +68,7 @@ export async function startSmallPushes(
 }
 
 /** The rows of `usage_day` are locked in the order of apps, so that two such statements do not deadlock. */
-const startSql = `
+const startStatement = prepare(`
   WITH plan AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bigint[]) WITH ORDINALITY
              AS p (app_id, push_id, recipient, connector, profile, cap, place)),
@@ -99,7 +104,7 @@ const startSql = `
      WHERE s.recipient IS NOT NULL
     RETURNING app_id, push_id, id, granted)
   SELECT s.place, b.id AS "batchId", b.granted
-    FROM started s LEFT JOIN batch b USING (app_id, push_id)`;
+    FROM started s LEFT JOIN batch b USING (app_id, push_id)`);
 
 /** Recipient of a small push that ended without success. */
 export interface SmallFailure {
@@ -112,6 +117,8 @@ export interface SmallFailure {
 
 /** End of a push to one device. */
 export interface SmallEnd extends PushKey {
+  /** Its job, for a statement that ends jobs too (`endText`). */
+  job?: { id: string; retryCount: number };
   /** Its batch and the result of that; null without a recipient. */
   batch: {
     id: number;
@@ -135,11 +142,15 @@ export interface EndedPush {
 /**
  * Settles the only batches of small pushes and closes these, with the reasons and message ids, as `settleBatch`,
  * `insertFailures`, `insertGatewayMessages` and `closeIfSettled` do for one. A push has no other batch, because
- * its recipient was not moved to a retry batch.
+ * its recipient was not moved to a retry batch. `statement` is `endText` with or without more steps.
  */
-export async function endSmallPushes(tx: Handle, ends: readonly SmallEnd[]): Promise<EndedPush[]> {
+export async function endSmallPushes(
+  tx: Handle,
+  ends: readonly SmallEnd[],
+  statement: PreparedStatement = endStatement,
+): Promise<EndedPush[]> {
   const { rows } = await tx.query<{ place: number; created_at: Date | null; push_time: Date | null }>(
-    endSql,
+    statement,
     [JSON.stringify(ends.map(toColumns))],
   );
   const ended: EndedPush[] = ends.map(() => ({ isSettled: false, closed: null }));
@@ -148,9 +159,11 @@ export async function endSmallPushes(tx: Handle, ends: readonly SmallEnd[]): Pro
   return ended;
 }
 
-const toColumns = ({ appId, pushId, batch, firstSentAt }: SmallEnd) => ({
+const toColumns = ({ appId, pushId, job, batch, firstSentAt }: SmallEnd) => ({
   app_id: appId,
   push_id: pushId,
+  job_id: job?.id,
+  job_attempt: job?.retryCount,
   first_sent_at: firstSentAt,
   batch_id: batch?.id,
   connector: batch?.connector,
@@ -164,14 +177,20 @@ const toColumns = ({ appId, pushId, batch, firstSentAt }: SmallEnd) => ({
   dead_ms: batch?.failure?.invalidAsOfMs,
 });
 
-const endColumns = `app_id text, push_id bigint, first_sent_at timestamptz, batch_id bigint, connector text, settled text,
-  totals jsonb, message_id text, installation bigint, outcome text, status int, reason text, dead_ms float8`;
+const endColumns = `app_id text, push_id bigint, job_id uuid, job_attempt int, first_sent_at timestamptz, batch_id bigint,
+  connector text, settled text, totals jsonb, message_id text, installation bigint, outcome text, status int, reason text,
+  dead_ms float8`;
 
-const endSql = `
+/**
+ * Returns the statement of `endSmallPushes` with more steps: common table expressions over `input`, which has `app_id`,
+ * `push_id`, `job_id` and `job_attempt`.
+ */
+export const endText = (steps: string[]): string => `
   WITH input AS MATERIALIZED (
     SELECT * FROM ROWS FROM (json_to_recordset($1) AS (${endColumns})) WITH ORDINALITY
-             AS i (app_id, push_id, first_sent_at, batch_id, connector, settled, totals, message_id, installation, outcome,
-                   status, reason, dead_ms, place)),
+             AS i (app_id, push_id, job_id, job_attempt, first_sent_at, batch_id, connector, settled, totals, message_id,
+                   installation, outcome, status, reason, dead_ms, place)),
+  ${steps.map((step) => `${step},`).join('')}
   settled AS (
     UPDATE push_batch b
        SET settled = decode(i.settled, 'hex'), totals = i.totals, is_settled = true, settled_at = now()
@@ -199,3 +218,5 @@ const endSql = `
        AND n.devices = CASE WHEN e.batch_id IS NULL THEN 0 ELSE 1 END
     RETURNING e.place, n.created_at, n.push_time)
   SELECT e.place, c.created_at, c.push_time FROM ended e LEFT JOIN closed c USING (place)`;
+
+const endStatement = prepare(endText([]));
