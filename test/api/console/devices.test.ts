@@ -35,6 +35,21 @@ describe('the installations of an app', () => {
     expect([rest.body.results.length, rest.body.next, rest.body.count]).toEqual([3, null, 4]);
   });
 
+  test('are counted up to 10,000, or up to as many as one deletion may have', async () => {
+    const large = await service.api.createApp();
+    await service.addIosInstallations(large, 10_001);
+    const counts = async (count: string) => {
+      const path = `/console/api/apps/${large.appId}/installations?limit=1&count=${count}`;
+      const { body } = await service.api.request('GET', path, { admin: true });
+      return [body.count, body.countIsLeast];
+    };
+    expect([await counts('0'), await counts('1'), await counts('all')]).toEqual([
+      [undefined, undefined],
+      [10_000, true],
+      [10_001, undefined],
+    ]);
+  });
+
   test('are found by each id and by a condition', async () => {
     for (const q of [objectId, token]) expect(ids(await viewer('GET', query({ q })))).toEqual([objectId]);
     expect(ids(await viewer('GET', query({ q: 'nothing' })))).toEqual([]);

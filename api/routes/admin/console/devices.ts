@@ -4,7 +4,8 @@ import { keysetPageOf, resultsOf } from '../../../replies/common.ts';
 import { installation } from '../../../replies/installations.ts';
 import { ofQuery } from '../../../replies/refusals.ts';
 import { json, noBody, route } from '../../../route.ts';
-import { countQuery, pageOf, pageQuery } from '../../../services/operator/lists/page-query.ts';
+import { mostCounted } from '../../../services/operator/devices/devices.ts';
+import { pageOf, pageQuery } from '../../../services/operator/lists/page-query.ts';
 
 /** Devices of an app (protocol/admin-api.md#devices), and the search over all (protocol/admin-api.md#search). */
 const base = '/console/api/apps/:appId/installations';
@@ -19,7 +20,10 @@ const listQuery = z.object({
     .optional()
     .describe('An objectId, installationId, device token or registration id.'),
   where: z.string('expected one condition').max(10_000).optional().describe('Condition as JSON.'),
-  count: countQuery,
+  count: z
+    .enum(['0', '1', 'all'], 'expected 1 or all')
+    .default('0')
+    .describe('Counts the matches: `1` up to 10,000, `all` up to 100,000.'),
 });
 
 const maxPushes = 20;
@@ -46,7 +50,12 @@ export default [
     reply: keysetPageOf(installation),
     refusals: ['notFound', ...ofQuery],
     handle: async ({ operator, params, query }, { devices }) => {
-      const request = { ...pageOf(query), q: query.q, where: query.where, isCounted: query.count === '1' };
+      const request = {
+        ...pageOf(query),
+        q: query.q,
+        where: query.where,
+        mostCounted: mostCounted[query.count],
+      };
       return json(await devices.list(operator, params.appId ?? '', request));
     },
   }),

@@ -21,7 +21,8 @@ import { plainPush } from './plain-push.ts';
 
 /** Waiting messages that are counted. */
 const maxInbox = 1000;
-const maxCounted = 10_000;
+/** Matches that are counted. `all` counts as many as one deletion may have. */
+export const mostCounted = { '0': 0, '1': 10_000, all: 100_000 } as const;
 /** Members with tokens, as JSON text has them. */
 const tokenNames = /"(deviceToken|registrationId|installationId)"/;
 
@@ -30,7 +31,8 @@ export interface DeviceListRequest extends PageRequest {
   q?: string | undefined;
   /** Condition as JSON text. */
   where?: string | undefined;
-  isCounted: boolean;
+  /** Most matches to count; 0 counts none. */
+  mostCounted: number;
 }
 
 /** Finds and shows devices for operators (protocol/admin-api.md#devices). */
@@ -44,17 +46,18 @@ export class DeviceService {
   /** Lists devices, the newest first. Throws 404, 102 and 105 for the condition, 403 for one on tokens below operator, 124. */
   async list(operator: Operator, appId: string, request: DeviceListRequest) {
     const app = await requireApp(this.#deps, appId);
+    const most = request.mostCounted;
     const { rows, count } = await this.#deps.queries.readPrepared({ app, isMaster: true }, () => {
       const selection = selectionOf(operator, appId, request);
       const all = selectionOf(operator, appId, { ...request, before: null });
       return async (tx) => ({
         rows: await selectInstallations(tx, selection),
-        count: request.isCounted ? await countRows(tx, 'installation', counted(all)) : undefined,
+        count: most > 0 ? await countRows(tx, 'installation', counted(all, most)) : undefined,
       });
     });
     const { results, next } = toPage(rows, request.limit, ({ id }) => id);
     const documents = results.map((row) => visibleTo(operator, installationDocument(row)));
-    return { results: documents, next, ...(count === undefined ? {} : countReply(count)) };
+    return { results: documents, next, ...(count === undefined ? {} : countReply(count, most)) };
   }
 
   /** Returns a device with its route and state. Throws 404 when there is no such app or device. */
@@ -111,13 +114,13 @@ const byId = (appId: string, id: number): Selection => ({
 });
 
 /** Limits what is counted: a subquery in place of the table would need a statement of its own. */
-const counted = (selection: Selection): Selection => ({
+const counted = (selection: Selection, most: number): Selection => ({
   ...selection,
-  condition: `id IN (SELECT id FROM installation WHERE app_id = $1 AND ${selection.condition} LIMIT ${maxCounted + 1})`,
+  condition: `id IN (SELECT id FROM installation WHERE app_id = $1 AND ${selection.condition} LIMIT ${most + 1})`,
 });
 
-const countReply = (count: number) =>
-  count > maxCounted ? { count: maxCounted, countIsLeast: true as const } : { count };
+const countReply = (count: number, most: number) =>
+  count > most ? { count: most, countIsLeast: true as const } : { count };
 
 /** Users are not for viewers: a condition on them could reveal numbers and addresses. */
 const narrowViewer = (appId: string): Viewer => ({

@@ -1,9 +1,12 @@
 import { getRouteApi, Link } from '@tanstack/react-router';
+import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { DeviceDetail, DevicePush } from '../../../../../api/replies/admin/types.ts';
 import { appPath } from '../../api/client.ts';
 import { connectorName } from '../../api/connectors.ts';
 import { useDevice, useDevicePushes } from '../../api/devices.ts';
+import { useMay } from '../../api/session.tsx';
+import { Button } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Badge } from '../../kit/data/badge.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
@@ -13,6 +16,8 @@ import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { useSentence } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
+import { DeviceActions, TestPush } from './device-actions.tsx';
+import { EditDevice } from './edit-device.tsx';
 
 const route = getRouteApi('/apps/$appId/devices/$deviceId');
 
@@ -23,7 +28,10 @@ export function Device() {
   const { data, error, isPending, refetch } = useDevice(appId, deviceId);
   return (
     <>
-      <PageHeader title={`${t('device.title')} ${deviceId}`} />
+      <PageHeader
+        title={`${t('device.title')} ${deviceId}`}
+        side={data && <DeviceActions appId={appId} deviceId={deviceId} />}
+      />
       {isPending ? (
         <Loading rows={8} />
       ) : error && !data ? (
@@ -34,7 +42,8 @@ export function Device() {
           <Panel title={t('device.pushes')}>
             <Pushes appId={appId} deviceId={deviceId} />
           </Panel>
-          <JsonPanel title={t('device.members')} value={data.installation} />
+          <Members appId={appId} deviceId={deviceId} installation={data.installation} />
+          <TestPush appId={appId} deviceId={deviceId} />
         </>
       )}
       <Commands
@@ -42,6 +51,27 @@ export function Device() {
         command={`devices ${deviceId} --app ${appId}`}
       />
     </>
+  );
+}
+
+interface MembersProps {
+  appId: string;
+  deviceId: string;
+  installation: DeviceDetail['installation'];
+}
+
+/** Members of the device; an operator may change them. */
+function Members({ appId, deviceId, installation }: MembersProps) {
+  const { t } = useTranslation();
+  const [isOpen, setOpen] = useState(false);
+  const mayChange = useMay('operator');
+  if (isOpen) return <EditDevice {...{ appId, deviceId, installation }} close={() => setOpen(false)} />;
+  return (
+    <JsonPanel
+      title={t('device.members')}
+      value={installation}
+      side={mayChange && <Button onClick={() => setOpen(true)}>{t('device.edit')}</Button>}
+    />
   );
 }
 

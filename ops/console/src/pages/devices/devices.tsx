@@ -2,8 +2,9 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { devicesPath, type ListedDevice, useDevices } from '../../api/devices.ts';
+import { useMay } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
-import { Commands } from '../../kit/controls/copy.tsx';
+import { Commands, Snippet } from '../../kit/controls/copy.tsx';
 import { TextField } from '../../kit/controls/field.tsx';
 import { Pager } from '../../kit/controls/pager.tsx';
 import { Badge } from '../../kit/data/badge.tsx';
@@ -12,7 +13,9 @@ import { Time } from '../../kit/data/time.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { DeviceFilters } from '../../search.ts';
+import { Bulk } from './bulk.tsx';
 import styles from './devices.module.css';
+import { type Selection, selectionColumn } from './selection.tsx';
 
 const route = getRouteApi('/apps/$appId/devices');
 
@@ -22,14 +25,20 @@ export function Devices() {
   const { appId } = route.useParams();
   const filters = route.useSearch();
   const navigate = useNavigate();
-  const change = (search: DeviceFilters) =>
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const change = (search: DeviceFilters) => {
+    setSelected(new Set());
     void navigate({ to: '/apps/$appId/devices', params: { appId }, search });
+  };
   return (
     <>
       <PageHeader title={t('nav.devices')} />
       <Filters filters={filters} change={change} />
-      <Panel title={t('devices.list')}>
-        <DeviceTable appId={appId} filters={filters} change={change} />
+      <Panel
+        title={t('devices.list')}
+        side={<Bulk {...{ appId, filters, selected }} clear={() => setSelected(new Set())} />}
+      >
+        <DeviceTable {...{ appId, filters, change, selected }} select={setSelected} />
       </Panel>
       <Commands path={devicesPath(appId, filters)} command={`devices --app ${appId}`} />
     </>
@@ -89,23 +98,35 @@ function isJson(text: string): boolean {
   }
 }
 
-function DeviceTable({ appId, filters, change }: FiltersProps & { appId: string }) {
+interface DeviceTableProps extends FiltersProps, Selection {
+  appId: string;
+}
+
+function DeviceTable({ appId, filters, change, ...selection }: DeviceTableProps) {
   const { t } = useTranslation();
   const { data, error, isPending, refetch } = useDevices(appId, filters);
+  const mayChange = useMay('operator');
   if (isPending) return <Loading rows={8} />;
   if (error) return <Failure error={error} retry={() => void refetch()} />;
   const isFiltered = filters.q !== undefined || filters.where !== undefined;
   if (data.results.length === 0)
     return (
       <Empty title={t(isFiltered ? 'devices.noMatch' : 'devices.empty')}>
-        {isFiltered && <Button onClick={() => change({})}>{t('action.clearFilters')}</Button>}
+        {isFiltered ? (
+          <Button onClick={() => change({})}>{t('action.clearFilters')}</Button>
+        ) : (
+          <>
+            <p>{t('devices.emptyHint')}</p>
+            <Snippet label="curl" text={registration(appId)} />
+          </>
+        )}
       </Empty>
     );
   return (
     <>
       <Table
         label={t('devices.list')}
-        columns={columnsOf(appId, t)}
+        columns={[...(mayChange ? [selectionColumn(selection, t)] : []), ...columnsOf(appId, t)]}
         rows={data.results}
         keyOf={({ objectId }) => objectId}
       />
@@ -113,6 +134,9 @@ function DeviceTable({ appId, filters, change }: FiltersProps & { appId: string 
     </>
   );
 }
+
+const registration = (appId: string): string =>
+  `curl ${window.location.origin}/1.1/installations -H 'X-LC-Id: ${appId}' -H "X-LC-Key: $APP_KEY" \\\n  -H 'Content-Type: application/json' -d '{"deviceType":"ios","deviceToken":"…"}'`;
 
 function columnsOf(appId: string, t: (key: string) => string): Column<ListedDevice>[] {
   return [

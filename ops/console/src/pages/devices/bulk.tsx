@@ -1,0 +1,74 @@
+import { useTranslation } from 'react-i18next';
+import { ApiError } from '../../api/client.ts';
+import { useDeviceCount, useDeviceDeletion } from '../../api/manage/device-changes.ts';
+import { useMay } from '../../api/session.tsx';
+import { Confirm } from '../../kit/controls/confirm.tsx';
+import { Failure } from '../../kit/states.tsx';
+import type { DeviceFilters } from '../../search.ts';
+import { formatCount } from '../../text/format.ts';
+import { ComposeLink } from './compose-link.tsx';
+import styles from './devices.module.css';
+
+/** Devices from which on their number has to be typed. */
+const typedFrom = 10_000;
+
+interface BulkProps {
+  appId: string;
+  filters: DeviceFilters;
+  selected: ReadonlySet<string>;
+  clear: () => void;
+}
+
+/** Acts on the selected devices, or on all that match the condition, with their number. */
+export function Bulk({ appId, filters, selected, clear }: BulkProps) {
+  const { t } = useTranslation();
+  const mayChange = useMay('operator');
+  const isOfIds = selected.size > 0;
+  const isCounted = !isOfIds && filters.q === undefined;
+  const count = useDeviceCount(appId, filters.where, isCounted).data;
+  const deletion = useDeviceDeletion(appId);
+  if (!isOfIds && (!isCounted || count?.count === undefined)) return null;
+  const where = isOfIds ? JSON.stringify({ objectId: { $in: [...selected] } }) : (filters.where ?? '{}');
+  const number = isOfIds ? selected.size : (count?.count ?? 0);
+  const isLeast = !isOfIds && count?.countIsLeast === true;
+  const shown = formatCount(number);
+  return (
+    <div className={styles.bulk}>
+      <span>
+        {t(isOfIds ? 'devices.selected' : isLeast ? 'devices.matchLeast' : 'devices.match', { shown })}
+      </span>
+      <ComposeLink appId={appId} where={where} label={t('devices.pushTo')} />
+      {mayChange && (
+        <Confirm
+          trigger={t(isOfIds ? 'devices.deleteSelected' : 'devices.deleteAll')}
+          title={t('devices.deleteTitle', { count: number, shown })}
+          action={t('devices.deleteNow', { count: number, shown })}
+          typed={number > typedFrom ? String(number) : undefined}
+          disabled={number === 0 || isLeast || deletion.isPending}
+          onConfirm={() =>
+            deletion.mutate({ where: JSON.parse(where), expected: number }, { onSuccess: clear })
+          }
+        >
+          {t('devices.deleteText')}
+        </Confirm>
+      )}
+      {isLeast && <span className={styles.note}>{t('devices.tooMany')}</span>}
+      <div aria-live="polite">
+        {deletion.data && t('devices.deleted', { shown: formatCount(deletion.data.deleted) })}
+      </div>
+      {deletion.error && <DeletionFailure error={deletion.error} />}
+    </div>
+  );
+}
+
+/** Refusal of a deletion; 409 says that the audience has moved since it was counted. */
+function DeletionFailure({ error }: { error: unknown }) {
+  const { t } = useTranslation();
+  const hasMoved = error instanceof ApiError && error.status === 409;
+  return (
+    <div className={styles.failure}>
+      {hasMoved && <p>{t('devices.moved')}</p>}
+      <Failure error={error} />
+    </div>
+  );
+}
