@@ -7,7 +7,7 @@ import {
 } from '@tanstack/react-router';
 import { Missing } from './pages/missing.tsx';
 import { Shell } from './pages/shell/shell.tsx';
-import { readDeviceFilters, readPushFilters, readPushSearch } from './search.ts';
+import { readComposeSearch, readDeviceFilters, readPushFilters, readPushSearch } from './search.ts';
 
 const root = createRootRoute({ component: Shell, notFoundComponent: Missing });
 
@@ -34,6 +34,12 @@ const pushes = createRoute({
   path: '/pushes',
   validateSearch: readPushFilters,
   component: lazyRouteComponent(() => import('./pages/pushes/pushes.tsx'), 'Pushes'),
+});
+const compose = createRoute({
+  getParentRoute: () => app,
+  path: '/pushes/new',
+  validateSearch: readComposeSearch,
+  component: lazyRouteComponent(() => import('./pages/compose/compose.tsx'), 'Compose'),
 });
 const push = createRoute({
   getParentRoute: () => app,
@@ -82,7 +88,7 @@ export const router = createRouter({
   routeTree: root.addChildren([
     home,
     login,
-    app.addChildren([overview, pushes, push, why, devices, device, profiles, profile, settings]),
+    app.addChildren([overview, pushes, compose, push, why, devices, device, profiles, profile, settings]),
     operating,
   ]),
   basepath: '/console',

@@ -63,3 +63,27 @@ export const readDeviceFilters = (search: Search): DeviceFilters => ({
       : text(search.where),
   cursor: text(search.cursor),
 });
+
+const composeViews = ['form', 'json', 'curl'] as const;
+
+/** View of the body that the page composes. */
+export type ComposeView = (typeof composeViews)[number];
+
+export interface ComposeSearch {
+  view?: ComposeView | undefined;
+  /** Push to copy. */
+  from?: string | undefined;
+  template?: string | undefined;
+  /** Condition of the devices, as JSON. */
+  where?: string | undefined;
+}
+
+export const readComposeSearch = (search: Search): ComposeSearch => ({
+  view: composeViews.find((view) => view === search.view),
+  from: text(search.from),
+  template: text(search.template),
+  where:
+    typeof search.where === 'object' && search.where !== null
+      ? JSON.stringify(search.where)
+      : text(search.where),
+});

@@ -3,13 +3,23 @@ export class ApiError extends Error {
   readonly status: number;
   readonly code: number;
   readonly requestId: string | null;
+  /** Whole JSON of the refusal; some name more than code and text. */
+  readonly reply: unknown;
 
-  constructor(message: string, details: { status: number; code: number; requestId: string | null }) {
+  constructor(message: string, details: RefusalDetails) {
     super(message);
     this.status = details.status;
     this.code = details.code;
     this.requestId = details.requestId;
+    this.reply = details.reply;
   }
+}
+
+interface RefusalDetails {
+  status: number;
+  code: number;
+  requestId: string | null;
+  reply?: unknown;
 }
 
 const base = '/console/api';
@@ -25,6 +35,9 @@ export function onSessionEnd(listener: Listener): () => void {
 interface CallOptions {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   body?: object;
+  /** Body as JSON text, in place of `body`: numbers stay as they were typed. */
+  text?: string;
+  headers?: Record<string, string>;
   signal?: AbortSignal | undefined;
 }
 
@@ -32,15 +45,16 @@ interface CallOptions {
  * Makes a call to the admin API and returns its JSON. Throws `ApiError`. Every changing call is JSON, also without a body:
  * the server refuses others from a cookie.
  */
-export async function call<T>(path: string, { method = 'GET', body, signal }: CallOptions = {}): Promise<T> {
+export async function call<T>(path: string, options: CallOptions = {}): Promise<T> {
+  const { method = 'GET', body, text, headers = {}, signal } = options;
   const isChange = method !== 'GET';
   let response: Response;
   try {
     response = await fetch(`${base}${path}`, {
       method,
       credentials: 'same-origin',
-      headers: isChange ? { 'Content-Type': 'application/json' } : {},
-      ...(isChange ? { body: JSON.stringify(body ?? {}) } : {}),
+      headers: isChange ? { 'Content-Type': 'application/json', ...headers } : headers,
+      ...(isChange ? { body: text ?? JSON.stringify(body ?? {}) } : {}),
       ...(signal ? { signal } : {}),
     });
   } catch (error) {
@@ -58,7 +72,7 @@ function refusalOf(response: Response, reply: unknown): ApiError {
   const isRefusal = typeof reply === 'object' && reply !== null && 'error' in reply && 'code' in reply;
   const message = isRefusal ? String(reply.error) : '';
   const code = isRefusal ? Number(reply.code) : response.status;
-  return new ApiError(message, { status: response.status, code, requestId });
+  return new ApiError(message, { status: response.status, code, requestId, reply });
 }
 
 /** Returns a query string of the members that have a value, with its `?`; an empty text without any. */

@@ -7,6 +7,10 @@ interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   isBusy?: boolean;
 }
 
+/** Classes of a link that looks like a button. */
+export const buttonLook = (look: NonNullable<ButtonProps['look']>): string =>
+  `${styles.button} ${styles[look]}`;
+
 /** Button. While it is busy it keeps its size and takes no clicks. */
 export function Button({ look = 'plain', isBusy = false, type = 'button', ...rest }: ButtonProps) {
   const onClick = isBusy ? undefined : rest.onClick;

@@ -17,22 +17,28 @@ interface ConfirmProps {
   typed?: string | undefined;
   onConfirm: () => void;
   disabled?: boolean;
+  /** `primary` for the act that the page is for; `danger` by default. */
+  look?: 'danger' | 'primary';
 }
 
-/** Button of an act that cannot be undone: it asks first. */
-export function Confirm({ trigger, title, children, action, typed, onConfirm, disabled }: ConfirmProps) {
+/** Button of an act that cannot be undone: it asks first. What was typed is forgotten when the dialog closes. */
+export function Confirm(props: ConfirmProps) {
+  const { trigger, title, children, action, typed, onConfirm, disabled, look = 'danger' } = props;
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
   const [entered, setEntered] = useState('');
   const isReady = typed === undefined || entered.replaceAll(/\D/g, '') === typed;
-  const confirm = () => {
-    setOpen(false);
+  const open = (next: boolean) => {
+    setOpen(next);
     setEntered('');
+  };
+  const confirm = () => {
+    open(false);
     onConfirm();
   };
   return (
-    <AlertDialog.Root open={isOpen} onOpenChange={setOpen}>
-      <AlertDialog.Trigger className={`${button.button} ${button.danger}`} disabled={disabled}>
+    <AlertDialog.Root open={isOpen} onOpenChange={open}>
+      <AlertDialog.Trigger className={`${button.button} ${button[look]}`} disabled={disabled}>
         {trigger}
       </AlertDialog.Trigger>
       <AlertDialog.Portal>
@@ -54,7 +60,7 @@ export function Confirm({ trigger, title, children, action, typed, onConfirm, di
             <AlertDialog.Close className={`${button.button} ${button.plain}`}>
               {t('action.back')}
             </AlertDialog.Close>
-            <Button look="danger" disabled={!isReady} onClick={confirm}>
+            <Button look={look} disabled={!isReady} onClick={confirm}>
               {action}
             </Button>
           </div>

@@ -14,7 +14,7 @@ interface Labelled {
   /** Why the value is refused. */
   error?: string | undefined;
   /** Hides the label from the eye where the place says it, as in a row of filters. */
-  isCompact?: boolean;
+  isCompact?: boolean | undefined;
 }
 
 interface Control {

@@ -1,5 +1,7 @@
+import { Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import type { Overview } from '../../../../../api/replies/admin/types.ts';
+import { buttonLook } from '../../kit/controls/button.tsx';
 import { Snippet } from '../../kit/controls/copy.tsx';
 import { Badge } from '../../kit/data/badge.tsx';
 import { Panel } from '../../kit/panel.tsx';
@@ -18,10 +20,19 @@ const steps = [
   { name: 'push', command: (appId: string) => `npx carillon push --app ${appId} --alert Hello` },
 ] as const;
 
+/** Pages on which a step is done. */
+const pages: Partial<
+  Record<string, { to: '/apps/$appId/profiles' | '/apps/$appId/pushes/new'; title: string }>
+> = {
+  profile: { to: '/apps/$appId/profiles', title: 'nav.profiles' },
+  push: { to: '/apps/$appId/pushes/new', title: 'compose.heading' },
+};
+
 /** The three steps to the first push of a new app; done ones have a tick. */
 export function FirstSteps({ appId, setup }: { appId: string; setup: NonNullable<Overview['setup']> }) {
   const { t } = useTranslation();
   const done = { profile: setup.hasProfile, device: setup.hasDevice, push: setup.hasPush };
+  const next = steps.find(({ name }) => !done[name])?.name;
   return (
     <Panel title={t('steps.title')}>
       <ol className={styles.steps}>
@@ -30,6 +41,15 @@ export function FirstSteps({ appId, setup }: { appId: string; setup: NonNullable
             <span className={styles.stepTitle}>
               <Badge tone={done[name] ? 'good' : 'idle'}>{t(done[name] ? 'steps.done' : 'steps.open')}</Badge>
               {t(`steps.${name}`)}
+              {!done[name] && pages[name] !== undefined && (
+                <Link
+                  to={pages[name].to}
+                  params={{ appId }}
+                  className={buttonLook(name === next ? 'primary' : 'plain')}
+                >
+                  {t(pages[name].title)}
+                </Link>
+              )}
             </span>
             {!done[name] && <Snippet label={t(`steps.${name}Hint`)} text={command(appId)} />}
           </li>

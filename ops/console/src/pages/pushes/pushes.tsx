@@ -2,7 +2,7 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import type { ListedPush } from '../../../../../api/replies/admin/types.ts';
 import { pushesPath, usePushes } from '../../api/queries.ts';
-import { Button } from '../../kit/controls/button.tsx';
+import { Button, buttonLook } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Pager } from '../../kit/controls/pager.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
@@ -30,7 +30,14 @@ export function Pushes() {
     });
   return (
     <>
-      <PageHeader title={t('nav.pushes')} />
+      <PageHeader
+        title={t('nav.pushes')}
+        side={
+          <Link to="/apps/$appId/pushes/new" params={{ appId }} className={buttonLook('primary')}>
+            {t('compose.heading')}
+          </Link>
+        }
+      />
       <Filters filters={filters} change={change} />
       <Panel title={t('pushes.list')}>
         <PushTable appId={appId} filters={filters} change={change} />

@@ -14,7 +14,7 @@ const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
   (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
-/** Keys of every page: `g o`, `g p`, `g d`, `g s` open pages, `/` goes to the search field of the page. */
+/** Keys of every page: `g o`, `g p`, `g d`, `g s` open pages, `c` composes a push, `/` goes to the search field of the page. */
 export function useShortcuts(appId: string | undefined): void {
   const navigate = useNavigate();
   const chordUntil = useRef(0);
@@ -27,6 +27,8 @@ export function useShortcuts(appId: string | undefined): void {
         event.preventDefault();
         field.focus();
       } else if (event.key === 'g') chordUntil.current = event.timeStamp + chordMs;
+      else if (event.key === 'c' && event.timeStamp >= chordUntil.current && appId !== undefined)
+        void navigate({ to: '/apps/$appId/pushes/new', params: { appId } });
       else if (event.timeStamp < chordUntil.current) {
         chordUntil.current = 0;
         const page = Object.entries(pages).find(([key]) => key === event.key)?.[1];

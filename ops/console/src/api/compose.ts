@@ -1,0 +1,76 @@
+import { useQuery } from '@tanstack/react-query';
+import { useRef } from 'react';
+import type { Meta, PushForecast } from '../../../../api/replies/admin/types.ts';
+import { appPath, call } from './client.ts';
+
+/** Facts about the service: its connectors with their limits, and the keys of a message. */
+export function useMeta() {
+  return useQuery({
+    queryKey: ['meta'],
+    queryFn: ({ signal }) => call<Meta>('/meta', { signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+/** Dry run of one body. */
+export interface DryRun {
+  /** Body that was explained, as text. */
+  text: string;
+  forecast: PushForecast;
+  tookMs: number;
+}
+
+/** Explains what a body would do; sends nothing. Without a text nothing is asked. The last dry run stays until the next one. */
+export function useDryRun(appId: string, text: string | undefined) {
+  const last = useRef<DryRun>(undefined);
+  const query = useQuery({
+    queryKey: ['explain', appId, text],
+    queryFn: async ({ signal }): Promise<DryRun> => {
+      const startedMs = performance.now();
+      const path = appPath(appId, 'push', 'explain');
+      const forecast = await call<PushForecast>(path, { method: 'POST', text: text ?? '', signal });
+      return { text: text ?? '', forecast, tookMs: performance.now() - startedMs };
+    },
+    enabled: text !== undefined,
+    retry: false,
+    refetchOnWindowFocus: false,
+    refetchOnMount: 'always',
+    gcTime: 0,
+  });
+  if (query.data) last.current = query.data;
+  return { query, last: last.current };
+}
+
+/** Reply to a push. */
+export interface SentPush {
+  objectId: string;
+  createdAt: string;
+  status: string;
+}
+
+export interface SendOptions {
+  text: string;
+  /** Digest of the dry run of this text: the server refuses when the audience has moved since. */
+  digest: string;
+  /** The same for every attempt of one send: it sends once. */
+  requestId: string;
+  undoSeconds?: number;
+}
+
+/** Sends a push. Throws `ApiError`; 409 where the audience moved. */
+export function sendPush(appId: string, { text, digest, requestId, undoSeconds = 0 }: SendOptions) {
+  const query = undoSeconds > 0 ? `?undoSeconds=${undoSeconds}` : '';
+  return call<SentPush>(appPath(appId, 'push') + query, {
+    method: 'POST',
+    text,
+    headers: { 'Idempotency-Key': requestId, 'X-Carillon-Explained': digest },
+  });
+}
+
+const requestIdLength = 16;
+
+/** Returns a random id of a request: letters and digits. */
+export function newRequestId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(requestIdLength));
+  return Array.from(bytes, (byte) => (byte % 36).toString(36)).join('');
+}

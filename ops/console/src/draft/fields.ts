@@ -1,0 +1,160 @@
+import { ExactNumber, isRecord, type JsonRecord, type JsonValue, valueAt, withValueAt } from './json-text.ts';
+
+/**
+ * Fields of the form over the body of a push. A field reads and writes one member; no other member changes, known to the
+ * form or not.
+ */
+export interface Field {
+  path: readonly string[];
+  kind: FieldKind;
+}
+
+/** How a member is written as a text: `count` whole numbers, `list` names with commas, `moment` a local time. */
+export type FieldKind = 'text' | 'count' | 'flag' | 'list' | 'moment' | 'badge';
+
+/** Returns the text of a member: empty without one, undefined where the form cannot show the value. */
+export function readField(body: JsonRecord, { path, kind }: Field): string | undefined {
+  const value = valueAt(body, path);
+  if (value === undefined || value === null) return isReachable(body, path) ? '' : undefined;
+  return readers[kind](value);
+}
+
+/** Returns the body with a member as a text says; an empty text removes it. */
+export function writeField(body: JsonRecord, { path, kind }: Field, text: string): JsonRecord {
+  return withValueAt(body, path, text === '' ? undefined : writers[kind](text));
+}
+
+/** Tells whether a path leads through objects only: through a text, such as an `alert`, no member can be set. */
+function isReachable(body: JsonRecord, path: readonly string[]): boolean {
+  return path.slice(0, -1).every((_, at) => {
+    const found = valueAt(body, path.slice(0, at + 1));
+    return found === undefined || isRecord(found);
+  });
+}
+
+type Reader = (value: JsonValue) => string | undefined;
+
+const textOf: Reader = (value) => (typeof value === 'string' ? value : undefined);
+
+const digitsOf: Reader = (value) => {
+  if (value instanceof ExactNumber) return value.text;
+  return typeof value === 'number' || (typeof value === 'string' && /^\d+$/.test(value))
+    ? String(value)
+    : undefined;
+};
+
+const readers: Readonly<Record<FieldKind, Reader>> = {
+  text: textOf,
+  count: digitsOf,
+  badge: (value) => digitsOf(value) ?? textOf(value),
+  flag: (value) => (value === true ? 'true' : value === false ? '' : undefined),
+  list: (value) => {
+    const names = typeof value === 'string' ? [value] : value;
+    if (!Array.isArray(names) || names.length === 0) return undefined;
+    const isPlain = names.every((name) => typeof name === 'string' && /^[^\s,]([^,\n]*[^\s,])?$/.test(name));
+    return isPlain ? names.join(', ') : undefined;
+  },
+  moment: (value) => {
+    const iso = isRecord(value) && value.__type === 'Date' ? value.iso : value;
+    return typeof iso === 'string' && !Number.isNaN(Date.parse(iso)) ? localMoment(new Date(iso)) : undefined;
+  },
+};
+
+const numberOf = (digits: string): JsonValue =>
+  String(Number(digits)) === digits ? Number(digits) : new ExactNumber(digits.replace(/^0+(?=\d)/, ''));
+
+const writers: Readonly<Record<FieldKind, (text: string) => JsonValue | undefined>> = {
+  text: (text) => text,
+  count: (text) => {
+    const digits = text.replaceAll(/\D/g, '');
+    return digits === '' ? undefined : numberOf(digits);
+  },
+  badge: (text) => (/^\d+$/.test(text) ? numberOf(text) : text),
+  flag: (text) => text === 'true',
+  list: (text) => {
+    const names = text.split(/[,，\n]/).map((name) => name.trim());
+    const given = names.filter((name) => name !== '');
+    return given.length === 0 ? undefined : given;
+  },
+  moment: (text) => {
+    const time = new Date(text);
+    return Number.isNaN(time.getTime()) ? undefined : time.toISOString();
+  },
+};
+
+/** Returns a time in the zone of this machine, as `<input type="datetime-local">` has it. */
+export function localMoment(time: Date): string {
+  const two = (value: number) => String(value).padStart(2, '0');
+  const day = `${String(time.getFullYear()).padStart(4, '0')}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
+  return `${day}T${two(time.getHours())}:${two(time.getMinutes())}`;
+}
+
+const field = (kind: FieldKind, ...path: string[]): Field => ({ kind, path });
+
+/** Fields of the message that all devices share. */
+export const messageFields = {
+  title: field('text', 'data', 'title'),
+  alert: field('text', 'data', 'alert'),
+} as const;
+
+/** Further fields of the message, each for the gateways that know it. */
+export const detailFields = {
+  badge: field('badge', 'data', 'badge'),
+  sound: field('text', 'data', 'sound'),
+  category: field('text', 'data', 'category'),
+  thread: field('text', 'data', 'thread-id'),
+  collapse: field('text', 'data', 'collapse-id'),
+  notificationChannel: field('text', '_notificationChannel'),
+  silent: field('flag', 'data', 'silent'),
+} as const;
+
+export const settingFields = {
+  channels: field('list', 'channels'),
+  cql: field('text', 'cql'),
+  deviceType: field('text', 'device_type'),
+  deviceIds: field('list', 'device_ids'),
+  vendor: field('text', 'vendor'),
+  pushTime: field('moment', 'push_time'),
+  lifeSeconds: field('count', 'expiration_interval'),
+  expirationTime: field('moment', 'expiration_time'),
+  pace: field('count', 'flow_control'),
+  prod: field('text', 'prod'),
+  notificationId: field('text', 'notification_id'),
+} as const;
+
+/** Returns the title and the text for one kind of device, by the key of `data`. */
+export const overrideFields = (key: string): { title: Field; alert: Field } => ({
+  title: field('text', 'data', key, 'title'),
+  alert: field('text', 'data', key, 'alert'),
+});
+
+/** Ways to name the devices of a push. */
+export type TargetKind = 'where' | 'devices' | 'cql';
+
+const membersOfTarget: Readonly<Record<TargetKind, readonly string[]>> = {
+  where: ['where', 'channels'],
+  devices: ['device_ids', 'device_type', 'vendor', 'device_profile', 'channel'],
+  cql: ['cql'],
+};
+
+/** Members that a push to listed devices does not have. Kept, they would be ignored: a push for tomorrow would go at once. */
+const membersOfQuery = ['push_time', 'flow_control'];
+
+export function targetKindOf(body: JsonRecord): TargetKind {
+  if (Object.hasOwn(body, 'device_ids')) return 'devices';
+  return Object.hasOwn(body, 'cql') ? 'cql' : 'where';
+}
+
+/** Returns the body with another kind of target, without what the others name. */
+export function withTargetKind(body: JsonRecord, kind: TargetKind): JsonRecord {
+  if (targetKindOf(body) === kind) return body;
+  const others = Object.entries(membersOfTarget).flatMap(([name, members]) => (name === kind ? [] : members));
+  const gone = new Set([...others, ...(kind === 'devices' ? membersOfQuery : [])]);
+  const kept = Object.fromEntries(Object.entries(body).filter(([name]) => !gone.has(name)));
+  const begun: Record<TargetKind, JsonRecord> = {
+    where: { where: {} },
+    devices: { device_type: 'ios', device_ids: [] },
+    cql: { cql: 'select * from _Installation' },
+  };
+  return { ...begun[kind], ...kept };
+}

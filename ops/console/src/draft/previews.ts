@@ -1,0 +1,82 @@
+import { isRecord, type JsonRecord, type JsonValue, valueAt } from './json-text.ts';
+
+/** What a device shows of a message, read from the request that its gateway would get. */
+export interface ShownMessage {
+  title: string;
+  text: string;
+  subtitle: string;
+  /** Address of a picture. */
+  image: string;
+  /** Number on the icon; null: the message sets none. */
+  badge: number | null;
+  /** Nothing is shown: the app gets the message. */
+  isSilent: boolean;
+}
+
+/** Places of the texts in the requests of a gateway, the first that has a text counts. */
+interface Places {
+  title: string[];
+  text: string[];
+  subtitle?: string[];
+  image?: string[];
+  badge?: string[];
+}
+
+const fcm: Places = {
+  title: ['message.android.notification.title', 'message.notification.title'],
+  text: ['message.android.notification.body', 'message.notification.body'],
+  image: ['message.android.notification.image', 'message.notification.image'],
+  badge: ['message.android.notification.notification_count'],
+};
+
+const places: Readonly<Record<string, Places>> = {
+  apns: {
+    title: ['aps.alert.title'],
+    text: ['aps.alert.body', 'aps.alert'],
+    subtitle: ['aps.alert.subtitle'],
+    badge: ['aps.badge'],
+  },
+  fcm,
+  vendor_g: fcm,
+  vendor_a: {
+    title: ['message.android.notification.title', 'message.notification.title', 'msg.body.title'],
+    text: ['message.android.notification.body', 'message.notification.body', 'msg.body.content'],
+    image: ['message.android.notification.image', 'message.notification.image'],
+    badge: ['message.android.notification.badge.set_num', 'message.android.notification.badge.add_num'],
+  },
+  vendor_b: { title: ['title'], text: ['description'], image: ['extra.notification_large_icon_uri'] },
+  vendor_c: { title: ['noticeBarInfo.title'], text: ['noticeBarInfo.content'] },
+  vendor_d: { title: ['title'], text: ['content'], subtitle: ['sub_title'], image: ['big_picture_id'] },
+  vendor_e: { title: ['title'], text: ['content'] },
+  vendor_f: {
+    title: ['android.notification.title'],
+    text: ['android.notification.body'],
+    image: ['android.notification.image'],
+    badge: ['android.notification.badge.setNum', 'android.notification.badge.addNum'],
+  },
+  channel: { title: ['title'], text: ['alert'] },
+};
+
+/** Returns what a device shows of a payload; undefined for a connector that this page does not know. */
+export function shownMessage(connector: string, payload: JsonValue): ShownMessage | undefined {
+  const place = places[connector];
+  if (place === undefined || !isRecord(payload)) return undefined;
+  const text = (paths: string[] = []) =>
+    paths.map((path) => valueIn(payload, path)).find((found) => typeof found === 'string') ?? '';
+  const badge = (place.badge ?? [])
+    .map((path) => valueIn(payload, path))
+    .find((found) => typeof found === 'number');
+  const shown = { title: text(place.title), text: text(place.text) };
+  return {
+    ...shown,
+    subtitle: text(place.subtitle),
+    image: text(place.image),
+    badge: typeof badge === 'number' ? badge : null,
+    isSilent: shown.title === '' && shown.text === '',
+  };
+}
+
+/** Finds a value by a path with dots. Form fields of a gateway have dots in their names. */
+function valueIn(payload: JsonRecord, path: string): JsonValue | undefined {
+  return Object.hasOwn(payload, path) ? payload[path] : valueAt(payload, path.split('.'));
+}

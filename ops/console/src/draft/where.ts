@@ -1,0 +1,138 @@
+import { isRecord, isSameJson, type JsonRecord, type JsonValue } from './json-text.ts';
+
+/** Rows of the condition builder over `where`, the condition of a push on installations. */
+
+/** Comparison of a row: the name of the page, and the operator of a condition; `is` has none. */
+const operators = {
+  is: undefined,
+  isNot: '$ne',
+  more: '$gt',
+  atLeast: '$gte',
+  less: '$lt',
+  atMost: '$lte',
+  anyOf: '$in',
+  noneOf: '$nin',
+  allOf: '$all',
+  exists: '$exists',
+  matches: '$regex',
+} as const;
+
+export type Comparison = keyof typeof operators;
+export const comparisons = Object.keys(operators).filter((name): name is Comparison => name in operators);
+
+/** One row: a member of an installation, how it is compared, and with what. */
+export interface Clause {
+  member: string;
+  comparison: Comparison;
+  value: JsonValue;
+}
+
+/** Rows that all hold, and groups of rows of which one holds. */
+export interface Condition {
+  all: Clause[];
+  /** `$or`: each group is a list of rows that all hold. */
+  any: Clause[][];
+}
+
+/** Returns the rows of a condition; undefined where rows cannot say the same: such a condition stays JSON. */
+export function readCondition(where: JsonValue | undefined): Condition | undefined {
+  if (where === undefined || where === null) return { all: [], any: [] };
+  if (!isRecord(where)) return undefined;
+  const { $or: groups, ...others } = where;
+  const all = rowsOf(others);
+  const any = listOf(groups).map(rowsOf);
+  if (!all || any.includes(undefined)) return undefined;
+  const condition = { all, any: any.map((rows) => rows ?? []) };
+  return isSameJson(writeCondition(condition), where) ? condition : undefined;
+}
+
+/** Returns the rows of conditions that all hold. */
+function rowsOf(where: JsonValue | undefined): Clause[] | undefined {
+  if (!isRecord(where)) return undefined;
+  const { $and: more, ...members } = where;
+  const lists = [clausesOf(members), ...listOf(more).map(clausesOf)];
+  return lists.includes(undefined) ? undefined : lists.flatMap((list) => list ?? []);
+}
+
+const listOf = (value: JsonValue | undefined): (JsonValue | undefined)[] =>
+  value === undefined ? [] : Array.isArray(value) ? value : [value];
+
+function clausesOf(where: JsonValue | undefined): Clause[] | undefined {
+  if (!isRecord(where)) return undefined;
+  const clauses: Clause[] = [];
+  for (const [member, wanted] of Object.entries(where)) {
+    if (member.startsWith('$')) return undefined;
+    const found = isOperators(wanted) ? operatorClauses(member, wanted) : plainClause(member, wanted);
+    if (!found) return undefined;
+    clauses.push(...found);
+  }
+  return clauses;
+}
+
+const isOperators = (value: JsonValue): value is JsonRecord =>
+  isRecord(value) && Object.keys(value).some((name) => name.startsWith('$'));
+
+const plainClause = (member: string, value: JsonValue): Clause[] | undefined =>
+  isSimple(value) ? [{ member, comparison: 'is', value }] : undefined;
+
+function operatorClauses(member: string, wanted: JsonRecord): Clause[] | undefined {
+  const clauses: Clause[] = [];
+  for (const [operator, value] of Object.entries(wanted)) {
+    const comparison = comparisons.find((name) => operators[name] === operator);
+    if (comparison === undefined || !fits(comparison, value)) return undefined;
+    clauses.push({ member, comparison, value });
+  }
+  return clauses;
+}
+
+const listing: ReadonlySet<Comparison> = new Set(['anyOf', 'noneOf', 'allOf']);
+
+/** Tells whether a comparison takes a list. */
+export const takesList = (comparison: Comparison): boolean => listing.has(comparison);
+
+function fits(comparison: Comparison, value: JsonValue): boolean {
+  if (takesList(comparison)) return Array.isArray(value) && value.every(isSimple);
+  if (comparison === 'exists') return typeof value === 'boolean';
+  return comparison === 'matches' ? typeof value === 'string' : isSimple(value);
+}
+
+/** Tells whether a row can show a value: a text, a number, true, false, or a date. */
+function isSimple(value: JsonValue): boolean {
+  if (value === null || Array.isArray(value)) return false;
+  return isRecord(value) ? isDate(value) : true;
+}
+
+export const isDate = (value: JsonValue): value is JsonRecord =>
+  isRecord(value) &&
+  value.__type === 'Date' &&
+  typeof value.iso === 'string' &&
+  Object.keys(value).length === 2;
+
+/**
+ * Returns the condition of rows. Rows of one member share its object; a row for which that has no place (twice the same
+ * comparison) goes to `$and`.
+ */
+export function writeCondition({ all, any }: Condition): JsonRecord {
+  const { where, rest } = merged(all);
+  const more = rest.map((clause) => merged([clause]).where);
+  return {
+    ...where,
+    ...(more.length === 0 ? {} : { $and: more }),
+    ...(any.length === 0 ? {} : { $or: any.map((clauses) => writeCondition({ all: clauses, any: [] })) }),
+  };
+}
+
+function merged(clauses: readonly Clause[]): { where: JsonRecord; rest: Clause[] } {
+  const members = new Map<string, JsonValue>();
+  const rest: Clause[] = [];
+  for (const clause of clauses) {
+    const { member, comparison, value } = clause;
+    const operator = operators[comparison];
+    const before = members.get(member);
+    if (before === undefined) members.set(member, operator === undefined ? value : { [operator]: value });
+    else if (operator !== undefined && isOperators(before) && !Object.hasOwn(before, operator))
+      members.set(member, { ...before, [operator]: value });
+    else rest.push(clause);
+  }
+  return { where: Object.fromEntries(members), rest };
+}

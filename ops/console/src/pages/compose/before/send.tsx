@@ -1,0 +1,121 @@
+import { useMutation } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useRef } from 'react';
+import { useTranslation } from 'react-i18next';
+import { ApiError } from '../../../api/client.ts';
+import { newRequestId, sendPush } from '../../../api/compose.ts';
+import { messageFields, readField } from '../../../draft/fields.ts';
+import { Confirm } from '../../../kit/controls/confirm.tsx';
+import { Facts } from '../../../kit/panel.tsx';
+import { Failure } from '../../../kit/states.tsx';
+import { formatCount, formatTime } from '../../../text/format.ts';
+import { type Start, startOf } from '../delivery.tsx';
+import { useForm } from '../draft-field.tsx';
+import styles from './before.module.css';
+import { isRefusal } from './dry-run.tsx';
+import type { CurrentDryRun } from './use-dry-run.ts';
+
+/** A push to more devices asks for the number. */
+const typedAbove = 10_000;
+const undoSeconds = 10;
+
+interface SendProps {
+  appId: string;
+  dryRun: CurrentDryRun;
+  isUndo: boolean;
+  isBlank: boolean;
+  /** A row of the condition is incomplete: the push would go to more devices than the rows show. */
+  isIncomplete: boolean;
+}
+
+/** Button with the number of a dry run of exactly this body. It sends, after a question. */
+export function Send({ appId, dryRun, isUndo, isBlank, isIncomplete }: SendProps) {
+  const { t } = useTranslation();
+  const { draft } = useForm();
+  const { last, isFresh } = dryRun;
+  const start = startOf(draft.body, isUndo);
+  const send = useSend(appId, dryRun, start);
+  const devices = last?.forecast.devices ?? 0;
+  const obstacle = obstacleOf({ dryRun, isBlank, isIncomplete, isFaulty: draft.fault !== undefined });
+  const shown = isFresh ? formatCount(devices) : '…';
+  const title = readField(draft.body, messageFields.title) || readField(draft.body, messageFields.alert);
+  return (
+    <div className={styles.send}>
+      {send.error !== null && <SendFailure error={send.error} />}
+      <Confirm
+        look="primary"
+        trigger={t(start === 'later' ? 'compose.scheduleFor' : 'compose.sendTo', { count: devices, shown })}
+        title={t('compose.confirmTitle', { count: devices, shown })}
+        action={t(start === 'later' ? 'compose.schedule' : 'compose.send')}
+        typed={devices > typedAbove ? String(devices) : undefined}
+        disabled={obstacle !== undefined || send.isPending}
+        onConfirm={() => send.mutate()}
+      >
+        <Facts
+          rows={[
+            [t('push.message'), title || t('push.silent')],
+            [t('compose.when'), start === 'later' ? timeOf(draft.body.push_time) : t(`start.${start}`)],
+          ]}
+        />
+      </Confirm>
+      {obstacle !== undefined && <p className={styles.note}>{t(`obstacle.${obstacle}`)}</p>}
+    </div>
+  );
+}
+
+const timeOf = (time: unknown): string => (typeof time === 'string' ? formatTime(time) : '–');
+
+/** Returns why the push cannot be sent now; undefined where it can. */
+function obstacleOf(state: {
+  dryRun: CurrentDryRun;
+  isBlank: boolean;
+  isIncomplete: boolean;
+  isFaulty: boolean;
+}): 'fault' | 'incomplete' | 'blank' | 'refused' | 'stale' | 'nobody' | undefined {
+  const { isFresh, last, refusal } = state.dryRun;
+  if (state.isFaulty) return 'fault';
+  if (state.isIncomplete) return 'incomplete';
+  if (state.isBlank) return 'blank';
+  if (refusal || (isFresh && last?.forecast.limits.some(isRefusal))) return 'refused';
+  if (!isFresh || !last) return 'stale';
+  return last.forecast.devices === 0 ? 'nobody' : undefined;
+}
+
+/** Sends the body of the dry run, then opens the page of the push. */
+function useSend(appId: string, { last, run }: CurrentDryRun, start: Start) {
+  const navigate = useNavigate();
+  const { draft } = useForm();
+  const attempt = useRef({ text: '', requestId: '' });
+  return useMutation({
+    mutationFn: async () => {
+      if (!last) throw new Error('there is no dry run');
+      const { text, forecast } = last;
+      // An attempt without an answer may have sent: the next one of the same body has the same id.
+      if (attempt.current.text !== text) attempt.current = { text, requestId: newRequestId() };
+      const { requestId } = attempt.current;
+      const seconds = start === 'undo' ? undoSeconds : 0;
+      return sendPush(appId, { text, digest: forecast.digest, requestId, undoSeconds: seconds });
+    },
+    onSuccess: ({ objectId }) => {
+      draft.clear();
+      void navigate({ to: '/apps/$appId/pushes/$pushId', params: { appId, pushId: objectId } });
+    },
+    onError: (error) => {
+      if (error instanceof ApiError && error.status === 409) run();
+    },
+  });
+}
+
+/** Why nothing was sent; a moved audience says its new number. */
+function SendFailure({ error }: { error: unknown }) {
+  const { t } = useTranslation();
+  const reply = error instanceof ApiError && error.status === 409 ? error.reply : undefined;
+  if (typeof reply !== 'object' || reply === null || !('devices' in reply)) return <Failure error={error} />;
+  const devices = Number(reply.devices);
+  const before = 'explained' in reply && typeof reply.explained === 'number' ? reply.explained : 0;
+  return (
+    <p className={styles.refusal} role="alert">
+      {t('compose.moved', { now: formatCount(devices), before: formatCount(before) })}
+    </p>
+  );
+}

@@ -1,0 +1,122 @@
+import { useTranslation } from 'react-i18next';
+import { localMoment, settingFields, targetKindOf } from '../../draft/fields.ts';
+import { type JsonRecord, withValueAt } from '../../draft/json-text.ts';
+import { Panel } from '../../kit/panel.tsx';
+import { formatUtc } from '../../text/format.ts';
+import styles from './compose.module.css';
+import { DraftChoice, DraftField, useForm } from './draft-field.tsx';
+
+/** When a push is sent: at once, at once with a time to undo it, or at a time. */
+export type Start = 'now' | 'undo' | 'later';
+
+const hourMs = 3_600_000;
+const starts: readonly Start[] = ['now', 'undo', 'later'];
+
+/** Returns when a body is sent; `isUndo` is the choice between the two ways to send at once. */
+export function startOf(body: JsonRecord, isUndo: boolean): Start {
+  if (Object.hasOwn(body, 'push_time')) return 'later';
+  return isUndo && targetKindOf(body) !== 'devices' ? 'undo' : 'now';
+}
+
+interface DeliveryProps {
+  isUndo: boolean;
+  setUndo: (isUndo: boolean) => void;
+}
+
+/** Time, lifetime, pace and environment. */
+export function Delivery({ isUndo, setUndo }: DeliveryProps) {
+  const { t } = useTranslation();
+  const { draft } = useForm();
+  const start = startOf(draft.body, isUndo);
+  const isListed = targetKindOf(draft.body) === 'devices';
+  const choose = (next: Start) => {
+    setUndo(next === 'undo');
+    const inAnHour = new Date(Date.now() + hourMs);
+    const time = next === 'later' ? new Date(localMoment(inAnHour)).toISOString() : undefined;
+    draft.edit((body) => withValueAt(body, ['push_time'], time));
+  };
+  return (
+    <Panel title={t('compose.when')}>
+      <fieldset className={styles.fields} disabled={draft.fault !== undefined}>
+        <legend className="visually-hidden">{t('compose.when')}</legend>
+        {!isListed && (
+          <div className={styles.kinds}>
+            {starts.map((one) => (
+              <label key={one}>
+                <input type="radio" name="start" checked={start === one} onChange={() => choose(one)} />
+                {t(`start.${one}`)}
+              </label>
+            ))}
+          </div>
+        )}
+        {start === 'later' && <Time />}
+        <div className={styles.pairs}>
+          <Life />
+          {!isListed && (
+            <DraftField
+              field={settingFields.pace}
+              label={t('compose.pace')}
+              inputMode="numeric"
+              placeholder={t('push.unlimited')}
+              hint={t('compose.paceHint')}
+            />
+          )}
+          <DraftChoice
+            field={settingFields.prod}
+            label={t('push.environment')}
+            options={[
+              ['', t('compose.prodDefault')],
+              ['prod', t('compose.prod')],
+              ['dev', t('compose.dev')],
+            ]}
+          />
+          <DraftField
+            field={settingFields.notificationId}
+            label={t('push.notificationId')}
+            maxLength={16}
+            hint={t('compose.notificationIdHint')}
+          />
+        </div>
+      </fieldset>
+    </Panel>
+  );
+}
+
+/** Time in the zone of the reader, with UTC beside it. */
+function Time() {
+  const { t } = useTranslation();
+  const { draft } = useForm();
+  const time = draft.body.push_time;
+  const isTime = typeof time === 'string' && !Number.isNaN(Date.parse(time));
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return (
+    <DraftField
+      field={settingFields.pushTime}
+      type="datetime-local"
+      label={t('compose.time', { zone })}
+      hint={isTime ? formatUtc(new Date(time).toISOString()) : undefined}
+    />
+  );
+}
+
+/** Seconds of the lifetimes to choose from; seven days is what counts without one. */
+const lives = [3600, 21_600, 86_400, 259_200] as const;
+
+function Life() {
+  const { t } = useTranslation();
+  const { draft } = useForm();
+  if (Object.hasOwn(draft.body, 'expiration_time'))
+    return (
+      <DraftField field={settingFields.expirationTime} type="datetime-local" label={t('push.expires')} />
+    );
+  return (
+    <DraftChoice
+      field={settingFields.lifeSeconds}
+      label={t('push.expires')}
+      options={[
+        ['', t('life.default')],
+        ...lives.map((seconds) => [String(seconds), t(`life.${seconds}`)] as const),
+      ]}
+    />
+  );
+}

@@ -1,0 +1,108 @@
+import { createContext, type InputHTMLAttributes, type ReactNode, useContext, useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { type Field, readField, writeField } from '../../draft/fields.ts';
+import { isSameJson } from '../../draft/json-text.ts';
+import { Choice, TextArea, TextField } from '../../kit/controls/field.tsx';
+import type { Draft } from './draft-state.ts';
+
+/** What the fields of the form need: the draft, and the refusal of the last dry run at the member that it names. */
+interface FormState {
+  draft: Draft;
+  refusal: { member: string | undefined; message: string } | undefined;
+}
+
+const FormContext = createContext<FormState | undefined>(undefined);
+
+export function FormProvider({ value, children }: { value: FormState; children: ReactNode }) {
+  return <FormContext value={value}>{children}</FormContext>;
+}
+
+export function useForm(): FormState {
+  const state = useContext(FormContext);
+  if (!state) throw new Error('there is no form');
+  return state;
+}
+
+/** Returns the message of the refusal about a member, or about one inside it. */
+export function useRefusalAt(path: readonly string[]): string | undefined {
+  const { refusal } = useForm();
+  if (refusal?.member === undefined) return undefined;
+  const name = path.join('.');
+  return refusal.member === name || refusal.member.startsWith(`${name}.`) ? refusal.message : undefined;
+}
+
+/**
+ * Returns the text of a field and the function that changes it. What is typed stays as it is while it means the member's
+ * value: a comma at the end of a list is not taken away.
+ */
+function useFieldText(field: Field) {
+  const { draft } = useForm();
+  const [typed, setTyped] = useState<string>();
+  const read = readField(draft.body, field);
+  const isKept = typed !== undefined && isSameJson(writeField(draft.body, field, typed), draft.body);
+  const change = (text: string) => {
+    setTyped(text);
+    draft.edit((body) => writeField(body, field, text));
+  };
+  return { text: isKept ? typed : (read ?? ''), change, isShown: read !== undefined };
+}
+
+interface DraftFieldProps extends InputHTMLAttributes<HTMLInputElement> {
+  field: Field;
+  label: string;
+  hint?: string | undefined;
+  isCompact?: boolean;
+  /** A field of several lines. */
+  rows?: number;
+}
+
+/** Input of one member of the body. A value that the form cannot show stays, and the field says so. */
+export function DraftField({ field, label, hint, rows, ...rest }: DraftFieldProps) {
+  const { t } = useTranslation();
+  const { text, change, isShown } = useFieldText(field);
+  const error = useRefusalAt(field.path);
+  const { draft } = useForm();
+  const common = {
+    label,
+    value: text,
+    error,
+    hint: isShown ? hint : t('compose.setInJson'),
+    disabled: !isShown || draft.fault !== undefined,
+  };
+  if (rows !== undefined)
+    return <TextArea {...common} rows={rows} onChange={(event) => change(event.target.value)} />;
+  return <TextField {...rest} {...common} onChange={(event) => change(event.target.value)} />;
+}
+
+interface DraftChoiceProps {
+  field: Field;
+  label: string;
+  hint?: string;
+  options: readonly (readonly [value: string, title: string])[];
+}
+
+/** Choice of the value of one member; another value that it has is one more option. */
+export function DraftChoice({ field, label, hint, options }: DraftChoiceProps) {
+  const { t } = useTranslation();
+  const { text, change, isShown } = useFieldText(field);
+  const error = useRefusalAt(field.path);
+  const { draft } = useForm();
+  const isOther = text !== '' && !options.some(([value]) => value === text);
+  return (
+    <Choice
+      label={label}
+      value={text}
+      error={error}
+      hint={isShown ? hint : t('compose.setInJson')}
+      disabled={!isShown || draft.fault !== undefined}
+      onChange={(event) => change(event.target.value)}
+    >
+      {isOther && <option value={text}>{text}</option>}
+      {options.map(([value, title]) => (
+        <option key={value} value={value}>
+          {title}
+        </option>
+      ))}
+    </Choice>
+  );
+}

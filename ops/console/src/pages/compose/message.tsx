@@ -1,0 +1,138 @@
+import { useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { detailFields, messageFields, overrideFields, readField, writeField } from '../../draft/fields.ts';
+import { isRecord, type JsonRecord, valueAt } from '../../draft/json-text.ts';
+import { Button } from '../../kit/controls/button.tsx';
+import { Choice } from '../../kit/controls/field.tsx';
+import { Panel } from '../../kit/panel.tsx';
+import styles from './compose.module.css';
+import { DraftChoice, DraftField, useForm } from './draft-field.tsx';
+
+/** Keys of a message for one kind of device, with the name of the kind. */
+const kinds = [
+  ['ios', 'iOS'],
+  ['android', 'Android'],
+  ['hms', 'Huawei'],
+  ['honor', 'Honor'],
+  ['mi', 'Xiaomi'],
+  ['oppo', 'OPPO'],
+  ['vivo', 'vivo'],
+  ['mz', 'Meizu'],
+  ['fcm', 'FCM'],
+] as const;
+
+/** What the device shows: title and text, and what single makers know beside them. */
+export function Message() {
+  const { t } = useTranslation();
+  return (
+    <Panel title={t('push.message')}>
+      <div className={styles.fields}>
+        <DraftField field={messageFields.title} label={t('compose.title')} hint={useCount('title')} />
+        <DraftField field={messageFields.alert} label={t('compose.text')} rows={3} hint={useCount('alert')} />
+        <Overrides />
+        <details className={styles.more}>
+          <summary>{t('compose.details')}</summary>
+          <Details />
+        </details>
+      </div>
+    </Panel>
+  );
+}
+
+/** Says how long a text is. Gateways count Unicode code points. */
+function useCount(name: keyof typeof messageFields): string | undefined {
+  const { t } = useTranslation();
+  const { draft } = useForm();
+  const count = [...(readField(draft.body, messageFields[name]) ?? '')].length;
+  return count === 0 ? undefined : t('compose.characters', { count });
+}
+
+function Details() {
+  const { t } = useTranslation();
+  return (
+    <div className={styles.pairs}>
+      <DraftField
+        field={detailFields.badge}
+        label={t('compose.badge')}
+        hint={t('compose.badgeHint')}
+        placeholder="Increment"
+      />
+      <DraftField field={detailFields.sound} label={t('compose.sound')} hint={t('compose.soundHint')} />
+      <DraftField field={detailFields.thread} label={t('compose.thread')} hint={t('compose.threadHint')} />
+      <DraftField
+        field={detailFields.category}
+        label={t('compose.category')}
+        hint={t('compose.categoryHint')}
+      />
+      <DraftField
+        field={detailFields.collapse}
+        label={t('compose.collapse')}
+        hint={t('compose.collapseHint')}
+      />
+      <DraftField
+        field={detailFields.notificationChannel}
+        label={t('compose.notificationChannel')}
+        hint={t('compose.notificationChannelHint')}
+      />
+      <DraftChoice
+        field={detailFields.silent}
+        label={t('compose.silent')}
+        hint={t('compose.silentHint')}
+        options={[
+          ['', t('compose.shown')],
+          ['true', t('compose.toApp')],
+        ]}
+      />
+    </div>
+  );
+}
+
+/** Title and text of single kinds of devices, which count over the common ones. */
+function Overrides() {
+  const { t } = useTranslation();
+  const { draft } = useForm();
+  const [added, setAdded] = useState<readonly string[]>([]);
+  const shown = kinds.filter(([key]) => added.includes(key) || hasTexts(draft.body, key));
+  const remove = (key: string) => {
+    setAdded(added.filter((one) => one !== key));
+    const { title, alert } = overrideFields(key);
+    draft.edit((body) => writeField(writeField(body, title, ''), alert, ''));
+  };
+  return (
+    <>
+      {shown.map(([key, name]) => (
+        <fieldset key={key} className={styles.override}>
+          <legend>{t('compose.onlyFor', { name })}</legend>
+          <DraftField field={overrideFields(key).title} label={t('compose.titleFor', { name })} />
+          <DraftField field={overrideFields(key).alert} label={t('compose.textFor', { name })} rows={2} />
+          <Button look="quiet" onClick={() => remove(key)}>
+            {t('compose.removeTexts', { name })}
+          </Button>
+        </fieldset>
+      ))}
+      <div className={styles.narrow}>
+        <Choice
+          isCompact
+          label={t('compose.addTexts')}
+          value=""
+          disabled={draft.fault !== undefined}
+          onChange={(event) => setAdded([...added, event.target.value])}
+        >
+          <option value="">{t('compose.addTexts')}</option>
+          {kinds
+            .filter((kind) => !shown.includes(kind))
+            .map(([key, name]) => (
+              <option key={key} value={key}>
+                {name}
+              </option>
+            ))}
+        </Choice>
+      </div>
+    </>
+  );
+}
+
+function hasTexts(body: JsonRecord, key: string): boolean {
+  const own = valueAt(body, ['data', key]);
+  return isRecord(own) && (Object.hasOwn(own, 'title') || Object.hasOwn(own, 'alert'));
+}

@@ -1,0 +1,38 @@
+import { useTranslation } from 'react-i18next';
+import { targetKindOf } from '../../../draft/fields.ts';
+import { printJson } from '../../../draft/json-text.ts';
+import { Snippet } from '../../../kit/controls/copy.tsx';
+import { Panel } from '../../../kit/panel.tsx';
+import { useForm } from '../draft-field.tsx';
+import styles from './views.module.css';
+
+/** The same push as calls of the API, and as a command. */
+export function CurlView({ appId }: { appId: string }) {
+  const { t } = useTranslation();
+  const { draft } = useForm();
+  const body = quoted(printJson(draft.body, 2));
+  const { origin } = window.location;
+  const path = targetKindOf(draft.body) === 'devices' ? '/1.1/push/devices' : '/1.1/push';
+  const json = "-H 'Content-Type: application/json'";
+  return (
+    <Panel title={t('compose.calls')}>
+      <div className={styles.calls}>
+        <Snippet
+          label={t('compose.adminCall')}
+          text={`curl -X POST ${origin}/console/api/apps/${appId}/push \\\n  -H "Authorization: Bearer $CARILLON_ADMIN_TOKEN" ${json} \\\n  -d ${body}`}
+        />
+        <Snippet
+          label={t('compose.dryRunCall')}
+          text={`curl -X POST ${origin}/console/api/apps/${appId}/push/explain \\\n  -H "Authorization: Bearer $CARILLON_ADMIN_TOKEN" ${json} \\\n  -d ${body}`}
+        />
+        <Snippet
+          label={t('compose.appCall')}
+          text={`curl -X POST ${origin}${path} \\\n  -H 'X-LC-Id: ${appId}' -H "X-LC-Key: $MASTER_KEY,master" ${json} \\\n  -d ${body}`}
+        />
+      </div>
+    </Panel>
+  );
+}
+
+/** Quotes a text for a shell. */
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,0 +1,201 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  detailFields,
+  type Field,
+  messageFields,
+  overrideFields,
+  readField,
+  settingFields,
+  targetKindOf,
+  withTargetKind,
+  writeField,
+} from '../../../ops/console/src/draft/fields.ts';
+import {
+  isRecord,
+  isSameJson,
+  type JsonRecord,
+  JsonTextError,
+  type JsonValue,
+  parseJsonText,
+  printJson,
+} from '../../../ops/console/src/draft/json-text.ts';
+import { memberOfRefusal } from '../../../ops/console/src/draft/refusals.ts';
+
+const fields: Field[] = [
+  ...Object.values({ ...messageFields, ...detailFields, ...settingFields }),
+  ...Object.values(overrideFields('ios')),
+  ...Object.values(overrideFields('mi')),
+];
+
+/** Numbers as texts: also those that a double does not hold, and spellings that JavaScript would change. */
+const numberText = fc.oneof(
+  fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n }).map(String),
+  fc.constantFrom('1.50', '1e3', '-0', '0.1', '9007199254740993', '1E-7', '12345678901234567890.5'),
+);
+const name = fc.oneof(
+  fc.constantFrom('alert', 'title', 'ios', 'badge', '__proto__', 'constructor', 'article', '1'),
+  fc.string({ maxLength: 8 }),
+);
+const { json } = fc.letrec<{ json: string; members: string }>((tie) => ({
+  json: fc.oneof(
+    { depthSize: 'small', withCrossShrink: true },
+    fc.oneof(
+      numberText,
+      fc.string({ unit: 'binary' }).map((text) => JSON.stringify(text)),
+    ),
+    fc.constantFrom('true', 'false', 'null', '""', '{}', '[]'),
+    fc.array(tie('json'), { maxLength: 3 }).map((items) => `[${items.join(' ,')}]`),
+    tie('members'),
+  ),
+  members: fc
+    .uniqueArray(fc.tuple(name, tie('json')), { maxLength: 5, selector: ([key]) => key })
+    .map((members) => `{${members.map(([key, value]) => `${JSON.stringify(key)} : ${value}`).join(',\n')}}`),
+}));
+
+/** Bodies of pushes as texts: members that the form knows, with values of any kind, beside members that it does not know. */
+const bodyText = fc
+  .uniqueArray(
+    fc.tuple(
+      fc.oneof(fc.constantFrom('data', 'where', 'ios', ...fields.map(({ path }) => path[0] ?? '')), name),
+      json,
+    ),
+    { maxLength: 8, selector: ([key]) => key },
+  )
+  .map((members) => `{${members.map(([key, value]) => `${JSON.stringify(key)}:${value}`).join(',')}}`);
+
+function bodyOf(text: string): JsonRecord {
+  const value = parseJsonText(text);
+  if (!isRecord(value)) throw new Error('no record');
+  return value;
+}
+
+/** Returns every scalar with its path, except those at or below one path. */
+function leavesBeside(value: JsonValue, path: readonly string[], at: string[] = []): string[] {
+  if (path.length > 0 && path.join('\0') === at.join('\0')) return [];
+  const entries = Array.isArray(value)
+    ? value.entries()
+    : isRecord(value)
+      ? Object.entries(value)
+      : undefined;
+  if (!entries) return [`${JSON.stringify(at)} ${printJson(value)}`];
+  return [...entries].flatMap(([key, inner]) => leavesBeside(inner, path, [...at, String(key)])).sort();
+}
+
+const rounds = { numRuns: 200 };
+
+describe('the body of a push as JSON text', () => {
+  test('comes out of form and JSON as it went in, every digit of its numbers included', () => {
+    fc.assert(
+      fc.property(bodyText, fc.constantFrom(0, 2), (text, indent) => {
+        const body = bodyOf(text);
+        const printed = printJson(body, indent);
+        expect(printJson(bodyOf(printed), indent)).toBe(printed);
+        expect(JSON.parse(printed)).toEqual(JSON.parse(text));
+        for (const digits of text.match(/\d{17,}/g) ?? []) expect(printed).toContain(digits);
+      }),
+      rounds,
+    );
+  });
+
+  test('keeps all other members when a field of the form changes', () => {
+    fc.assert(
+      fc.property(
+        bodyText,
+        fc.constantFrom(...fields),
+        fc.constantFrom('', '17', 'a, b'),
+        (text, field, value) => {
+          const body = bodyOf(text);
+          if (readField(body, field) === undefined) return;
+          const changed = writeField(body, field, value);
+          expect(leavesBeside(changed, field.path)).toEqual(leavesBeside(body, field.path));
+        },
+      ),
+      rounds,
+    );
+  });
+
+  test('does not change when each field writes what it shows', () => {
+    const filled = fc.record({
+      data: fc.record({ alert: fc.string({ minLength: 1 }), badge: fc.nat(), silent: fc.constant(true) }),
+      channels: fc.array(fc.stringMatching(/^[A-Za-z0-9_=-]{1,9}$/), { minLength: 1 }),
+      push_time: fc.constant('2030-01-02T03:04:00.000Z'),
+      flow_control: fc.nat(),
+      x: fc.integer(),
+    });
+    fc.assert(
+      fc.property(filled, (given) => {
+        const body = bodyOf(JSON.stringify(given));
+        for (const field of fields)
+          expect(isSameJson(writeField(body, field, readField(body, field) ?? 'lost'), body)).toBe(true);
+      }),
+      rounds,
+    );
+  });
+
+  test.for([
+    ['{"a":1,}', 'name', 1, 8],
+    ['{"a":1\n "b":2}', 'comma', 2, 2],
+    ['{"a" 1}', 'colon', 1, 6],
+    ['{"a":01}', 'comma', 1, 7],
+    ['{"a":nul}', 'value', 1, 6],
+    ['{"a":"b\n"}', 'string', 1, 6],
+    ['{"a":1,"a":2}', 'twice', 1, 8],
+    ['{"a":1', 'end', 1, 7],
+    ['{} {}', 'end', 1, 4],
+    ['['.repeat(200), 'depth', 1, 102],
+  ] as const)('says where %s is no JSON', ([text, reason, line, column]) => {
+    try {
+      parseJsonText(text);
+      expect.unreachable();
+    } catch (error) {
+      if (!(error instanceof JsonTextError)) throw error;
+      expect(error).toMatchObject({ reason, line, column });
+    }
+  });
+});
+
+describe('a field of the form', () => {
+  const alert = messageFields.alert;
+
+  test('is empty without its member, and unknown for a value of another kind', () => {
+    expect(readField(bodyOf('{}'), alert)).toBe('');
+    expect(readField(bodyOf('{"data":{"alert":{"body":"x"}}}'), alert)).toBeUndefined();
+    expect(readField(bodyOf('{"data":"x"}'), alert)).toBeUndefined();
+    expect(readField(bodyOf('{"channels":["a,b"]}'), settingFields.channels)).toBeUndefined();
+  });
+
+  test('removes its member when it is emptied, and objects that nothing else is in', () => {
+    const body = bodyOf('{"data":{"alert":"x","ios":{"title":"y"}}}');
+    expect(printJson(writeField(body, overrideFields('ios').title, ''))).toBe('{"data":{"alert":"x"}}');
+  });
+
+  test('writes numbers, lists and times of its zone', () => {
+    expect(printJson(writeField({}, settingFields.pace, '2,500'))).toBe('{"flow_control":2500}');
+    expect(printJson(writeField({}, settingFields.channels, 'news，sale,'))).toBe(
+      '{"channels":["news","sale"]}',
+    );
+    const time = writeField({}, settingFields.pushTime, '2030-05-06T07:08');
+    expect(time.push_time).toBe(new Date(2030, 4, 6, 7, 8).toISOString());
+    expect(readField(time, settingFields.pushTime)).toBe('2030-05-06T07:08');
+  });
+});
+
+test('another kind of target leaves nothing of the last one, and no time that would be ignored', () => {
+  const body = bodyOf(
+    '{"where":{"a":1},"channels":["x"],"push_time":"2030-01-01T00:00:00Z","data":{},"z":1}',
+  );
+  const devices = withTargetKind(body, 'devices');
+  expect(targetKindOf(devices)).toBe('devices');
+  expect(Object.keys(devices)).toEqual(['device_type', 'device_ids', 'data', 'z']);
+  expect(Object.keys(withTargetKind(devices, 'cql'))).toEqual(['cql', 'data', 'z']);
+  expect(withTargetKind(body, 'where')).toBe(body);
+});
+
+test('a refusal is shown at the member that it names', () => {
+  const member = (code: number, message: string) => memberOfRefusal({ code, message });
+  expect(member(111, 'data.alert: expected a string, or an object for iOS.')).toBe('data.alert');
+  expect(member(1, 'device_type is required.')).toBe('device_type');
+  expect(member(112, 'Invalid channel name.')).toBe('channels');
+  expect(member(1, 'There is no such app.')).toBeUndefined();
+});

@@ -1,0 +1,105 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { isSameJson, parseJsonText, printJson } from '../../../ops/console/src/draft/json-text.ts';
+import { shownMessage } from '../../../ops/console/src/draft/previews.ts';
+import {
+  type Clause,
+  comparisons,
+  readCondition,
+  takesList,
+  writeCondition,
+} from '../../../ops/console/src/draft/where.ts';
+
+const scalar = fc.oneof(
+  fc.string(),
+  fc.integer(),
+  fc.boolean(),
+  fc.constant({ __type: 'Date', iso: '2026-01-02T03:04:05.000Z' }),
+);
+const clause: fc.Arbitrary<Clause> = fc
+  .tuple(fc.constantFrom('deviceType', 'channels', 'score', 'vip'), fc.constantFrom(...comparisons))
+  .chain(([member, comparison]) => {
+    const list = fc.array(scalar, { maxLength: 3 });
+    const value = takesList(comparison)
+      ? list
+      : comparison === 'exists'
+        ? fc.boolean()
+        : comparison === 'matches'
+          ? fc.string()
+          : scalar;
+    return value.map((wanted): Clause => ({ member, comparison, value: wanted }));
+  });
+const condition = fc.record({
+  all: fc.array(clause, { maxLength: 5 }),
+  any: fc.array(fc.array(clause, { maxLength: 3 }), { maxLength: 3 }),
+});
+const rounds = { numRuns: 200 };
+
+test('rows become a condition, and the condition the same rows', () => {
+  fc.assert(
+    fc.property(condition, (rows) => {
+      const where = writeCondition(rows);
+      const read = readCondition(where);
+      // Rows of one member stand together afterwards.
+      expect(read && isSameJson(writeCondition(read), where)).toBe(true);
+      expect(read?.all.length).toBe(rows.all.length);
+      expect(read?.any.map((group) => group.length)).toEqual(rows.any.map((group) => group.length));
+    }),
+    rounds,
+  );
+});
+
+test('a condition that rows show is written as it was', () => {
+  fc.assert(
+    fc.property(fc.dictionary(fc.constantFrom('a', 'b', '$or', '$and', '$nor'), fc.jsonValue()), (value) => {
+      const where = parseJsonText(JSON.stringify(value));
+      const rows = readCondition(where);
+      if (rows) expect(isSameJson(writeCondition(rows), where)).toBe(true);
+    }),
+    rounds,
+  );
+});
+
+test.for([
+  '{"city":{"$nearSphere":{"__type":"GeoPoint","latitude":1,"longitude":2}}}',
+  '{"user":{"$inQuery":{"className":"_User","where":{}}}}',
+  '{"a":{"$regex":"^x","$options":"i"}}',
+  '{"a":null}',
+  '{"$or":[{"$or":[{"a":1}]}]}',
+  '{"$and":{"a":1}}',
+  '[{"a":1}]',
+  '"{}"',
+])('leaves %s as JSON', (text) => {
+  expect(readCondition(parseJsonText(text))).toBeUndefined();
+});
+
+test('keeps ids that a double does not hold', () => {
+  const where = parseJsonText('{"account":{"$in":[9007199254740993]}}');
+  const rows = readCondition(where);
+  expect(rows && printJson(writeCondition(rows))).toBe('{"account":{"$in":[9007199254740993]}}');
+});
+
+test('previews read the texts of every gateway from its request', () => {
+  const text = { title: 'T', text: 'B' };
+  const payloads: [string, string][] = [
+    ['apns', '{"aps":{"alert":{"title":"T","body":"B"},"badge":3}}'],
+    ['fcm', '{"message":{"notification":{"title":"T","body":"B"}}}'],
+    ['vendor_g', '{"message":{"notification":{"title":"T"},"android":{"notification":{"body":"B"}}}}'],
+    ['vendor_a', '{"message":{"android":{"notification":{"title":"T","body":"B"}}}}'],
+    ['vendor_b', '{"title":"T","description":"B","extra.jobkey":"x"}'],
+    ['vendor_c', '{"noticeBarInfo":{"title":"T","content":"B"}}'],
+    ['vendor_d', '{"title":"T","content":"B"}'],
+    ['vendor_e', '{"title":"T","content":"B"}'],
+    ['vendor_f', '{"android":{"notification":{"title":"T","body":"B"}}}'],
+    ['channel', '{"title":"T","alert":"B"}'],
+  ];
+  for (const [connector, payload] of payloads)
+    expect(shownMessage(connector, parseJsonText(payload)), connector).toMatchObject(text);
+  expect(shownMessage('apns', parseJsonText('{"aps":{"content-available":1}}'))).toMatchObject({
+    isSilent: true,
+  });
+  expect(shownMessage('apns', parseJsonText('{"aps":{"alert":"B"}}'))).toMatchObject({
+    title: '',
+    text: 'B',
+  });
+});

@@ -1,0 +1,186 @@
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { testConfig } from '../../support/api.ts';
+import { useTestService } from '../../support/service.ts';
+import { accessibilityFaults } from '../browser/accessibility.ts';
+import { hasChromium, useBrowser } from '../browser/browser.ts';
+
+describe.skipIf(!hasChromium)('composing a push in a browser', () => {
+  const service = useTestService();
+  const browser = useBrowser();
+  let app: App;
+  const token = () => testConfig(service.databaseUrl).adminToken;
+  const adminPath = (of: App, path: string) => `/console/api/apps/${of.appId}${path}`;
+  beforeAll(async () => {
+    app = await service.api.createApp();
+    await service.addApnsProfile(app);
+    await service.addIosInstallations(app, 20, { city: 'Rome' });
+    await service.addIosInstallations(app, 30, { city: 'Oslo' });
+    await service.dispatch();
+  });
+  const open = async (path: string, options: Parameters<typeof browser.page>[0] = {}): Promise<Page> => {
+    const page = await browser.page(options);
+    await browser.login(page, service.api.url, token());
+    await page.goto(`${service.api.url}/console${path}`);
+    return page;
+  };
+  const compose = (of: App, query = '') => open(`/apps/${of.appId}/pushes/new${query}`);
+  const sendButton = (page: Page, count: string) =>
+    page.getByRole('button', { name: new RegExp(`^Send to ${count} device`) });
+  const confirm = (page: Page) =>
+    page.getByRole('alertdialog').getByRole('button', { name: 'Send', exact: true }).click();
+
+  test('leads from an empty app to the first push, whose outcomes add up to its devices', async () => {
+    const empty = await service.api.createApp();
+    const page = await open(`/apps/${empty.appId}`);
+    await page.getByRole('heading', { name: 'To the first push' }).waitFor();
+    await service.addApnsProfile(empty);
+    await service.addIosInstallations(empty, 3);
+    await page.reload();
+    await expect.poll(() => page.getByText('Done', { exact: true }).count()).toBe(2);
+    await page.getByRole('link', { name: 'New push' }).click();
+    await page.getByLabel('Text', { exact: true }).fill('Hello');
+    await sendButton(page, '3').click();
+    await confirm(page);
+    await page.getByRole('heading', { name: 'Hello', level: 1 }).waitFor();
+    await page.getByText('Done', { exact: true }).waitFor();
+    const pushId = new URL(page.url()).pathname.split('/').at(-1) ?? '';
+    const { body } = await service.api.request('GET', adminPath(empty, `/notifications/${pushId}`), {
+      admin: true,
+    });
+    expect(body).toMatchObject({ devices: 3, outcomes: { sent: 3 } });
+    await page.goto(`${service.api.url}/console/apps/${empty.appId}`);
+    await page.getByRole('heading', { name: 'Running' }).waitFor();
+    expect(await page.getByRole('heading', { name: 'To the first push' }).count()).toBe(0);
+  });
+
+  test('shows one body as form, JSON and curl, and keeps what the form does not know', async () => {
+    const page = await compose(app);
+    await page.getByLabel('Title').fill('News');
+    await page.getByRole('tab', { name: 'JSON' }).click();
+    const json = page.getByRole('textbox', { name: 'JSON' });
+    expect(JSON.parse(await json.inputValue())).toEqual({ where: {}, data: { title: 'News' } });
+    await json.fill('{"where": {}, "data": {"title": "News", "alert": "A", "order": 12345678901234567890},');
+    await page
+      .getByText(/A name in double quotes is expected here. \(line 1, column \d+\)/)
+      .first()
+      .waitFor();
+    await json.fill('{"where": {}, "data": {"title": "News", "alert": "A", "order": 12345678901234567890}}');
+    await page.getByRole('tab', { name: 'Form' }).click();
+    await page.getByLabel('Text', { exact: true }).fill('Changed');
+    await page.getByRole('tab', { name: 'curl' }).click();
+    await page
+      .getByText(/"order": 12345678901234567890/)
+      .first()
+      .waitFor();
+    await page
+      .getByText(/"alert": "Changed"/)
+      .first()
+      .waitFor();
+    await page.reload();
+    await page
+      .getByText(/"alert": "Changed"/)
+      .first()
+      .waitFor();
+    await page.getByRole('button', { name: 'Start over' }).click();
+    await page
+      .getByText(/"data": \{\}/)
+      .first()
+      .waitFor();
+  });
+
+  test('sends to the devices of a condition that rows made, and not to others', async () => {
+    const page = await compose(app);
+    await page.getByLabel('Text', { exact: true }).fill('To Rome');
+    await sendButton(page, '50').waitFor();
+    await page.getByRole('button', { name: '+ Condition' }).click();
+    await page.getByText('A row of the condition is incomplete.').waitFor();
+    await page.getByLabel('Field').fill('city');
+    await page.getByLabel('Value', { exact: true }).fill('Rome');
+    await sendButton(page, '20').click();
+    await confirm(page);
+    await page.getByRole('heading', { name: 'To Rome', level: 1 }).waitFor();
+    await page.getByRole('tab', { name: 'Audience' }).click();
+    await page.getByText(/"city": "Rome"/).waitFor();
+  });
+
+  test('says every limit, and lets refusals land on the member that they name', async () => {
+    const page = await compose(app);
+    await page.getByLabel('Text', { exact: true }).fill('Late');
+    await page.getByLabel('Recipients per second').fill('5');
+    await page.getByText(/flow_control 5 counts as 1000/).waitFor();
+    await page.getByLabel('Channels').fill('no good name!');
+    await page.locator('[aria-invalid=true]').waitFor();
+    expect(await page.getByLabel('Channels').getAttribute('aria-invalid')).toBe('true');
+    await page.getByText('The push would be refused, for the reason above.').waitFor();
+    expect(await sendButton(page, '.*').isDisabled()).toBe(true);
+  });
+
+  test('sends nothing when the audience has moved since the dry run, and shows the new number', async () => {
+    const moving = await service.api.createApp();
+    await service.addApnsProfile(moving);
+    await service.addIosInstallations(moving, 10);
+    const page = await compose(moving);
+    await page.getByLabel('Text', { exact: true }).fill('Moved');
+    await sendButton(page, '10').waitFor();
+    await service.addIosInstallations(moving, 5);
+    await sendButton(page, '10').click();
+    await confirm(page);
+    await page
+      .getByText('The audience has moved: 15 devices now, 10 in the dry run. Nothing was sent.')
+      .waitFor();
+    await sendButton(page, '15').click();
+    await confirm(page);
+    await page.getByRole('heading', { name: 'Moved', level: 1 }).waitFor();
+    const list = await service.api.request('GET', adminPath(moving, '/notifications'), { admin: true });
+    expect(list.body.results.length).toBe(1);
+  });
+
+  test('composes and sends by keyboard only', async () => {
+    const page = await open(`/apps/${app.appId}`);
+    await page.getByRole('heading', { name: 'Running' }).waitFor();
+    await page.keyboard.press('c');
+    await page.getByRole('heading', { name: 'New push', level: 1 }).waitFor();
+    const focused = () =>
+      page.evaluate<string>('document.activeElement?.textContent || document.activeElement?.id');
+    await expect.poll(focused).toBe('New push');
+    const tabTo = async (name: string) => {
+      const at = 'document.activeElement?.labels?.[0]?.textContent ?? document.activeElement?.textContent';
+      for (let presses = 0; (await page.evaluate<string>(at)) !== name; presses += 1) {
+        if (presses > 60) throw new Error(`no way to ${name} by Tab`);
+        await page.keyboard.press('Tab');
+      }
+    };
+    await tabTo('Text');
+    await page.keyboard.type('By keys');
+    await sendButton(page, '50').waitFor();
+    await tabTo('Send to 50 devices');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alertdialog').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('alertdialog').waitFor({ state: 'detached' });
+    await expect.poll(focused).toBe('Send to 50 devices');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alertdialog').waitFor();
+    await tabTo('Send');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'By keys', level: 1 }).waitFor();
+  });
+
+  test.for([
+    ['en', 'light', 1280],
+    ['zh-CN', 'dark', 320],
+  ] as const)('has no fault of WCAG 2.2 AA: %s, %s, %i px', async ([language, theme, width]) => {
+    const base = `/apps/${app.appId}/pushes/new`;
+    const page = await open(base, { language, theme, width });
+    for (const path of [base, `${base}?view=json`, `${base}?view=curl`]) {
+      await page.goto(`${service.api.url}/console${path}`);
+      await page.locator('h1').waitFor();
+      await page.waitForLoadState('networkidle');
+      expect(await accessibilityFaults(page), path).toEqual([]);
+      const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+      expect(overflow, `${path} is wider than the window`).toBeLessThanOrEqual(0);
+    }
+  });
+});
