@@ -5,7 +5,7 @@ import { connectionUrl } from '../config/database-url.ts';
 import type { FairQueue } from '../fairness/fair-queue.ts';
 import { parseIdList } from './id-list.ts';
 import { currentLane } from './limits/lane.ts';
-import { beginText, limitResultBytes, type TransactionOptions } from './limits/transaction.ts';
+import { beginText, limitStatements, type TransactionOptions } from './limits/transaction.ts';
 import type { PreparedStatement } from './prepared.ts';
 
 /**
@@ -96,7 +96,7 @@ export class Database implements Handle {
     const client = await this.#pool.connect();
     let failure: Error | undefined;
     try {
-      return await limitResultBytes(client, terms.maxBytes, async () => {
+      return await limitStatements(client, terms, async () => {
         const begun = client.query(beginText(terms));
         // Pipelined, the first statement follows in the same round trip.
         if (client.pipeline) begun.catch(() => undefined);

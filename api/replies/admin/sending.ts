@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { connectorIds } from '../../../shared/domain/labels.ts';
 import { count } from '../common.ts';
 import { component } from '../component.ts';
 import { acceptedPush } from '../pushes.ts';
@@ -10,6 +11,29 @@ export const sentPush = component(
   z.strictObject({
     ...acceptedPush.shape,
     status: z.string().describe('As in the record: `scheduled`, `in-queue`, `done`.'),
+  }),
+);
+
+export const audience = component(
+  'Audience',
+  z.strictObject({
+    devices: count,
+    isLeast: z.boolean().describe('The exact count takes too long: there are so many at least.'),
+    connectors: z.partialRecord(z.enum(connectorIds), count).describe('Devices by connector.'),
+    problems: z.record(z.string(), count).describe('Devices without a way to them, by the reason.'),
+    sample: z.array(z.record(z.string(), z.unknown())).describe('The newest of these devices.'),
+    clauses: z
+      .array(
+        z.strictObject({
+          kind: z.enum(['where', 'channels', 'devices', 'valid', 'fresh']),
+          text: z.string(),
+          without: count.nullable().describe('Devices without this clause; null where it takes too long.'),
+        }),
+      )
+      .optional()
+      .describe('With `clauses`: the parts of the condition, of which all hold.'),
+    tookMs: count,
+    warning: z.string().optional().describe('The condition reads many installations without an index.'),
   }),
 );
 

@@ -19,6 +19,7 @@ import { QueueService } from './overview/queues.ts';
 import { SearchService } from './overview/search.ts';
 import { FailureService } from './pushes/failures.ts';
 import { PushListService } from './pushes/push-list.ts';
+import { AudienceService } from './sending/audience.ts';
 import { SendingService } from './sending/sending.ts';
 
 /** Services of pushes that the console uses. */
@@ -60,5 +61,6 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
     meta: new MetaService(deps),
     queues: new QueueService(deps),
     sending: new SendingService(deps, services),
+    audience: new AudienceService(deps),
   };
 }

@@ -84,9 +84,10 @@ export class QueryLimiter {
   read<T>(
     asker: QueryCaller,
     work: (tx: Handle) => Promise<T>,
-    limit: { timeoutMs?: number; maxWaitMs?: number } = {},
+    limit: { timeoutMs?: number; maxWaitMs?: number; signal?: AbortSignal } = {},
   ): Promise<T> {
-    const terms = { ...termsFor(asker), isSnapshot: true };
+    const terms: TransactionOptions = { ...termsFor(asker), isSnapshot: true };
+    if (limit.signal) terms.signal = limit.signal;
     if (limit.timeoutMs !== undefined) terms.statementTimeoutMs = limit.timeoutMs;
     return this.#run(asker, () => this.#pools.standby.transaction(work, terms), limit.maxWaitMs);
   }

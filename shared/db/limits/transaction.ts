@@ -12,7 +12,12 @@ export interface TransactionOptions {
   isSingle?: boolean;
   /** Limit of all rows read, in bytes. */
   maxBytes?: number;
+  /** Ends the transaction, with its running statement, by closing the connection. */
+  signal?: AbortSignal;
 }
+
+/** Interval in which the server looks whether the connection of an abortable transaction is still there. */
+const checkIntervalMs = 100;
 
 /** Error of a transaction that reads more than `maxBytes`. */
 export class ResultTooLarge extends Error {
@@ -21,15 +26,42 @@ export class ResultTooLarge extends Error {
 
 /** Returns the statements that begin a transaction, for one round trip. */
 export function beginText(options: TransactionOptions): string {
-  const { isSnapshot, statementTimeoutMs, lockTimeoutMs, isSingle } = options;
+  const { isSnapshot, statementTimeoutMs, lockTimeoutMs, isSingle, signal } = options;
   return [
     isSnapshot ? 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY' : 'BEGIN',
     ...(statementTimeoutMs === undefined
       ? []
       : [`SET LOCAL statement_timeout = ${Math.round(statementTimeoutMs)}`]),
     ...(lockTimeoutMs === undefined ? [] : [`SET LOCAL lock_timeout = ${Math.round(lockTimeoutMs)}`]),
+    ...(signal ? [`SET LOCAL client_connection_check_interval = ${checkIntervalMs}`] : []),
     ...(isSingle ? ['SET LOCAL max_parallel_workers_per_gather = 0', 'SET LOCAL jit = off'] : []),
   ].join('; ');
+}
+
+/** Runs the statements of a transaction within its limits of time and size. */
+export const limitStatements = <T>(
+  client: Pick<pg.Client, 'connection'>,
+  { signal, maxBytes }: TransactionOptions,
+  work: () => Promise<T>,
+): Promise<T> => endWhenAborted(client, signal, () => limitResultBytes(client, maxBytes, work));
+
+/** Runs `work`, and closes the connection when `signal` aborts: the server then ends the running statement. Throws its reason. */
+async function endWhenAborted<T>(
+  { connection }: Pick<pg.Client, 'connection'>,
+  signal: AbortSignal | undefined,
+  work: () => Promise<T>,
+): Promise<T> {
+  if (!signal) return work();
+  signal.throwIfAborted();
+  const close = () => connection.stream.destroy();
+  signal.addEventListener('abort', close, { once: true });
+  try {
+    return await work();
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    signal.removeEventListener('abort', close);
+  }
 }
 
 const rowEvent = 'dataRow';
@@ -41,7 +73,7 @@ const bytesPerTurn = 64 * 1024;
  * never held in memory. Pauses between chunks for other calls; Node alone reads megabytes from a socket in one turn.
  * Throws `ResultTooLarge`.
  */
-export async function limitResultBytes<T>(
+async function limitResultBytes<T>(
   { connection }: Pick<pg.Client, 'connection'>,
   maxBytes: number | undefined,
   work: () => Promise<T>,

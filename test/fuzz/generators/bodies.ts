@@ -215,6 +215,18 @@ const credentials = {
 const models: [RegExp, fc.Arbitrary<unknown>][] = [
   [/\/push\/devices$/, deviceList],
   [/\/push(\/explain)?$/, pushBody],
+  [
+    /\/audience$/,
+    someOf({
+      where: mostly(where),
+      cql: mostly(cql),
+      channels: usual(['news'], 'news'),
+      device_ids: usual(['a'.repeat(64)]),
+      device_type: usual('ios', 'android'),
+      sample: usual(0, 5),
+      clauses: usual(true, false),
+    }),
+  ],
   [/\/batch$/, fc.record({ requests: mostly(fc.array(innerCall, { maxLength: 4 })) })],
   [/\/batch\/save$/, fc.record({ requests: mostly(fc.array(saved, { maxLength: 4 })) })],
   [

@@ -5,26 +5,23 @@ import { readDeviceState } from '../../../../shared/db/tables/installations/repo
 import { findDevice } from '../../../../shared/db/tables/pushes/traces.ts';
 import { countRows, type Selection } from '../../../../shared/db/tables/selection.ts';
 import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
-import { shortenTokens } from '../../../../shared/domain/admin/shortened.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { installationDocument } from '../../../../shared/domain/installations/installation.ts';
-import { type JsonObject, parseJson } from '../../../../shared/domain/json.ts';
 import { parseWhere } from '../../../../shared/query/parse/where.ts';
 import { installationClass } from '../../../../shared/query/schema/classes.ts';
 import { Params } from '../../../../shared/query/sql/params.ts';
 import { compileWhere } from '../../../../shared/query/sql/where.ts';
-import { masterViewer, type Viewer } from '../../../../shared/query/viewer.ts';
+import { masterViewer } from '../../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
 import { type PageRequest, toPage } from '../lists/page.ts';
 import { plainPush } from './plain-push.ts';
+import { narrowViewer, requireNoTokens, visibleTo } from './visibility.ts';
 
 /** Waiting messages that are counted. */
 const maxInbox = 1000;
 /** Matches that are counted. `all` counts as many as one deletion may have. */
 export const mostCounted = { '0': 0, '1': 10_000, all: 100_000 } as const;
-/** Members with tokens, as JSON text has them. */
-const tokenNames = /"(deviceToken|registrationId|installationId)"/;
 
 export interface DeviceListRequest extends PageRequest {
   /** An objectId, installationId, device token or registration id. */
@@ -121,27 +118,3 @@ const counted = (selection: Selection, most: number): Selection => ({
 
 const countReply = (count: number, most: number) =>
   count > most ? { count: most, countIsLeast: true as const } : { count };
-
-/** Users are not for viewers: a condition on them could reveal numbers and addresses. */
-const narrowViewer = (appId: string): Viewer => ({
-  appId,
-  classes: new Set(['_Installation']),
-  subjects: undefined,
-});
-
-/** Throws 403 for a condition on tokens: asked often enough, it would reveal them. */
-function requireNoTokens(where: string): void {
-  let value: unknown;
-  try {
-    value = parseJson(where);
-  } catch {
-    // `parseWhere` refuses it.
-    return;
-  }
-  if (tokenNames.test(JSON.stringify(value)))
-    throw refuse('forbidden', 'A condition on tokens needs the role operator; `q` finds a whole one.');
-}
-
-function visibleTo({ role }: Operator, document: JsonObject): JsonObject {
-  return hasRole(role, 'operator') ? document : shortenTokens(document);
-}

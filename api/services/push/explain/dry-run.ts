@@ -95,7 +95,7 @@ export interface MovedAudience {
 }
 
 /** Parses the body of either push call, and checks its condition. */
-function parseDraft(appId: string, { body, prodHeader }: PushDraft, nowMs: number): PushRequest {
+export function parseDraft(appId: string, { body, prodHeader }: PushDraft, nowMs: number): PushRequest {
   const parse = 'device_ids' in body ? parsePushToDevices : parsePush;
   const request = parse(withoutCql(body), prodHeader, nowMs);
   checkTargets(request.pushOrder, masterViewer(appId));

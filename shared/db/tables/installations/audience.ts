@@ -20,18 +20,38 @@ export interface DeviceGroup extends DeviceTraits {
 /** Limit of groups in memory: clients choose profiles and topics. */
 export const maxGroups = 20_000;
 
-/** Returns the largest groups, and the number of devices in all groups. */
+/** Returns the largest groups, and the number of devices in all groups; of `most` devices at most, in any order. */
 export async function countAudience(
   tx: Handle,
   condition: SqlCondition,
+  most?: number,
 ): Promise<{ groups: DeviceGroup[]; devices: number }> {
+  const limit = most === undefined ? '' : ` LIMIT ${most}`;
   const { rows } = await tx.query<DeviceGroup & { total: number }>(
     `SELECT ${traitColumns}, count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
-       FROM installation WHERE ${condition.text}
+       FROM (SELECT * FROM installation WHERE ${condition.text}${limit}) AS installation
       GROUP BY ${traitExpressions} ORDER BY devices DESC LIMIT ${maxGroups}`,
     condition.values,
   );
   return { groups: rows, devices: rows[0]?.total ?? 0 };
+}
+
+/**
+ * Counts for each of several conditions the devices of an app (`$1`) that fail it alone: so many more there would be without it.
+ * Reads all devices of the app, each condition once.
+ */
+export async function countUnmet(tx: Handle, conditions: string[], values: unknown[]): Promise<number[]> {
+  const tests = conditions.map((condition, i) => `(${condition}) IS TRUE AS c${i}`);
+  const counts = conditions.map((_, i) => {
+    const others = conditions.flatMap((_other, j) => (j === i ? [] : [`c${j}`]));
+    return `count(*) FILTER (WHERE ${[`NOT c${i}`, ...others].join(' AND ')})`;
+  });
+  const { rows } = await tx.query<{ counts: number[] }>(
+    `SELECT ARRAY[${counts.join(', ')}]::integer[] AS counts
+       FROM (SELECT ${tests.join(', ')} FROM installation WHERE app_id = $1 OFFSET 0) AS tested`,
+    values,
+  );
+  return rows[0]?.counts ?? [];
 }
 
 /** Counts the devices that meet a condition. */

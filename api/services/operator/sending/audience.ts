@@ -1,0 +1,168 @@
+import { Router } from '../../../../connectors/routing.ts';
+import { type Handle, isStatementTimeout } from '../../../../shared/db/pool.ts';
+import {
+  countAudience,
+  countUnmet,
+  type DeviceGroup,
+} from '../../../../shared/db/tables/installations/audience.ts';
+import { selectInstallations } from '../../../../shared/db/tables/installations/installations.ts';
+import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import { installationDocument } from '../../../../shared/domain/installations/installation.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
+import { FairQueue } from '../../../../shared/fairness/fair-queue.ts';
+import { targetClauses } from '../../../../shared/query/targets/clauses.ts';
+import { checkTargets, Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { splitByConnector } from '../../push/explain/audience.ts';
+import { parseDraft } from '../../push/explain/dry-run.ts';
+import { planOf } from '../../push/explain/plan.ts';
+import { requireApp } from '../apps.ts';
+import { plainPush } from '../devices/plain-push.ts';
+import { narrowViewer, requireNoTokens, visibleTo } from '../devices/visibility.ts';
+
+/** Limits of the statements of one count, two seconds in all: the exact one, a part of the devices after it, and each of the others. */
+const exactMs = 1300;
+const partMs = 300;
+const detailMs = 300;
+/** Devices that are counted where an exact count takes too long. */
+const maxPart = 100_000;
+/** Clauses that are counted without each other. */
+const maxClauses = 20;
+/** Counts at the same time: of all apps, of one app, and of one app that wait. */
+const turns = { atOnce: 3, perLane: 1, maxWaiting: 5, maxWaitMs: 2000 };
+
+/** Target whose audience is counted: members of the body of a push. */
+export interface AudienceRequest {
+  target: JsonObject;
+  /** Number of devices to show. */
+  sample: number;
+  /** Whether to count without each clause. */
+  clauses: boolean;
+  prodHeader: 'dev' | 'prod' | undefined;
+  gone: AbortSignal;
+}
+
+/** Everything that the statements of one count need. */
+interface Count {
+  app: App;
+  pushOrder: PushOrder;
+  nowMs: number;
+  gone: AbortSignal;
+}
+
+/** Counts the devices of a condition while somebody writes it (protocol/admin-api.md#audience). All statements are READ ONLY. */
+export class AudienceService {
+  readonly #deps: ApiDeps;
+  readonly #turns = new FairQueue(turns);
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Returns the devices in all and by connector; a lower bound with `isLeast` where the exact count takes too long. Throws 404,
+   * the refusals of a push for its target, 403 for a viewer's condition on tokens or users, 429, and 408 when the caller is gone.
+   */
+  async count(operator: Operator, appId: string, request: AudienceRequest) {
+    const { clock } = this.#deps;
+    const app = await requireApp(this.#deps, appId);
+    const nowMs = clock.now();
+    const { target, prodHeader, gone } = request;
+    const { pushOrder } = parseDraft(
+      appId,
+      { body: { ...target, data: {} }, bodyBytes: 0, prodHeader },
+      nowMs,
+    );
+    checkRights(operator, appId, pushOrder);
+    const startedMs = clock.monotonicMs();
+    const count = { app, pushOrder, nowMs, gone };
+    try {
+      const report = await this.#turns.run(appId, () => this.#report(operator, count, request));
+      return { ...report, tookMs: Math.round(clock.monotonicMs() - startedMs) };
+    } catch (error) {
+      if (gone.aborted) throw refuse('requestTimeout', 'The caller has closed the connection.');
+      throw error;
+    }
+  }
+
+  async #report(operator: Operator, count: Count, { sample, clauses }: AudienceRequest) {
+    const { app, pushOrder, nowMs } = count;
+    const exact = await this.#read(count, exactMs, (tx) => countAudience(tx, conditionOf(count)));
+    const part =
+      exact ?? (await this.#read(count, partMs, (tx) => countAudience(tx, conditionOf(count), maxPart)));
+    const { groups, devices } = part ?? { groups: [], devices: 0 };
+    const shown = sample === 0 ? [] : await this.#read(count, detailMs, (tx) => sampleOf(tx, count, sample));
+    const plan = await this.#read(count, detailMs, (tx) => planOf(tx, app, { pushOrder, nowMs, devices }));
+    return {
+      devices,
+      isLeast: exact === undefined,
+      ...(await this.#split(app, pushOrder, groups)),
+      sample: (shown ?? []).map((document) => visibleTo(operator, document)),
+      ...(clauses ? { clauses: await this.#clauses(count, exact?.devices) } : {}),
+      ...(plan?.warning === undefined ? {} : { warning: plan.warning }),
+    };
+  }
+
+  /** Reads in one snapshot; undefined where it takes longer. */
+  async #read<T>(
+    { app, gone }: Count,
+    timeoutMs: number,
+    work: (tx: Handle) => Promise<T>,
+  ): Promise<T | undefined> {
+    try {
+      return await this.#deps.queries.read({ app, isMaster: true }, work, { timeoutMs, signal: gone });
+    } catch (error) {
+      if (isStatementTimeout(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async #split(app: App, pushOrder: PushOrder, groups: DeviceGroup[]) {
+    const { appCache, clock } = this.#deps;
+    const push = { ...plainPush(clock.now()), pushOrder };
+    const shares = splitByConnector(groups, new Router(app, await appCache.profiles(app.appId), push));
+    const problems: Record<string, number> = {};
+    for (const share of shares.values())
+      for (const [problem, n] of share.problems) problems[problem] = (problems[problem] ?? 0) + n;
+    const connectors = Object.fromEntries([...shares].map(([id, share]) => [id, share.devices]));
+    return { connectors, problems };
+  }
+
+  /** Returns the clauses of the condition, each with the number of devices without it; null where that takes too long. */
+  async #clauses(count: Count, devices: number | undefined) {
+    const { app, pushOrder, nowMs } = count;
+    const params = new Params([app.appId]);
+    const clauses = targetClauses(app, pushOrder, { params, nowMs });
+    const isCounted = devices !== undefined && clauses.length <= maxClauses;
+    const conditions = clauses.map(({ condition }) => condition);
+    const unmet = isCounted
+      ? await this.#read(count, exactMs, (tx) => countUnmet(tx, conditions, params.values))
+      : undefined;
+    return clauses.map(({ kind, text }, i) => ({
+      kind,
+      text,
+      without: devices === undefined || !unmet ? null : devices + (unmet[i] ?? 0),
+    }));
+  }
+}
+
+/** Throws 403 for a viewer's condition on tokens or users: asked often enough, it would reveal them. */
+function checkRights({ role }: Operator, appId: string, pushOrder: PushOrder): void {
+  if (hasRole(role, 'sender') || pushOrder.target.kind !== 'query') return;
+  requireNoTokens(JSON.stringify(pushOrder.target.where));
+  checkTargets(pushOrder, narrowViewer(appId));
+}
+
+function conditionOf({ app, pushOrder, nowMs }: Count, params = new Params()) {
+  return { text: targetCondition(app, pushOrder, { params, nowMs }), values: params.values };
+}
+
+async function sampleOf(tx: Handle, count: Count, limit: number): Promise<JsonObject[]> {
+  const { text: condition, values } = conditionOf(count, new Params([count.app.appId]));
+  const order = { orderBy: 'id DESC', conditionValues: values.length, skip: 0 };
+  const rows = await selectInstallations(tx, { condition, values, limit, ...order });
+  return rows.map((row) => installationDocument(row));
+}
