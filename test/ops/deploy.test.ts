@@ -1,0 +1,71 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readConfig } from '../../shared/config/config.ts';
+
+const run = promisify(execFile);
+const analyze = '/usr/bin/systemd-analyze';
+const folder = new URL('../../ops/deploy/systemd/', import.meta.url);
+
+/** Exposure of a unit in tenths, as systemd rates it: 0 to 100. Units without restrictions have 96. */
+const mostExposure = 15;
+
+describe.skipIf(!existsSync(analyze))('the systemd units', () => {
+  let copies: string;
+  let units: string[];
+
+  beforeAll(async () => {
+    copies = await mkdtemp(join(tmpdir(), 'carillon-units-'));
+    const names = (await readdir(folder)).filter((name) => name.endsWith('.service'));
+    units = names.map((name) => join(copies, name.replace('@.', '@8080.')));
+    // systemd wants to find the program.
+    for (const [i, name] of names.entries()) {
+      const text = await readFile(new URL(name, folder), 'utf8');
+      const program = /^ExecStart=(\S+)/m.exec(text)?.[1] ?? '';
+      await writeFile(units[i] ?? '', text.replace(program, process.execPath));
+    }
+  });
+  afterAll(() => rm(copies, { recursive: true, force: true }));
+
+  test('are understood by systemd, without a warning', async () => {
+    expect(units).toHaveLength(3);
+    const { stdout, stderr } = await run(analyze, ['verify', '--man=no', ...units]);
+    // Units of the machine that ours depend on may have warnings of their own.
+    expect((stdout + stderr).split('\n').filter((line) => line.includes('carillon'))).toEqual([]);
+  });
+
+  test('leave little of the machine open', async () => {
+    for (const unit of units)
+      await run(analyze, ['security', '--offline=true', `--threshold=${mostExposure}`, unit]);
+  });
+
+  test('a misspelt line is found', async () => {
+    const [unit = ''] = units;
+    await writeFile(unit, (await readFile(unit, 'utf8')).replace('NoNewPrivileges', 'NoNewPriveleges'));
+    const { stderr } = await run(analyze, ['verify', '--man=no', unit]).catch((error) => error);
+    expect(stderr).toContain('NoNewPriveleges');
+  });
+});
+
+test('the file of variables has the names that the processes read', async () => {
+  const lines = (await readFile(new URL('carillon.env', folder), 'utf8')).split('\n');
+  const env = Object.fromEntries(
+    lines.filter((line) => /^\w+=/.test(line)).map((line) => line.split(/=(.*)/, 2)),
+  );
+  const filled = {
+    ...env,
+    DATABASE_URL: 'postgresql://carillon@db.example/carillon',
+    CARILLON_SECRET: Buffer.alloc(32).toString('base64'),
+    CARILLON_ADMIN_TOKEN: 'a token of the operator',
+    PUBLIC_URL: 'https://push.example',
+  };
+  expect(readConfig(filled)).toMatchObject({
+    host: '127.0.0.1',
+    trustedProxies: 1,
+    publicUrl: 'https://push.example',
+  });
+});
