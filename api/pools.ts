@@ -1,17 +1,24 @@
 import type { Config } from '../shared/config/config.ts';
-import { QueryLimiter, queryConnections } from '../shared/db/limits/query-limits.ts';
-import { saveConnections, saveSettings } from '../shared/db/limits/saves.ts';
+import { QueryLimiter, queryLimitsFor } from '../shared/db/limits/query-limits.ts';
+import { saveSettings } from '../shared/db/limits/saves.ts';
 import { waitForDatabase } from '../shared/db/outage.ts';
 import { Database, type DatabaseOptions } from '../shared/db/pool.ts';
 import { FairQueue, type FairQueueLimits } from '../shared/fairness/fair-queue.ts';
 import type { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
 
-/** Connections of one api process, and those that one app may use at a time (README.md "Connections"). */
-const poolLimits: Record<'calls' | 'admission', Required<FairQueueLimits>> = {
-  calls: { atOnce: 10, perLane: 6, maxWaiting: 2000, maxWaitMs: 5000 },
-  admission: { atOnce: 5, perLane: 3, maxWaiting: 1000, maxWaitMs: 5000 },
+/** Waiting calls; the connections, and those that one app may use at a time, follow from the variables (README.md "Connections"). */
+const waiting = {
+  calls: { maxWaiting: 2000, maxWaitMs: 5000 },
+  admission: { maxWaiting: 1000, maxWaitMs: 5000 },
 };
+
+/** Returns the limits of a pool of which one app uses three fifths at most. */
+const limitsOf = (pool: keyof typeof waiting, atOnce: number): Required<FairQueueLimits> => ({
+  ...waiting[pool],
+  atOnce,
+  perLane: Math.ceil((atOnce * 3) / 5),
+});
 
 /** Pools of an api process. */
 export interface Pools {
@@ -24,9 +31,10 @@ export interface Pools {
 
 /** Opens the pools of an api process and waits until the database answers. Further connections open when they are needed. */
 export async function openPools(config: Config, log: Logger, stack: ClosingStack): Promise<Pools> {
+  const { databaseUrl, databaseReadUrl, pooler, connections } = config;
   const onError = (error: Error) => log.warn({ err: error }, 'database connection lost');
   const open = (name: string, url: string, size: Partial<DatabaseOptions>): Database => {
-    const pool = new Database({ url, applicationName: `carillon ${name}`, onError, ...size });
+    const pool = new Database({ url, applicationName: `carillon ${name}`, pooler, onError, ...size });
     stack.add(name, () => pool.close());
     return pool;
   };
@@ -35,16 +43,20 @@ export async function openPools(config: Config, log: Logger, stack: ClosingStack
     turns: new FairQueue(limits),
     isPipelined: true,
   });
-  const { databaseUrl, databaseReadUrl } = config;
-  const db = open('api', databaseUrl, shared(poolLimits.calls));
+  const db = open('api', databaseUrl, shared(limitsOf('calls', connections.calls)));
   await waitForDatabase(db, log);
-  const admissionDb = open('api (admission)', databaseUrl, shared(poolLimits.admission));
+  const admissionDb = open(
+    'api (admission)',
+    databaseUrl,
+    shared(limitsOf('admission', connections.admission)),
+  );
   const savesDb = open('api (saves)', databaseUrl, {
-    maxConnections: saveConnections,
+    maxConnections: connections.saves,
     settings: saveSettings,
   });
-  const queried = { maxConnections: queryConnections };
+  const queried = { maxConnections: connections.queries };
   const primary = open('api (queries)', databaseUrl, queried);
   const standby = databaseReadUrl === databaseUrl ? primary : open('api (read)', databaseReadUrl, queried);
-  return { db, savesDb, admissionDb, queries: new QueryLimiter({ primary, standby }) };
+  const limits = queryLimitsFor(connections.queries);
+  return { db, savesDb, admissionDb, queries: new QueryLimiter({ primary, standby, limits }) };
 }

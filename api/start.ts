@@ -91,7 +91,7 @@ async function openDeps(
   const readiness = new DatabaseReadiness(pools.admissionDb, { vault, clock, log, queue: queueNeeds });
   starting.reason = () => readiness.hint();
   await untilMigrated(readiness, stack);
-  const listener = new Listener(config.databaseUrl, log);
+  const listener = new Listener(config.databaseDirectUrl, log, 'api');
   stack.add('notifications', () => listener.close());
   await listener.start();
   const queue = new JobQueue(pools.db, log, { supervise: false });

@@ -70,6 +70,8 @@ async function openDatabase(config: Config, log: Logger, stack: ClosingStack): P
   const db = new Database({
     url: config.databaseUrl,
     applicationName: 'carillon dispatcher',
+    maxConnections: config.connections.dispatcher,
+    pooler: config.pooler,
     minConnections: idleConnections,
     onError: (error) => log.warn({ err: error }, 'database connection lost'),
   });
@@ -110,7 +112,7 @@ function startDuties(deps: DispatcherDeps, stack: ClosingStack): void {
 /** Listens for paused and cancelled pushes and for changed overrides. */
 async function openListener(config: Config, deps: DispatcherDeps, stack: ClosingStack): Promise<Listener> {
   const { pool, breakers, log } = deps;
-  const listener = new Listener(config.databaseUrl, log);
+  const listener = new Listener(config.databaseDirectUrl, log, 'dispatcher');
   stack.add('notifications', () => listener.close());
   await listener.start();
   // Without an id the LISTEN connection was lost: any push may have changed.

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
 import type { AppCache } from '../../shared/db/cache/app-cache.ts';
-import { type Database, isDeadlock, isMissingReference } from '../../shared/db/pool.ts';
+import { isDeadlock, isMissingReference } from '../../shared/db/limits/database-errors.ts';
+import type { Database } from '../../shared/db/pool.ts';
 import { QueryBatcher } from '../../shared/db/query-batcher.ts';
 import {
   closeSessions,

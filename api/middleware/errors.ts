@@ -1,12 +1,12 @@
 import type { Context, Middleware } from 'koa';
 import { SealError } from '../../shared/crypto.ts';
-import { ResultTooLarge } from '../../shared/db/limits/transaction.ts';
 import {
   isConnectionFailure,
   isInvalidValue,
   isStatementTimeout,
   isUndefinedTable,
-} from '../../shared/db/pool.ts';
+} from '../../shared/db/limits/database-errors.ts';
+import { ResultTooLarge } from '../../shared/db/limits/transaction.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { messageIn } from '../../shared/domain/errors/errors-zh.ts';
 import { QueueFull } from '../../shared/fairness/fair-queue.ts';

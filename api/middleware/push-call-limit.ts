@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
+import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
 import { runInLane } from '../../shared/db/limits/lane.ts';
-import { type Handle, isConnectionFailure } from '../../shared/db/pool.ts';
+import type { Handle } from '../../shared/db/pool.ts';
 import { countCalls, extendCallWindow } from '../../shared/db/tables/apps/call-counts.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';

@@ -1,5 +1,6 @@
 /** Messages between the main thread and the worker threads. They are cloned, so they hold plain data only. */
 import type { HealthSample } from '../../shared/breaker.ts';
+import type { Pooler } from '../../shared/db/pooler.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateways/messages.ts';
 import type { Batch, RecipientFailure } from '../../shared/db/tables/pushes/batches.ts';
 import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
@@ -13,6 +14,9 @@ import type { DeliverJob } from '../../shared/queue/jobs.ts';
 /** Data that every thread gets when it starts. */
 export interface ThreadData {
   databaseUrl: string;
+  pooler: Pooler;
+  /** Database connections of one thread; its batches load and checkpoint in turns. */
+  connections: number;
   /** Keys of CARILLON_SECRET, base64. */
   secrets: string[];
   publicUrl: string;

@@ -15,13 +15,13 @@ import { SenderCache } from './sender-cache.ts';
 import { type DeliverTask, type ThreadResult, type WarmUpTask, warmUpCounts } from './task.ts';
 import { readingEveryMs } from './transports.ts';
 
-/** Database connections of one thread; its batches load and checkpoint in turns. */
-const connectionsPerThread = 4;
 /** Those that stay open while the thread is idle, so that a single push needs not connect first. */
 const idleConnectionsPerThread = 2;
 
 const threadData = z.object({
   databaseUrl: z.string(),
+  pooler: z.enum(['none', 'transaction']),
+  connections: z.number(),
   secrets: z.array(z.string()),
   publicUrl: z.string(),
   logLevel: z.string(),
@@ -34,7 +34,8 @@ const log = createLogger({ level: data.logLevel, name: 'dispatcher thread' });
 const db = new Database({
   url: data.databaseUrl,
   applicationName: 'carillon dispatcher thread',
-  maxConnections: connectionsPerThread,
+  maxConnections: data.connections,
+  pooler: data.pooler,
   minConnections: idleConnectionsPerThread,
   onError: (error) => log.warn({ err: error }, 'database connection lost'),
 });

@@ -1,5 +1,5 @@
+import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { isConnectionFailure } from '../../shared/db/pool.ts';
 import { QueryBatcher } from '../../shared/db/query-batcher.ts';
 import {
   type EndedPush,
@@ -24,8 +24,8 @@ import { recordThroughOutage } from '../recording/outage.ts';
 
 /** Most pushes of one statement. */
 const size = 100;
-/** Connections for these statements, and those that stay open while there are no small pushes. */
-export const smallConnections = { most: 4, idle: 2 };
+/** Connections that stay open while there are no small pushes. */
+export const idleSmallConnections = 2;
 /**
  * Their settings: each group is planned for its keys, since PostgreSQL would keep a plan that it made for empty tables. Parsing,
  * a third of the work before a statement is executed, is done once.

@@ -11,12 +11,12 @@ import { deliverJob } from '../../shared/queue/jobs.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
 import { Breakers } from '../breakers/breakers.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { batchesPerThread, scansAtOnce, scansPerApp, warmScans } from '../limits.ts';
+import { batchesPerThread, scansPerApp, warmScans } from '../limits.ts';
 import { ScanShare } from '../planning/scan-share.ts';
 import { GatewayUsage } from '../recording/gateway-usage.ts';
 import { PushCloser } from '../recording/push-closer.ts';
 import { SenderPool } from '../sending/pool.ts';
-import { SmallPushes, smallConnections, smallSettings } from '../small/small-pushes.ts';
+import { idleSmallConnections, SmallPushes, smallSettings } from '../small/small-pushes.ts';
 
 interface Opened {
   db: Database;
@@ -50,7 +50,7 @@ export async function openDeps(
   const gatewayUsage = new GatewayUsage(db);
   stack.add('gateway usage', () => gatewayUsage.flush());
   const closer = new PushCloser();
-  const scans = new ScanShare({ atOnce: scansAtOnce, perApp: scansPerApp }, clock);
+  const scans = new ScanShare({ atOnce: config.connections.scans, perApp: scansPerApp }, clock);
   const appCache = new AppCache(db, vault, clock);
   const metrics = createMetrics();
   return {
@@ -76,7 +76,8 @@ function openReadDatabase(config: Config, log: Logger, stack: ClosingStack): Dat
   const readDb = new Database({
     url: config.databaseReadUrl,
     applicationName: 'carillon dispatcher (scan)',
-    maxConnections: scansAtOnce,
+    maxConnections: config.connections.scans,
+    pooler: config.pooler,
     minConnections: warmScans,
     onError: (error) => log.warn({ err: error }, 'database connection lost'),
   });
@@ -89,8 +90,9 @@ function openSmallDatabase(config: Config, log: Logger, stack: ClosingStack): Da
   const smallDb = new Database({
     url: config.databaseUrl,
     applicationName: 'carillon dispatcher (small pushes)',
-    maxConnections: smallConnections.most,
-    minConnections: smallConnections.idle,
+    maxConnections: config.connections.small,
+    minConnections: idleSmallConnections,
+    pooler: config.pooler,
     settings: smallSettings,
     onError: (error) => log.warn({ err: error }, 'database connection lost'),
   });
@@ -103,6 +105,8 @@ function openPool(config: Config, stack: ClosingStack): SenderPool {
     threads: config.dispatcherThreads,
     data: {
       databaseUrl: config.databaseUrl,
+      pooler: config.pooler,
+      connections: config.connections.thread,
       secrets: config.secrets.map((key) => key.toString('base64')),
       publicUrl: config.publicUrl,
       logLevel: config.logLevel,

@@ -1,7 +1,8 @@
 import { Sessions } from '../../api/services/accounts/sessions/sessions.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Vault } from '../../shared/crypto.ts';
-import { type Database, type Handle, isConnectionFailure } from '../../shared/db/pool.ts';
+import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
+import type { Database, Handle } from '../../shared/db/pool.ts';
 import {
   type ImportedInstallation,
   mergeInstallations,

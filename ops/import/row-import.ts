@@ -1,4 +1,5 @@
-import { type Handle, isDeadlock } from '../../shared/db/pool.ts';
+import { isDeadlock } from '../../shared/db/limits/database-errors.ts';
+import type { Handle } from '../../shared/db/pool.ts';
 import type { Merged } from '../../shared/db/tables/import/unwritten.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import type { Row } from './batches.ts';

@@ -6,7 +6,8 @@ import {
   readSecretKeys,
 } from '../../shared/config/config.ts';
 import { SealError, Vault } from '../../shared/crypto.ts';
-import { Database, isConnectionFailure } from '../../shared/db/pool.ts';
+import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
+import { Database } from '../../shared/db/pool.ts';
 import { pendingMigrations } from '../../shared/db/schema/migrate.ts';
 import { findApp, findOpenOptions, listAppIds } from '../../shared/db/tables/apps/apps.ts';
 import { effectiveOptions, movedInOptions } from '../../shared/domain/apps/app.ts';
@@ -62,7 +63,7 @@ export async function prepareImport(
   if (found.files.length === 0)
     throw new CommandFailure(`There is no file of ${importedClasses.join(' or ')} in ${paths.join(', ')}.`);
   const config = readLocalConfig(env);
-  const databaseUrl = config.databaseUrl ?? (await readRunInfo(config.dataDir)).databaseUrl;
+  const databaseUrl = config.databaseDirectUrl ?? (await readRunInfo(config.dataDir)).databaseUrl;
   if (databaseUrl === undefined)
     throw new CommandFailure(
       'There is no database: set DATABASE_URL, or run this in the folder where `npm start` runs.',

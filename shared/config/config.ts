@@ -12,6 +12,20 @@ const schema = processVariables.transform((env) => ({
   publicUrl: env.PUBLIC_URL ?? `http://127.0.0.1:${env.PORT}`,
   databaseUrl: env.DATABASE_URL,
   databaseReadUrl: env.DATABASE_READ_URL ?? env.DATABASE_URL,
+  /** PostgreSQL without a pooler, for what needs a session. */
+  databaseDirectUrl: env.DATABASE_DIRECT_URL ?? env.DATABASE_URL,
+  pooler: env.DATABASE_POOLER,
+  /** Sizes of the connection pools. */
+  connections: {
+    calls: env.DATABASE_CONNECTIONS_CALLS,
+    admission: env.DATABASE_CONNECTIONS_ADMISSION,
+    saves: env.DATABASE_CONNECTIONS_SAVES,
+    queries: env.DATABASE_CONNECTIONS_QUERIES,
+    dispatcher: env.DATABASE_CONNECTIONS_DISPATCHER,
+    small: env.DATABASE_CONNECTIONS_SMALL,
+    scans: env.DATABASE_CONNECTIONS_SCANS,
+    thread: env.DATABASE_CONNECTIONS_THREAD,
+  },
   adminToken: env.CARILLON_ADMIN_TOKEN,
   secrets: env.CARILLON_SECRET,
   dispatcherThreads: env.DISPATCHER_THREADS,
@@ -115,6 +129,7 @@ const localSchema = localVariables.transform((env) => ({
   metricsHost: env.METRICS_HOST ?? env.HOST,
   metricsUrl: env.METRICS_PORT === undefined ? undefined : urlAt(env.METRICS_HOST, env.METRICS_PORT),
   databaseUrl: env.DATABASE_URL,
+  databaseDirectUrl: env.DATABASE_DIRECT_URL ?? env.DATABASE_URL,
   dataDir: env.CARILLON_DATA_DIR,
   functionsDir: env.CARILLON_FUNCTIONS_DIR,
   adminToken: env.CARILLON_ADMIN_TOKEN,

@@ -50,6 +50,30 @@ const logLevel = z
 /** Meaning of a variable; `byDefault` describes a default that is not a fixed value. */
 const meaning = (description: string, byDefault: string) => ({ description, byDefault });
 
+const connections = (least: number, usual: number, use: string) =>
+  wholeNumber('expected a whole number')
+    .pipe(z.number().min(least, `expected at least ${least}`).max(1000, 'expected at most 1000'))
+    .default(usual)
+    .describe(`Largest number of database connections for ${use}.`);
+
+/** Variables that every program with a database has. */
+const poolerVariables = {
+  DATABASE_DIRECT_URL: databaseUrl
+    .optional()
+    .meta(
+      meaning(
+        'PostgreSQL without a pooler: for notifications, migrations and imports, which need a session.',
+        '`DATABASE_URL`',
+      ),
+    ),
+  DATABASE_POOLER: z
+    .enum(['none', 'transaction'], 'expected none or transaction')
+    .default('none')
+    .describe(
+      '`transaction` if `DATABASE_URL` leads to PgBouncer with `pool_mode = transaction`: no named statements, no settings of a session.',
+    ),
+};
+
 /** Variables of an api or dispatcher. */
 export const processVariables = z.object({
   PORT: port.default(8080).describe('HTTP port of the api: public API, device channel, metrics of the api.'),
@@ -63,6 +87,15 @@ export const processVariables = z.object({
   DATABASE_READ_URL: databaseUrl
     .optional()
     .meta(meaning('Hot standby that scans for pushes and queries read.', '`DATABASE_URL`')),
+  ...poolerVariables,
+  DATABASE_CONNECTIONS_CALLS: connections(2, 10, 'saves, logins and reads by id'),
+  DATABASE_CONNECTIONS_ADMISSION: connections(2, 5, 'accepting pushes, apps and profiles, `/readyz`'),
+  DATABASE_CONNECTIONS_SAVES: connections(1, 2, 'saves of installations in groups'),
+  DATABASE_CONNECTIONS_QUERIES: connections(2, 8, 'conditions, lists and scans'),
+  DATABASE_CONNECTIONS_DISPATCHER: connections(4, 10, 'recording of a dispatcher'),
+  DATABASE_CONNECTIONS_SMALL: connections(2, 4, 'pushes to one device'),
+  DATABASE_CONNECTIONS_SCANS: connections(2, 18, 'planning of a dispatcher'),
+  DATABASE_CONNECTIONS_THREAD: connections(2, 4, 'each thread of a dispatcher'),
   CARILLON_ADMIN_TOKEN: token.describe('Bearer token of the admin API, at least 16 characters.'),
   CARILLON_SECRET: secretList.describe(
     'Keys that encrypt keys and credentials at rest, 32 bytes in base64 each, separated by commas: the first encrypts, all decrypt.',
@@ -129,6 +162,7 @@ export const localVariables = z.object({
   DATABASE_URL: databaseUrl
     .optional()
     .meta(meaning('PostgreSQL, 15 or newer.', 'an embedded one under `CARILLON_DATA_DIR`')),
+  DATABASE_DIRECT_URL: poolerVariables.DATABASE_DIRECT_URL,
   CARILLON_DATA_DIR: z.string().default('.carillon').describe('Folder of the embedded database and keys.'),
   CARILLON_FUNCTIONS_DIR: z
     .string()

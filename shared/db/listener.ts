@@ -2,6 +2,10 @@ import pg from 'pg';
 import { connectionUrl } from '../config/database-url.ts';
 import type { Logger } from '../process/logging.ts';
 
+/** Returns the name of a process's LISTEN connection in pg_stat_activity; each process has one. */
+export const listenerName = (process?: string): string =>
+  process === undefined ? 'carillon listener' : `carillon listener (${process})`;
+
 type Handler = (payload: string) => void;
 
 /**
@@ -11,15 +15,18 @@ type Handler = (payload: string) => void;
 export class Listener {
   readonly #url: string;
   readonly #log: Logger;
+  readonly #name: string;
   readonly #handlers = new Map<string, Set<Handler>>();
   #client: pg.Client | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
   #delayMs = 100;
 
-  constructor(url: string, log: Logger) {
+  /** `process` is the kind of process, which `doctor` counts by the names in pg_stat_activity. */
+  constructor(url: string, log: Logger, process?: string) {
     this.#url = url;
     this.#log = log;
+    this.#name = listenerName(process);
   }
 
   async start(): Promise<void> {
@@ -44,7 +51,7 @@ export class Listener {
   async #connect(): Promise<void> {
     const client = new pg.Client({
       connectionString: connectionUrl(this.#url),
-      application_name: 'carillon listener',
+      application_name: this.#name,
       keepAlive: true,
       connectionTimeoutMillis: 5000,
     });

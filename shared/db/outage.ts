@@ -1,6 +1,7 @@
 import { sleep } from '../clock.ts';
 import type { Logger } from '../process/logging.ts';
-import { type Database, isConnectionFailure } from './pool.ts';
+import { isConnectionFailure } from './limits/database-errors.ts';
+import type { Database } from './pool.ts';
 
 const firstPauseMs = 100;
 const maxPauseMs = 2000;

@@ -6,6 +6,7 @@ import type { FairQueue } from '../fairness/fair-queue.ts';
 import { parseIdList } from './id-list.ts';
 import { currentLane } from './limits/lane.ts';
 import { beginText, limitStatements, type TransactionOptions } from './limits/transaction.ts';
+import { localSettings, type Pooler, type ServerSettings, settingsOf, UnnamedClient } from './pooler.ts';
 import type { PreparedStatement } from './prepared.ts';
 
 /**
@@ -43,21 +44,41 @@ export interface DatabaseOptions {
   /** Shares the connections fairly between apps (`runInLane`); without it they are first come, first served. */
   turns?: FairQueue;
   /** Settings of the server for these connections, by name. */
-  settings?: Readonly<Record<string, string | number>>;
+  settings?: ServerSettings;
   /** Sends a statement before the previous one is answered; such a pool has no cursors (`scan`). */
   isPipelined?: boolean;
+  /** Pooler that `url` leads to; none by default. */
+  pooler?: Pooler;
   onError?: (error: Error) => void;
+}
+
+/** Connections of a pool, and the calls that wait for one. */
+export interface PoolUse {
+  name: string;
+  used: number;
+  idle: number;
+  waiting: number;
+  limit: number;
 }
 
 /** A pool of connections to one PostgreSQL. */
 export class Database implements Handle {
   readonly url: string;
+  readonly #name: string;
   readonly #pool: pg.Pool;
   readonly #turns: FairQueue | undefined;
+  /** Settings of every transaction, where a connection keeps none; undefined without a pooler. */
+  readonly #localSettings: ServerSettings | undefined;
+  /** Whether a single statement also needs the settings, and so a transaction. */
+  readonly #hasOwnSettings: boolean;
 
   constructor(options: DatabaseOptions) {
+    const { settings, statementTimeoutMs = 30_000, pooler = 'none' } = options;
+    const isPooled = pooler === 'transaction';
     this.url = options.url;
+    this.#name = options.applicationName;
     this.#turns = options.turns;
+    this.#localSettings = isPooled ? { statement_timeout: statementTimeoutMs, ...settings } : undefined;
     this.#pool = new pg.Pool({
       connectionString: connectionUrl(options.url),
       application_name: options.applicationName,
@@ -66,11 +87,12 @@ export class Database implements Handle {
       connectionTimeoutMillis: 5000,
       idleTimeoutMillis: 30_000,
       keepAlive: true,
-      statement_timeout: options.statementTimeoutMs ?? 30_000,
       types: typeParsers,
-      pipeline: options.isPipelined ?? false,
-      ...(options.settings === undefined ? {} : { onConnect: setter(options.settings) }),
+      pipeline: !isPooled && (options.isPipelined ?? false),
+      ...(isPooled ? { Client: UnnamedClient } : { statement_timeout: statementTimeoutMs }),
+      ...(settings === undefined || isPooled ? {} : { onConnect: settingsOf(settings) }),
     });
+    this.#hasOwnSettings = settings !== undefined && isPooled;
     // A broken idle connection emits an error here; without a listener it would end the process.
     this.#pool.on('error', (error) => options.onError?.(error));
     // The same for a connection in use; the error of its statement reaches the caller.
@@ -81,7 +103,23 @@ export class Database implements Handle {
     statement: string | PreparedStatement,
     values?: unknown[],
   ): Promise<pg.QueryResult<R>> {
-    return this.#inTurn(() => this.#pool.query<R>(statement, values));
+    return this.#inTurn(() =>
+      this.#hasOwnSettings
+        ? this.#transact((tx) => tx.query<R>(statement, values), {})
+        : this.#pool.query<R>(statement, values),
+    );
+  }
+
+  /** Returns how many connections are in use, and how many calls wait for one or for their app's turn. */
+  get use(): PoolUse {
+    const { totalCount, idleCount, waitingCount, options } = this.#pool;
+    return {
+      name: this.#name,
+      used: totalCount - idleCount,
+      idle: idleCount,
+      waiting: waitingCount + (this.#turns?.waiting ?? 0),
+      limit: options.max,
+    };
   }
 
   /**
@@ -97,7 +135,9 @@ export class Database implements Handle {
     let failure: Error | undefined;
     try {
       return await limitStatements(client, terms, async () => {
-        const begun = client.query(beginText(terms));
+        const begun = client.query(
+          beginText(terms, this.#localSettings && localSettings(this.#localSettings)),
+        );
         // Pipelined, the first statement follows in the same round trip.
         if (client.pipeline) begun.catch(() => undefined);
         else await begun;
@@ -185,12 +225,6 @@ export class Database implements Handle {
   }
 }
 
-/** Returns a function that applies settings to a new connection. */
-const setter = (settings: Readonly<Record<string, string | number>>) => async (client: pg.ClientBase) => {
-  const statements = Object.entries(settings).map(([name, value]) => `SET ${name} = '${value}'`);
-  await client.query(statements.join('; '));
-};
-
 /** Closes a cursor; resolves false if the server did not respond in time and the connection must not be reused. */
 function closeCursor(cursor: Cursor): Promise<boolean> {
   const closed = cursor.close().then(
@@ -208,52 +242,4 @@ async function rollBack(client: pg.PoolClient): Promise<Error | undefined> {
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
   }
-}
-
-/** Returns the unique constraint that made a statement fail, if any. */
-export function violatedConstraint(error: unknown): string | undefined {
-  return error instanceof pg.DatabaseError && error.code === '23505' ? error.constraint : undefined;
-}
-
-/** Returns whether a foreign key made a statement fail. */
-export function isMissingReference(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '23503';
-}
-
-/** Returns whether a table is missing: the database is not migrated. */
-export function isUndefinedTable(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '42P01';
-}
-
-/** Returns whether PostgreSQL ended a deadlocked transaction, which can be retried. */
-export function isDeadlock(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '40P01';
-}
-
-/** Returns whether a statement reached its time limit. */
-export function isStatementTimeout(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '57014';
-}
-
-/** Returns whether a statement did not get a lock within `lock_timeout`. */
-export function isLockTimeout(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '55P03';
-}
-
-/** Returns whether PostgreSQL rejected a value: NUL in text, a number out of range, a malformed regular expression. */
-export function isInvalidValue(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && /^(22|2201B)/.test(error.code ?? '');
-}
-
-/** Returns whether the database is unreachable: down, restarting, or out of connections. */
-export function isConnectionFailure(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) return /^(08|57P0[1-3]|53)/.test(error.code ?? '');
-  if (!(error instanceof Error)) return false;
-  const code = 'code' in error ? String(error.code) : '';
-  return (
-    /^(ECONN|ENOENT|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_)/.test(code) ||
-    /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error/.test(
-      error.message,
-    )
-  );
 }

@@ -44,6 +44,13 @@ export class FairQueue {
     this.#limits = { perLane: limits.atOnce, maxWaitMs: 0, ...limits };
   }
 
+  /** Number of tasks that wait for their turn. */
+  get waiting(): number {
+    let waiting = 0;
+    for (const lane of this.#lanes.values()) waiting += lane.waiting.size;
+    return waiting;
+  }
+
   /**
    * Runs `work` in its turn and resolves with its result. `maxWaitMs` overrides the limit of the queue. Throws
    * `QueueFull` at once or after that time.

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { Database, isInvalidValue } from '../../shared/db/pool.ts';
+import { isInvalidValue } from '../../shared/db/limits/database-errors.ts';
+import { Database } from '../../shared/db/pool.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { parseCql } from '../../shared/query/cql/select.ts';
 import { compileList, parseListQuery } from '../../shared/query/list/list.ts';

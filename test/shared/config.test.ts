@@ -41,6 +41,9 @@ describe('readConfig refuses', () => {
     ['DATABASE_URL', ['mysql://x', 'x', 'postgres'], 'postgresql://'],
     ['DATABASE_URL', ['postgresql://x/y?sslmode=yes', 'postgresql://x/y?sslmode=verify-ca'], 'ssl'],
     ['DATABASE_READ_URL', ['x'], 'postgresql://'],
+    ['DATABASE_DIRECT_URL', ['x'], 'postgresql://'],
+    ['DATABASE_POOLER', ['session'], 'none or transaction'],
+    ['DATABASE_CONNECTIONS_CALLS', ['1', '1001', 'x'], 'at least|at most|whole'],
     ['CARILLON_ADMIN_TOKEN', ['short'], '16 characters'],
     ['METRICS_TOKEN', ['short'], '16 characters'],
     [
@@ -80,6 +83,18 @@ describe('readConfig refuses', () => {
 describe('readConfig', () => {
   test('has the defaults of the contract', () => {
     expect(readConfig(needed)).toEqual({
+      databaseDirectUrl: needed.DATABASE_URL,
+      pooler: 'none',
+      connections: {
+        calls: 10,
+        admission: 5,
+        saves: 2,
+        queries: 8,
+        dispatcher: 10,
+        small: 4,
+        scans: 18,
+        thread: 4,
+      },
       port: 8080,
       host: '0.0.0.0',
       publicUrl: 'http://127.0.0.1:8080',

@@ -1,5 +1,6 @@
+import { isDeadlock, violatedConstraint } from '../../../shared/db/limits/database-errors.ts';
 import type { QueryCaller } from '../../../shared/db/limits/query-limits.ts';
-import { type Handle, isDeadlock, violatedConstraint } from '../../../shared/db/pool.ts';
+import type { Handle } from '../../../shared/db/pool.ts';
 import { setIdentities } from '../../../shared/db/tables/users/identities.ts';
 import { insertUser, updateUser } from '../../../shared/db/tables/users/users.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';

@@ -1,5 +1,5 @@
+import { violatedConstraint } from '../../../shared/db/limits/database-errors.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
-import { violatedConstraint } from '../../../shared/db/pool.ts';
 import {
   deleteInstallations,
   findInstallation,

@@ -1,5 +1,4 @@
-import { saveConnections } from '../../../shared/db/limits/saves.ts';
-import { isConnectionFailure } from '../../../shared/db/pool.ts';
+import { isConnectionFailure } from '../../../shared/db/limits/database-errors.ts';
 import {
   type FoundInstallation,
   findInstallationsOfDevices,
@@ -21,7 +20,7 @@ import type { DeviceSave, SavedInstallation } from './installation-writer.ts';
 import { SharedGroups } from './shared-groups.ts';
 
 /** Limits of saves in groups. */
-const limits = { atOnce: saveConnections, size: 64, maxWaiting: 2000, maxWaitMs: 5000 };
+const limits = { size: 64, maxWaiting: 2000, maxWaitMs: 5000 };
 
 /** Size of a body from which a save is written by itself. Together with `size` it limits the duration of a group. */
 const maxBodyBytes = 2048;
@@ -57,6 +56,8 @@ export class SaveGroups {
     this.#shared = new SharedGroups(deps.clock);
     this.#groups = new FairBatcher<GroupedSave, Result>({
       ...limits,
+      // One group is written while the next one is looked up.
+      atOnce: deps.savesDb.use.limit,
       isApart: (appId) => this.#shared.isApart(appId),
       runAll: (saves) => this.#run(saves),
       // Each caller saves its own device, and gets the error that is its own.

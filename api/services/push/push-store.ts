@@ -1,5 +1,6 @@
+import { isConnectionFailure } from '../../../shared/db/limits/database-errors.ts';
 import { runInLane } from '../../../shared/db/limits/lane.ts';
-import { type Handle, isConnectionFailure } from '../../../shared/db/pool.ts';
+import type { Handle } from '../../../shared/db/pool.ts';
 import { insertPushes, type NewPush } from '../../../shared/db/tables/pushes/pushes.ts';
 import { claimRequestIds, type RequestClaim } from '../../../shared/db/tables/pushes/request-ids.ts';
 import { countScheduledLocked, insertScheduledPush } from '../../../shared/db/tables/pushes/schedule.ts';

@@ -1,6 +1,6 @@
 import type { Receipt, ReceiptCall } from '../../../connectors/contract/connector.ts';
 import { connectors } from '../../../connectors/registry.ts';
-import { isDeadlock } from '../../../shared/db/pool.ts';
+import { isDeadlock } from '../../../shared/db/limits/database-errors.ts';
 import {
   clearInvalidTokens,
   deleteReportedInvalid,

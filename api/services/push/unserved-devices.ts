@@ -1,5 +1,6 @@
+import { isStatementTimeout } from '../../../shared/db/limits/database-errors.ts';
 import { runInLane } from '../../../shared/db/limits/lane.ts';
-import { type Handle, isStatementTimeout } from '../../../shared/db/pool.ts';
+import type { Handle } from '../../../shared/db/pool.ts';
 import { type DeviceKind, haveDevices } from '../../../shared/db/tables/installations/device-kinds.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { PushOrder } from '../../../shared/domain/pushes/push.ts';

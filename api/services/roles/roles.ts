@@ -1,5 +1,10 @@
 import type { RoleCache } from '../../../shared/db/cache/role-cache.ts';
-import { type Handle, isDeadlock, isMissingReference, violatedConstraint } from '../../../shared/db/pool.ts';
+import {
+  isDeadlock,
+  isMissingReference,
+  violatedConstraint,
+} from '../../../shared/db/limits/database-errors.ts';
+import type { Handle } from '../../../shared/db/pool.ts';
 import {
   addMembers,
   countRolesLocked,

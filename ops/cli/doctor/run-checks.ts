@@ -2,6 +2,7 @@ import { systemClock } from '../../../shared/clock.ts';
 import { currentEnvironment, type Environment } from '../../../shared/config/config.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import type { Report } from '../report.ts';
+import { checkConnections, checkNotifications } from './connections.ts';
 import { checkCredentials } from './credentials.ts';
 import { checkDatabase, checkMigrations, checkRestoration, checkStandby, openForChecks } from './database.ts';
 import { type LocalEnvironment, readLocalEnvironment } from './environment.ts';
@@ -39,7 +40,8 @@ async function runDatabaseChecks({ config, databaseUrl }: LocalEnvironment): Pro
   try {
     const findings = await checkDatabase(db, systemClock);
     if (findings.some(isFailed)) return findings;
-    findings.push(await checkMigrations(databaseUrl));
+    findings.push(await checkMigrations(config?.databaseDirectUrl ?? databaseUrl));
+    if (config) findings.push(...(await checkConnections(config)), await checkNotifications(config));
     if (config && config.databaseReadUrl !== config.databaseUrl)
       findings.push(await checkStandby(config.databaseReadUrl));
     if (!findings.some(isFailed)) findings.push(...(await checkRestoration(db)));

@@ -1,7 +1,8 @@
 import type { Clock } from '../../clock.ts';
 import type { Vault } from '../../crypto.ts';
 import type { App } from '../../domain/apps/app.ts';
-import { type Handle, isConnectionFailure } from '../pool.ts';
+import { isConnectionFailure } from '../limits/database-errors.ts';
+import type { Handle } from '../pool.ts';
 import { QueryBatcher } from '../query-batcher.ts';
 import { findApp } from '../tables/apps/apps.ts';
 import { openProfiles, type StoredProfile } from '../tables/apps/profiles.ts';

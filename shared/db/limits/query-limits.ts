@@ -16,14 +16,18 @@ export interface QueryLimits {
   master: Required<FairQueueLimits>;
 }
 
-/** Default limits. Each waiting call may hold a condition of 64 KB. */
-export const queryLimits: QueryLimits = {
-  client: { atOnce: 4, perLane: 2, maxWaiting: 100, maxWaitMs: 5000 },
-  master: { atOnce: 4, perLane: 3, maxWaiting: 100, maxWaitMs: 10_000 },
-};
-
-/** Connections that a pool for these transactions needs. */
-export const queryConnections = queryLimits.client.atOnce + queryLimits.master.atOnce;
+/**
+ * Returns the limits for a number of connections: half are for app keys, of which one app has half, and half for master
+ * keys, of which one app has three quarters. Each waiting call may hold a condition of 64 KB.
+ */
+export function queryLimitsFor(connections: number): QueryLimits {
+  const client = Math.floor(connections / 2);
+  const master = connections - client;
+  return {
+    client: { atOnce: client, perLane: Math.ceil(client / 2), maxWaiting: 100, maxWaitMs: 5000 },
+    master: { atOnce: master, perLane: Math.ceil((master * 3) / 4), maxWaiting: 100, maxWaitMs: 10_000 },
+  };
+}
 
 /** Time limits of a statement with an app key and with the master key (protocol/queries.md#query-time). */
 const clientTimeoutMs = 1500;
@@ -44,7 +48,7 @@ export interface QueryPools {
   primary: Database;
   /** Pool of the standby for lists; the primary's without a standby. */
   standby: Database;
-  limits?: QueryLimits;
+  limits: QueryLimits;
 }
 
 /**
@@ -58,7 +62,7 @@ export class QueryLimiter {
   readonly #masters: FairQueue;
 
   constructor(pools: QueryPools) {
-    const { client, master } = pools.limits ?? queryLimits;
+    const { client, master } = pools.limits;
     this.#pools = pools;
     this.#clients = new FairQueue(client);
     this.#masters = new FairQueue(master);

@@ -1,6 +1,3 @@
-/** Groups of saves at the same time, each on a connection: one is written while the next one is looked up. */
-export const saveConnections = 2;
-
 /**
  * Settings for statements on groups of saves. Their plans are made once and look each row up by an index, however few rows the
  * table has then. A lock ends a group soon, because saves of several apps wait with it.

@@ -24,11 +24,11 @@ export class ResultTooLarge extends Error {
   override name = 'ResultTooLarge';
 }
 
-/** Returns the statements that begin a transaction, for one round trip. */
-export function beginText(options: TransactionOptions): string {
+/** Returns the statements that begin a transaction, for one round trip; `settings` are such statements as well. */
+export function beginText(options: TransactionOptions, settings = ''): string {
   const { isSnapshot, statementTimeoutMs, lockTimeoutMs, isSingle, signal } = options;
   return [
-    isSnapshot ? 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY' : 'BEGIN',
+    `${isSnapshot ? 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY' : 'BEGIN'}${settings}`,
     ...(statementTimeoutMs === undefined
       ? []
       : [`SET LOCAL statement_timeout = ${Math.round(statementTimeoutMs)}`]),

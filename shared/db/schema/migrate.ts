@@ -3,7 +3,7 @@ import { runner } from 'node-pg-migrate';
 import pg from 'pg';
 import { sleep } from '../../clock.ts';
 import { connectionUrl } from '../../config/database-url.ts';
-import { isLockTimeout, isUndefinedTable } from '../pool.ts';
+import { isLockTimeout, isUndefinedTable } from '../limits/database-errors.ts';
 import { migrationFolder, migrationNames, migrationTable, readMigration } from './files.ts';
 
 const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };

@@ -2,7 +2,8 @@ import { type Clock, sleep } from '../../clock.ts';
 import type { Vault } from '../../crypto.ts';
 import type { Logger } from '../../process/logging.ts';
 import { ShortCache } from '../cache/short-cache.ts';
-import { type Handle, isConnectionFailure, isUndefinedTable } from '../pool.ts';
+import { isConnectionFailure, isUndefinedTable } from '../limits/database-errors.ts';
+import type { Handle } from '../pool.ts';
 import { countSealedApps } from '../tables/apps/apps.ts';
 import { migrationNames, migrationTable } from './files.ts';
 

@@ -73,6 +73,8 @@ describe('carillon doctor', () => {
       'database',
       'clock',
       'migrations',
+      'connections',
+      'notifications',
       'secrets',
       'credentials',
       'gateways',
@@ -82,7 +84,7 @@ describe('carillon doctor', () => {
       'dispatcher',
     ]);
     const { stdout } = await carillon(['doctor'], { env, cwd: folder });
-    expect(stdout).toMatch(/11 checks, 0 failed, 0 to look at/);
+    expect(stdout).toMatch(/13 checks, 0 failed, 0 to look at/);
   });
 
   test('invalid variables are named, and the other checks run', async () => {

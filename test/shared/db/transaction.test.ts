@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { isStatementTimeout } from '../../../shared/db/limits/database-errors.ts';
 import { runInLane } from '../../../shared/db/limits/lane.ts';
 import { ResultTooLarge } from '../../../shared/db/limits/transaction.ts';
-import { Database, isStatementTimeout } from '../../../shared/db/pool.ts';
+import { Database } from '../../../shared/db/pool.ts';
 import { FairQueue, QueueFull } from '../../../shared/fairness/fair-queue.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 

@@ -1,5 +1,6 @@
 import { Router } from '../../../../connectors/routing.ts';
-import { type Handle, isStatementTimeout } from '../../../../shared/db/pool.ts';
+import { isStatementTimeout } from '../../../../shared/db/limits/database-errors.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
 import {
   countAudience,
   countUnmet,

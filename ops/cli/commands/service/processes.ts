@@ -77,7 +77,7 @@ async function runBench(name: string | undefined, args: string[], isJson: boolea
 /** Runs or plans the migrations. Needs only the database: DATABASE_URL, or the embedded one while it runs. */
 async function runMigrations(options: { plan?: boolean }): Promise<Report> {
   const config = readLocalConfig();
-  const databaseUrl = config.databaseUrl ?? (await readRunInfo(config.dataDir)).databaseUrl;
+  const databaseUrl = config.databaseDirectUrl ?? (await readRunInfo(config.dataDir)).databaseUrl;
   if (databaseUrl === undefined)
     throw new CommandFailure(
       'There is no database: set DATABASE_URL (`npm start` brings a database of its own and migrates it).',

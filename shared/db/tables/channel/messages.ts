@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../../domain/json.ts';
-import { type Handle, violatedConstraint } from '../../pool.ts';
+import { violatedConstraint } from '../../limits/database-errors.ts';
+import type { Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
 import { type Acknowledgement, acknowledgeGroups, findGroups, type GroupAcknowledgement } from './groups.ts';
 

@@ -1,6 +1,7 @@
 import type { InstallationDraft } from '../../../domain/installations/installation.ts';
 import { copyIn, copyText } from '../../copy.ts';
-import { type Handle, violatedConstraint } from '../../pool.ts';
+import { violatedConstraint } from '../../limits/database-errors.ts';
+import type { Handle } from '../../pool.ts';
 import { draftColumns, draftValues } from '../installations/installations.ts';
 import { keptOut, type Merged, unstage, unwrittenRows } from './unwritten.ts';
 

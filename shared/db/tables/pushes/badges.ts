@@ -1,4 +1,5 @@
-import { type Handle, isDeadlock } from '../../pool.ts';
+import { isDeadlock } from '../../limits/database-errors.ts';
+import type { Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
 
 /** Key of a batch. */

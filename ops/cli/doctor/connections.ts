@@ -1,0 +1,152 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { sleep } from '../../../shared/clock.ts';
+import type { Config } from '../../../shared/config/config.ts';
+import { connectionUrl } from '../../../shared/config/database-url.ts';
+import { listenerName } from '../../../shared/db/listener.ts';
+import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
+
+const name = 'connections';
+
+type ConnectionConfig = Pick<
+  Config,
+  'databaseUrl' | 'databaseReadUrl' | 'databaseDirectUrl' | 'pooler' | 'connections' | 'dispatcherThreads'
+>;
+
+/** Returns the connections to the primary that one api and one dispatcher may open with these variables. */
+export function connectionsOf({
+  connections: of,
+  dispatcherThreads,
+  databaseUrl,
+  databaseReadUrl,
+}: ConnectionConfig) {
+  const scans = databaseReadUrl === databaseUrl ? of.scans : 0;
+  // The express thread is beside those of DISPATCHER_THREADS; one connection listens.
+  const threads = (dispatcherThreads + 1) * of.thread;
+  return {
+    api: of.calls + of.admission + of.saves + of.queries + 1,
+    dispatcher: of.dispatcher + of.small + scans + threads + 1,
+  };
+}
+
+/**
+ * Checks whether DATABASE_URL and DATABASE_DIRECT_URL lead through a pooler, and whether the connections of the running
+ * processes fit into `max_connections`.
+ */
+export async function checkConnections(config: ConnectionConfig): Promise<Finding[]> {
+  const isPooled = await withClient(config.databaseUrl, hasPooler);
+  const isDirectPooled = await withClient(config.databaseDirectUrl, hasPooler);
+  const findings = poolerFindings(config, { isPooled, isDirectPooled });
+  const state = await withClient(config.databaseDirectUrl, readConnections);
+  return [...findings, ...(isPooled ? [pooledSum(state)] : [checkSum(config, state)])];
+}
+
+function poolerFindings(
+  { pooler }: ConnectionConfig,
+  { isPooled, isDirectPooled }: { isPooled: boolean; isDirectPooled: boolean },
+): Finding[] {
+  if (isDirectPooled) {
+    const advice =
+      'Set DATABASE_DIRECT_URL to PostgreSQL itself: notifications and migrations need a session.';
+    return [fail('pooler', 'there is a pooler between this machine and the database', advice)];
+  }
+  if (isPooled && pooler === 'none') {
+    const advice = 'Set DATABASE_POOLER=transaction, unless the pooler has pool_mode = session.';
+    return [warn('pooler', 'DATABASE_URL leads through a pooler', advice)];
+  }
+  if (!isPooled && pooler === 'transaction') {
+    const advice = 'Leave DATABASE_POOLER out: statements then keep their plans.';
+    return [warn('pooler', 'DATABASE_POOLER is set, and DATABASE_URL leads to PostgreSQL itself', advice)];
+  }
+  return isPooled ? [ok('pooler', 'DATABASE_URL leads through a pooler, DATABASE_DIRECT_URL past it')] : [];
+}
+
+interface ConnectionState {
+  max: number;
+  used: number;
+  apis: number;
+  dispatchers: number;
+}
+
+function checkSum(config: ConnectionConfig, { max, used, apis, dispatchers }: ConnectionState): Finding {
+  const each = connectionsOf(config);
+  // A process that does not run yet is counted too, since it will.
+  const counts = { api: Math.max(apis, 1), dispatcher: Math.max(dispatchers, 1) };
+  const sum = counts.api * each.api + counts.dispatcher * each.dispatcher;
+  const parts = `${counts.api} api × ${each.api} + ${counts.dispatcher} dispatcher × ${each.dispatcher} = ${sum}`;
+  const detail = `${parts} of ${max} connections; ${used} are open`;
+  if (sum <= max) return ok(name, detail);
+  const advice =
+    'Raise max_connections, lower DATABASE_CONNECTIONS_… or DISPATCHER_THREADS, or put PgBouncer in front.';
+  return warn(name, detail, advice);
+}
+
+const pooledSum = ({ max, used }: ConnectionState): Finding =>
+  used <= max * 0.9
+    ? ok(name, `${used} of ${max} connections to the database are open, behind the pooler`)
+    : warn(
+        name,
+        `${used} of ${max} connections to the database are open`,
+        'Lower default_pool_size of the pooler.',
+      );
+
+/** Returns whether the server process is another one than the client was told: a pooler gives keys of its own. */
+async function hasPooler(client: pg.Client): Promise<boolean> {
+  const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  return !('processID' in client) || client.processID !== rows[0]?.pid;
+}
+
+async function readConnections(client: pg.Client): Promise<ConnectionState> {
+  const { rows } = await client.query<ConnectionState>(
+    `SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int AS max,
+            count(*)::int AS used,
+            count(*) FILTER (WHERE application_name = $1 AND datname = current_database())::int AS apis,
+            count(*) FILTER (WHERE application_name = $2 AND datname = current_database())::int AS dispatchers
+       FROM pg_stat_activity WHERE backend_type = 'client backend'`,
+    [listenerName('api'), listenerName('dispatcher')],
+  );
+  return rows[0] ?? { max: 0, used: 0, apis: 0, dispatchers: 0 };
+}
+
+/** Longest way of a notification; usually it takes a few milliseconds. */
+const notifyPatienceMs = 3000;
+
+/** Proves that a notification sent through DATABASE_URL arrives at a connection of DATABASE_DIRECT_URL. */
+export async function checkNotifications(
+  { databaseUrl, databaseDirectUrl }: Pick<Config, 'databaseUrl' | 'databaseDirectUrl'>,
+  patienceMs = notifyPatienceMs,
+): Promise<Finding> {
+  const channel = `carillon_doctor_${randomUUID()}`;
+  const advice =
+    'Without notifications every push waits for the next poll: set DATABASE_DIRECT_URL to PostgreSQL itself, and both URLs to the same database.';
+  try {
+    const hasArrived = await withClient(databaseDirectUrl, async (listening) => {
+      const end = new AbortController();
+      const arrived = new Promise<boolean>((resolve) => listening.once('notification', () => resolve(true)));
+      await listening.query(`LISTEN ${pg.escapeIdentifier(channel)}`);
+      await withClient(databaseUrl, (client) => client.query('SELECT pg_notify($1, $2)', [channel, '']));
+      const late = sleep(patienceMs, end.signal).then(() => false);
+      return Promise.race([arrived, late]).finally(() => end.abort());
+    });
+    return hasArrived
+      ? ok('notifications', 'a notification arrives')
+      : fail('notifications', `a notification did not arrive within ${patienceMs} ms`, advice);
+  } catch (error) {
+    return fail('notifications', `cannot be tried: ${reasonOf(error)}`, advice);
+  }
+}
+
+async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({
+    connectionString: connectionUrl(url),
+    application_name: 'carillon doctor',
+    connectionTimeoutMillis: 5000,
+  });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}

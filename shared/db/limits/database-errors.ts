@@ -1,0 +1,49 @@
+import pg from 'pg';
+
+/** Returns the unique constraint that made a statement fail, if any. */
+export function violatedConstraint(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError && error.code === '23505' ? error.constraint : undefined;
+}
+
+/** Returns whether a foreign key made a statement fail. */
+export function isMissingReference(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '23503';
+}
+
+/** Returns whether a table is missing: the database is not migrated. */
+export function isUndefinedTable(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '42P01';
+}
+
+/** Returns whether PostgreSQL ended a deadlocked transaction, which can be retried. */
+export function isDeadlock(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '40P01';
+}
+
+/** Returns whether a statement reached its time limit. */
+export function isStatementTimeout(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '57014';
+}
+
+/** Returns whether a statement did not get a lock within `lock_timeout`. */
+export function isLockTimeout(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '55P03';
+}
+
+/** Returns whether PostgreSQL rejected a value: NUL in text, a number out of range, a malformed regular expression. */
+export function isInvalidValue(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && /^(22|2201B)/.test(error.code ?? '');
+}
+
+/** Returns whether the database is unreachable: down, restarting, or out of connections. */
+export function isConnectionFailure(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError) return /^(08|57P0[1-3]|53)/.test(error.code ?? '');
+  if (!(error instanceof Error)) return false;
+  const code = 'code' in error ? String(error.code) : '';
+  return (
+    /^(ECONN|ENOENT|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_)/.test(code) ||
+    /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error/.test(
+      error.message,
+    )
+  );
+}
