@@ -13,6 +13,7 @@ import { createConsole } from './operator/console.ts';
 import { DeviceEditService } from './operator/devices/device-edits.ts';
 import { ProfileService } from './operator/gateways/profiles.ts';
 import { UsageService } from './operator/usage.ts';
+import { UserAdminService } from './operator/users/users.ts';
 import { DryRunService } from './push/explain/dry-run.ts';
 import { PushTraceService } from './push/explain/push-trace.ts';
 import { PushControlService } from './push/push-control.ts';
@@ -76,6 +77,8 @@ export function createServices(deps: ApiDeps) {
     signUp: accounts.signUp,
     users: accounts.users,
     userLookup: accounts.lookup,
+    userAdmin: new UserAdminService(deps, accounts),
+    accountControl: accounts.control,
     login: accounts.login,
     sessions: accounts.sessions,
     currentSession: accounts.currentSession,

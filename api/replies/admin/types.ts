@@ -15,6 +15,7 @@ import type { profileCheck, profileDetail } from './gateways.ts';
 import type { breaker, deviceExplanation, pushForecast, pushProgress } from './pushes.ts';
 import type { listedPush, meta, overview, pushDetail, queueState } from './records.ts';
 import type { smsSignature, smsTemplate } from './sms-texts.ts';
+import type { userDetail } from './users.ts';
 
 /** Replies of the admin API as types, for the console. This module has no code: importing it loads nothing. */
 
@@ -30,6 +31,7 @@ export type DevicePush = z.infer<typeof devicePush>;
 export type SearchHit = z.infer<typeof searchHit>;
 export type ProfileCheck = z.infer<typeof profileCheck>;
 export type ProfileDetail = z.infer<typeof profileDetail>;
+export type UserDetail = z.infer<typeof userDetail>;
 export type FailureGroup = z.infer<typeof failureGroup>;
 export type PushFailure = z.infer<typeof pushFailure>;
 export type PushTimeline = z.infer<typeof pushTimeline>;

@@ -6,6 +6,7 @@ import { MailLinks } from '../verification/links.ts';
 import { PhoneCodes } from '../verification/phone-codes.ts';
 import { PhoneLogin } from '../verification/phone-login.ts';
 import { PhoneService } from '../verification/phones.ts';
+import { AccountControl } from './account-control.ts';
 import { ContactVerification } from './contact-verification.ts';
 import { LoginService } from './login/login.ts';
 import { LoginLocks } from './login/login-locks.ts';
@@ -32,6 +33,9 @@ export class Accounts {
   readonly phoneLogin: PhoneLogin;
   readonly phones: PhoneService;
   readonly emails: EmailService;
+  readonly locks: LoginLocks;
+  /** Acts of operators. */
+  readonly control: AccountControl;
   readonly #passwords = new Passwords();
   readonly #platforms: AuthPlatforms;
 
@@ -48,6 +52,8 @@ export class Accounts {
     const thirdParty = new ThirdPartyLogin({ store, login, platforms });
     const phoneParts = { codes, store, sessions, passwords, hooks, contacts };
     this.#platforms = platforms;
+    this.locks = locks;
+    this.control = new AccountControl({ store, sessions, locks, links, hooks });
     this.sessions = sessions;
     this.login = login;
     this.lookup = new UserLookup(deps);

@@ -1,6 +1,7 @@
 import type { Handle } from '../../../shared/db/pool.ts';
 import { type RowCondition, rowMeets } from '../../../shared/db/tables/selection.ts';
 import { deleteUser, findUser, setPassword } from '../../../shared/db/tables/users/users.ts';
+import { maskText } from '../../../shared/domain/admin/masked.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
@@ -12,6 +13,7 @@ import { pickUserMembers, type User, userDocument } from '../../../shared/domain
 import { compileRowCondition } from '../../../shared/query/list/list.ts';
 import { userClass } from '../../../shared/query/schema/classes.ts';
 import type { ApiDeps } from '../deps.ts';
+import { isAudited, recordChange } from '../operator/audit/actor.ts';
 import {
   isObjectId,
   readerFor,
@@ -88,7 +90,9 @@ export class UserService {
       for (const platform of this.#newEntries(caller.app, current, changes.authData).keys())
         if (!checked.has(platform)) throw refuse('conflict');
       await this.#requireCondition(tx, current, condition);
-      return this.#write(tx, caller, { current, changes, hash });
+      const written = await this.#write(tx, caller, { current, changes, hash });
+      if (isAudited()) await recordUpdate(tx, caller.app, { current, changes, changed: written.changed });
+      return written;
     };
     const changed = await this.#parts.store.transaction(change, condition && caller);
     hooks.afterUpdate(caller, changed.document, { body, touched });
@@ -157,7 +161,9 @@ export class UserService {
       requireCurrentSession(caller, user);
       requireWrite(caller, user);
       await this.#requireCondition(tx, user, condition);
-      await deleteUser(tx, caller.app.appId, user.id);
+      const { appId } = caller.app;
+      await deleteUser(tx, appId, user.id);
+      await recordChange(tx, { action: 'user.delete', appId, target: user.objectId });
       return user;
     };
     const deleted = await store.transaction(remove, condition && caller);
@@ -199,6 +205,18 @@ export class UserService {
     if (!condition) return;
     if (!(await rowMeets(tx, { table: 'app_user', id: user.id }, condition))) throw refuse('noEffect');
   }
+}
+
+/** Audits a change by an operator, without the password and without tokens of third-party accounts. */
+async function recordUpdate(
+  tx: Handle,
+  { appId }: App,
+  { current, changes, changed }: { current: User; changes: UserChanges; changed: JsonObject },
+): Promise<void> {
+  const before = pickUserMembers(userDocument(current, { isOwn: true, hasAcl: true }), changes.touched);
+  const after: JsonObject = { ...changed };
+  if (changes.password !== undefined) after.password = maskText;
+  await recordChange(tx, { action: 'user.update', appId, target: current.objectId, before, after });
 }
 
 /** Throws 1 for a change without the old password: the holder of a stolen session must not lock the user out. */

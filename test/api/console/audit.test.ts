@@ -32,6 +32,13 @@ type Change = [
 ];
 const of = (path: string) => () => `/apps/${app.appId}${path}`;
 const ofPush = (verb: string) => async () => `/apps/${app.appId}/notifications/${await createPush()}/${verb}`;
+let users = 0;
+const ofUser = (rest: string) => async () => {
+  const name = `user${++users}`;
+  const body = { username: name, password: 'very-secret', email: `${name}@example.com` };
+  const { objectId } = (await service.api.request('POST', '/1.1/users', { app, body })).body;
+  return `/apps/${app.appId}/users/${objectId}${rest}`;
+};
 const ofDevice = (rest: string) => async () =>
   `/apps/${app.appId}/installations/${(await service.addIosInstallations(app, 1))[0]}${rest}`;
 const breaker = (verb: string) => () => `/breakers/apns:${app.appId}:_default/${verb}`;
@@ -66,6 +73,12 @@ const changes: Record<string, Change> = {
     { where: { tag: 'deleted' }, expected: 1 },
     'installation.delete-all',
   ],
+  updateAppUser: ['PUT', ofUser(''), { password: 'very-secret-2', nick: 'x' }, 'user.update'],
+  deleteAppUser: ['DELETE', ofUser(''), undefined, 'user.delete'],
+  logoutUser: ['POST', ofUser('/logout'), undefined, 'user.logout'],
+  unlockUser: ['POST', ofUser('/unlock'), undefined, 'user.unlock'],
+  verifyUser: ['POST', ofUser('/verify'), { contact: 'email' }, 'user.verify'],
+  sendUserReset: ['POST', ofUser('/send-reset'), undefined, 'user.send-reset'],
   cancelPush: ['POST', ofPush('cancel'), undefined, 'push.cancel'],
   pausePush: ['POST', ofPush('pause'), undefined, 'push.pause'],
   resumePush: ['POST', ofPush('resume'), { flow_control: 2000 }, 'push.resume'],

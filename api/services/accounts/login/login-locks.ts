@@ -1,5 +1,11 @@
 import { createHash } from 'node:crypto';
-import { countLoginFailure, isLoginLocked } from '../../../../shared/db/tables/users/login-locks.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
+import {
+  countLoginFailure,
+  deleteLoginLock,
+  isLoginLocked,
+  readLoginLock,
+} from '../../../../shared/db/tables/users/login-locks.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { User } from '../../../../shared/domain/users/user.ts';
@@ -26,6 +32,9 @@ function digestOf({ user, submitted }: LockTarget): Buffer {
   return createHash('sha256').update(kind).update('\0').update(value).digest();
 }
 
+const digestOfUser = (user: User): Buffer =>
+  digestOf({ user, submitted: { kind: 'username', value: user.username } });
+
 /** Normalizes the spelling of an identifier without a user. */
 const normalized = (text: string): string => text.normalize('NFKC').trim().toLowerCase();
 
@@ -51,6 +60,18 @@ export class LoginLocks {
   async countFailure({ appId }: App, target: LockTarget): Promise<void> {
     const at = { identifier: digestOf(target), now: this.#now(), rule: lockRule };
     if (await countLoginFailure(this.#deps.db, appId, at)) throw refuse('accountLocked');
+  }
+
+  /** Returns the failures of a user within the window, and the end of its lock. */
+  stateOf({ appId }: App, user: User): Promise<{ failures: number; lockedUntil: Date | null }> {
+    const now = this.#now();
+    const since = new Date(now.getTime() - lockRule.windowMs);
+    return readLoginLock(this.#deps.db, appId, { identifier: digestOfUser(user), now, since });
+  }
+
+  /** Ends the lock of a user within the caller's transaction. */
+  clear(tx: Handle, { appId }: App, user: User): Promise<void> {
+    return deleteLoginLock(tx, appId, digestOfUser(user));
   }
 
   #now(): Date {

@@ -14,6 +14,7 @@ import { compileWhere } from '../../../../shared/query/sql/where.ts';
 import { masterViewer } from '../../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
+import { cappedRows, countOfRows } from '../lists/counted.ts';
 import { type PageRequest, toPage } from '../lists/page.ts';
 import { plainPush } from './plain-push.ts';
 import { narrowViewer, requireNoTokens, visibleTo } from './visibility.ts';
@@ -49,12 +50,13 @@ export class DeviceService {
       const all = selectionOf(operator, appId, { ...request, before: null });
       return async (tx) => ({
         rows: await selectInstallations(tx, selection),
-        count: most > 0 ? await countRows(tx, 'installation', counted(all, most)) : undefined,
+        count:
+          most > 0 ? await countRows(tx, 'installation', cappedRows('installation', all, most)) : undefined,
       });
     });
     const { results, next } = toPage(rows, request.limit, ({ id }) => id);
     const documents = results.map((row) => visibleTo(operator, installationDocument(row)));
-    return { results: documents, next, ...(count === undefined ? {} : countReply(count, most)) };
+    return { results: documents, next, ...(count === undefined ? {} : countOfRows(count, most)) };
   }
 
   /** Returns a device with its route and state. Throws 404 when there is no such app or device. */
@@ -109,12 +111,3 @@ const byId = (appId: string, id: number): Selection => ({
   limit: 1,
   skip: 0,
 });
-
-/** Limits what is counted: a subquery in place of the table would need a statement of its own. */
-const counted = (selection: Selection, most: number): Selection => ({
-  ...selection,
-  condition: `id IN (SELECT id FROM installation WHERE app_id = $1 AND ${selection.condition} LIMIT ${most + 1})`,
-});
-
-const countReply = (count: number, most: number) =>
-  count > most ? { count: most, countIsLeast: true as const } : { count };

@@ -1,8 +1,9 @@
+import type { Command } from 'commander';
 import { z } from 'zod';
 import { confirm } from '../../confirm.ts';
 import { dictionaryOrFile, wholeNumber } from '../../input.ts';
 import { type Report, type Shell, table } from '../../report.ts';
-import { chooseApp, connect, type ServiceClient } from '../../service.ts';
+import { chooseApp, chooseAppId, connect, type ServiceClient } from '../../service.ts';
 
 interface AppOption {
   app?: string;
@@ -21,9 +22,16 @@ const user = z.looseObject({
   createdAt: z.string(),
 });
 
-/** Adds `carillon user …`: reads and deletes users of an app with its master key. */
+const app = ['--app <appId>', 'the application; not needed when there is only one'] as const;
+
+const verbs = {
+  logout: ['end the session of a user on all devices', 'is logged out'],
+  unlock: ['end the lock of a user after failed logins', 'is unlocked'],
+  'send-reset': ['mail a link that resets the password', 'gets a mail'],
+} as const;
+
+/** Adds `carillon user …`: reads, changes and deletes users of an app. */
 export function addUserCommands({ program, act, isJson }: Shell): void {
-  const app = ['--app <appId>', 'the application; not needed when there is only one'] as const;
   const users = program.command('user').description('users of an application');
   users
     .command('list')
@@ -38,6 +46,17 @@ export function addUserCommands({ program, act, isJson }: Shell): void {
     .option(...app)
     .action(act(show));
   users
+    .command('find <text>')
+    .description('find users by objectId, name, address or number')
+    .option(...app)
+    .action(act(find));
+  users
+    .command('update <objectId> <json or file>')
+    .description('write members of a user')
+    .option(...app)
+    .action(act(update));
+  addActs(users, act);
+  users
     .command('delete <objectId>')
     .description('delete a user and its sessions')
     .option(...app)
@@ -49,19 +68,77 @@ export function addUserCommands({ program, act, isJson }: Shell): void {
     );
 }
 
-/** Calls the users of an app; `path` follows `/1.1/users`. */
+/** Adds what operators do to one user. */
+function addActs(users: Command, act: Shell['act']): void {
+  users
+    .command('verify <objectId>')
+    .description('mark the address of a user as verified')
+    .option('--phone', 'the number in place of the address')
+    .option(...app)
+    .action(act(verify));
+  for (const [verb, [description, done]] of Object.entries(verbs))
+    users
+      .command(`${verb} <objectId>`)
+      .description(description)
+      .option(...app)
+      .action(
+        act(async (objectId: string, { app: asked }: AppOption) => {
+          const document = await ofUser(asked, 'POST', `/${encodeURIComponent(objectId)}/${verb}`);
+          return { document, text: `User ${objectId} ${done}.` };
+        }),
+      );
+}
+
+/** Calls the users of an app by the admin API; `path` follows `/users`. */
+async function ofUser(
+  asked: string | undefined,
+  method: string,
+  path: string,
+  body?: object,
+): Promise<unknown> {
+  const service = await connect();
+  return service.admin(
+    method,
+    `/apps/${encodeURIComponent(await chooseAppId(service, asked))}/users${path}`,
+    body,
+  );
+}
+
+async function find(q: string, { app: asked }: AppOption): Promise<Report> {
+  return listed(await ofUser(asked, 'GET', `?${new URLSearchParams({ q })}`));
+}
+
+async function update(objectId: string, members: string, { app: asked }: AppOption): Promise<Report> {
+  const body = await dictionaryOrFile(members);
+  const document = await ofUser(asked, 'PUT', `/${encodeURIComponent(objectId)}`, body);
+  return { document, text: JSON.stringify(document, null, 2) };
+}
+
+async function verify(
+  objectId: string,
+  { app: asked, phone }: AppOption & { phone?: boolean },
+): Promise<Report> {
+  const contact = phone ? 'mobilePhoneNumber' : 'email';
+  const document = await ofUser(asked, 'POST', `/${encodeURIComponent(objectId)}/verify`, { contact });
+  return { document, text: `The ${phone ? 'number' : 'address'} of user ${objectId} is verified.` };
+}
+
+/** Calls the users of an app with its master key; `path` follows `/1.1/users`. */
 async function call(app: string | undefined, method: string, path: string): Promise<unknown> {
   const service: ServiceClient = await connect();
   return service.asMaster(await chooseApp(service, app), method, `/1.1/users${path}`);
 }
 
-async function list({ app, where, limit }: ListOptions): Promise<Report> {
+async function list({ app: asked, where, limit }: ListOptions): Promise<Report> {
   const query = new URLSearchParams({
     order: '-createdAt',
     limit: String(wholeNumber('--limit', limit, 1)),
     ...(where === undefined ? {} : { where: JSON.stringify(await dictionaryOrFile(where)) }),
   });
-  const reply = await call(app, 'GET', `?${query}`);
+  return listed(await call(asked, 'GET', `?${query}`));
+}
+
+function listed(reply: unknown): Report {
   const rows = z
     .object({ results: z.array(user) })
     .parse(reply)
@@ -76,16 +153,16 @@ async function list({ app, where, limit }: ListOptions): Promise<Report> {
   return { document: reply, text: rows.length > 0 ? table(headings, rows) : 'There are no such users.' };
 }
 
-async function show(objectId: string, { app }: AppOption): Promise<Report> {
-  const reply = await call(app, 'GET', `/${encodeURIComponent(objectId)}`);
+async function show(objectId: string, { app: asked }: AppOption): Promise<Report> {
+  const reply = await call(asked, 'GET', `/${encodeURIComponent(objectId)}`);
   const rows = Object.entries(user.parse(reply)).map(([name, value]) => [name, textOf(value)]);
   return { document: reply, text: table(['member', 'value'], rows) };
 }
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
-async function remove(objectId: string, { app, yes }: AppOption & { yes?: boolean }): Promise<Report> {
+async function remove(objectId: string, { app: asked, yes }: AppOption & { yes?: boolean }): Promise<Report> {
   if (!yes) await confirm(`Delete user ${objectId} for good?`);
-  const reply = await call(app, 'DELETE', `/${encodeURIComponent(objectId)}`);
+  const reply = await ofUser(asked, 'DELETE', `/${encodeURIComponent(objectId)}`);
   return { document: reply, text: `User ${objectId} is deleted.` };
 }

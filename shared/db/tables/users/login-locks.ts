@@ -61,3 +61,23 @@ export async function deleteOldLoginLocks(db: Handle, before: Date, limit: numbe
   );
   return rowCount ?? 0;
 }
+
+/** Returns the failures of an identifier since `since`, and the end of its lock; null without a lock. */
+export async function readLoginLock(
+  db: Handle,
+  appId: string,
+  { identifier, now, since }: { identifier: Buffer; now: Date; since: Date },
+): Promise<{ failures: number; lockedUntil: Date | null }> {
+  const { rows } = await db.query<{ failures: number; locked_until: Date | null }>(
+    `SELECT (SELECT count(*) FROM unnest(failed_at) AS at WHERE at > $4) AS failures,
+            CASE WHEN locked_until > $3 THEN locked_until END AS locked_until
+       FROM login_lock WHERE app_id = $1 AND identifier = $2`,
+    [appId, identifier, now, since],
+  );
+  return { failures: rows[0]?.failures ?? 0, lockedUntil: rows[0]?.locked_until ?? null };
+}
+
+/** Forgets the failures of an identifier, and with them its lock. */
+export async function deleteLoginLock(db: Handle, appId: string, identifier: Buffer): Promise<void> {
+  await db.query('DELETE FROM login_lock WHERE app_id = $1 AND identifier = $2', [appId, identifier]);
+}

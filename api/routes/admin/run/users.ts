@@ -1,0 +1,170 @@
+import { z } from 'zod';
+import type { AdminCall } from '../../../calls/call.ts';
+import { anyObject } from '../../../calls/object-call.ts';
+import { userMembers } from '../../../openapi/requests/objects.ts';
+import { userDetail } from '../../../replies/admin/users.ts';
+import { empty, keysetPageOf } from '../../../replies/common.ts';
+import { ofHooks, ofQuery, ofUser } from '../../../replies/refusals.ts';
+import { userPart } from '../../../replies/users.ts';
+import { json, noBody, route, smallBody, userBody } from '../../../route.ts';
+import { countQuery, pageOf, pageQuery } from '../../../services/operator/lists/page-query.ts';
+import type { Services } from '../../../services/services.ts';
+
+/** Users of an app (protocol/admin-api.md#users). */
+const base = '/console/api/apps/:appId/users';
+const path = `${base}/:id`;
+
+const listQuery = z.object({
+  ...pageQuery,
+  q: z
+    .string('expected one text')
+    .min(1)
+    .max(1024)
+    .refine((text) => !text.includes('\0'), 'must not hold NUL')
+    .optional()
+    .describe('An objectId; from `operator` on also a name, an address or a number.'),
+  where: z.string('expected one condition').max(10_000).optional().describe('Condition as JSON.'),
+  count: countQuery,
+});
+
+const verification = z.strictObject({
+  contact: z
+    .enum(['email', 'mobilePhoneNumber'], 'expected email or mobilePhoneNumber')
+    .default('email')
+    .describe('Contact that is marked as verified.'),
+});
+
+type AnyAdminCall = Pick<AdminCall<unknown, unknown>, 'params'>;
+
+const targetOf = async ({ params }: AnyAdminCall, { apps }: Services) => ({
+  app: await apps.get(params.appId ?? ''),
+  objectId: params.id ?? '',
+});
+
+export default [
+  route({
+    method: 'GET',
+    path: base,
+    operation: 'listAppUsers',
+    summary: 'Lists the users of an app by an id or a condition, newest first; below operator shortened.',
+    auth: 'admin',
+    role: 'viewer',
+    limit: noBody,
+    query: listQuery,
+    reply: keysetPageOf(userPart),
+    refusals: ['notFound', ...ofQuery],
+    handle: async ({ operator, params, query }, { userAdmin }) => {
+      const request = {
+        ...pageOf(query),
+        q: query.q,
+        where: query.where,
+        mostCounted: query.count === '1' ? 10_000 : 0,
+      };
+      return json(await userAdmin.list(operator, params.appId ?? '', request));
+    },
+  }),
+  route({
+    method: 'GET',
+    path,
+    operation: 'getAppUser',
+    summary: 'Returns a user with its accounts on other platforms and the state of its lock.',
+    auth: 'admin',
+    role: 'viewer',
+    limit: noBody,
+    reply: userDetail,
+    refusals: ['notFound'],
+    handle: async ({ operator, params }, { userAdmin }) =>
+      json(await userAdmin.get(operator, params.appId ?? '', params.id ?? '')),
+  }),
+  route({
+    method: 'PUT',
+    path,
+    operation: 'updateAppUser',
+    summary: 'Changes members of a user, as `PUT /1.1/users` does with the master key, hooks included.',
+    auth: 'admin',
+    role: 'operator',
+    limit: userBody,
+    body: anyObject,
+    documentedBody: userMembers,
+    reply: userDetail,
+    refusals: ['notFound', 'noSuchObject', ...ofUser, ...ofHooks],
+    handle: async ({ operator, params, body }, { userAdmin }) =>
+      json(await userAdmin.update(operator, params.appId ?? '', { objectId: params.id ?? '', body })),
+  }),
+  route({
+    method: 'DELETE',
+    path,
+    operation: 'deleteAppUser',
+    summary: 'Deletes a user, hooks included.',
+    auth: 'admin',
+    role: 'operator',
+    limit: smallBody,
+    reply: empty,
+    refusals: ['notFound', ...ofHooks],
+    handle: async ({ params }, { userAdmin }) => {
+      await userAdmin.delete(params.appId ?? '', params.id ?? '');
+      return json({});
+    },
+  }),
+  route({
+    method: 'POST',
+    path: `${path}/logout`,
+    operation: 'logoutUser',
+    summary: 'Ends the session of a user on all devices.',
+    auth: 'admin',
+    role: 'operator',
+    limit: smallBody,
+    reply: empty,
+    refusals: ['notFound'],
+    handle: async (call, services) => {
+      await services.accountControl.logout(await targetOf(call, services));
+      return json({});
+    },
+  }),
+  route({
+    method: 'POST',
+    path: `${path}/unlock`,
+    operation: 'unlockUser',
+    summary: 'Ends the lock of a user after failed logins.',
+    auth: 'admin',
+    role: 'operator',
+    limit: smallBody,
+    reply: empty,
+    refusals: ['notFound'],
+    handle: async (call, services) => {
+      await services.accountControl.unlock(await targetOf(call, services));
+      return json({});
+    },
+  }),
+  route({
+    method: 'POST',
+    path: `${path}/verify`,
+    operation: 'verifyUser',
+    summary: 'Marks the address or number of a user as verified, without a message.',
+    auth: 'admin',
+    role: 'operator',
+    limit: smallBody,
+    body: verification,
+    reply: empty,
+    refusals: ['notFound', 'emailMissing', 'phoneMissing'],
+    handle: async (call, services) => {
+      await services.accountControl.verify(await targetOf(call, services), call.body.contact);
+      return json({});
+    },
+  }),
+  route({
+    method: 'POST',
+    path: `${path}/send-reset`,
+    operation: 'sendUserReset',
+    summary: 'Mails a link to a user that resets the password.',
+    auth: 'admin',
+    role: 'operator',
+    limit: smallBody,
+    reply: empty,
+    refusals: ['notFound', 'emailMissing', 'tooManyMails'],
+    handle: async (call, services) => {
+      await services.accountControl.sendReset(await targetOf(call, services));
+      return json({});
+    },
+  }),
+];

@@ -1,0 +1,135 @@
+import { countRows, type Selection } from '../../../../shared/db/tables/selection.ts';
+import { findUser, selectUsers } from '../../../../shared/db/tables/users/users.ts';
+import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
+import { shortenPersonal } from '../../../../shared/domain/admin/personal.ts';
+import { shortened } from '../../../../shared/domain/admin/shortened.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { parsePhone } from '../../../../shared/domain/messages/phone.ts';
+import { identitiesOf } from '../../../../shared/domain/users/auth-data.ts';
+import { type User, userDocument } from '../../../../shared/domain/users/user.ts';
+import { parseWhere } from '../../../../shared/query/parse/where.ts';
+import { userClass } from '../../../../shared/query/schema/classes.ts';
+import { Params } from '../../../../shared/query/sql/params.ts';
+import { compileWhere } from '../../../../shared/query/sql/where.ts';
+import { masterViewer } from '../../../../shared/query/viewer.ts';
+import { noSuchUser } from '../../accounts/account-control.ts';
+import type { Accounts } from '../../accounts/accounts.ts';
+import { isObjectId } from '../../accounts/caller.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { requireApp } from '../apps.ts';
+import { cappedRows, countOfRows } from '../lists/counted.ts';
+import { type PageRequest, toPage } from '../lists/page.ts';
+
+export interface UserListRequest extends PageRequest {
+  /** An objectId, name, address or number; for viewers an objectId. */
+  q?: string | undefined;
+  /** Condition as JSON text. */
+  where?: string | undefined;
+  /** Most matches to count; 0 counts none. */
+  mostCounted: number;
+}
+
+type AccountParts = Pick<Accounts, 'users' | 'locks'>;
+
+/** Finds, shows and changes users for operators (protocol/admin-api.md#users). */
+export class UserAdminService {
+  readonly #deps: ApiDeps;
+  readonly #accounts: AccountParts;
+
+  constructor(deps: ApiDeps, accounts: AccountParts) {
+    this.#deps = deps;
+    this.#accounts = accounts;
+  }
+
+  /** Lists users, the newest first. Throws 404, 403 for a condition of a viewer, 102, 105, 116 for too large a reply, 124. */
+  async list(operator: Operator, appId: string, request: UserListRequest) {
+    const app = await requireApp(this.#deps, appId);
+    const most = request.mostCounted;
+    const { rows, count } = await this.#deps.queries.readPrepared({ app, isMaster: true }, () => {
+      const selection = selectionOf(operator, appId, request);
+      const all = cappedRows('app_user', selectionOf(operator, appId, { ...request, before: null }), most);
+      return async (tx) => ({
+        rows: await selectUsers(tx, selection),
+        count: most > 0 ? await countRows(tx, 'app_user', all) : undefined,
+      });
+    });
+    const { results, next } = toPage(rows, request.limit, ({ id }) => id);
+    const documents = results.map((user) => documentFor(operator, user));
+    return { results: documents, next, ...(count === undefined ? {} : countOfRows(count, most)) };
+  }
+
+  /** Returns a user with its third-party accounts and the state of its lock. Throws 404. */
+  async get(operator: Operator, appId: string, objectId: string) {
+    const app = await requireApp(this.#deps, appId);
+    const user = isObjectId(objectId)
+      ? await findUser(this.#deps.db, appId, { key: { objectId } })
+      : undefined;
+    if (!user) throw noSuchUser();
+    const { own, unions } = identitiesOf(user.authData ?? {});
+    const isWhole = hasRole(operator.role, 'operator');
+    return {
+      user: documentFor(operator, user),
+      identities: [...own, ...unions].map(({ platform, uid }) => ({
+        platform,
+        uid: isWhole ? uid : shortened(uid),
+      })),
+      hasPassword: user.passwordHash !== null,
+      lock: await this.#accounts.locks.stateOf(app, user),
+    };
+  }
+
+  /** Writes members, as PUT with the master key does, with the app's hooks. Throws 404, and as `UserService.update`. */
+  async update(
+    operator: Operator,
+    appId: string,
+    { objectId, body }: { objectId: string; body: JsonObject },
+  ) {
+    const caller = await this.#callerFor(appId, objectId);
+    await this.#accounts.users.update(caller, objectId, { body, where: undefined });
+    return this.get(operator, appId, objectId);
+  }
+
+  /** Deletes a user with its session, with the app's hooks. Throws 404, and as `UserService.delete`. */
+  async delete(appId: string, objectId: string): Promise<void> {
+    const caller = await this.#callerFor(appId, objectId);
+    await this.#accounts.users.delete(caller, objectId, { body: {}, where: undefined });
+  }
+
+  async #callerFor(appId: string, objectId: string) {
+    const app = await requireApp(this.#deps, appId);
+    const isKnown =
+      isObjectId(objectId) && (await findUser(this.#deps.db, appId, { key: { objectId } })) !== undefined;
+    if (!isKnown) throw noSuchUser();
+    return { app, isMaster: true, session: undefined };
+  }
+}
+
+function selectionOf({ role }: Operator, appId: string, request: UserListRequest): Selection {
+  const { q, where, before, limit } = request;
+  const isOperator = hasRole(role, 'operator');
+  if (!isOperator && where !== undefined)
+    throw refuse('forbidden', 'A condition on users needs the role operator; `q` finds an objectId.');
+  const params = new Params([appId]);
+  const parsed = parseWhere(where, userClass, masterViewer(appId));
+  const conditions = [`(${compileWhere(parsed, userClass, params)})`];
+  if (q !== undefined) conditions.push(idCondition(q, params, isOperator));
+  if (before !== null) conditions.push(`id < ${params.add(before)}`);
+  const { values } = params;
+  const condition = conditions.join(' AND ');
+  return { condition, orderBy: 'id DESC', values, conditionValues: values.length, limit: limit + 1, skip: 0 };
+}
+
+function idCondition(q: string, params: Params, isOperator: boolean): string {
+  const value = params.add(q);
+  if (!isOperator) return `object_id = ${value}`;
+  const number = params.add(parsePhone(q)?.e164 ?? q);
+  return `(object_id = ${value} OR username = ${value} OR email = ${value} OR mobile_phone_number = ${number})`;
+}
+
+/** Returns a user without secrets of third-party accounts; for viewers shortened. */
+function documentFor({ role }: Operator, user: User): JsonObject {
+  const isOperator = hasRole(role, 'operator');
+  const document = userDocument(user, { isOwn: isOperator, hasAcl: true });
+  return isOperator ? document : shortenPersonal(document);
+}
