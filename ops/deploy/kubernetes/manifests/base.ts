@@ -1,0 +1,174 @@
+/** The base: two apis, two dispatchers, one migration, and what they need around them. */
+import type { IDeployment } from 'kubernetes-models/apps/v1';
+import type { IJob } from 'kubernetes-models/batch/v1';
+import type { IIngress, INetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
+import type { IPodDisruptionBudget } from 'kubernetes-models/policy/v1';
+import type { IConfigMap, IService } from 'kubernetes-models/v1';
+import {
+  configName,
+  containerOf,
+  labelsOf,
+  nameOf,
+  type Part,
+  podOf,
+  ports,
+  probesOf,
+  spreadOf,
+} from './names.ts';
+
+const api: IDeployment = {
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name: nameOf('api'), labels: labelsOf('api') },
+  spec: {
+    replicas: 2,
+    selector: { matchLabels: labelsOf('api') },
+    strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
+    template: {
+      metadata: { labels: labelsOf('api') },
+      spec: podOf(
+        containerOf('api', {
+          ports: [{ name: 'http', containerPort: ports.api }],
+          env: [{ name: 'PORT', value: String(ports.api) }],
+          resources: { requests: { cpu: '500m', memory: '256Mi' }, limits: { memory: '768Mi' } },
+          // The proxy learns of the end of a pod later than the pod: calls still arrive for some seconds.
+          lifecycle: { preStop: { sleep: { seconds: 5 } } },
+          ...probesOf('http'),
+        }),
+        // 5 s before SIGTERM, 10 s at most after it, and a margin.
+        { terminationGracePeriodSeconds: 30, topologySpreadConstraints: spreadOf('api') },
+      ),
+    },
+  },
+};
+
+const dispatcher: IDeployment = {
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name: nameOf('dispatcher'), labels: labelsOf('dispatcher') },
+  spec: {
+    replicas: 2,
+    selector: { matchLabels: labelsOf('dispatcher') },
+    strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 1, maxSurge: 1 } },
+    template: {
+      metadata: { labels: labelsOf('dispatcher') },
+      spec: podOf(
+        containerOf('dispatcher', {
+          ports: [{ name: 'metrics', containerPort: ports.metrics }],
+          env: [{ name: 'METRICS_PORT', value: String(ports.metrics) }],
+          resources: { requests: { cpu: '1', memory: '384Mi' }, limits: { memory: '768Mi' } },
+          ...probesOf('metrics'),
+        }),
+        { terminationGracePeriodSeconds: 20, topologySpreadConstraints: spreadOf('dispatcher') },
+      ),
+    },
+  },
+};
+
+/** Both kinds of process wait for it, so its order does not matter. Delete it before each upgrade: a job cannot be changed. */
+const migrate: IJob = {
+  apiVersion: 'batch/v1',
+  kind: 'Job',
+  metadata: { name: nameOf('migrate'), labels: labelsOf('migrate') },
+  spec: {
+    backoffLimit: 10,
+    ttlSecondsAfterFinished: 3600,
+    template: {
+      metadata: { labels: labelsOf('migrate') },
+      spec: podOf(
+        containerOf('migrate', {
+          resources: { requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '512Mi' } },
+        }),
+        { restartPolicy: 'OnFailure' },
+      ),
+    },
+  },
+};
+
+const config: IConfigMap = {
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name: configName },
+  data: { NODE_ENV: 'production', PUBLIC_URL: 'https://push.example.com', TRUSTED_PROXIES: '1' },
+};
+
+const service: IService = {
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name: nameOf('api'), labels: labelsOf('api') },
+  spec: { selector: labelsOf('api'), ports: [{ name: 'http', port: 80, targetPort: 'http' }] },
+};
+
+/** Paths that clients, devices, gateways and people call. `/metrics`, `/healthz` and `/readyz` are not among them. */
+export const publicPaths = ['/1.1', '/v1/route', '/2/route', '/callbacks', '/console', '/openapi.json'];
+
+const ingress: IIngress = {
+  apiVersion: 'networking.k8s.io/v1',
+  kind: 'Ingress',
+  metadata: {
+    name: nameOf('api'),
+    labels: labelsOf('api'),
+    // Devices keep a WebSocket and are silent for minutes.
+    annotations: {
+      'nginx.ingress.kubernetes.io/proxy-read-timeout': '3600',
+      'nginx.ingress.kubernetes.io/proxy-send-timeout': '3600',
+      'nginx.ingress.kubernetes.io/proxy-body-size': '20m',
+    },
+  },
+  spec: {
+    tls: [{ hosts: ['push.example.com'], secretName: 'carillon-tls' }],
+    rules: [
+      {
+        host: 'push.example.com',
+        http: {
+          paths: publicPaths.map((path) => ({
+            path,
+            pathType: 'Prefix',
+            backend: { service: { name: nameOf('api'), port: { name: 'http' } } },
+          })),
+        },
+      },
+    ],
+  },
+};
+
+const budgetOf = (part: Part): IPodDisruptionBudget => ({
+  apiVersion: 'policy/v1',
+  kind: 'PodDisruptionBudget',
+  metadata: { name: nameOf(part) },
+  spec: { maxUnavailable: 1, selector: { matchLabels: labelsOf(part) } },
+});
+
+const tcp = (...list: number[]) => list.map((port) => ({ port, protocol: 'TCP' as const }));
+
+/**
+ * Returns a policy: calls to one port only, and connections to the name service, PostgreSQL and `more` ports. Gateways have no
+ * fixed addresses.
+ */
+const policyOf = (part: Part, served: number[], more: number[]): INetworkPolicy => ({
+  apiVersion: 'networking.k8s.io/v1',
+  kind: 'NetworkPolicy',
+  metadata: { name: nameOf(part) },
+  spec: {
+    podSelector: { matchLabels: labelsOf(part) },
+    policyTypes: ['Ingress', 'Egress'],
+    ingress: served.length === 0 ? [] : [{ ports: tcp(...served) }],
+    egress: [{ ports: [{ port: 53, protocol: 'UDP' }, ...tcp(53)] }, { ports: tcp(5432, 6432, ...more) }],
+  },
+});
+
+/** Files of the base by name. */
+export const base = {
+  'api.yaml': [api, service, budgetOf('api')],
+  'dispatcher.yaml': [dispatcher, budgetOf('dispatcher')],
+  'migrate.yaml': [migrate],
+  'config.yaml': [config],
+  'ingress.yaml': [ingress],
+  'network-policy.yaml': [
+    // Hosts of cloud functions and hooks, and identity providers.
+    policyOf('api', [ports.api], [80, 443]),
+    // Gateways: 443 and APNs also 2197; mail by SMTP.
+    policyOf('dispatcher', [ports.metrics], [443, 2197, 25, 465, 587]),
+    policyOf('migrate', [], []),
+  ],
+};
