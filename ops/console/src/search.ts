@@ -74,6 +74,8 @@ export interface ComposeSearch {
   /** Push to copy. */
   from?: string | undefined;
   template?: string | undefined;
+  /** The copy of a push lacks something. */
+  part?: true | undefined;
   /** Condition of the devices, as JSON. */
   where?: string | undefined;
 }
@@ -82,6 +84,7 @@ export const readComposeSearch = (search: Search): ComposeSearch => ({
   view: composeViews.find((view) => view === search.view),
   from: text(search.from),
   template: text(search.template),
+  part: search.part === true ? true : undefined,
   where:
     typeof search.where === 'object' && search.where !== null
       ? JSON.stringify(search.where)

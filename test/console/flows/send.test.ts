@@ -137,6 +137,35 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(list.body.results.length).toBe(1);
   });
 
+  test('copies a push with all that it says, and undoes one in the ten seconds before it begins', async () => {
+    const body = {
+      data: { alert: 'Copied', ios: { badge: 7 } },
+      where: { city: 'Oslo' },
+      flow_control: 2000,
+    };
+    const sent = await service.api.request('POST', '/1.1/push', { app, master: true, body });
+    const page = await open(`/apps/${app.appId}/pushes/${sent.body.objectId}`);
+    await page.getByRole('link', { name: 'Copy' }).click();
+    await page.getByRole('tab', { name: 'JSON' }).click();
+    const json = page.getByRole('textbox', { name: 'JSON' });
+    expect(JSON.parse(await json.inputValue())).toEqual(body);
+    await page.getByRole('tab', { name: 'Form' }).click();
+    await page.getByLabel('Text', { exact: true }).fill('Undone');
+    await page.getByLabel('Now, with 10 s to undo').check();
+    await sendButton(page, '30').click();
+    await confirm(page);
+    await page.getByRole('button', { name: 'Undo the push' }).click();
+    await page.getByText('Cancelled', { exact: true }).waitFor();
+  });
+
+  test('draws the message from the requests of the gateways', async () => {
+    const page = await compose(app);
+    await page.getByLabel('Title').fill('Preview of a title');
+    await page.getByLabel('Text', { exact: true }).fill('and of a text');
+    await page.getByRole('img', { name: 'Lock screen of iOS: Preview of a title, and of a text' }).waitFor();
+    await page.getByText(/^\d+ of 4,096 bytes$/).waitFor();
+  });
+
   test('composes and sends by keyboard only', async () => {
     const page = await open(`/apps/${app.appId}`);
     await page.getByRole('heading', { name: 'Running' }).waitFor();

@@ -10,6 +10,14 @@ const openStates: readonly PushDetail['state'][] = ['scheduled', 'queued', 'send
 /** Tells whether a push can still change. */
 export const isOpenPush = ({ state }: Pick<PushDetail, 'state'>): boolean => openStates.includes(state);
 
+const openStatuses: readonly unknown[] = ['scheduled', 'in-queue', 'paused'];
+
+const isOpenStatus = (progress: unknown): boolean =>
+  typeof progress === 'object' &&
+  progress !== null &&
+  'status' in progress &&
+  openStatuses.includes(progress.status);
+
 /** Record and progress of a push, live while it is open. */
 export function usePush(appId: string, pushId: string) {
   const client = useQueryClient();
@@ -20,7 +28,11 @@ export function usePush(appId: string, pushId: string) {
   const isOpen = record.data !== undefined && isOpenPush(record.data);
   const handlers = useMemo(
     () => ({
-      progress: (data: unknown) => client.setQueryData(['progress', appId, pushId], data),
+      progress: (data: unknown) => {
+        client.setQueryData(['progress', appId, pushId], data);
+        // A push that ends before the stream begins has no event of another state.
+        if (!isOpenStatus(data)) void client.invalidateQueries({ queryKey: ['push', appId, pushId] });
+      },
       state: (data: unknown) => {
         client.setQueryData(['progress', appId, pushId], data);
         void client.invalidateQueries({ queryKey: ['push', appId, pushId] });

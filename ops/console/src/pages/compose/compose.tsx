@@ -11,11 +11,13 @@ import type { ComposeView } from '../../search.ts';
 import { DryRunPanel } from './before/dry-run.tsx';
 import { Send } from './before/send.tsx';
 import { useCurrentDryRun } from './before/use-dry-run.ts';
+import { Begin } from './begin.tsx';
 import styles from './compose.module.css';
 import { Delivery } from './delivery.tsx';
 import { FormProvider } from './draft-field.tsx';
 import { type Draft, useDraft } from './draft-state.ts';
 import { Message } from './message.tsx';
+import { Preview } from './preview/preview.tsx';
 import { Target } from './target/target.tsx';
 import { CurlView } from './views/curl-view.tsx';
 import { JsonView, useFaultText } from './views/json-view.tsx';
@@ -30,7 +32,9 @@ export function Compose() {
   return (
     <>
       {maySend ? (
-        <Composer key={appId} appId={appId} />
+        <Begin appId={appId}>
+          <Composer key={appId} appId={appId} />
+        </Begin>
       ) : (
         <>
           <PageHeader title={t('compose.heading')} />
@@ -73,6 +77,7 @@ function Composer({ appId }: { appId: string }) {
           <DryRunPanel dryRun={dryRun} isBlank={isBlank}>
             <Send {...{ appId, dryRun, isUndo, isBlank, isIncomplete }} />
           </DryRunPanel>
+          <Preview appId={appId} forecast={dryRun.last?.forecast} />
         </div>
       </div>
     </FormProvider>

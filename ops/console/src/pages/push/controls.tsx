@@ -1,18 +1,28 @@
 import { useTranslation } from 'react-i18next';
 import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
 import { isOpenPush, usePushControl } from '../../api/push.ts';
-import { useMay } from '../../api/session.tsx';
+import { useMay, useOperator } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Failure } from '../../kit/states.tsx';
 import { formatCount } from '../../text/format.ts';
+import { Undo, useUndoMs } from './undo.tsx';
 
-/** Buttons that stop a push: pause at once, cancel after a question. */
+/** Buttons that stop a push: pause at once, cancel after a question, undo in the seconds before it begins. */
 export function Controls({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
   const control = usePushControl(appId, push.objectId);
-  const mayControl = useMay('operator');
+  const isOwn = useOperator().name === push.createdBy;
+  const mayControl = useMay(isOwn ? 'sender' : 'operator');
+  const undoMs = useUndoMs(push);
   if (!isOpenPush(push) || !mayControl) return null;
+  if (undoMs !== undefined)
+    return (
+      <>
+        {control.error && <Failure error={control.error} />}
+        <Undo leftMs={undoMs} isBusy={control.isPending} undo={() => control.mutate('cancel')} />
+      </>
+    );
   const isPaused = push.state === 'paused';
   return (
     <>

@@ -1,8 +1,10 @@
-import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import type { PushDetail, PushProgress } from '../../../../../api/replies/admin/types.ts';
 import { appPath } from '../../api/client.ts';
 import { isOpenPush, usePush } from '../../api/push.ts';
+import { useMay } from '../../api/session.tsx';
+import { buttonLook } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Tabs } from '../../kit/controls/tabs.tsx';
 import { PageHeader } from '../../kit/panel.tsx';
@@ -23,12 +25,30 @@ export function Push() {
   const { t } = useTranslation();
   const { appId, pushId } = route.useParams();
   const { record, progress, live } = usePush(appId, pushId);
+  const maySend = useMay('sender');
   if (record.isPending) return <Loading rows={8} />;
   if (!record.data) return <Failure error={record.error} retry={() => void record.refetch()} />;
   const push = record.data;
   return (
     <>
-      <PageHeader title={titleOf(push, t)} side={<Controls appId={appId} push={push} />}>
+      <PageHeader
+        title={titleOf(push, t)}
+        side={
+          <>
+            <Controls appId={appId} push={push} />
+            {maySend && (
+              <Link
+                to="/apps/$appId/pushes/new"
+                params={{ appId }}
+                search={{ from: push.objectId }}
+                className={buttonLook('plain')}
+              >
+                {t('push.copy')}
+              </Link>
+            )}
+          </>
+        }
+      >
         <StateBadge state={push.state} />
         {isOpenPush(push) && <LiveState live={live} updatedAtMs={progress.dataUpdatedAt} />}
       </PageHeader>

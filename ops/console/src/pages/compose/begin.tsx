@@ -1,0 +1,73 @@
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { type ReactNode, useEffect } from 'react';
+import { useTranslation } from 'react-i18next';
+import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
+import { appPath, call } from '../../api/client.ts';
+import { bodyOfRequest, toJson } from '../../draft/copy.ts';
+import { isRecord, type JsonRecord, JsonTextError, parseJsonText } from '../../draft/json-text.ts';
+import { Failure, Loading } from '../../kit/states.tsx';
+import type { ComposeSearch } from '../../search.ts';
+import { emptyBody, storeDraft } from './draft-state.ts';
+
+const route = getRouteApi('/apps/$appId/pushes/new');
+
+/** Body that the address asks for, and whether something of it could not be copied. */
+interface Begun {
+  body: JsonRecord;
+  isWhole: boolean;
+}
+
+/** Begins the draft that the address asks for: a copy of a push, or a push to the devices of a condition. */
+export function Begin({ appId, children }: { appId: string; children: ReactNode }) {
+  const { t } = useTranslation();
+  const search = route.useSearch();
+  const navigate = useNavigate();
+  const isAsked = search.from !== undefined || search.where !== undefined;
+  const { data, error, refetch } = useQuery({
+    queryKey: ['begin', appId, search.from, search.where],
+    queryFn: ({ signal }) => beginOf(appId, search, signal),
+    enabled: isAsked,
+    staleTime: 0,
+    gcTime: 0,
+  });
+  useEffect(() => {
+    if (!data || !isAsked) return;
+    storeDraft(appId, data.body);
+    const part = data.isWhole ? undefined : true;
+    // In place of the address that asked, so that a reload keeps what was changed since.
+    void navigate({
+      to: '/apps/$appId/pushes/new',
+      params: { appId },
+      search: { view: search.view, part },
+      replace: true,
+    });
+  }, [data, isAsked, appId, navigate, search.view]);
+  if (error && isAsked) return <Failure error={error} retry={() => void refetch()} />;
+  if (isAsked) return <Loading rows={8} />;
+  return (
+    <>
+      {search.part && <p role="status">{t('compose.partOnly')}</p>}
+      {children}
+    </>
+  );
+}
+
+async function beginOf(appId: string, { from, where }: ComposeSearch, signal: AbortSignal): Promise<Begun> {
+  if (from !== undefined) {
+    const push = await call<PushDetail>(appPath(appId, 'notifications', from), { signal });
+    const request = toJson(push.request);
+    return bodyOfRequest(isRecord(request) ? request : {});
+  }
+  return { body: { ...emptyBody, where: conditionIn(where ?? '{}') }, isWhole: true };
+}
+
+/** Returns the condition of an address. One that is no JSON stays a text: the dry run then says what is wrong with it. */
+function conditionIn(text: string) {
+  try {
+    return parseJsonText(text);
+  } catch (error) {
+    if (error instanceof JsonTextError) return text;
+    throw error;
+  }
+}

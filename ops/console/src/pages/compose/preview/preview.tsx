@@ -1,0 +1,146 @@
+import { useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import type { PushForecast } from '../../../../../../api/replies/admin/types.ts';
+import { useMeta } from '../../../api/compose.ts';
+import { connectorName } from '../../../api/connectors.ts';
+import { useApps } from '../../../api/queries.ts';
+import { toJson } from '../../../draft/copy.ts';
+import { type ShownMessage, shownMessage } from '../../../draft/previews.ts';
+import { Button } from '../../../kit/controls/button.tsx';
+import { Choice } from '../../../kit/controls/field.tsx';
+import { Bar } from '../../../kit/data/bar.tsx';
+import { Panel } from '../../../kit/panel.tsx';
+import { Empty } from '../../../kit/states.tsx';
+import { formatCount } from '../../../text/format.ts';
+import { LockScreen } from './lock-screen.tsx';
+import { looks } from './looks.ts';
+import styles from './preview.module.css';
+
+type Share = NonNullable<PushForecast['connectors']['apns']>;
+
+interface PreviewProps {
+  appId: string;
+  forecast: PushForecast | undefined;
+}
+
+/** Notification as the makers' systems show it, drawn from the requests that their gateways would get. */
+export function Preview({ appId, forecast }: PreviewProps) {
+  const { t } = useTranslation();
+  const [chosen, setChosen] = useState<string>();
+  const [theme, setTheme] = useState<'light' | 'dark'>('light');
+  const shares = sharesOf(forecast);
+  const [id, share] = shares.find(([connector]) => connector === chosen) ?? shares[0] ?? [];
+  return (
+    <Panel
+      title={t('preview.title')}
+      side={
+        <Button
+          look="quiet"
+          aria-label={t('preview.theme', { theme: t(`theme.${theme}`) })}
+          onClick={() => setTheme(theme === 'light' ? 'dark' : 'light')}
+        >
+          {t(`theme.${theme}`)}
+        </Button>
+      }
+    >
+      {id === undefined || share === undefined ? (
+        <Empty title={t('preview.none')} />
+      ) : (
+        <div className={styles.preview}>
+          <Choice
+            isCompact
+            label={t('preview.system')}
+            value={id}
+            onChange={(event) => setChosen(event.target.value)}
+          >
+            {shares.map(([connector]) => (
+              <option key={connector} value={connector}>
+                {nameOf(connector)}
+              </option>
+            ))}
+          </Choice>
+          <OfConnector key={id} {...{ appId, id, share, theme }} />
+        </div>
+      )}
+    </Panel>
+  );
+}
+
+const sharesOf = (forecast: PushForecast | undefined): [string, Share][] =>
+  Object.entries(forecast?.connectors ?? {})
+    .filter((entry): entry is [string, Share] => entry[1] !== undefined)
+    .sort(([, a], [, b]) => b.devices - a.devices);
+
+/** Returns the name of a connector with that of the system that shows its messages. */
+function nameOf(connector: string): string {
+  const name = connectorName(connector);
+  const system = connector === 'channel' ? undefined : looks[connector]?.system;
+  return system === undefined ? name : `${name} · ${system}`;
+}
+
+interface OfConnectorProps {
+  appId: string;
+  id: string;
+  share: Share;
+  theme: 'light' | 'dark';
+}
+
+function OfConnector({ appId, id, share, theme }: OfConnectorProps) {
+  const { t } = useTranslation();
+  const [isCut, setCut] = useState(false);
+  const apps = useApps();
+  const app = apps.data?.results.find((one) => one.appId === appId)?.name ?? 'App';
+  const message = share.payload === null ? undefined : shownMessage(id, toJson(share.payload));
+  const look = looks[id];
+  if (message === undefined || look === undefined)
+    return <Empty title={t('preview.unsendable')}>{share.problem && <p>{share.problem}</p>}</Empty>;
+  return (
+    <>
+      {message.isSilent ? (
+        <Empty title={t('preview.silent')} />
+      ) : (
+        <LockScreen {...{ look, message, app, theme }} onCut={setCut} />
+      )}
+      <Notes id={id} isCut={isCut} message={message} />
+      <Size id={id} bytes={share.payloadBytes ?? 0} />
+      <details className={styles.request}>
+        <summary>{t('preview.request')}</summary>
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard. */}
+        <pre tabIndex={0}>{JSON.stringify(share.payload, null, 2)}</pre>
+      </details>
+    </>
+  );
+}
+
+function Notes({ id, isCut, message }: { id: string; isCut: boolean; message: ShownMessage }) {
+  const { t } = useTranslation();
+  const notes = [
+    ...(id === 'channel' ? ['preview.drawnByApp'] : []),
+    ...(isCut ? ['preview.cut'] : []),
+    ...(message.title === '' && !message.isSilent ? ['preview.noTitle'] : []),
+  ];
+  return notes.map((note) => (
+    <p key={note} className={styles.note}>
+      {t(note)}
+    </p>
+  ));
+}
+
+/** Size of the request against the limit of the gateway. */
+function Size({ id, bytes }: { id: string; bytes: number }) {
+  const { t } = useTranslation();
+  const meta = useMeta();
+  const limit = meta.data?.connectors.find((connector) => connector.id === id)?.limits.bodyBytes;
+  if (limit === undefined) return null;
+  const text = t('preview.size', { bytes: formatCount(bytes), limit: formatCount(limit) });
+  return (
+    <div className={styles.size}>
+      <Bar
+        label={t('preview.sizeLabel')}
+        total={limit}
+        segments={[{ tone: bytes > limit * 0.9 ? 'warn' : 'good', value: bytes, label: text }]}
+      />
+      <span className={styles.note}>{text}</span>
+    </div>
+  );
+}
