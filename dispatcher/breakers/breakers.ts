@@ -203,7 +203,11 @@ export class Breakers {
   #createQueue(key: BreakerKey): GatewayQueue {
     const { clock, timing } = this.#options;
     const onChange = (state: BreakerState) => this.#onChange(queue, state);
-    const queue: GatewayQueue = new GatewayQueue(key, { clock, timing, onChange });
+    // Batches that found it silent are on their way back by the clock.
+    const onFirstAnswer = () => {
+      if (queue.hasWaiting) this.#wakeWaiting(queue);
+    };
+    const queue: GatewayQueue = new GatewayQueue(key, { clock, timing, onChange, onFirstAnswer });
     this.#queues.set(queue.id, queue);
     return queue;
   }

@@ -9,7 +9,10 @@ const shortestWaitMs = 500;
 
 /** Time after an answer in which the gateway counts as healthy and takes many batches at once. */
 const healthyForMs = 60_000;
-/** Longest wait of a further batch for the first answer of a gateway that is not known to be healthy. */
+/**
+ * Time in which a gateway that is not known to be healthy answers the first batch; further ones wait for that. One that
+ * came later waits for one look only: it has a job permit, which batches of other gateways need.
+ */
 const firstAnswerMs = 300;
 /** Interval of the look for it: an answer is noted in memory that threads share. */
 const answerPollMs = 20;
@@ -20,6 +23,8 @@ export interface GatewayQueueOptions {
   clock: Clock;
   timing: BreakerTiming;
   onChange(state: BreakerState): void;
+  /** Called at the first answer, and at the first one after the breaker opened. */
+  onFirstAnswer?(): void;
 }
 
 /** One gateway as one profile of an app reaches it: its breaker, and the batches that wait for it. */
@@ -32,6 +37,7 @@ export class GatewayQueue {
   /** When the breaker opened last; its creation before that. */
   openedAt: Date;
   readonly #clock: Clock;
+  readonly #onFirstAnswer: (() => void) | undefined;
   #usedAtMs = 0;
   /** When the last waiting batch returns, without jitter, by the monotonic clock. */
   #lastReturnMs = 0;
@@ -39,13 +45,16 @@ export class GatewayQueue {
   #allReturnedAtMs = 0;
   #healthyAtMs = Number.NEGATIVE_INFINITY;
   #inFlight = 0;
+  /** When the first of the batches in flight began. */
+  #probedAtMs = 0;
   /** Resolves when a batch in flight ends. */
   #batchEnd = Promise.withResolvers<void>();
 
-  constructor(key: BreakerKey, { clock, timing, onChange }: GatewayQueueOptions) {
+  constructor(key: BreakerKey, { clock, timing, onChange, onFirstAnswer }: GatewayQueueOptions) {
     this.key = key;
     this.id = breakerIdOf(key);
     this.#clock = clock;
+    this.#onFirstAnswer = onFirstAnswer;
     this.since = new Date(clock.now());
     this.openedAt = this.since;
     const monotonicMs = () => clock.monotonicMs();
@@ -90,7 +99,9 @@ export class GatewayQueue {
 
   /** Notes an answer of the gateway: it may get many batches at once. */
   markHealthy(): void {
+    const isFirst = this.healthyAt === null;
     this.#healthyAtMs = this.#clock.monotonicMs();
+    if (isFirst) this.#onFirstAnswer?.();
   }
 
   /** When the gateway answered last; null before its first answer, and after the breaker has opened. */
@@ -104,15 +115,18 @@ export class GatewayQueue {
    * batch in flight (`hasAnswer`) or one that ended.
    */
   async canProbe(hasAnswer: () => boolean): Promise<boolean> {
-    for (let waitedMs = 0; ; waitedMs += answerPollMs) {
+    const nowMs = this.#clock.monotonicMs();
+    const untilMs = Math.max(this.#probedAtMs + firstAnswerMs, nowMs + answerPollMs);
+    for (let atMs = nowMs; ; atMs += answerPollMs) {
       if (!this.#canProbe && hasAnswer()) this.markHealthy();
-      if (this.#canProbe || waitedMs >= firstAnswerMs) return this.#canProbe;
+      if (this.#canProbe || atMs >= untilMs) return this.#canProbe;
       await Promise.race([this.#batchEnd.promise, sleep(answerPollMs)]);
     }
   }
 
   /** Counts a batch as in flight until `untrack`. */
   track(): void {
+    if (this.#inFlight === 0) this.#probedAtMs = this.#clock.monotonicMs();
     this.#inFlight += 1;
   }
 

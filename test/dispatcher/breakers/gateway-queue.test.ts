@@ -5,10 +5,10 @@ import { InFlightBatch } from '../../../dispatcher/sending/in-flight-batch.ts';
 import { defaultBreakerTiming } from '../../../shared/breaker.ts';
 import { systemClock } from '../../../shared/clock.ts';
 
-const gateway = () =>
+const gateway = (onFirstAnswer = () => {}) =>
   new GatewayQueue(
     { connector: 'apns', appId: 'app', profile: '_default' },
-    { clock: systemClock, timing: defaultBreakerTiming, onChange: () => undefined },
+    { clock: systemClock, timing: defaultBreakerTiming, onChange: () => undefined, onFirstAnswer },
   );
 
 test('an untested gateway gets a second batch once it answered a request of the first one', async () => {
@@ -27,4 +27,36 @@ test('an untested gateway gets a second batch once it answered a request of the 
   thread.countAnswer(false);
   expect(await waiting).toBe(true);
   batches.close();
+});
+
+test('a batch that comes after a gateway was silent for the time of a first answer does not wait for one', async () => {
+  const queue = gateway();
+  queue.track();
+  let looks = 0;
+  const hasAnswer = () => {
+    looks += 1;
+    return false;
+  };
+  expect(await queue.canProbe(hasAnswer)).toBe(false);
+  // Each of many batches would keep a job permit for that time, which batches of other apps need.
+  looks = 0;
+  expect(await queue.canProbe(hasAnswer)).toBe(false);
+  expect(looks).toBeLessThanOrEqual(2);
+  // The batch in flight ended without an answer: the next one is a first one again.
+  queue.untrack();
+  expect(await queue.canProbe(hasAnswer)).toBe(true);
+  queue.track();
+  looks = 0;
+  expect(await queue.canProbe(hasAnswer)).toBe(false);
+  expect(looks).toBeGreaterThan(2);
+});
+
+test('the first answer is told once, for the batches that went back before it', () => {
+  let told = 0;
+  const queue = gateway(() => {
+    told += 1;
+  });
+  queue.markHealthy();
+  queue.markHealthy();
+  expect(told).toBe(1);
 });
