@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { connectorIds } from '../../../shared/domain/labels.ts';
-import { count } from '../common.ts';
+import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
 import { acceptedPush } from '../pushes.ts';
+import { listedPush } from './records.ts';
 
 const digest = z.string().describe('Binds body and number; `X-Carillon-Explained` of the push.');
 
@@ -12,6 +13,22 @@ export const sentPush = component(
     ...acceptedPush.shape,
     status: z.string().describe('As in the record: `scheduled`, `in-queue`, `done`.'),
   }),
+);
+
+const saved = { name: z.string(), updatedAt: timestamp, updatedBy: z.string() };
+const document = z.record(z.string(), z.unknown());
+
+export const savedTemplate = component(
+  'PushTemplate',
+  z.strictObject({ ...saved, body: document.describe('Body of a push.') }),
+);
+export const savedAudience = component(
+  'SavedAudience',
+  z.strictObject({ ...saved, where: z.union([document, z.array(z.unknown())]) }),
+);
+export const savedTestDevice = component(
+  'TestDevice',
+  z.strictObject({ ...saved, installation: z.string().describe('objectId of the installation.') }),
 );
 
 export const audience = component(
@@ -34,6 +51,13 @@ export const audience = component(
       .describe('With `clauses`: the parts of the condition, of which all hold.'),
     tookMs: count,
     warning: z.string().optional().describe('The condition reads many installations without an index.'),
+  }),
+);
+
+export const scheduledEntry = component(
+  'ScheduledEntry',
+  listedPush.extend({
+    id: z.int().describe('Number of the entry; the calls that move or cancel it take it.'),
   }),
 );
 

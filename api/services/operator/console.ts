@@ -20,6 +20,8 @@ import { SearchService } from './overview/search.ts';
 import { FailureService } from './pushes/failures.ts';
 import { PushListService } from './pushes/push-list.ts';
 import { AudienceService } from './sending/audience.ts';
+import { SavedItemService } from './sending/saved-items.ts';
+import { ScheduledPushService } from './sending/scheduled.ts';
 import { SendingService } from './sending/sending.ts';
 
 /** Services of pushes that the console uses. */
@@ -62,5 +64,7 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
     queues: new QueueService(deps),
     sending: new SendingService(deps, services),
     audience: new AudienceService(deps),
+    scheduled: new ScheduledPushService(deps, pushList),
+    savedItems: new SavedItemService(deps),
   };
 }

@@ -156,7 +156,10 @@ const readerOfPush = ({ app, isMaster }: PushSender): Viewer =>
   isMaster ? masterViewer(app.appId) : { appId: app.appId, classes: new Set(), subjects: [] };
 
 /** Returns the absolute expiry, or one counted from push_time or the call; the default is seven days (protocol/push.md#expiry). */
-export function expiryOf(timing: PushTiming, pushTime: Date): Date {
+export function expiryOf(
+  timing: Pick<PushTiming, 'expirationTime' | 'expirationSeconds'>,
+  pushTime: Date,
+): Date {
   if (timing.expirationTime) return timing.expirationTime;
   const lifeMs = timing.expirationSeconds === null ? defaultExpiryMs : timing.expirationSeconds * 1000;
   // PostgreSQL and JSON cannot hold later dates; such an expiry means "never".

@@ -22,12 +22,17 @@ export class ScheduleService {
 
   /** Cancels by the outer integer id. Throws 1 for a malformed id, 404/101 when no push is pending under it. */
   async cancel(app: App, entryId: string): Promise<void> {
-    if (!/^\d{1,10}$/.test(entryId) || Number(entryId) > maxEntryId)
-      throw refuse('invalidParameter', 'The id of a scheduled push is the integer that its entry shows.');
-    if (!(await cancelScheduled(this.#deps.db, app.appId, Number(entryId))))
-      throw refuse(
-        'objectNotFound',
-        'No push is scheduled under this id: it was sent, cancelled, or never was.',
-      );
+    if (!(await cancelScheduled(this.#deps.db, app.appId, entryIdOf(entryId)))) noSuchEntry();
   }
+}
+
+/** Parses the id of an entry. Throws 1 for another text. */
+export function entryIdOf(text: string): number {
+  if (!/^\d{1,10}$/.test(text) || Number(text) > maxEntryId)
+    throw refuse('invalidParameter', 'The id of a scheduled push is the integer that its entry shows.');
+  return Number(text);
+}
+
+export function noSuchEntry(): never {
+  throw refuse('objectNotFound', 'No push is scheduled under this id: it was sent, cancelled, or never was.');
 }

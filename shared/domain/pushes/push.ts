@@ -55,7 +55,7 @@ export const defaultExpiryMs = 7 * dayMs;
 /** A push with a `push_time` less than this ahead is sent at once (protocol/push.md#scheduling). */
 const soonMs = 60_000;
 /** Limit of `push_time`: ten years ahead. */
-const maxAheadMs = 10 * 365 * dayMs;
+export const maxAheadMs = 10 * 365 * dayMs;
 
 /** Returns the flow control of a request: at least the minimum; null for unlimited. */
 export const flowControlOf = (asked: number | null | undefined): number | null =>

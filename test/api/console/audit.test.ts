@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { AuditEntry } from '../../../api/replies/admin/types.ts';
 import { loadRoutes } from '../../../api/route-loader.ts';
+import { dayMs, systemClock } from '../../../shared/clock.ts';
 import { deleteOldAudit } from '../../../shared/db/tables/console/audit.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
@@ -42,6 +43,7 @@ const ofUser = (rest: string) => async () => {
 const ofDevice = (rest: string) => async () =>
   `/apps/${app.appId}/installations/${(await service.addIosInstallations(app, 1))[0]}${rest}`;
 const breaker = (verb: string) => () => `/breakers/apns:${app.appId}:_default/${verb}`;
+const inDays = (days: number) => new Date(systemClock.now() + days * dayMs).toISOString();
 const template = { type: 'notification', text: 'Hello' };
 const oppo = { appKey: '1', masterSecret: 'very-secret' };
 
@@ -79,6 +81,14 @@ const changes: Record<string, Change> = {
   unlockUser: ['POST', ofUser('/unlock'), undefined, 'user.unlock'],
   verifyUser: ['POST', ofUser('/verify'), { contact: 'email' }, 'user.verify'],
   sendUserReset: ['POST', ofUser('/send-reset'), undefined, 'user.send-reset'],
+  putPushTemplate: ['PUT', of('/push-templates/hi'), { body: {} }, 'push-template.put'],
+  deletePushTemplate: ['DELETE', of('/push-templates/hi'), undefined, 'push-template.delete'],
+  putAudience: ['PUT', of('/audiences/all'), { where: {} }, 'audience.put'],
+  deleteAudience: ['DELETE', of('/audiences/all'), undefined, 'audience.delete'],
+  putTestDevice: ['PUT', () => testDevice(), { installation: 'test-device' }, 'test-device.put'],
+  deleteTestDevice: ['DELETE', of('/test-devices/mine'), undefined, 'test-device.delete'],
+  moveScheduledAppPush: ['PATCH', () => scheduled(), { push_time: inDays(2) }, 'push.reschedule'],
+  cancelScheduledAppPush: ['DELETE', () => scheduled(), undefined, 'push.cancel'],
   cancelPush: ['POST', ofPush('cancel'), undefined, 'push.cancel'],
   pausePush: ['POST', ofPush('pause'), undefined, 'push.pause'],
   resumePush: ['POST', ofPush('resume'), { flow_control: 2000 }, 'push.resume'],
@@ -101,6 +111,19 @@ const changes: Record<string, Change> = {
   createLoginLink: ['POST', () => '/login-links', undefined, 'login-link.create'],
   deleteConsoleSession: ['DELETE', () => newSession(), undefined, 'session.delete'],
 };
+
+async function testDevice(): Promise<string> {
+  const body = { deviceType: 'android', installationId: 'test-device' };
+  await service.api.request('POST', '/1.1/installations', { app, body });
+  return of('/test-devices/mine')();
+}
+
+async function scheduled(): Promise<string> {
+  const body = { data: { alert: 'x' }, push_time: inDays(1) };
+  await service.api.request('POST', '/1.1/push', { app, master: true, body });
+  const { results } = (await owner('GET', of('/scheduled?limit=1')())).body;
+  return of(`/scheduled/${results[0].id}`)();
+}
 
 async function newSession(): Promise<string> {
   const { token } = await createToken(service.api, 'viewer');

@@ -187,6 +187,7 @@ const tablesOfApp = [
   'dead_notice',
   'request_ledger',
   'scheduled_push',
+  'saved_item',
   'channel_message',
   'channel_deposit',
   'channel_group',

@@ -1,3 +1,4 @@
+import type { Push } from '../../../domain/pushes/record.ts';
 import type { ScheduledPush } from '../../../domain/pushes/schedule.ts';
 import type { Handle } from '../../pool.ts';
 import { type PushRow, toPush } from './pushes.ts';
@@ -38,6 +39,61 @@ export async function listScheduled(db: Handle, appId: string): Promise<Schedule
     [appId],
   );
   return rows.map((row) => ({ id: row.entry_id, push: toPush(row) }));
+}
+
+const entries = `SELECT n.*, s.id AS entry_id
+   FROM scheduled_push s JOIN notification n ON n.app_id = s.app_id AND n.id = s.push_id
+  WHERE s.app_id = $1 AND n.state = 'scheduled'`;
+
+const toEntry = (row: PushRow & { entry_id: number }): ScheduledPush => ({
+  id: row.entry_id,
+  push: toPush(row),
+});
+
+/** Lists pending entries of an app, the next one first, from the one behind `after` on. */
+export async function listScheduledPage(
+  db: Handle,
+  appId: string,
+  { after, limit }: { after: { pushTime: Date; id: number } | null; limit: number },
+): Promise<ScheduledPush[]> {
+  const { rows } = await db.query<PushRow & { entry_id: number }>(
+    `${entries} AND ($2::timestamptz IS NULL OR (s.push_time, s.id) > ($2, $3::int))
+      ORDER BY s.push_time, s.id LIMIT $4`,
+    [appId, after?.pushTime ?? null, after?.id ?? null, limit],
+  );
+  return rows.map(toEntry);
+}
+
+/** Finds a pending entry, and locks it until the transaction ends. */
+export async function lockScheduled(
+  tx: Handle,
+  appId: string,
+  entryId: number,
+): Promise<ScheduledPush | undefined> {
+  // Lock order of the scheduler: the entry first.
+  await tx.query('SELECT 1 FROM scheduled_push WHERE app_id = $1 AND id = $2 FOR UPDATE', [appId, entryId]);
+  const { rows } = await tx.query<PushRow & { entry_id: number }>(`${entries} AND s.id = $2`, [
+    appId,
+    entryId,
+  ]);
+  return rows.map(toEntry)[0];
+}
+
+/** Moves a locked entry to another time. */
+export async function moveScheduled(
+  tx: Handle,
+  { id, push }: ScheduledPush,
+  { pushTime, expiresAt }: Pick<Push, 'pushTime' | 'expiresAt'>,
+): Promise<void> {
+  await tx.query('UPDATE scheduled_push SET push_time = $3 WHERE app_id = $1 AND id = $2', [
+    push.appId,
+    id,
+    pushTime,
+  ]);
+  await tx.query(
+    'UPDATE notification SET push_time = $3, expires_at = $4, updated_at = now() WHERE app_id = $1 AND id = $2',
+    [push.appId, push.id, pushTime, expiresAt],
+  );
 }
 
 /**

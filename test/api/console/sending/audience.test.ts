@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { Database } from '../../../shared/db/pool.ts';
-import type { App } from '../../../shared/domain/apps/app.ts';
-import { useTestService } from '../../support/service.ts';
-import { type ConsoleCall, callerOf } from './callers.ts';
+import { Database } from '../../../../shared/db/pool.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { useTestService } from '../../../support/service.ts';
+import { type ConsoleCall, callerOf } from '../callers.ts';
 
 const service = useTestService();
 let app: App;

@@ -1,0 +1,142 @@
+import type { Handle } from '../../../../shared/db/pool.ts';
+import {
+  countOtherItems,
+  deleteSavedItem,
+  findSavedItem,
+  listSavedItems,
+  putSavedItem,
+  type SavedItem,
+  type SavedKind,
+} from '../../../../shared/db/tables/console/saved-items.ts';
+import { findDevice } from '../../../../shared/db/tables/pushes/traces.ts';
+import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
+import { shortenTokens } from '../../../../shared/domain/admin/shortened.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import type { Json, JsonObject } from '../../../../shared/domain/json.ts';
+import { parseWhere } from '../../../../shared/query/parse/where.ts';
+import { installationClass } from '../../../../shared/query/schema/classes.ts';
+import { masterViewer } from '../../../../shared/query/viewer.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { noSuchApp, requireApp } from '../apps.ts';
+import { recordChange } from '../audit/actor.ts';
+
+/** Items of each kind that an app may have, the size of one as JSON, and the member that holds its content. */
+const terms = {
+  'push-template': { most: 200, bytes: 16 * 1024, member: 'body' },
+  audience: { most: 200, bytes: 16 * 1024, member: 'where' },
+  'test-device': { most: 50, bytes: 1024, member: 'installation' },
+} as const satisfies Record<SavedKind, { most: number; bytes: number; member: string }>;
+
+const maxNameLength = 100;
+
+/** Item as a caller names it. */
+export interface SavedName {
+  appId: string;
+  kind: SavedKind;
+  name: string;
+}
+
+/** Stores push templates, audiences and test devices by name (protocol/admin-api.md#saved-items). */
+export class SavedItemService {
+  readonly #deps: ApiDeps;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+  }
+
+  /** Lists all items of a kind by name. Throws 404 for an unknown app. */
+  async list(operator: Operator, appId: string, kind: SavedKind): Promise<JsonObject[]> {
+    await requireApp(this.#deps, appId);
+    const items = await listSavedItems(this.#deps.db, appId, kind);
+    return items.map((item) => shown(operator, kind, item));
+  }
+
+  /** Throws 404 when there is no such item. */
+  async get(operator: Operator, key: SavedName): Promise<JsonObject> {
+    const name = checkedName(key);
+    const item = await findSavedItem(this.#deps.db, { ...key, name });
+    return item ? shown(operator, key.kind, item) : noSuchItem();
+  }
+
+  /**
+   * Creates or replaces an item. Throws 404 for an unknown app, 1 for a name, 116 for the size, 154 for the number of items; the
+   * refusals of a condition for an audience, and 404 for a test device that does not exist.
+   */
+  async put(operator: Operator, key: SavedName, content: Json): Promise<JsonObject> {
+    const { appId, kind } = key;
+    const item = { appId, kind, name: checkedName(key) };
+    const checked = await this.#check(item, content);
+    const { name: updatedBy } = operator;
+    const stored = await this.#deps.db.transaction(async (tx) => {
+      await this.#requirePlace(tx, item);
+      const before = await findSavedItem(tx, item);
+      const put = await putSavedItem(tx, item, { content: checked, updatedBy });
+      const change = { action: `${kind}.put`, appId, target: item.name };
+      const old = before ? { before: contentOf(kind, before) } : {};
+      await recordChange(tx, { ...change, ...old, after: contentOf(kind, put) });
+      return put;
+    });
+    return shown(operator, kind, stored);
+  }
+
+  /** Throws 404 when there is no such item. */
+  async delete(key: SavedName): Promise<void> {
+    const { appId, kind } = key;
+    const item = { appId, kind, name: checkedName(key) };
+    const isDeleted = await this.#deps.db.transaction(async (tx) => {
+      const deleted = await deleteSavedItem(tx, item);
+      const change = { action: `${kind}.delete`, appId, target: item.name };
+      if (deleted) await recordChange(tx, { ...change, before: contentOf(kind, deleted) });
+      return deleted !== undefined;
+    });
+    if (!isDeleted) noSuchItem();
+  }
+
+  /** Returns the content to store. */
+  async #check({ appId, kind }: SavedName, content: Json): Promise<Json> {
+    const { bytes } = terms[kind];
+    if (Buffer.byteLength(JSON.stringify(content)) > bytes)
+      throw refuse('tooLarge', `It may have ${bytes} bytes as JSON.`);
+    if (kind === 'audience') parseWhere(content, installationClass, masterViewer(appId));
+    if (kind !== 'test-device') return content;
+    const named = String(content);
+    // PostgreSQL refuses NUL, so no device has such an id.
+    const device = named.includes('\0') ? undefined : await findDevice(this.#deps.db, appId, named);
+    if (!device) throw refuse('notFound', 'There is no such installation.');
+    return device.object_id;
+  }
+
+  /** Throws 154 when the app has as many items as it may. */
+  async #requirePlace(tx: Handle, item: SavedName): Promise<void> {
+    const { most } = terms[item.kind];
+    const others = (await countOtherItems(tx, item)) ?? noSuchApp();
+    if (others >= most) throw refuse('thresholdExceeded', `An app has at most ${most} of them.`);
+  }
+}
+
+function noSuchItem(): never {
+  throw refuse('notFound', 'There is nothing of this name.');
+}
+
+/** Returns a name without blanks around it. Throws 1. */
+function checkedName({ name }: SavedName): string {
+  const trimmed = name.trim();
+  if (trimmed === '' || trimmed.length > maxNameLength || /\p{Cc}|\p{Cs}/u.test(trimmed))
+    throw refuse(
+      'invalidParameter',
+      `A name has 1 to ${maxNameLength} characters, none of them a control character.`,
+    );
+  return trimmed;
+}
+
+const contentOf = (kind: SavedKind, { content }: SavedItem): JsonObject => ({
+  [terms[kind].member]: content,
+});
+
+/** Returns an item for a caller; tokens in it are shortened below operator. */
+function shown({ role }: Operator, kind: SavedKind, item: SavedItem): JsonObject {
+  const content = contentOf(kind, item);
+  const { name, updatedAt, updatedBy } = item;
+  const visible = hasRole(role, 'sender') ? content : shortenTokens(content);
+  return { name, ...visible, updatedAt: updatedAt.toISOString(), updatedBy };
+}

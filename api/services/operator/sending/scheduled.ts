@@ -1,0 +1,130 @@
+import { databaseNow } from '../../../../shared/db/clock.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
+import { notifyPushChanged } from '../../../../shared/db/tables/pushes/control.ts';
+import {
+  cancelScheduled,
+  listScheduledPage,
+  lockScheduled,
+  moveScheduled,
+} from '../../../../shared/db/tables/pushes/schedule.ts';
+import type { Operator } from '../../../../shared/domain/admin/operator.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { defaultExpiryMs, maxAheadMs, type PushTiming } from '../../../../shared/domain/pushes/push.ts';
+import type { Push } from '../../../../shared/domain/pushes/record.ts';
+import type { ScheduledPush } from '../../../../shared/domain/pushes/schedule.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { requireControl } from '../../push/push-control.ts';
+import { expiryOf } from '../../push/pushes.ts';
+import { entryIdOf, noSuchEntry } from '../../push/schedules.ts';
+import { requireApp } from '../apps.ts';
+import { recordChange } from '../audit/actor.ts';
+import type { PushListService } from '../pushes/push-list.ts';
+
+/** Time and expiry of a scheduled push, as the caller changes them. */
+export interface ScheduleChange extends Pick<PushTiming, 'expirationTime' | 'expirationSeconds'> {
+  pushTime: Date;
+}
+
+/** Lists, moves and cancels scheduled pushes for callers of the admin API (protocol/admin-api.md#scheduled-pushes). */
+export class ScheduledPushService {
+  readonly #deps: ApiDeps;
+  readonly #pushes: PushListService;
+
+  constructor(deps: ApiDeps, pushes: PushListService) {
+    this.#deps = deps;
+    this.#pushes = pushes;
+  }
+
+  /** Lists the next pushes first. Throws 404 for an unknown app. */
+  async list(
+    operator: Operator,
+    appId: string,
+    { limit, cursor }: { limit: number; cursor: string | undefined },
+  ) {
+    await requireApp(this.#deps, appId);
+    const [ms, id] = (cursor ?? '').split('-').map(Number);
+    const after = ms === undefined || id === undefined ? null : { pushTime: new Date(ms), id };
+    const rows = await listScheduledPage(this.#deps.db, appId, { after, limit: limit + 1 });
+    const entries = rows.slice(0, limit);
+    const last = rows.length > limit ? entries.at(-1) : undefined;
+    const next = last ? `${last.push.pushTime.getTime()}-${last.id}` : null;
+    return { results: await this.#describe(operator, appId, entries), next };
+  }
+
+  /**
+   * Moves a pending push. Its expiry stays, except for the default of seven days, which moves with it. Throws 1 for an id or an
+   * expiry before the time, 152 for a time that is past or too far ahead, 404/101 where nothing is pending, 403 for a sender.
+   */
+  async move(operator: Operator, appId: string, id: string, change: ScheduleChange): Promise<JsonObject> {
+    await this.#requireAhead(change.pushTime);
+    const moved = await this.#changeEntry(operator, appId, id, async (tx, entry) => {
+      const { push } = entry;
+      const times = { pushTime: change.pushTime, expiresAt: expiryAt(push, change) };
+      await moveScheduled(tx, entry, times);
+      const [before, after] = [push, times].map(shownTimes);
+      await recordChange(tx, { action: 'push.reschedule', appId, target: push.objectId, before, after });
+      return { id: entry.id, push: { ...push, ...times } };
+    });
+    const [described] = await this.#describe(operator, appId, [moved]);
+    return described ?? noSuchEntry();
+  }
+
+  /** Cancels a pending push. Throws as `move`. */
+  async cancel(operator: Operator, appId: string, id: string): Promise<void> {
+    await this.#changeEntry(operator, appId, id, async (tx, entry) => {
+      const { objectId, state } = entry.push;
+      if (!(await cancelScheduled(tx, appId, entry.id))) noSuchEntry();
+      await recordChange(tx, { action: 'push.cancel', appId, target: objectId, before: { state } });
+    });
+  }
+
+  /** Changes a pending entry in a transaction; the scheduler waits for it, or has taken the entry. */
+  #changeEntry<T>(
+    operator: Operator,
+    appId: string,
+    id: string,
+    change: (tx: Handle, entry: ScheduledPush) => Promise<T>,
+  ): Promise<T> {
+    const entryId = entryIdOf(id);
+    return this.#deps.db.transaction(async (tx) => {
+      const entry = (await lockScheduled(tx, appId, entryId)) ?? noSuchEntry();
+      requireControl(operator, entry.push);
+      const result = await change(tx, entry);
+      await notifyPushChanged(tx, entry.push.id);
+      return result;
+    });
+  }
+
+  async #requireAhead(pushTime: Date): Promise<void> {
+    const nowMs = await databaseNow(this.#deps.db);
+    if (pushTime.getTime() < nowMs) throw refuse('invalidPushTime', 'push_time: it is past.');
+    if (pushTime.getTime() - nowMs > maxAheadMs)
+      throw refuse('invalidPushTime', 'push_time: at most ten years ahead.');
+  }
+
+  async #describe(
+    operator: Operator,
+    appId: string,
+    entries: readonly ScheduledPush[],
+  ): Promise<JsonObject[]> {
+    const pushes = entries.map(({ push }) => push);
+    const documents = await this.#pushes.describe(operator, appId, pushes);
+    return entries.map(({ id }, i) => ({ id, ...documents[i] }));
+  }
+}
+
+const shownTimes = ({ pushTime, expiresAt }: Pick<Push, 'pushTime' | 'expiresAt'>): JsonObject => ({
+  pushTime: pushTime.toISOString(),
+  expiresAt: expiresAt.toISOString(),
+});
+
+/** Returns the expiry of a push that moves. Throws 1 where it would be before the time of sending. */
+function expiryAt(push: Push, { pushTime, ...expiration }: ScheduleChange): Date {
+  const isAsked = expiration.expirationTime !== null || expiration.expirationSeconds !== null;
+  const isDefault = push.expiresAt.getTime() - push.pushTime.getTime() === defaultExpiryMs;
+  const expiresAt = isAsked || isDefault ? expiryOf(expiration, pushTime) : push.expiresAt;
+  if (expiresAt > pushTime) return expiresAt;
+  const text = `It would expire at ${expiresAt.toISOString()}, before it is sent: send expiration_time too.`;
+  throw refuse('invalidParameter', text);
+}
