@@ -7,7 +7,13 @@ import {
 } from '@tanstack/react-router';
 import { Missing } from './pages/missing.tsx';
 import { Shell } from './pages/shell/shell.tsx';
-import { readComposeSearch, readDeviceFilters, readPushFilters, readPushSearch } from './search.ts';
+import {
+  readComposeSearch,
+  readDeviceFilters,
+  readPushFilters,
+  readPushSearch,
+  readUserFilters,
+} from './search.ts';
 
 const root = createRootRoute({ component: Shell, notFoundComponent: Missing });
 
@@ -73,6 +79,17 @@ const profile = createRoute({
   path: '/profiles/$connector/$name',
   component: lazyRouteComponent(() => import('./pages/manage/profiles/profile.tsx'), 'Profile'),
 });
+const users = createRoute({
+  getParentRoute: () => app,
+  path: '/users',
+  validateSearch: readUserFilters,
+  component: lazyRouteComponent(() => import('./pages/manage/users/users.tsx'), 'Users'),
+});
+const user = createRoute({
+  getParentRoute: () => app,
+  path: '/users/$userId',
+  component: lazyRouteComponent(() => import('./pages/manage/users/user.tsx'), 'User'),
+});
 const settings = createRoute({
   getParentRoute: () => app,
   path: '/settings',
@@ -88,7 +105,20 @@ export const router = createRouter({
   routeTree: root.addChildren([
     home,
     login,
-    app.addChildren([overview, pushes, compose, push, why, devices, device, profiles, profile, settings]),
+    app.addChildren([
+      overview,
+      pushes,
+      compose,
+      push,
+      why,
+      devices,
+      device,
+      users,
+      user,
+      profiles,
+      profile,
+      settings,
+    ]),
     operating,
   ]),
   basepath: '/console',

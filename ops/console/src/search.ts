@@ -90,3 +90,8 @@ export const readComposeSearch = (search: Search): ComposeSearch => ({
       ? JSON.stringify(search.where)
       : text(search.where),
 });
+
+/** Filters of the list of users. */
+export type UserFilters = DeviceFilters;
+
+export const readUserFilters = readDeviceFilters;

@@ -5,19 +5,20 @@ import type { DeviceDetail, DevicePush } from '../../../../../api/replies/admin/
 import { appPath } from '../../api/client.ts';
 import { connectorName } from '../../api/connectors.ts';
 import { useDevice, useDevicePushes } from '../../api/devices.ts';
+import { useDeviceChange } from '../../api/manage/device-changes.ts';
 import { useMay } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Badge } from '../../kit/data/badge.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';
+import { EditMembers } from '../../kit/form/edit-members.tsx';
 import { JsonPanel } from '../../kit/json-panel.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { useSentence } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 import { DeviceActions, TestPush } from './device-actions.tsx';
-import { EditDevice } from './edit-device.tsx';
 
 const route = getRouteApi('/apps/$appId/devices/$deviceId');
 
@@ -65,12 +66,23 @@ function Members({ appId, deviceId, installation }: MembersProps) {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
   const mayChange = useMay('operator');
-  if (isOpen) return <EditDevice {...{ appId, deviceId, installation }} close={() => setOpen(false)} />;
+  const close = () => setOpen(false);
+  const { update } = useDeviceChange(appId, deviceId);
+  if (isOpen)
+    return (
+      <EditMembers
+        document={installation}
+        save={(changes) => update.mutate(changes, { onSuccess: close })}
+        isBusy={update.isPending}
+        error={update.error}
+        close={close}
+      />
+    );
   return (
     <JsonPanel
       title={t('device.members')}
       value={installation}
-      side={mayChange && <Button onClick={() => setOpen(true)}>{t('device.edit')}</Button>}
+      side={mayChange && <Button onClick={() => setOpen(true)}>{t('edit.title')}</Button>}
     />
   );
 }

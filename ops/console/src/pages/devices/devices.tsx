@@ -1,11 +1,10 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { devicesPath, type ListedDevice, useDevices } from '../../api/devices.ts';
 import { useMay } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
 import { Commands, Snippet } from '../../kit/controls/copy.tsx';
-import { TextField } from '../../kit/controls/field.tsx';
 import { Pager } from '../../kit/controls/pager.tsx';
 import { Badge } from '../../kit/data/badge.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
@@ -14,7 +13,7 @@ import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { DeviceFilters } from '../../search.ts';
 import { Bulk } from './bulk.tsx';
-import styles from './devices.module.css';
+import { IdFilters } from './id-filters.tsx';
 import { type Selection, selectionColumn } from './selection.tsx';
 
 const route = getRouteApi('/apps/$appId/devices');
@@ -33,7 +32,12 @@ export function Devices() {
   return (
     <>
       <PageHeader title={t('nav.devices')} />
-      <Filters filters={filters} change={change} />
+      <IdFilters
+        filters={filters}
+        change={change}
+        label={t('devices.search')}
+        example='{"deviceType":"ios"}'
+      />
       <Panel
         title={t('devices.list')}
         side={<Bulk {...{ appId, filters, selected }} clear={() => setSelected(new Set())} />}
@@ -48,54 +52,6 @@ export function Devices() {
 interface FiltersProps {
   filters: DeviceFilters;
   change: (filters: DeviceFilters) => void;
-}
-
-/** Search by an id, or by a condition as JSON; both apply with Enter. */
-function Filters({ filters, change }: FiltersProps) {
-  const { t } = useTranslation();
-  const [query, setQuery] = useState(filters.q ?? '');
-  const [where, setWhere] = useState(filters.where ?? '');
-  const [error, setError] = useState<string>();
-  const onSubmit = (event: FormEvent) => {
-    event.preventDefault();
-    const condition = where.trim() || undefined;
-    if (condition !== undefined && !isJson(condition)) return setError(t('devices.badWhere'));
-    setError(undefined);
-    change({ q: query.trim() || undefined, where: condition });
-  };
-  return (
-    <search>
-      <form className={styles.filters} onSubmit={onSubmit}>
-        <TextField
-          type="search"
-          isCompact
-          label={t('devices.search')}
-          placeholder={t('devices.search')}
-          value={query}
-          onChange={(event) => setQuery(event.target.value)}
-        />
-        <TextField
-          isCompact
-          error={error}
-          label={t('devices.where')}
-          placeholder='{"deviceType":"ios"}'
-          spellCheck={false}
-          value={where}
-          onChange={(event) => setWhere(event.target.value)}
-        />
-        <Button type="submit">{t('action.search')}</Button>
-      </form>
-    </search>
-  );
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 interface DeviceTableProps extends FiltersProps, Selection {

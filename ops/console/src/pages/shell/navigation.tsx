@@ -27,6 +27,11 @@ export function Navigation({ appId }: { appId: string | undefined }) {
             </Link>
           </li>
           <li>
+            <Link to="/apps/$appId/users" params={{ appId }} {...common}>
+              {t('nav.users')}
+            </Link>
+          </li>
+          <li>
             <Link to="/apps/$appId/profiles" params={{ appId }} {...common}>
               {t('nav.profiles')}
             </Link>

@@ -1,0 +1,119 @@
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import type { TFunction } from 'i18next';
+import { useTranslation } from 'react-i18next';
+import { type ShownUser, usersPath, useUsers } from '../../../api/manage/users.ts';
+import { Button } from '../../../kit/controls/button.tsx';
+import { Commands } from '../../../kit/controls/copy.tsx';
+import { Pager } from '../../../kit/controls/pager.tsx';
+import { Badge } from '../../../kit/data/badge.tsx';
+import { type Column, Table } from '../../../kit/data/table.tsx';
+import { Time } from '../../../kit/data/time.tsx';
+import { PageHeader, Panel } from '../../../kit/panel.tsx';
+import { Empty, Failure, Loading } from '../../../kit/states.tsx';
+import type { UserFilters } from '../../../search.ts';
+import { IdFilters } from '../../devices/id-filters.tsx';
+
+const route = getRouteApi('/apps/$appId/users');
+
+/** Users of an app, newest first, found by an id, a name, an address or a number. */
+export function Users() {
+  const { t } = useTranslation();
+  const { appId } = route.useParams();
+  const filters = route.useSearch();
+  const navigate = useNavigate();
+  const change = (search: UserFilters) =>
+    void navigate({ to: '/apps/$appId/users', params: { appId }, search });
+  return (
+    <>
+      <PageHeader title={t('nav.users')} />
+      <IdFilters
+        filters={filters}
+        change={change}
+        label={t('users.search')}
+        example='{"emailVerified":false}'
+      />
+      <Panel title={t('users.list')}>
+        <UserTable appId={appId} filters={filters} change={change} />
+      </Panel>
+      <Commands path={usersPath(appId, filters)} command={`user list --app ${appId}`} />
+    </>
+  );
+}
+
+interface UserTableProps {
+  appId: string;
+  filters: UserFilters;
+  change: (filters: UserFilters) => void;
+}
+
+function UserTable({ appId, filters, change }: UserTableProps) {
+  const { t } = useTranslation();
+  const { data, error, isPending, refetch } = useUsers(appId, filters);
+  if (isPending) return <Loading rows={8} />;
+  if (error) return <Failure error={error} retry={() => void refetch()} />;
+  const isFiltered = filters.q !== undefined || filters.where !== undefined;
+  if (data.results.length === 0)
+    return (
+      <Empty title={t(isFiltered ? 'users.noMatch' : 'users.empty')}>
+        {isFiltered ? (
+          <Button onClick={() => change({})}>{t('action.clearFilters')}</Button>
+        ) : (
+          <p>{t('users.emptyHint')}</p>
+        )}
+      </Empty>
+    );
+  return (
+    <>
+      <Table
+        label={t('users.list')}
+        columns={columnsOf(appId, t)}
+        rows={data.results}
+        keyOf={({ objectId }) => objectId}
+      />
+      <Pager next={data.next} cursor={filters.cursor} open={(cursor) => change({ ...filters, cursor })} />
+    </>
+  );
+}
+
+function columnsOf(appId: string, t: TFunction): Column<ShownUser>[] {
+  return [
+    {
+      key: 'name',
+      title: t('users.name'),
+      isWide: true,
+      cell: ({ objectId, username }) => (
+        <Link to="/apps/$appId/users/$userId" params={{ appId, userId: objectId }}>
+          {username ?? objectId}
+        </Link>
+      ),
+    },
+    { key: 'id', title: t('devices.id'), cell: ({ objectId }) => <code>{objectId}</code> },
+    {
+      key: 'email',
+      title: t('users.email'),
+      cell: ({ email, emailVerified }) => <Contact value={email} isVerified={emailVerified === true} />,
+    },
+    {
+      key: 'phone',
+      title: t('users.phone'),
+      cell: ({ mobilePhoneNumber, mobilePhoneVerified }) => (
+        <Contact value={mobilePhoneNumber} isVerified={mobilePhoneVerified === true} />
+      ),
+    },
+    { key: 'created', title: t('users.created'), cell: ({ createdAt }) => <Time at={createdAt} /> },
+  ];
+}
+
+/** Address or number of a user, and whether its holder proved it. */
+export function Contact({ value, isVerified }: { value: unknown; isVerified: boolean }) {
+  const { t } = useTranslation();
+  if (typeof value !== 'string') return <>–</>;
+  return (
+    <>
+      {value}{' '}
+      <Badge tone={isVerified ? 'good' : 'idle'}>
+        {t(isVerified ? 'users.verified' : 'users.unverified')}
+      </Badge>
+    </>
+  );
+}
