@@ -10,6 +10,7 @@ import { Shell } from './pages/shell/shell.tsx';
 import {
   readComposeSearch,
   readDeviceFilters,
+  readMessageSearch,
   readPushFilters,
   readPushSearch,
   readUserFilters,
@@ -90,6 +91,12 @@ const user = createRoute({
   path: '/users/$userId',
   component: lazyRouteComponent(() => import('./pages/manage/users/user.tsx'), 'User'),
 });
+const messages = createRoute({
+  getParentRoute: () => app,
+  path: '/messages',
+  validateSearch: readMessageSearch,
+  component: lazyRouteComponent(() => import('./pages/manage/messages/messages.tsx'), 'Messages'),
+});
 const settings = createRoute({
   getParentRoute: () => app,
   path: '/settings',
@@ -117,6 +124,7 @@ export const router = createRouter({
       user,
       profiles,
       profile,
+      messages,
       settings,
     ]),
     operating,

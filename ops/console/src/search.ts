@@ -95,3 +95,19 @@ export const readComposeSearch = (search: Search): ComposeSearch => ({
 export type UserFilters = DeviceFilters;
 
 export const readUserFilters = readDeviceFilters;
+
+const messageTabs = ['outbox', 'texts'] as const;
+
+/** Part of the page of messages. */
+export type MessageTab = (typeof messageTabs)[number];
+
+export interface OutboxFilters {
+  kind?: string | undefined;
+  to?: string | undefined;
+}
+
+export const readMessageSearch = (search: Search): OutboxFilters & { tab?: MessageTab | undefined } => ({
+  tab: messageTabs.find((tab) => tab === search.tab),
+  kind: text(search.kind),
+  to: text(search.to),
+});

@@ -9,6 +9,8 @@ import { TextField } from './field.tsx';
 interface ConfirmProps {
   /** Text of the button that opens the dialog. */
   trigger: string;
+  /** Its name for screen readers, where several of a page have the same text. */
+  label?: string | undefined;
   title: string;
   children: ReactNode;
   /** Text of the button that acts. */
@@ -23,7 +25,7 @@ interface ConfirmProps {
 
 /** Button of an act that cannot be undone: it asks first. What was typed is forgotten when the dialog closes. */
 export function Confirm(props: ConfirmProps) {
-  const { trigger, title, children, action, typed, onConfirm, disabled, look = 'danger' } = props;
+  const { trigger, label, title, children, action, typed, onConfirm, disabled, look = 'danger' } = props;
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
   const [entered, setEntered] = useState('');
@@ -38,7 +40,11 @@ export function Confirm(props: ConfirmProps) {
   };
   return (
     <AlertDialog.Root open={isOpen} onOpenChange={open}>
-      <AlertDialog.Trigger className={`${button.button} ${button[look]}`} disabled={disabled}>
+      <AlertDialog.Trigger
+        className={`${button.button} ${button[look]}`}
+        disabled={disabled}
+        aria-label={label}
+      >
         {trigger}
       </AlertDialog.Trigger>
       <AlertDialog.Portal>

@@ -1,3 +1,4 @@
+import { Link } from '@tanstack/react-router';
 import { useMay } from '../../api/session.tsx';
 import button from '../../kit/controls/button.module.css';
 
@@ -5,13 +6,14 @@ import button from '../../kit/controls/button.module.css';
 export function ComposeLink({ appId, where, label }: { appId: string; where: string; label: string }) {
   const maySend = useMay('sender');
   if (!maySend) return null;
-  const search = new URLSearchParams({ where });
   return (
-    <a
+    <Link
       className={`${button.button} ${button.plain}`}
-      href={`/console/apps/${encodeURIComponent(appId)}/pushes/new?${search}`}
+      to="/apps/$appId/pushes/new"
+      params={{ appId }}
+      search={{ where }}
     >
       {label}
-    </a>
+    </Link>
   );
 }

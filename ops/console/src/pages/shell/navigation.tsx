@@ -37,6 +37,11 @@ export function Navigation({ appId }: { appId: string | undefined }) {
             </Link>
           </li>
           <li>
+            <Link to="/apps/$appId/messages" params={{ appId }} {...common}>
+              {t('nav.messages')}
+            </Link>
+          </li>
+          <li>
             <Link to="/apps/$appId/settings" params={{ appId }} {...common}>
               {t('nav.settings')}
             </Link>

@@ -1,0 +1,147 @@
+import { useTranslation } from 'react-i18next';
+import type { SmsSignature, SmsTemplate } from '../../../../../../api/replies/admin/types.ts';
+import {
+  type SmsTextKind,
+  useSmsSignatures,
+  useSmsTemplates,
+  useSmsTextChange,
+} from '../../../api/manage/sms-texts.ts';
+import { useMay } from '../../../api/session.tsx';
+import { Button } from '../../../kit/controls/button.tsx';
+import { Confirm } from '../../../kit/controls/confirm.tsx';
+import { Badge } from '../../../kit/data/badge.tsx';
+import { type Column, Table } from '../../../kit/data/table.tsx';
+import { Time } from '../../../kit/data/time.tsx';
+import { Panel } from '../../../kit/panel.tsx';
+import { Empty, Failure, Loading } from '../../../kit/states.tsx';
+import styles from './messages.module.css';
+import { NewSignature, NewTemplate } from './new-text.tsx';
+
+/** Templates and signatures of SMS, which are used once they are approved. */
+export function SmsTexts({ appId }: { appId: string }) {
+  const { t } = useTranslation();
+  const mayChange = useMay('operator');
+  const templates = useSmsTemplates(appId);
+  const signatures = useSmsSignatures(appId);
+  return (
+    <>
+      <Panel title={t('sms.templates')}>
+        <TextTable<SmsTemplate>
+          {...{ appId, mayChange, list: templates }}
+          kind="sms-templates"
+          empty={t('sms.noTemplates')}
+          more={[
+            { key: 'type', title: t('sms.type'), cell: ({ type }) => t(`smsType.${type}`) },
+            { key: 'text', title: t('sms.text'), isWide: true, cell: (template) => <Text {...template} /> },
+          ]}
+        />
+      </Panel>
+      {mayChange && <NewTemplate appId={appId} />}
+      <Panel title={t('sms.signatures')}>
+        <TextTable<SmsSignature>
+          {...{ appId, mayChange, list: signatures }}
+          kind="sms-signatures"
+          empty={t('sms.noSignatures')}
+          more={[]}
+        />
+      </Panel>
+      {mayChange && <NewSignature appId={appId} />}
+    </>
+  );
+}
+
+/** Text of a template, and the approved one where it differs. */
+function Text({ text, active }: SmsTemplate) {
+  const { t } = useTranslation();
+  const isDifferent = active !== null && active.text !== text;
+  return (
+    <>
+      {text}
+      {isDifferent && <div className={styles.note}>{t('sms.inUse', { text: active.text })}</div>}
+    </>
+  );
+}
+
+interface TextTableProps<T> {
+  appId: string;
+  kind: SmsTextKind;
+  mayChange: boolean;
+  list: { data: { results: T[] } | undefined; error: unknown; refetch: () => unknown };
+  empty: string;
+  more: Column<T>[];
+}
+
+function TextTable<T extends SmsSignature>(props: TextTableProps<T>) {
+  const { t } = useTranslation();
+  const { appId, kind, mayChange, list, empty, more } = props;
+  if (list.error && !list.data) return <Failure error={list.error} retry={() => void list.refetch()} />;
+  if (!list.data) return <Loading />;
+  if (list.data.results.length === 0) return <Empty title={empty} />;
+  const columns: Column<T>[] = [
+    { key: 'name', title: t('sms.name'), isWide: more.length === 0, cell: ({ name }) => <code>{name}</code> },
+    ...more,
+    {
+      key: 'status',
+      title: t('pushes.state'),
+      cell: ({ status }) => (
+        <Badge tone={status === 'approved' ? 'good' : 'warn'}>{t(`smsStatus.${status}`)}</Badge>
+      ),
+    },
+    { key: 'updated', title: t('profiles.updated'), cell: ({ updatedAt }) => <Time at={updatedAt} /> },
+    ...(mayChange
+      ? [
+          {
+            key: 'actions',
+            title: t('operating.actions'),
+            cell: (row: T) => <Acts appId={appId} kind={kind} row={row} />,
+          },
+        ]
+      : []),
+  ];
+  return (
+    <Table
+      label={t(`smsKind.${kind}`)}
+      columns={columns}
+      rows={list.data.results}
+      keyOf={({ name }) => name}
+    />
+  );
+}
+
+function Acts({
+  appId,
+  kind,
+  row: { name, status },
+}: {
+  appId: string;
+  kind: SmsTextKind;
+  row: SmsSignature;
+}) {
+  const { t } = useTranslation();
+  const { approve, remove } = useSmsTextChange(appId, kind);
+  const error = approve.error ?? remove.error;
+  return (
+    <div className={styles.acts}>
+      {status === 'pending' && (
+        <Button
+          isBusy={approve.isPending}
+          onClick={() => approve.mutate(name)}
+          aria-label={t('sms.approveOf', { name })}
+        >
+          {t('sms.approve')}
+        </Button>
+      )}
+      <Confirm
+        trigger={t('sms.delete')}
+        label={t('sms.deleteOf', { name })}
+        title={t('sms.deleteTitle', { name })}
+        action={t('sms.deleteNow')}
+        disabled={remove.isPending}
+        onConfirm={() => remove.mutate(name)}
+      >
+        {t('sms.deleteText')}
+      </Confirm>
+      {error && <Failure error={error} />}
+    </div>
+  );
+}
