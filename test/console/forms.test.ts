@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { credentialsOf } from '../../connectors/registry.ts';
+import { changesOf, editableOf } from '../../ops/console/src/kit/form/changes.ts';
 import { shapesOf } from '../../ops/console/src/kit/form/schema.ts';
 import { objectOf, textOf } from '../../ops/console/src/kit/form/values.ts';
 import { draftOfFile } from '../../ops/console/src/pages/manage/profiles/dropped-file.ts';
+import { connectorChanges, isSlower } from '../../ops/console/src/pages/pushes/compare/differences.ts';
 import { profileConnectorIds } from '../../shared/domain/labels.ts';
 
 const credentialShapes = (id: (typeof profileConnectorIds)[number]) => {
@@ -62,4 +64,34 @@ test("a maker's file fills the members that it has", () => {
   const file = { name: 'account.json', text: JSON.stringify(account) };
   expect(JSON.parse(draftOfFile(fcm ?? [], file)?.serviceAccount ?? '')).toEqual(account);
   expect(draftOfFile(token ?? [], { name: 'notes.txt', text: 'hello' })).toBeUndefined();
+});
+
+test('an edited document is written as its differences', () => {
+  const before = editableOf({ objectId: 'o', createdAt: 'c', city: 'Rome', tags: ['a'], old: 1 });
+  expect(before).toEqual({ city: 'Rome', tags: ['a'], old: 1 });
+  expect(changesOf(before, { city: 'Rome', tags: ['a', 'b'], objectId: 'other' })).toEqual({
+    tags: ['a', 'b'],
+    old: { __op: 'Delete' },
+  });
+});
+
+test('a comparison marks connectors that failed more, if enough recipients say so', () => {
+  const before = { apns: { sent: 990, failed: 10 }, vendor_d: { sent: 999, failed: 1 }, fcm: { sent: 19 } };
+  const after = {
+    apns: { sent: 99, invalid_token: 1 },
+    vendor_d: { sent: 958, failed: 42 },
+    fcm: { failed: 19 },
+  };
+  const marks = connectorChanges(before, after).map(({ connector, isWorse }) => [connector, isWorse]);
+  expect(marks).toEqual([
+    ['vendor_d', true],
+    ['apns', false],
+    ['fcm', null],
+  ]);
+  expect([isSlower(400, 900), isSlower(400, 1200), isSlower(null, 5000), isSlower(3000, 5000)]).toEqual([
+    false,
+    true,
+    false,
+    false,
+  ]);
 });

@@ -8,6 +8,7 @@ import {
 import { Missing } from './pages/missing.tsx';
 import { Shell } from './pages/shell/shell.tsx';
 import {
+  readCompareSearch,
   readComposeSearch,
   readDeviceFilters,
   readMessageSearch,
@@ -97,6 +98,12 @@ const messages = createRoute({
   validateSearch: readMessageSearch,
   component: lazyRouteComponent(() => import('./pages/manage/messages/messages.tsx'), 'Messages'),
 });
+const compare = createRoute({
+  getParentRoute: () => app,
+  path: '/pushes/compare',
+  validateSearch: readCompareSearch,
+  component: lazyRouteComponent(() => import('./pages/pushes/compare/compare.tsx'), 'Compare'),
+});
 const settings = createRoute({
   getParentRoute: () => app,
   path: '/settings',
@@ -117,6 +124,7 @@ export const router = createRouter({
       pushes,
       compose,
       push,
+      compare,
       why,
       devices,
       device,

@@ -111,3 +111,9 @@ export const readMessageSearch = (search: Search): OutboxFilters & { tab?: Messa
   kind: text(search.kind),
   to: text(search.to),
 });
+
+/** The two pushes of a comparison. */
+export const readCompareSearch = (search: Search): { a?: string | undefined; b?: string | undefined } => ({
+  a: text(search.a),
+  b: text(search.b),
+});

@@ -3,8 +3,10 @@ import type { KeysetPage, UserDetail } from '../../../../../api/replies/admin/ty
 import type { UserFilters } from '../../search.ts';
 import { appPath, call, queryOf } from '../client.ts';
 
-/** User of an app; further members come beside these. */
-export type ShownUser = UserDetail['user'];
+/** User of an app; further members come beside these. A reply has the id always. */
+export type ShownUser = UserDetail['user'] & { objectId: string };
+
+export type ShownUserDetail = UserDetail & { user: ShownUser };
 
 /** Path of a page of users. */
 export const usersPath = (appId: string, filters: UserFilters): string =>
@@ -22,7 +24,7 @@ export function useUsers(appId: string, filters: UserFilters) {
 export function useUser(appId: string, userId: string) {
   return useQuery({
     queryKey: ['user', appId, userId],
-    queryFn: ({ signal }) => call<UserDetail>(appPath(appId, 'users', userId), { signal }),
+    queryFn: ({ signal }) => call<ShownUserDetail>(appPath(appId, 'users', userId), { signal }),
   });
 }
 

@@ -1,5 +1,5 @@
 import { type DragEvent, useId, useState } from 'react';
-import button from './button.module.css';
+import { buttonLook } from './button.tsx';
 import styles from './field.module.css';
 
 /** Longest file that is read; a key, a certificate and a service account have less than 10 kB. */
@@ -50,7 +50,7 @@ export function FileDrop({ label, choose, accept, read }: FileDropProps) {
         onChange={(event) => void take(event.target.files)}
       />
       {/* The browser's own button would have the language of the browser. */}
-      <label htmlFor={id} className={`${button.button} ${button.plain}`}>
+      <label htmlFor={id} className={buttonLook('plain')}>
         {choose}
       </label>
     </div>

@@ -46,6 +46,14 @@ export function Push() {
                 {t('push.copy')}
               </Link>
             )}
+            <Link
+              className={buttonLook('plain')}
+              to="/apps/$appId/pushes/compare"
+              params={{ appId }}
+              search={{ b: pushId }}
+            >
+              {t('push.compare')}
+            </Link>
           </>
         }
       >

@@ -1,9 +1,8 @@
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { UserDetail } from '../../../../../../api/replies/admin/types.ts';
 import { appPath } from '../../../api/client.ts';
-import { useUser, useUserChange } from '../../../api/manage/users.ts';
+import { type ShownUserDetail, useUser, useUserChange } from '../../../api/manage/users.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
@@ -50,7 +49,7 @@ export function User() {
 
 interface OfUser {
   appId: string;
-  detail: UserDetail;
+  detail: ShownUserDetail;
 }
 
 function Account({ appId, detail }: OfUser) {
@@ -90,7 +89,7 @@ function Account({ appId, detail }: OfUser) {
   );
 }
 
-function Identities({ identities }: Pick<UserDetail, 'identities'>) {
+function Identities({ identities }: Pick<ShownUserDetail, 'identities'>) {
   if (identities.length === 0) return <>–</>;
   return identities.map(({ platform, uid }) => (
     <div key={`${platform}/${uid}`}>
@@ -99,7 +98,7 @@ function Identities({ identities }: Pick<UserDetail, 'identities'>) {
   ));
 }
 
-function Lock({ lock: { failures, lockedUntil } }: Pick<UserDetail, 'lock'>) {
+function Lock({ lock: { failures, lockedUntil } }: Pick<ShownUserDetail, 'lock'>) {
   const { t } = useTranslation();
   if (lockedUntil === null) return <>{t('user.failures', { shown: formatCount(failures) })}</>;
   return (

@@ -1,0 +1,68 @@
+import type { PushDetail, PushProgress } from '../../../../../../api/replies/admin/types.ts';
+
+export type Totals = PushDetail['outcomes'];
+
+/** Outcomes of one connector in two pushes. */
+export interface ConnectorChange {
+  connector: string;
+  a: Share;
+  b: Share;
+  /** Whether clearly more recipients failed in the second push; null where one of them had too few. */
+  isWorse: boolean | null;
+}
+
+/** Recipients that have ended, and how many of them failed. */
+export interface Share {
+  ended: number;
+  failed: number;
+}
+
+/** Rise of the failed share that is marked: one of a hundred recipients. */
+const markedRise = 0.01;
+/** Fewer recipients say nothing about a gateway. */
+const fewRecipients = 20;
+
+const shareOf = (totals: Totals = {}): Share => ({
+  ended: Object.values(totals).reduce((sum, n) => sum + n, 0),
+  failed: (totals.failed ?? 0) + (totals.invalid_token ?? 0),
+});
+
+const ratio = ({ ended, failed }: Share): number => (ended === 0 ? 0 : failed / ended);
+
+/** Tells whether clearly more recipients failed in `b` than in `a`; null where few ended in one of them. */
+function hasWorsened(a: Share, b: Share): boolean | null {
+  if (Math.min(a.ended, b.ended) < fewRecipients) return null;
+  return ratio(b) - ratio(a) >= markedRise;
+}
+
+/** Returns the outcomes of two pushes by connector, those that got worse first. */
+export function connectorChanges(
+  a: PushProgress['connectors'],
+  b: PushProgress['connectors'],
+): ConnectorChange[] {
+  const [before, after] = [new Map(Object.entries(a)), new Map(Object.entries(b))];
+  const changes = [...new Set([...before.keys(), ...after.keys()])].map((connector) => {
+    const [left, right] = [shareOf(before.get(connector)), shareOf(after.get(connector))];
+    return { connector, a: left, b: right, isWorse: hasWorsened(left, right) };
+  });
+  return changes.sort(
+    (one, other) => Number(other.isWorse) - Number(one.isWorse) || other.b.ended - one.b.ended,
+  );
+}
+
+type Timed = Pick<PushDetail, 'createdAt' | 'firstSentAt' | 'finishedAt' | 'push-time'>;
+
+/** Returns how long a push took to its first request and to its end, in milliseconds; null where it is not known. */
+export function timesOf(push: Timed): { firstSendMs: number | null; totalMs: number | null } {
+  const dueMs = Math.max(Date.parse(push.createdAt), Date.parse(push['push-time']));
+  const since = (at: string | null) => (at === null ? null : Math.max(0, Date.parse(at) - dueMs));
+  return { firstSendMs: since(push.firstSentAt), totalMs: since(push.finishedAt) };
+}
+
+/** Growth of a time that is marked, and the shortest one. */
+const markedGrowth = 2;
+const markedMs = 1000;
+
+/** Tells whether a time has clearly grown. */
+export const isSlower = (a: number | null, b: number | null): boolean =>
+  a !== null && b !== null && b >= markedMs && b > a * markedGrowth;

@@ -1,0 +1,100 @@
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import { useTranslation } from 'react-i18next';
+import { Badge } from '../../../kit/data/badge.tsx';
+import { type Column, Table } from '../../../kit/data/table.tsx';
+import { Time } from '../../../kit/data/time.tsx';
+import { formatCount, formatDuration, formatShare } from '../../../text/format.ts';
+import { StateBadge, titleOf } from '../shown-push.tsx';
+import type { Compared } from './compare.tsx';
+import { isSlower, timesOf } from './differences.ts';
+
+interface Row {
+  name: string;
+  a: ReactNode;
+  b: ReactNode;
+  isWorse?: boolean;
+}
+
+/** Outcomes, pace and settings of two pushes, one row each. */
+export function Figures({ appId, sides }: { appId: string; sides: [Compared, Compared] }) {
+  const { t } = useTranslation();
+  const rows: Row[] = [
+    ...rowsOf(sides, [
+      [
+        t('pushes.message'),
+        ({ push }) => (
+          <Link to="/apps/$appId/pushes/$pushId" params={{ appId, pushId: push.objectId }}>
+            {titleOf(push, t)}
+          </Link>
+        ),
+      ],
+      [t('pushes.state'), ({ push }) => <StateBadge state={push.state} />],
+      [t('pushes.accepted'), ({ push }) => <Time at={push.createdAt} />],
+      [t('pushes.source'), ({ push }) => push['from-service']],
+      [t('pushes.devices'), ({ push }) => formatCount(push.devices)],
+      [t('outcome.sent'), ({ push, progress }) => shareText(progress.outcomes.sent, push.devices)],
+      [
+        t('outcome.invalid_token'),
+        ({ push, progress }) => shareText(progress.outcomes.invalid_token, push.devices),
+      ],
+      [t('outcome.failed'), ({ push, progress }) => shareText(progress.outcomes.failed, push.devices)],
+      [t('outcome.unsent'), ({ push, progress }) => shareText(unsentOf(progress.outcomes), push.devices)],
+      [t('pushes.delivered'), ({ progress }) => formatCount(progress.delivered)],
+      [t('pushes.clicked'), ({ progress }) => formatCount(progress.clicked)],
+    ]),
+    ...timeRows(sides, t),
+    ...rowsOf(sides, [
+      [
+        t('push.flowControl'),
+        ({ push }) =>
+          push.flowControl === null
+            ? t('push.unlimited')
+            : t('push.pace', { rate: formatCount(push.flowControl) }),
+      ],
+      [t('push.environment'), ({ push }) => push.prod],
+      [t('push.expires'), ({ push }) => <Time at={push.expiresAt} />],
+    ]),
+  ];
+  const columns: Column<Row>[] = [
+    { key: 'name', title: t('compare.figure'), cell: ({ name }) => name },
+    { key: 'a', title: t('compare.a'), cell: ({ a }) => a },
+    {
+      key: 'b',
+      title: t('compare.b'),
+      isWide: true,
+      cell: ({ b, isWorse = false }) => (
+        <>
+          {b} {isWorse && <Badge tone="bad">{t('compare.worse')}</Badge>}
+        </>
+      ),
+    },
+  ];
+  return <Table label={t('compare.outcomes')} columns={columns} rows={rows} keyOf={({ name }) => name} />;
+}
+
+function rowsOf([a, b]: [Compared, Compared], named: [string, (side: Compared) => ReactNode][]): Row[] {
+  return named.map(([name, show]) => ({ name, a: show(a), b: show(b) }));
+}
+
+function timeRows([a, b]: [Compared, Compared], t: (key: string) => string): Row[] {
+  const [first, second] = [timesOf(a.push), timesOf(b.push)];
+  const row = (name: string, before: number | null, after: number | null): Row => ({
+    name,
+    a: durationText(before),
+    b: durationText(after),
+    isWorse: isSlower(before, after),
+  });
+  return [
+    row(t('pushes.firstSend'), first.firstSendMs, second.firstSendMs),
+    row(t('compare.total'), first.totalMs, second.totalMs),
+  ];
+}
+
+const durationText = (ms: number | null): string => (ms === null ? '–' : formatDuration(ms));
+
+const shareText = (part: number | undefined, whole: number): string =>
+  `${formatCount(part ?? 0)} · ${formatShare(part ?? 0, whole)}`;
+
+const unsentOf = ({ expired = 0, capped = 0, dropped = 0 }: Compared['progress']['outcomes']): number =>
+  expired + capped + dropped;
