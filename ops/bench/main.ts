@@ -3,14 +3,15 @@ import { benchAccounts } from './accounts.ts';
 import { benchApi } from './api/api.ts';
 import { benchChannel } from './channel/bench.ts';
 import { benchConnectors } from './connectors/bench.ts';
-import { benchControl } from './control.ts';
+import { benchControl } from './control/control.ts';
+import { benchPace } from './control/pace.ts';
 import type { Figure } from './harness/figure.ts';
 import { benchHttp2 } from './http2/compare.ts';
 import { benchImport } from './import.ts';
 import { benchFairness, benchLatency } from './latency.ts';
 import { benchNeighbour } from './neighbour/bench.ts';
-import { benchPace } from './pace.ts';
 import { benchPipeline } from './pipeline.ts';
+import { benchSizing } from './sizing.ts';
 
 interface Benchmark {
   description: string;
@@ -24,6 +25,13 @@ const benchmarks = new Map<string, Benchmark>([
       description:
         'one push to many devices, until its record is done [devices] [--threads n,…] [--dispatchers n,…]',
       run: benchPipeline,
+    },
+  ],
+  [
+    'sizing',
+    {
+      description: 'a push and saves; writes the table of docs/operate/sizing.md from them [devices]',
+      run: benchSizing,
     },
   ],
   [

@@ -57,13 +57,23 @@ async function run(
   const app = await createApp(bench);
   log(`writing ${devices} installations`);
   await writeInstallations(bench, app.appId, devices);
+  const bytes = await installationBytes(bench);
   if (kind === 'sparse') await subscribeSparsely(bench, app.appId, sparseness);
   log('a first push to one device warms up the processes');
   await pushAndWait(bench, app, { where: { badge: 1 } });
   await bench.gateway.forget();
   const targets = kind === 'sparse' ? Math.floor(devices / sparseness) : devices;
   log(`sending to ${targets} devices`);
-  return measure(bench, app, { devices: targets, kind });
+  const figures = await measure(bench, app, { devices: targets, kind });
+  return [...figures, { name: 'installation on disk', value: bytes, unit: 'bytes with indexes' }];
+}
+
+async function installationBytes({ db }: Bench): Promise<number> {
+  const { rows } = await db.query<{ bytes: number }>(
+    `SELECT pg_total_relation_size('installation') / greatest(reltuples, 1)::float8 AS bytes
+       FROM pg_class WHERE oid = 'installation'::regclass`,
+  );
+  return rows[0]?.bytes ?? Number.NaN;
 }
 
 async function measure(bench: Bench, app: BenchApp, { devices, kind }: Measured): Promise<Figure[]> {

@@ -14,6 +14,7 @@ const guide = [
 const operation = [
   { text: 'Production', link: '/production' },
   { text: 'Backup and restore', link: '/backup' },
+  { text: 'Sizing', link: '/operate/sizing' },
   { text: 'Console', link: '/console' },
   { text: 'Security', link: '/security' },
   { text: 'Performance', link: '/performance' },

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { systemClock } from '../../shared/clock.ts';
-import { readArgs } from './harness/arguments.ts';
-import { type Bench, withBench } from './harness/bench-service.ts';
-import { type BenchApp, control, createApp, push, pushAndWait } from './harness/client.ts';
-import { type Figure, spread } from './harness/figure.ts';
-import { writeInstallations } from './harness/seed.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { readArgs } from '../harness/arguments.ts';
+import { type Bench, withBench } from '../harness/bench-service.ts';
+import { type BenchApp, control, createApp, push, pushAndWait } from '../harness/client.ts';
+import { type Figure, spread } from '../harness/figure.ts';
+import { writeInstallations } from '../harness/seed.ts';
 
 const defaultDevices = 100_000;
 const defaultRounds = 10;
