@@ -10,6 +10,7 @@ import { DatabaseReadiness, isAboutSchema } from '../shared/db/schema/readiness.
 import { createMetrics } from '../shared/metrics.ts';
 import { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
+import { packageVersion } from '../shared/process/version.ts';
 import { queueNeeds } from '../shared/queue/jobs.ts';
 import { JobQueue } from '../shared/queue/queue.ts';
 import { createApp, remoteAddressOf } from './app.ts';
@@ -98,7 +99,16 @@ async function openDeps(
   stack.add('queue', () => queue.stop());
   await queue.start();
   const appCache = new AppCache(pools.admissionDb, vault, clock);
-  const deps = { config, ...pools, queue, vault, clock, metrics: createMetrics(), appCache, readiness };
+  const deps = {
+    config,
+    ...pools,
+    queue,
+    vault,
+    clock,
+    metrics: createMetrics({ process: 'api', version: packageVersion() }),
+    appCache,
+    readiness,
+  };
   return { deps, listener };
 }
 

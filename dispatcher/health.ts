@@ -4,7 +4,7 @@ import type { Database } from '../shared/db/pool.ts';
 import type { DatabaseReadiness } from '../shared/db/schema/readiness.ts';
 import type { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
-import { reportQueues } from '../shared/queue/report.ts';
+import { reportDatabases, reportQueues, reportStandby } from '../shared/queue/report.ts';
 import type { DispatcherDeps } from './deps.ts';
 
 /** Limits against slow or many connections; probes and scrapes are short and few. */
@@ -56,7 +56,7 @@ async function answer(
       if (token !== undefined && !isBearer(request.headers.authorization, token))
         return writeJson(response, 401, { code: 401, error: 'Unauthorized.' });
       if (!state.deps) return writeReadiness(response, await readinessOf(state));
-      return writeMetrics(state.deps, response);
+      return writeMetrics(state.deps, state.readiness, response);
     default:
       return writeJson(response, 404, { code: 404, error: 'Not found.' });
   }
@@ -79,10 +79,13 @@ function writeJson(response: ServerResponse, status: number, body: object): void
 }
 
 async function writeMetrics(
-  { metrics, queue, pool, breakers }: DispatcherDeps,
+  { metrics, queue, pool, breakers, db, readDb, small }: DispatcherDeps,
+  readiness: DatabaseReadiness,
   response: ServerResponse,
 ): Promise<void> {
-  await reportQueues(queue, metrics);
+  await reportQueues(db, queue, metrics);
+  reportDatabases({ databases: [db, readDb, small.database], readiness }, metrics);
+  await reportStandby(db, readDb, metrics).catch(() => undefined);
   pool.reportTo(metrics);
   await breakers.reportTo(metrics).catch(() => undefined);
   const text = await metrics.registry.metrics();

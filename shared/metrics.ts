@@ -1,12 +1,14 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { connectorIds } from './domain/labels.ts';
 import { DurationHistogram } from './process/duration-histogram.ts';
 import { gatewayBuckets } from './process/durations.ts';
+import { type OperationMetrics, operationMetricsIn } from './process/operation-metrics.ts';
 
 /**
  * All metrics (protocol/operation.md#metrics): one name each, with the connector as a label. Threads report facts, the
  * main thread counts. Labels never hold a token, a phone number or an address.
  */
-export interface Metrics {
+export interface Metrics extends OperationMetrics {
   registry: Registry;
   pushAccepted: Counter<'app'>;
   recipients: Counter<'app' | 'connector' | 'outcome'>;
@@ -35,18 +37,28 @@ export interface Metrics {
   http2RoundTripSeconds: Histogram<'connector'>;
 }
 
-export interface QueueReading {
-  queue: string;
-  depth: number;
-  oldestSeconds: number;
-}
-
 const firstSendBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const completeBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14_400];
 const httpBuckets = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
+/** Kind and version of a process, which `carillon_build_info` shows. */
+export interface BuildInfo {
+  process: 'api' | 'dispatcher';
+  version: string;
+}
+
 /** Creates the metrics of one process. */
-export function createMetrics(): Metrics {
+export function createMetrics(build?: BuildInfo): Metrics {
+  const metrics = openMetrics();
+  if (build) metrics.buildInfo.set({ ...build, node: process.version }, 1);
+  // A counter that is absent until its first event hides that event from `rate`.
+  for (const kind of ['mail', 'sms', 'voice'])
+    for (const outcome of ['sent', 'kept', 'retried', 'failed']) metrics.messages.inc({ kind, outcome }, 0);
+  for (const connector of connectorIds) metrics.recipientsRetried.inc({ connector }, 0);
+  return metrics;
+}
+
+function openMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -54,6 +66,7 @@ export function createMetrics(): Metrics {
     registry,
     ...countersIn(registers),
     ...gaugesIn(registers),
+    ...operationMetricsIn(registers),
     gatewayRequestSeconds: new DurationHistogram({
       name: 'carillon_gateway_request_seconds',
       help: 'Time from a request to a gateway to its answer',
@@ -221,13 +234,4 @@ function gaugesIn(registers: Registry[]) {
       registers,
     }),
   } as const;
-}
-
-/** Sets the gauges of the queues; a queue that is absent from the readings is empty. */
-export function recordQueues(metrics: Metrics, names: readonly string[], readings: QueueReading[]): void {
-  const byName = new Map(readings.map((reading) => [reading.queue, reading]));
-  for (const queue of names) {
-    metrics.queueDepth.set({ queue }, byName.get(queue)?.depth ?? 0);
-    metrics.queueOldestSeconds.set({ queue }, byName.get(queue)?.oldestSeconds ?? 0);
-  }
 }

@@ -9,10 +9,12 @@ import type { Logger } from '../../shared/process/logging.ts';
 export function logRequests(log: Logger, metrics: Metrics): Middleware {
   return async (ctx, next) => {
     const startedAtMs = performance.now();
-    await next();
+    metrics.httpInFlight.inc();
+    await next().finally(() => metrics.httpInFlight.dec());
     const ms = performance.now() - startedAtMs;
     const route: string = typeof ctx._matchedRoute === 'string' ? ctx._matchedRoute : 'none';
     metrics.httpRequestSeconds.observe({ route, method: ctx.method, status: ctx.status }, ms / 1000);
+    if (ctx.state.refusal) metrics.refusals.inc({ code: ctx.state.refusal.code });
     const line = {
       route,
       method: ctx.method,

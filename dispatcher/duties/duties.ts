@@ -151,17 +151,27 @@ const warnEveryMs = 30_000;
  * row, then one every half minute, and the first success after them.
  */
 export async function runDuty(deps: DispatcherDeps, duty: Duty, signal: AbortSignal): Promise<void> {
-  const { clock, log } = deps;
+  const { clock, log, metrics } = deps;
+  const labels = { duty: duty.name };
+  // A duty that never succeeds must not look as if it did not exist.
+  metrics.dutyLastSuccess.set(labels, clock.now() / 1000);
+  metrics.dutyFailures.inc(labels, 0);
   let failures = 0;
   let warnedAtMs = Number.NEGATIVE_INFINITY;
   while (!signal.aborted) {
     try {
-      while (!signal.aborted && (await duty.runOnce(deps)) >= rowsAtOnce);
+      let rows = rowsAtOnce;
+      while (!signal.aborted && rows >= rowsAtOnce) {
+        rows = await duty.runOnce(deps);
+        metrics.dutyRows.inc(labels, rows);
+      }
+      metrics.dutyLastSuccess.set(labels, clock.now() / 1000);
       if (failures > 0) log.info({ duty: duty.name, failures }, 'a background duty works again');
       failures = 0;
       warnedAtMs = Number.NEGATIVE_INFINITY;
     } catch (error) {
       failures += 1;
+      metrics.dutyFailures.inc(labels);
       if (clock.monotonicMs() - warnedAtMs >= warnEveryMs) {
         log.warn({ err: error, duty: duty.name, failures }, 'a background duty failed');
         warnedAtMs = clock.monotonicMs();

@@ -101,7 +101,7 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
 /** Writes the batches within the app's share of scans; beyond it the job is postponed. */
 async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<boolean | 'postponed'> {
   const { push, job } = plan;
-  const scanned = await deps.scans.run(push.appId, () => writeBatches(deps, plan, signal));
+  const scanned = await deps.scans.run(push.appId, () => timed(deps, () => writeBatches(deps, plan, signal)));
   if ('value' in scanned) return scanned.value;
   const priority = push.plannedThrough === 0 ? planPriorities.fresh : planPriorities.continued;
   await deps.db.transaction(async (tx) => {
@@ -111,6 +111,12 @@ async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Prom
     await deps.queue.send(planJob, [job.data], { tx, priority, startAfter });
   });
   return 'postponed';
+}
+
+/** Records the time of one turn of planning. */
+async function timed<T>({ clock, metrics }: DispatcherDeps, work: () => Promise<T>): Promise<T> {
+  const startedAtMs = clock.monotonicMs();
+  return work().finally(() => metrics.planningSeconds.observe((clock.monotonicMs() - startedAtMs) / 1000));
 }
 
 /** Writes the batches. Returns true when the push is small enough for this job to deliver it. */
@@ -128,6 +134,7 @@ async function writeBatches(deps: DispatcherDeps, plan: Plan, signal: AbortSigna
     const isContinued = !isLast && deps.clock.monotonicMs() > endsAtMs;
     mark = await writePage(deps, plan, { page, planned, mark, isLast, isSmall, isContinued });
     planned += page.size;
+    deps.metrics.plannedRecipients.inc(page.size);
     if (isLast || isContinued) return isSmall;
   }
   return false;

@@ -10,18 +10,17 @@ export function countRecipients(
   connector: ConnectorId,
   totals: OutcomeTotals,
 ): void {
-  for (const outcome of outcomes) {
-    const n = totals[outcome];
-    if (n) metrics.recipients.inc({ app, connector, outcome }, n);
-  }
+  // All outcomes, so that a share of them can be computed before each has occurred.
+  for (const outcome of outcomes) metrics.recipients.inc({ app, connector, outcome }, totals[outcome] ?? 0);
 }
 
-/** Counts the recipients that get a retry because a request had no answer, by the reason of that request. */
+/** Counts the recipients that get a retry, and those of a request without an answer by its reason. */
 export function countRepeats(
   { metrics }: DispatcherDeps,
   connector: ConnectorId,
   retries: RetryGroup[],
 ): void {
+  for (const { indexes } of retries) metrics.recipientsRetried.inc({ connector }, indexes.length);
   for (const { isRepeat, why } of retries)
     if (isRepeat) for (const { reason } of why) metrics.recipientsRepeated.inc({ connector, reason });
 }

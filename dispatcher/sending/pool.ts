@@ -95,6 +95,7 @@ export class SenderPool {
   readonly #interrupts = new SharedArrayBuffer(interruptBytes);
   readonly #threads: number;
   readonly #transports = new TransportReadings(() => systemClock.monotonicMs());
+  readonly #busyMs = new Map<number, number>();
   #active = 0;
 
   constructor({ threads, data }: PoolOptions) {
@@ -149,6 +150,18 @@ export class SenderPool {
     metrics.workerThreads.set({ state: 'busy' }, busy);
     metrics.workerThreads.set({ state: 'idle' }, this.#threads - busy);
     this.#transports.reportTo(metrics);
+    metrics.workerBusySeconds.inc(this.#newBusySeconds());
+  }
+
+  /** Returns the time that the event loops of the threads were busy since the last call. */
+  #newBusySeconds(): number {
+    let newMs = 0;
+    for (const { threadId, performance } of [...this.#bulk.threads, ...this.#express.threads]) {
+      const { active } = performance.eventLoopUtilization();
+      newMs += Math.max(0, active - (this.#busyMs.get(threadId) ?? 0));
+      this.#busyMs.set(threadId, active);
+    }
+    return newMs / 1000;
   }
 
   async close(): Promise<void> {

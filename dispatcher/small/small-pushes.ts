@@ -44,15 +44,15 @@ const isOfOneItem = (error: unknown): boolean => !isConnectionFailure(error);
 export class SmallPushes {
   /** Bound of the planning jobs that hold a small push instead of a job permit. */
   readonly jobs = new ParkedJobs(smallPushesAtOnce);
-  readonly #db: Database;
+  /** Connections of its own, with `smallSettings`. */
+  readonly database: Database;
   readonly #reads: QueryBatcher<PlanJob, Push | undefined>;
   readonly #lookups: QueryBatcher<PointLookup, PointDevice | undefined>;
   readonly #starts: QueryBatcher<SmallPlan, StartedPush | undefined>;
   readonly #ends: QueryBatcher<EndOfJob, EndedPush>;
 
-  /** `db`: connections with `smallSettings`. */
   constructor({ db, log }: { db: Database; log: Logger }) {
-    this.#db = db;
+    this.database = db;
     const group = { concurrency, size, isOfOneItem };
     this.#reads = new QueryBatcher({ ...group, run: (keys) => findPushes(db, keys) });
     this.#lookups = new QueryBatcher({ ...group, run: (lookups) => findPointDevices(db, lookups) });
@@ -70,7 +70,7 @@ export class SmallPushes {
 
   /** Runs the statements for no push on each connection, which then has their plans. */
   warmUp(): Promise<void> {
-    return this.#db.warmUp(async (connection) => {
+    return this.database.warmUp(async (connection) => {
       await findPushes(connection, []);
       for (const column of uniqueColumns)
         await findPointDevices(connection, [{ appId: '', column, value: '', activeSince: new Date(0) }]);

@@ -7,6 +7,7 @@ import { Database } from '../../shared/db/pool.ts';
 import { createMetrics } from '../../shared/metrics.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
 import type { Logger } from '../../shared/process/logging.ts';
+import { packageVersion } from '../../shared/process/version.ts';
 import { deliverJob } from '../../shared/queue/jobs.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
 import { Breakers } from '../breakers/breakers.ts';
@@ -52,7 +53,7 @@ export async function openDeps(
   const closer = new PushCloser();
   const scans = new ScanShare({ atOnce: config.connections.scans, perApp: scansPerApp }, clock);
   const appCache = new AppCache(db, vault, clock);
-  const metrics = createMetrics();
+  const metrics = createMetrics({ process: 'dispatcher', version: packageVersion() });
   return {
     db,
     readDb,

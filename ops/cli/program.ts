@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import { z } from 'zod';
+import { packageVersion } from '../../shared/process/version.ts';
 import { addAppCommands } from './commands/apps/app.ts';
 import { addImportCommand, addMoveInCommand } from './commands/apps/import.ts';
 import { addProfileCommands } from './commands/apps/profile.ts';
@@ -27,12 +26,6 @@ export const program = new Command('carillon')
   .option('--json', 'print one JSON document on standard output and nothing else there')
   .showHelpAfterError('(add --help for what the command takes)')
   .exitOverride();
-
-/** Returns the version in `package.json`; the compiled package has a copy of that file. */
-function packageVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
-}
 
 /** Checks whether the option `--json` is set. */
 export const isJson = () => program.opts().json === true;

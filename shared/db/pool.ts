@@ -4,6 +4,7 @@ import { sleep } from '../clock.ts';
 import { connectionUrl } from '../config/database-url.ts';
 import type { FairQueue } from '../fairness/fair-queue.ts';
 import { parseIdList } from './id-list.ts';
+import { type FailureKind, failureKind } from './limits/failure-kind.ts';
 import { currentLane } from './limits/lane.ts';
 import { beginText, limitStatements, type TransactionOptions } from './limits/transaction.ts';
 import { localSettings, type Pooler, type ServerSettings, settingsOf, UnnamedClient } from './pooler.ts';
@@ -71,6 +72,7 @@ export class Database implements Handle {
   readonly #localSettings: ServerSettings | undefined;
   /** Whether a single statement also needs the settings, and so a transaction. */
   readonly #hasOwnSettings: boolean;
+  #failures: Partial<Record<FailureKind, number>> = {};
 
   constructor(options: DatabaseOptions) {
     const { settings, statementTimeoutMs = 30_000, pooler = 'none' } = options;
@@ -108,6 +110,13 @@ export class Database implements Handle {
         ? this.#transact((tx) => tx.query<R>(statement, values), {})
         : this.#pool.query<R>(statement, values),
     );
+  }
+
+  /** Returns how many statements and transactions failed since the last call, by kind. */
+  takeFailures(): Partial<Record<FailureKind, number>> {
+    const taken = this.#failures;
+    this.#failures = {};
+    return taken;
   }
 
   /** Returns how many connections are in use, and how many calls wait for one or for their app's turn. */
@@ -155,7 +164,12 @@ export class Database implements Handle {
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    return this.#turns ? this.#turns.run(currentLane(), work) : work();
+    const running = this.#turns ? this.#turns.run(currentLane(), work) : work();
+    return running.catch((error: unknown) => {
+      const kind = failureKind(error);
+      if (kind !== undefined) this.#failures[kind] = (this.#failures[kind] ?? 0) + 1;
+      throw error;
+    });
   }
 
   /**

@@ -47,12 +47,6 @@ export interface QueueState {
   oldestSeconds: number;
 }
 
-export interface QueueDepth {
-  queue: string;
-  depth: number;
-  oldestSeconds: number;
-}
-
 /** Runs pg-boss's statements on a handle of ours. Several statements return a list, which pg-boss can read. */
 const adapter = (handle: Handle) => ({
   executeSql: (text: string, values?: unknown[]) => handle.query(text, values),
@@ -242,18 +236,6 @@ export class JobQueue {
       [kind.queue, most],
     );
     return rows[0]?.waiting ?? 0;
-  }
-
-  /** Returns the number of jobs that could be taken now, by queue, and the age of the oldest one. */
-  async depths(): Promise<QueueDepth[]> {
-    const { rows } = await this.#db.query<{ queue: string; depth: number; oldest: number }>(
-      `SELECT name AS queue, count(*) AS depth,
-              coalesce(extract(epoch FROM now() - min(greatest(created_on, start_after))), 0)::float8 AS oldest
-         FROM pgboss.job
-        WHERE state IN ('created', 'retry') AND start_after <= now()
-        GROUP BY name`,
-    );
-    return rows.map((row) => ({ queue: row.queue, depth: row.depth, oldestSeconds: row.oldest }));
   }
 
   /** Returns the jobs of each queue that has any, and the age of the oldest one that could be taken now. */

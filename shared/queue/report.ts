@@ -1,9 +1,63 @@
-import { type Metrics, recordQueues } from '../metrics.ts';
+import { failureKinds } from '../db/limits/failure-kind.ts';
+import type { Database } from '../db/pool.ts';
+import type { DatabaseReadiness } from '../db/schema/readiness.ts';
+import type { Metrics } from '../metrics.ts';
 import { queueNames } from './jobs.ts';
 import type { JobQueue } from './queue.ts';
+import { type AgedReading, readSharedState } from './shared-reading.ts';
 
-/** Updates the gauges of the queues for a scrape; without a database they keep their values. */
-export async function reportQueues(queue: JobQueue, metrics: Metrics): Promise<void> {
-  const depths = await queue.depths().catch(() => undefined);
-  if (depths) recordQueues(metrics, queueNames, depths);
+/** Updates the gauges of queues and open pushes for a scrape; without a database they keep their values. */
+export async function reportQueues(db: Database, queue: JobQueue, metrics: Metrics): Promise<void> {
+  const aged = await readSharedState(db, queue).catch(() => undefined);
+  if (aged) recordSharedState(metrics, aged);
+}
+
+/** Sets the gauges of shared state; a queue that is absent from the reading is empty. */
+function recordSharedState(metrics: Metrics, { reading, ageSeconds }: AgedReading): void {
+  const states = new Map(reading.queues.map((state) => [state.queue, state]));
+  for (const queue of queueNames) {
+    const { ready = 0, waiting = 0, active = 0, oldestSeconds = 0 } = states.get(queue) ?? {};
+    metrics.queueDepth.set({ queue }, ready);
+    metrics.queueOldestSeconds.set({ queue }, ready > 0 ? oldestSeconds + ageSeconds : 0);
+    metrics.queueJobs.set({ queue, state: 'ready' }, ready);
+    metrics.queueJobs.set({ queue, state: 'delayed' }, waiting);
+    metrics.queueJobs.set({ queue, state: 'active' }, active);
+  }
+  const counts = new Map(reading.pushes.map(({ state, count }) => [state, count]));
+  for (const state of ['queued', 'sending', 'paused'])
+    metrics.pushesOpen.set({ state }, counts.get(state) ?? 0);
+  const working = reading.pushes.filter(({ state }) => state !== 'paused');
+  metrics.pushOldestOpen.set(Math.max(0, ...working.map(({ oldestSeconds }) => oldestSeconds + ageSeconds)));
+  metrics.scheduledPushes.set(reading.scheduled.count);
+  metrics.scheduledLag.set(reading.scheduled.lateSeconds);
+  metrics.sharedReadingAge.set(ageSeconds);
+}
+
+/** Databases of a process, and what their gauges need. */
+interface ReportedDatabases {
+  databases: readonly Database[];
+  readiness: DatabaseReadiness;
+}
+
+/** Updates the metrics of connections, failed statements and the schema for a scrape. */
+export function reportDatabases({ databases, readiness }: ReportedDatabases, metrics: Metrics): void {
+  for (const database of databases) {
+    const { name, ...use } = database.use;
+    const pool = name.replace(/^carillon /, '');
+    for (const [state, value] of Object.entries(use)) metrics.poolConnections.set({ pool, state }, value);
+    const failures = database.takeFailures();
+    for (const kind of failureKinds) metrics.databaseErrors.inc({ kind }, failures[kind] ?? 0);
+  }
+  metrics.schemaPending.set(readiness.skew.pending);
+  metrics.schemaNewer.set(readiness.skew.newer);
+}
+
+/** Updates the lag of the standby for a scrape; 0 where there is none. */
+export async function reportStandby(primary: Database, standby: Database, metrics: Metrics): Promise<void> {
+  if (primary.url === standby.url) return;
+  const { rows } = await standby.query<{ lag: number | null }>(
+    `SELECT CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
+                 ELSE extract(epoch FROM now() - pg_last_xact_replay_timestamp())::float8 END AS lag`,
+  );
+  metrics.standbyLag.set(rows[0]?.lag ?? 0);
 }

@@ -1,7 +1,7 @@
 import { isBearer } from '../../../shared/crypto.ts';
 import { runInLane } from '../../../shared/db/limits/lane.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
-import { reportQueues } from '../../../shared/queue/report.ts';
+import { reportDatabases, reportQueues } from '../../../shared/queue/report.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { PumpingGuard } from '../sms/pumping.ts';
 
@@ -48,10 +48,11 @@ export class HealthService {
    * `METRICS_TOKEN` is set and the `Authorization` header does not hold it.
    */
   async metrics(authorization?: string): Promise<{ text: string; type: string }> {
-    const { metrics, queue, config } = this.#deps;
+    const { metrics, queue, config, readiness, db, savesDb, admissionDb, queries } = this.#deps;
     if (config.metricsToken !== undefined && !isBearer(authorization, config.metricsToken))
       throw refuse('unauthorized');
-    await reportQueues(queue, metrics);
+    await reportQueues(admissionDb, queue, metrics);
+    reportDatabases({ databases: [db, savesDb, admissionDb, ...queries.databases], readiness }, metrics);
     await this.#pumping.updateGauge().catch(() => undefined);
     return { text: await metrics.registry.metrics(), type: metrics.registry.contentType };
   }

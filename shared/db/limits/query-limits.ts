@@ -68,6 +68,11 @@ export class QueryLimiter {
     this.#masters = new FairQueue(master);
   }
 
+  /** Pools that the queries use. */
+  get databases(): Database[] {
+    return [...new Set([this.#pools.primary, this.#pools.standby])];
+  }
+
   /**
    * Reads in one snapshot, from the standby if there is one. Calls `prepare` in the app's turn: compiled SQL takes many
    * times the memory of its condition, and the parsing counts as the app's time.

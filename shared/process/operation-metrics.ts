@@ -1,0 +1,83 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+
+const planningBuckets = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900];
+
+/** Metrics of how processes, their database and their duties fare. */
+export type OperationMetrics = ReturnType<typeof operationMetricsIn>;
+
+/** Creates these metrics; their labels have small fixed sets of values. */
+export function operationMetricsIn(registers: Registry[]) {
+  const gauge = <L extends string = never>(name: string, help: string, labelNames: L[] = []) =>
+    new Gauge<L>({ name: `carillon_${name}`, help, labelNames, registers });
+  const counter = <L extends string = never>(name: string, help: string, labelNames: L[] = []) =>
+    new Counter<L>({ name: `carillon_${name}`, help, labelNames, registers });
+  return {
+    ...processMetrics(gauge, counter),
+    ...sharedStateGauges(gauge),
+    dutyLastSuccess: gauge(
+      'duty_last_success_timestamp_seconds',
+      'When a background duty of this dispatcher last succeeded; its start before that',
+      ['duty'],
+    ),
+    dutyFailures: counter('duty_failures_total', 'Passes of background duties that failed', ['duty']),
+    dutyRows: counter('duty_rows_total', 'Rows that background duties handled', ['duty']),
+    plannedRecipients: counter('planned_recipients_total', 'Recipients written into batches'),
+    planningSeconds: new Histogram({
+      name: 'carillon_planning_seconds',
+      help: 'Time of one turn of planning',
+      buckets: planningBuckets,
+      registers,
+    }),
+    workerBusySeconds: counter(
+      'worker_busy_seconds_total',
+      'Time that event loops of worker threads were busy',
+    ),
+    recipientsRetried: counter(
+      'recipients_retried_total',
+      'Recipients that wait for another attempt because the gateway was busy or did not answer',
+      ['connector'],
+    ),
+  } as const;
+}
+
+type MakeGauge = <L extends string = never>(name: string, help: string, labelNames?: L[]) => Gauge<L>;
+type MakeCounter = <L extends string = never>(name: string, help: string, labelNames?: L[]) => Counter<L>;
+
+function processMetrics(gauge: MakeGauge, counter: MakeCounter) {
+  return {
+    buildInfo: gauge('build_info', '1; the labels name the kind of process and its versions', [
+      'process',
+      'version',
+      'node',
+    ]),
+    schemaPending: gauge('schema_pending', 'Migrations that this process needs and the database lacks'),
+    schemaNewer: gauge('schema_newer', 'Migrations of a newer version that the database has'),
+    poolConnections: gauge(
+      'db_pool_connections',
+      'Database connections by pool: used, idle, limit; waiting are calls without one',
+      ['pool', 'state'],
+    ),
+    databaseErrors: counter('db_errors_total', 'Statements that failed, by kind', ['kind']),
+    standbyLag: gauge('standby_lag_seconds', 'Time by which the standby is behind; 0 without one'),
+    httpInFlight: gauge('http_in_flight', 'Requests that are being answered'),
+    refusals: counter('http_refusals_total', 'Refused calls by error code', ['code']),
+  };
+}
+
+/** Gauges of state that all processes share: each shows the same reading, so `max` is right and `sum` is not. */
+function sharedStateGauges(gauge: MakeGauge) {
+  return {
+    queueJobs: gauge('queue_jobs', 'Jobs of a queue: ready, delayed (not yet due), active', [
+      'queue',
+      'state',
+    ]),
+    pushesOpen: gauge('pushes_open', 'Pushes that are not done', ['state']),
+    pushOldestOpen: gauge('push_oldest_open_seconds', 'Age of the oldest push that is queued or being sent'),
+    scheduledPushes: gauge('scheduled_pushes', 'Pushes that wait for their push_time'),
+    scheduledLag: gauge('scheduled_lag_seconds', 'Time by which the next scheduled push is late'),
+    sharedReadingAge: gauge(
+      'shared_reading_age_seconds',
+      'Age of the reading that the gauges of queues and pushes show',
+    ),
+  };
+}

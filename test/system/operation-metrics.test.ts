@@ -1,0 +1,120 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { RunningDispatcher } from '../../dispatcher/start.ts';
+import { failureKind } from '../../shared/db/limits/failure-kind.ts';
+import { Database } from '../../shared/db/pool.ts';
+import { readSharedState } from '../../shared/queue/shared-reading.ts';
+import { useTestService } from '../support/service.ts';
+
+const service = useTestService();
+let dispatcher: RunningDispatcher;
+beforeAll(async () => {
+  dispatcher = await service.dispatch();
+});
+
+/** Returns the values of a metric by their labels, as the exposition format writes them. */
+function valuesIn(text: string, name: string): Record<string, number> {
+  const lines = text.matchAll(new RegExp(`^${name}(\\{[^}]*\\})? (\\S+)$`, 'gm'));
+  return Object.fromEntries([...lines].map(([, labels = '', value]) => [labels, Number(value)]));
+}
+
+const scrapeDispatcher = async () =>
+  (await fetch(`http://127.0.0.1:${dispatcher.metricsPort}/metrics`)).text();
+const scrapeApi = async (): Promise<string> => (await service.api.request('GET', '/metrics')).body;
+
+describe('the metrics of processes', () => {
+  test('name the version of each process, and compare its schema', async () => {
+    const [api, other] = [await scrapeApi(), await scrapeDispatcher()];
+    expect(api).toMatch(/^carillon_build_info\{process="api",version="\d+\.\d+\.\d+",node="v24\S+"\} 1$/m);
+    expect(other).toMatch(/^carillon_build_info\{process="dispatcher",version=/m);
+    expect(valuesIn(other, 'carillon_schema_pending')).toEqual({ '': 0 });
+    await service.db.query(`INSERT INTO carillon_migration (name, run_on) VALUES ('9999_later', now())`);
+    await expect
+      .poll(async () => {
+        await service.api.request('GET', '/readyz');
+        return valuesIn(await scrapeApi(), 'carillon_schema_newer');
+      })
+      .toEqual({ '': 1 });
+  });
+
+  test('show every pool with its limit', async () => {
+    const pools = { ...valuesIn(await scrapeApi(), 'carillon_db_pool_connections') };
+    Object.assign(pools, valuesIn(await scrapeDispatcher(), 'carillon_db_pool_connections'));
+    expect(pools['{pool="api",state="limit"}']).toBe(10);
+    expect(pools['{pool="api (queries)",state="waiting"}']).toBe(0);
+    expect(pools['{pool="dispatcher (scan)",state="limit"}']).toBe(18);
+  });
+
+  test('count refusals by code and a push from planning to its end', async () => {
+    const app = await service.api.createApp();
+    await service.addApnsProfile(app);
+    await service.addIosInstallations(app, 1500);
+    expect((await service.api.request('GET', '/1.1/users/x', { app: { ...app, appKey: 'x' } })).status).toBe(
+      401,
+    );
+    const { body } = await service.api.request('POST', '/1.1/push', {
+      app,
+      master: true,
+      body: { data: { alert: 'x' } },
+    });
+    await service.untilDone(app, body.objectId);
+    const refusals = valuesIn(await scrapeApi(), 'carillon_http_refusals_total');
+    expect(Object.values(refusals).reduce((sum, n) => sum + n, 0)).toBeGreaterThanOrEqual(1);
+    const text = await scrapeDispatcher();
+    expect(valuesIn(text, 'carillon_planned_recipients_total')['']).toBeGreaterThanOrEqual(1500);
+    expect(valuesIn(text, 'carillon_planning_seconds_count')['']).toBeGreaterThanOrEqual(1);
+    expect(valuesIn(text, 'carillon_worker_busy_seconds_total')['']).toBeGreaterThan(0);
+    // All outcomes exist as soon as one does.
+    const recipients = valuesIn(text, 'carillon_recipients_total');
+    expect(Object.keys(recipients).filter((labels) => labels.includes(app.appId))).toHaveLength(6);
+  });
+
+  test('tell for every duty when it last succeeded', async () => {
+    const text = await scrapeDispatcher();
+    const last = valuesIn(text, 'carillon_duty_last_success_timestamp_seconds');
+    expect(Object.keys(last)).toEqual(Object.keys(valuesIn(text, 'carillon_duty_failures_total')));
+    expect(Object.keys(last)).toContain('{duty="cleaner"}');
+    for (const seconds of Object.values(last)) expect(Date.now() / 1000 - seconds).toBeLessThan(600);
+  });
+
+  test('count statements that fail, by kind', async () => {
+    const db = new Database({ url: service.databaseUrl, applicationName: 'test', statementTimeoutMs: 10 });
+    await expect(db.query('SELECT pg_sleep(5)')).rejects.toThrow();
+    await expect(db.query('SELECT 1/0')).rejects.toThrow();
+    expect(db.takeFailures()).toEqual({ timeout: 1 });
+    expect(db.takeFailures()).toEqual({});
+    await db.close();
+    const gone = new Database({ url: 'postgresql://x@127.0.0.1:9/x', applicationName: 'test' });
+    expect(failureKind(await gone.query('SELECT 1').catch((error: unknown) => error))).toBe('unreachable');
+    await gone.close();
+  });
+});
+
+describe('the gauges of shared state', () => {
+  test('are read by one process at a time', async () => {
+    const { queue } = dispatcher.deps;
+    await service.db.query('DELETE FROM shared_reading');
+    let reads = 0;
+    const states = () => {
+      reads += 1;
+      return queue.states();
+    };
+    const counting = Object.assign(Object.create(queue), { states });
+    const scrapes = Array.from({ length: 8 }, () => readSharedState(service.db, counting));
+    await Promise.all(scrapes);
+    expect(reads).toBeLessThan(4);
+    await expect
+      .poll(async () => (await readSharedState(service.db, counting))?.reading.queues)
+      .toBeDefined();
+  });
+
+  test('are read again when the process that was to do it did not come back', async () => {
+    await service.db.query(
+      `UPDATE shared_reading SET read_at = now() - interval '1 hour', next_at = now() + interval '9 s'`,
+    );
+    const late = await readSharedState(service.db, dispatcher.deps.queue);
+    expect(late?.ageSeconds).toBeGreaterThan(3500);
+    await service.db.query(`UPDATE shared_reading SET next_at = now()`);
+    const again = await readSharedState(service.db, dispatcher.deps.queue);
+    expect(again?.ageSeconds).toBeLessThan(60);
+  });
+});
