@@ -14,11 +14,14 @@ import type { failureGroup, pushFailure, pushTimeline } from './failures.ts';
 import type { profileCheck, profileDetail } from './gateways.ts';
 import type { breaker, deviceExplanation, pushForecast, pushProgress } from './pushes.ts';
 import type { listedPush, meta, overview, pushDetail, queueState } from './records.ts';
+import type { audience, sentPush } from './sending.ts';
 import type { smsSignature, smsTemplate } from './sms-texts.ts';
 import type { userDetail } from './users.ts';
 
 /** Replies of the admin API as types, for the console. This module has no code: importing it loads nothing. */
 
+export type Audience = z.infer<typeof audience>;
+export type SentPush = z.infer<typeof sentPush>;
 export type App = z.infer<typeof app>;
 export type AppOptions = z.infer<typeof appOptions>;
 export type AuditEntry = z.infer<typeof auditEntry>;

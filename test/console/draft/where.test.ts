@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { isSameJson, parseJsonText, printJson } from '../../../ops/console/src/draft/json-text.ts';
+import { withoutClauses } from '../../../ops/console/src/draft/clauses.ts';
+import {
+  canonicalText,
+  isSameJson,
+  parseJsonText,
+  printJson,
+} from '../../../ops/console/src/draft/json-text.ts';
 import { shownMessage } from '../../../ops/console/src/draft/previews.ts';
+import { conditionOf, hasIncomplete, newRow, partOf, rowsOf } from '../../../ops/console/src/draft/rows.ts';
 import {
   type Clause,
   comparisons,
@@ -33,6 +40,7 @@ const condition = fc.record({
   all: fc.array(clause, { maxLength: 5 }),
   any: fc.array(fc.array(clause, { maxLength: 3 }), { maxLength: 3 }),
 });
+const none = { all: [], any: [] };
 const rounds = { numRuns: 200 };
 
 test('rows become a condition, and the condition the same rows', () => {
@@ -77,6 +85,38 @@ test('keeps ids that a double does not hold', () => {
   const where = parseJsonText('{"account":{"$in":[9007199254740993]}}');
   const rows = readCondition(where);
   expect(rows && printJson(writeCondition(rows))).toBe('{"account":{"$in":[9007199254740993]}}');
+});
+
+test('each row has the number of devices without it', () => {
+  const rows = rowsOf(readCondition(parseJsonText('{"score":{"$gt":1,"$lt":5},"city":"Rome"}')) ?? none);
+  const counts = withoutClauses([
+    { kind: 'where', text: '{"score":{"$gt":1}}', without: 7 },
+    { kind: 'where', text: '{"score":{"$lt":5}}', without: null },
+    { kind: 'where', text: '{"city":"Rome"}', without: 9 },
+    { kind: 'fresh', text: 'updatedAt', without: 8 },
+  ]);
+  expect(rows.all.map((row) => counts.get(canonicalText(partOf(row) ?? {})))).toEqual([7, undefined, 9]);
+});
+
+test('a row without a value has no part of the condition, and is said to be incomplete', () => {
+  const rows = { all: [newRow('city')], any: [] };
+  expect(conditionOf(rows)).toEqual(none);
+  expect(hasIncomplete(rows)).toBe(true);
+  const typed = { ...newRow('account'), comparison: 'anyOf' as const, kind: 'number' as const };
+  expect(hasIncomplete({ all: [{ ...typed, text: '1, x' }], any: [] })).toBe(true);
+  const part = partOf({ ...typed, text: '9007199254740993, 2' });
+  expect(part && printJson(part)).toBe('{"account":{"$in":[9007199254740993,2]}}');
+});
+
+test('rows show the clauses of every condition, and give the same clauses back', () => {
+  fc.assert(
+    fc.property(condition, (clauses) => {
+      const groups = clauses.any.filter((group) => group.length > 0);
+      const given = { all: clauses.all, any: groups };
+      expect(isSameJson(writeCondition(conditionOf(rowsOf(given))), writeCondition(given))).toBe(true);
+    }),
+    rounds,
+  );
 });
 
 test('previews read the texts of every gateway from its request', () => {

@@ -98,6 +98,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByText('A row of the condition is incomplete.').waitFor();
     await page.getByLabel('Field').fill('city');
     await page.getByLabel('Value', { exact: true }).fill('Rome');
+    await page.getByText('Without this line: 50 devices').waitFor();
     await sendButton(page, '20').click();
     await confirm(page);
     await page.getByRole('heading', { name: 'To Rome', level: 1 }).waitFor();

@@ -1,6 +1,6 @@
-import { useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useRef } from 'react';
-import type { Meta, PushForecast } from '../../../../api/replies/admin/types.ts';
+import type { Audience, Meta, PushForecast, SentPush } from '../../../../api/replies/admin/types.ts';
 import { appPath, call } from './client.ts';
 
 /** Facts about the service: its connectors with their limits, and the keys of a message. */
@@ -41,11 +41,20 @@ export function useDryRun(appId: string, text: string | undefined) {
   return { query, last: last.current };
 }
 
-/** Reply to a push. */
-export interface SentPush {
-  objectId: string;
-  createdAt: string;
-  status: string;
+/**
+ * Counts the devices of a target (members of a push's body as text), in all and without each clause. A newer text aborts
+ * the count of the last one, whose figures stay until then.
+ */
+export function useAudience(appId: string, text: string | undefined) {
+  return useQuery({
+    queryKey: ['audience', appId, text],
+    queryFn: ({ signal }) =>
+      call<Audience>(appPath(appId, 'audience'), { method: 'POST', text: text ?? '', signal }),
+    enabled: text !== undefined,
+    retry: false,
+    refetchOnWindowFocus: false,
+    placeholderData: keepPreviousData,
+  });
 }
 
 export interface SendOptions {

@@ -160,8 +160,11 @@ export function printJson(value: JsonValue, indent = 0, level = 0): string {
 /** Tells whether two values are the same JSON; the order of members does not count. */
 export function isSameJson(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
-  return printJson(sorted(a)) === printJson(sorted(b));
+  return canonicalText(a) === canonicalText(b);
 }
+
+/** Writes JSON in one line, with the members of every object in one order. */
+export const canonicalText = (value: JsonValue): string => printJson(sorted(value));
 
 function sorted(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(sorted);

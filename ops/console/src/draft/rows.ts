@@ -1,6 +1,6 @@
 import { localMoment } from './fields.ts';
-import { ExactNumber, type JsonValue, printJson } from './json-text.ts';
-import { type Clause, type Comparison, type Condition, isDate, takesList } from './where.ts';
+import { ExactNumber, type JsonRecord, type JsonValue, printJson } from './json-text.ts';
+import { type Clause, type Comparison, type Condition, isDate, takesList, writeCondition } from './where.ts';
 
 /** Kinds of values that a row compares with. */
 export const valueKinds = ['text', 'number', 'flag', 'date'] as const;
@@ -64,6 +64,12 @@ function textOf(value: JsonValue): string {
 export function conditionOf({ all, any }: Rows): Condition {
   const groups = any.map((rows) => rows.flatMap(clausesOf));
   return { all: all.flatMap(clausesOf), any: groups.filter((clauses) => clauses.length > 0) };
+}
+
+/** Returns the part of the condition that a row is; undefined while it is incomplete. */
+export function partOf(row: Row): JsonRecord | undefined {
+  const all = clausesOf(row);
+  return all.length === 0 ? undefined : writeCondition({ all, any: [] });
 }
 
 /** Tells whether a row misses something: without it the push would go to more devices than the rows show. */

@@ -67,7 +67,7 @@ function Composer({ appId }: { appId: string }) {
             form={
               <>
                 <Message />
-                <Target setIncomplete={setIncomplete} />
+                <Target appId={appId} setIncomplete={setIncomplete} />
                 <Delivery isUndo={isUndo} setUndo={setUndo} />
               </>
             }

@@ -27,7 +27,7 @@ interface PreviewProps {
 export function Preview({ appId, forecast }: PreviewProps) {
   const { t } = useTranslation();
   const [chosen, setChosen] = useState<string>();
-  const [theme, setTheme] = useState<'light' | 'dark'>('light');
+  const [theme, setTheme] = useState<'light' | 'dark'>(pageTheme);
   const shares = sharesOf(forecast);
   const [id, share] = shares.find(([connector]) => connector === chosen) ?? shares[0] ?? [];
   return (
@@ -64,6 +64,13 @@ export function Preview({ appId, forecast }: PreviewProps) {
       )}
     </Panel>
   );
+}
+
+/** Returns the colours of the page. */
+function pageTheme(): 'light' | 'dark' {
+  const { theme } = document.documentElement.dataset;
+  if (theme === 'light' || theme === 'dark') return theme;
+  return window.matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
 }
 
 const sharesOf = (forecast: PushForecast | undefined): [string, Share][] =>

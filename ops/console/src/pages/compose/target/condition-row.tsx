@@ -9,12 +9,14 @@ interface ConditionRowProps {
   row: Row;
   /** Id of the list of members to suggest. */
   membersId: string;
+  /** How many devices there are without this row. */
+  note?: string | undefined;
   change: (row: Row) => void;
   remove: () => void;
 }
 
 /** One row: member, comparison, kind and value. */
-export function ConditionRow({ row, membersId, change, remove }: ConditionRowProps) {
+export function ConditionRow({ row, membersId, note, change, remove }: ConditionRowProps) {
   const { t } = useTranslation();
   const setMember = (member: string) =>
     change({ ...row, member, kind: kindOfMember(member) ?? (row.text === '' ? 'text' : row.kind) });
@@ -58,6 +60,7 @@ export function ConditionRow({ row, membersId, change, remove }: ConditionRowPro
       <Button look="quiet" onClick={remove} aria-label={t('compose.removeRow', { member: row.member })}>
         <span aria-hidden="true">×</span>
       </Button>
+      {note !== undefined && <p className={styles.without}>{note}</p>}
     </li>
   );
 }

@@ -1,26 +1,50 @@
 import { useId } from 'react';
 import { useTranslation } from 'react-i18next';
-import { printJson } from '../../../draft/json-text.ts';
-import { knownMembers, newRow, type Row, type Rows } from '../../../draft/rows.ts';
+import type { Audience } from '../../../../../../api/replies/admin/types.ts';
+import { withoutClauses } from '../../../draft/clauses.ts';
+import { canonicalText, isRecord, type JsonRecord, printJson } from '../../../draft/json-text.ts';
+import { knownMembers, newRow, partOf, type Row, type Rows } from '../../../draft/rows.ts';
 import { Button } from '../../../kit/controls/button.tsx';
+import { formatCount } from '../../../text/format.ts';
 import { useForm, useRefusalAt } from '../draft-field.tsx';
 import { ConditionRow } from './condition-row.tsx';
 import styles from './target.module.css';
 import { useRows } from './use-rows.ts';
 
+interface ConditionsProps {
+  /** Count of the devices; undefined before the first one. */
+  audience: Audience | undefined;
+  setIncomplete: (isIncomplete: boolean) => void;
+}
+
 /** The condition as rows; as JSON where rows cannot show it. */
-export function Conditions({ setIncomplete }: { setIncomplete: (isIncomplete: boolean) => void }) {
+export function Conditions({ audience, setIncomplete }: ConditionsProps) {
   const { t } = useTranslation();
   const { draft } = useForm();
   const { rows, change } = useRows(setIncomplete);
   const error = useRefusalAt(['where']);
   const membersId = useId();
+  const noteOf = useNotes(audience);
+  const { $or } = isRecord(draft.body.where) ? draft.body.where : {};
+  const alternatives = $or === undefined ? undefined : { $or };
   return (
     <div className={styles.conditions}>
       {rows ? (
         <>
-          <RowList rows={rows.all} membersId={membersId} change={(all) => change({ ...rows, all })} />
-          {rows.any.length > 0 && <Groups rows={rows} membersId={membersId} change={change} />}
+          <RowList
+            rows={rows.all}
+            membersId={membersId}
+            noteOf={noteOf}
+            change={(all) => change({ ...rows, all })}
+          />
+          {rows.any.length > 0 && (
+            <Groups
+              rows={rows}
+              membersId={membersId}
+              note={noteOf(alternatives, 'compose.withoutGroups')}
+              change={change}
+            />
+          )}
           <div className={styles.adding}>
             <Button onClick={() => change({ ...rows, all: [...rows.all, newRow()] })}>
               {t('compose.addRow')}
@@ -49,13 +73,26 @@ export function Conditions({ setIncomplete }: { setIncomplete: (isIncomplete: bo
   );
 }
 
+type NoteOf = (part: JsonRecord | undefined, key?: string) => string | undefined;
+
 interface RowListProps {
   rows: readonly Row[];
   membersId: string;
+  noteOf?: NoteOf;
   change: (rows: Row[]) => void;
 }
 
-function RowList({ rows, membersId, change }: RowListProps) {
+/** Returns what tells the number of devices without a part of the condition. */
+function useNotes(audience: Audience | undefined): NoteOf {
+  const { t } = useTranslation();
+  const counts = withoutClauses(audience?.clauses ?? []);
+  return (part, key = 'compose.without') => {
+    const without = part && counts.get(canonicalText(part));
+    return without === undefined ? undefined : t(key, { devices: formatCount(without) });
+  };
+}
+
+function RowList({ rows, membersId, noteOf, change }: RowListProps) {
   if (rows.length === 0) return null;
   return (
     <ul className={styles.rows}>
@@ -64,6 +101,7 @@ function RowList({ rows, membersId, change }: RowListProps) {
           key={row.id}
           row={row}
           membersId={membersId}
+          note={noteOf?.(partOf(row))}
           change={(next) => change(rows.map((one) => (one.id === row.id ? next : one)))}
           remove={() => change(rows.filter((one) => one.id !== row.id))}
         />
@@ -76,10 +114,12 @@ function RowList({ rows, membersId, change }: RowListProps) {
 function Groups({
   rows,
   membersId,
+  note,
   change,
 }: {
   rows: Rows;
   membersId: string;
+  note: string | undefined;
   change: (rows: Rows) => void;
 }) {
   const { t } = useTranslation();
@@ -99,6 +139,7 @@ function Groups({
           </Button>
         </div>
       ))}
+      {note !== undefined && <p className={styles.without}>{note}</p>}
     </fieldset>
   );
 }

@@ -1,19 +1,33 @@
 import { useTranslation } from 'react-i18next';
+import type { Audience } from '../../../../../../api/replies/admin/types.ts';
+import { useAudience } from '../../../api/compose.ts';
+import { targetOf } from '../../../draft/clauses.ts';
 import { settingFields, type TargetKind, targetKindOf, withTargetKind } from '../../../draft/fields.ts';
+import { printJson } from '../../../draft/json-text.ts';
 import { Panel } from '../../../kit/panel.tsx';
+import { formatCount, formatDuration } from '../../../text/format.ts';
 import { DraftChoice, DraftField, useForm } from '../draft-field.tsx';
+import { useRested } from '../use-rested.ts';
 import { Conditions } from './conditions.tsx';
 import styles from './target.module.css';
 
+/** Time after the last key, after which the devices are counted. */
+const restMs = 400;
 const kinds: readonly TargetKind[] = ['where', 'devices', 'cql'];
 
-/** The devices that the push goes to. */
-export function Target({ setIncomplete }: { setIncomplete: (isIncomplete: boolean) => void }) {
+interface TargetProps {
+  appId: string;
+  setIncomplete: (isIncomplete: boolean) => void;
+}
+
+/** The devices that the push goes to, with their number while the condition is written. */
+export function Target({ appId, setIncomplete }: TargetProps) {
   const { t } = useTranslation();
   const { draft } = useForm();
   const kind = targetKindOf(draft.body);
+  const audience = useAudience(appId, useRested(printJson(targetOf(draft.body)), restMs));
   return (
-    <Panel title={t('compose.to')}>
+    <Panel title={t('compose.to')} side={<Count audience={audience.data} isCounting={audience.isFetching} />}>
       <fieldset className={styles.target} disabled={draft.fault !== undefined}>
         <legend className="visually-hidden">{t('compose.to')}</legend>
         <div className={styles.kinds}>
@@ -31,7 +45,7 @@ export function Target({ setIncomplete }: { setIncomplete: (isIncomplete: boolea
         </div>
         {kind === 'where' && (
           <>
-            <Conditions setIncomplete={setIncomplete} />
+            <Conditions audience={audience.data} setIncomplete={setIncomplete} />
             <DraftField
               field={settingFields.channels}
               label={t('compose.channels')}
@@ -45,6 +59,19 @@ export function Target({ setIncomplete }: { setIncomplete: (isIncomplete: boolea
         {kind === 'devices' && <Devices />}
       </fieldset>
     </Panel>
+  );
+}
+
+function Count({ audience, isCounting }: { audience: Audience | undefined; isCounting: boolean }) {
+  const { t } = useTranslation();
+  if (audience === undefined) return null;
+  const { devices, isLeast, tookMs } = audience;
+  const shown = formatCount(devices);
+  return (
+    <span className={isCounting ? styles.note : undefined} aria-live="polite">
+      {t(isLeast ? 'compose.atLeast' : 'compose.count', { count: devices, shown })}{' '}
+      <span className={styles.note}>({formatDuration(tookMs)})</span>
+    </span>
   );
 }
 
