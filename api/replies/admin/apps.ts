@@ -57,6 +57,38 @@ export const outboxMessage = component(
   }),
 );
 
+const states = z.enum(['waiting', 'sent', 'kept', 'failed']);
+
+export const listedMessage = component(
+  'ListedMessage',
+  z
+    .strictObject({
+      ...outboxMessage.shape,
+      text: z.string().optional(),
+      id: z.string(),
+      state: states.describe('`kept`: no provider was configured.'),
+      attempts: count,
+      reason: z.string().nullable().describe('Why the last try failed.'),
+      expiresAt: timestamp.describe('It is tried until then.'),
+    })
+    .describe('Message with the state of its delivery; text, code and link for owners only.'),
+);
+
+export const smsState = component(
+  'SmsState',
+  z.strictObject({
+    balance: z.number(),
+    free: z.strictObject({ used: count, limit: count }).describe('Free messages to the home country.'),
+    day: z.strictObject({ used: count, limit: count }).describe('Messages of the window of a day.'),
+    suspended: z
+      .array(z.strictObject({ prefix: z.string(), openedAt: timestamp, openUntil: timestamp }))
+      .describe('Countries to which nothing is sent, since hardly any code was used.'),
+    conversion: z
+      .array(z.strictObject({ prefix: z.string(), sent: count, used: count }))
+      .describe('Codes of the last hour by country.'),
+  }),
+);
+
 export const captchaText = component('CaptchaText', z.strictObject({ code: z.string() }));
 
 export const usageReport = component(

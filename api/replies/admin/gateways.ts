@@ -42,3 +42,39 @@ export const profileCheck = component(
     remedy: remedy.nullable(),
   }),
 );
+
+const quota = z.strictObject({
+  connector: z.string(),
+  profile: z.string(),
+  class: z.string().describe('Class of messages with a quota of its own; empty: all messages.'),
+  used: count.describe('Recipients that the gateway accepted.'),
+  requests: count,
+  limit: count.nullable().describe('Null where the gateway does not say it.'),
+  closedReason: z.string().nullable().describe('Why nothing more is sent until midnight in China.'),
+  rate: z.strictObject({ perSecond: z.number(), counts: z.enum(['recipients', 'requests']) }).nullable(),
+  forecast: count.nullable().describe('Devices of the pushes that are scheduled until midnight in China.'),
+});
+
+export const quotas = component(
+  'Quotas',
+  z.strictObject({
+    day: z.iso.date(),
+    zone: z.literal('Asia/Shanghai'),
+    results: z.array(quota),
+    app: z
+      .strictObject({
+        day: z.iso.date(),
+        zone: z.literal('UTC'),
+        used: count,
+        limit: count,
+        forecast: count.nullable(),
+      })
+      .describe('Daily cap of the app, today.'),
+    scheduled: z
+      .strictObject({ pushes: count, counted: count })
+      .nullable()
+      .describe(
+        'Scheduled pushes of the forecast, and those whose devices were counted in time; null for another day.',
+      ),
+  }),
+);

@@ -8,10 +8,19 @@ import type {
   loginLink,
   newConsoleToken,
 } from './access.ts';
-import type { app, appOptions, outboxMessage, pushProfile, shownApp, usageReport } from './apps.ts';
+import type {
+  app,
+  appOptions,
+  listedMessage,
+  outboxMessage,
+  pushProfile,
+  shownApp,
+  smsState,
+  usageReport,
+} from './apps.ts';
 import type { appSummary, deviceDetail, devicePush, searchHit } from './devices.ts';
 import type { failureGroup, pushFailure, pushTimeline } from './failures.ts';
-import type { profileCheck, profileDetail } from './gateways.ts';
+import type { profileCheck, profileDetail, quotas } from './gateways.ts';
 import type { breaker, deviceExplanation, pushForecast, pushProgress } from './pushes.ts';
 import type { listedPush, meta, overview, pushDetail, queueState } from './records.ts';
 import type { audience, sentPush } from './sending.ts';
@@ -35,6 +44,9 @@ export type SearchHit = z.infer<typeof searchHit>;
 export type ProfileCheck = z.infer<typeof profileCheck>;
 export type ProfileDetail = z.infer<typeof profileDetail>;
 export type UserDetail = z.infer<typeof userDetail>;
+export type Quotas = z.infer<typeof quotas>;
+export type ListedMessage = z.infer<typeof listedMessage>;
+export type SmsState = z.infer<typeof smsState>;
 export type FailureGroup = z.infer<typeof failureGroup>;
 export type PushFailure = z.infer<typeof pushFailure>;
 export type PushTimeline = z.infer<typeof pushTimeline>;

@@ -3,13 +3,13 @@ import { masked } from '../../../shared/domain/admin/masked.ts';
 import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
 import { type App, appOptionsPatch } from '../../../shared/domain/apps/app.ts';
 import { broughtAppId, broughtKeys } from '../../../shared/domain/apps/identity.ts';
-import { app, outboxMessage, pushProfile, shownApp } from '../../replies/admin/apps.ts';
+import { app, pushProfile, shownApp } from '../../replies/admin/apps.ts';
 import { appSummary } from '../../replies/admin/devices.ts';
 import { empty, keysetPageOf, resultsOf } from '../../replies/common.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
 import { pageQuery } from '../../services/operator/lists/page-query.ts';
 
-/** The admin API (protocol/admin-api.md#calls): apps, push profiles, outbox. */
+/** The admin API (protocol/admin-api.md#calls): apps, push profiles. */
 const appPath = '/console/api/apps/:appId';
 const profilePath = `${appPath}/profiles/:connector/:name`;
 
@@ -45,14 +45,6 @@ const appsQuery = z.object({
     .describe('With `view=list`: id, or a part of the name.'),
   limit: pageQuery.limit,
   cursor: z.string('expected one cursor').max(64).optional(),
-});
-
-const outboxQuery = z.object({
-  kind: z.enum(['sms', 'mail'], 'expected sms or mail').optional(),
-  to: z
-    .string('expected one address')
-    .transform((text) => text.replace(/^ (?=\d)/, '+'))
-    .optional(),
 });
 
 /** Returns an app as the admin API shows it (protocol/admin-api.md#apps): with its keys to owners only. */
@@ -190,18 +182,5 @@ export default [
       await profiles.delete(profileOf(call));
       return json({});
     },
-  }),
-  route({
-    method: 'GET',
-    path: `${appPath}/outbox`,
-    operation: 'listOutbox',
-    summary: 'Lists messages by mail and SMS, newest first; those that no provider could send are included.',
-    auth: 'admin',
-    role: 'owner',
-    limit: noBody,
-    query: outboxQuery,
-    reply: resultsOf(outboxMessage),
-    refusals: ['notFound'],
-    handle: async (call, { outbox }) => json({ results: await outbox.list(appIdOf(call), call.query) }),
   }),
 ];

@@ -1,7 +1,33 @@
+import { dayMs, hourMs } from '../../../shared/clock.ts';
+import { SealError } from '../../../shared/crypto.ts';
 import { listOutboxMessages, type SentMessage } from '../../../shared/db/tables/messages/outbox.ts';
+import {
+  listOutboxPage,
+  lockMessage,
+  type OutboxPageFilter,
+  openListed,
+  readSmsState,
+  reopenMessage,
+} from '../../../shared/db/tables/messages/outbox-reports.ts';
+import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { parsePhone } from '../../../shared/domain/messages/phone.ts';
+import { freeMessages } from '../../../shared/domain/messages/sms.ts';
+import { messageJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireApp } from '../operator/apps.ts';
+import { recordChange } from '../operator/audit/actor.ts';
+import { type PageRequest, toPage } from '../operator/lists/page.ts';
+
+/** Returns what `open` decrypts; undefined when no key does. */
+function readable<T>(open: () => T): T | undefined {
+  try {
+    return open();
+  } catch (error) {
+    if (error instanceof SealError) return undefined;
+    throw error;
+  }
+}
 
 /** Largest number of messages in a reply; a filter by recipient finds older ones. */
 const maxMessages = 1000;
@@ -27,5 +53,74 @@ export class OutboxService {
       to,
       limit: maxMessages,
     });
+  }
+
+  /** Lists a page of messages with the state of their delivery, newest first; their texts for owners only. Throws 404. */
+  async page(
+    operator: Operator,
+    appId: string,
+    { before, limit, ...filter }: OutboxPageFilter & PageRequest,
+  ) {
+    await requireApp(this.#deps, appId);
+    const { db, vault } = this.#deps;
+    const to = parsePhone(filter.to)?.e164 ?? filter.to;
+    const rows = await listOutboxPage(db, appId, { ...filter, to }, { before, limit: limit + 1 });
+    const { results, next } = toPage(rows, limit, ({ id }) => id);
+    const isOwner = hasRole(operator.role, 'owner');
+    const shown = results.map(({ body, ...row }) => ({
+      ...row,
+      id: String(row.id),
+      ...(isOwner ? readable(() => openListed(vault, appId, { ...row, body })) : {}),
+    }));
+    return { results: shown, next };
+  }
+
+  /**
+   * Sends a message again that failed or found no provider; one whose time is over gets another day. Throws 404, 409 for a
+   * message in another state, with a code that has expired, or that cannot be decrypted.
+   */
+  async retry(appId: string, id: number | undefined): Promise<void> {
+    await requireApp(this.#deps, appId);
+    const { clock, db, queue, vault } = this.#deps;
+    await db.transaction(async (tx) => {
+      const message = id === undefined ? undefined : await lockMessage(tx, appId, id);
+      if (!message) throw refuse('notFound', 'There is no such message.');
+      if (message.state !== 'failed' && message.state !== 'kept')
+        throw refuse('conflict', `The message is ${message.state}.`);
+      const opened = readable(() => openListed(vault, appId, message));
+      if (opened === undefined) throw refuse('conflict', 'No key of CARILLON_SECRET decrypts the message.');
+      const isOver = message.expiresAt.getTime() <= clock.now();
+      if (isOver && opened.code !== undefined) throw refuse('conflict', 'The code has expired.');
+      const expiresAt = isOver ? new Date(clock.now() + dayMs) : message.expiresAt;
+      await reopenMessage(tx, appId, { id: message.id, expiresAt });
+      const priority = message.kind === 'sms' ? 1 : 0;
+      await queue.send(messageJob, [{ appId, messageId: message.id }], { tx, priority });
+      const { state, reason } = message;
+      await recordChange(tx, {
+        action: 'message.retry',
+        appId,
+        target: String(message.id),
+        before: { state, reason },
+        after: { state: 'waiting' },
+      });
+    });
+  }
+
+  /** Returns the balance, budgets and suspended countries of an app's SMS. Throws 404. */
+  async smsState(appId: string) {
+    const { options } = await requireApp(this.#deps, appId);
+    const { clock, db } = this.#deps;
+    const nowMs = clock.now();
+    const state = await readSmsState(db, appId, { now: new Date(nowMs), hourAgo: new Date(nowMs - hourMs) });
+    return {
+      balance: options.smsBalance,
+      free: { used: Math.min(state.freeUsed, freeMessages), limit: freeMessages },
+      day: {
+        used: state.day && state.day.since.getTime() > nowMs - dayMs ? state.day.used : 0,
+        limit: options.smsPerAppPerDay,
+      },
+      suspended: state.suspended,
+      conversion: state.conversion,
+    };
   }
 }

@@ -13,6 +13,7 @@ import { DeviceService } from './devices/devices.ts';
 import { EventService } from './events/events.ts';
 import { ProfileCheckService } from './gateways/profile-check.ts';
 import { ProfileDetailService } from './gateways/profile-detail.ts';
+import { QuotaService } from './gateways/quotas.ts';
 import { MetaService } from './overview/meta.ts';
 import { OverviewService } from './overview/overview.ts';
 import { QueueService } from './overview/queues.ts';
@@ -48,6 +49,7 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
   return {
     attempts,
     profileDetails,
+    quotas: new QuotaService(deps),
     profileChecks: new ProfileCheckService(deps, profileDetails),
     operatorIdentities: identities,
     consoleSessions,

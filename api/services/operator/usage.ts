@@ -1,5 +1,7 @@
-import { readUsage } from '../../../shared/db/tables/apps/usage.ts';
+import { dayMs } from '../../../shared/clock.ts';
+import { listUsage, readUsage } from '../../../shared/db/tables/apps/usage.ts';
 import { type Fees, feesOf, type Usage } from '../../../shared/domain/apps/usage.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireApp } from './apps.ts';
 
@@ -8,6 +10,9 @@ export interface DayReport extends Usage {
   day: string;
   fees: Fees;
 }
+
+/** Days of one report; older ones are deleted. */
+const maxDays = 400;
 
 /** Reports the usage of apps (protocol/admin-api.md#usage, protocol/push.md#fees). */
 export class UsageService {
@@ -24,5 +29,21 @@ export class UsageService {
     const { calls, peakCallsPerMinute, recipients } = await readUsage(this.#deps.db, appId, wanted);
     const usage = { calls, peakCallsPerMinute, recipients };
     return { day: wanted, ...usage, fees: feesOf(app, usage) };
+  }
+
+  /** Reports the days from one to another in UTC, both included, oldest first. Throws 404, 400 for more than 400 days. */
+  async range(appId: string, { from, to }: { from: string; to: string }): Promise<DayReport[]> {
+    const app = await requireApp(this.#deps, appId);
+    const days = (Date.parse(to) - Date.parse(from)) / dayMs + 1;
+    if (days < 1 || days > maxDays)
+      throw refuse('invalidParameter', `\`to\` must be after \`from\`, by less than ${maxDays} days.`);
+    const rows = await listUsage(this.#deps.db, appId, { from, to });
+    const known = new Map(rows.map((row) => [row.day, row]));
+    return Array.from({ length: days }, (_, i) => {
+      const day = new Date(Date.parse(from) + i * dayMs).toISOString().slice(0, 10);
+      const { calls = 0, peakCallsPerMinute = 0, recipients = 0 } = known.get(day) ?? {};
+      const usage = { calls, peakCallsPerMinute, recipients };
+      return { day, ...usage, fees: feesOf(app, usage) };
+    });
   }
 }

@@ -89,6 +89,20 @@ const changes: Record<string, Change> = {
   deleteTestDevice: ['DELETE', of('/test-devices/mine'), undefined, 'test-device.delete'],
   moveScheduledAppPush: ['PATCH', () => scheduled(), { push_time: inDays(2) }, 'push.reschedule'],
   cancelScheduledAppPush: ['DELETE', () => scheduled(), undefined, 'push.cancel'],
+  retryMessage: [
+    'POST',
+    async () => {
+      const body = { email: 'audited@example.com' };
+      const user = { username: `mailed${++users}`, password: 'very-secret', ...body };
+      await service.api.request('POST', '/1.1/users', { app, body: user });
+      await service.api.request('POST', '/1.1/requestPasswordReset', { app, body });
+      await service.db.query("UPDATE outbox SET state = 'failed' WHERE app_id = $1", [app.appId]);
+      const [message] = (await owner('GET', `/apps/${app.appId}/outbox?state=failed`)).body.results;
+      return `/apps/${app.appId}/outbox/${message.id}/retry`;
+    },
+    undefined,
+    'message.retry',
+  ],
   cancelPush: ['POST', ofPush('cancel'), undefined, 'push.cancel'],
   pausePush: ['POST', ofPush('pause'), undefined, 'push.pause'],
   resumePush: ['POST', ofPush('resume'), { flow_control: 2000 }, 'push.resume'],

@@ -24,6 +24,29 @@ async function usageOf(appId: string, query = '') {
   return body;
 }
 
+test('several days have zeros where nothing was used, at most 400', async () => {
+  const app = await api.createApp();
+  await api.db.query(
+    `INSERT INTO usage_day (app_id, day, calls, peak_calls_per_minute, recipients)
+     VALUES ($1, '2027-01-02', 3, 700, 5)`,
+    [app.appId],
+  );
+  const { results } = await usageOf(app.appId, '?from=2027-01-01&to=2027-01-03');
+  expect(
+    results.map(({ day, calls, recipients }: Record<string, unknown>) => [day, calls, recipients]),
+  ).toEqual([
+    ['2027-01-01', 0, 0],
+    ['2027-01-02', 3, 5],
+    ['2027-01-03', 0, 0],
+  ]);
+  expect(results[1].fees).toMatchObject({ calls: 60, currency: 'CNY' });
+  expect((await usageOf(app.appId, '?from=2026-01-01&to=2027-02-04')).results).toHaveLength(400);
+  for (const query of ['from=2026-01-01&to=2027-02-05', 'from=2027-01-02&to=2027-01-01', 'from=2027-01-01'])
+    expect((await api.request('GET', pathOf(app.appId, `?${query}`), { admin: true })).status, query).toBe(
+      400,
+    );
+});
+
 describe('GET /console/api/apps/:appId/usage', () => {
   test('returns zeros for a day without usage, today by default', async () => {
     const app = await api.createApp();

@@ -1,7 +1,7 @@
-import { Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import type { Report, Shell } from '../../report.ts';
-import { chooseApp, connect } from '../../service.ts';
+import { chooseAppId, connect } from '../../service.ts';
 
 const messages = z.object({
   results: z.array(
@@ -9,7 +9,10 @@ const messages = z.object({
       kind: z.string(),
       to: z.string(),
       type: z.string(),
-      text: z.string(),
+      text: z.string().default(''),
+      id: z.string().optional(),
+      state: z.string().optional(),
+      reason: z.string().nullish(),
       code: z.string().optional(),
       link: z.string().optional(),
       createdAt: z.string(),
@@ -21,29 +24,64 @@ interface OutboxOptions {
   app?: string;
   kind?: string;
   to?: string;
+  state?: string;
 }
 
 /** Adds `carillon outbox`: mail and SMS that were sent, or would be with a provider. */
 export function addOutboxCommand({ program, act }: Shell): void {
-  program
+  const outbox = program
     .command('outbox')
     .description('mail and SMS that were sent, or would be with a provider, newest first')
     .option('--app <appId>', 'the application; not needed when there is only one')
     .addOption(new Option('--kind <kind>', 'sms or mail').choices(['sms', 'mail']))
     .option('--to <address>', 'phone number or mail address')
+    .addOption(new Option('--state <state>', 'state of the message').choices([...messageStates]))
     .action(act(list));
+  outbox
+    .command('retry <id>')
+    .description('send a message again that failed or found no provider')
+    .option('--app <appId>', 'the application; not needed when there is only one')
+    // An option of both commands arrives at the first one that declares it.
+    .action(act((id: string, _options: object, command: Command) => retry(id, command.optsWithGlobals())));
+  program
+    .command('sms-state')
+    .description('balance, budgets and suspended countries of SMS')
+    .option('--app <appId>', 'the application; not needed when there is only one')
+    .action(act(showSmsState));
 }
 
-async function list({ app, kind, to }: OutboxOptions): Promise<Report> {
+const messageStates = ['waiting', 'sent', 'kept', 'failed'] as const;
+
+async function retry(id: string, { app }: OutboxOptions): Promise<Report> {
   const service = await connect();
-  const { appId } = await chooseApp(service, app);
-  const query = new URLSearchParams({ ...(kind ? { kind } : {}), ...(to ? { to } : {}) });
+  const appId = encodeURIComponent(await chooseAppId(service, app));
+  const document = await service.admin('POST', `/apps/${appId}/outbox/${encodeURIComponent(id)}/retry`);
+  return { document, text: `Message ${id} waits for its provider.` };
+}
+
+async function showSmsState({ app }: OutboxOptions): Promise<Report> {
+  const service = await connect();
+  const appId = encodeURIComponent(await chooseAppId(service, app));
+  const document = await service.admin('GET', `/apps/${appId}/sms-state`);
+  return { document, text: JSON.stringify(document, null, 2) };
+}
+
+async function list({ app, kind, to, state }: OutboxOptions): Promise<Report> {
+  const service = await connect();
+  const appId = await chooseAppId(service, app);
+  const filters = { ...(kind ? { kind } : {}), ...(to ? { to } : {}), ...(state ? { state } : {}) };
+  const query = new URLSearchParams(filters);
   const reply = await service.admin('GET', `/apps/${encodeURIComponent(appId)}/outbox?${query}`);
   const text = messages
     .parse(reply)
-    .results.map((one) => `${one.createdAt}  ${one.kind} to ${one.to} (${one.type})\n${indent(one.text)}`)
+    .results.map(
+      (one) => `${one.createdAt}  ${one.kind} to ${one.to} (${one.type})${stateOf(one)}\n${indent(one.text)}`,
+    )
     .join('\n\n');
   return { document: reply, text: text === '' ? 'There are no messages.' : text };
 }
+
+const stateOf = ({ id, state, reason }: { id?: string; state?: string; reason?: string | null }) =>
+  id === undefined ? '' : `  ${id}: ${state}${reason ? `, ${reason}` : ''}`;
 
 const indent = (text: string) => text.replace(/^/gm, '    ');

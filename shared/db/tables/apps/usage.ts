@@ -62,3 +62,17 @@ export async function deleteOldUsage(db: Handle, before: Date, limit: number): P
   );
   return rowCount ?? 0;
 }
+
+/** Lists the usage of an app from one day to another (`YYYY-MM-DD`, UTC, both included), oldest first; days without any are missing. */
+export async function listUsage(
+  db: Handle,
+  appId: string,
+  { from, to }: { from: string; to: string },
+): Promise<(Usage & { day: string })[]> {
+  const { rows } = await db.query<Usage & { day: string }>(
+    `SELECT day::text AS day, calls, peak_calls_per_minute AS "peakCallsPerMinute", recipients
+       FROM usage_day WHERE app_id = $1 AND day BETWEEN $2::date AND $3::date ORDER BY day`,
+    [appId, from, to],
+  );
+  return rows;
+}

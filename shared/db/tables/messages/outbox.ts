@@ -116,7 +116,8 @@ export async function listOutboxMessages(
   });
 }
 
-const openBody = (row: OutboxRow, vault: Vault, appId: string) =>
+/** Decrypts the body of a message. Throws `SealError`. */
+export const openBody = (row: Omit<OutboxRow, 'created_at'>, vault: Vault, appId: string) =>
   body.parse(vault.open(row.body, sealContext(appId, row.kind, row.recipient, row.type)));
 
 /** Message that waits for its provider. */

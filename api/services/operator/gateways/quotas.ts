@@ -1,0 +1,110 @@
+import type { Rate } from '../../../../connectors/contract/connector.ts';
+import { connectors } from '../../../../connectors/registry.ts';
+import { readCredentials } from '../../../../connectors/routing.ts';
+import { dayMs, hourMs } from '../../../../shared/clock.ts';
+import type { StoredProfile } from '../../../../shared/db/tables/apps/profiles.ts';
+import { readUsage } from '../../../../shared/db/tables/apps/usage.ts';
+import { listProfileUse, type ProfileUse } from '../../../../shared/db/tables/gateways/quotas.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { isConnectorId } from '../../../../shared/domain/labels.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { forecastScheduled, profileKey, type ScheduledForecast } from '../../push/explain/forecast.ts';
+import { requireApp } from '../apps.ts';
+
+/** Rows of a day; a profile has a handful of message classes. */
+const maxRows = 1000;
+/** China's only time zone is ahead of UTC by this; it has no summer time. */
+const chinaMs = 8 * hourMs;
+
+/** Use of a gateway with its limits (protocol/admin-api.md#quotas). */
+interface QuotaRow {
+  connector: string;
+  profile: string;
+  class: string;
+  used: number;
+  requests: number;
+  /** Null: gateways do not say it; they refuse once it is used up. */
+  limit: number | null;
+  closedReason: string | null;
+  rate: { perSecond: number; counts: Rate['counts'] } | null;
+  forecast: number | null;
+}
+
+/** Reports what an app used of its gateways' day quotas, and what its scheduled pushes will use. */
+export class QuotaService {
+  readonly #deps: ApiDeps;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+  }
+
+  /** `day` is `YYYY-MM-DD` in China, today when absent; only today has a forecast. Throws 404 when there is no such app. */
+  async read(appId: string, day: string | undefined) {
+    const { appCache, clock, db } = this.#deps;
+    const app = await requireApp(this.#deps, appId);
+    const today = dayOf(clock.now() + chinaMs);
+    const wanted = day ?? today;
+    const forecast =
+      wanted === today
+        ? await forecastScheduled(this.#deps, app, new Date(Date.parse(`${wanted}T00:00:00+08:00`) + dayMs))
+        : null;
+    const used = await listProfileUse(db, appId, { day: wanted, limit: maxRows });
+    const profiles = await appCache.profiles(appId);
+    return {
+      day: wanted,
+      zone: 'Asia/Shanghai',
+      results: rowsOf(used, { profiles, forecast }),
+      app: await this.#ofApp(app, forecast),
+      scheduled: forecast && { pushes: forecast.pushes, counted: forecast.counted },
+    };
+  }
+
+  /** Returns the use of the app's daily cap, which counts by days in UTC. */
+  async #ofApp(app: App, forecast: ScheduledForecast | null) {
+    const day = dayOf(this.#deps.clock.now());
+    const { recipients: used } = await readUsage(this.#deps.db, app.appId, day);
+    const limit = app.options.dailyRecipientCap;
+    return { day, zone: 'UTC', used, limit, forecast: forecast?.devices ?? null };
+  }
+}
+
+const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
+interface RowInputs {
+  profiles: StoredProfile[];
+  forecast: ScheduledForecast | null;
+}
+
+/** Returns a row for each profile, used or not, and for each message class that is closed. */
+function rowsOf(used: ProfileUse[], { profiles, forecast }: RowInputs): QuotaRow[] {
+  const known = new Set(used.filter((row) => row.class === '').map(keyOf));
+  const unused = profiles
+    .map(({ connector, name }) => ({ connector, profile: name }))
+    .filter((profile) => !known.has(keyOf(profile)))
+    .map((profile) => ({ ...profile, class: '', requests: 0, recipients: 0, closedReason: null }));
+  return [...used, ...unused]
+    .map((row) => ({
+      connector: row.connector,
+      profile: row.profile,
+      class: row.class,
+      used: row.recipients,
+      requests: row.requests,
+      limit: null,
+      closedReason: row.closedReason,
+      rate: rateOf(profiles.find(({ connector, name }) => profileKey(connector, name) === keyOf(row))),
+      forecast: forecast && row.class === '' ? (forecast.byProfile.get(keyOf(row)) ?? 0) : null,
+    }))
+    .toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+}
+
+const keyOf = ({ connector, profile }: { connector: string; profile: string }): string =>
+  profileKey(connector, profile);
+
+/** Returns the rate of a profile; null without a limit. */
+function rateOf(profile: StoredProfile | undefined): QuotaRow['rate'] {
+  const read = profile && readCredentials(profile);
+  const connector =
+    profile && isConnectorId(profile.connector) ? connectors.get(profile.connector) : undefined;
+  const rate = read ? connector?.rate?.(read.credentials) : undefined;
+  return rate ? { perSecond: rate.perSecond, counts: rate.counts } : null;
+}

@@ -1,0 +1,67 @@
+import { Router } from '../../../../connectors/routing.ts';
+import { countAudience } from '../../../../shared/db/tables/installations/audience.ts';
+import { listScheduledBefore } from '../../../../shared/db/tables/pushes/reports/scheduled.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import type { Push } from '../../../../shared/domain/pushes/record.ts';
+import { Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { splitByConnector } from './audience.ts';
+
+/** Scheduled pushes whose devices are counted. */
+const maxCounted = 20;
+/** Time for one count, and for all of them; pushes beyond it are not counted. */
+const countTimeoutMs = 2000;
+const totalTimeoutMs = 5000;
+
+/** Devices of the pushes that an app scheduled until a time, as they are now. */
+export interface ScheduledForecast {
+  pushes: number;
+  /** Those whose devices could be counted in time. */
+  counted: number;
+  devices: number;
+  /** Devices by `profileKey`. */
+  byProfile: Map<string, number>;
+}
+
+/** Returns the key of a profile in a forecast. */
+export const profileKey = (connector: string, profile: string): string => `${connector}/${profile}`;
+
+/** Counts the devices of pushes that are scheduled before `until`, by the profile that would serve them. */
+export async function forecastScheduled(
+  { appCache, clock, db, queries }: Pick<ApiDeps, 'appCache' | 'clock' | 'db' | 'queries'>,
+  app: App,
+  until: Date,
+): Promise<ScheduledForecast> {
+  const { pushes, count } = await listScheduledBefore(db, app.appId, { until, limit: maxCounted });
+  const profiles = pushes.length > 0 ? await appCache.profiles(app.appId) : [];
+  const forecast: ScheduledForecast = { pushes: count, counted: 0, devices: 0, byProfile: new Map() };
+  const endMs = clock.monotonicMs() + totalTimeoutMs;
+  for (const push of pushes) {
+    if (clock.monotonicMs() > endMs) break;
+    const work = countOf({ queries, app, push, nowMs: clock.now() });
+    // A count over its time limit leaves the push out; the forecast says so.
+    const found = await work.catch(() => undefined);
+    if (!found) continue;
+    forecast.counted += 1;
+    forecast.devices += found.devices;
+    for (const [connector, share] of splitByConnector(found.groups, new Router(app, profiles, push)))
+      for (const [profile, devices] of share.profiles) {
+        const key = profileKey(connector, profile);
+        forecast.byProfile.set(key, (forecast.byProfile.get(key) ?? 0) + devices);
+      }
+  }
+  return forecast;
+}
+
+function countOf({
+  queries,
+  app,
+  push,
+  nowMs,
+}: Pick<ApiDeps, 'queries'> & { app: App; push: Push; nowMs: number }) {
+  const params = new Params();
+  const text = targetCondition(app, push.pushOrder, { params, nowMs });
+  return queries.read({ app, isMaster: true }, (tx) => countAudience(tx, { text, values: params.values }), {
+    timeoutMs: countTimeoutMs,
+  });
+}

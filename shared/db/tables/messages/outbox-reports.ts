@@ -1,0 +1,125 @@
+import type { Vault } from '../../../crypto.ts';
+import type { Handle } from '../../pool.ts';
+import { type OutboxMessage, openBody } from './outbox.ts';
+
+/** States of a message: `kept` found no provider. */
+export const messageStates = ['waiting', 'sent', 'kept', 'failed'] as const;
+export type MessageState = (typeof messageStates)[number];
+
+/** Message of the outbox with the state of its delivery, without its text. */
+export interface ListedMessage {
+  id: number;
+  kind: OutboxMessage['kind'];
+  to: string;
+  type: string;
+  state: MessageState;
+  attempts: number;
+  /** Short reason of the last failed try; holds no personal data. */
+  reason: string | null;
+  createdAt: Date;
+  expiresAt: Date;
+}
+
+const columns = `id, kind, recipient AS "to", type, state, attempts, reason, created_at AS "createdAt",
+  expires_at AS "expiresAt"`;
+
+export interface OutboxPageFilter {
+  kind?: OutboxMessage['kind'] | undefined;
+  to?: string | undefined;
+  state?: MessageState | undefined;
+}
+
+/** Lists a page of messages of an app, newest first; with a vault their bodies too. */
+export async function listOutboxPage(
+  db: Handle,
+  appId: string,
+  { kind, to, state }: OutboxPageFilter,
+  { before, limit }: { before: number | null; limit: number },
+): Promise<(ListedMessage & { body: Buffer })[]> {
+  const { rows } = await db.query<ListedMessage & { body: Buffer }>(
+    `SELECT ${columns}, body FROM outbox
+      WHERE app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR recipient = $3)
+        AND ($4::text IS NULL OR state = $4) AND ($5::bigint IS NULL OR id < $5)
+      ORDER BY id DESC LIMIT $6`,
+    [appId, kind ?? null, to ?? null, state ?? null, before, limit],
+  );
+  return rows;
+}
+
+/** Decrypts the text of a listed message. Throws `SealError`. */
+export function openListed(
+  vault: Vault,
+  appId: string,
+  { kind, to, type, body }: Pick<ListedMessage, 'kind' | 'to' | 'type'> & { body: Buffer },
+): Pick<OutboxMessage, 'text' | 'code' | 'link'> {
+  const { text, code, link } = openBody({ kind, recipient: to, type, body }, vault, appId);
+  return { text, code, link };
+}
+
+/** Locks a message for a change. Undefined when there is none. */
+export async function lockMessage(
+  tx: Handle,
+  appId: string,
+  id: number,
+): Promise<(ListedMessage & { body: Buffer }) | undefined> {
+  const { rows } = await tx.query<ListedMessage & { body: Buffer }>(
+    `SELECT ${columns}, body FROM outbox WHERE app_id = $1 AND id = $2 FOR UPDATE`,
+    [appId, id],
+  );
+  return rows[0];
+}
+
+/** Makes a locked message wait again, until `expiresAt`. */
+export async function reopenMessage(
+  tx: Handle,
+  appId: string,
+  { id, expiresAt }: { id: number; expiresAt: Date },
+): Promise<void> {
+  await tx.query(
+    `UPDATE outbox SET state = 'waiting', attempts = 0, reason = NULL, settled_at = NULL, expires_at = $3
+      WHERE app_id = $1 AND id = $2`,
+    [appId, id, expiresAt],
+  );
+}
+
+/** State of an app's SMS: counted messages, and countries that are suspended. */
+export interface SmsState {
+  /** Messages of the window of a day that `since` began; null without one. */
+  day: { used: number; since: Date } | null;
+  freeUsed: number;
+  suspended: { prefix: string; openedAt: Date; openUntil: Date }[];
+  /** Codes of the last hour by country. */
+  conversion: { prefix: string; sent: number; used: number }[];
+}
+
+/** Countries that a report names. */
+const maxCountries = 100;
+
+/** Reads the budgets and breakers of an app. */
+export async function readSmsState(
+  db: Handle,
+  appId: string,
+  { now, hourAgo }: { now: Date; hourAgo: Date },
+): Promise<SmsState> {
+  const budgets = await db.query<{ scope: string; n: number; since: Date }>(
+    `SELECT scope, n, since FROM send_budget WHERE app_id = $1 AND scope IN ('app', 'free') AND key = ''`,
+    [appId],
+  );
+  const suspended = await db.query<SmsState['suspended'][number]>(
+    `SELECT prefix, opened_at AS "openedAt", open_until AS "openUntil" FROM sms_breaker
+      WHERE app_id = $1 AND open_until > $2 ORDER BY prefix LIMIT $3`,
+    [appId, now, maxCountries],
+  );
+  const conversion = await db.query<SmsState['conversion'][number]>(
+    `SELECT prefix, sum(sent)::bigint AS sent, sum(used)::bigint AS used FROM sms_conversion
+      WHERE app_id = $1 AND bucket > $2 GROUP BY prefix ORDER BY 2 DESC, prefix LIMIT $3`,
+    [appId, hourAgo, maxCountries],
+  );
+  const day = budgets.rows.find(({ scope }) => scope === 'app');
+  return {
+    day: day ? { used: day.n, since: day.since } : null,
+    freeUsed: budgets.rows.find(({ scope }) => scope === 'free')?.n ?? 0,
+    suspended: suspended.rows,
+    conversion: conversion.rows,
+  };
+}

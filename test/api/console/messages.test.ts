@@ -1,0 +1,97 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { useTestApi } from '../../support/test-api.ts';
+import { type ConsoleCall, callerOf } from './callers.ts';
+
+const api = useTestApi();
+let app: App;
+let owner: ConsoleCall;
+let operator: ConsoleCall;
+const email = 'anna@example.com';
+
+beforeAll(async () => {
+  app = await api.createApp();
+  owner = await callerOf(api, 'owner');
+  operator = await callerOf(api, 'operator');
+  await api.request('POST', '/1.1/users', { app, body: { username: 'anna', password: 'p', email } });
+  for (let i = 0; i < 3; i++)
+    await api.request('POST', '/1.1/requestPasswordReset', { app, body: { email } });
+  await api.request('POST', '/1.1/requestSmsCode', {
+    app,
+    master: true,
+    body: { mobilePhoneNumber: '+8613800138000' },
+  });
+});
+
+const base = () => `/apps/${app.appId}`;
+const list = async (call: ConsoleCall, query = '') => (await call('GET', `${base()}/outbox${query}`)).body;
+const set = (id: string, state: string, more = '') =>
+  api.db.query(
+    `UPDATE outbox SET state = $3, reason = 'refused', attempts = 4 ${more} WHERE app_id = $1 AND id = $2`,
+    [app.appId, id, state],
+  );
+const retry = (id: string) => operator('POST', `${base()}/outbox/${id}/retry`);
+
+describe('the outbox', () => {
+  test('has pages with the state of each message; texts for owners only', async () => {
+    expect((await list(owner)).results).toHaveLength(4);
+    expect((await list(owner)).next).toBeUndefined();
+    const first = await list(operator, '?limit=3');
+    expect(first.results[0]).toEqual({
+      id: expect.any(String),
+      kind: 'sms',
+      to: '+8613800138000',
+      type: 'general',
+      state: 'waiting',
+      attempts: 0,
+      reason: null,
+      createdAt: expect.any(String),
+      expiresAt: expect.any(String),
+    });
+    const rest = await list(operator, `?cursor=${first.next}`);
+    expect([rest.results.length, rest.next]).toEqual([1, null]);
+    expect((await list(owner, '?limit=1')).results[0]).toMatchObject({ code: expect.any(String) });
+    for (const query of ['?state=lost', '?limit=201', '?cursor=x'])
+      expect((await operator('GET', `${base()}/outbox${query}`)).status, query).toBe(400);
+    expect((await (await callerOf(api, 'sender'))('GET', `${base()}/outbox`)).status).toBe(403);
+  });
+
+  test('sends a failed message again, once', async () => {
+    const [sms, mail] = (await list(operator)).results;
+    expect((await retry(mail.id)).status).toBe(409);
+    await set(mail.id, 'failed', ", expires_at = now() - interval '1 hour'");
+    expect((await list(operator, '?state=failed')).results).toMatchObject([
+      { id: mail.id, reason: 'refused' },
+    ]);
+    expect((await retry(mail.id)).body).toEqual({});
+    const [again] = (await list(operator, '?kind=mail&limit=1')).results;
+    expect(again).toMatchObject({ id: mail.id, state: 'waiting', attempts: 0, reason: null });
+    expect(Date.parse(again.expiresAt)).toBeGreaterThan(Date.now());
+    const { rows } = await api.db.query<{ n: number }>(
+      `SELECT count(*) AS n FROM pgboss.job WHERE name = 'message' AND (data ->> 'messageId')::bigint = $1`,
+      [mail.id],
+    );
+    expect(rows[0]?.n).toBe(2);
+    expect((await retry(mail.id)).status).toBe(409);
+    await set(sms.id, 'failed', ", expires_at = now() - interval '1 hour'");
+    expect((await retry(sms.id)).body.error).toBe('The code has expired.');
+    for (const id of ['0', 'x', '999999999']) expect((await retry(id)).status).toBe(404);
+  });
+});
+
+test('the state of SMS has balance, budgets and suspended countries', async () => {
+  await api.db.query(
+    `INSERT INTO sms_breaker (app_id, prefix, opened_at, open_until)
+     VALUES ($1, '+99', now(), now() + interval '1 hour'), ($1, '+98', now(), now() - interval '1 hour')`,
+    [app.appId],
+  );
+  const { body } = await operator('GET', `${base()}/sms-state`);
+  expect(body).toMatchObject({
+    balance: 200,
+    free: { used: 1, limit: 100 },
+    day: { used: 1, limit: 100_000 },
+    suspended: [{ prefix: '+99' }],
+    conversion: [{ prefix: '+86', sent: 1, used: 0 }],
+  });
+  expect((await operator('GET', '/apps/nowhere/sms-state')).status).toBe(404);
+});
