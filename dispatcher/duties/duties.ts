@@ -1,21 +1,9 @@
-import { dayMs, sleep } from '../../shared/clock.ts';
-import { deleteOldUsage } from '../../shared/db/tables/apps/usage.ts';
-import { deleteExpiredMessages } from '../../shared/db/tables/channel/messages.ts';
-import { deleteOldAudit } from '../../shared/db/tables/console/audit.ts';
-import { deleteEndedSessions } from '../../shared/db/tables/console/sessions.ts';
-import { deleteOldGatewayDays } from '../../shared/db/tables/gateways/daily-use.ts';
-import { deleteOldGatewayMessages } from '../../shared/db/tables/gateways/messages.ts';
-import { deleteOldRates } from '../../shared/db/tables/gateways/rates.ts';
-import { deleteOldGatewayTokens } from '../../shared/db/tables/gateways/tokens.ts';
-import { deleteOldInvalidTokenNotices } from '../../shared/db/tables/installations/invalid-notices.ts';
-import { deleteOldPushes } from '../../shared/db/tables/pushes/pushes.ts';
-import { deleteOldRequestIds } from '../../shared/db/tables/pushes/request-ids.ts';
-import { deleteOldLoginLocks } from '../../shared/db/tables/users/login-locks.ts';
+import { sleep } from '../../shared/clock.ts';
 import { sealAuthDataOfOldRows } from '../../shared/db/tables/users/unsealed-users.ts';
-import { sessionIdleMs, sessionLifeMs } from '../../shared/domain/admin/operator.ts';
 import { resumeExpiredPushes } from '../delivery/pause.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closeSettledPushes } from '../recording/closing.ts';
+import { cleanOnce } from './cleaner.ts';
 import { deleteIdle } from './idle.ts';
 import { JobKeeper } from './job-keeper.ts';
 import { fireDue } from './scheduler.ts';
@@ -31,17 +19,6 @@ export interface Duty {
 }
 
 const rowsAtOnce = 500;
-const recordRetentionMs = 7 * dayMs;
-const requestRetentionMs = 10 * 60_000;
-/** Failures count for 15 minutes, and lock for as long (protocol/users.md#account-lock). */
-const loginRetentionMs = 35 * 60_000;
-/** A gateway's notice of an invalid token waits this long for the next push to the device. */
-const noticeRetentionMs = 30 * dayMs;
-/** More than a year, so that a bill can be written after the end of a year. */
-const usageRetentionMs = 400 * dayMs;
-
-/** As long as usage: an audit of a year is possible after its end. */
-const auditRetentionMs = 400 * dayMs;
 
 /** Closes settled pushes that were not closed with their last batch. */
 const reaper: Duty = { name: 'reaper', restMs: 2000, runOnce: closeSettledPushes };
@@ -53,31 +30,8 @@ const pauseEnder: Duty = {
   runOnce: (deps) => resumeExpiredPushes(deps, rowsAtOnce),
 };
 
-/** Deletes old records and message ids of gateways (protocol/push-records.md#retention), request ids, expired messages, usage, failed logins and the audit. */
-const cleaner: Duty = {
-  name: 'cleaner',
-  restMs: 60_000,
-  async runOnce({ db, clock }) {
-    const now = clock.now();
-    const records = await deleteOldPushes(db, new Date(now - recordRetentionMs), rowsAtOnce);
-    const pending = await deleteExpiredMessages(db, new Date(now), rowsAtOnce);
-    await deleteOldRequestIds(db, new Date(now - requestRetentionMs));
-    const days = await deleteOldUsage(db, new Date(now - usageRetentionMs), rowsAtOnce);
-    const messages = await deleteOldGatewayMessages(db, new Date(now - recordRetentionMs), rowsAtOnce);
-    const gatewayDays = await deleteOldGatewayDays(db, new Date(now - usageRetentionMs), rowsAtOnce);
-    await deleteEndedSessions(db, {
-      now: new Date(now),
-      seenAfter: new Date(now - sessionIdleMs),
-      createdAfter: new Date(now - sessionLifeMs),
-    });
-    await deleteOldRates(db, new Date(now - recordRetentionMs));
-    await deleteOldGatewayTokens(db, new Date(now - recordRetentionMs));
-    const notices = await deleteOldInvalidTokenNotices(db, new Date(now - noticeRetentionMs), rowsAtOnce);
-    const locks = await deleteOldLoginLocks(db, new Date(now - loginRetentionMs), rowsAtOnce);
-    const audit = await deleteOldAudit(db, new Date(now - auditRetentionMs), rowsAtOnce);
-    return Math.max(records, pending, days, messages, gatewayDays, notices, locks, audit);
-  },
-};
+/** Deletes what is older than its retention (`cleaner.ts`). */
+const cleaner: Duty = { name: 'cleaner', restMs: 60_000, runOnce: (deps) => cleanOnce(deps, rowsAtOnce) };
 
 /** Scheduled pushes start within 1 s of their time (protocol/delivery.md#promise-8). */
 const scheduler: Duty = { name: 'scheduler', restMs: 100, runOnce: (deps) => fireDue(deps, rowsAtOnce) };

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { DispatcherDeps } from '../../../dispatcher/deps.ts';
 import { type Duty, runDuty } from '../../../dispatcher/duties/duties.ts';
+import { createMetrics } from '../../../shared/metrics.ts';
 import { createLogger } from '../../../shared/process/logging.ts';
 
 test('a duty that keeps failing is retried each time and logged now and then', async () => {
@@ -23,7 +24,7 @@ test('a duty that keeps failing is retried each time and logged now and then', a
     },
   };
 
-  await runDuty({ clock, log } as DispatcherDeps, duty, stop.signal);
+  await runDuty({ clock, log, metrics: createMetrics() } as DispatcherDeps, duty, stop.signal);
 
   expect(lines.map(({ msg, failures }) => [msg, failures])).toEqual([
     ['a background duty failed', 1],

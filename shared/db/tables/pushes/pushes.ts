@@ -196,20 +196,3 @@ export async function markPushCancelled(tx: Handle, appId: string, id: number): 
   );
   return (rowCount ?? 0) > 0;
 }
-
-/** Deletes finished pushes older than the retention (protocol/push-records.md#retention: seven days); returns their number. */
-export async function deleteOldPushes(db: Handle, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, id FROM notification
-        WHERE created_at < $1 AND state IN ('done', 'failed', 'cancelled') AND finished_at < $1
-        ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED),
-     batches AS (DELETE FROM push_batch b USING old WHERE b.app_id = old.app_id AND b.push_id = old.id),
-     failures AS (DELETE FROM push_failure f USING old WHERE f.app_id = old.app_id AND f.push_id = old.id),
-     receipts AS (DELETE FROM push_receipt r USING old WHERE r.app_id = old.app_id AND r.push_id = old.id),
-     told AS (DELETE FROM push_receipt_total t USING old WHERE t.app_id = old.app_id AND t.push_id = old.id)
-     DELETE FROM notification n USING old WHERE n.app_id = old.app_id AND n.id = old.id`,
-    [before, limit],
-  );
-  return rowCount ?? 0;
-}

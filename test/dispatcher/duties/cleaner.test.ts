@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest';
+import { cleanOnce } from '../../../dispatcher/duties/cleaner.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { deleteOldPushes } from '../../../shared/db/tables/pushes/retention.ts';
+import { useTestApi } from '../../support/test-api.ts';
+
+const api = useTestApi();
+const rows = 500;
+
+/** Inserts a push that ended eight days ago, with failures. Returns its id. */
+async function insertOldPush(appId: string, failures: number): Promise<number> {
+  const { rows: pushes } = await api.db.query<{ id: number }>(
+    `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at, created_at, finished_at)
+     SELECT $1, md5(random()::text), 'n', 'done', '{}', 'prod', at, at, at, at FROM (SELECT now() - interval '8 days' AS at) AS t
+     RETURNING id`,
+    [appId],
+  );
+  const id = pushes[0]?.id ?? 0;
+  await api.db.query(
+    `INSERT INTO push_failure (app_id, push_id, connector, installation, outcome, status, reason)
+     SELECT $1, $2, 'apns', i, 'failed', 500, 'down' FROM generate_series(1, $3::int) AS i`,
+    [appId, id, failures],
+  );
+  return id;
+}
+
+async function countOf(table: string, appId: string): Promise<number> {
+  const { rows: counted } = await api.db.query<{ n: number }>(
+    `SELECT count(*) AS n FROM ${table} WHERE app_id = $1`,
+    [appId],
+  );
+  return counted[0]?.n ?? 0;
+}
+
+test('a push with many failures is deleted in passes of 10,000 rows, its record with the last', async () => {
+  const { appId } = await api.createApp();
+  await insertOldPush(appId, 25_000);
+  const before = new Date(systemClock.now() - 7 * 86_400_000);
+  const left: number[][] = [];
+  for (let pass = 0; pass < 3; pass += 1) {
+    const deleted = await deleteOldPushes(api.db, before, rows);
+    left.push([deleted, await countOf('push_failure', appId), await countOf('notification', appId)]);
+  }
+  expect(left).toEqual([
+    [rows, 15_000, 1],
+    [rows, 5000, 1],
+    [1, 0, 0],
+  ]);
+});
+
+test('two cleaners at the same time delete each push once', async () => {
+  const { appId } = await api.createApp();
+  for (let i = 0; i < 4; i += 1) await insertOldPush(appId, 10);
+  const before = new Date(systemClock.now() - 7 * 86_400_000);
+  const passes = await Promise.all([1, 2].map(() => deleteOldPushes(api.db, before, 3)));
+  expect(passes.reduce((sum, n) => sum + n, 0)).toBeGreaterThanOrEqual(3);
+  while ((await deleteOldPushes(api.db, before, 3)) > 0);
+  expect([await countOf('push_failure', appId), await countOf('notification', appId)]).toEqual([0, 0]);
+});
+
+test('a deletion that fails delays no other one, and is reported', async () => {
+  const { appId } = await api.createApp();
+  await insertOldPush(appId, 1);
+  await api.db.query(
+    'INSERT INTO request_ledger (app_id, req_id, object_id, accepted_at) VALUES ($1, $2, $3, $4)',
+    [...[appId, 'old', 'x'], new Date(systemClock.now() - 86_400_000)],
+  );
+  await api.db.query('ALTER TABLE push_failure RENAME TO push_failure_away');
+  try {
+    await expect(cleanOnce({ db: api.db, clock: systemClock }, rows)).rejects.toThrow(/push_failure/);
+    expect(await countOf('request_ledger', appId)).toBe(0);
+    expect(await countOf('notification', appId)).toBe(1);
+  } finally {
+    await api.db.query('ALTER TABLE push_failure_away RENAME TO push_failure');
+  }
+  await cleanOnce({ db: api.db, clock: systemClock }, rows);
+  expect(await countOf('notification', appId)).toBe(0);
+});
