@@ -14,6 +14,7 @@ import {
   readMessageSearch,
   readPushFilters,
   readPushSearch,
+  readScheduledSearch,
   readUserFilters,
 } from './search.ts';
 
@@ -48,6 +49,12 @@ const compose = createRoute({
   path: '/pushes/new',
   validateSearch: readComposeSearch,
   component: lazyRouteComponent(() => import('./pages/compose/compose.tsx'), 'Compose'),
+});
+const scheduled = createRoute({
+  getParentRoute: () => app,
+  path: '/pushes/scheduled',
+  validateSearch: readScheduledSearch,
+  component: lazyRouteComponent(() => import('./pages/pushes/scheduled.tsx'), 'Scheduled'),
 });
 const push = createRoute({
   getParentRoute: () => app,
@@ -123,6 +130,7 @@ export const router = createRouter({
       overview,
       pushes,
       compose,
+      scheduled,
       push,
       compare,
       why,
