@@ -4,22 +4,23 @@ import { type BenchApp, createApp, push, pushAndWait, untilDone, untilPlanned } 
 import type { Figure } from './harness/figure.ts';
 import { databaseCpuSeconds, processUse } from './harness/process-use.ts';
 import { subscribeSparsely, writeInstallations } from './harness/seed.ts';
+import { watchPush } from './harness/watchers.ts';
 
 const defaultDevices = 100_000;
 
 /**
  * Measures one push to `args[0]` iOS devices (100,000 by default) with every combination of `--threads` and
- * `--dispatchers`, and a push of the kind of `--push`; `args[1]` also sets the number of threads. Api, dispatchers, gateway and a durable database are
+ * `--dispatchers`, and a push of the kind of `--push`; `args[1]` also sets the number of threads. `--watchers` opens so many streams of live updates of the push. Api, dispatchers, gateway and a durable database are
  * separate processes on this machine.
  */
 export async function benchPipeline(args: string[], log: (line: string) => void): Promise<Figure[]> {
-  const { numbers, setups, push: kind = 'plain' } = readArgs(args);
+  const { numbers, setups, push: kind = 'plain', watchers = 0 } = readArgs(args);
   const [devices = defaultDevices, threads] = numbers;
   const figures: Figure[] = [];
   for (const asked of setups) {
     const setup = { ...(threads === undefined ? {} : { threads }), ...asked };
     log(`${nameOf(setup)}: starting the service`);
-    const found = await withBench(log, setup, (bench) => run(bench, { devices, kind }, log));
+    const found = await withBench(log, setup, (bench) => run(bench, { devices, kind, watchers }, log));
     // Prints the figures now, in case a later combination fails.
     for (const { name, value, unit } of found) log(`  ${name}: ${Number(value.toPrecision(4))} ${unit}`);
     figures.push(...found.map((figure) => ({ ...figure, name: `${nameOf(setup)}: ${figure.name}` })));
@@ -33,10 +34,11 @@ function nameOf({ dispatchers = 1, threads, gateway }: Setup): string {
   return `${by}${each}${gateway === 'quick' ? ', quick gateway' : ''}`;
 }
 
-/** What is measured: a push of a kind, in an app with so many devices. */
+/** What is measured: a push of a kind, in an app with so many devices, watched by so many tabs of the console. */
 interface Measured {
   devices: number;
   kind: PushKind;
+  watchers: number;
 }
 
 /** Devices of an app for each one that a sparse push goes to. */
@@ -51,7 +53,7 @@ const bodies = {
 
 async function run(
   bench: Bench,
-  { devices, kind }: Measured,
+  { devices, kind, watchers }: Measured,
   log: (line: string) => void,
 ): Promise<Figure[]> {
   const app = await createApp(bench);
@@ -64,7 +66,7 @@ async function run(
   await bench.gateway.forget();
   const targets = kind === 'sparse' ? Math.floor(devices / sparseness) : devices;
   log(`sending to ${targets} devices`);
-  const figures = await measure(bench, app, { devices: targets, kind });
+  const figures = await measure(bench, app, { devices: targets, kind, watchers });
   return [...figures, { name: 'installation on disk', value: bytes, unit: 'bytes with indexes' }];
 }
 
@@ -76,9 +78,10 @@ async function installationBytes({ db }: Bench): Promise<number> {
   return rows[0]?.bytes ?? Number.NaN;
 }
 
-async function measure(bench: Bench, app: BenchApp, { devices, kind }: Measured): Promise<Figure[]> {
+async function measure(bench: Bench, app: BenchApp, measured: Measured): Promise<Figure[]> {
+  const { devices, watchers } = measured;
   const before = await uses(bench);
-  const { seconds, plannedSeconds, successes } = await timePush(bench, app, bodies[kind]);
+  const { seconds, plannedSeconds, successes, events } = await timePush(bench, app, measured);
   const after = await uses(bench);
   const { distinct, repeats, buckets } = await bench.gateway.observe();
   if (successes !== devices || distinct !== devices || repeats !== 0)
@@ -99,6 +102,9 @@ async function measure(bench: Bench, app: BenchApp, { devices, kind }: Measured)
     { name: 'api CPU', ...perThousand(ofApi) },
     { name: 'PostgreSQL CPU', ...perThousand(ofDatabase) },
     { name: 'gateway CPU', ...perThousand(ofGateway) },
+    ...(watchers === 0
+      ? []
+      : [{ name: `events to each of ${watchers} watchers`, value: events, unit: 'events' }]),
     ...after.dispatchers.map((use, i) => ({
       name: `dispatcher ${i + 1}, peak resident memory`,
       value: use?.peakMegabytes ?? Number.NaN,
@@ -108,14 +114,16 @@ async function measure(bench: Bench, app: BenchApp, { devices, kind }: Measured)
 }
 
 /** Sends a push; returns the seconds from the answer until it is planned, and until it is done. */
-async function timePush(bench: Bench, app: BenchApp, body: object) {
-  const objectId = await push(bench, app, body);
+async function timePush(bench: Bench, app: BenchApp, { kind, watchers }: Measured) {
+  const objectId = await push(bench, app, bodies[kind]);
   const answeredAtMs = performance.now();
   const secondsSince = () => (performance.now() - answeredAtMs) / 1000;
+  const watching = await watchPush(bench, app, { objectId, count: watchers });
   await untilPlanned(bench, app, objectId);
   const plannedSeconds = secondsSince();
   const { successes } = await untilDone(bench, app, objectId);
-  return { plannedSeconds, seconds: secondsSince(), successes };
+  const seconds = secondsSince();
+  return { plannedSeconds, seconds, successes, events: await watching.stop() };
 }
 
 const sum = (of: ({ cpuSeconds: number } | undefined)[]): number =>

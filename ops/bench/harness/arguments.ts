@@ -26,6 +26,8 @@ export type PushKind = (typeof pushKinds)[number];
 export interface BenchArgs {
   /** Kind of the push; plain when undefined. */
   push: PushKind | undefined;
+  /** Streams of live updates that watch the push; none when undefined. */
+  watchers: number | undefined;
   /** Positional numbers, in order. */
   numbers: number[];
   /** All requested combinations: `--threads 1,2 --dispatchers 1,2` are four. */
@@ -33,8 +35,8 @@ export interface BenchArgs {
 }
 
 /**
- * Parses the arguments of a benchmark: numbers, `--threads n[,n…]`, `--dispatchers n[,n…]`, `--gateway strict|quick` and
- * `--push plain|increment|sparse`.
+ * Parses the arguments of a benchmark: numbers, `--threads n[,n…]`, `--dispatchers n[,n…]`, `--gateway strict|quick`,
+ * `--push plain|increment|sparse` and `--watchers n`.
  * Throws an error for the operator when an argument is unknown.
  */
 export function readArgs(args: string[]): BenchArgs {
@@ -46,6 +48,7 @@ export function readArgs(args: string[]): BenchArgs {
       dispatchers: { type: 'string' },
       gateway: { type: 'string' },
       push: { type: 'string' },
+      watchers: { type: 'string' },
     },
   });
   const gateway =
@@ -54,6 +57,7 @@ export function readArgs(args: string[]): BenchArgs {
   const dispatchers = readList('--dispatchers', values.dispatchers);
   return {
     push: values.push === undefined ? undefined : readKind('--push', values.push, pushKinds),
+    watchers: values.watchers === undefined ? undefined : readNumber('--watchers', values.watchers),
     numbers: positionals.map((text) => readNumber('an argument', text)),
     setups: dispatchers.flatMap((dispatcherCount) =>
       threads.map((threadCount) => ({
