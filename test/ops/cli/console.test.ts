@@ -47,18 +47,22 @@ describe('carillon token, session and login-link', () => {
 });
 
 test('the commands show what the console shows', async () => {
-  const [pushes, failures, list, devices, device, search, queues, audit] = await Promise.all(
-    [
-      ['pushes', '--text', 'hello', '--limit', '1'],
-      ['failures', objectId],
-      ['failures', objectId, '--list', '--outcome', 'failed'],
-      ['devices', '--where', '{"deviceType":"android"}'],
-      ['devices', 'device-1'],
-      ['search', objectId],
-      ['queues'],
-      ['audit', '--action', 'token'],
-    ].map((args) => run(args)),
-  );
+  const [pushes, failures, list, devices, device, search, queues, audit, overview, meta, apps] =
+    await Promise.all(
+      [
+        ['pushes', '--text', 'hello', '--limit', '1'],
+        ['failures', objectId],
+        ['failures', objectId, '--list', '--outcome', 'failed'],
+        ['devices', '--where', '{"deviceType":"android"}'],
+        ['devices', 'device-1'],
+        ['search', objectId],
+        ['queues'],
+        ['audit', '--action', 'token', '--to', '2999-01-01T00:00:00Z'],
+        ['overview'],
+        ['meta'],
+        ['apps', '--q', app.appId],
+      ].map((args) => run(args)),
+    );
   expect(pushes?.stdout).toContain(objectId);
   expect(failures?.stdout).toContain('Every device was reached.');
   expect(list?.stdout).toContain('Nothing was found.');
@@ -67,6 +71,11 @@ test('the commands show what the console shows', async () => {
   expect(search?.stdout).toMatch(new RegExp(`push +${app.appId} +${objectId}`));
   expect(queues?.stdout).toContain('plan');
   expect(audit?.stdout).toContain('token.create');
+  expect(overview?.stdout).toMatch(
+    new RegExp(`${objectId}.*\\n(.*\\n)*today \\(UTC\\) +0 recipients, 1 calls`),
+  );
+  expect(meta?.stdout).toMatch(/vendor_d +OPPO/);
+  expect(apps?.stdout).toMatch(new RegExp(`${app.appId} +Test app +commercial +1 +1`));
   expect((await run(['devices', '--limit', '0'])).code).toBe(2);
   expect((await run(['devices', '--limit', '500'])).code).toBe(1);
 });

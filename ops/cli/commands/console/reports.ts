@@ -7,11 +7,12 @@ import { wholeNumber } from '../../input.ts';
 import { type Report, type Shell, table } from '../../report.ts';
 import { chooseAppId, connect } from '../../service.ts';
 
-interface PageOptions {
+/** Options of a list in pages. */
+export interface PageOptions {
   limit?: string;
   cursor?: string;
 }
-type Filters = Record<string, string | undefined>;
+export type Filters = Record<string, string | undefined>;
 
 const app = ['--app <appId>', 'the application; not needed when there is only one'] as const;
 const limit = ['--limit <n>', 'largest number of results, at most 200'] as const;
@@ -43,6 +44,8 @@ export function addReportCommands(shell: Shell): void {
     .option('--actor <name>', 'name of a token; admin for CARILLON_ADMIN_TOKEN')
     .option('--action <action>', 'such as profile.put, or profile')
     .option('--target <id>', 'what was changed')
+    .option('--from <time>', 'changed at this time or later, such as 2027-01-31T00:00:00Z')
+    .option('--to <time>', 'changed before this time')
     .option(...limit)
     .option(...cursor)
     .action(act(showAudit));
@@ -73,7 +76,7 @@ function addPushReports({ program, act }: Shell): void {
 }
 
 /** Returns a query string of the options that are given. */
-function queryOf({ limit: most, ...filters }: PageOptions & Filters): string {
+export function queryOf({ limit: most, ...filters }: PageOptions & Filters): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(filters)) if (value !== undefined) query.set(name, value);
   if (most !== undefined) query.set('limit', String(wholeNumber('--limit', most, 1)));
@@ -211,7 +214,8 @@ interface Listed {
   next: string | null;
 }
 
-function pageReport(document: unknown, { headings, rows, next }: Listed): Report {
+/** Returns a page of a list as a table, with the cursor of the next page. */
+export function pageReport(document: unknown, { headings, rows, next }: Listed): Report {
   const text = rows.length > 0 ? table(headings, rows) : 'Nothing was found.';
   return { document, text: next === null ? text : `${text}\n\nMore: --cursor ${next}` };
 }
