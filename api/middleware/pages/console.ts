@@ -12,7 +12,8 @@ import { languageOf } from '../language.ts';
 const base = '/console';
 const index = 'index.html';
 /** Paths of pages (ops/console/src/router.tsx) and files; other paths are 404 as everywhere. */
-const pages = /^\/console\/(?:$|assets\/|build\.json$|icon\.svg$|login$|apps(?:\/|$)|operating$)/;
+const pages =
+  /^\/console\/(?:$|assets\/|build\.json$|icon\.svg$|login$|apps(?:\/|$)|(?:operating|people|audit)$)/;
 
 /**
  * Headers of every file of the console (protocol/admin-api.md#console-page): scripts and styles come from this server only,

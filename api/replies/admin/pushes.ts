@@ -38,6 +38,9 @@ export const pushProgress = component(
     planned: z.boolean().describe('Whether all recipients are known.'),
     outcomes: outcomeTotals,
     connectors: z.partialRecord(z.enum(connectorIds), outcomeTotals),
+    open: z
+      .partialRecord(z.enum(connectorIds), count)
+      .describe('Recipients without an outcome, as far as the push is planned; none once it is done.'),
     repeats: count,
     delivered: count,
     clicked: count,

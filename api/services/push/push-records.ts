@@ -79,7 +79,9 @@ export class PushRecordService {
   /** Returns the progress of a push, batches in flight included (protocol/admin-api.md#progress). */
   async progress(appId: string, publicId: string): Promise<JsonObject> {
     const record = await this.find(appId, publicId);
-    const connectors = record.totals ?? (await readProgress(this.#deps.db, appId, record.id));
+    const { totals: connectors, open } = record.totals
+      ? { totals: record.totals, open: {} }
+      : await readProgress(this.#deps.db, appId, record.id);
     const outcomes = allTotals(connectors);
     const settled = sumTotals(outcomes);
     const seconds = record.firstSentAt ? (this.#endOf(record) - record.firstSentAt.getTime()) / 1000 : 0;
@@ -92,6 +94,7 @@ export class PushRecordService {
       planned: record.isPlanned,
       outcomes,
       connectors,
+      open,
       repeats: await this.#repeatsOf(record),
       delivered: receipts.delivered,
       clicked: receipts.clicked,

@@ -69,7 +69,9 @@ test('recipients in a retry batch are counted there only, and the bytes of a bou
   await insertBatches(service.db, app.appId, pushId, [
     { ...batch([sent]), connector: 'fcm', settled: { codes: Uint8Array.of(sent), totals: { sent: 1 } } },
   ]);
-  const read = () => readProgress(service.db, app.appId, pushId);
+  const readAll = () => readProgress(service.db, app.appId, pushId);
+  const read = async () => (await readAll()).totals;
+  expect((await readAll()).open).toEqual({ apns: 1 });
   expect(await read()).toEqual({ apns: { sent: 1, failed: 1 }, fcm: { sent: 1 } });
   for (let i = 0; i < 300; i += 1) await write([failed]);
   expect(await read()).toEqual({ apns: { sent: 1, failed: 256 }, fcm: { sent: 1 } });

@@ -1,5 +1,5 @@
 import type { ConnectorId } from '../../../domain/labels.ts';
-import { addTotals } from '../../../domain/outcome.ts';
+import { addTotals, sumTotals } from '../../../domain/outcome.ts';
 import type { ConnectorTotals, Push } from '../../../domain/pushes/record.ts';
 import { RecipientStates } from '../../../domain/recipient-states.ts';
 import type { Handle } from '../../pool.ts';
@@ -140,33 +140,48 @@ export async function readTotals(db: Handle, appId: string, id: number): Promise
 /** Limit of in-flight batches that one call reads, 1 kB each; dispatchers have some dozens at a time. */
 const bytesReadOf = 256;
 
+/** Recipients of an open push by connector: those that have ended, and those that have not. */
+export interface Progress {
+  totals: ConnectorTotals;
+  open: Partial<Record<ConnectorId, number>>;
+}
+
 /**
- * Returns the totals of an open push from its settled batches and the checkpoints of those in flight. One statement, so
+ * Returns the progress of an open push from its settled batches and the checkpoints of those in flight. One statement, so
  * that a batch settled during the call is not counted twice. Beyond `bytesReadOf` batches in flight, the others count
  * once they are settled.
  */
-export async function readProgress(db: Handle, appId: string, id: number): Promise<ConnectorTotals> {
+export async function readProgress(db: Handle, appId: string, id: number): Promise<Progress> {
   const { rows } = await db.query<
     | { totals: ConnectorTotals; connector: null }
-    | { totals: null; connector: ConnectorId; settled: Buffer; moved: number[] | null }
+    | { totals: null; connector: ConnectorId; size: number; settled: null }
+    | { totals: null; connector: ConnectorId; size: null; settled: Buffer; moved: number[] | null }
   >(
-    `SELECT (${totalsOfBatches('$1', '$2')}) AS totals, NULL AS connector, NULL::bytea AS settled, NULL::int[] AS moved
+    `SELECT (${totalsOfBatches('$1', '$2')}) AS totals, NULL AS connector, NULL::int AS size,
+            NULL::bytea AS settled, NULL::int[] AS moved
       UNION ALL
-     (SELECT NULL, b.connector, b.settled, b.moved FROM push_batch b
+     (SELECT NULL, b.connector, sum(b.size)::int, NULL, NULL FROM push_batch b
+       WHERE b.app_id = $1 AND b.push_id = $2 AND NOT b.is_settled AND b.size IS NOT NULL GROUP BY b.connector)
+      UNION ALL
+     (SELECT NULL, b.connector, NULL, b.settled, b.moved FROM push_batch b
        WHERE b.app_id = $1 AND b.push_id = $2 AND NOT b.is_settled AND b.settled IS NOT NULL
        ORDER BY b.id LIMIT ${bytesReadOf})`,
     [appId, id],
   );
-  const all: ConnectorTotals = {};
+  const totals: ConnectorTotals = {};
+  const open: Progress['open'] = {};
   for (const row of rows) {
-    if (row.connector === null) Object.assign(all, row.totals);
-    else
-      all[row.connector] = addTotals(
-        all[row.connector] ?? {},
-        RecipientStates.ofRow(row, row.settled.length).totals(),
-      );
+    if (row.connector === null) Object.assign(totals, row.totals);
+    else if (row.settled === null) open[row.connector] = row.size;
+    else {
+      const ended = RecipientStates.ofRow(row, row.settled.length).totals();
+      totals[row.connector] = addTotals(totals[row.connector] ?? {}, ended);
+      // Those that moved to a batch of retries are counted there.
+      const gone = sumTotals(ended) + (row.moved?.length ?? 0);
+      open[row.connector] = Math.max(0, (open[row.connector] ?? 0) - gone);
+    }
   }
-  return all;
+  return { totals, open };
 }
 
 /** Returns a subquery for `{connector: {outcome: n}}`, summed over the settled batches of a push. */
