@@ -8,13 +8,14 @@ import {
 import { Missing } from './pages/missing.tsx';
 import { Shell } from './pages/shell/shell.tsx';
 import {
+  readAuditFilters,
   readCompareSearch,
   readComposeSearch,
   readDeviceFilters,
   readMessageSearch,
+  readPeopleSearch,
   readPushFilters,
   readPushSearch,
-  readScheduledSearch,
   readUserFilters,
 } from './search.ts';
 
@@ -49,12 +50,6 @@ const compose = createRoute({
   path: '/pushes/new',
   validateSearch: readComposeSearch,
   component: lazyRouteComponent(() => import('./pages/compose/compose.tsx'), 'Compose'),
-});
-const scheduled = createRoute({
-  getParentRoute: () => app,
-  path: '/pushes/scheduled',
-  validateSearch: readScheduledSearch,
-  component: lazyRouteComponent(() => import('./pages/pushes/scheduled.tsx'), 'Scheduled'),
 });
 const push = createRoute({
   getParentRoute: () => app,
@@ -121,6 +116,18 @@ const operating = createRoute({
   path: '/operating',
   component: lazyRouteComponent(() => import('./pages/operating/operating.tsx'), 'Operating'),
 });
+const people = createRoute({
+  getParentRoute: () => root,
+  path: '/people',
+  validateSearch: readPeopleSearch,
+  component: lazyRouteComponent(() => import('./pages/access/people.tsx'), 'People'),
+});
+const audit = createRoute({
+  getParentRoute: () => root,
+  path: '/audit',
+  validateSearch: readAuditFilters,
+  component: lazyRouteComponent(() => import('./pages/access/audit.tsx'), 'Audit'),
+});
 
 export const router = createRouter({
   routeTree: root.addChildren([
@@ -130,7 +137,6 @@ export const router = createRouter({
       overview,
       pushes,
       compose,
-      scheduled,
       push,
       compare,
       why,
@@ -144,6 +150,8 @@ export const router = createRouter({
       settings,
     ]),
     operating,
+    people,
+    audit,
   ]),
   basepath: '/console',
   defaultPreload: 'intent',

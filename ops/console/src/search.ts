@@ -4,6 +4,10 @@ type Search = Record<string, unknown>;
 const text = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 
+/** Returns a cursor, which is a number and read as such from the address. */
+const cursorOf = (value: unknown): string | undefined =>
+  typeof value === 'number' ? String(value) : text(value);
+
 /** Filters of the list of pushes. */
 export interface PushFilters {
   status?: string | undefined;
@@ -20,7 +24,7 @@ export const readPushFilters = (search: Search): PushFilters => ({
   source: text(search.source),
   from: text(search.from),
   to: text(search.to),
-  cursor: text(search.cursor),
+  cursor: cursorOf(search.cursor),
 });
 
 const pushTabs = ['progress', 'failures', 'content', 'audience'] as const;
@@ -45,7 +49,7 @@ export const readPushSearch = (search: Search): PushSearch => ({
   connector: text(search.connector),
   outcome: text(search.outcome),
   reason: text(search.reason),
-  cursor: text(search.cursor),
+  cursor: cursorOf(search.cursor),
 });
 
 /** Filters of the list of devices. */
@@ -61,7 +65,39 @@ export const readDeviceFilters = (search: Search): DeviceFilters => ({
     typeof search.where === 'object' && search.where !== null
       ? JSON.stringify(search.where)
       : text(search.where),
-  cursor: text(search.cursor),
+  cursor: cursorOf(search.cursor),
+});
+
+/** Pages of the two lists of people. */
+export interface PeopleSearch {
+  tokens?: string | undefined;
+  sessions?: string | undefined;
+}
+
+export const readPeopleSearch = (search: Search): PeopleSearch => ({
+  tokens: cursorOf(search.tokens),
+  sessions: cursorOf(search.sessions),
+});
+
+/** Filters of the audit; times in ISO 8601. */
+export interface AuditFilters {
+  app?: string | undefined;
+  actor?: string | undefined;
+  action?: string | undefined;
+  target?: string | undefined;
+  from?: string | undefined;
+  to?: string | undefined;
+  cursor?: string | undefined;
+}
+
+export const readAuditFilters = (search: Search): AuditFilters => ({
+  app: text(search.app),
+  actor: text(search.actor),
+  action: text(search.action),
+  target: text(search.target),
+  from: text(search.from),
+  to: text(search.to),
+  cursor: cursorOf(search.cursor),
 });
 
 const composeViews = ['form', 'json', 'curl'] as const;
@@ -117,10 +153,3 @@ export const readCompareSearch = (search: Search): { a?: string | undefined; b?:
   a: text(search.a),
   b: text(search.b),
 });
-
-/** Page of the pushes that wait for their time. */
-export interface ScheduledSearch {
-  cursor?: string | undefined;
-}
-
-export const readScheduledSearch = (search: Search): ScheduledSearch => ({ cursor: text(search.cursor) });

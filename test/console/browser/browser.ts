@@ -23,6 +23,9 @@ const args = [
 const reportViolations = `document.addEventListener('securitypolicyviolation', (event) =>
   console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI));`;
 
+/** Heading of a page of which nothing loads. */
+const shown = 'main:not(:has([aria-busy=true])) h1';
+
 export interface PageOptions {
   language?: 'en' | 'zh-CN';
   theme?: 'light' | 'dark';
@@ -72,6 +75,12 @@ export class ConsoleBrowser {
     await page.locator('input[type=password]').fill(token);
     await page.locator('button[type=submit]').click();
     await page.locator('nav a').first().waitFor();
+  }
+
+  /** Opens an address and waits until the page has its data. */
+  async show(page: Page, address: string): Promise<void> {
+    await page.goto(address);
+    await page.locator(shown).first().waitFor();
   }
 
   async closePages(): Promise<void> {

@@ -3,7 +3,6 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
-import { accessibilityFaults } from '../browser/accessibility.ts';
 import { hasChromium, useBrowser } from '../browser/browser.ts';
 
 describe.skipIf(!hasChromium)('the console in a browser', () => {
@@ -199,30 +198,5 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await expect.poll(() => page.evaluate('document.activeElement?.textContent')).toBe('Pushes');
     await page.keyboard.press('/');
     await expect.poll(() => page.evaluate('document.activeElement?.type')).toBe('search');
-  });
-
-  test.for([
-    ['en', 'light', 1280],
-    ['zh-CN', 'dark', 320],
-    ['en', 'dark', 1280],
-    ['zh-CN', 'light', 320],
-  ] as const)('has no fault of WCAG 2.2 AA: %s, %s, %i px', async ([language, theme, width]) => {
-    const page = await open('', { language, theme, width });
-    const app1 = `/apps/${app.appId}`;
-    const paths = [
-      '',
-      app1,
-      `${app1}/pushes`,
-      `${app1}/pushes/${pushId}`,
-      `${app1}/pushes/${pushId}?tab=content`,
-    ];
-    for (const path of [...paths, `${app1}/devices`, '/operating', `${app1}/nowhere`]) {
-      await page.goto(`${service.api.url}/console${path}`);
-      await page.locator('h1').waitFor();
-      await page.waitForLoadState('networkidle');
-      expect(await accessibilityFaults(page), path).toEqual([]);
-      const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
-      expect(overflow, `${path} is wider than the window`).toBeLessThanOrEqual(0);
-    }
   });
 });

@@ -1,8 +1,19 @@
 import i18next from 'i18next';
-import { chineseBrandOf, displayName, isConnectorId } from '../../../../shared/domain/labels.ts';
+import {
+  chineseBrandOf,
+  displayName,
+  isConnectorId,
+  vendorConnector,
+} from '../../../../shared/domain/labels.ts';
 
 /** Returns the name of a connector in the language of the page; the id of one that this page does not know. */
 export function connectorName(id: string): string {
   if (!isConnectorId(id)) return id;
   return i18next.language === 'zh' ? chineseBrandOf(id) : displayName(id);
+}
+
+/** Returns the brand of a device whose vendor has this name in a message, such as `mz`; undefined for others. */
+export function vendorName(wireName: string): string | undefined {
+  const id = vendorConnector(wireName);
+  return id === undefined ? undefined : connectorName(id);
 }

@@ -10,9 +10,12 @@ export interface Live {
   setHeld(isHeld: boolean): void;
 }
 
+/** Time until the page opens a stream again that the server has refused or ended; the browser itself only repeats lost ones. */
+const reopenMs = 5000;
+
 /**
- * Listens to topics of the service (`GET /console/api/events`) while the page is visible and not held. The browser connects
- * again after a loss.
+ * Listens to topics of the service (`GET /console/api/events`) while the page is visible and not held. A stream that is lost,
+ * refused or ended is opened again.
  */
 export function useLive(topics: string, handlers: LiveHandlers): Live {
   const [isOpen, setOpen] = useState(false);
@@ -21,18 +24,40 @@ export function useLive(topics: string, handlers: LiveHandlers): Live {
   const isOn = isVisible && !isHeld && topics !== '';
   useEffect(() => {
     if (!isOn) return;
-    const source = new EventSource(`/console/api/events?topics=${encodeURIComponent(topics)}`);
-    source.onopen = () => setOpen(true);
-    source.onerror = () => setOpen(false);
-    source.addEventListener('bye', () => source.close());
-    for (const [name, handle] of Object.entries(handlers))
-      source.addEventListener(name, (event) => handle(JSON.parse(event.data)));
+    const close = openStream(topics, handlers, setOpen);
     return () => {
-      source.close();
+      close();
       setOpen(false);
     };
   }, [topics, isOn, handlers]);
   return { isOpen, isHeld, setHeld };
+}
+
+function openStream(topics: string, handlers: LiveHandlers, setOpen: (isOpen: boolean) => void): () => void {
+  let source: EventSource;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const reopen = () => {
+    source.close();
+    setOpen(false);
+    clearTimeout(timer);
+    timer = setTimeout(open, reopenMs);
+  };
+  const open = () => {
+    source = new EventSource(`/console/api/events?topics=${encodeURIComponent(topics)}`);
+    source.onopen = () => setOpen(true);
+    source.onerror = () => {
+      setOpen(false);
+      if (source.readyState === EventSource.CLOSED) reopen();
+    };
+    source.addEventListener('bye', reopen);
+    for (const [name, handle] of Object.entries(handlers))
+      source.addEventListener(name, (event) => handle(JSON.parse(event.data)));
+  };
+  open();
+  return () => {
+    clearTimeout(timer);
+    source.close();
+  };
 }
 
 /** Tells whether the tab is visible: a hidden one asks for nothing. */

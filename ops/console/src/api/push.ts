@@ -1,5 +1,5 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { useMemo } from 'react';
+import { useEffect, useMemo, useRef } from 'react';
 import type { PushDetail, PushProgress } from '../../../../api/replies/admin/types.ts';
 import { appPath, call } from './client.ts';
 import { useLive } from './live.ts';
@@ -37,17 +37,28 @@ export function usePush(appId: string, pushId: string) {
         client.setQueryData(['progress', appId, pushId], data);
         void client.invalidateQueries({ queryKey: ['push', appId, pushId] });
       },
+      breakers: (data: unknown) => client.setQueryData(['breakers'], data),
     }),
     [client, appId, pushId],
   );
-  const live = useLive(isOpen ? `push:${appId}/${pushId}` : '', handlers);
+  const live = useLive(isOpen ? `push:${appId}/${pushId},breakers` : '', handlers);
   const progress = useQuery({
     queryKey: ['progress', appId, pushId],
     queryFn: ({ signal }) =>
       call<PushProgress>(appPath(appId, 'notifications', pushId, 'progress'), { signal }),
     refetchInterval: isOpen && !live.isOpen && !live.isHeld ? pollMs : false,
   });
+  useReload(progress.data?.status, () => void record.refetch());
   return { record, progress, live };
+}
+
+/** Loads the record when a call finds another state than the call before; the stream has an event for that. */
+function useReload(status: string | undefined, reload: () => void): void {
+  const last = useRef(status);
+  useEffect(() => {
+    if (status !== undefined && last.current !== undefined && status !== last.current) reload();
+    last.current = status;
+  });
 }
 
 export type PushControl = 'pause' | 'resume' | 'cancel';

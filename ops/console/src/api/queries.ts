@@ -1,4 +1,5 @@
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useMemo } from 'react';
 import type {
   AppSummary,
   Breaker,
@@ -9,6 +10,7 @@ import type {
 } from '../../../../api/replies/admin/types.ts';
 import type { PushFilters } from '../search.ts';
 import { appPath, call, queryOf } from './client.ts';
+import { useLive } from './live.ts';
 
 /** Interval of calls for what the server does not push. */
 const refreshMs = 10_000;
@@ -22,12 +24,20 @@ export function useApps() {
   });
 }
 
+/** State of an app, live while the page is visible; it asks from time to time where the stream is lost. */
 export function useOverview(appId: string) {
-  return useQuery({
+  const client = useQueryClient();
+  const handlers = useMemo(
+    () => ({ overview: (data: unknown) => client.setQueryData(['overview', appId], data) }),
+    [client, appId],
+  );
+  const live = useLive(`overview:${appId}`, handlers);
+  const overview = useQuery({
     queryKey: ['overview', appId],
     queryFn: ({ signal }) => call<Overview>(`/overview${queryOf({ app: appId })}`, { signal }),
-    refetchInterval: refreshMs,
+    refetchInterval: live.isOpen || live.isHeld ? false : refreshMs,
   });
+  return { ...overview, live };
 }
 
 /** Path of a page of pushes. */

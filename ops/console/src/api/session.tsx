@@ -3,7 +3,8 @@ import { createContext, type ReactNode, useContext, useEffect } from 'react';
 import type { CurrentOperator } from '../../../../api/replies/admin/types.ts';
 import { ApiError, call, onSessionEnd } from './client.ts';
 
-const roles = ['viewer', 'sender', 'operator', 'owner'] as const;
+/** Roles, each with the permissions of those before it. */
+export const roles = ['viewer', 'sender', 'operator', 'owner'] as const;
 export type Role = (typeof roles)[number];
 
 const key = ['session'];

@@ -16,7 +16,7 @@ export function Loading({ rows = 4 }: { rows?: number }) {
   }, []);
   const lines = Array.from({ length: rows }, (_, at) => `line-${at}`);
   return (
-    <div className={styles.loading} role="status" aria-label={t('state.loading')}>
+    <div className={styles.loading} role="status" aria-busy="true" aria-label={t('state.loading')}>
       {lines.map((line) => (
         <div key={line} className={isLate ? styles.line : styles.blank} />
       ))}

@@ -1,5 +1,6 @@
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
+import { vendorName } from '../../api/connectors.ts';
 import { detailFields, messageFields, overrideFields, readField, writeField } from '../../draft/fields.ts';
 import { isRecord, type JsonRecord, valueAt } from '../../draft/json-text.ts';
 import { Button } from '../../kit/controls/button.tsx';
@@ -20,6 +21,9 @@ const kinds = [
   ['mz', 'Meizu'],
   ['fcm', 'FCM'],
 ] as const;
+
+/** FCM is the one kind that is no brand of devices. */
+const nameOf = (key: string, name: string) => (key === 'fcm' ? name : (vendorName(key) ?? name));
 
 /** What the device shows: title and text, and what single makers know beside them. */
 export function Message() {
@@ -123,7 +127,7 @@ function Overrides() {
             .filter((kind) => !shown.includes(kind))
             .map(([key, name]) => (
               <option key={key} value={key}>
-                {name}
+                {nameOf(key, name)}
               </option>
             ))}
         </Choice>

@@ -51,7 +51,7 @@ export function Home() {
           <Table label={t('apps.list')} columns={columns} rows={data.results} keyOf={({ appId }) => appId} />
         )}
       </Panel>
-      <Commands path="/apps?view=list" command="app list" />
+      <Commands path="/apps?view=list" command="apps" />
     </>
   );
 }

@@ -10,6 +10,7 @@ import { Time } from '../../kit/data/time.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { formatCount } from '../../text/format.ts';
+import { LiveState } from '../push/live-state.tsx';
 import { endedOf, OutcomeBar, StateBadge, titleOf } from '../pushes/shown-push.tsx';
 import { FirstSteps } from './first-steps.tsx';
 import styles from './overview.module.css';
@@ -17,12 +18,14 @@ import styles from './overview.module.css';
 /** State of one app: what runs, what needs the operator, today's use. */
 export function Overview() {
   const { appId = '' } = useParams({ strict: false });
-  const { data, error, isPending, refetch } = useOverview(appId);
+  const { data, error, isPending, refetch, live, dataUpdatedAt } = useOverview(appId);
   const apps = useApps();
   const name = apps.data?.results.find((app) => app.appId === appId)?.name ?? appId;
   return (
     <>
-      <PageHeader title={name} />
+      <PageHeader title={<span translate="no">{name}</span>}>
+        <LiveState live={live} updatedAtMs={dataUpdatedAt} />
+      </PageHeader>
       {isPending ? (
         <Loading rows={8} />
       ) : error && !data ? (
@@ -30,7 +33,7 @@ export function Overview() {
       ) : (
         <Panels appId={appId} overview={data} />
       )}
-      <Commands path={`/overview?app=${encodeURIComponent(appId)}`} />
+      <Commands path={`/overview?app=${encodeURIComponent(appId)}`} command={`overview --app ${appId}`} />
     </>
   );
 }

@@ -70,7 +70,9 @@ function Causes({ push }: { push: FailuresProps }) {
     {
       key: 'reason',
       title: t('failures.reason'),
-      cell: ({ status, reason }) => `${status === 0 ? '' : `${status} `}${reason}`,
+      cell: ({ status, reason }) => (
+        <span translate="no">{`${status === 0 ? '' : `${status} `}${reason}`}</span>
+      ),
     },
     { key: 'n', title: t('failures.count'), isNumber: true, cell: ({ n }) => formatCount(n) },
     {
@@ -123,7 +125,11 @@ function Devices({ push, filters, open }: DevicesProps) {
       cell: (row) => <DeviceLink push={push} row={row} />,
     },
     { key: 'status', title: t('failures.status'), isNumber: true, cell: ({ status }) => status || '–' },
-    { key: 'reason', title: t('failures.reason'), cell: ({ reason }) => reason },
+    {
+      key: 'reason',
+      title: t('failures.reason'),
+      cell: ({ reason }) => <span translate="no">{reason}</span>,
+    },
     { key: 'at', title: t('failures.at'), cell: ({ at }) => <Time at={at} /> },
   ];
   return (

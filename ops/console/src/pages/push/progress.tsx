@@ -1,7 +1,10 @@
+import { Link } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { PushDetail, PushProgress } from '../../../../../api/replies/admin/types.ts';
 import { connectorName } from '../../api/connectors.ts';
+import { useBreakers } from '../../api/queries.ts';
+import { Badge } from '../../kit/data/badge.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { Panel } from '../../kit/panel.tsx';
@@ -42,7 +45,7 @@ export function Progress({ appId, push, progress }: ProgressProps) {
         </Suspense>
       </Panel>
       <Panel title={t('push.byConnector')}>
-        <ByConnector connectors={progress?.connectors ?? {}} />
+        <ByConnector appId={appId} progress={progress} />
       </Panel>
     </>
   );
@@ -114,18 +117,38 @@ function Figures({
 interface ConnectorRow {
   id: string;
   totals: Totals;
+  open: number;
 }
 
-function ByConnector({ connectors }: { connectors: PushProgress['connectors'] }) {
+function ByConnector({ appId, progress }: { appId: string; progress: PushProgress | undefined }) {
   const { t } = useTranslation();
-  const rows = Object.entries(connectors).map(([id, totals]): ConnectorRow => ({ id, totals: totals ?? {} }));
+  const totals = new Map(Object.entries(progress?.connectors ?? {}));
+  const open = new Map(Object.entries(progress?.open ?? {}));
+  const rows = [...new Set([...totals.keys(), ...open.keys()])].map(
+    (id): ConnectorRow => ({ id, totals: totals.get(id) ?? {}, open: open.get(id) ?? 0 }),
+  );
   if (rows.length === 0) return <Empty title={t('push.noConnectors')} />;
   const columns: Column<ConnectorRow>[] = [
-    { key: 'name', title: t('push.connector'), isWide: true, cell: ({ id }) => connectorName(id) },
+    {
+      key: 'name',
+      title: t('push.connector'),
+      isWide: true,
+      cell: ({ id, open: waiting }) => (
+        <>
+          {connectorName(id)} {waiting > 0 && <Waiting appId={appId} connector={id} waiting={waiting} />}
+        </>
+      ),
+    },
     {
       key: 'bar',
       title: t('pushes.outcomes'),
-      cell: ({ totals }) => <OutcomeBar totals={totals} devices={endedOf(totals)} />,
+      cell: (row) => <OutcomeBar totals={row.totals} devices={endedOf(row.totals) + row.open} />,
+    },
+    {
+      key: 'open',
+      title: t('outcome.open'),
+      isNumber: true,
+      cell: ({ open: waiting }) => formatCount(waiting),
     },
     ...shown.map(
       (name): Column<ConnectorRow> => ({
@@ -143,4 +166,24 @@ function ByConnector({ connectors }: { connectors: PushProgress['connectors'] })
     },
   ];
   return <Table label={t('push.byConnector')} columns={columns} rows={rows} keyOf={({ id }) => id} />;
+}
+
+/** Says that recipients wait for a gateway that gets nothing. */
+function Waiting({ appId, connector, waiting }: { appId: string; connector: string; waiting: number }) {
+  const { t } = useTranslation();
+  const breakers = useBreakers().data?.results ?? [];
+  const stopped = breakers.find(
+    (one) => one.appId === appId && one.connector === connector && one.state !== 'closed',
+  );
+  if (!stopped) return null;
+  return (
+    <span className={styles.waiting}>
+      <Badge tone={stopped.state === 'open' ? 'bad' : 'warn'}>
+        {t(stopped.state === 'open' ? 'push.breakerOpen' : 'push.breakerTries', {
+          waiting: formatCount(waiting),
+        })}
+      </Badge>{' '}
+      <Link to="/operating">{t('push.look')}</Link>
+    </span>
+  );
 }

@@ -5,6 +5,7 @@ import { AppMenu } from './app-menu.tsx';
 import { Navigation } from './navigation.tsx';
 import { PersonMenu } from './person-menu.tsx';
 import { LanguageChoice, ThemeChoice } from './preferences.tsx';
+import { SearchButton } from './search/search-button.tsx';
 import styles from './shell.module.css';
 import { useShortcuts } from './shortcuts.ts';
 import { VersionNotice } from './version-notice.tsx';
@@ -24,6 +25,7 @@ export function Shell() {
       <header className={styles.top}>
         <AppMenu appId={appId} />
         <div className={styles.tools}>
+          <SearchButton />
           <LanguageChoice />
           <ThemeChoice />
           <PersonMenu />

@@ -1,24 +1,24 @@
 import { useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
+import { appPlaces, servicePlaces } from './places.ts';
 
 const chordMs = 1200;
-
-/** Keys after `g`, and the page of the app that they open. */
-const pages = {
-  o: '/apps/$appId',
-  p: '/apps/$appId/pushes',
-  d: '/apps/$appId/devices',
-} as const;
 
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
   (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
-/** Keys of every page: `g o`, `g p`, `g d`, `g s` open pages, `c` composes a push, `/` goes to the search field of the page. */
+/** Keys of every page: `g` and the key of a page open it, `c` composes a push, `/` goes to the search field of the page. */
 export function useShortcuts(appId: string | undefined): void {
   const navigate = useNavigate();
   const chordUntil = useRef(0);
   useEffect(() => {
+    const open = (key: string) => {
+      const ofApp = appPlaces.find((place) => place.key === key);
+      const ofService = servicePlaces.find((place) => place.key === key);
+      if (ofApp && appId !== undefined) void navigate({ to: ofApp.to, params: { appId } });
+      else if (ofService) void navigate({ to: ofService.to });
+    };
     const onKey = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
       if (event.key === '/') {
@@ -31,9 +31,7 @@ export function useShortcuts(appId: string | undefined): void {
         void navigate({ to: '/apps/$appId/pushes/new', params: { appId } });
       else if (event.timeStamp < chordUntil.current) {
         chordUntil.current = 0;
-        const page = Object.entries(pages).find(([key]) => key === event.key)?.[1];
-        if (page && appId !== undefined) void navigate({ to: page, params: { appId } });
-        else if (event.key === 's') void navigate({ to: '/operating' });
+        open(event.key);
       }
     };
     window.addEventListener('keydown', onKey);

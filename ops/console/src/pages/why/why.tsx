@@ -95,7 +95,12 @@ function Checks({ explanation }: { explanation: DeviceExplanation }) {
           `${connectorName(route.connector)}, ${route.profile}${route.problem ? `: ${route.problem}` : ''}`,
         ],
         [t('why.batch'), batch ? t('why.batchText', { id: batch.id, attempt: batch.attempt + 1 }) : '–'],
-        [t('why.gatewayAnswer'), [status, reason].filter((part) => part !== null).join(' ') || '–'],
+        [
+          t('why.gatewayAnswer'),
+          <span key="answer" translate="no">
+            {[status, reason].filter((part) => part !== null).join(' ') || '–'}
+          </span>,
+        ],
         [t('why.message'), letter === null ? '–' : t(`letter.${letter}`)],
         [t('why.at'), <Time key="at" at={at} />],
       ]}

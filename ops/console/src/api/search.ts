@@ -1,0 +1,30 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
+import type { Results, SearchHit } from '../../../../api/replies/admin/types.ts';
+import { call, queryOf } from './client.ts';
+
+/** Time after the last key until the server is asked. */
+const restMs = 200;
+/** Shorter texts would find a part of every name. */
+export const minSearchLength = 2;
+
+/** Things of the service that have a text as id, token, name, address or number. */
+export function useSearchHits(text: string) {
+  const q = useSettled(text.trim());
+  return useQuery({
+    queryKey: ['search', q],
+    queryFn: ({ signal }) => call<Results<SearchHit>>(`/search${queryOf({ q })}`, { signal }),
+    enabled: q.length >= minSearchLength,
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** Returns a value once it has stood still. */
+function useSettled(value: string): string {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), restMs);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}

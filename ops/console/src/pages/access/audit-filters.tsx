@@ -1,0 +1,81 @@
+import { type FormEvent, useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { useApps } from '../../api/queries.ts';
+import { Button } from '../../kit/controls/button.tsx';
+import { Choice, TextField } from '../../kit/controls/field.tsx';
+import type { AuditFilters as Filters } from '../../search.ts';
+import styles from './access.module.css';
+
+const texts = ['actor', 'action', 'target'] as const;
+const times = ['from', 'to'] as const;
+
+interface FiltersProps {
+  filters: Filters;
+  change: (more: Filters) => void;
+}
+
+/** Filters of the audit. The app applies at once, the others with Enter. */
+export function AuditFilters({ filters, change }: FiltersProps) {
+  const { t } = useTranslation();
+  const apps = useApps().data?.results ?? [];
+  const [draft, setDraft] = useState({
+    actor: filters.actor ?? '',
+    action: filters.action ?? '',
+    target: filters.target ?? '',
+    from: localTime(filters.from),
+    to: localTime(filters.to),
+  });
+  const onSubmit = (event: FormEvent) => {
+    event.preventDefault();
+    const { from, to, ...others } = draft;
+    const given = Object.fromEntries(texts.map((name) => [name, others[name].trim() || undefined]));
+    change({ ...given, from: isoTime(from), to: isoTime(to) });
+  };
+  return (
+    <search>
+      <form className={styles.filters} onSubmit={onSubmit}>
+        <Choice
+          label={t('people.app')}
+          value={filters.app ?? ''}
+          onChange={(event) => change({ app: event.target.value || undefined })}
+        >
+          <option value="">{t('audit.anyApp')}</option>
+          {apps.map(({ appId, name }) => (
+            <option key={appId} value={appId} translate="no">
+              {name}
+            </option>
+          ))}
+        </Choice>
+        {texts.map((name) => (
+          <TextField
+            key={name}
+            type="search"
+            label={t(`audit.${name}`)}
+            value={draft[name]}
+            onChange={(event) => setDraft({ ...draft, [name]: event.target.value })}
+          />
+        ))}
+        {times.map((name) => (
+          <TextField
+            key={name}
+            type="datetime-local"
+            label={t(`audit.${name}`)}
+            value={draft[name]}
+            onChange={(event) => setDraft({ ...draft, [name]: event.target.value })}
+          />
+        ))}
+        <Button type="submit">{t('action.search')}</Button>
+      </form>
+    </search>
+  );
+}
+
+const isoTime = (local: string): string | undefined =>
+  local === '' ? undefined : new Date(local).toISOString();
+
+/** Returns a time as a field of a form has it: in the zone of the reader, without a zone. */
+function localTime(iso: string | undefined): string {
+  if (iso === undefined || Number.isNaN(Date.parse(iso))) return '';
+  const time = new Date(iso);
+  return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}

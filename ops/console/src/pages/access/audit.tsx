@@ -1,0 +1,130 @@
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { useTranslation } from 'react-i18next';
+import type { AuditEntry } from '../../../../../api/replies/admin/types.ts';
+import { auditPath, useAudit } from '../../api/access.ts';
+import { useApps } from '../../api/queries.ts';
+import { Button } from '../../kit/controls/button.tsx';
+import { Commands } from '../../kit/controls/copy.tsx';
+import { Pager } from '../../kit/controls/pager.tsx';
+import { type Column, Table } from '../../kit/data/table.tsx';
+import { Time } from '../../kit/data/time.tsx';
+import { PageHeader, Panel } from '../../kit/panel.tsx';
+import { Empty, Failure, Loading } from '../../kit/states.tsx';
+import type { AuditFilters as Filters } from '../../search.ts';
+import styles from './access.module.css';
+import { AuditExport } from './audit-export.tsx';
+import { AuditFilters } from './audit-filters.tsx';
+import { changesOf } from './changes.ts';
+
+const route = getRouteApi('/audit');
+
+/** Who changed what by the admin API. Filters and page are in the address. */
+export function Audit() {
+  const { t } = useTranslation();
+  const filters = route.useSearch();
+  const navigate = useNavigate();
+  const change = (more: Filters) =>
+    void navigate({ to: '/audit', search: { ...filters, cursor: undefined, ...more } });
+  return (
+    <>
+      <PageHeader title={t('nav.audit')} side={<AuditExport filters={filters} />} />
+      <AuditFilters filters={filters} change={change} />
+      <Panel title={t('audit.list')}>
+        <Entries filters={filters} change={change} />
+      </Panel>
+      <Commands path={auditPath(filters)} command={`audit${argumentsOf(filters)}`} />
+    </>
+  );
+}
+
+const argumentsOf = (filters: Filters): string =>
+  Object.entries(filters)
+    .flatMap(([name, value]) => (value === undefined ? [] : [` --${name} '${value}'`]))
+    .join('');
+
+function Entries({ filters, change }: { filters: Filters; change: (more: Filters) => void }) {
+  const { t } = useTranslation();
+  const apps = useApps().data?.results ?? [];
+  const { data, error, isPending, refetch } = useAudit(filters);
+  if (isPending) return <Loading rows={8} />;
+  if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
+  const isFiltered = Object.values(filters).some((value) => value !== undefined);
+  if (data.results.length === 0)
+    return (
+      <Empty title={t(isFiltered ? 'audit.noMatch' : 'audit.empty')}>
+        {isFiltered ? (
+          <Button onClick={() => change(noFilters)}>{t('action.clearFilters')}</Button>
+        ) : (
+          <p>{t('audit.kept')}</p>
+        )}
+      </Empty>
+    );
+  const columns: Column<AuditEntry>[] = [
+    { key: 'at', title: t('audit.time'), cell: ({ at }) => <Time at={at} /> },
+    { key: 'who', title: t('audit.who'), cell: ({ actor }) => <Who actor={actor} /> },
+    { key: 'action', title: t('audit.actionTitle'), cell: ({ action }) => <code>{action}</code> },
+    {
+      key: 'app',
+      title: t('people.app'),
+      cell: ({ appId }) => (
+        <span translate="no">{apps.find((app) => app.appId === appId)?.name ?? appId ?? '–'}</span>
+      ),
+    },
+    { key: 'target', title: t('audit.targetTitle'), cell: ({ target }) => <code>{target}</code> },
+    { key: 'change', title: t('audit.change'), isWide: true, cell: (entry) => <Changes entry={entry} /> },
+  ];
+  return (
+    <>
+      <Table label={t('audit.list')} columns={columns} rows={data.results} keyOf={({ id }) => id} />
+      <Pager next={data.next} cursor={filters.cursor} open={(cursor) => change({ cursor })} />
+    </>
+  );
+}
+
+const noFilters = {
+  app: undefined,
+  actor: undefined,
+  action: undefined,
+  target: undefined,
+  from: undefined,
+  to: undefined,
+};
+
+function Who({ actor: { name, role, address } }: Pick<AuditEntry, 'actor'>) {
+  const { t } = useTranslation();
+  return (
+    <span className={styles.who}>
+      <span translate="no">{name}</span>
+      <span className={styles.note}>
+        {t(`role.${role}`)} · {address}
+      </span>
+    </span>
+  );
+}
+
+/** Members that differ: the old value struck out, the new one after it. */
+function Changes({ entry }: { entry: AuditEntry }) {
+  const { t } = useTranslation();
+  const changes = changesOf(entry);
+  if (changes.length === 0) return <span className={styles.note}>{t('audit.noChange')}</span>;
+  return (
+    <ul className={styles.changes}>
+      {changes.map(({ path, before, after }) => (
+        <li key={path}>
+          <code>{path}</code>{' '}
+          {before !== undefined && (
+            <del className={styles.before} title={t('audit.removed')}>
+              <code>{before}</code>
+            </del>
+          )}
+          {before !== undefined && after !== undefined && ' → '}
+          {after !== undefined && (
+            <ins className={styles.after} title={t('audit.added')}>
+              <code>{after}</code>
+            </ins>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,128 @@
+import { Dialog } from '@base-ui/react/dialog';
+import { type FormEvent, useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import type { NewConsoleToken } from '../../../../../api/replies/admin/types.ts';
+import { useCreateToken, useLoginLink } from '../../api/access.ts';
+import { useApps } from '../../api/queries.ts';
+import { type Role, roles } from '../../api/session.tsx';
+import button from '../../kit/controls/button.module.css';
+import { Button } from '../../kit/controls/button.tsx';
+import dialog from '../../kit/controls/confirm.module.css';
+import { Snippet } from '../../kit/controls/copy.tsx';
+import { Choice, TextField } from '../../kit/controls/field.tsx';
+import { Failure } from '../../kit/states.tsx';
+import styles from './access.module.css';
+
+/** Button that opens the form of a new token. The token is shown once, and gone with the dialog. */
+export function NewToken() {
+  const { t } = useTranslation();
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <Dialog.Root open={isOpen} onOpenChange={setOpen}>
+      <Dialog.Trigger className={`${button.button} ${button.primary}`}>{t('people.create')}</Dialog.Trigger>
+      <Dialog.Portal>
+        <Dialog.Backdrop className={dialog.backdrop} />
+        <Dialog.Popup className={dialog.popup}>
+          <Dialog.Title className={dialog.title}>{t('people.create')}</Dialog.Title>
+          <TokenForm />
+        </Dialog.Popup>
+      </Dialog.Portal>
+    </Dialog.Root>
+  );
+}
+
+function TokenForm() {
+  const { t } = useTranslation();
+  const create = useCreateToken();
+  const [name, setName] = useState('');
+  const [role, setRole] = useState<Role>('viewer');
+  const [appId, setAppId] = useState('');
+  const [expires, setExpires] = useState('');
+  if (create.data) return <Created token={create.data} />;
+  const onSubmit = (event: FormEvent) => {
+    event.preventDefault();
+    create.mutate({
+      name: name.trim(),
+      role,
+      apps: appId === '' ? null : [appId],
+      expiresAt: expires === '' ? null : new Date(expires).toISOString(),
+    });
+  };
+  return (
+    <form className={styles.form} onSubmit={onSubmit}>
+      <TextField
+        label={t('people.name')}
+        hint={t('people.nameHint')}
+        required
+        maxLength={100}
+        value={name}
+        onChange={(event) => setName(event.target.value)}
+      />
+      <Choice
+        label={t('people.role')}
+        hint={t(`people.may.${role}`)}
+        value={role}
+        onChange={(event) => setRole(roles.find((one) => one === event.target.value) ?? 'viewer')}
+      >
+        {roles.map((one) => (
+          <option key={one} value={one}>
+            {t(`role.${one}`)}
+          </option>
+        ))}
+      </Choice>
+      <AppChoice value={appId} onChange={setAppId} />
+      <TextField
+        label={t('people.expires')}
+        hint={t('people.expiresHint')}
+        type="datetime-local"
+        value={expires}
+        onChange={(event) => setExpires(event.target.value)}
+      />
+      {create.error && <Failure error={create.error} />}
+      <div className={dialog.buttons}>
+        <Dialog.Close className={`${button.button} ${button.plain}`}>{t('action.back')}</Dialog.Close>
+        <Button look="primary" type="submit" isBusy={create.isPending}>
+          {t('people.createNow')}
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+function AppChoice({ value, onChange }: { value: string; onChange: (appId: string) => void }) {
+  const { t } = useTranslation();
+  const apps = useApps().data?.results ?? [];
+  return (
+    <Choice label={t('people.app')} value={value} onChange={(event) => onChange(event.target.value)}>
+      <option value="">{t('people.allApps')}</option>
+      {apps.map((app) => (
+        <option key={app.appId} value={app.appId} translate="no">
+          {app.name}
+        </option>
+      ))}
+    </Choice>
+  );
+}
+
+/** Shows the secret, and a link that logs its holder in once. */
+function Created({ token: { token, name } }: { token: NewConsoleToken }) {
+  const { t } = useTranslation();
+  const link = useLoginLink();
+  return (
+    <div className={styles.form}>
+      <p role="status">{t('people.created1', { name })}</p>
+      <Snippet label={t('login.token')} text={token} />
+      {link.data ? (
+        <Snippet label={t('people.linkOnce')} text={link.data.url} />
+      ) : (
+        <Button isBusy={link.isPending} onClick={() => link.mutate(token)}>
+          {t('people.createLink')}
+        </Button>
+      )}
+      {link.error && <Failure error={link.error} />}
+      <div className={dialog.buttons}>
+        <Dialog.Close className={`${button.button} ${button.primary}`}>{t('people.noted')}</Dialog.Close>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,166 @@
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { useTranslation } from 'react-i18next';
+import type { ConsoleSession, ConsoleToken } from '../../../../../api/replies/admin/types.ts';
+import { useRemove, useSessions, useTokens } from '../../api/access.ts';
+import { useApps } from '../../api/queries.ts';
+import { Confirm } from '../../kit/controls/confirm.tsx';
+import { Commands, Snippet } from '../../kit/controls/copy.tsx';
+import { Pager } from '../../kit/controls/pager.tsx';
+import { type Column, Table } from '../../kit/data/table.tsx';
+import { Time } from '../../kit/data/time.tsx';
+import { PageHeader, Panel } from '../../kit/panel.tsx';
+import { Empty, Failure, Loading } from '../../kit/states.tsx';
+import { NewToken } from './new-token.tsx';
+
+const route = getRouteApi('/people');
+
+/** Who may use the admin API: tokens of people and machines, and the sessions of browsers. */
+export function People() {
+  const { t } = useTranslation();
+  return (
+    <>
+      <PageHeader title={t('nav.people')} side={<NewToken />} />
+      <Panel title={t('people.tokens')}>
+        <Tokens />
+      </Panel>
+      <Panel title={t('people.sessions')}>
+        <Sessions />
+      </Panel>
+      <Panel title={t('people.link')}>
+        <Snippet label={t('people.linkHint')} text="npx carillon login-link" />
+      </Panel>
+      <Commands path="/tokens" command="token list" />
+    </>
+  );
+}
+
+/** Returns columns that tokens and sessions share. */
+function useHolderColumns<T extends Pick<ConsoleToken, 'name' | 'role' | 'apps'>>(): Column<T>[] {
+  const { t } = useTranslation();
+  const known = useApps().data?.results ?? [];
+  const nameOf = (appId: string) => known.find((app) => app.appId === appId)?.name ?? appId;
+  return [
+    {
+      key: 'name',
+      title: t('people.name'),
+      isWide: true,
+      cell: ({ name }) => <span translate="no">{name}</span>,
+    },
+    { key: 'role', title: t('people.role'), cell: ({ role }) => t(`role.${role}`) },
+    {
+      key: 'apps',
+      title: t('nav.apps'),
+      cell: ({ apps }) => (apps === null ? t('people.allApps') : apps.map(nameOf).join(', ')),
+    },
+  ];
+}
+
+function Tokens() {
+  const { t } = useTranslation();
+  const { tokens: cursor } = route.useSearch();
+  const navigate = useNavigate();
+  const holder = useHolderColumns<ConsoleToken>();
+  const { data, error, isPending, refetch } = useTokens(cursor);
+  const remove = useRemove('tokens');
+  if (isPending) return <Loading />;
+  if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
+  if (data.results.length === 0) return <Empty title={t('people.noTokens')} />;
+  const columns: Column<ConsoleToken>[] = [
+    ...holder,
+    {
+      key: 'by',
+      title: t('people.createdBy'),
+      cell: ({ createdBy }) => <span translate="no">{createdBy}</span>,
+    },
+    { key: 'created', title: t('people.created'), cell: ({ createdAt }) => <Time at={createdAt} /> },
+    {
+      key: 'expires',
+      title: t('people.expires'),
+      cell: ({ expiresAt }) => (expiresAt === null ? t('people.never') : <Time at={expiresAt} />),
+    },
+    { key: 'used', title: t('people.used'), cell: ({ usedAt }) => <Time at={usedAt} /> },
+    {
+      key: 'actions',
+      title: t('operating.actions'),
+      cell: ({ id, name }) => (
+        <Confirm
+          trigger={t('people.revoke')}
+          label={t('people.revokeOf', { name })}
+          title={t('people.revokeTitle', { name })}
+          action={t('people.revokeNow')}
+          onConfirm={() => remove.mutate(id)}
+        >
+          {t('people.revokeText')}
+        </Confirm>
+      ),
+    },
+  ];
+  return (
+    <>
+      {remove.error && <Failure error={remove.error} />}
+      <Table label={t('people.tokens')} columns={columns} rows={data.results} keyOf={({ id }) => id} />
+      <Pager
+        next={data.next}
+        cursor={cursor}
+        open={(next) => void navigate({ to: '/people', search: { tokens: next } })}
+      />
+    </>
+  );
+}
+
+function Sessions() {
+  const { t } = useTranslation();
+  const { sessions: cursor } = route.useSearch();
+  const navigate = useNavigate();
+  const holder = useHolderColumns<ConsoleSession>();
+  const { data, error, isPending, refetch } = useSessions(cursor);
+  const remove = useRemove('sessions');
+  if (isPending) return <Loading />;
+  if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
+  if (data.results.length === 0) return <Empty title={t('people.noSessions')} />;
+  const columns: Column<ConsoleSession>[] = [
+    ...holder,
+    { key: 'address', title: t('people.address'), cell: ({ address }) => <code>{address}</code> },
+    {
+      key: 'agent',
+      title: t('people.agent'),
+      cell: ({ agent }) => <span translate="no">{browserOf(agent)}</span>,
+    },
+    { key: 'created', title: t('people.login'), cell: ({ createdAt }) => <Time at={createdAt} /> },
+    { key: 'seen', title: t('people.seen'), cell: ({ seenAt }) => <Time at={seenAt} /> },
+    {
+      key: 'actions',
+      title: t('operating.actions'),
+      cell: ({ id, name }) => (
+        <Confirm
+          trigger={t('people.end')}
+          label={t('people.endOf', { name })}
+          title={t('people.endTitle', { name })}
+          action={t('people.endNow')}
+          onConfirm={() => remove.mutate(id)}
+        >
+          {t('people.endText')}
+        </Confirm>
+      ),
+    },
+  ];
+  return (
+    <>
+      {remove.error && <Failure error={remove.error} />}
+      <Table label={t('people.sessions')} columns={columns} rows={data.results} keyOf={({ id }) => id} />
+      <Pager
+        next={data.next}
+        cursor={cursor}
+        open={(next) => void navigate({ to: '/people', search: { sessions: next } })}
+      />
+    </>
+  );
+}
+
+/** Returns browser and system of a `User-Agent`, shortened. */
+function browserOf(agent: string): string {
+  const browser =
+    /(Edg|OPR|Firefox|Chrome|HeadlessChrome|Safari)\/[\d.]+/.exec(agent)?.[0] ?? agent.slice(0, 40);
+  const system = /\(([^;)]+)/.exec(agent)?.[1];
+  return system === undefined ? browser : `${browser} · ${system}`;
+}

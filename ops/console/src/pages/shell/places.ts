@@ -1,0 +1,106 @@
+import type { Role } from '../../api/session.tsx';
+
+/** Page that the navigation, the search and the keys lead to. A new page is one entry. */
+interface Place<To extends string> {
+  to: To;
+  /** Text of the link, in both languages. */
+  title: string;
+  /** Key after `g` that opens it. */
+  key?: string;
+  /** Lowest role that may open it. */
+  role?: Role;
+  /** Whether it concerns all apps, so that a token for some of them cannot open it. */
+  isForAllApps?: boolean;
+  /** Further words that the search finds it by, such as its name in the console of the public service. */
+  words?: readonly string[];
+  /** Whether only the search and a button of another page lead to it. */
+  isUnlisted?: boolean;
+}
+
+const place = <To extends string>(one: Place<To>): Place<To> => one;
+
+/** Pages of an app. */
+export const appPlaces = [
+  place({ to: '/apps/$appId', title: 'nav.overview', key: 'o', words: ['统计', 'statistics', 'dashboard'] }),
+  place({
+    to: '/apps/$appId/pushes',
+    title: 'nav.pushes',
+    key: 'p',
+    words: ['推送记录', '定时推送任务', 'push records', 'history', 'notifications', 'scheduled pushes'],
+  }),
+  place({
+    to: '/apps/$appId/pushes/new',
+    title: 'compose.heading',
+    role: 'sender',
+    isUnlisted: true,
+    words: ['在线发送', '新建推送', '创建推送', 'compose', 'send', 'online push'],
+  }),
+  place({
+    to: '/apps/$appId/devices',
+    title: 'nav.devices',
+    key: 'd',
+    words: ['设备', 'installations', '_Installation', 'tokens'],
+  }),
+  place({
+    to: '/apps/$appId/users',
+    title: 'nav.users',
+    words: ['_User', '用户管理', 'accounts', 'lock', 'sessions'],
+  }),
+  place({
+    to: '/apps/$appId/profiles',
+    title: 'nav.profiles',
+    words: [
+      '推送证书',
+      '混合推送',
+      '厂商',
+      'credentials',
+      'certificates',
+      'push settings',
+      'mixpush',
+      'gateways',
+    ],
+  }),
+  place({
+    to: '/apps/$appId/messages',
+    title: 'nav.messages',
+    words: ['短信', '邮件', 'SMS', 'mail', 'outbox', 'templates', 'signatures'],
+  }),
+  place({
+    to: '/apps/$appId/settings',
+    title: 'nav.settings',
+    words: ['推送设置', '应用 Keys', '安全中心', '选项', 'options', 'app keys', 'master key'],
+  }),
+];
+
+/** Pages of the service. */
+export const servicePlaces = [
+  place({ to: '/', title: 'nav.apps', words: ['应用列表', 'all apps'] }),
+  place({
+    to: '/operating',
+    title: 'nav.operating',
+    key: 's',
+    words: ['熔断', '队列', 'breakers', 'queues', 'gateways'],
+  }),
+  place({
+    to: '/people',
+    title: 'nav.people',
+    role: 'owner',
+    isForAllApps: true,
+    words: ['协作', '权限', '会话', 'tokens', 'sessions', 'roles', 'collaborators', 'login link'],
+  }),
+  place({
+    to: '/audit',
+    title: 'nav.audit',
+    role: 'owner',
+    isForAllApps: true,
+    words: ['操作日志', 'audit log', 'changes', 'history'],
+  }),
+];
+
+/** Tells whether a person may open a page. */
+export function isOpenTo(
+  { role, isForAllApps }: Pick<Place<string>, 'role' | 'isForAllApps'>,
+  { apps, may }: { apps: readonly string[] | null; may: (role: Role) => boolean },
+): boolean {
+  return (role === undefined || may(role)) && (isForAllApps !== true || apps === null);
+}

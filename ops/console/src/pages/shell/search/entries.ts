@@ -1,0 +1,90 @@
+import { useNavigate, useParams } from '@tanstack/react-router';
+import i18next from 'i18next';
+import { useTranslation } from 'react-i18next';
+import type { SearchHit } from '../../../../../../api/replies/admin/types.ts';
+import { useApps } from '../../../api/queries.ts';
+import { minSearchLength, useSearchHits } from '../../../api/search.ts';
+import { includesRole, useOperator } from '../../../api/session.tsx';
+import { languages } from '../../../text/texts.ts';
+import { appPlaces, isOpenTo, servicePlaces } from '../places.ts';
+
+/** Result of the search. */
+export interface Entry {
+  id: string;
+  /** What it is: a page, an app, a push, a device, a user. */
+  kind: string;
+  title: string;
+  /** What tells it from others: its id, its app. */
+  detail: string;
+  open: () => void;
+}
+
+/** Returns the pages and the things that a text finds; without a text all pages. */
+export function useEntries(text: string): { entries: Entry[]; isBusy: boolean; error: unknown } {
+  const pages = usePages(text);
+  const { data, error, isFetching } = useSearchHits(text);
+  const hitEntry = useHitEntry();
+  // A short text keeps the results of the one before.
+  const hits = text.trim().length < minSearchLength ? [] : (data?.results ?? []).map(hitEntry);
+  return { entries: [...pages, ...hits], isBusy: isFetching, error };
+}
+
+function usePages(text: string): Entry[] {
+  const { t } = useTranslation();
+  const navigate = useNavigate();
+  const appId = useParams({ strict: false }).appId;
+  const { role, apps } = useOperator();
+  const name = useAppName();
+  const wanted = text.trim().toLowerCase();
+  const person = { apps, may: (needed: typeof role) => includesRole(role, needed) };
+  const isFound = (place: (typeof appPlaces | typeof servicePlaces)[number]) =>
+    isOpenTo(place, person) &&
+    [...languages.map((language) => i18next.getFixedT(language)(place.title)), ...(place.words ?? [])].some(
+      (word) => word.toLowerCase().includes(wanted),
+    );
+  const entryOf = ({ to, title }: { to: string; title: string }) => ({
+    id: `page ${to}`,
+    kind: t('search.page'),
+    title: t(title),
+  });
+  const ofApp = appId === undefined ? [] : appPlaces.filter(isFound);
+  return [
+    ...ofApp.map((place) => ({
+      ...entryOf(place),
+      detail: name(appId ?? ''),
+      open: () => void navigate({ to: place.to, params: { appId: appId ?? '' } }),
+    })),
+    ...servicePlaces
+      .filter(isFound)
+      .map((place) => ({ ...entryOf(place), detail: '', open: () => void navigate({ to: place.to }) })),
+  ];
+}
+
+function useHitEntry(): (hit: SearchHit) => Entry {
+  const { t } = useTranslation();
+  const navigate = useNavigate();
+  const name = useAppName();
+  return ({ kind, appId, id, title }) => {
+    const open: Record<SearchHit['kind'], () => void> = {
+      app: () => void navigate({ to: '/apps/$appId', params: { appId } }),
+      push: () => void navigate({ to: '/apps/$appId/pushes/$pushId', params: { appId, pushId: id } }),
+      installation: () =>
+        void navigate({ to: '/apps/$appId/devices/$deviceId', params: { appId, deviceId: id } }),
+      user: () => void navigate({ to: '/apps/$appId/users/$userId', params: { appId, userId: id } }),
+    };
+    const detail = kind === 'app' ? appId : `${id} · ${name(appId)}`;
+    const shown = kind === 'push' ? t(`pushState.${title}`) : title;
+    return {
+      id: `${kind} ${appId} ${id}`,
+      kind: t(`search.${kind}`),
+      title: shown,
+      detail,
+      open: open[kind],
+    };
+  };
+}
+
+function useAppName(): (appId: string) => string {
+  const apps = useApps().data?.results ?? [];
+  return (appId) => apps.find((app) => app.appId === appId)?.name ?? appId;
+}

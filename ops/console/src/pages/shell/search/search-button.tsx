@@ -1,0 +1,46 @@
+import { lazy, Suspense, useEffect, useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { Button } from '../../../kit/controls/button.tsx';
+import styles from './search.module.css';
+
+const SearchDialog = lazy(() =>
+  import('./search-dialog.tsx').then((module) => ({ default: module.SearchDialog })),
+);
+
+const isApple = /Mac|iPhone|iPad/.test(navigator.platform);
+
+/** Opens the search, also by Ctrl+K or ⌘K. */
+export function SearchButton() {
+  const { t } = useTranslation();
+  const [isOpen, setOpen] = useState(false);
+  const [isLoaded, setLoaded] = useState(false);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey) || event.altKey) return;
+      event.preventDefault();
+      setLoaded(true);
+      setOpen(true);
+    };
+    window.addEventListener('keydown', onKey);
+    return () => window.removeEventListener('keydown', onKey);
+  }, []);
+  const open = () => {
+    setLoaded(true);
+    setOpen(true);
+  };
+  return (
+    <>
+      <Button className={styles.button} aria-keyshortcuts="Control+K Meta+K" onClick={open}>
+        {t('action.search')}
+        <span className={styles.keys} aria-hidden="true">
+          {isApple ? '⌘K' : 'Ctrl K'}
+        </span>
+      </Button>
+      {isLoaded && (
+        <Suspense>
+          <SearchDialog isOpen={isOpen} setOpen={setOpen} />
+        </Suspense>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,119 @@
+import { Dialog } from '@base-ui/react/dialog';
+import { type KeyboardEvent, useId, useRef, useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { Failure } from '../../../kit/states.tsx';
+import { type Entry, useEntries } from './entries.ts';
+import styles from './search.module.css';
+
+interface SearchDialogProps {
+  isOpen: boolean;
+  setOpen: (isOpen: boolean) => void;
+}
+
+/** Search over pages, apps, pushes, devices and users. Arrows choose, Enter opens, Escape closes. */
+export function SearchDialog({ isOpen, setOpen }: SearchDialogProps) {
+  const { t } = useTranslation();
+  const hasChosen = useRef(false);
+  const choose = (entry: Entry) => {
+    hasChosen.current = true;
+    setOpen(false);
+    entry.open();
+  };
+  // After a choice the focus belongs to the heading of the page, else to the element before the dialog.
+  const finalFocus = () => {
+    const heading = hasChosen.current ? document.querySelector<HTMLElement>('main h1') : null;
+    hasChosen.current = false;
+    return heading ?? true;
+  };
+  return (
+    <Dialog.Root open={isOpen} onOpenChange={setOpen}>
+      <Dialog.Portal>
+        <Dialog.Backdrop className={styles.backdrop} />
+        <Dialog.Popup className={styles.popup} finalFocus={finalFocus}>
+          <Dialog.Title className="visually-hidden">{t('search.title')}</Dialog.Title>
+          <Search choose={choose} />
+        </Dialog.Popup>
+      </Dialog.Portal>
+    </Dialog.Root>
+  );
+}
+
+function Search({ choose }: { choose: (entry: Entry) => void }) {
+  const { t } = useTranslation();
+  const id = useId();
+  const [text, setText] = useState('');
+  const [chosen, setChosen] = useState(0);
+  const { entries, isBusy, error } = useEntries(text);
+  const at = Math.min(chosen, entries.length - 1);
+  const onKey = (event: KeyboardEvent) => {
+    // The keys of an input method belong to it.
+    if (event.nativeEvent.isComposing || entries.length === 0) return;
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step !== undefined) setChosen((at + step + entries.length) % entries.length);
+    else if (event.key === 'Enter' && entries[at]) choose(entries[at]);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <>
+      <input
+        className={styles.input}
+        role="combobox"
+        aria-label={t('search.title')}
+        aria-expanded={entries.length > 0}
+        aria-controls={`${id}-list`}
+        aria-activedescendant={at >= 0 ? `${id}-${at}` : undefined}
+        aria-autocomplete="list"
+        autoComplete="off"
+        spellCheck={false}
+        placeholder={t('search.hint')}
+        value={text}
+        onChange={(event) => {
+          setText(event.target.value);
+          setChosen(0);
+        }}
+        onKeyDown={onKey}
+      />
+      <Found {...{ id, at, entries, choose }} />
+      {error !== null && <Failure error={error} />}
+      <p className={styles.status} role="status">
+        {entries.length === 0 && !isBusy
+          ? t('search.nothing')
+          : t('search.found', { count: entries.length, shown: entries.length })}
+      </p>
+    </>
+  );
+}
+
+interface FoundProps {
+  id: string;
+  at: number;
+  entries: Entry[];
+  choose: (entry: Entry) => void;
+}
+
+function Found({ id, at, entries, choose }: FoundProps) {
+  const { t } = useTranslation();
+  const show = (element: HTMLDivElement | null) => element?.scrollIntoView({ block: 'nearest' });
+  return (
+    <div id={`${id}-list`} role="listbox" aria-label={t('search.results')} className={styles.list}>
+      {entries.map((entry, index) => (
+        // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the keys of the list.
+        <div
+          key={entry.id}
+          id={`${id}-${index}`}
+          ref={index === at ? show : undefined}
+          role="option"
+          tabIndex={-1}
+          aria-selected={index === at}
+          className={styles.entry}
+          onClick={() => choose(entry)}
+        >
+          <span className={styles.kind}>{entry.kind}</span>
+          <span className={styles.title}>{entry.title}</span>
+          <span className={styles.detail}>{entry.detail}</span>
+        </div>
+      ))}
+    </div>
+  );
+}

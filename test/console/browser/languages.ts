@@ -1,0 +1,35 @@
+import type { Page } from 'playwright-core';
+import { sceneTexts } from './scene.ts';
+
+/** Words without a translation: names of products, formats and protocols. */
+const names =
+  /\b(APNs|FCM|Carillon|English|JSON|CSV|UTC|curl|Shop|Test app|admin|ios|android|rest|prod|dev|unregistered|token|default|_default|Ctrl|push|OPPO|vivo|vendor_g|batch|Increment|npx carillon.*)\b/gi;
+
+/** JSON; names of members and values, which are one word in lower case; ids and addresses. */
+const isData = /^\{|^\s*(?:[a-z][\w.-]*|\S*[\d/]\S*)\s*$/;
+
+/** Script that lists texts and labels of the page, without data: ids, JSON, commands and texts of pushes. */
+const script = `(() => {
+  const texts = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const { parentElement, data } = walker.currentNode;
+    if (!parentElement.closest('code, pre, time, [lang=en], [translate=no]')) texts.push(data);
+  }
+  for (const element of document.querySelectorAll('[aria-label], [placeholder], [title]'))
+    for (const name of ['aria-label', 'placeholder', 'title']) {
+      const value = element.getAttribute(name);
+      if (value && element.tagName !== 'TIME') texts.push(value);
+    }
+  return texts;
+})()`;
+
+/** Returns texts of a Chinese page that are English. */
+export async function englishIn(page: Page): Promise<string[]> {
+  const texts = await page.evaluate<string[]>(script);
+  const own = texts.filter((text) => !isData.test(text) && !sceneTexts.test(text));
+  const english = own.filter(
+    (text) => /[A-Za-z]{3,}/.test(text.replaceAll(names, '')) && !/\p{Script=Han}/u.test(text),
+  );
+  return [...new Set(english)];
+}

@@ -1,0 +1,46 @@
+import type { Scene } from './scene.ts';
+
+/** Page of the console. Its tests, and the pictures of the documents, go through this list: a new page is one entry. */
+export interface ConsolePage {
+  name: string;
+  path: (scene: Scene) => string;
+  /** File of its picture in `docs/images`, without `console-` and `.png`; absent where the documents show none. */
+  picture?: string;
+}
+
+const ofApp =
+  (path = '') =>
+  ({ app }: Scene): string =>
+    `/apps/${app.appId}${path}`;
+const ofPush =
+  (path = '') =>
+  ({ app, pushId }: Scene): string =>
+    `/apps/${app.appId}/pushes/${pushId}${path}`;
+
+export const consolePages: readonly ConsolePage[] = [
+  { name: 'apps', path: () => '' },
+  { name: 'overview', path: ofApp(), picture: 'overview' },
+  { name: 'pushes', path: ofApp('/pushes'), picture: 'pushes' },
+  { name: 'compose', path: ofApp('/pushes/new'), picture: 'compose' },
+  { name: 'push: progress', path: ofPush() },
+  { name: 'push: failures', path: ofPush('?tab=failures') },
+  { name: 'push: content', path: ofPush('?tab=content') },
+  { name: 'push: audience', path: ofPush('?tab=audience') },
+  {
+    name: 'open push',
+    path: ({ app, openPushId }) => `/apps/${app.appId}/pushes/${openPushId}`,
+    picture: 'push',
+  },
+  { name: 'why', path: (scene) => ofPush(`/devices/${scene.deviceId}`)(scene), picture: 'why' },
+  { name: 'devices', path: ofApp('/devices') },
+  { name: 'device', path: (scene) => ofApp(`/devices/${scene.deviceId}`)(scene) },
+  { name: 'users', path: ofApp('/users') },
+  { name: 'messages', path: ofApp('/messages') },
+  { name: 'profiles', path: ofApp('/profiles') },
+  { name: 'profile', path: ofApp('/profiles/apns/_default') },
+  { name: 'settings', path: ofApp('/settings') },
+  { name: 'operating', path: () => '/operating' },
+  { name: 'people', path: () => '/people' },
+  { name: 'audit', path: () => '/audit', picture: 'audit' },
+  { name: 'a missing page', path: ofApp('/nowhere') },
+];

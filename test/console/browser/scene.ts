@@ -1,0 +1,64 @@
+import type { App } from '../../../shared/domain/apps/app.ts';
+import type { TestService } from '../../support/service.ts';
+
+/** App with data for every page of the console. */
+export interface Scene {
+  app: App;
+  /** Push that is done, with failures. */
+  pushId: string;
+  /** Push that waits for an open breaker. */
+  openPushId: string;
+  /** Device that the push did not reach. */
+  deviceId: string;
+}
+
+const messages = [
+  { title: 'Order shipped', alert: 'Your parcel is on its way. It arrives on Friday.' },
+  { alert: '新品上架，限时八折' },
+  { title: 'Build 4.2', alert: 'Faster search and a dark theme' },
+];
+/** The own channel refuses this form, which is for iOS. */
+const partlyFailing = { alert: { title: 'Sale ends tonight', body: 'Everything −30 %' } };
+const waiting = { title: 'Weekend', alert: 'Two for one, until Sunday' };
+
+/** Matches the texts of the pushes. */
+export const sceneTexts = /Order shipped|Build 4|Sale ends|Weekend/;
+
+/** Fills a service whose dispatcher runs: devices, pushes that are done, one with failures, one that waits. */
+export async function createScene(service: TestService): Promise<Scene> {
+  const { api } = service;
+  const app = await api.createApp({ dailyRecipientCap: 5000, hybridPush: true });
+  const body = { name: 'Shop' };
+  await api.request('PATCH', `/console/api/apps/${app.appId}`, { admin: true, body });
+  await service.addApnsProfile(app);
+  const [dead = '', other = ''] = await service.addIosInstallations(app, 300, { city: 'Rome' });
+  await addOwnChannel(service, app, 60);
+  for (const data of messages) await service.untilDone(app, await send(service, app, data));
+  for (const token of [dead, other]) service.apns.deadTokens.set(token, Date.now());
+  const pushId = await send(service, app, partlyFailing);
+  await service.untilDone(app, pushId);
+  // The dispatcher hears of it before it hears of the next push.
+  const breaker = `/console/api/breakers/apns:${app.appId}:_default/open`;
+  await api.request('POST', breaker, { admin: true, body: {} });
+  const openPushId = await send(service, app, waiting);
+  const path = `/console/api/apps/${app.appId}/notifications/${pushId}/failures?connector=channel`;
+  const { body: failures } = await api.request('GET', path, { admin: true });
+  return { app, pushId, openPushId, deviceId: failures.results[0].objectId };
+}
+
+async function send({ api }: TestService, app: App, data: object): Promise<string> {
+  const body = { data };
+  const reply = await api.request('POST', '/1.1/push', { app, master: true, body });
+  if (reply.status !== 201 && reply.status !== 200) throw new Error(JSON.stringify(reply.body));
+  return reply.body.objectId;
+}
+
+/** Adds Android devices without a vendor, which the own channel serves. */
+async function addOwnChannel({ db }: TestService, app: App, count: number): Promise<void> {
+  await db.query(
+    `INSERT INTO installation (app_id, object_id, device_type, installation_id, fields)
+     SELECT $1, encode(sha256((random()::text || i)::bytea), 'hex')::varchar(24), 'android', 'device-' || i, '{}'
+       FROM generate_series(1, $2::int) AS i`,
+    [app.appId, count],
+  );
+}

@@ -1,0 +1,132 @@
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { testConfig } from '../../support/api.ts';
+import { useTestService } from '../../support/service.ts';
+import { accessibilityFaults } from '../browser/accessibility.ts';
+import { hasChromium, type PageOptions, useBrowser } from '../browser/browser.ts';
+import { englishIn } from '../browser/languages.ts';
+import { consolePages } from '../browser/pages.ts';
+import { createScene, type Scene } from '../browser/scene.ts';
+
+/** Looks at every page, which together have each theme in each width: colours do not depend on the language. */
+const looks = {
+  en: [
+    [1280, 'light'],
+    [320, 'dark'],
+  ],
+  'zh-CN': [
+    [1280, 'dark'],
+    [320, 'light'],
+  ],
+} as const;
+
+/** The test of all pages: on a busy machine a page takes two seconds. */
+const maxMs = 180_000;
+
+describe.skipIf(!hasChromium)('pages of the console', () => {
+  const service = useTestService();
+  const browser = useBrowser();
+  let scene: Scene;
+  beforeAll(async () => {
+    await service.dispatch();
+    scene = await createScene(service);
+  });
+  const open = async (path = '', options: PageOptions = {}): Promise<Page> => {
+    const page = await browser.page(options);
+    await browser.login(page, service.api.url, testConfig(service.databaseUrl).adminToken);
+    if (path !== '') await browser.show(page, service.api.url + path);
+    return page;
+  };
+  const focused = (page: Page) => page.evaluate<string>('document.activeElement?.textContent ?? ""');
+
+  test.for(['en', 'zh-CN'] as const)(
+    'have no fault of WCAG 2.2 AA, and fit every screen: %s',
+    { timeout: maxMs },
+    async (language) => {
+      const page = await open('', { language });
+      const faults: string[] = [];
+      for (const { name, path } of consolePages) {
+        await browser.show(page, `${service.api.url}/console${path(scene)}`);
+        if (language === 'zh-CN')
+          faults.push(...(await englishIn(page)).map((text) => `${name}: not Chinese: ${text}`));
+        for (const [width, theme] of looks[language]) {
+          await page.emulateMedia({ colorScheme: theme });
+          await page.setViewportSize({ width, height: 900 });
+          const shown = `${name}, ${theme}, ${width} px`;
+          faults.push(...(await accessibilityFaults(page)).map((fault) => `${shown}: ${fault}`));
+          const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+          if (overflow > 0) faults.push(`${shown}: wider than the window`);
+        }
+      }
+      expect(faults).toEqual([]);
+    },
+  );
+
+  test('are found by their names of the public service, in both languages', async () => {
+    const page = await open(`/console/apps/${scene.app.appId}`);
+    await page.keyboard.press('Control+k');
+    const field = page.getByRole('combobox');
+    await field.waitFor();
+    for (const [words, found] of [
+      ['推送记录', 'Pushes'],
+      ['在线发送', 'New push'],
+      ['_installation', 'Devices'],
+      ['混合推送', 'Profiles'],
+    ] as const) {
+      await field.fill(words);
+      await page.getByRole('option', { name: found }).waitFor();
+    }
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await page.keyboard.press('Escape');
+    await field.waitFor({ state: 'detached' });
+  });
+
+  test('show what an id, a token or a name finds, by keys only', async () => {
+    const { app, pushId, deviceId } = scene;
+    const { rows } = await service.db.query<{ device_token: string; object_id: string }>(
+      'SELECT device_token, object_id FROM installation WHERE app_id = $1 AND device_token IS NOT NULL LIMIT 1',
+      [app.appId],
+    );
+    const body = { username: 'anna', password: 'secret' };
+    const user = await service.api.request('POST', '/1.1/users', { app, body });
+    const page = await open('/console/operating');
+    for (const [text, title, path] of [
+      [pushId, 'Sale ends tonight · Everything −30 %', `/pushes/${pushId}`],
+      [rows[0]?.device_token ?? '', `Device ${rows[0]?.object_id}`, `/devices/${rows[0]?.object_id}`],
+      [deviceId, `Device ${deviceId}`, `/devices/${deviceId}`],
+      ['anna', 'anna', `/users/${user.body.objectId}`],
+    ] as const) {
+      await page.keyboard.press('Control+k');
+      await page.getByRole('combobox').waitFor();
+      await page.keyboard.insertText(text);
+      await page.getByRole('option', { selected: true }).waitFor();
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { level: 1, name: title }).waitFor();
+      expect(decodeURIComponent(page.url())).toContain(path);
+      await expect.poll(() => focused(page)).toContain(title);
+    }
+  });
+
+  test('are live, ask where the stream is lost, and are live again', async () => {
+    const { app, openPushId } = scene;
+    const path = `/apps/${app.appId}/notifications/${openPushId}`;
+    const control = (verb: string) =>
+      service.api.request('POST', `/console/api${path}/${verb}`, { admin: true, body: {} });
+    const page = await open('/console');
+    await page.route('**/console/api/events*', (route) => route.abort());
+    await browser.show(page, `${service.api.url}/console/apps/${app.appId}/pushes/${openPushId}`);
+    await page.getByText('breaker open, 298 wait').waitFor();
+    await page.getByText(/^○ As of/).waitFor();
+    await control('pause');
+    await page.getByText('Paused', { exact: true }).waitFor();
+    await page.unroute('**/console/api/events*');
+    await page.getByText('● Live').waitFor();
+    await control('resume');
+    await page.getByText('Sending', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await page.getByText('● Live').waitFor();
+    const body = { data: { alert: 'Later' }, push_time: new Date(Date.now() + 3_600_000).toISOString() };
+    await service.api.request('POST', '/1.1/push', { app, master: true, body });
+    await page.getByText('1 scheduled').waitFor();
+  });
+});

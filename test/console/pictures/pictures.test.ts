@@ -1,0 +1,69 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { currentEnvironment } from '../../../shared/config/config.ts';
+import { testConfig } from '../../support/api.ts';
+import { useTestService } from '../../support/service.ts';
+import { hasChromium, type PageOptions, useBrowser } from '../browser/browser.ts';
+import { type ConsolePage, consolePages } from '../browser/pages.ts';
+import { createScene, type Scene } from '../browser/scene.ts';
+import { toPalette } from './palette.ts';
+
+/**
+ * `npm run console-pictures` sets CONSOLE_PICTURES=docs and writes the pictures of the documents. With a folder it writes
+ * every page in every look, for those who work on a page.
+ */
+const { CONSOLE_PICTURES: target } = currentEnvironment();
+const isAsked = target !== undefined && hasChromium;
+const documents = join(import.meta.dirname, '../../../docs/images');
+const maxBytes = 60_000;
+
+const looks: Record<string, PageOptions> = {
+  light: {},
+  dark: { theme: 'dark' },
+  chinese: { language: 'zh-CN' },
+  narrow: { language: 'zh-CN', theme: 'dark', width: 320 },
+};
+
+describe.skipIf(!isAsked)('the pictures of the console', () => {
+  const service = useTestService();
+  const browser = useBrowser();
+  let scene: Scene;
+  beforeAll(async () => {
+    await service.dispatch();
+    scene = await createScene(service);
+  });
+  const open = async (options: PageOptions) => {
+    const page = await browser.page(options);
+    await browser.login(page, service.api.url, testConfig(service.databaseUrl).adminToken);
+    return page;
+  };
+  const show = async (page: Page, { path }: ConsolePage) => {
+    await browser.show(page, `${service.api.url}/console${path(scene)}`);
+    await page.waitForLoadState('networkidle');
+  };
+
+  test.skipIf(target !== 'docs')('of the documents are small', async () => {
+    const page = await open({ width: 1080 });
+    await page.setViewportSize({ width: 1080, height: 720 });
+    await mkdir(documents, { recursive: true });
+    for (const shown of consolePages.filter(({ picture }) => picture !== undefined)) {
+      await show(page, shown);
+      const picture = await toPalette(page, await page.screenshot());
+      expect(picture.length, shown.name).toBeLessThan(maxBytes);
+      await writeFile(join(documents, `console-${shown.picture}.png`), picture);
+    }
+  });
+
+  test.skipIf(target === 'docs').for(Object.entries(looks))('of every page, %s', async ([look, options]) => {
+    const folder = join(target ?? '', look);
+    await mkdir(folder, { recursive: true });
+    const page = await open(options);
+    for (const shown of consolePages) {
+      await show(page, shown);
+      const path = join(folder, `${shown.name.replaceAll(/\W+/g, '-')}.png`);
+      await page.screenshot({ path, fullPage: true });
+    }
+  });
+});
