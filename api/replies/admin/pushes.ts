@@ -49,13 +49,60 @@ export const pushProgress = component(
   }),
 );
 
+export const forecastText = z.strictObject({
+  code: z.string(),
+  params: z.record(z.string(), z.unknown()),
+  text: z.string().describe('In English.'),
+  zh: z.string().describe('In Chinese.'),
+});
+
 const connectorShare = z.strictObject({
   devices: count,
   profiles: z.record(z.string(), count).describe('Devices by profile.'),
   payload: z.unknown().describe('Message to the commonest type of device; null where it cannot be rendered.'),
   payloadBytes: count.nullable(),
   problem: z.string().optional().describe('Why some devices would get nothing.'),
+  problems: z.array(forecastText).optional().describe('Its parts by code.'),
 });
+
+const amounts = {
+  used: count.describe('Recipients of the day so far.'),
+  scheduled: count.describe('Recipients of the pushes that are scheduled for the day.'),
+  draft: count.describe('Recipients of this push.'),
+};
+
+const forecast = z
+  .strictObject({
+    scheduledPushes: count.describe('Scheduled pushes that were counted, 5 at most.'),
+    scheduledIsLeast: z.boolean().describe('There are more scheduled pushes.'),
+    cap: z
+      .strictObject({
+        day: z.iso.date(),
+        zone: z.literal('UTC'),
+        ...amounts,
+        limit: count,
+        over: count.describe('Recipients of this push that would be counted `capped`.'),
+      })
+      .describe('Daily cap of the app.'),
+    quotas: z
+      .strictObject({
+        day: z.iso.date(),
+        zone: z.literal('Asia/Shanghai'),
+        results: z.array(
+          z.strictObject({
+            connector: z.enum(connectorIds),
+            profile: z.string(),
+            ...amounts,
+            closedReason: z
+              .string()
+              .nullable()
+              .describe('What the gateway said when its quota was used up; null while it is open.'),
+          }),
+        ),
+      })
+      .describe('Use of the gateways. Only the gateways know their quotas.'),
+  })
+  .describe('Use of the day that the push is sent on.');
 
 export const pushForecast = component(
   'PushForecast',
@@ -68,6 +115,14 @@ export const pushForecast = component(
     plan: z.array(z.string()).describe('Plan of the database for the condition.'),
     warning: z.string().optional().describe('The condition reads many installations without an index.'),
     warnings: z.array(z.string()).optional().describe('Messages about members that have no effect.'),
+    texts: z
+      .strictObject({
+        limits: z.array(forecastText),
+        pace: forecastText,
+        warning: forecastText.nullable(),
+      })
+      .describe('The sentences by code with parameters, in the same order.'),
+    forecast,
     digest: z
       .string()
       .describe('Binds body and number of devices; the push sends it as `X-Carillon-Explained`.'),

@@ -131,8 +131,12 @@ const missing: Record<string, Record<TextLanguage, string>> = {
 };
 
 /** Writes a text in a language. */
-export function writeText({ code, params }: Text, language: TextLanguage): string {
-  const kept = traceTexts[code][language].replaceAll(/\[([^\]]*)\]/g, (_part: string, inner: string) => {
+export const writeText = ({ code, params }: Text, language: TextLanguage): string =>
+  fillTemplate(traceTexts[code][language], params, language);
+
+/** Writes the parameters into a template. */
+export function fillTemplate(template: string, params: TextParams, language: TextLanguage): string {
+  const kept = template.replaceAll(/\[([^\]]*)\]/g, (_part: string, inner: string) => {
     const name = /\{(\w+)\}/.exec(inner)?.[1] ?? '';
     return (params[name] ?? null) === null ? '' : inner;
   });

@@ -7,6 +7,7 @@ import {
   type DeviceGroup,
 } from '../../../../shared/db/tables/installations/audience.ts';
 import { selectInstallations } from '../../../../shared/db/tables/installations/installations.ts';
+import { shownText, writeForecast } from '../../../../shared/domain/admin/forecast-texts.ts';
 import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
@@ -103,7 +104,9 @@ export class AudienceService {
       ...(await this.#split(app, pushOrder, groups)),
       sample: (shown ?? []).map((document) => visibleTo(operator, document)),
       ...(clauses ? { clauses: await this.#clauses(count, exact?.devices) } : {}),
-      ...(plan?.warning === undefined ? {} : { warning: plan.warning }),
+      ...(plan?.warning === undefined
+        ? {}
+        : { warning: writeForecast(plan.warning, 'en'), warningText: shownText(plan.warning) }),
     };
   }
 

@@ -2,6 +2,7 @@ import type { PushMessage } from '../../../../connectors/contract/connector.ts';
 import { connectors } from '../../../../connectors/registry.ts';
 import type { Router } from '../../../../connectors/routing.ts';
 import type { DeviceGroup } from '../../../../shared/db/tables/installations/audience.ts';
+import { shownText, textOf, writeForecast } from '../../../../shared/domain/admin/forecast-texts.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 
@@ -44,11 +45,11 @@ function addTo(counts: Map<string, number>, key: string, n: number): void {
 
 /** Describes the share of a connector, with the message as rendered for its most frequent device type. */
 export function describeShare(id: ConnectorId, share: ConnectorShare, message: PushMessage): JsonObject {
-  const problems = [...share.problems].map(([problem, n]) => `${problem} (${n} devices)`);
+  const problems = [...share.problems].map(([why, n]) => textOf('unserved', { why, n }));
   const connector = connectors.get(id);
   const [type = ''] = [...share.types].sort(([, a], [, b]) => b - a)[0] ?? [];
   const rendering = connector?.render(message, type);
-  if (rendering && !rendering.ok) problems.unshift(rendering.error);
+  if (rendering && !rendering.ok) problems.unshift(textOf('unrendered', { why: rendering.error }));
   const text =
     rendering?.ok === true
       ? (connector?.preview?.(rendering.payload) ?? JSON.stringify(rendering.payload))
@@ -58,6 +59,11 @@ export function describeShare(id: ConnectorId, share: ConnectorShare, message: P
     profiles: Object.fromEntries(share.profiles),
     payload: text === undefined ? null : JSON.parse(text),
     payloadBytes: text === undefined ? null : Buffer.byteLength(text),
-    ...(problems.length === 0 ? {} : { problem: problems.join('; ') }),
+    ...(problems.length === 0
+      ? {}
+      : {
+          problem: problems.map((one) => writeForecast(one, 'en')).join('; '),
+          problems: problems.map(shownText),
+        }),
   };
 }

@@ -6,6 +6,7 @@ import {
   countDevices,
   maxGroups,
 } from '../../../../shared/db/tables/installations/audience.ts';
+import { shownText, writeForecast } from '../../../../shared/domain/admin/forecast-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { newPushObjectId } from '../../../../shared/domain/ids.ts';
@@ -18,6 +19,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { MissingProfiles } from '../missing-profiles.ts';
 import { expiryOf } from '../pushes.ts';
 import { describeShare, splitByConnector } from './audience.ts';
+import { readForecast } from './day-forecast.ts';
 import { estimateDuration } from './duration.ts';
 import { type LimitInputs, limitsOf, type PushDraft } from './limits.ts';
 import { planOf } from './plan.ts';
@@ -113,8 +115,24 @@ async function measure(tx: Handle, inputs: DryRunInputs) {
   const shares = splitByConnector(groups, new Router(app, profiles, push));
   const duration = await estimateDuration(tx, app, { pushOrder, shares });
   const isTruncated = groups.length >= maxGroups;
-  const limits = await limitsOf(tx, { ...inputs, ...duration, shares, devices, isTruncated });
+  const { estimatedSeconds, pace } = duration;
+  const limits = await limitsOf(tx, { ...inputs, estimatedSeconds, shares, devices, isTruncated });
   const connectors = [...shares].map(([id, share]) => [id, describeShare(id, share, toPushMessage(push))]);
-  const report = await planOf(tx, app, { pushOrder, nowMs, devices });
-  return { devices, connectors: Object.fromEntries(connectors), limits, ...duration, ...report };
+  const { plan, warning } = await planOf(tx, app, { pushOrder, nowMs, devices });
+  const forecast = await readForecast(tx, { app, shares, devices, profiles, nowMs, timing: inputs.timing });
+  return {
+    devices,
+    connectors: Object.fromEntries(connectors),
+    limits: limits.map((one) => writeForecast(one, 'en')),
+    estimatedSeconds,
+    pace: writeForecast(pace, 'en'),
+    plan,
+    ...(warning === undefined ? {} : { warning: writeForecast(warning, 'en') }),
+    texts: {
+      limits: limits.map(shownText),
+      pace: shownText(pace),
+      warning: warning === undefined ? null : shownText(warning),
+    },
+    forecast,
+  };
 }

@@ -1,5 +1,6 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { readPastRate } from '../../../../shared/db/tables/installations/audience.ts';
+import { type ForecastText, textOf } from '../../../../shared/domain/admin/forecast-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
@@ -10,7 +11,7 @@ export interface DurationEstimate {
   /** Null without `flow_control`. */
   estimatedSeconds: number | null;
   /** Rate of the estimate, or of the last large push; wire name. */
-  pace: string;
+  pace: ForecastText;
 }
 
 /** Estimates how long sending takes if the gateways allow the rate of `flow_control` (protocol/delivery.md#promise-5). */
@@ -23,14 +24,14 @@ export async function estimateDuration(
   if (pushOrder.flowControl !== null)
     return {
       estimatedSeconds: Math.ceil(devices / pushOrder.flowControl),
-      pace: `${pushOrder.flowControl} recipients per second were asked for, if the gateways allow it.`,
+      pace: textOf('paceAsked', { perSecond: pushOrder.flowControl }),
     };
   const past = await readPastRate(tx, app.appId);
-  const known =
+  const pace =
     past === undefined
-      ? 'no large push of this app was finished lately'
-      : `the last large push of this app went at ${Math.round(past)} recipients per second, which would take ${Math.ceil(devices / past)} s here`;
-  return { estimatedSeconds: null, pace: `No pace was asked for; ${known}.` };
+      ? textOf('paceUnknown')
+      : textOf('pacePast', { perSecond: Math.round(past), seconds: Math.ceil(devices / past) });
+  return { estimatedSeconds: null, pace };
 }
 
 /** Counts the devices that a profile serves. */

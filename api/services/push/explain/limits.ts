@@ -3,6 +3,7 @@ import { type Profile, Router } from '../../../../connectors/routing.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { readUsage } from '../../../../shared/db/tables/apps/usage.ts';
 import { countScheduled } from '../../../../shared/db/tables/installations/audience.ts';
+import { type ForecastText, textOf } from '../../../../shared/domain/admin/forecast-texts.ts';
 import { type App, planLimits } from '../../../../shared/domain/apps/app.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
@@ -34,80 +35,74 @@ export interface LimitInputs extends PushDraft {
   isTruncated: boolean;
 }
 
-/** Returns a message for each limit that would refuse, shorten or delay this push; refusals come first. */
-export async function limitsOf(tx: Handle, inputs: LimitInputs): Promise<string[]> {
+/** Returns a text for each limit that would refuse, shorten or delay this push; refusals come first. */
+export async function limitsOf(tx: Handle, inputs: LimitInputs): Promise<ForecastText[]> {
   return [
     ...bodySize(inputs),
     ...(await content(tx, inputs)),
-    ...(inputs.missing === undefined ? [] : [`The push would be refused: ${inputs.missing}`]),
+    ...(inputs.missing === undefined ? [] : [textOf('refused', { why: inputs.missing })]),
     ...(await pending(tx, inputs)),
     ...massLimits(inputs),
     ...(await dailyCap(tx, inputs)),
     ...flowControl(inputs),
     ...expiry(inputs),
-    ...(inputs.isTruncated
-      ? ['The devices are of too many kinds: the smallest are missing by connector.']
-      : []),
+    ...(inputs.isTruncated ? [textOf('tooManyKinds')] : []),
   ];
 }
 
-function bodySize({ bodyBytes, push }: LimitInputs): string[] {
+function bodySize({ bodyBytes, push }: LimitInputs): ForecastText[] {
   if (push.pushOrder.target.kind !== 'query' || bodyBytes < pushBodyBytesBelow) return [];
-  return [`The body has ${bodyBytes} bytes and would be refused: it must be under ${pushBodyBytesBelow}.`];
+  return [textOf('bodyTooLarge', { bytes: bodyBytes, limit: pushBodyBytesBelow })];
 }
 
-async function content(tx: Handle, { app, push }: LimitInputs): Promise<string[]> {
+async function content(tx: Handle, { app, push }: LimitInputs): Promise<ForecastText[]> {
   try {
     await checkContent(tx, app, push);
     return [];
   } catch (error) {
-    if (error instanceof Refusal) return [`The push would be refused: ${error.message}`];
+    if (error instanceof Refusal) return [textOf('refused', { why: error.message })];
     throw error;
   }
 }
 
-async function pending(tx: Handle, { app, timing }: LimitInputs): Promise<string[]> {
+async function pending(tx: Handle, { app, timing }: LimitInputs): Promise<ForecastText[]> {
   if (timing.pushTime === null) return [];
   const { pending: limit } = planLimits[app.plan];
   const waiting = await countScheduled(tx, app.appId);
   if (waiting < limit) return [];
-  return [
-    `${waiting} scheduled pushes are pending, and a ${app.plan} app may have ${limit}: it would be refused.`,
-  ];
+  return [textOf('tooManyScheduled', { waiting, plan: app.plan, limit })];
 }
 
 /** Lists profiles that serve a limited number of devices per push (protocol/push.md#development-certificates). */
-function massLimits({ app, profiles, shares, push }: LimitInputs): string[] {
+function massLimits({ app, profiles, shares, push }: LimitInputs): ForecastText[] {
   return new Router(app, profiles, push).massLimits().flatMap(({ connector, profile, devices, error }) => {
     const share = shares.get(connector);
     if (!share?.profiles.has(profile) || share.devices <= devices) return [];
-    return [`The profile ${profile} of ${connector} serves at most ${devices} devices per push: ${error}.`];
+    return [textOf('profileLimit', { profile, id: connector, devices, why: error })];
   });
 }
 
-async function dailyCap(tx: Handle, { app, devices, timing, nowMs }: LimitInputs): Promise<string[]> {
+async function dailyCap(tx: Handle, { app, devices, timing, nowMs }: LimitInputs): Promise<ForecastText[]> {
   const cap = app.options.dailyRecipientCap;
   const day = new Date(timing.pushTime?.getTime() ?? nowMs).toISOString().slice(0, 10);
   const { recipients: used } = await readUsage(tx, app.appId, day);
   const remaining = Math.max(0, cap - used);
   if (devices <= remaining) return [];
-  return [
-    `The daily recipient cap of ${cap} leaves ${remaining} on ${day}: ${devices - remaining} devices would be counted capped.`,
-  ];
+  return [textOf('dailyCap', { cap, left: remaining, day, over: devices - remaining })];
 }
 
-function flowControl({ body, push }: LimitInputs): string[] {
+function flowControl({ body, push }: LimitInputs): ForecastText[] {
   const requested = body.flow_control;
   const used = push.pushOrder.flowControl;
   if (typeof requested !== 'number' || used === null || requested >= used) return [];
-  return [`flow_control ${requested} counts as ${used}, the least there is.`];
+  return [textOf('slowFlowControl', { asked: requested, used })];
 }
 
-function expiry({ push, timing, nowMs, estimatedSeconds }: LimitInputs): string[] {
+function expiry({ push, timing, nowMs, estimatedSeconds }: LimitInputs): ForecastText[] {
   const startMs = timing.pushTime?.getTime() ?? nowMs;
   const lifeMs = push.expiresAt.getTime() - startMs;
   const end = push.expiresAt.toISOString();
-  if (lifeMs <= 0) return [`It expires at ${end}, before it is sent: every device would be counted expired.`];
+  if (lifeMs <= 0) return [textOf('expiredBefore', { until: end })];
   if (estimatedSeconds === null || estimatedSeconds * 1000 <= lifeMs) return [];
-  return [`It expires at ${end}, before all are sent to: those who wait then would be counted expired.`];
+  return [textOf('expiredDuring', { until: end })];
 }

@@ -1,5 +1,6 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { explainStatement, type PlanNode } from '../../../../shared/db/tables/installations/audience.ts';
+import { type ForecastText, textOf } from '../../../../shared/domain/admin/forecast-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import { needsTableScan } from '../../../../shared/query/targets/cost.ts';
@@ -14,7 +15,7 @@ const wholeAppIndexes = new Set(['installation_pkey', 'installation_updated_at']
 /** Part of the reply that shows the query plan. */
 export interface PlanReport {
   plan: string[];
-  warning?: string;
+  warning?: ForecastText;
 }
 
 /**
@@ -37,7 +38,7 @@ export async function planOf(
   if (rows <= maxUnindexedRows || !isWasteful) return { plan };
   return {
     plan,
-    warning: `No index serves this condition: the database reads about ${rows} installations to find ${devices}.`,
+    warning: textOf('noIndex', { rows, devices }),
   };
 }
 

@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest';
+import { minuteMs, systemClock } from '../../../../shared/clock.ts';
+import { forecastTexts } from '../../../../shared/domain/admin/forecast-texts.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { useTestService } from '../../../support/service.ts';
+
+const service = useTestService();
+const data = { alert: 'Hello' };
+
+async function explain(app: App, body: object) {
+  const path = `/console/api/apps/${app.appId}/push/explain`;
+  const reply = await service.api.request('POST', path, { admin: true, body });
+  expect([reply.status, reply.body]).toEqual([200, expect.any(Object)]);
+  return reply.body;
+}
+
+test('every text of a dry run has the same parameters in both languages', () => {
+  const namesIn = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).toSorted();
+  for (const [code, { en, zh }] of Object.entries(forecastTexts))
+    expect([code, namesIn(zh)]).toEqual([code, namesIn(en)]);
+});
+
+test('a dry run has its sentences by code, in English and Chinese', async () => {
+  const app = await service.api.createApp({ dailyRecipientCap: 2 });
+  await service.addApnsProfile(app);
+  await service.addIosInstallations(app, 3);
+  await service.db.query("UPDATE installation SET topic = 'other' WHERE app_id = $1", [app.appId]);
+  const { limits, pace, texts, connectors } = await explain(app, { data, flow_control: 10 });
+  expect(texts.limits.map(({ text }: { text: string }) => text)).toEqual(limits);
+  expect(texts.limits).toMatchObject([
+    { code: 'dailyCap', params: { cap: 2, left: 2, over: 1 }, zh: expect.stringContaining('每日接收上限 2') },
+    { code: 'slowFlowControl', params: { asked: 10, used: 1000 } },
+  ]);
+  expect(texts).toMatchObject({ pace: { code: 'paceAsked', text: pace }, warning: null });
+  expect(connectors.apns.problems).toMatchObject([{ code: 'unserved', params: { n: 3 } }]);
+});
+
+test('the forecast adds the use of the day, scheduled pushes and the draft', async () => {
+  const app = await service.api.createApp({ dailyRecipientCap: 10 });
+  await service.addApnsProfile(app);
+  await service.addIosInstallations(app, 4);
+  await service.db.query(
+    `INSERT INTO usage_day (app_id, day, recipients) VALUES ($1, (now() AT TIME ZONE 'UTC')::date, 3)`,
+    [app.appId],
+  );
+  await service.db.query(
+    `INSERT INTO gateway_day (app_id, connector, profile, class, day, recipients, closed_reason)
+     SELECT $1, 'apns', '_default', class, (now() AT TIME ZONE 'Asia/Shanghai')::date, n, why
+       FROM (VALUES ('', 7, NULL), ('ad', 0, 'quota_exceeded')) AS d (class, n, why)`,
+    [app.appId],
+  );
+  expect((await explain(app, { data })).forecast).toMatchObject({
+    scheduledPushes: 0,
+    scheduledIsLeast: false,
+    cap: { zone: 'UTC', used: 3, scheduled: 0, draft: 4, limit: 10, over: 0 },
+    quotas: {
+      zone: 'Asia/Shanghai',
+      results: [
+        { connector: 'apns', profile: '_default', used: 7, draft: 4, closedReason: 'quota_exceeded' },
+      ],
+    },
+  });
+  // All pushes here have one time, so that they fall on one day whenever the test runs.
+  const push_time = new Date(systemClock.now() + 5 * minuteMs).toISOString();
+  const schedule = () =>
+    service.api.request('POST', '/1.1/push', { app, master: true, body: { data, push_time } });
+  await schedule();
+  const { cap, quotas, ...counted } = (await explain(app, { data, push_time })).forecast;
+  expect(counted).toEqual({ scheduledPushes: 1, scheduledIsLeast: false });
+  expect([cap.scheduled, quotas.results[0].scheduled]).toEqual([4, 4]);
+  for (let i = 0; i < 5; i += 1) await schedule();
+  expect((await explain(app, { data, push_time })).forecast).toMatchObject({
+    scheduledPushes: 5,
+    scheduledIsLeast: true,
+    cap: { scheduled: 20, over: 4 },
+  });
+});
