@@ -1,3 +1,4 @@
+import { monitoringFiles } from '../monitoring/files.ts';
 import { appOptionsPage } from './app-options.ts';
 import { channelPage } from './channel.ts';
 import { commandLinePage } from './command-line.ts';
@@ -22,4 +23,7 @@ export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'reference/http-api.md': httpApiPage,
   'reference/metrics.md': metricsPage,
   'openapi.json': openApiFile,
+  ...Object.fromEntries(
+    Object.entries(monitoringFiles()).map(([name, text]) => [`../ops/monitoring/${name}`, () => text]),
+  ),
 };

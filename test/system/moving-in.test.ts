@@ -23,7 +23,7 @@ import { anInstallation, aUser, newId, publicHash } from '../support/import/impo
 import { item } from '../support/import/move-in.ts';
 
 /**
- * Follows docs/moving-in.md: an export is moved in behind nginx with the file of ops/proxy. The clients of the old app keep
+ * Follows docs/moving-in.md: an export is moved in behind nginx with the file of ops/deploy/proxy. The clients of the old app keep
  * their id and keys; only the address of their server changes.
  */
 const appId = `${newKey()}-gzGzoHsz`;
@@ -66,9 +66,9 @@ async function startElsewhere(): Promise<Server> {
   return otherServer;
 }
 
-/** Starts nginx with the file of ops/proxy and the addresses of this test. */
+/** Starts nginx with the file of ops/deploy/proxy and the addresses of this test. */
 async function startNginx(port: number): Promise<void> {
-  const sites = await readFile(new URL('../../ops/proxy/nginx.conf', import.meta.url), 'utf8');
+  const sites = await readFile(new URL('../../ops/deploy/proxy/nginx.conf', import.meta.url), 'utf8');
   const { authority } = await loopbackIdentity();
   await writeFile(join(folder, 'ca.pem'), authority.certificate);
   const names = {

@@ -1,0 +1,43 @@
+import { alertGroups, recordings } from './alerts.ts';
+import { dashboards } from './dashboards.ts';
+
+const head = '# Written by `npm run docs` from ops/monitoring/alerts.ts: change that file, not this one.\n';
+/** Base of the links to the runbooks; relative, since every installation has its own copy of the documents. */
+const runbooks = 'docs/operate/alerts.md';
+
+/** Writes a string as YAML reads it. */
+const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+
+function alertRules(): string {
+  const groups = Object.entries(alertGroups).map(([group, alerts]) => {
+    const rules = alerts.map(({ name, severity, expr, for: duration, summary }) =>
+      [
+        `      - alert: ${name}`,
+        `        expr: ${quoted(expr)}`,
+        `        for: ${duration}`,
+        `        labels: { severity: ${severity} }`,
+        '        annotations:',
+        `          summary: ${quoted(summary)}`,
+        `          runbook: ${quoted(`${runbooks}#${name.toLowerCase()}`)}`,
+      ].join('\n'),
+    );
+    return `  - name: carillon-${group}\n    rules:\n${rules.join('\n')}\n`;
+  });
+  return `${head}groups:\n${groups.join('')}`;
+}
+
+function recordingRules(): string {
+  const rules = Object.entries(recordings).map(
+    ([name, expr]) => `      - record: ${name}\n        expr: ${quoted(expr)}\n`,
+  );
+  return `${head}groups:\n  - name: carillon-recordings\n    interval: 30s\n    rules:\n${rules.join('')}`;
+}
+
+/** Files of this folder that are written from the code, by their path in it. */
+export const monitoringFiles = (): Record<string, string> => ({
+  'rules/alerts.yml': alertRules(),
+  'rules/recordings.yml': recordingRules(),
+  ...Object.fromEntries(
+    dashboards.map((one) => [`dashboards/${one.uid}.json`, `${JSON.stringify(one, undefined, 2)}\n`]),
+  ),
+});

@@ -1,0 +1,72 @@
+/** A panel, as the dashboards of this folder declare it. */
+export interface Panel {
+  title: string;
+  /** Unit id of Grafana. */
+  unit: 'none' | 's' | 'ops' | 'reqps' | 'percentunit' | 'bytes';
+  queries: { expr: string; legend: string }[];
+}
+
+/** Dashboard in Grafana's JSON model, as far as this folder uses it. */
+export interface Dashboard {
+  uid: string;
+  title: string;
+  schemaVersion: number;
+  editable: boolean;
+  refresh: string;
+  tags: string[];
+  time: { from: string; to: string };
+  templating: { list: object[] };
+  panels: GrafanaPanel[];
+}
+
+interface GrafanaPanel {
+  id: number;
+  type: 'timeseries';
+  title: string;
+  datasource: typeof datasource;
+  gridPos: { x: number; y: number; w: number; h: number };
+  fieldConfig: { defaults: { unit: string; min: number }; overrides: [] };
+  options: object;
+  targets: { refId: string; expr: string; legendFormat: string; datasource: typeof datasource }[];
+}
+
+/** Data source that the reader of the dashboard chooses. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own placeholder
+const datasource = { type: 'prometheus', uid: '${datasource}' } as const;
+
+const columns = 2;
+const width = 24 / columns;
+const height = 8;
+
+/** Returns a dashboard with its panels in two columns. */
+export function dashboard(uid: string, title: string, panels: readonly Panel[]): Dashboard {
+  return {
+    uid,
+    title,
+    schemaVersion: 39,
+    editable: true,
+    refresh: '30s',
+    tags: ['carillon'],
+    time: { from: 'now-1h', to: 'now' },
+    templating: {
+      list: [{ name: 'datasource', label: 'Prometheus', type: 'datasource', query: 'prometheus' }],
+    },
+    panels: panels.map((panel, place) => asGrafana(panel, place)),
+  };
+}
+
+const asGrafana = ({ title, unit, queries }: Panel, place: number): GrafanaPanel => ({
+  id: place + 1,
+  type: 'timeseries',
+  title,
+  datasource,
+  gridPos: { x: (place % columns) * width, y: Math.floor(place / columns) * height, w: width, h: height },
+  fieldConfig: { defaults: { unit, min: 0 }, overrides: [] },
+  options: { legend: { displayMode: 'table', placement: 'bottom', calcs: ['lastNotNull', 'max'] } },
+  targets: queries.map(({ expr, legend }, i) => ({
+    refId: String.fromCharCode(65 + i),
+    expr,
+    legendFormat: legend,
+    datasource,
+  })),
+});

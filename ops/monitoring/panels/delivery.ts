@@ -1,0 +1,81 @@
+import type { Panel } from '../grafana.ts';
+import { orZero, quantile, rate } from './queries.ts';
+
+/** Panels about gateways and their answers. */
+export const delivery: readonly Panel[] = [
+  {
+    title: 'Answers of gateways',
+    unit: 'reqps',
+    queries: [
+      {
+        expr: rate('carillon_gateway_responses_total', 'connector, status, reason'),
+        legend: '{{connector}} {{status}} {{reason}}',
+      },
+    ],
+  },
+  {
+    title: 'Time of requests to gateways, p95',
+    unit: 's',
+    queries: [
+      { expr: quantile(0.95, 'carillon_gateway_request_seconds', 'connector'), legend: '{{connector}}' },
+    ],
+  },
+  {
+    title: 'Recipients that are retried and repeated',
+    unit: 'ops',
+    queries: [
+      { expr: rate('carillon_recipients_retried_total', 'connector'), legend: '{{connector}} retried' },
+      {
+        expr: orZero(rate('carillon_recipients_repeated_total', 'connector')),
+        legend: '{{connector}} repeated',
+      },
+    ],
+  },
+  {
+    title: 'HTTP/2 connections and streams',
+    unit: 'none',
+    queries: [
+      { expr: 'sum by (connector) (carillon_http2_connections)', legend: '{{connector}} connections' },
+      { expr: 'sum by (connector) (carillon_http2_streams)', legend: '{{connector}} streams' },
+    ],
+  },
+  {
+    title: 'HTTP/2 events',
+    unit: 'ops',
+    queries: [
+      {
+        expr: orZero(rate('carillon_http2_events_total', 'connector, event')),
+        legend: '{{connector}} {{event}}',
+      },
+    ],
+  },
+  {
+    title: 'HTTP/2 round trip, p95',
+    unit: 's',
+    queries: [
+      { expr: quantile(0.95, 'carillon_http2_round_trip_seconds', 'connector'), legend: '{{connector}}' },
+    ],
+  },
+  {
+    title: 'Invalid tokens by app',
+    unit: 'ops',
+    queries: [
+      { expr: rate('carillon_recipients_total', 'app', 'outcome="invalid_token"'), legend: '{{app}}' },
+    ],
+  },
+  {
+    title: 'Receipts of gateways',
+    unit: 'ops',
+    queries: [
+      {
+        expr: orZero(rate('carillon_receipts_total', 'connector, event')),
+        legend: '{{connector}} {{event}}',
+      },
+    ],
+  },
+  {
+    title: 'Time to done, p95',
+    unit: 's',
+    queries: [{ expr: quantile(0.95, 'carillon_push_complete_seconds'), legend: 'p95' }],
+  },
+];
