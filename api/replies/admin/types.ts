@@ -23,13 +23,24 @@ import type { failureGroup, pushFailure, pushTimeline } from './failures.ts';
 import type { profileCheck, profileDetail, quotas } from './gateways.ts';
 import type { breaker, deviceExplanation, pushForecast, pushProgress } from './pushes.ts';
 import type { listedPush, meta, overview, pushDetail, queueState } from './records.ts';
-import type { audience, sentPush } from './sending.ts';
+import type {
+  audience,
+  savedAudience,
+  savedTemplate,
+  savedTestDevice,
+  scheduledEntry,
+  sentPush,
+} from './sending.ts';
 import type { smsSignature, smsTemplate } from './sms-texts.ts';
 import type { userDetail } from './users.ts';
 
 /** Replies of the admin API as types, for the console. This module has no code: importing it loads nothing. */
 
 export type Audience = z.infer<typeof audience>;
+export type PushTemplate = z.infer<typeof savedTemplate>;
+export type SavedAudience = z.infer<typeof savedAudience>;
+export type TestDevice = z.infer<typeof savedTestDevice>;
+export type ScheduledEntry = z.infer<typeof scheduledEntry>;
 export type SentPush = z.infer<typeof sentPush>;
 export type App = z.infer<typeof app>;
 export type AppOptions = z.infer<typeof appOptions>;

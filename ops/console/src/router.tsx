@@ -16,6 +16,7 @@ import {
   readPeopleSearch,
   readPushFilters,
   readPushSearch,
+  readScheduledSearch,
   readUserFilters,
 } from './search.ts';
 
@@ -50,6 +51,12 @@ const compose = createRoute({
   path: '/pushes/new',
   validateSearch: readComposeSearch,
   component: lazyRouteComponent(() => import('./pages/compose/compose.tsx'), 'Compose'),
+});
+const scheduled = createRoute({
+  getParentRoute: () => app,
+  path: '/pushes/scheduled',
+  validateSearch: readScheduledSearch,
+  component: lazyRouteComponent(() => import('./pages/pushes/scheduled.tsx'), 'Scheduled'),
 });
 const push = createRoute({
   getParentRoute: () => app,
@@ -137,6 +144,7 @@ export const router = createRouter({
       overview,
       pushes,
       compose,
+      scheduled,
       push,
       compare,
       why,

@@ -153,3 +153,10 @@ export const readCompareSearch = (search: Search): { a?: string | undefined; b?:
   a: text(search.a),
   b: text(search.b),
 });
+
+/** Page of the pushes that wait for their time. */
+export interface ScheduledSearch {
+  cursor?: string | undefined;
+}
+
+export const readScheduledSearch = (search: Search): ScheduledSearch => ({ cursor: text(search.cursor) });

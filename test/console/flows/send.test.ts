@@ -159,6 +159,60 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByText('Cancelled', { exact: true }).waitFor();
   });
 
+  test('saves templates, conditions and test devices, and sends to the test devices only', async () => {
+    const saving = await service.api.createApp();
+    await service.addApnsProfile(saving);
+    const [device = ''] = await service.addIosInstallations(saving, 4, { city: 'Rome' });
+    const page = await compose(saving);
+    await page.getByLabel('Text', { exact: true }).fill('A template');
+    const save = async (list: string, button: string, name: string) => {
+      await page.getByRole('button', { name: list, exact: true }).click();
+      await page.getByLabel('Name').fill(name);
+      if (list === 'Test devices') await page.getByLabel('Device', { exact: true }).fill(device);
+      await page.getByRole('button', { name: button }).click();
+      await page.getByText(name, { exact: true }).waitFor();
+      await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+    };
+    await page.getByRole('button', { name: '+ Condition' }).click();
+    await page.getByLabel('Field').fill('city');
+    await page.getByLabel('Value', { exact: true }).fill('Rome');
+    await save('Saved conditions', 'Save the condition', 'In Rome');
+    await save('Templates', 'Save the push', 'Of the week');
+    await save('Test devices', 'Add the device', 'My phone');
+    await page.getByRole('button', { name: 'Send to 1 test device' }).click();
+    await page.getByText('Sent to the test devices.').waitFor();
+    const list = await service.api.request('GET', adminPath(saving, '/notifications'), { admin: true });
+    await service.untilDone(saving, list.body.results[0].objectId);
+    const { body } = await service.api.request('GET', adminPath(saving, '/notifications'), { admin: true });
+    expect(body.results).toMatchObject([{ devices: 1, outcomes: { sent: 1 } }]);
+    await page.getByRole('button', { name: 'Start over' }).click();
+    await page.getByRole('button', { name: 'Templates', exact: true }).click();
+    await page.getByRole('button', { name: 'Use' }).click();
+    await expect.poll(() => page.getByLabel('Text', { exact: true }).inputValue()).toBe('A template');
+    expect(await page.getByLabel('Value', { exact: true }).inputValue()).toBe('Rome');
+  });
+
+  test('schedules a push, moves it and cancels it', async () => {
+    const page = await compose(app);
+    await page.getByLabel('Text', { exact: true }).fill('Tomorrow');
+    await page.getByLabel('At a time').check();
+    await page.getByText(/ UTC$/).waitFor();
+    await page.getByRole('button', { name: 'Schedule for 50 devices' }).click();
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Schedule' }).click();
+    await page.getByRole('heading', { name: 'Tomorrow', level: 1 }).waitFor();
+    await page.getByText('Scheduled', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'Pushes', exact: true }).click();
+    await page.getByRole('link', { name: 'Scheduled pushes' }).click();
+    await page.getByRole('button', { name: 'Move' }).click();
+    await page.getByLabel(/^Time \(/).fill('2030-05-06T07:08');
+    await page.keyboard.press('Enter');
+    await page.locator(`time[datetime="${new Date(2030, 4, 6, 7, 8).toISOString()}"]`).waitFor();
+    await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel the push' }).click();
+    await page.getByText(/^No push waits for its time/).waitFor();
+  });
+
   test('draws the message from the requests of the gateways', async () => {
     const page = await compose(app);
     await page.getByLabel('Title').fill('Preview of a title');
@@ -204,7 +258,8 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
   ] as const)('has no fault of WCAG 2.2 AA: %s, %s, %i px', async ([language, theme, width]) => {
     const base = `/apps/${app.appId}/pushes/new`;
     const page = await open(base, { language, theme, width });
-    for (const path of [base, `${base}?view=json`, `${base}?view=curl`]) {
+    const scheduled = `/apps/${app.appId}/pushes/scheduled`;
+    for (const path of [base, `${base}?view=json`, `${base}?view=curl`, scheduled]) {
       await page.goto(`${service.api.url}/console${path}`);
       await page.locator('h1').waitFor();
       await page.waitForLoadState('networkidle');

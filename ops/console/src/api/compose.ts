@@ -59,8 +59,8 @@ export function useAudience(appId: string, text: string | undefined) {
 
 export interface SendOptions {
   text: string;
-  /** Digest of the dry run of this text: the server refuses when the audience has moved since. */
-  digest: string;
+  /** Digest of the dry run of this text: the server refuses when the audience has moved since. Without it there is no such check. */
+  digest?: string;
   /** The same for every attempt of one send: it sends once. */
   requestId: string;
   undoSeconds?: number;
@@ -72,7 +72,10 @@ export function sendPush(appId: string, { text, digest, requestId, undoSeconds =
   return call<SentPush>(appPath(appId, 'push') + query, {
     method: 'POST',
     text,
-    headers: { 'Idempotency-Key': requestId, 'X-Carillon-Explained': digest },
+    headers: {
+      'Idempotency-Key': requestId,
+      ...(digest === undefined ? {} : { 'X-Carillon-Explained': digest }),
+    },
   });
 }
 

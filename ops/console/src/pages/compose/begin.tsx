@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useEffect } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
+import type { PushDetail, PushTemplate } from '../../../../../api/replies/admin/types.ts';
 import { appPath, call } from '../../api/client.ts';
 import { bodyOfRequest, toJson } from '../../draft/copy.ts';
 import { isRecord, type JsonRecord, JsonTextError, parseJsonText } from '../../draft/json-text.ts';
@@ -18,14 +18,14 @@ interface Begun {
   isWhole: boolean;
 }
 
-/** Begins the draft that the address asks for: a copy of a push, or a push to the devices of a condition. */
+/** Begins the draft that the address asks for: a copy of a push, a template, or a push to the devices of a condition. */
 export function Begin({ appId, children }: { appId: string; children: ReactNode }) {
   const { t } = useTranslation();
   const search = route.useSearch();
   const navigate = useNavigate();
-  const isAsked = search.from !== undefined || search.where !== undefined;
+  const isAsked = [search.from, search.where, search.template].some((one) => one !== undefined);
   const { data, error, refetch } = useQuery({
-    queryKey: ['begin', appId, search.from, search.where],
+    queryKey: ['begin', appId, search.from, search.where, search.template],
     queryFn: ({ signal }) => beginOf(appId, search, signal),
     enabled: isAsked,
     staleTime: 0,
@@ -53,11 +53,20 @@ export function Begin({ appId, children }: { appId: string; children: ReactNode 
   );
 }
 
-async function beginOf(appId: string, { from, where }: ComposeSearch, signal: AbortSignal): Promise<Begun> {
+async function beginOf(
+  appId: string,
+  { from, where, template }: ComposeSearch,
+  signal: AbortSignal,
+): Promise<Begun> {
   if (from !== undefined) {
     const push = await call<PushDetail>(appPath(appId, 'notifications', from), { signal });
     const request = toJson(push.request);
     return bodyOfRequest(isRecord(request) ? request : {});
+  }
+  if (template !== undefined) {
+    const { body } = await call<PushTemplate>(appPath(appId, 'push-templates', template), { signal });
+    const read = toJson(body);
+    return { body: isRecord(read) ? read : emptyBody, isWhole: true };
   }
   return { body: { ...emptyBody, where: conditionIn(where ?? '{}') }, isWhole: true };
 }

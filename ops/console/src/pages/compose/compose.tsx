@@ -18,6 +18,8 @@ import { FormProvider } from './draft-field.tsx';
 import { type Draft, useDraft } from './draft-state.ts';
 import { Message } from './message.tsx';
 import { Preview } from './preview/preview.tsx';
+import { Templates } from './saved/templates.tsx';
+import { TestDevices } from './saved/test-devices.tsx';
 import { Target } from './target/target.tsx';
 import { CurlView } from './views/curl-view.tsx';
 import { JsonView, useFaultText } from './views/json-view.tsx';
@@ -57,7 +59,12 @@ function Composer({ appId }: { appId: string }) {
     <FormProvider value={{ draft, refusal: dryRun.refusal }}>
       <PageHeader
         title={t('compose.heading')}
-        side={<Button onClick={draft.clear}>{t('compose.clear')}</Button>}
+        side={
+          <>
+            <Templates appId={appId} />
+            <Button onClick={draft.clear}>{t('compose.clear')}</Button>
+          </>
+        }
       />
       <div className={styles.page}>
         <div className={styles.column}>
@@ -76,6 +83,7 @@ function Composer({ appId }: { appId: string }) {
         <div className={`${styles.column} ${styles.side}`}>
           <DryRunPanel dryRun={dryRun} isBlank={isBlank}>
             <Send {...{ appId, dryRun, isUndo, isBlank, isIncomplete }} />
+            <TestDevices appId={appId} isBlank={isBlank} />
           </DryRunPanel>
           <Preview appId={appId} forecast={dryRun.last?.forecast} />
         </div>

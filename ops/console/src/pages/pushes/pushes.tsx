@@ -2,6 +2,7 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import type { ListedPush } from '../../../../../api/replies/admin/types.ts';
 import { pushesPath, usePushes } from '../../api/queries.ts';
+import { useMay } from '../../api/session.tsx';
 import { Button, buttonLook } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Pager } from '../../kit/controls/pager.tsx';
@@ -21,6 +22,7 @@ export function Pushes() {
   const { t } = useTranslation();
   const { appId } = route.useParams();
   const filters = route.useSearch();
+  const maySend = useMay('sender');
   const navigate = useNavigate();
   const change = (more: PushFilters) =>
     void navigate({
@@ -33,9 +35,16 @@ export function Pushes() {
       <PageHeader
         title={t('nav.pushes')}
         side={
-          <Link to="/apps/$appId/pushes/new" params={{ appId }} className={buttonLook('primary')}>
-            {t('compose.heading')}
-          </Link>
+          <>
+            <Link to="/apps/$appId/pushes/scheduled" params={{ appId }} className={buttonLook('plain')}>
+              {t('scheduled.title')}
+            </Link>
+            {maySend && (
+              <Link to="/apps/$appId/pushes/new" params={{ appId }} className={buttonLook('primary')}>
+                {t('compose.heading')}
+              </Link>
+            )}
+          </>
         }
       />
       <Filters filters={filters} change={change} />

@@ -7,6 +7,7 @@ import { printJson } from '../../../draft/json-text.ts';
 import { Panel } from '../../../kit/panel.tsx';
 import { formatCount, formatDuration } from '../../../text/format.ts';
 import { DraftChoice, DraftField, useForm } from '../draft-field.tsx';
+import { Audiences } from '../saved/templates.tsx';
 import { useRested } from '../use-rested.ts';
 import { Conditions } from './conditions.tsx';
 import styles from './target.module.css';
@@ -46,6 +47,9 @@ export function Target({ appId, setIncomplete }: TargetProps) {
         {kind === 'where' && (
           <>
             <Conditions audience={audience.data} setIncomplete={setIncomplete} />
+            <div className={styles.adding}>
+              <Audiences appId={appId} />
+            </div>
             <DraftField
               field={settingFields.channels}
               label={t('compose.channels')}

@@ -1,0 +1,119 @@
+import { Dialog } from '@base-ui/react/dialog';
+import { type FormEvent, type ReactNode, useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { type SavedItem, type SavedKind, useSaved, useSavedActions } from '../../../api/saved.ts';
+import { Button, buttonLook } from '../../../kit/controls/button.tsx';
+import { TextField } from '../../../kit/controls/field.tsx';
+import { Time } from '../../../kit/data/time.tsx';
+import { Empty, Failure, Loading } from '../../../kit/states.tsx';
+import styles from './saved.module.css';
+
+interface SavedDialogProps<K extends SavedKind> {
+  appId: string;
+  kind: K;
+  trigger: string;
+  title: string;
+  /** What the list is for, where it is empty. */
+  empty: string;
+  /** Takes an item; the dialog closes. Without it items are only listed. */
+  use?: (item: SavedItem<K>) => void;
+  /** Returns the content that is saved under a name, as JSON text. */
+  contentOf: (form: FormData) => string;
+  /** Further fields of the form. */
+  fields?: ReactNode;
+}
+
+/** Button that opens the saved items of a kind: to take one, to delete one, and to save another one. */
+export function SavedDialog<K extends SavedKind>(props: SavedDialogProps<K>) {
+  const { t } = useTranslation();
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <Dialog.Root open={isOpen} onOpenChange={setOpen}>
+      <Dialog.Trigger className={buttonLook('plain')}>{props.trigger}</Dialog.Trigger>
+      <Dialog.Portal>
+        <Dialog.Backdrop className={styles.backdrop} />
+        <Dialog.Popup className={styles.popup}>
+          <Dialog.Title className={styles.title}>{props.title}</Dialog.Title>
+          <Items {...props} close={() => setOpen(false)} />
+          <SaveForm {...props} />
+          <div className={styles.end}>
+            <Dialog.Close className={buttonLook('plain')}>{t('action.back')}</Dialog.Close>
+          </div>
+        </Dialog.Popup>
+      </Dialog.Portal>
+    </Dialog.Root>
+  );
+}
+
+function Items<K extends SavedKind>(props: SavedDialogProps<K> & { close: () => void }) {
+  const { appId, kind, empty, use, close } = props;
+  const { t } = useTranslation();
+  const { data, error, isPending, refetch } = useSaved(appId, kind);
+  const { remove } = useSavedActions(appId, kind);
+  if (isPending) return <Loading rows={3} />;
+  if (!data) return <Failure error={error} retry={() => void refetch()} />;
+  if (data.results.length === 0) return <Empty title={empty} />;
+  return (
+    <>
+      {remove.error && <Failure error={remove.error} />}
+      <ul className={styles.items}>
+        {data.results.map((item) => (
+          <li key={item.name}>
+            <span>
+              <strong>{item.name}</strong>{' '}
+              <span className={styles.note}>
+                {item.updatedBy}, <Time at={item.updatedAt} />
+              </span>
+            </span>
+            <span className={styles.actions}>
+              {use && (
+                <Button
+                  onClick={() => {
+                    use(item);
+                    close();
+                  }}
+                >
+                  {t('saved.use')}
+                </Button>
+              )}
+              <Button
+                look="quiet"
+                aria-label={t('saved.deleteOf', { name: item.name })}
+                onClick={() => remove.mutate(item.name)}
+              >
+                {t('saved.delete')}
+              </Button>
+            </span>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+const titleOfSave = (kind: SavedKind) => `saved.save.${kind}` as const;
+
+function SaveForm<K extends SavedKind>({ appId, kind, contentOf, fields }: SavedDialogProps<K>) {
+  const { t } = useTranslation();
+  const { save } = useSavedActions(appId, kind);
+  const onSubmit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = event.currentTarget;
+    const entered = new FormData(form);
+    const name = String(entered.get('name')).trim();
+    if (name === '') return;
+    save.mutate({ name, text: contentOf(entered) }, { onSuccess: () => form.reset() });
+  };
+  return (
+    <form className={styles.form} onSubmit={onSubmit}>
+      {save.error && <Failure error={save.error} />}
+      {fields}
+      <div className={styles.name}>
+        <TextField name="name" label={t('saved.name')} required maxLength={100} autoComplete="off" />
+        <Button type="submit" look="primary" isBusy={save.isPending}>
+          {t(titleOfSave(kind))}
+        </Button>
+      </div>
+    </form>
+  );
+}
