@@ -1,4 +1,4 @@
-import { useId } from 'react';
+import { type ReactNode, useId } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { Audience } from '../../../../../../api/replies/admin/types.ts';
 import { withoutClauses } from '../../../draft/clauses.ts';
@@ -15,10 +15,12 @@ interface ConditionsProps {
   /** Count of the devices; undefined before the first one. */
   audience: Audience | undefined;
   setIncomplete: (isIncomplete: boolean) => void;
+  /** Further ways to a condition, beside the buttons that add rows. */
+  children: ReactNode;
 }
 
 /** The condition as rows; as JSON where rows cannot show it. */
-export function Conditions({ audience, setIncomplete }: ConditionsProps) {
+export function Conditions({ audience, setIncomplete, children }: ConditionsProps) {
   const { t } = useTranslation();
   const { draft } = useForm();
   const { rows, change } = useRows(setIncomplete);
@@ -52,6 +54,7 @@ export function Conditions({ audience, setIncomplete }: ConditionsProps) {
             <Button onClick={() => change({ ...rows, any: [...rows.any, [newRow()]] })}>
               {t('compose.addGroup')}
             </Button>
+            {children}
           </div>
         </>
       ) : (
@@ -61,6 +64,7 @@ export function Conditions({ audience, setIncomplete }: ConditionsProps) {
           <pre className={styles.json} tabIndex={0}>
             {printJson(draft.body.where ?? {}, 2)}
           </pre>
+          <div className={styles.adding}>{children}</div>
         </>
       )}
       {error && <p className={styles.error}>{error}</p>}

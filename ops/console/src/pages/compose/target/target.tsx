@@ -46,10 +46,9 @@ export function Target({ appId, setIncomplete }: TargetProps) {
         </div>
         {kind === 'where' && (
           <>
-            <Conditions audience={audience.data} setIncomplete={setIncomplete} />
-            <div className={styles.adding}>
+            <Conditions audience={audience.data} setIncomplete={setIncomplete}>
               <Audiences appId={appId} />
-            </div>
+            </Conditions>
             <DraftField
               field={settingFields.channels}
               label={t('compose.channels')}
