@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { type Clock, systemClock } from '../shared/clock.ts';
@@ -6,6 +6,7 @@ import { type Config, readLocalConfig } from '../shared/config/config.ts';
 import { Vault } from '../shared/crypto.ts';
 import { AppCache } from '../shared/db/cache/app-cache.ts';
 import { Listener } from '../shared/db/listener.ts';
+import { ProcessRegister } from '../shared/db/process-register.ts';
 import { DatabaseReadiness, isAboutSchema } from '../shared/db/schema/readiness.ts';
 import { createMetrics } from '../shared/metrics.ts';
 import { ClosingStack } from '../shared/process/lifecycle.ts';
@@ -67,6 +68,7 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   // An interrupted start closes it here; a started api closes it before what its calls need.
   stack.add('listening', () => closeServer(server));
   const { deps, listener } = await openDeps(startup, starting);
+  await startRegister(deps, server, { log, stack });
   const services = openServices(deps, stack);
   const app = await openHttpApp(startup, deps, services);
   stack.add('http', () => closeServer(server));
@@ -111,6 +113,22 @@ async function openDeps(
   };
   return { deps, listener };
 }
+
+/** Registers this process, so that operators see which ones run. */
+async function startRegister(
+  { admissionDb }: ApiDeps,
+  server: Server,
+  { log, stack }: Pick<Startup, 'log' | 'stack'>,
+): Promise<void> {
+  const facts = async () => ({ threads: 1, connections: await connectionsOf(server) });
+  const register = new ProcessRegister(admissionDb, { kind: 'api', log, facts });
+  stack.add('register', () => register.close());
+  await register.start();
+}
+
+/** Returns the open connections of a server, those of the device channel included. */
+const connectionsOf = (server: Server): Promise<number> =>
+  new Promise((resolved) => server.getConnections((error, count) => resolved(error ? 0 : count)));
 
 function openServices(deps: ApiDeps, stack: ClosingStack): Services {
   const services = createServices(deps);

@@ -6,6 +6,7 @@ import { Vault } from '../shared/crypto.ts';
 import { Listener } from '../shared/db/listener.ts';
 import { waitForDatabase } from '../shared/db/outage.ts';
 import { Database } from '../shared/db/pool.ts';
+import { ProcessRegister } from '../shared/db/process-register.ts';
 import { DatabaseReadiness } from '../shared/db/schema/readiness.ts';
 import { breakerTopic } from '../shared/db/tables/gateways/breakers.ts';
 import { pushTopic } from '../shared/db/tables/pushes/control.ts';
@@ -55,6 +56,7 @@ export async function startDispatcher(
   // Beside the first jobs: after a crash they do not wait for gateways that do not answer.
   const warmedUp = startWarmUp(deps, stack);
   startDuties(deps, stack);
+  await startRegister(deps, config, stack);
   const listener = await openListener(config, deps, stack);
   await startConsumers(deps, { stack, listener, threads: config.dispatcherThreads });
   await startMessenger(deps, config, { stack, listener });
@@ -98,6 +100,18 @@ function startWarmUp(deps: DispatcherDeps, stack: ClosingStack): Promise<void> {
   const stop = new AbortController();
   stack.add('warm-up', () => stop.abort());
   return warmUp(deps, stop.signal);
+}
+
+/** Registers this process, so that operators see which ones run. */
+async function startRegister(
+  { db, log, pool }: DispatcherDeps,
+  config: Config,
+  stack: ClosingStack,
+): Promise<void> {
+  const facts = () => ({ threads: config.dispatcherThreads, connections: pool.connections });
+  const register = new ProcessRegister(db, { kind: 'dispatcher', log, facts });
+  stack.add('register', () => register.close());
+  await register.start();
 }
 
 function startDuties(deps: DispatcherDeps, stack: ClosingStack): void {

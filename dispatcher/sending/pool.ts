@@ -126,6 +126,11 @@ export class SenderPool {
     ]);
   }
 
+  /** HTTP/2 connections to gateways that are open. */
+  get connections(): number {
+    return this.#transports.connections;
+  }
+
   /** Tells the threads to send no more; batches in flight return with their outcomes. */
   stopSending(): void {
     Atomics.store(new Int32Array(this.#stopFlag), 0, 1);

@@ -90,6 +90,15 @@ export class TransportReadings {
     }
   }
 
+  /** Open connections of all threads. */
+  get connections(): number {
+    const freshAtMs = this.#monotonicMs() - staleAfterMs;
+    return [...this.#latest.values()]
+      .filter(({ atMs }) => atMs >= freshAtMs)
+      .flatMap(({ readings }) => readings)
+      .reduce((sum, { connections }) => sum + connections, 0);
+  }
+
   reportTo(metrics: Metrics): void {
     for (const [connector, { events, roundTrips }] of this.#pending) {
       for (const [event, count] of Object.entries(events))

@@ -31,6 +31,7 @@ import type {
   scheduledEntry,
   sentPush,
 } from './sending.ts';
+import type { doctorFinding, seenProcess, waitingJob } from './service.ts';
 import type { smsSignature, smsTemplate } from './sms-texts.ts';
 import type { userDetail } from './users.ts';
 
@@ -58,6 +59,9 @@ export type UserDetail = z.infer<typeof userDetail>;
 export type Quotas = z.infer<typeof quotas>;
 export type ListedMessage = z.infer<typeof listedMessage>;
 export type SmsState = z.infer<typeof smsState>;
+export type DoctorFinding = z.infer<typeof doctorFinding>;
+export type SeenProcess = z.infer<typeof seenProcess>;
+export type WaitingJob = z.infer<typeof waitingJob>;
 export type FailureGroup = z.infer<typeof failureGroup>;
 export type PushFailure = z.infer<typeof pushFailure>;
 export type PushTimeline = z.infer<typeof pushTimeline>;

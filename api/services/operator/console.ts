@@ -10,6 +10,7 @@ import { ConsoleTokenService } from './access/tokens.ts';
 import { AuditService } from './audit/audit.ts';
 import { DevicePushService } from './devices/device-pushes.ts';
 import { DeviceService } from './devices/devices.ts';
+import { DoctorService } from './doctor/doctor.ts';
 import { EventService } from './events/events.ts';
 import { ProfileCheckService } from './gateways/profile-check.ts';
 import { ProfileDetailService } from './gateways/profile-detail.ts';
@@ -49,6 +50,7 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
   return {
     attempts,
     profileDetails,
+    doctor: new DoctorService(deps),
     quotas: new QuotaService(deps),
     profileChecks: new ProfileCheckService(deps, profileDetails),
     operatorIdentities: identities,

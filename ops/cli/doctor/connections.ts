@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import { type Finding, fail, ok, reasonOf, warn } from '../../../api/services/operator/doctor/finding.ts';
 import { sleep } from '../../../shared/clock.ts';
 import type { Config } from '../../../shared/config/config.ts';
 import { connectionUrl } from '../../../shared/config/database-url.ts';
 import { listenerName } from '../../../shared/db/listener.ts';
-import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
 
 const name = 'connections';
 

@@ -1,8 +1,7 @@
+import { type Finding, fail, ok, reasonOf, warn } from '../../../api/services/operator/doctor/finding.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { Database } from '../../../shared/db/pool.ts';
-import { findRestoration } from '../../../shared/db/tables/restorations.ts';
 import { pendingChanges } from '../../../shared/queue/migrate.ts';
-import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
 
 /** PostgreSQL 15, the oldest supported version (develop/architecture.md#data). */
 const oldestVersion = 150_000;
@@ -38,20 +37,6 @@ export async function checkDatabase(db: Database, clock: Clock): Promise<Finding
       'Start it, or correct DATABASE_URL; under `npm start` the database runs only while the service does.';
     return [fail('database', `not reachable: ${reasonOf(error)}`, advice)];
   }
-}
-
-/** Tells about pushes that a restore has paused. */
-export async function checkRestoration(db: Database): Promise<Finding[]> {
-  const restoration = await findRestoration(db);
-  if (!restoration || restoration.paused === 0) return [];
-  const { asOf, paused } = restoration;
-  return [
-    warn(
-      'restore',
-      `the database was restored to ${asOf.toISOString()}; ${paused} pushes are still paused by that`,
-      'Resume or cancel each: what was sent between that time and the restore is sent again by a resume.',
-    ),
-  ];
 }
 
 interface ServerInfo {

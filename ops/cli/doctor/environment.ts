@@ -1,3 +1,4 @@
+import { type Finding, fail, ok, reasonOf, warn } from '../../../api/services/operator/doctor/finding.ts';
 import {
   type Config,
   ConfigError,
@@ -9,7 +10,6 @@ import {
 } from '../../../shared/config/config.ts';
 import { type RunInfo, readRunInfo } from '../../local/run-info.ts';
 import { readSecrets, type Secrets } from '../../local/secrets.ts';
-import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
 
 /** Environment that the processes would start with, as far as it is known. */
 export interface LocalEnvironment {

@@ -1,4 +1,4 @@
-import { type Finding, fail, ok, reasonOf } from './finding.ts';
+import { type Finding, fail, ok, reasonOf } from '../../../api/services/operator/doctor/finding.ts';
 
 const timeoutMs = 5000;
 

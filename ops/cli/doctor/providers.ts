@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { connect, isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { type Finding, fail, ok, reasonOf } from '../../../api/services/operator/doctor/finding.ts';
 import { checkSmtp } from '../../../connectors/smtp/index.ts';
 import type { Config } from '../../../shared/config/config.ts';
-import { type Finding, fail, ok, reasonOf } from './finding.ts';
 
 const timeoutMs = 5000;
 const timing = { connectMs: timeoutMs, greetingMs: timeoutMs, silenceMs: timeoutMs };

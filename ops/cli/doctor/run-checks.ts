@@ -1,15 +1,15 @@
+import { checkCredentials } from '../../../api/services/operator/doctor/credentials.ts';
+import { type Finding, reasonOf, warn } from '../../../api/services/operator/doctor/finding.ts';
+import { checkGateways } from '../../../api/services/operator/doctor/gateways.ts';
+import { checkPlatforms } from '../../../api/services/operator/doctor/platforms.ts';
+import { checkRestoration } from '../../../api/services/operator/doctor/restoration.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { currentEnvironment, type Environment } from '../../../shared/config/config.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import type { Report } from '../report.ts';
 import { checkConnections, checkNotifications } from './connections.ts';
-import { checkCredentials } from './credentials.ts';
-import { checkDatabase, checkMigrations, checkRestoration, checkStandby, openForChecks } from './database.ts';
+import { checkDatabase, checkMigrations, checkStandby, openForChecks } from './database.ts';
 import { type LocalEnvironment, readLocalEnvironment } from './environment.ts';
-
-import { type Finding, reasonOf, warn } from './finding.ts';
-import { checkGateways } from './gateways.ts';
-import { checkPlatforms } from './platforms.ts';
 import { checkAdminToken, checkProcess } from './processes.ts';
 import { checkProviders } from './providers.ts';
 

@@ -6,6 +6,7 @@ import { pushStates } from '../../../../shared/domain/pushes/record.ts';
 import { wholeNumber } from '../../input.ts';
 import { type Report, type Shell, table } from '../../report.ts';
 import { chooseAppId, connect } from '../../service.ts';
+import { addServiceReports } from './service.ts';
 
 /** Options of a list in pages. */
 export interface PageOptions {
@@ -37,6 +38,7 @@ export function addReportCommands(shell: Shell): void {
     .option('--app <appId>', 'only in this application')
     .action(act(search));
   program.command('queues').description('list the queues with their jobs').action(act(showQueues));
+  addServiceReports(shell);
   program
     .command('audit')
     .description('list what was changed by the admin API, newest first')

@@ -1,10 +1,10 @@
-import { inspectCredentials } from '../../../connectors/registry.ts';
-import { dayMs } from '../../../shared/clock.ts';
-import type { Vault } from '../../../shared/crypto.ts';
-import type { Handle } from '../../../shared/db/pool.ts';
-import { findApp, listAppIds } from '../../../shared/db/tables/apps/apps.ts';
-import { listProfiles, openProfile } from '../../../shared/db/tables/apps/profiles.ts';
-import { isConnectorId } from '../../../shared/domain/labels.ts';
+import { inspectCredentials } from '../../../../connectors/registry.ts';
+import { dayMs } from '../../../../shared/clock.ts';
+import type { Vault } from '../../../../shared/crypto.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
+import { findApp, listAppIds } from '../../../../shared/db/tables/apps/apps.ts';
+import { listProfiles, openProfile } from '../../../../shared/db/tables/apps/profiles.ts';
+import { isConnectorId } from '../../../../shared/domain/labels.ts';
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
 
 /** Time before the end of a certificate from which on there is a warning: renewing one is manual work. */
@@ -14,6 +14,8 @@ interface CheckContext {
   db: Handle;
   vault: Vault;
   nowMs: number;
+  /** Apps that are looked at, the oldest; all when absent. */
+  maxApps?: number;
 }
 
 /** Decrypts every app and profile with CARILLON_SECRET, and inspects the credentials. */
@@ -22,7 +24,7 @@ export async function checkCredentials(context: CheckContext): Promise<Finding[]
   const credentialFindings: Finding[] = [];
   let apps = 0;
   let profiles = 0;
-  for (const appId of await listAppIds(context.db)) {
+  for (const appId of (await listAppIds(context.db)).slice(0, context.maxApps)) {
     apps += 1;
     const secretFailure = await tryOpen(`app ${appId}`, () => findApp(context.db, context.vault, appId));
     if (secretFailure) secretFindings.push(secretFailure);

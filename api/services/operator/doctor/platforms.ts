@@ -1,9 +1,9 @@
-import type { Vault } from '../../../shared/crypto.ts';
-import type { Handle } from '../../../shared/db/pool.ts';
-import { listApps } from '../../../shared/db/tables/apps/apps.ts';
-import { listPlatforms } from '../../../shared/db/tables/users/identities.ts';
-import { anonymous } from '../../../shared/domain/users/auth-data.ts';
-import { isIdentityTokenPlatform } from '../../../shared/domain/users/auth-platforms.ts';
+import type { Vault } from '../../../../shared/crypto.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
+import { listApps } from '../../../../shared/db/tables/apps/apps.ts';
+import { listPlatforms } from '../../../../shared/db/tables/users/identities.ts';
+import { anonymous } from '../../../../shared/domain/users/auth-data.ts';
+import { isIdentityTokenPlatform } from '../../../../shared/domain/users/auth-platforms.ts';
 import { type Finding, ok, warn } from './finding.ts';
 
 /** Limit on names in a line. */
@@ -13,9 +13,17 @@ const maxNames = 5;
  * Warns of apps whose users have accounts on third-party platforms that are not checked: any caller that knows the id of
  * such an account can sign in as its user. Does not see platforms without users. Throws when an app cannot be decrypted.
  */
-export async function checkPlatforms({ db, vault }: { db: Handle; vault: Vault }): Promise<Finding[]> {
+export async function checkPlatforms({
+  db,
+  vault,
+  maxApps,
+}: {
+  db: Handle;
+  vault: Vault;
+  maxApps?: number;
+}): Promise<Finding[]> {
   const found: Finding[] = [];
-  const apps = await listApps(db, vault);
+  const apps = (await listApps(db, vault)).slice(0, maxApps);
   for (const { appId, options } of apps) {
     if (options.checkedPlatformsOnly) continue;
     const unchecked = (await listPlatforms(db, appId)).filter(

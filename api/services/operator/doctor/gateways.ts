@@ -1,6 +1,6 @@
-import type { Handle } from '../../../shared/db/pool.ts';
-import { listGatewayFailures } from '../../../shared/db/tables/gateways/failures.ts';
-import { gatewayFailureText } from '../../../shared/domain/breaker.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
+import { listGatewayFailures } from '../../../../shared/db/tables/gateways/failures.ts';
+import { gatewayFailureText } from '../../../../shared/domain/breaker.ts';
 import { type Finding, ok, warn } from './finding.ts';
 
 /** Lists the gateways whose last exchange with a dispatcher failed, with the reasons. */

@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import { count, timestamp } from '../common.ts';
+import { component } from '../component.ts';
+
+export const seenProcess = component(
+  'SeenProcess',
+  z.strictObject({
+    id: z.string(),
+    kind: z.enum(['api', 'dispatcher']),
+    host: z.string(),
+    pid: z.int(),
+    version: z.string(),
+    threads: count.describe('Threads that send; 1 for an api process.'),
+    connections: count.describe(
+      'Connections of clients and devices, or of a dispatcher to gateways over HTTP/2.',
+    ),
+    startedAt: timestamp,
+    seenAt: timestamp,
+  }),
+);
+
+export const doctorFinding = component(
+  'DoctorFinding',
+  z.strictObject({
+    level: z.enum(['ok', 'warn', 'fail']),
+    subject: z.string(),
+    sentence: z.string(),
+    remedy: z.string().describe('What to do; empty where nothing is to be done.'),
+  }),
+);
+
+const id = z.string().nullable();
+
+export const waitingJob = component(
+  'WaitingJob',
+  z.strictObject({
+    id: z.string(),
+    state: z.enum(['created', 'retry', 'active']),
+    tries: count,
+    appId: id,
+    pushId: id,
+    batchId: id,
+    messageId: id,
+    createdAt: timestamp,
+    startAfter: timestamp.describe('It is not taken before.'),
+    startedAt: timestamp.nullable(),
+  }),
+);
