@@ -17,6 +17,8 @@ import {
   readPushFilters,
   readPushSearch,
   readScheduledSearch,
+  readQuotaSearch,
+  readUsageSearch,
   readUserFilters,
 } from './search.ts';
 
@@ -113,6 +115,18 @@ const compare = createRoute({
   validateSearch: readCompareSearch,
   component: lazyRouteComponent(() => import('./pages/pushes/compare/compare.tsx'), 'Compare'),
 });
+const quotas = createRoute({
+  getParentRoute: () => app,
+  path: '/quotas',
+  validateSearch: readQuotaSearch,
+  component: lazyRouteComponent(() => import('./pages/manage/usage/quotas.tsx'), 'Quotas'),
+});
+const usage = createRoute({
+  getParentRoute: () => app,
+  path: '/usage',
+  validateSearch: readUsageSearch,
+  component: lazyRouteComponent(() => import('./pages/manage/usage/usage.tsx'), 'Usage'),
+});
 const settings = createRoute({
   getParentRoute: () => app,
   path: '/settings',
@@ -154,6 +168,8 @@ export const router = createRouter({
       user,
       profiles,
       profile,
+      quotas,
+      usage,
       messages,
       settings,
     ]),

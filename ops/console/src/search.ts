@@ -132,7 +132,7 @@ export type UserFilters = DeviceFilters;
 
 export const readUserFilters = readDeviceFilters;
 
-const messageTabs = ['outbox', 'texts'] as const;
+const messageTabs = ['outbox', 'budgets', 'texts'] as const;
 
 /** Part of the page of messages. */
 export type MessageTab = (typeof messageTabs)[number];
@@ -140,12 +140,16 @@ export type MessageTab = (typeof messageTabs)[number];
 export interface OutboxFilters {
   kind?: string | undefined;
   to?: string | undefined;
+  state?: string | undefined;
+  cursor?: string | undefined;
 }
 
 export const readMessageSearch = (search: Search): OutboxFilters & { tab?: MessageTab | undefined } => ({
   tab: messageTabs.find((tab) => tab === search.tab),
   kind: text(search.kind),
   to: text(search.to),
+  state: text(search.state),
+  cursor: text(search.cursor),
 });
 
 /** The two pushes of a comparison. */
@@ -160,3 +164,11 @@ export interface ScheduledSearch {
 }
 
 export const readScheduledSearch = (search: Search): ScheduledSearch => ({ cursor: text(search.cursor) });
+
+/** Days of a report on use, as `YYYY-MM-DD`. */
+export const readUsageSearch = (search: Search): { from?: string | undefined; to?: string | undefined } => ({
+  from: text(search.from),
+  to: text(search.to),
+});
+
+export const readQuotaSearch = (search: Search): { day?: string | undefined } => ({ day: text(search.day) });

@@ -40,3 +40,7 @@ export function formatDuration(ms: number): string {
     maximumFractionDigits,
   }).format(ms / size);
 }
+
+/** Returns an amount of money in a currency. */
+export const formatMoney = (amount: number, currency: 'CNY' | 'USD'): string =>
+  new Intl.NumberFormat(currentLocale(), { style: 'currency', currency }).format(amount);

@@ -36,6 +36,12 @@ export const appPlaces = [
     words: ['在线发送', '新建推送', '创建推送', 'compose', 'send', 'online push'],
   }),
   place({
+    to: '/apps/$appId/pushes/compare',
+    title: 'compare.title',
+    isUnlisted: true,
+    words: ['对比推送', 'compare', 'diff', 'regressions'],
+  }),
+  place({
     to: '/apps/$appId/devices',
     title: 'nav.devices',
     key: 'd',
@@ -59,6 +65,16 @@ export const appPlaces = [
       'mixpush',
       'gateways',
     ],
+  }),
+  place({
+    to: '/apps/$appId/quotas',
+    title: 'nav.quotas',
+    words: ['配额', '限额', 'quota', 'forecast', 'limits', 'daily cap'],
+  }),
+  place({
+    to: '/apps/$appId/usage',
+    title: 'nav.usage',
+    words: ['用量', '账单', '费用', 'billing', 'fees', 'usage', 'CSV'],
   }),
   place({
     to: '/apps/$appId/messages',

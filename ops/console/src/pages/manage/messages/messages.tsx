@@ -5,10 +5,18 @@ import { Commands } from '../../../kit/controls/copy.tsx';
 import { Tabs } from '../../../kit/controls/tabs.tsx';
 import { PageHeader } from '../../../kit/panel.tsx';
 import type { MessageTab } from '../../../search.ts';
+import { Budgets } from './budgets.tsx';
 import { Outbox } from './outbox.tsx';
 import { SmsTexts } from './sms-texts.tsx';
 
 const route = getRouteApi('/apps/$appId/messages');
+
+/** Resource of the admin API that a tab shows. */
+const resources: Record<MessageTab, string> = {
+  outbox: 'outbox',
+  budgets: 'sms-state',
+  texts: 'sms-templates',
+};
 
 /** Mails and SMS of an app: what was sent or failed, and the texts of SMS. */
 export function Messages() {
@@ -32,13 +40,11 @@ export function Messages() {
             title: t('messages.outbox'),
             content: <Outbox appId={appId} filters={search} />,
           },
+          { value: 'budgets', title: t('messages.budgets'), content: <Budgets appId={appId} /> },
           { value: 'texts', title: t('messages.texts'), content: <SmsTexts appId={appId} /> },
         ]}
       />
-      <Commands
-        path={appPath(appId, tab === 'outbox' ? 'outbox' : 'sms-templates')}
-        command={`outbox --app ${appId}`}
-      />
+      <Commands path={appPath(appId, resources[tab])} command={`outbox --app ${appId}`} />
     </>
   );
 }

@@ -2,16 +2,19 @@ import { useNavigate } from '@tanstack/react-router';
 import type { TFunction } from 'i18next';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { OutboxMessage } from '../../../../../../api/replies/admin/types.ts';
-import { useOutbox } from '../../../api/manage/outbox.ts';
+import type { ListedMessage } from '../../../../../../api/replies/admin/types.ts';
+import { useMessageRetry, useOutbox } from '../../../api/manage/outbox.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Choice, TextField } from '../../../kit/controls/field.tsx';
+import { Pager } from '../../../kit/controls/pager.tsx';
+import { Badge, type Tone } from '../../../kit/data/badge.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Time } from '../../../kit/data/time.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import type { OutboxFilters } from '../../../search.ts';
+import { formatCount } from '../../../text/format.ts';
 import styles from './messages.module.css';
 
 interface OutboxProps {
@@ -19,11 +22,11 @@ interface OutboxProps {
   filters: OutboxFilters;
 }
 
-/** Mails and SMS as they were sent, or would have been with a provider. For owners: codes and links are in them. */
+/** Mails and SMS as they were sent, or would have been with a provider. Their texts have codes and links: for owners only. */
 export function Outbox({ appId, filters }: OutboxProps) {
   const { t } = useTranslation();
-  const mayRead = useMay('owner');
-  if (!mayRead) return <Empty title={t('messages.ownersOnly')} />;
+  const mayRead = useMay('operator');
+  if (!mayRead) return <Empty title={t('messages.operatorsOnly')} />;
   return (
     <>
       <Filters appId={appId} filters={filters} />
@@ -34,12 +37,24 @@ export function Outbox({ appId, filters }: OutboxProps) {
   );
 }
 
+const states = ['waiting', 'sent', 'kept', 'failed'] as const;
+const tones: Record<ListedMessage['state'], Tone> = {
+  waiting: 'accent',
+  sent: 'good',
+  kept: 'idle',
+  failed: 'bad',
+};
+
 function Filters({ appId, filters }: OutboxProps) {
   const { t } = useTranslation();
   const navigate = useNavigate();
   const [to, setTo] = useState(filters.to ?? '');
   const change = (more: OutboxFilters) =>
-    void navigate({ to: '/apps/$appId/messages', params: { appId }, search: { ...filters, ...more } });
+    void navigate({
+      to: '/apps/$appId/messages',
+      params: { appId },
+      search: { ...filters, cursor: undefined, ...more },
+    });
   const onSubmit = (event: FormEvent) => {
     event.preventDefault();
     change({ to: to.trim() || undefined });
@@ -65,6 +80,19 @@ function Filters({ appId, filters }: OutboxProps) {
           <option value="sms">{t('messageKind.sms')}</option>
           <option value="mail">{t('messageKind.mail')}</option>
         </Choice>
+        <Choice
+          isCompact
+          label={t('pushes.state')}
+          value={filters.state ?? ''}
+          onChange={(event) => change({ state: event.target.value || undefined })}
+        >
+          <option value="">{t('pushes.anyState')}</option>
+          {states.map((state) => (
+            <option key={state} value={state}>
+              {t(`messageState.${state}`)}
+            </option>
+          ))}
+        </Choice>
         <Button type="submit">{t('action.search')}</Button>
       </form>
     </search>
@@ -73,7 +101,9 @@ function Filters({ appId, filters }: OutboxProps) {
 
 function MessageTable({ appId, filters }: OutboxProps) {
   const { t } = useTranslation();
-  const { data, error, isPending, refetch } = useOutbox(appId, filters, true);
+  const navigate = useNavigate();
+  const isOwner = useMay('owner');
+  const { data, error, isPending, refetch } = useOutbox(appId, filters);
   if (isPending) return <Loading rows={6} />;
   if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
   if (data.results.length === 0)
@@ -83,21 +113,78 @@ function MessageTable({ appId, filters }: OutboxProps) {
       </Empty>
     );
   return (
-    <Table
-      label={t('messages.list')}
-      columns={columnsOf(t)}
-      rows={data.results}
-      keyOf={({ kind, to, createdAt, text }) => `${kind} ${to} ${createdAt} ${text}`}
-    />
+    <>
+      <Table
+        label={t('messages.list')}
+        columns={columnsOf(appId, isOwner, t)}
+        rows={data.results}
+        keyOf={({ id }) => id}
+      />
+      <Pager
+        next={data.next}
+        cursor={filters.cursor}
+        open={(cursor) =>
+          void navigate({
+            to: '/apps/$appId/messages',
+            params: { appId },
+            search: { ...filters, cursor },
+          })
+        }
+      />
+    </>
   );
 }
 
-function columnsOf(t: TFunction): Column<OutboxMessage>[] {
+function columnsOf(appId: string, isOwner: boolean, t: TFunction): Column<ListedMessage>[] {
   return [
     { key: 'kind', title: t('messages.kind'), cell: ({ kind }) => t(`messageKind.${kind}`) },
     { key: 'to', title: t('messages.to'), cell: ({ to }) => to },
     { key: 'type', title: t('messages.purpose'), cell: ({ type }) => <code>{type}</code> },
-    { key: 'text', title: t('sms.text'), isWide: true, cell: ({ text }) => text },
+    {
+      key: 'state',
+      title: t('pushes.state'),
+      isWide: !isOwner,
+      cell: ({ state, reason }) => (
+        <>
+          <Badge tone={tones[state]}>{t(`messageState.${state}`)}</Badge> {reason}
+        </>
+      ),
+    },
+    ...(isOwner
+      ? [
+          {
+            key: 'text',
+            title: t('sms.text'),
+            isWide: true,
+            cell: ({ text }: ListedMessage) => <span className={styles.text}>{text}</span>,
+          },
+        ]
+      : []),
+    {
+      key: 'attempts',
+      title: t('messages.attempts'),
+      isNumber: true,
+      cell: ({ attempts }) => formatCount(attempts),
+    },
     { key: 'at', title: t('messages.at'), cell: ({ createdAt }) => <Time at={createdAt} /> },
+    { key: 'retry', title: t('operating.actions'), cell: (row) => <Retry appId={appId} message={row} /> },
   ];
+}
+
+function Retry({ appId, message: { id, state, to } }: { appId: string; message: ListedMessage }) {
+  const { t } = useTranslation();
+  const retry = useMessageRetry(appId);
+  if (state !== 'failed' && state !== 'kept') return null;
+  return (
+    <>
+      <Button
+        isBusy={retry.isPending}
+        aria-label={t('messages.retryOf', { to })}
+        onClick={() => retry.mutate(id)}
+      >
+        {t('messages.retry')}
+      </Button>
+      {retry.error && <Failure error={retry.error} />}
+    </>
+  );
 }

@@ -1,0 +1,139 @@
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import type { TFunction } from 'i18next';
+import { useTranslation } from 'react-i18next';
+import type { UsageReport } from '../../../../../../api/replies/admin/types.ts';
+import { type Days, usagePath, useUsage } from '../../../api/manage/usage.ts';
+import { Commands } from '../../../kit/controls/copy.tsx';
+import { Download } from '../../../kit/controls/download.tsx';
+import { TextField } from '../../../kit/controls/field.tsx';
+import { Bar } from '../../../kit/data/bar.tsx';
+import { type Column, Table } from '../../../kit/data/table.tsx';
+import { Facts, PageHeader, Panel } from '../../../kit/panel.tsx';
+import { Empty, Failure, Loading } from '../../../kit/states.tsx';
+import { formatCount, formatMoney } from '../../../text/format.ts';
+import { lastDays, totalsOf, usageCsv } from './days.ts';
+import styles from './usage.module.css';
+
+const route = getRouteApi('/apps/$appId/usage');
+const shownDays = 30;
+
+/** Recipients, calls and fees of an app by day in UTC. */
+export function Usage() {
+  const { t } = useTranslation();
+  const { appId } = route.useParams();
+  const search = route.useSearch();
+  const usual = lastDays(Date.now(), shownDays);
+  const days = { from: search.from ?? usual.from, to: search.to ?? usual.to };
+  const navigate = useNavigate();
+  const change = (more: Partial<Days>) =>
+    void navigate({ to: '/apps/$appId/usage', params: { appId }, search: { ...days, ...more } });
+  const { data, error, isPending, refetch } = useUsage(appId, days);
+  return (
+    <>
+      <PageHeader title={t('nav.usage')} />
+      <div className={styles.days}>
+        <TextField
+          type="date"
+          label={t('usage.from')}
+          value={days.from}
+          max={days.to}
+          onChange={(event) => event.target.value && change({ from: event.target.value })}
+        />
+        <TextField
+          type="date"
+          label={t('usage.to')}
+          value={days.to}
+          min={days.from}
+          onChange={(event) => event.target.value && change({ to: event.target.value })}
+        />
+      </div>
+      {isPending ? (
+        <Loading rows={8} />
+      ) : error ? (
+        <Failure error={error} retry={() => void refetch()} />
+      ) : (
+        <Report appId={appId} days={data.results} />
+      )}
+      <Commands path={usagePath(appId, days)} command={`usage --app ${appId}`} />
+    </>
+  );
+}
+
+function Report({ appId, days }: { appId: string; days: UsageReport[] }) {
+  const { t } = useTranslation();
+  const totals = totalsOf(days);
+  const isUnused = totals.recipients + totals.calls === 0;
+  return (
+    <>
+      <Panel title={t('usage.sum')}>
+        <Facts
+          rows={[
+            [t('overview.recipients'), formatCount(totals.recipients)],
+            [t('overview.calls'), formatCount(totals.calls)],
+            [t('usage.fees'), formatMoney(totals.fees, totals.currency)],
+          ]}
+        />
+      </Panel>
+      <Panel
+        title={t('usage.byDay')}
+        side={
+          <Download
+            name={`usage-${appId}-${days[0]?.day}-${days.at(-1)?.day}.csv`}
+            text={usageCsv(days)}
+            label={t('usage.csv')}
+          />
+        }
+      >
+        {isUnused ? (
+          <Empty title={t('usage.empty')}>
+            <p>{t('usage.emptyHint')}</p>
+          </Empty>
+        ) : (
+          <Table
+            label={t('usage.byDay')}
+            columns={columnsOf(totals.most, t)}
+            rows={[...days].reverse()}
+            keyOf={({ day }) => day}
+          />
+        )}
+      </Panel>
+    </>
+  );
+}
+
+function columnsOf(most: number, t: TFunction): Column<UsageReport>[] {
+  return [
+    { key: 'day', title: t('usage.day'), cell: ({ day }) => day },
+    {
+      key: 'bar',
+      title: t('usage.share'),
+      isWide: true,
+      cell: ({ day, recipients }) => (
+        <Bar
+          label={t('usage.barOf', { day })}
+          total={most}
+          segments={[{ tone: 'good', value: recipients, label: t('overview.recipients') }]}
+        />
+      ),
+    },
+    {
+      key: 'recipients',
+      title: t('overview.recipients'),
+      isNumber: true,
+      cell: ({ recipients }) => formatCount(recipients),
+    },
+    { key: 'calls', title: t('overview.calls'), isNumber: true, cell: ({ calls }) => formatCount(calls) },
+    {
+      key: 'peak',
+      title: t('overview.peak'),
+      isNumber: true,
+      cell: ({ peakCallsPerMinute }) => formatCount(peakCallsPerMinute),
+    },
+    {
+      key: 'fees',
+      title: t('usage.fees'),
+      isNumber: true,
+      cell: ({ fees }) => formatMoney(fees.total, fees.currency),
+    },
+  ];
+}
