@@ -36,14 +36,16 @@ export function Budgets({ appId }: { appId: string }) {
                 <Badge tone="bad">{t('budgets.suspended')}</Badge> {t('user.until')} <Time at={openUntil} />
               </span>,
             ]),
-            ...conversion.map(({ prefix, sent, used }): [string, React.ReactNode] => [
-              `+${prefix}`,
-              t('budgets.conversion', {
-                sent: formatCount(sent),
-                used: formatCount(used),
-                share: formatShare(used, sent),
-              }),
-            ]),
+            ...conversion
+              .filter(({ prefix }) => !suspended.some((one) => one.prefix === prefix))
+              .map(({ prefix, sent, used }): [string, React.ReactNode] => [
+                `+${prefix}`,
+                t('budgets.conversion', {
+                  sent: formatCount(sent),
+                  used: formatCount(used),
+                  share: formatShare(used, sent),
+                }),
+              ]),
           ]}
         />
       </Panel>

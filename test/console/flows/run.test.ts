@@ -1,0 +1,202 @@
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { testConfig } from '../../support/api.ts';
+import { useTestService } from '../../support/service.ts';
+import { accessibilityFaults } from '../browser/accessibility.ts';
+import { hasChromium, useBrowser } from '../browser/browser.ts';
+
+describe.skipIf(!hasChromium)('running the service in a browser', () => {
+  const service = useTestService();
+  const browser = useBrowser();
+  let app: App;
+  let userId: string;
+  const pushIds: string[] = [];
+  const admin = (method: 'GET' | 'POST', of: App, path: string, body?: object) =>
+    service.api.request(method, `/console/api/apps/${of.appId}${path}`, {
+      admin: true,
+      ...(body ? { body } : {}),
+    });
+  beforeAll(async () => {
+    app = await service.api.createApp();
+    await service.addApnsProfile(app);
+    await service.addIosInstallations(app, 3, { city: 'Rome' });
+    await service.dispatch();
+    const body = { username: 'anna', password: 'secret-1', email: 'anna@example.com' };
+    userId = (await service.api.request('POST', '/1.1/users', { app, body })).body.objectId;
+    for (const alert of ['Spring sale', 'Autumn sale']) {
+      const { objectId } = (await admin('POST', app, '/push', { where: {}, data: { alert } })).body;
+      await service.untilDone(app, objectId);
+      pushIds.push(objectId);
+    }
+  });
+  const open = async (path: string, options: Parameters<typeof browser.page>[0] = {}): Promise<Page> => {
+    const page = await browser.page(options);
+    await browser.login(page, service.api.url, testConfig(service.databaseUrl).adminToken);
+    await page.goto(`${service.api.url}/console${path}`);
+    return page;
+  };
+  const openApp = (path: string) => open(`/apps/${app.appId}${path}`);
+  const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
+  const confirm = (page: Page, name: string | RegExp) =>
+    page.getByRole('alertdialog').getByRole('button', { name }).click();
+
+  test('takes the credentials of a gateway from its file, and never gives a secret back', async () => {
+    const { teamId, keyId, privateKey } = createApnsCredentials();
+    const replies: Promise<string>[] = [];
+    const page = await openApp('/profiles');
+    page.on('response', (response) => replies.push(response.text().catch(() => '')));
+    await page.getByLabel('Profile', { exact: true }).fill('second');
+    await press(page, 'Enter credentials');
+    await press(page, 'Save');
+    await page.getByText('This is needed.').first().waitFor();
+    const file = { name: `AuthKey_${keyId}.p8`, mimeType: 'text/plain', buffer: Buffer.from(privateKey) };
+    await page.locator('input[type=file]').setInputFiles(file);
+    await page.getByLabel('topics', { exact: true }).fill('com.example.app');
+    await page.getByLabel('teamId', { exact: true }).fill('short');
+    await press(page, 'Save');
+    await page.getByRole('alert').getByText('teamId').waitFor();
+    await page.getByLabel('teamId', { exact: true }).fill(teamId);
+    await press(page, 'Save');
+    await page
+      .getByText(/^stored, SHA-256/)
+      .first()
+      .waitFor();
+    await page.reload();
+    await page
+      .getByText(/^stored, SHA-256/)
+      .first()
+      .waitFor();
+    expect(await page.getByLabel('keyId', { exact: true }).inputValue()).toBe(keyId);
+    expect(await page.getByLabel('privateKey', { exact: true }).inputValue()).toBe('');
+    const [, line = ''] = privateKey.split('\n');
+    expect((await Promise.all(replies)).join('\n')).not.toContain(line);
+    await press(page, 'Delete');
+    await confirm(page, 'Delete the profile');
+    await page.getByRole('heading', { name: 'Profiles', level: 1 }).waitFor();
+    expect((await admin('GET', app, '/profiles')).body.results).toHaveLength(1);
+  });
+
+  test('stops sending by a gateway, and lets it go on', async () => {
+    const page = await open('/operating');
+    await press(page, 'Stop sending by APNs, _default');
+    await page.getByText('Open: nothing is sent · forced').waitFor();
+    await press(page, 'Release APNs, _default');
+    await page.getByText('Closed: sends', { exact: true }).first().waitFor();
+  });
+
+  test('saves options after it has shown what they change, and keys on a click only', async () => {
+    const page = await openApp('/settings');
+    await page.getByLabel('maxRoles').fill('many');
+    await page.getByText('This is not a number.').waitFor();
+    await page.getByLabel('maxRoles').fill('12');
+    const changes = page.getByRole('region', { name: 'Changes that are not saved' });
+    await changes.getByText('10,000').waitFor();
+    await press(page, 'Save the changes');
+    await page.getByText('Saved. It counts within a second on every process.').waitFor();
+    expect((await admin('GET', app, '')).body.options.maxRoles).toBe(12);
+    expect(await page.content()).not.toContain(app.masterKey);
+    await press(page, 'Show the Master key');
+    await page.getByText(app.masterKey).waitFor();
+  });
+
+  test('deletes all devices that match by their number, and none when the number has moved', async () => {
+    const large = await service.api.createApp();
+    await service.addIosInstallations(large, 10_001, { city: 'Oslo' });
+    const count = async () => (await admin('GET', large, '/installations?limit=1&count=all')).body.count;
+    const page = await open(`/apps/${large.appId}/devices?where=${encodeURIComponent('{"city":"Oslo"}')}`);
+    await page.getByText('10,001 match').waitFor();
+    const remove = async (number: string) => {
+      await press(page, 'Delete all that match');
+      const dialog = page.getByRole('alertdialog');
+      expect(await dialog.getByRole('button', { name: /^Delete/ }).isDisabled()).toBe(true);
+      await dialog.getByRole('textbox').fill(number);
+      await confirm(page, /^Delete/);
+    };
+    await service.addIosInstallations(large, 5, { city: 'Oslo' });
+    await remove('10001');
+    await page.getByText(/so nothing was deleted/).waitFor();
+    expect(await count()).toBe(10_006);
+    await page.getByText('10,006 match').waitFor();
+    await remove('10006');
+    await page.getByText('10,006 deleted.').waitFor();
+    expect(await count()).toBe(0);
+  });
+
+  test('edits a device, and sends a test to it', async () => {
+    const page = await openApp('/devices?where={"city":"Rome"}');
+    await page.getByRole('table').getByRole('link').first().click();
+    await press(page, 'Edit');
+    const members = page.getByLabel('Members as JSON');
+    await members.fill((await members.inputValue()).replace('Rome', 'Wien'));
+    await press(page, 'Save the changes');
+    await page.getByText('"city": "Wien"').waitFor();
+    await press(page, 'Send a test');
+    await page.getByRole('heading', { name: 'A test from the console', level: 1 }).waitFor();
+    await page.getByText('1 of 1').waitFor();
+  });
+
+  test('finds a user, acts on the account, and deletes it', async () => {
+    const body = { username: 'bob', password: 'secret-1', email: 'bob@example.com' };
+    const created = (await service.api.request('POST', '/1.1/users', { app, body })).body;
+    const page = await openApp('/users');
+    await page.getByRole('searchbox').fill('bob@example.com');
+    await page.keyboard.press('Enter');
+    await page.getByRole('link', { name: 'bob' }).click();
+    await page.getByRole('heading', { name: 'User bob' }).waitFor();
+    await press(page, 'Mark the address as verified');
+    await page.getByText('verified', { exact: true }).waitFor();
+    await press(page, 'Log out');
+    await confirm(page, 'Log out');
+    await page.getByText('The session has ended.').waitFor();
+    const own = { app, headers: { 'X-LC-Session': created.sessionToken } };
+    expect((await service.api.request('GET', '/1.1/users/me', own)).status).toBeGreaterThanOrEqual(400);
+    await press(page, 'Delete');
+    await confirm(page, 'Delete the user');
+    await page.getByRole('heading', { name: 'Users', level: 1 }).waitFor();
+    expect((await admin('GET', app, `/users/${created.objectId}`)).status).toBe(404);
+  });
+
+  test('writes a template of SMS, and approves it', async () => {
+    const page = await openApp('/messages?tab=texts');
+    await page.getByLabel('Name', { exact: true }).first().fill('order');
+    await page.getByLabel('Text', { exact: true }).fill('Your order {{number}} is ready.');
+    await press(page, 'Save the template');
+    // A template begins as approved or pending; a second version waits for its approval.
+    await page.getByText('Your order {{number}} is ready.').first().waitFor();
+    await press(page, 'Approve order');
+    await page.getByRole('row', { name: /order/ }).getByText('Approved').waitFor();
+  });
+
+  test('compares two pushes by their figures', async () => {
+    const [a = '', b = ''] = pushIds;
+    const page = await openApp(`/pushes/${b}`);
+    await page.getByRole('link', { name: 'Compare' }).click();
+    await page.getByLabel('First push').selectOption(a);
+    const row = page.getByRole('row', { name: /^Handed over/ });
+    await row.waitFor();
+    expect(await row.innerText()).toMatch(/3 · 100%\s+3 · 100%/);
+    expect(new URL(page.url()).search).toBe(`?a=${a}&b=${b}`);
+  });
+
+  test.for([
+    ['en', 'light', 1280],
+    ['zh-CN', 'dark', 320],
+    ['en', 'dark', 320],
+    ['zh-CN', 'light', 1280],
+  ] as const)('has no fault of WCAG 2.2 AA: %s, %s, %i px', async ([language, theme, width]) => {
+    const page = await open('', { language, theme, width });
+    const compared = `/pushes/compare?a=${pushIds[0]}&b=${pushIds[1]}`;
+    const paths = ['/profiles', '/profiles/apns/_default', '/profiles/fcm/new', '/settings', '/users'];
+    const others = [`/users/${userId}`, '/devices', '/messages', '/messages?tab=texts', compared];
+    for (const path of [...paths, ...others]) {
+      await page.goto(`${service.api.url}/console/apps/${app.appId}${path}`);
+      await page.locator('h1').waitFor();
+      await page.waitForLoadState('networkidle');
+      expect(await accessibilityFaults(page), path).toEqual([]);
+      const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+      expect(overflow, `${path} is wider than the window`).toBeLessThanOrEqual(0);
+    }
+  });
+});
