@@ -64,7 +64,7 @@ function Report({ appId, quotas }: { appId: string; quotas: QuotasData }) {
         ) : (
           <Table
             label={t('quotas.gateways')}
-            columns={columnsOf(t)}
+            columns={columnsOf(results, t)}
             rows={results}
             keyOf={(row) => `${row.connector}/${row.profile}/${row.class}`}
           />
@@ -74,17 +74,19 @@ function Report({ appId, quotas }: { appId: string; quotas: QuotasData }) {
         title={t('quotas.app')}
         side={<span className={styles.note}>{t('overview.utcDay', { day: app.day })}</span>}
       >
-        <Use use={app} />
-        <Facts
-          rows={[
-            [
-              t('quotas.used'),
-              t('overview.of', { done: formatCount(app.used), all: formatCount(app.limit) }),
-            ],
-            [t('quotas.left'), formatCount(Math.max(0, app.limit - app.used))],
-            [t('quotas.forecast'), forecastText(app.forecast)],
-          ]}
-        />
+        <div className={styles.cap}>
+          <Use use={app} />
+          <Facts
+            rows={[
+              [
+                t('quotas.used'),
+                t('overview.of', { done: formatCount(app.used), all: formatCount(app.limit) }),
+              ],
+              [t('quotas.left'), formatCount(Math.max(0, app.limit - app.used))],
+              [t('quotas.forecast'), forecastText(app.forecast)],
+            ]}
+          />
+        </div>
       </Panel>
     </>
   );
@@ -132,15 +134,23 @@ function Use({ use }: { use: Used }) {
   );
 }
 
-function columnsOf(t: TFunction): Column<Row>[] {
-  return [
+/** Columns of the rows; those that would be empty in every row are left out. */
+function columnsOf(rows: Row[], t: TFunction): Column<Row>[] {
+  const hasLimit = rows.some(({ limit }) => limit !== null);
+  const hasClass = rows.some((row) => row.class !== '');
+  const columns: (Column<Row> | false)[] = [
     {
       key: 'connector',
       title: t('push.connector'),
+      isWide: !hasLimit,
       cell: ({ connector, profile }) => `${connectorName(connector)}, ${profile}`,
     },
-    { key: 'class', title: t('quotas.class'), cell: (row) => row.class || t('quotas.allClasses') },
-    { key: 'bar', title: t('quotas.use'), isWide: true, cell: (row) => <Use use={row} /> },
+    hasClass && {
+      key: 'class',
+      title: t('quotas.class'),
+      cell: (row) => row.class || t('quotas.allClasses'),
+    },
+    hasLimit && { key: 'bar', title: t('quotas.use'), isWide: true, cell: (row) => <Use use={row} /> },
     { key: 'used', title: t('quotas.used'), isNumber: true, cell: ({ used }) => formatCount(used) },
     {
       key: 'left',
@@ -164,6 +174,7 @@ function columnsOf(t: TFunction): Column<Row>[] {
         rate === null ? '–' : t(`quotaRate.${rate.counts}`, { rate: formatCount(rate.perSecond) }),
     },
   ];
+  return columns.filter((column) => column !== false);
 }
 
 function QuotaState({ row }: { row: Row }) {
