@@ -16,8 +16,8 @@ import {
   readPeopleSearch,
   readPushFilters,
   readPushSearch,
-  readScheduledSearch,
   readQuotaSearch,
+  readScheduledSearch,
   readUsageSearch,
   readUserFilters,
 } from './search.ts';
