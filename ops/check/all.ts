@@ -1,5 +1,5 @@
 // The steps of `npm test`: runs every check in turn and prints the total in the last line. With `--browser` it also runs the
-// flows of the console in Chromium.
+// flows of the console in Chromium, with `--monitoring` the dashboards against a Prometheus.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,16 +22,21 @@ function testStep(name: string, reportDir: string, args: readonly string[] = [])
   return { name, command: ['vitest', 'run', ...args, ...reporters], reportPath };
 }
 
-/** Tests that open a browser; they need a program that npm does not install. */
+/** Tests of the options; they need programs that npm does not install. */
 const browserTests = 'test/console/flows';
+const monitoringTests = 'test/monitoring';
 
-function listSteps(reportDir: string, { hasBrowser }: { hasBrowser: boolean }): Step[] {
+function listSteps(
+  reportDir: string,
+  { hasBrowser, hasMonitoring }: Record<'hasBrowser' | 'hasMonitoring', boolean>,
+): Step[] {
   return [
     { name: 'lint', command: ['npm', 'run', '--silent', 'lint'] },
     { name: 'types', command: ['npm', 'run', '--silent', 'types'] },
     { name: 'arrows', command: ['npm', 'run', '--silent', 'arrows'] },
-    testStep('tests', reportDir, ['--exclude', `${browserTests}/**`]),
+    testStep('tests', reportDir, ['--exclude', `${browserTests}/**`, '--exclude', `${monitoringTests}/**`]),
     ...(hasBrowser ? [testStep('browser', reportDir, [browserTests])] : []),
+    ...(hasMonitoring ? [testStep('monitoring', reportDir, [monitoringTests])] : []),
   ];
 }
 
@@ -53,7 +58,9 @@ const runner = new StepRunner();
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => runner.stop());
 try {
   const tallies: Tally[] = [];
-  for (const step of listSteps(reportDir, { hasBrowser: process.argv.includes('--browser') })) {
+  const hasBrowser = process.argv.includes('--browser');
+  const hasMonitoring = process.argv.includes('--monitoring');
+  for (const step of listSteps(reportDir, { hasBrowser, hasMonitoring })) {
     if (!runner.isStopped) tallies.push(await runStep(runner, step));
   }
   if (runner.isStopped) console.log('\nInterrupted: not everything was checked.');
