@@ -18,6 +18,8 @@ import { planPush } from '../planning/planner.ts';
 /** Polls for jobs whose time has come; NOTIFY reports all others. */
 const planPollMs = 500;
 const deliverPollMs = 1000;
+/** Shortest time between two fetches of new pushes: small ones that are taken together share all their statements. */
+const planRestMs = 8;
 
 interface ConsumerDeps extends DispatcherDeps {
   listener: Listener;
@@ -46,7 +48,7 @@ export async function startConsumers(
 function planConsumers(deps: ConsumerDeps): Consumer<PlanJob>[] {
   const { queue, listener, log, parkedJobs } = deps;
   const kinds = [
-    { capacity: freshPlansAtOnce, range: { minPriority: planPriorities.fresh } },
+    { capacity: freshPlansAtOnce, range: { minPriority: planPriorities.fresh }, restMs: planRestMs },
     { capacity: continuedPlansAtOnce, range: { maxPriority: planPriorities.continued } },
   ];
   return kinds.map(

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { sleep } from '../clock.ts';
+import { sleep, systemClock } from '../clock.ts';
 import type { Listener } from '../db/listener.ts';
 import type { Logger } from '../process/logging.ts';
 import { GroupTurns } from './group-turns.ts';
@@ -19,6 +19,11 @@ export interface ConsumerOptions<T extends object> {
   range?: PriorityRange;
   /** Interval of the poll that finds jobs whose start time has come, and jobs whose NOTIFY was lost. */
   pollMs: number;
+  /**
+   * Shortest time between two fetches, default 0: jobs that arrive in it are taken by one statement, and work that shares
+   * statements starts together. A job that arrives later than this after the last fetch is taken at once.
+   */
+  restMs?: number;
   /** Does the work and completes the job in its own transaction. The job is put back when it throws or returns false. */
   handle(job: Job<T>, shift: JobContext): Promise<boolean>;
 }
@@ -114,12 +119,15 @@ export class Consumer<T extends object> {
   }
 
   async #run(): Promise<void> {
+    const { pollMs, restMs = 0 } = this.#options;
     while (!this.#stop.signal.aborted) {
       this.#wake = new AbortController();
+      const beganAtMs = systemClock.monotonicMs();
       await this.#fill();
-      await sleep(this.#options.pollMs, this.#wake.signal);
+      await sleep(pollMs, this.#wake.signal);
+      const leftMs = beganAtMs + restMs - systemClock.monotonicMs();
       // Jobs that end in the same turn of the event loop free their permits for the same fetch.
-      await setImmediate();
+      await (leftMs > 0 ? sleep(leftMs, this.#stop.signal) : setImmediate());
     }
   }
 
