@@ -32,6 +32,20 @@ export const savedTestDevice = component(
   z.strictObject({ ...saved, installation: z.string().describe('objectId of the installation.') }),
 );
 
+export const sampledValue = z.strictObject({
+  value: z.union([z.string(), z.number(), z.boolean()]),
+  share: z.number().min(0).describe('Share of the devices that have the member; of all for channels.'),
+});
+export const sampledField = component(
+  'SampledField',
+  z.strictObject({
+    name: z.string(),
+    types: z.array(z.string()).describe('JSON types of its values, or `__type` of typed ones.'),
+    values: z.array(sampledValue).describe('Its most frequent short values, 20 at most.'),
+    isIndexed: z.boolean().describe('Whether an index serves a condition that it equals a value.'),
+  }),
+);
+
 export const audience = component(
   'Audience',
   z.strictObject({

@@ -25,6 +25,7 @@ import { AudienceService } from './sending/audience.ts';
 import { SavedItemService } from './sending/saved-items.ts';
 import { ScheduledPushService } from './sending/scheduled.ts';
 import { SendingService } from './sending/sending.ts';
+import { SuggestionService } from './sending/suggestions.ts';
 
 /** Services of pushes that the console uses. */
 export interface PushServices {
@@ -68,6 +69,7 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
     queues: new QueueService(deps),
     sending: new SendingService(deps, services),
     audience: new AudienceService(deps),
+    suggestions: new SuggestionService(deps),
     scheduled: new ScheduledPushService(deps, pushList),
     savedItems: new SavedItemService(deps),
   };
