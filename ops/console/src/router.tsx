@@ -13,6 +13,7 @@ import {
   readComposeSearch,
   readDeviceFilters,
   readMessageSearch,
+  readOperatingSearch,
   readPeopleSearch,
   readPushFilters,
   readPushSearch,
@@ -135,6 +136,7 @@ const settings = createRoute({
 const operating = createRoute({
   getParentRoute: () => root,
   path: '/operating',
+  validateSearch: readOperatingSearch,
   component: lazyRouteComponent(() => import('./pages/operating/operating.tsx'), 'Operating'),
 });
 const people = createRoute({
