@@ -14,10 +14,6 @@ CREATE UNLOGGED TABLE process_seen (
   seen_at     timestamptz(3) NOT NULL
 );
 
--- Failed messages, for the operator who sends them again: a handful among all of an app.
-CREATE INDEX outbox_failed ON outbox (app_id, id) WHERE state = 'failed';
-
 -- Down Migration
 
-DROP INDEX outbox_failed;
 DROP TABLE process_seen;

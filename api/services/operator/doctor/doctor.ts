@@ -1,5 +1,5 @@
-import { processGoneMs } from '../../../../shared/db/process-register.ts';
-import { listProcesses, type SeenProcess } from '../../../../shared/db/tables/processes.ts';
+import { listProcesses, type SeenProcess } from '../../../../shared/db/tables/processes/processes.ts';
+import { processGoneMs } from '../../../../shared/db/tables/processes/register.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { checkCredentials } from './credentials.ts';
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { Logger } from '../process/logging.ts';
-import { packageVersion } from '../process/version.ts';
-import type { Handle } from './pool.ts';
-import { forgetProcess, renewProcess, type SeenProcess } from './tables/processes.ts';
+import type { Logger } from '../../../process/logging.ts';
+import { packageVersion } from '../../../process/version.ts';
+import type { Handle } from '../../pool.ts';
+import { forgetProcess, renewProcess, type SeenProcess } from './processes.ts';
 
 /** Interval in which a process renews its row. */
 const renewMs = 5000;

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { dayMs, hourMs, systemClock } from '../../../shared/clock.ts';
-import type { App } from '../../../shared/domain/apps/app.ts';
-import { movableClock } from '../../support/gateways/apns.ts';
-import { useTestService } from '../../support/service.ts';
-import { type ConsoleCall, callerOf } from './callers.ts';
+import { dayMs, hourMs, systemClock } from '../../../../shared/clock.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { movableClock } from '../../../support/gateways/apns.ts';
+import { useTestService } from '../../../support/service.ts';
+import { type ConsoleCall, callerOf } from '../callers.ts';
 
 /** Noon in China of the real day: the database's own times are at most half a day away. */
 const noonMs = Math.floor((systemClock.now() + 8 * hourMs) / dayMs) * dayMs + 4 * hourMs;

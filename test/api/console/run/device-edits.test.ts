@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { App } from '../../../shared/domain/apps/app.ts';
-import { useTestService } from '../../support/service.ts';
-import { type ConsoleCall, callerOf } from './callers.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { useTestService } from '../../../support/service.ts';
+import { type ConsoleCall, callerOf } from '../callers.ts';
 
 const service = useTestService();
 let app: App;

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { ProcessRegister } from '../../../shared/db/process-register.ts';
-import { packageVersion } from '../../../shared/process/version.ts';
-import { silentLog } from '../../support/api.ts';
-import { useTestService } from '../../support/service.ts';
-import { type ConsoleCall, callerOf } from './callers.ts';
+import { ProcessRegister } from '../../../../shared/db/tables/processes/register.ts';
+import { packageVersion } from '../../../../shared/process/version.ts';
+import { silentLog } from '../../../support/api.ts';
+import { useTestService } from '../../../support/service.ts';
+import { type ConsoleCall, callerOf } from '../callers.ts';
 
 const service = useTestService();
 let operator: ConsoleCall;

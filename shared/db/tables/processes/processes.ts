@@ -1,4 +1,4 @@
-import type { Handle } from '../pool.ts';
+import type { Handle } from '../../pool.ts';
 
 /** Kinds of processes of a service. */
 export const processKinds = ['api', 'dispatcher'] as const;

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { App } from '../../../shared/domain/apps/app.ts';
-import { useTestApi } from '../../support/test-api.ts';
-import { type ConsoleCall, callerOf } from './callers.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { useTestApi } from '../../../support/test-api.ts';
+import { type ConsoleCall, callerOf } from '../callers.ts';
 
 const api = useTestApi();
 let app: App;

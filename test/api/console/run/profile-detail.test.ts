@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ProfileCheckService } from '../../../api/services/operator/gateways/profile-check.ts';
-import { systemClock } from '../../../shared/clock.ts';
-import type { App } from '../../../shared/domain/apps/app.ts';
-import { useTestService } from '../../support/service.ts';
-import { type ConsoleCall, callerOf } from './callers.ts';
+import { ProfileCheckService } from '../../../../api/services/operator/gateways/profile-check.ts';
+import { systemClock } from '../../../../shared/clock.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { useTestService } from '../../../support/service.ts';
+import { type ConsoleCall, callerOf } from '../callers.ts';
 
 const service = useTestService();
 let app: App;
