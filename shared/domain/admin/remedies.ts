@@ -52,6 +52,10 @@ const texts = {
     en: 'The gateway did not answer or was out of order until the push expired: look at the breakers, then send again to those who failed.',
     zh: '在推送过期前网关没有响应或发生故障：请查看熔断器，然后向失败的设备重发。',
   },
+  unreachable: {
+    en: 'The gateway cannot be reached from here, or is out of order: look at the firewall, DNS and proxy of this machine, and at the endpoint of the profile.',
+    zh: '无法从此处连接网关，或网关发生故障：请检查本机的防火墙、DNS 和代理，以及推送配置的 endpoint。',
+  },
   unanswered: {
     en: 'A request got no answer, so the message may have arrived. The option `unknownOutcome` decides whether such recipients are sent to again.',
     zh: '请求没有得到响应，消息可能已经送达。选项 `unknownOutcome` 决定是否向这些设备重发。',
@@ -116,9 +120,11 @@ const byReason: readonly (readonly [RegExp, RemedyCode])[] = [
 
 /** Returns what can be done about recipients with an outcome and a reason. */
 export function remedyOf(outcome: Outcome, reason: string): Remedy {
-  const code = codeOf(outcome, reason);
-  return { code, ...texts[code] };
+  return remedyFor(codeOf(outcome, reason));
 }
+
+/** Returns the remedy of a code. */
+export const remedyFor = (code: RemedyCode): Remedy => ({ code, ...texts[code] });
 
 function codeOf(outcome: Outcome, reason: string): RemedyCode {
   switch (outcome) {

@@ -6,7 +6,7 @@ import type {
 } from '../../../../connectors/contract/connector.ts';
 import { connectors } from '../../../../connectors/registry.ts';
 import { type Clock, sleep } from '../../../../shared/clock.ts';
-import { type Remedy, remedyOf } from '../../../../shared/domain/admin/remedies.ts';
+import { type Remedy, remedyFor, remedyOf } from '../../../../shared/domain/admin/remedies.ts';
 import { gatewayFailureText } from '../../../../shared/domain/breaker.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import { displayName } from '../../../../shared/domain/labels.ts';
@@ -123,7 +123,7 @@ function describe(connector: string, result: GatewayCheck): Omit<ProfileCheck, '
   }
   const { attempt } = result;
   const { reason, sentence } = failureOf(connector, attempt);
-  const remedy = remedyOf('failed', attempt.kind === 'retry' ? 'unavailable' : reason);
+  const remedy = attempt.kind === 'profile_error' ? remedyOf('failed', reason) : remedyFor('unreachable');
   return { ok: false, gave: null, reason, sentence, remedy };
 }
 
