@@ -34,7 +34,10 @@ export async function admitCall(ctx: Context, route: Route, deps: AdmissionDeps)
     await route.admit(ctx.params, deps.services);
     return {};
   }
-  const identity = await authenticateApp(ctx, route.auth, (appId) => deps.services.appCache.app(appId));
+  const identity = await authenticateApp(ctx, route.auth, {
+    findApp: (appId) => deps.services.appCache.app(appId),
+    nowMs: () => deps.services.date.nowMs(),
+  });
   ctx.state.appId = identity.app.appId;
   return admitApp(route, identity, { sessionToken: sessionOf(ctx), deps });
 }

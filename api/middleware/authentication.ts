@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import { equalInConstantTime } from '../../shared/crypto.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import type { FunctionStage } from '../../shared/domain/apps/functions.ts';
-import { isAppId } from '../../shared/domain/apps/identity.ts';
+import { isAppId, validKeys } from '../../shared/domain/apps/identity.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { Access } from '../route.ts';
 
@@ -74,16 +74,20 @@ export interface AppIdentity {
 export async function authenticateApp(
   ctx: Context,
   needs: Extract<Access, 'app' | 'push' | 'master'>,
-  findApp: (appId: string) => Promise<App | undefined>,
+  { findApp, nowMs }: { findApp: (appId: string) => Promise<App | undefined>; nowMs: () => number },
 ): Promise<AppIdentity> {
   const appId = header(ctx, 'appId');
   const proof = proofOf(ctx);
   if (appId === undefined || !isAppId(appId) || !proof) throw new Refusal('unauthorized');
   const app = await findApp(appId);
-  if (!app || !proof.matches(proof.isMaster ? app.masterKey : app.appKey)) throw new Refusal('unauthorized');
+  if (!app) throw new Refusal('unauthorized');
+  const keys = validKeys(app, proof.isMaster ? 'masterKey' : 'appKey', nowMs());
+  if (!keys.some((key) => proof.matches(key))) throw new Refusal('unauthorized');
   requireKey({ app, isMaster: proof.isMaster }, needs);
   const hookKey = header(ctx, 'hookKey');
-  const hasHookKey = hookKey !== undefined && equalInConstantTime(app.hookKey, hookKey);
+  const hasHookKey =
+    hookKey !== undefined &&
+    validKeys(app, 'hookKey', nowMs()).some((key) => equalInConstantTime(key, hookKey));
   return { app, isMaster: proof.isMaster, hasHookKey };
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { allOptions } from '../../../shared/domain/apps/app.ts';
+import { keyNames } from '../../../shared/domain/apps/identity.ts';
 import { connectorIds } from '../../../shared/domain/labels.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
@@ -20,6 +21,15 @@ export const app = component(
     edition: z.enum(['home', 'international']),
     plan: z.enum(['commercial', 'development']),
     options: appOptions,
+  }),
+);
+
+export const rotatedKey = component(
+  'RotatedKey',
+  z.strictObject({
+    key: z.enum(keyNames),
+    value: z.string(),
+    oldValidUntil: timestamp.nullable().describe('Null: the old key is refused already.'),
   }),
 );
 

@@ -1,17 +1,19 @@
 import { z } from 'zod';
+import { sleep } from '../../../shared/clock.ts';
 import {
   deleteApp,
   findApp,
   insertApp,
   listAppSummaries,
   listApps,
+  rotateKey,
   updateApp,
 } from '../../../shared/db/tables/apps/apps.ts';
 import { masked } from '../../../shared/domain/admin/masked.ts';
 import { mayUseApp, type Operator } from '../../../shared/domain/admin/operator.ts';
 import type { App, AppOptionsPatch, Edition, Plan } from '../../../shared/domain/apps/app.ts';
 import { movedInOptions, planProblem } from '../../../shared/domain/apps/app.ts';
-import { type AppKeys, areDistinct } from '../../../shared/domain/apps/identity.ts';
+import { type AppKeys, areDistinct, type KeyName } from '../../../shared/domain/apps/identity.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { newAppId, newKey } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
@@ -19,6 +21,9 @@ import { authPlatformHint } from '../../../shared/domain/users/auth-platforms.ts
 import type { ApiDeps } from '../deps.ts';
 import { mailTemplateHint } from '../verification/mails.ts';
 import { recordChange } from './audit/actor.ts';
+
+/** Time for which processes remember an app, with room for its query (protocol/admin-api.md#changes). */
+const rememberedMs = 1000;
 
 /** Devices and pushes of an app that a list counts. */
 const maxCounted = 10_000;
@@ -107,6 +112,27 @@ export class AppService {
     });
     appCache.forget(appId);
     return changed ?? noSuchApp();
+  }
+
+  /**
+   * Replaces a key; the old one stays valid for `graceSeconds`. Answers once every process accepts the new key, which no
+   * caller knows before: they remember an app for half a second. Throws 404 when there is no such app.
+   */
+  async rotateKey(appId: string, name: KeyName, graceSeconds: number) {
+    const { appCache, clock, db, vault } = this.#deps;
+    const value = newKey();
+    const oldValidUntilMs = clock.now() + graceSeconds * 1000;
+    const oldValidUntil = graceSeconds > 0 ? new Date(oldValidUntilMs) : null;
+    const rotated = await db.transaction(async (tx) => {
+      const app = await rotateKey(tx, vault, appId, { name, value, oldValidUntilMs });
+      const after = { key: name, oldValidUntil: oldValidUntil?.toISOString() ?? null };
+      if (app) await recordChange(tx, { action: 'app.rotate-key', appId, target: appId, after });
+      return app;
+    });
+    appCache.forget(appId);
+    if (!rotated) noSuchApp();
+    await sleep(rememberedMs);
+    return { key: name, value, oldValidUntil };
   }
 
   async delete(appId: string): Promise<void> {

@@ -9,6 +9,11 @@ export class DateService {
     this.#deps = deps;
   }
 
+  /** Returns the time in epoch milliseconds. */
+  nowMs(): number {
+    return this.#deps.clock.now();
+  }
+
   now(): JsonObject {
     return { __type: 'Date', iso: new Date(this.#deps.clock.now()).toISOString() };
   }

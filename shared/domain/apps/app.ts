@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { maxUserBytes } from '../users/members.ts';
+import type { KeyName, OldKey } from './identity.ts';
 
 const httpUrl = z.url({ protocol: /^https?$/ });
 
@@ -206,6 +207,8 @@ export interface App {
   appKey: string;
   masterKey: string;
   hookKey: string;
+  /** Keys that were replaced, by name. */
+  oldKeys?: { [K in KeyName]?: OldKey | undefined } | undefined;
   options: AppOptions;
   createdAt: Date;
   updatedAt: Date;

@@ -34,6 +34,27 @@ export interface AppKeys {
   hookKey: string;
 }
 
+/** Names of the keys of an app. */
+export const keyNames = ['appKey', 'masterKey', 'hookKey'] as const;
+export type KeyName = (typeof keyNames)[number];
+
+/** Key that was replaced, and is valid for some time beside its successor. */
+export interface OldKey {
+  value: string;
+  /** Epoch milliseconds. */
+  validUntilMs: number;
+}
+
+/** Returns the values of a key that are valid now: the current one first. */
+export function validKeys(
+  app: AppKeys & { oldKeys?: { [K in KeyName]?: OldKey | undefined } | undefined },
+  name: KeyName,
+  nowMs: number,
+): string[] {
+  const old = app.oldKeys?.[name];
+  return old && old.validUntilMs > nowMs ? [app[name], old.value] : [app[name]];
+}
+
 /** Returns whether all keys that are present differ. */
 export function areDistinct(keys: { [K in keyof AppKeys]?: string | undefined }): boolean {
   const given = [keys.appKey, keys.masterKey, keys.hookKey].filter((key) => key !== undefined);

@@ -103,6 +103,7 @@ const changes: Record<string, Change> = {
     undefined,
     'message.retry',
   ],
+  rotateKey: ['POST', of('/keys/hookKey/rotate'), { graceSeconds: 60 }, 'app.rotate-key'],
   cancelPush: ['POST', ofPush('cancel'), undefined, 'push.cancel'],
   pausePush: ['POST', ofPush('pause'), undefined, 'push.pause'],
   resumePush: ['POST', ofPush('resume'), { flow_control: 2000 }, 'push.resume'],

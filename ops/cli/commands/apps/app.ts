@@ -1,6 +1,7 @@
 import { Option } from 'commander';
+import { z } from 'zod';
 import { confirm } from '../../confirm.ts';
-import { parsePairs } from '../../input.ts';
+import { parsePairs, wholeNumber } from '../../input.ts';
 import { parseAppId, readProvidedKeys } from '../../keys-file.ts';
 import { type Report, type Shell, table, UsageError } from '../../report.ts';
 import { type AppReply, appReply, connect } from '../../service.ts';
@@ -33,11 +34,28 @@ export function addAppCommands({ program, act, isJson }: Shell): void {
     .description('change options, or the name; a value is JSON, else a string')
     .action(act(set));
   app
+    .command('rotate-key <appId> <key>')
+    .description('replace appKey, masterKey or hookKey; the old one stays valid for a time')
+    .option('--grace <seconds>', 'how long the old key stays valid', '3600')
+    .action(act(rotate));
+  app
     .command('delete <appId>')
     .description('delete an application with all its data')
     .option('--yes', 'do not ask')
     .action(act((appId: string, { yes }: { yes?: boolean }) => remove(appId, yes || isJson())));
 }
+
+async function rotate(appId: string, key: string, { grace }: { grace: string }): Promise<Report> {
+  const graceSeconds = wholeNumber('--grace', grace);
+  const path = `${pathOf(appId)}/keys/${encodeURIComponent(key)}/rotate`;
+  const document = await (await connect()).admin('POST', path, { graceSeconds });
+  const { value, oldValidUntil } = rotatedReply.parse(document);
+  const old =
+    oldValidUntil === null ? 'The old one is refused.' : `The old one is valid until ${oldValidUntil}.`;
+  return { document, text: `${key}: ${value}\n${old}` };
+}
+
+const rotatedReply = z.looseObject({ value: z.string(), oldValidUntil: z.string().nullable() });
 
 interface CreateOptions {
   edition?: string;

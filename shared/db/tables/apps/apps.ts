@@ -9,14 +9,17 @@ import {
   effectiveOptions,
   type Plan,
 } from '../../../domain/apps/app.ts';
-import type { AppKeys } from '../../../domain/apps/identity.ts';
+import type { AppKeys, KeyName } from '../../../domain/apps/identity.ts';
 import type { Handle } from '../../pool.ts';
+
+const oldKey = z.object({ value: z.string(), validUntilMs: z.number() }).optional();
 
 /** Encrypted part of an app: its keys, and the options that contain credentials. */
 const secretsShape = z.object({
   appKey: z.string(),
   masterKey: z.string(),
   hookKey: z.string(),
+  oldKeys: z.object({ appKey: oldKey, masterKey: oldKey, hookKey: oldKey }).optional(),
   authPlatforms: appOptionsPatch.shape.authPlatforms,
 });
 type AppSecrets = z.infer<typeof secretsShape>;
@@ -172,6 +175,29 @@ export async function updateApp(
     `UPDATE app SET name = $2, options = options || $3::jsonb, secrets = $4, updated_at = now()
       WHERE app_id = $1 RETURNING *`,
     [appId, name ?? row.name, open, vault.seal(newSecrets, sealContext(appId))],
+  );
+  return updated.rows.map((changed) => toApp(changed, vault))[0];
+}
+
+/**
+ * Replaces a key of a locked app; the old one stays valid until `oldValidUntilMs`, and one that was replaced before ends now.
+ * Returns undefined for an unknown app. Needs a transaction.
+ */
+export async function rotateKey(
+  tx: Handle,
+  vault: Vault,
+  appId: string,
+  { name, value, oldValidUntilMs }: { name: KeyName; value: string; oldValidUntilMs: number },
+): Promise<App | undefined> {
+  const { rows } = await tx.query<AppRow>('SELECT * FROM app WHERE app_id = $1 FOR UPDATE', [appId]);
+  const row = rows[0];
+  if (!row) return undefined;
+  const secrets = secretsShape.parse(vault.open(row.secrets, sealContext(appId)));
+  const oldKeys = { ...secrets.oldKeys, [name]: { value: secrets[name], validUntilMs: oldValidUntilMs } };
+  const sealed = vault.seal({ ...secrets, [name]: value, oldKeys }, sealContext(appId));
+  const updated = await tx.query<AppRow>(
+    'UPDATE app SET secrets = $2, updated_at = now() WHERE app_id = $1 RETURNING *',
+    [appId, sealed],
   );
   return updated.rows.map((changed) => toApp(changed, vault))[0];
 }
