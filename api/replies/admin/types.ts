@@ -25,6 +25,8 @@ import type { breaker, deviceExplanation, pushForecast, pushProgress } from './p
 import type { listedPush, meta, overview, pushDetail, queueState } from './records.ts';
 import type {
   audience,
+  sampledField,
+  sampledValue,
   savedAudience,
   savedTemplate,
   savedTestDevice,
@@ -42,6 +44,8 @@ export type PushTemplate = z.infer<typeof savedTemplate>;
 export type SavedAudience = z.infer<typeof savedAudience>;
 export type TestDevice = z.infer<typeof savedTestDevice>;
 export type ScheduledEntry = z.infer<typeof scheduledEntry>;
+export type SampledField = z.infer<typeof sampledField>;
+export type SampledValue = z.infer<typeof sampledValue>;
 export type SentPush = z.infer<typeof sentPush>;
 export type App = z.infer<typeof app>;
 export type AppOptions = z.infer<typeof appOptions>;

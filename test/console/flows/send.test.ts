@@ -96,6 +96,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByRole('button', { name: '+ Condition' }).click();
     await page.getByText('A row of the condition is incomplete.').waitFor();
     await page.getByLabel('Field').fill('city');
+    await page.locator('datalist option[value=Rome]').waitFor({ state: 'attached' });
     await page.getByLabel('Value', { exact: true }).fill('Rome');
     await page.getByText('Without this line: 50 devices').waitFor();
     await sendButton(page, '20').click();

@@ -1,4 +1,6 @@
+import { useId } from 'react';
 import { useTranslation } from 'react-i18next';
+import type { SampledField } from '../../../../../../api/replies/admin/types.ts';
 import { kindOfMember, type Row, type ValueKind, valueKinds } from '../../../draft/rows.ts';
 import { type Comparison, comparisons, takesList } from '../../../draft/where.ts';
 import { Button } from '../../../kit/controls/button.tsx';
@@ -9,6 +11,8 @@ interface ConditionRowProps {
   row: Row;
   /** Id of the list of members to suggest. */
   membersId: string;
+  /** Members of the app's devices, with their values. */
+  fields: readonly SampledField[];
   /** How many devices there are without this row. */
   note?: string | undefined;
   change: (row: Row) => void;
@@ -16,10 +20,9 @@ interface ConditionRowProps {
 }
 
 /** One row: member, comparison, kind and value. */
-export function ConditionRow({ row, membersId, note, change, remove }: ConditionRowProps) {
+export function ConditionRow({ row, membersId, fields, note, change, remove }: ConditionRowProps) {
   const { t } = useTranslation();
-  const setMember = (member: string) =>
-    change({ ...row, member, kind: kindOfMember(member) ?? (row.text === '' ? 'text' : row.kind) });
+  const setMember = (member: string) => change({ ...row, member, kind: kindFor(row, member, fields) });
   return (
     <li className={styles.row}>
       <TextField
@@ -56,7 +59,7 @@ export function ConditionRow({ row, membersId, note, change, remove }: Condition
           </option>
         ))}
       </Choice>
-      <ValueField row={row} change={change} />
+      <ValueField row={row} fields={fields} change={change} />
       <Button look="quiet" onClick={remove} aria-label={t('compose.removeRow', { member: row.member })}>
         <span aria-hidden="true">×</span>
       </Button>
@@ -73,8 +76,25 @@ function withComparison(row: Row, name: string): Row {
   return { ...row, comparison, ...(isSwitch ? { text: comparison === 'exists' ? 'true' : '' } : {}) };
 }
 
-function ValueField({ row, change }: { row: Row; change: (row: Row) => void }) {
+const kindOfType: Partial<Record<string, ValueKind>> = { number: 'number', boolean: 'flag', date: 'date' };
+
+/** Returns the kind of values that a member has; of a member that is not known, the kind that was chosen. */
+function kindFor(row: Row, member: string, fields: readonly SampledField[]): ValueKind {
+  const [type] = fields.find(({ name }) => name === member)?.types ?? [];
+  const known =
+    kindOfMember(member) ?? (type === undefined ? undefined : (kindOfType[type.toLowerCase()] ?? 'text'));
+  return known ?? (row.text === '' ? 'text' : row.kind);
+}
+
+interface ValueFieldProps {
+  row: Row;
+  fields: readonly SampledField[];
+  change: (row: Row) => void;
+}
+
+function ValueField({ row, fields, change }: ValueFieldProps) {
   const { t } = useTranslation();
+  const valuesId = useId();
   const label = t('compose.value');
   if (row.comparison === 'exists' || (row.kind === 'flag' && !takesList(row.comparison)))
     return (
@@ -90,15 +110,24 @@ function ValueField({ row, change }: { row: Row; change: (row: Row) => void }) {
       </Choice>
     );
   const isList = takesList(row.comparison);
+  const values = fields.find(({ name }) => name === row.member)?.values ?? [];
   return (
-    <TextField
-      isCompact
-      label={label}
-      placeholder={t(isList ? 'compose.values' : 'compose.value')}
-      type={row.kind === 'date' && !isList && row.fixed === undefined ? 'datetime-local' : 'text'}
-      value={row.text}
-      disabled={row.fixed !== undefined}
-      onChange={(event) => change({ ...row, text: event.target.value })}
-    />
+    <div>
+      <TextField
+        isCompact
+        label={label}
+        list={valuesId}
+        placeholder={t(isList ? 'compose.values' : 'compose.value')}
+        type={row.kind === 'date' && !isList && row.fixed === undefined ? 'datetime-local' : 'text'}
+        value={row.text}
+        disabled={row.fixed !== undefined}
+        onChange={(event) => change({ ...row, text: event.target.value })}
+      />
+      <datalist id={valuesId}>
+        {values.map(({ value }) => (
+          <option key={String(value)} value={String(value)} />
+        ))}
+      </datalist>
+    </div>
   );
 }

@@ -1,6 +1,7 @@
 import { type ReactNode, useId } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { Audience } from '../../../../../../api/replies/admin/types.ts';
+import type { Audience, SampledField } from '../../../../../../api/replies/admin/types.ts';
+import { useFields } from '../../../api/suggestions.ts';
 import { withoutClauses } from '../../../draft/clauses.ts';
 import { canonicalText, isRecord, type JsonRecord, printJson } from '../../../draft/json-text.ts';
 import { knownMembers, newRow, partOf, type Row, type Rows } from '../../../draft/rows.ts';
@@ -12,6 +13,7 @@ import styles from './target.module.css';
 import { useRows } from './use-rows.ts';
 
 interface ConditionsProps {
+  appId: string;
   /** Count of the devices; undefined before the first one. */
   audience: Audience | undefined;
   setIncomplete: (isIncomplete: boolean) => void;
@@ -20,12 +22,13 @@ interface ConditionsProps {
 }
 
 /** The condition as rows; as JSON where rows cannot show it. */
-export function Conditions({ audience, setIncomplete, children }: ConditionsProps) {
+export function Conditions({ appId, audience, setIncomplete, children }: ConditionsProps) {
   const { t } = useTranslation();
   const { draft } = useForm();
   const { rows, change } = useRows(setIncomplete);
   const error = useRefusalAt(['where']);
   const membersId = useId();
+  const fields = useFields(appId).data?.results ?? [];
   const noteOf = useNotes(audience);
   const { $or } = isRecord(draft.body.where) ? draft.body.where : {};
   const alternatives = $or === undefined ? undefined : { $or };
@@ -36,6 +39,7 @@ export function Conditions({ audience, setIncomplete, children }: ConditionsProp
           <RowList
             rows={rows.all}
             membersId={membersId}
+            fields={fields}
             noteOf={noteOf}
             change={(all) => change({ ...rows, all })}
           />
@@ -43,6 +47,7 @@ export function Conditions({ audience, setIncomplete, children }: ConditionsProp
             <Groups
               rows={rows}
               membersId={membersId}
+              fields={fields}
               note={noteOf(alternatives, 'compose.withoutGroups')}
               change={change}
             />
@@ -69,7 +74,7 @@ export function Conditions({ audience, setIncomplete, children }: ConditionsProp
       )}
       {error && <p className={styles.error}>{error}</p>}
       <datalist id={membersId}>
-        {knownMembers.map((member) => (
+        {[...new Set([...fields.map(({ name }) => name), ...knownMembers])].map((member) => (
           <option key={member} value={member} />
         ))}
       </datalist>
@@ -82,6 +87,7 @@ type NoteOf = (part: JsonRecord | undefined, key?: string) => string | undefined
 interface RowListProps {
   rows: readonly Row[];
   membersId: string;
+  fields: readonly SampledField[];
   noteOf?: NoteOf;
   change: (rows: Row[]) => void;
 }
@@ -96,7 +102,7 @@ function useNotes(audience: Audience | undefined): NoteOf {
   };
 }
 
-function RowList({ rows, membersId, noteOf, change }: RowListProps) {
+function RowList({ rows, membersId, fields, noteOf, change }: RowListProps) {
   if (rows.length === 0) return null;
   return (
     <ul className={styles.rows}>
@@ -105,6 +111,7 @@ function RowList({ rows, membersId, noteOf, change }: RowListProps) {
           key={row.id}
           row={row}
           membersId={membersId}
+          fields={fields}
           note={noteOf?.(partOf(row))}
           change={(next) => change(rows.map((one) => (one.id === row.id ? next : one)))}
           remove={() => change(rows.filter((one) => one.id !== row.id))}
@@ -118,11 +125,13 @@ function RowList({ rows, membersId, noteOf, change }: RowListProps) {
 function Groups({
   rows,
   membersId,
+  fields,
   note,
   change,
 }: {
   rows: Rows;
   membersId: string;
+  fields: readonly SampledField[];
   note: string | undefined;
   change: (rows: Rows) => void;
 }) {
@@ -137,7 +146,7 @@ function Groups({
       <legend>{t('compose.oneOf')}</legend>
       {rows.any.map((group, at) => (
         <div key={group[0]?.id ?? at} className={styles.group}>
-          <RowList rows={group} membersId={membersId} change={(next) => set(at, next)} />
+          <RowList rows={group} membersId={membersId} fields={fields} change={(next) => set(at, next)} />
           <Button look="quiet" onClick={() => set(at, [...group, newRow()])}>
             {t('compose.addRow')}
           </Button>

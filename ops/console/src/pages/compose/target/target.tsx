@@ -1,6 +1,8 @@
+import { useId } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { Audience } from '../../../../../../api/replies/admin/types.ts';
 import { useAudience } from '../../../api/compose.ts';
+import { useChannels } from '../../../api/suggestions.ts';
 import { targetOf } from '../../../draft/clauses.ts';
 import { settingFields, type TargetKind, targetKindOf, withTargetKind } from '../../../draft/fields.ts';
 import { printJson } from '../../../draft/json-text.ts';
@@ -26,6 +28,8 @@ export function Target({ appId, setIncomplete }: TargetProps) {
   const { t } = useTranslation();
   const { draft } = useForm();
   const kind = targetKindOf(draft.body);
+  const channelsId = useId();
+  const channels = useChannels(appId).data?.results ?? [];
   const audience = useAudience(appId, useRested(printJson(targetOf(draft.body)), restMs));
   return (
     <Panel title={t('compose.to')} side={<Count audience={audience.data} isCounting={audience.isFetching} />}>
@@ -46,14 +50,20 @@ export function Target({ appId, setIncomplete }: TargetProps) {
         </div>
         {kind === 'where' && (
           <>
-            <Conditions audience={audience.data} setIncomplete={setIncomplete}>
+            <Conditions appId={appId} audience={audience.data} setIncomplete={setIncomplete}>
               <Audiences appId={appId} />
             </Conditions>
             <DraftField
               field={settingFields.channels}
               label={t('compose.channels')}
+              list={channelsId}
               hint={t('compose.channelsHint')}
             />
+            <datalist id={channelsId}>
+              {channels.map(({ value }) => (
+                <option key={String(value)} value={String(value)} />
+              ))}
+            </datalist>
           </>
         )}
         {kind === 'cql' && (
