@@ -3,7 +3,6 @@ import type { Clock } from '../../shared/clock.ts';
 import type { AppCache } from '../../shared/db/cache/app-cache.ts';
 import { isDeadlock, isMissingReference } from '../../shared/db/limits/database-errors.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { QueryBatcher } from '../../shared/db/query-batcher.ts';
 import {
   closeSessions,
   type DeviceName,
@@ -16,6 +15,7 @@ import {
   restoreSessions,
   sessionsOfNode,
 } from '../../shared/db/tables/channel/sessions.ts';
+import { QueryBatcher } from '../../shared/fairness/query-batcher.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import type { CloseReason } from './close-reason.ts';

@@ -1,6 +1,5 @@
 import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { QueryBatcher } from '../../shared/db/query-batcher.ts';
 import {
   type EndedPush,
   findPushes,
@@ -9,6 +8,7 @@ import {
   startSmallPushes,
 } from '../../shared/db/tables/pushes/small.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
+import { QueryBatcher } from '../../shared/fairness/query-batcher.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import {
   findPointDevices,

@@ -1,6 +1,5 @@
 import type { Clock } from '../../../shared/clock.ts';
 import type { Database } from '../../../shared/db/pool.ts';
-import { QueryBatcher } from '../../../shared/db/query-batcher.ts';
 import { type Acknowledgement, moveToInboxes } from '../../../shared/db/tables/channel/groups.ts';
 import {
   devicesWithMessages,
@@ -9,6 +8,7 @@ import {
 } from '../../../shared/db/tables/channel/inbox.ts';
 import { acknowledgeMessages } from '../../../shared/db/tables/channel/messages.ts';
 import type { DeviceSession } from '../../../shared/db/tables/channel/sessions.ts';
+import { QueryBatcher } from '../../../shared/fairness/query-batcher.ts';
 import type { Logger } from '../../../shared/process/logging.ts';
 import type { Connection } from '../connection.ts';
 import type { Authenticated } from '../connection-state.ts';

@@ -1,9 +1,9 @@
 import type { Clock } from '../../clock.ts';
 import type { Vault } from '../../crypto.ts';
 import type { App } from '../../domain/apps/app.ts';
+import { QueryBatcher } from '../../fairness/query-batcher.ts';
 import { isConnectionFailure } from '../limits/database-errors.ts';
 import type { Handle } from '../pool.ts';
-import { QueryBatcher } from '../query-batcher.ts';
 import { findApp } from '../tables/apps/apps.ts';
 import { openProfiles, type StoredProfile } from '../tables/apps/profiles.ts';
 import { type AppVersions, readAppVersions } from '../tables/apps/versions.ts';

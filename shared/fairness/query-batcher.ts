@@ -1,4 +1,4 @@
-import { BatchRunner, type Pending } from '../fairness/batch-runner.ts';
+import { BatchRunner, type Pending } from './batch-runner.ts';
 
 export interface QueryBatcherOptions<T, R> {
   /** Batches at the same time. */

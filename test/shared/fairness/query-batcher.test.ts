@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { QueryBatcher } from '../../../shared/db/query-batcher.ts';
+import { QueryBatcher } from '../../../shared/fairness/query-batcher.ts';
 
 /** Batcher whose batches complete when the test decides. */
 function manual(concurrency: number, size: number) {

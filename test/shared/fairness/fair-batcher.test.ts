@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { FairBatcher, type FairBatcherOptions } from '../../shared/fairness/fair-batcher.ts';
-import { QueueFull } from '../../shared/fairness/fair-queue.ts';
+import { FairBatcher, type FairBatcherOptions } from '../../../shared/fairness/fair-batcher.ts';
+import { QueueFull } from '../../../shared/fairness/fair-queue.ts';
 
 describe('a fair batcher', () => {
   const nextTurn = () => new Promise((resolve) => setImmediate(resolve));

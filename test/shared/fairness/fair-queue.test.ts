@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { FairQueue, QueueFull } from '../../shared/fairness/fair-queue.ts';
+import { FairQueue, QueueFull } from '../../../shared/fairness/fair-queue.ts';
 
 describe('a fair queue', () => {
   /** Returns functions that add and end tasks, and the names in the order of their starts. */
