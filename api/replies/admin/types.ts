@@ -14,6 +14,7 @@ import type {
   listedMessage,
   outboxMessage,
   pushProfile,
+  rotatedKey,
   shownApp,
   smsState,
   usageReport,
@@ -86,6 +87,7 @@ export type PushProgress = z.infer<typeof pushProgress>;
 export type PushRecord = z.infer<typeof pushRecord>;
 export type SmsSignature = z.infer<typeof smsSignature>;
 export type SmsTemplate = z.infer<typeof smsTemplate>;
+export type RotatedKey = z.infer<typeof rotatedKey>;
 export type UsageReport = z.infer<typeof usageReport>;
 
 /** Page of a list by keyset. */

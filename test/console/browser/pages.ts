@@ -41,7 +41,7 @@ export const consolePages: readonly ConsolePage[] = [
   { name: 'messages', path: ofApp('/messages') },
   { name: 'profiles', path: ofApp('/profiles') },
   { name: 'profile', path: ofApp('/profiles/apns/_default') },
-  { name: 'new profile', path: ofApp('/profiles/fcm/second') },
+  { name: 'new profile', path: ofApp('/profiles/fcm/_default') },
   { name: 'messages: budgets', path: ofApp('/messages?tab=budgets') },
   { name: 'messages: texts', path: ofApp('/messages?tab=texts') },
   { name: 'quotas', path: ofApp('/quotas') },

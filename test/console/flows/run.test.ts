@@ -95,6 +95,11 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     expect(await page.content()).not.toContain(app.masterKey);
     await press(page, 'Show the Master key');
     await page.getByText(app.masterKey).waitFor();
+    await press(page, 'Replace the Hook key');
+    await page.getByLabel('The old key stays valid for').selectOption('0');
+    await confirm(page, 'Replace the key');
+    await page.getByText('Replaced.').waitFor();
+    expect((await admin('GET', app, '')).body.hookKey).not.toBe(app.hookKey);
   });
 
   test('deletes all devices that match by their number, and none when the number has moved', async () => {

@@ -1,5 +1,5 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import type { ShownApp } from '../../../../../api/replies/admin/types.ts';
+import type { RotatedKey, ShownApp } from '../../../../../api/replies/admin/types.ts';
 import { appPath, call } from '../client.ts';
 
 const appKey = (appId: string) => ['app', appId];
@@ -27,5 +27,15 @@ export function useAppChange(appId: string) {
       void client.invalidateQueries({ queryKey: ['apps'] });
       void client.invalidateQueries({ queryKey: ['overview', appId] });
     },
+  });
+}
+
+/** Replaces a key of an app; the old one stays valid for some seconds. Takes about a second: every process has to know it. */
+export function useKeyRotation(appId: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ key, graceSeconds }: { key: RotatedKey['key']; graceSeconds: number }) =>
+      call<RotatedKey>(appPath(appId, 'keys', key, 'rotate'), { method: 'POST', body: { graceSeconds } }),
+    onSuccess: () => client.invalidateQueries({ queryKey: appKey(appId) }),
   });
 }

@@ -1,12 +1,19 @@
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { ShownApp } from '../../../../../../api/replies/admin/types.ts';
+import { useKeyRotation } from '../../../api/manage/settings.ts';
 import { Button } from '../../../kit/controls/button.tsx';
+import { Confirm } from '../../../kit/controls/confirm.tsx';
 import { Copy } from '../../../kit/controls/copy.tsx';
+import { Choice } from '../../../kit/controls/field.tsx';
+import { Time } from '../../../kit/data/time.tsx';
 import { Facts, Panel } from '../../../kit/panel.tsx';
+import { Failure } from '../../../kit/states.tsx';
+import { formatDuration } from '../../../text/format.ts';
 import styles from './settings.module.css';
 
 const keys = ['appKey', 'masterKey', 'hookKey'] as const;
+type KeyName = (typeof keys)[number];
 
 /** Identity of an app; its keys, hidden until a click, for owners only. */
 export function Keys({ app }: { app: ShownApp }) {
@@ -21,7 +28,9 @@ export function Keys({ app }: { app: ShownApp }) {
           [t('settings.edition'), t(`edition.${app.edition}`)],
           ...keys.flatMap((key): [string, React.ReactNode][] => {
             const value = app[key];
-            return value === undefined ? [] : [[t(`key.${key}`), <Key key={key} name={key} value={value} />]];
+            return value === undefined
+              ? []
+              : [[t(`key.${key}`), <Key key={key} appId={app.appId} name={key} value={value} />]];
           }),
         ]}
       />
@@ -29,7 +38,7 @@ export function Keys({ app }: { app: ShownApp }) {
   );
 }
 
-function Key({ name, value }: { name: (typeof keys)[number]; value: string }) {
+function Key({ appId, name, value }: { appId: string; name: KeyName; value: string }) {
   const { t } = useTranslation();
   const [isShown, setShown] = useState(false);
   return (
@@ -43,6 +52,54 @@ function Key({ name, value }: { name: (typeof keys)[number]; value: string }) {
         {t(isShown ? 'action.hide' : 'action.show')}
       </Button>
       <Copy text={value} />
+      <Rotate appId={appId} name={name} />
     </span>
+  );
+}
+
+const hour = 3600;
+/** Seconds for which the old key may stay valid. */
+const graces = [0, hour, 24 * hour, 7 * 24 * hour] as const;
+
+/** Replaces a key, after a question; devices and servers that have the old one need time. */
+function Rotate({ appId, name }: { appId: string; name: KeyName }) {
+  const { t } = useTranslation();
+  const [graceSeconds, setGrace] = useState<number>(hour);
+  const rotation = useKeyRotation(appId);
+  const shown = t(`key.${name}`);
+  return (
+    <>
+      <Confirm
+        trigger={t('key.replace')}
+        label={t('key.replaceOf', { name: shown })}
+        title={t('key.replaceTitle', { name: shown })}
+        action={t('key.replaceNow')}
+        disabled={rotation.isPending}
+        onConfirm={() => rotation.mutate({ key: name, graceSeconds })}
+      >
+        <p>{t('key.replaceText')}</p>
+        <Choice
+          label={t('key.grace')}
+          value={graceSeconds}
+          onChange={(event) => setGrace(Number(event.target.value))}
+        >
+          {graces.map((seconds) => (
+            <option key={seconds} value={seconds}>
+              {seconds === 0 ? t('key.noGrace') : formatDuration(seconds * 1000)}
+            </option>
+          ))}
+        </Choice>
+      </Confirm>
+      <span aria-live="polite">
+        {rotation.isPending && t('key.replacing')}
+        {rotation.data && t('key.replaced')}{' '}
+        {rotation.data?.oldValidUntil && (
+          <>
+            {t('key.oldUntil')} <Time at={rotation.data.oldValidUntil} />
+          </>
+        )}
+      </span>
+      {rotation.error && <Failure error={rotation.error} />}
+    </>
   );
 }
