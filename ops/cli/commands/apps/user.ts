@@ -51,8 +51,8 @@ export function addUserCommands({ program, act, isJson }: Shell): void {
     .option(...app)
     .action(act(find));
   users
-    .command('update <objectId> <json or file>')
-    .description('write members of a user')
+    .command('update <objectId> <members>')
+    .description('write members of a user: JSON or a file')
     .option(...app)
     .action(act(update));
   addActs(users, act);

@@ -21,8 +21,8 @@ const yes = ['--yes', 'do not ask'] as const;
 export function addDeviceCommands({ program, act, isJson }: Shell): void {
   const devices = program.command('device').description('change and delete devices; `devices` lists them');
   devices
-    .command('update <id> <json or file>')
-    .description('write members of a device, such as {"channels":["news"]}')
+    .command('update <id> <members>')
+    .description('write members of a device (JSON or a file), such as {"channels":["news"]}')
     .option(...app)
     .action(act(update));
   devices
