@@ -22,6 +22,7 @@ import { SearchService } from './overview/search.ts';
 import { FailureService } from './pushes/failures.ts';
 import { PushListService } from './pushes/push-list.ts';
 import { AudienceService } from './sending/audience.ts';
+import { ResendService } from './sending/resend.ts';
 import { SavedItemService } from './sending/saved-items.ts';
 import { ScheduledPushService } from './sending/scheduled.ts';
 import { SendingService } from './sending/sending.ts';
@@ -48,6 +49,7 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
   consoleSessions.onEnded = () => void events.hub.recheck();
   consoleTokens.onEnded = consoleSessions.onEnded;
   const profileDetails = new ProfileDetailService(deps);
+  const sending = new SendingService(deps, services);
   return {
     attempts,
     profileDetails,
@@ -67,7 +69,8 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
     audit: new AuditService(deps),
     meta: new MetaService(deps),
     queues: new QueueService(deps),
-    sending: new SendingService(deps, services),
+    sending,
+    resending: new ResendService(deps, services, sending),
     audience: new AudienceService(deps),
     suggestions: new SuggestionService(deps),
     scheduled: new ScheduledPushService(deps, pushList),

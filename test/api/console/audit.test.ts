@@ -104,6 +104,7 @@ const changes: Record<string, Change> = {
     'message.retry',
   ],
   rotateKey: ['POST', of('/keys/hookKey/rotate'), { graceSeconds: 60 }, 'app.rotate-key'],
+  resendAppPush: ['POST', () => failedPush(), { outcomes: ['failed'] }, 'push.send'],
   cancelPush: ['POST', ofPush('cancel'), undefined, 'push.cancel'],
   pausePush: ['POST', ofPush('pause'), undefined, 'push.pause'],
   resumePush: ['POST', ofPush('resume'), { flow_control: 2000 }, 'push.resume'],
@@ -138,6 +139,17 @@ async function scheduled(): Promise<string> {
   await service.api.request('POST', '/1.1/push', { app, master: true, body });
   const { results } = (await owner('GET', of('/scheduled?limit=1')())).body;
   return of(`/scheduled/${results[0].id}`)();
+}
+
+async function failedPush(): Promise<string> {
+  const id = await createPush();
+  await service.db.query(
+    `WITH closed AS (UPDATE notification SET state = 'done', totals = '{}' WHERE object_id = $1 RETURNING app_id, id)
+     INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status, reason)
+     SELECT app_id, id, 1, 'nothing', 'apns', 'failed', 500, 'x' FROM closed`,
+    [id],
+  );
+  return of(`/notifications/${id}/resend`)();
 }
 
 async function newSession(): Promise<string> {

@@ -35,6 +35,11 @@ export function addControlCommands({ program, act }: Shell): void {
     .description('cancel a push; the remaining recipients do not get it')
     .option(...app)
     .action(act((objectId: string, options: AppOption) => control('cancel', objectId, options)));
+  program
+    .command('resend <objectId>')
+    .description('send a finished push again to those who failed or expired')
+    .option(...app)
+    .action(act(resend));
   const schedule = program.command('schedule').description('scheduled pushes');
   schedule
     .command('list')
@@ -61,6 +66,15 @@ async function control(
   const reply = await service.admin('POST', path, body);
   const record = pushRecord.parse(reply);
   return { document: reply, text: `Push ${record.objectId} ${results[verb]}.` };
+}
+
+async function resend(objectId: string, { app }: AppOption): Promise<Report> {
+  const service = await connect();
+  const appId = await chooseAppId(service, app);
+  const path = `/apps/${encodeURIComponent(appId)}/notifications/${encodeURIComponent(objectId)}/resend`;
+  const reply = await service.admin('POST', path, { outcomes: ['failed', 'expired'] });
+  const accepted = z.looseObject({ objectId: z.string() }).parse(reply);
+  return { document: accepted, text: `Push ${accepted.objectId} is accepted.` };
 }
 
 const entry = z.looseObject({

@@ -1,0 +1,86 @@
+import { beforeAll, expect, test } from 'vitest';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { useTestService } from '../../../support/service.ts';
+import { type ConsoleCall, callerOf } from '../callers.ts';
+
+const service = useTestService();
+let app: App;
+let sender: ConsoleCall;
+
+beforeAll(async () => {
+  app = await service.api.createApp();
+  await service.addApnsProfile(app);
+  sender = await callerOf(service.api, 'sender', { name: 'Li' });
+});
+
+const resend = (id: string, outcomes: string[]) =>
+  sender('POST', `/apps/${app.appId}/notifications/${id}/resend`, { body: { outcomes } });
+
+/** Sends a push of the app, and closes it with failures: by device, outcome, status and reason. */
+async function closedPush(failures: [string, string, number, string][]): Promise<string> {
+  const body = { data: { alert: 'Again' }, expiration_interval: 600 };
+  const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
+  await service.db.query(
+    `WITH closed AS (UPDATE notification SET state = 'done', totals = '{}' WHERE object_id = $1 RETURNING app_id, id)
+     INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status, reason)
+     SELECT closed.app_id, closed.id, i.id, i.object_id, 'apns', f.outcome, f.status, f.reason
+       FROM closed, unnest($2::text[], $3::text[], $4::int[], $5::text[]) AS f (token, outcome, status, reason)
+       JOIN installation i ON i.device_token = f.token`,
+    [reply.body.objectId, ...[0, 1, 2, 3].map((i) => failures.map((failure) => failure[i]))],
+  );
+  return reply.body.objectId;
+}
+
+test('a push is sent again, once, to those who certainly did not get it', async () => {
+  const tokens = await service.addIosInstallations(app, 7);
+  const [failed = '', expired = '', dead = '', silent = '', spent = '', repeated = ''] = tokens;
+  const id = await closedPush([
+    [failed, 'failed', 500, 'InternalServerError'],
+    [expired, 'expired', 0, 'expired'],
+    [dead, 'invalid_token', 410, 'Unregistered'],
+    [silent, 'failed', 0, 'unknown'],
+    [spent, 'failed', 0, 'retries exhausted: timeout'],
+    [repeated, 'failed', 500, 'InternalServerError'],
+  ]);
+  await service.db.query(
+    `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, unanswered)
+     SELECT n.app_id, n.id, 'apns', '_default', ARRAY[i.id], 1 FROM notification n, installation i
+      WHERE n.object_id = $1 AND i.device_token = $2`,
+    [id, repeated],
+  );
+  const sent = await resend(id, ['failed', 'expired']);
+  expect(sent).toMatchObject({ status: 201, body: { status: 'in-queue' } });
+  const record = (await sender('GET', `/apps/${app.appId}/notifications/${sent.body.objectId}`)).body;
+  const { rows } = await service.db.query<{ object_id: string }>(
+    'SELECT object_id FROM installation WHERE device_token = ANY($1) ORDER BY id',
+    [[failed, expired]],
+  );
+  expect(record).toMatchObject({
+    createdBy: 'Li',
+    msg: { alert: 'Again' },
+    where: { objectId: { $in: rows.map((row) => row.object_id) } },
+  });
+  expect(Date.parse(record.expiresAt) - Date.parse(record['push-time'])).toBe(600_000);
+  expect((await resend(id, ['failed'])).body).toMatchObject({ code: 409 });
+});
+
+test('a push with open or without such recipients, or with too many, is not sent again', async () => {
+  const reply = await service.api.request('POST', '/1.1/push', {
+    app,
+    master: true,
+    body: { data: { alert: 'x' } },
+  });
+  expect((await resend(reply.body.objectId, ['failed'])).body.error).toContain('are open');
+  const id = await closedPush([]);
+  expect((await resend(id, ['failed'])).body).toMatchObject({ code: 409 });
+  await service.db.query(
+    `INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status, reason)
+     SELECT app_id, id, i, 'o' || i, 'apns', 'failed', 500, 'x' FROM notification, generate_series(1, 1001) AS i
+      WHERE object_id = $1`,
+    [id],
+  );
+  expect((await resend(id, ['failed'])).body).toMatchObject({ code: 154 });
+  expect((await resend(id, [])).status).toBe(400);
+  expect((await resend(id, ['sent'])).status).toBe(400);
+  expect((await resend('nothing', ['failed'])).body).toMatchObject({ code: 101 });
+});
