@@ -22,6 +22,10 @@ const types: Readonly<Record<string, string>> = {
 /** Smaller files do not get smaller by compression. */
 const compressFromBytes = 1024;
 
+/** Modules that most pages use: libraries, components, calls, texts, the frame. Charts and editors come with their pages. */
+const sharedModules =
+  /node_modules\/(?:@base-ui|@floating-ui|@tanstack|i18next|react|react-dom|react-i18next|scheduler)\/|\/src\/(?:api|text)\/|\/src\/kit\/(?!.*chart)|\/pages\/(?:home|login|missing|shell)(?!.*(?:dialog|entries))|preload-helper|rolldown.runtime/;
+
 const [folder, digest] = process.argv.slice(2);
 if (folder === undefined || digest === undefined) throw new Error('usage: bundle.ts <folder> <digest>');
 
@@ -41,6 +45,9 @@ await build({
     // The policy of the page allows no inline scripts.
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
+    // One file of what all pages share: without it a page is thirty requests, each for a small part.
+    chunkSizeWarningLimit: 1000,
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: 'base', test: sharedModules }] } } },
   },
 });
 // Pages that are open ask for it, to learn of a newer build.

@@ -5,6 +5,7 @@ import {
   lazyRouteComponent,
   redirect,
 } from '@tanstack/react-router';
+import { Home } from './pages/home/home.tsx';
 import { Missing } from './pages/missing.tsx';
 import { Shell } from './pages/shell/shell.tsx';
 import {
@@ -13,7 +14,6 @@ import {
   readComposeSearch,
   readDeviceFilters,
   readMessageSearch,
-  readOperatingSearch,
   readPeopleSearch,
   readPushFilters,
   readPushSearch,
@@ -28,7 +28,7 @@ const root = createRootRoute({ component: Shell, notFoundComponent: Missing });
 const home = createRoute({
   getParentRoute: () => root,
   path: '/',
-  component: lazyRouteComponent(() => import('./pages/home/home.tsx'), 'Home'),
+  component: Home,
 });
 const login = createRoute({
   getParentRoute: () => root,
@@ -136,7 +136,6 @@ const settings = createRoute({
 const operating = createRoute({
   getParentRoute: () => root,
   path: '/operating',
-  validateSearch: readOperatingSearch,
   component: lazyRouteComponent(() => import('./pages/operating/operating.tsx'), 'Operating'),
 });
 const people = createRoute({

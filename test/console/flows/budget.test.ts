@@ -1,0 +1,55 @@
+import type { CDPSession } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { testConfig } from '../../support/api.ts';
+import { useTestApi } from '../../support/test-api.ts';
+import { hasChromium, useBrowser } from '../browser/browser.ts';
+
+const maxRequests = 8;
+const rows = 200;
+/** Processor time of the page's main thread until a list of 200 rows is shown, on a machine that takes 60 ms for `workload`. */
+const maxMs = 400;
+const workloadMs = 60;
+
+/** Work of the same kind as a page's, by which the speed of this machine is known: objects, texts and a list of elements. */
+const workload = `(() => {
+  for (let round = 0; round < 20; round++) {
+    const list = Array.from({ length: 5000 }, (_, at) => ({ at, text: 'row ' + (at * 7919) % 5000 }));
+    list.sort((a, b) => (a.text < b.text ? -1 : 1));
+    JSON.parse(JSON.stringify(list));
+  }
+})()`;
+
+describe.skipIf(!hasChromium)('the first page of the console', () => {
+  const api = useTestApi();
+  const browser = useBrowser();
+
+  test('needs few requests, and little time of the processor for 200 rows', async () => {
+    for (let at = 0; at < rows; at += 1) await api.createApp();
+    const page = await browser.page();
+    await browser.login(page, api.url, testConfig(api.databaseUrl).adminToken);
+    const session = await page.context().newCDPSession(page);
+    await session.send('Performance.enable', { timeDomain: 'threadTicks' });
+    const showRows = async () => {
+      const requests: string[] = [];
+      // The icon is the browser's own request.
+      page.on('request', (request) => {
+        if (!request.url().endsWith('icon.svg')) requests.push(request.url());
+      });
+      await page.goto(`${api.url}/console`);
+      await page.getByRole('row').nth(rows).waitFor();
+      return requests;
+    };
+    const requests = await showRows();
+    expect(requests.length).toBeLessThanOrEqual(maxRequests);
+    const shownMs = await taskMs(session);
+    await page.evaluate(workload);
+    const workMs = (await taskMs(session)) - shownMs;
+    expect(shownMs).toBeLessThan(maxMs * Math.max(1, workMs / workloadMs));
+  });
+});
+
+/** Returns the processor time of the tasks of a page's main thread since its navigation. */
+async function taskMs(session: CDPSession): Promise<number> {
+  const { metrics } = await session.send('Performance.getMetrics');
+  return 1000 * (metrics.find(({ name }) => name === 'TaskDuration')?.value ?? Number.NaN);
+}
