@@ -1,6 +1,6 @@
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import type { ListedPush, PushDetail, PushProgress } from '../../../../../../api/replies/admin/types.ts';
+import type { ListedPush } from '../../../../../../api/replies/admin/types.ts';
 import { appPath } from '../../../api/client.ts';
 import { usePush } from '../../../api/push.ts';
 import { usePushes } from '../../../api/queries.ts';
@@ -12,6 +12,7 @@ import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import { formatTime } from '../../../text/format.ts';
 import { titleOf } from '../shown-push.tsx';
 import styles from './compare.module.css';
+import type { Compared } from './compared.ts';
 import { Connectors } from './connectors.tsx';
 import { Figures } from './figures.tsx';
 
@@ -93,11 +94,6 @@ function Chosen({ appId, pushes, a, b }: ChosenProps) {
       </Choice>
     </div>
   );
-}
-
-export interface Compared {
-  push: PushDetail;
-  progress: PushProgress;
 }
 
 function Sides({ appId, a, b }: { appId: string; a: string; b: string }) {

@@ -4,7 +4,7 @@ import { Badge } from '../../../kit/data/badge.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Empty } from '../../../kit/states.tsx';
 import { formatCount, formatShare } from '../../../text/format.ts';
-import type { Compared } from './compare.tsx';
+import type { Compared } from './compared.ts';
 import { type ConnectorChange, connectorChanges, type Share } from './differences.ts';
 
 /** Recipients and failed share of two pushes by connector. */

@@ -6,7 +6,7 @@ import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Time } from '../../../kit/data/time.tsx';
 import { formatCount, formatDuration, formatShare } from '../../../text/format.ts';
 import { StateBadge, titleOf } from '../shown-push.tsx';
-import type { Compared } from './compare.tsx';
+import type { Compared } from './compared.ts';
 import { isSlower, timesOf } from './differences.ts';
 
 interface Row {
