@@ -20,11 +20,8 @@ const ofPush =
 export const consolePages: readonly ConsolePage[] = [
   { name: 'apps', path: () => '' },
   { name: 'overview', path: ofApp(), picture: 'overview' },
-  { name: 'pushes', path: ofApp('/pushes'), picture: 'pushes' },
+  { name: 'pushes', path: ofApp('/pushes') },
   { name: 'compose', path: ofApp('/pushes/new'), picture: 'compose' },
-  { name: 'compose: JSON', path: ofApp('/pushes/new?view=json') },
-  { name: 'compose: curl', path: ofApp('/pushes/new?view=curl') },
-  { name: 'scheduled pushes', path: ofApp('/pushes/scheduled') },
   { name: 'push: progress', path: ofPush() },
   { name: 'push: failures', path: ofPush('?tab=failures') },
   { name: 'push: content', path: ofPush('?tab=content') },

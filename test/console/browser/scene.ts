@@ -30,6 +30,7 @@ export async function createScene(service: TestService): Promise<Scene> {
   const app = await api.createApp({ dailyRecipientCap: 5000, hybridPush: true });
   const body = { name: 'Shop' };
   await api.request('PATCH', `/console/api/apps/${app.appId}`, { admin: true, body });
+  await api.request('POST', '/console/api/tokens', { admin: true, body: { name: 'Li', role: 'viewer' } });
   await service.addApnsProfile(app);
   const [dead = '', other = ''] = await service.addIosInstallations(app, 300, { city: 'Rome' });
   await addOwnChannel(service, app, 60);

@@ -45,12 +45,12 @@ describe.skipIf(!isAsked)('the pictures of the console', () => {
   };
 
   test.skipIf(target !== 'docs')('of the documents are small', async () => {
-    const page = await open({ width: 1080 });
-    await page.setViewportSize({ width: 1080, height: 720 });
+    const page = await open({});
+    await page.setViewportSize({ width: 1280, height: 720 });
     await mkdir(documents, { recursive: true });
     for (const shown of consolePages.filter(({ picture }) => picture !== undefined)) {
       await show(page, shown);
-      const picture = await toPalette(page, await page.screenshot());
+      const picture = await toPalette(page, await page.screenshot({ fullPage: true }));
       expect(picture.length, shown.name).toBeLessThan(maxBytes);
       await writeFile(join(documents, `console-${shown.picture}.png`), picture);
     }
