@@ -55,7 +55,7 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     await page.goto(`${api.url}/console/audit?actor=admin`);
     await row(page, 'token.delete').first().waitFor();
     await expect.poll(() => row(page, 'token.create').first().innerText()).toContain('Anna');
-    await page.getByLabel('Action, such as').fill('token.create');
+    await page.getByRole('searchbox', { name: 'Action' }).fill('token.create');
     await page.keyboard.press('Enter');
     await row(page, 'token.delete').first().waitFor({ state: 'detached' });
     expect(new URL(page.url()).searchParams.get('action')).toBe('token.create');

@@ -51,6 +51,7 @@ export function AuditFilters({ filters, change }: FiltersProps) {
             key={name}
             type="search"
             label={t(`audit.${name}`)}
+            placeholder={t(`audit.${name}Hint`)}
             value={draft[name]}
             onChange={(event) => setDraft({ ...draft, [name]: event.target.value })}
           />

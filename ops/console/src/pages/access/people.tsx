@@ -64,7 +64,12 @@ function Tokens() {
   const remove = useRemove('tokens');
   if (isPending) return <Loading />;
   if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
-  if (data.results.length === 0) return <Empty title={t('people.noTokens')} />;
+  if (data.results.length === 0)
+    return (
+      <Empty title={t('people.noTokens')}>
+        <p>{t('people.noTokensHint')}</p>
+      </Empty>
+    );
   const columns: Column<ConsoleToken>[] = [
     ...holder,
     {

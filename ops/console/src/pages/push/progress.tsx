@@ -39,13 +39,13 @@ export function Progress({ appId, push, progress }: ProgressProps) {
           <Figures outcomes={outcomes} push={push} progress={progress} />
         </div>
       </Panel>
+      <Panel title={t('push.byConnector')}>
+        <ByConnector appId={appId} progress={progress} />
+      </Panel>
       <Panel title={t('push.timeline')}>
         <Suspense fallback={<Loading />}>
           <Timeline appId={appId} push={push} />
         </Suspense>
-      </Panel>
-      <Panel title={t('push.byConnector')}>
-        <ByConnector appId={appId} progress={progress} />
       </Panel>
     </>
   );
