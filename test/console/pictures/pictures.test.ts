@@ -18,6 +18,8 @@ const { CONSOLE_PICTURES: target } = currentEnvironment();
 const isAsked = target !== undefined && hasChromium;
 const documents = join(import.meta.dirname, '../../../docs/images');
 const maxBytes = 60_000;
+/** On a busy machine a page takes some seconds. */
+const maxMs = 180_000;
 
 const looks: Record<string, PageOptions> = {
   light: {},
@@ -44,7 +46,7 @@ describe.skipIf(!isAsked)('the pictures of the console', () => {
     await page.waitForLoadState('networkidle');
   };
 
-  test.skipIf(target !== 'docs')('of the documents are small', async () => {
+  test.skipIf(target !== 'docs')('of the documents are small', { timeout: maxMs }, async () => {
     const page = await open({});
     await page.setViewportSize({ width: 1280, height: 720 });
     await mkdir(documents, { recursive: true });
@@ -56,14 +58,18 @@ describe.skipIf(!isAsked)('the pictures of the console', () => {
     }
   });
 
-  test.skipIf(target === 'docs').for(Object.entries(looks))('of every page, %s', async ([look, options]) => {
-    const folder = join(target ?? '', look);
-    await mkdir(folder, { recursive: true });
-    const page = await open(options);
-    for (const shown of consolePages) {
-      await show(page, shown);
-      const path = join(folder, `${shown.name.replaceAll(/\W+/g, '-')}.png`);
-      await page.screenshot({ path, fullPage: true });
-    }
-  });
+  test.skipIf(target === 'docs').for(Object.entries(looks))(
+    'of every page, %s',
+    { timeout: maxMs },
+    async ([look, options]) => {
+      const folder = join(target ?? '', look);
+      await mkdir(folder, { recursive: true });
+      const page = await open(options);
+      for (const shown of consolePages) {
+        await show(page, shown);
+        const path = join(folder, `${shown.name.replaceAll(/\W+/g, '-')}.png`);
+        await page.screenshot({ path, fullPage: true });
+      }
+    },
+  );
 });

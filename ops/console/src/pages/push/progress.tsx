@@ -177,7 +177,7 @@ function Waiting({ appId, connector, waiting }: { appId: string; connector: stri
   );
   if (!stopped) return null;
   return (
-    <span className={styles.waiting}>
+    <span>
       <Badge tone={stopped.state === 'open' ? 'bad' : 'warn'}>
         {t(stopped.state === 'open' ? 'push.breakerOpen' : 'push.breakerTries', {
           waiting: formatCount(waiting),
