@@ -222,6 +222,21 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByText(/^\d+ of 4,096 bytes$/).waitFor();
   });
 
+  test('wants the number typed above 10,000 devices', async () => {
+    const large = await service.api.createApp();
+    await service.addApnsProfile(large);
+    await service.addIosInstallations(large, 10_001);
+    const page = await compose(large);
+    await page.getByLabel('Text', { exact: true }).fill('To many');
+    await sendButton(page, '10,001').click();
+    const send = page.getByRole('alertdialog').getByRole('button', { name: 'Send', exact: true });
+    expect(await send.isDisabled()).toBe(true);
+    await page.getByLabel('Type 10001 to continue').fill('10,000');
+    expect(await send.isDisabled()).toBe(true);
+    await page.getByLabel('Type 10001 to continue').fill('10,001');
+    await expect.poll(() => send.isEnabled()).toBe(true);
+  });
+
   test('composes and sends by keyboard only', async () => {
     const page = await open(`/apps/${app.appId}`);
     await page.getByRole('heading', { name: 'Running' }).waitFor();
