@@ -1,5 +1,5 @@
 import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
-import type { Database } from '../../shared/db/pool.ts';
+import type { Database, Handle } from '../../shared/db/pool.ts';
 import {
   type EndedPush,
   findPushes,
@@ -68,15 +68,9 @@ export class SmallPushes {
     });
   }
 
-  /** Runs the statements for no push on each connection, which then has their plans. */
+  /** Runs the statements for no push on each connection that stays open, which then has them parsed. */
   warmUp(): Promise<void> {
-    return this.database.warmUp(async (connection) => {
-      await findPushes(connection, []);
-      for (const column of uniqueColumns)
-        await findPointDevices(connection, [{ appId: '', column, value: '', activeSince: new Date(0) }]);
-      await startSmallPushes(connection, []);
-      await endPushesWithJobs(connection, []);
-    });
+    return this.database.warmUp(runStatements, idleSmallConnections);
   }
 
   /** Reads a push; undefined if it was deleted. */
@@ -98,4 +92,12 @@ export class SmallPushes {
   end(end: EndOfJob): Promise<EndedPush> {
     return this.#ends.load(end);
   }
+}
+
+async function runStatements(connection: Handle): Promise<void> {
+  await findPushes(connection, []);
+  for (const column of uniqueColumns)
+    await findPointDevices(connection, [{ appId: '', column, value: '', activeSince: new Date(0) }]);
+  await startSmallPushes(connection, []);
+  await endPushesWithJobs(connection, []);
 }
