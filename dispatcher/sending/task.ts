@@ -1,6 +1,6 @@
 /** Messages between the main thread and the worker threads. They are cloned, so they hold plain data only. */
 import type { HealthSample } from '../../shared/breaker.ts';
-import type { Pooler } from '../../shared/db/pooler.ts';
+import type { Pooler } from '../../shared/db/limits/pooler.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateways/messages.ts';
 import type { Batch, RecipientFailure } from '../../shared/db/tables/pushes/batches.ts';
 import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';

@@ -6,8 +6,15 @@ import type { FairQueue } from '../fairness/fair-queue.ts';
 import { parseIdList } from './id-list.ts';
 import { type FailureKind, failureKind } from './limits/failure-kind.ts';
 import { currentLane } from './limits/lane.ts';
+import {
+  localSettings,
+  type Pooler,
+  type PoolUse,
+  type ServerSettings,
+  settingsOf,
+  UnnamedClient,
+} from './limits/pooler.ts';
 import { beginText, limitStatements, type TransactionOptions } from './limits/transaction.ts';
-import { localSettings, type Pooler, type ServerSettings, settingsOf, UnnamedClient } from './pooler.ts';
 import type { PreparedStatement } from './prepared.ts';
 
 /**
@@ -51,15 +58,6 @@ export interface DatabaseOptions {
   /** Pooler that `url` leads to; none by default. */
   pooler?: Pooler;
   onError?: (error: Error) => void;
-}
-
-/** Connections of a pool, and the calls that wait for one. */
-export interface PoolUse {
-  name: string;
-  used: number;
-  idle: number;
-  waiting: number;
-  limit: number;
 }
 
 /** A pool of connections to one PostgreSQL. */

@@ -9,6 +9,15 @@ export type Pooler = 'none' | 'transaction';
 /** Settings of the server by name. */
 export type ServerSettings = Readonly<Record<string, string | number>>;
 
+/** Connections of a pool, and the calls that wait for one. */
+export interface PoolUse {
+  name: string;
+  used: number;
+  idle: number;
+  waiting: number;
+  limit: number;
+}
+
 /** Client that sends prepared statements without their names, since the next statement may run on another connection. */
 export class UnnamedClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
