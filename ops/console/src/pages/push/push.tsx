@@ -17,6 +17,7 @@ import { Controls } from './controls.tsx';
 import { Failures } from './failures.tsx';
 import { LiveState } from './live-state.tsx';
 import { Progress } from './progress.tsx';
+import { Resend } from './resend.tsx';
 
 const route = getRouteApi('/apps/$appId/pushes/$pushId');
 
@@ -36,6 +37,7 @@ export function Push() {
         side={
           <>
             <Controls appId={appId} push={push} />
+            <Resend appId={appId} push={push} />
             {maySend && (
               <Link
                 to="/apps/$appId/pushes/new"
