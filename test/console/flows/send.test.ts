@@ -3,7 +3,6 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
-import { accessibilityFaults } from '../browser/accessibility.ts';
 import { hasChromium, useBrowser } from '../browser/browser.ts';
 
 describe.skipIf(!hasChromium)('composing a push in a browser', () => {
@@ -266,22 +265,5 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await tabTo('Send');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'By keys', level: 1 }).waitFor();
-  });
-
-  test.for([
-    ['en', 'light', 1280],
-    ['zh-CN', 'dark', 320],
-  ] as const)('has no fault of WCAG 2.2 AA: %s, %s, %i px', async ([language, theme, width]) => {
-    const base = `/apps/${app.appId}/pushes/new`;
-    const page = await open(base, { language, theme, width });
-    const scheduled = `/apps/${app.appId}/pushes/scheduled`;
-    for (const path of [base, `${base}?view=json`, `${base}?view=curl`, scheduled]) {
-      await page.goto(`${service.api.url}/console${path}`);
-      await page.locator('h1').waitFor();
-      await page.waitForLoadState('networkidle');
-      expect(await accessibilityFaults(page), path).toEqual([]);
-      const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
-      expect(overflow, `${path} is wider than the window`).toBeLessThanOrEqual(0);
-    }
   });
 });

@@ -26,7 +26,7 @@ export const appPlaces = [
     to: '/apps/$appId/pushes',
     title: 'nav.pushes',
     key: 'p',
-    words: ['推送记录', '定时推送任务', 'push records', 'history', 'notifications', 'scheduled pushes'],
+    words: ['推送记录', 'push records', 'history', 'notifications'],
   }),
   place({
     to: '/apps/$appId/pushes/new',
@@ -40,6 +40,12 @@ export const appPlaces = [
     title: 'compare.title',
     isUnlisted: true,
     words: ['对比推送', 'compare', 'diff', 'regressions'],
+  }),
+  place({
+    to: '/apps/$appId/pushes/scheduled',
+    title: 'scheduled.title',
+    isUnlisted: true,
+    words: ['定时推送任务', 'schedule', 'push_time'],
   }),
   place({
     to: '/apps/$appId/devices',

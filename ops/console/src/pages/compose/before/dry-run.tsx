@@ -4,8 +4,10 @@ import { connectorName } from '../../../api/connectors.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
+import { useForecastText } from '../../../text/explanation.ts';
 import { formatCount, formatDuration } from '../../../text/format.ts';
 import styles from './before.module.css';
+import { DayUse } from './day-use.tsx';
 import type { CurrentDryRun } from './use-dry-run.ts';
 
 interface DryRunPanelProps {
@@ -39,46 +41,64 @@ export function DryRunPanel({ dryRun, isBlank, children }: DryRunPanelProps) {
         {forecast && <Shares forecast={forecast} isBlank={isBlank} />}
         {forecast && <Limits forecast={forecast} isBlank={isBlank} />}
         {children}
+        {forecast && <DayUse forecast={forecast.forecast} />}
       </div>
     </Panel>
   );
 }
 
 function Shares({ forecast, isBlank }: { forecast: PushForecast; isBlank: boolean }) {
+  const textOf = useForecastText();
   const shares = Object.entries(forecast.connectors)
-    .map(([id, share]) => ({ id, devices: share?.devices ?? 0, problem: share?.problem }))
+    .map(([id, share]) => ({ id, devices: share?.devices ?? 0, problems: share?.problems ?? [] }))
     .sort((a, b) => b.devices - a.devices);
   if (shares.length === 0) return null;
   return (
     <dl className={styles.shares}>
-      {shares.map(({ id, devices, problem }) => (
+      {shares.map(({ id, devices, problems }) => (
         <div key={id}>
           <dt>{connectorName(id)}</dt>
           <dd>{formatCount(devices)}</dd>
-          {problem !== undefined && !isBlank && <dd className={styles.problem}>{problem}</dd>}
+          {!isBlank &&
+            problems.map((problem) => (
+              <dd key={problem.text} className={styles.problem}>
+                {textOf(problem)}
+              </dd>
+            ))}
         </div>
       ))}
     </dl>
   );
 }
 
-/** Tells whether a limit refuses the push; others shorten or delay it. */
-export const isRefusal = (limit: string): boolean => limit.includes('would be refused');
+/** Codes of limits that refuse the push; others shorten or delay it. */
+const refusals: ReadonlySet<string> = new Set(['bodyTooLarge', 'refused', 'tooManyScheduled']);
+
+/** Tells whether the service would refuse the push. */
+export const isRefused = ({ texts }: PushForecast): boolean =>
+  texts.limits.some(({ code }) => refusals.has(code));
 
 function Limits({ forecast, isBlank }: { forecast: PushForecast; isBlank: boolean }) {
   const { t } = useTranslation();
-  const { limits, warning, warnings = [], estimatedSeconds } = forecast;
-  const shown = isBlank ? [] : limits;
+  const textOf = useForecastText();
+  const { texts, warnings = [], estimatedSeconds } = forecast;
+  const limits = [...(isBlank ? [] : texts.limits), ...(texts.warning === null ? [] : [texts.warning])];
   return (
     <>
-      {[...shown, ...(warning === undefined ? [] : [warning]), ...warnings].map((limit) => (
-        <p key={limit} className={isRefusal(limit) ? styles.refusal : styles.warning}>
-          {limit}
+      {limits.map((limit) => (
+        <p key={limit.text} className={refusals.has(limit.code) ? styles.refusal : styles.warning}>
+          {textOf(limit)}
+        </p>
+      ))}
+      {warnings.map((warning) => (
+        <p key={warning} className={styles.warning}>
+          {warning}
         </p>
       ))}
       {estimatedSeconds !== null && (
         <p className={styles.note}>{t('compose.takes', { time: formatDuration(estimatedSeconds * 1000) })}</p>
       )}
+      <p className={styles.note}>{textOf(texts.pace)}</p>
     </>
   );
 }

@@ -12,7 +12,7 @@ import { formatCount, formatTime } from '../../../text/format.ts';
 import { type Start, startOf } from '../delivery.tsx';
 import { useForm } from '../draft-field.tsx';
 import styles from './before.module.css';
-import { isRefusal } from './dry-run.tsx';
+import { isRefused } from './dry-run.tsx';
 import type { CurrentDryRun } from './use-dry-run.ts';
 
 /** A push to more devices asks for the number. */
@@ -76,7 +76,7 @@ function obstacleOf(state: {
   if (state.isFaulty) return 'fault';
   if (state.isIncomplete) return 'incomplete';
   if (state.isBlank) return 'blank';
-  if (refusal || (isFresh && last?.forecast.limits.some(isRefusal))) return 'refused';
+  if (refusal || (isFresh && last && isRefused(last.forecast))) return 'refused';
   if (!isFresh || !last) return 'stale';
   return last.forecast.devices === 0 ? 'nobody' : undefined;
 }

@@ -11,6 +11,7 @@ import { Choice } from '../../../kit/controls/field.tsx';
 import { Bar } from '../../../kit/data/bar.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Empty } from '../../../kit/states.tsx';
+import { useForecastText } from '../../../text/explanation.ts';
 import { formatCount } from '../../../text/format.ts';
 import { LockScreen } from './lock-screen.tsx';
 import { looks } from './looks.ts';
@@ -94,13 +95,20 @@ interface OfConnectorProps {
 
 function OfConnector({ appId, id, share, theme }: OfConnectorProps) {
   const { t } = useTranslation();
+  const textOf = useForecastText();
   const [isCut, setCut] = useState(false);
   const apps = useApps();
   const app = apps.data?.results.find((one) => one.appId === appId)?.name ?? 'App';
   const message = share.payload === null ? undefined : shownMessage(id, toJson(share.payload));
   const look = looks[id];
   if (message === undefined || look === undefined)
-    return <Empty title={t('preview.unsendable')}>{share.problem && <p>{share.problem}</p>}</Empty>;
+    return (
+      <Empty title={t('preview.unsendable')}>
+        {share.problems?.map((problem) => (
+          <p key={problem.text}>{textOf(problem)}</p>
+        ))}
+      </Empty>
+    );
   return (
     <>
       {message.isSilent ? (

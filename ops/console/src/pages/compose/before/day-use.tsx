@@ -1,0 +1,68 @@
+import { useTranslation } from 'react-i18next';
+import type { PushForecast } from '../../../../../../api/replies/admin/types.ts';
+import { connectorName } from '../../../api/connectors.ts';
+import { Bar } from '../../../kit/data/bar.tsx';
+import { formatCount } from '../../../text/format.ts';
+import styles from './before.module.css';
+
+/** Use of the day that the push is sent on: so far, scheduled, and this push, against the cap and by gateway. */
+export function DayUse({ forecast }: { forecast: PushForecast['forecast'] }) {
+  const { t } = useTranslation();
+  const { cap, quotas, scheduledIsLeast } = forecast;
+  const over = Math.min(cap.over, cap.draft);
+  return (
+    <div className={styles.day}>
+      <span className={styles.note}>{t('dayUse.cap', { day: cap.day })}</span>
+      <Bar
+        label={t('overview.capUse')}
+        total={cap.limit}
+        segments={[
+          { tone: 'good', value: cap.used + cap.scheduled, label: t('dayUse.before') },
+          { tone: 'warn', value: cap.draft - over, label: t('dayUse.draft') },
+          { tone: 'bad', value: over, label: t('outcome.capped') },
+        ]}
+      />
+      <span>
+        {t('dayUse.sum', {
+          used: formatCount(cap.used),
+          scheduled: `${scheduledIsLeast ? '≥ ' : ''}${formatCount(cap.scheduled)}`,
+          draft: formatCount(cap.draft),
+          limit: formatCount(cap.limit),
+        })}
+      </span>
+      <Quotas quotas={quotas} />
+    </div>
+  );
+}
+
+function Quotas({ quotas }: { quotas: PushForecast['forecast']['quotas'] }) {
+  const { t } = useTranslation();
+  const { day, results } = quotas;
+  const closed = results.filter(({ closedReason }) => closedReason !== null);
+  if (results.length === 0) return null;
+  return (
+    <>
+      {closed.map(({ connector, profile, closedReason }) => (
+        <p key={`${connector}/${profile}`} className={styles.refusal}>
+          {t('dayUse.closed', { name: connectorName(connector), reason: closedReason })}
+        </p>
+      ))}
+      <details className={styles.more}>
+        <summary>{t('dayUse.quotas', { day })}</summary>
+        <dl className={styles.shares}>
+          {results.map(({ connector, profile, used, scheduled, draft }) => (
+            <div key={`${connector}/${profile}`}>
+              <dt>
+                {connectorName(connector)}
+                {profile !== '_default' && `, ${profile}`}
+              </dt>
+              <dd>
+                {formatCount(used)} + {formatCount(scheduled)} + {formatCount(draft)}
+              </dd>
+            </div>
+          ))}
+        </dl>
+      </details>
+    </>
+  );
+}
