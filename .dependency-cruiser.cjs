@@ -168,7 +168,11 @@ module.exports = {
     onlyIn('pg', ['shared/db/', 'ops/local/']),
     onlyIn('pg-boss', ['shared/queue/']),
     onlyIn('piscina', ['dispatcher/sending/pool.ts']),
-    onlyIn('prom-client', ['shared/metrics.ts', 'shared/process/duration-histogram.ts']),
+    onlyIn('prom-client', [
+      'shared/metrics.ts',
+      'shared/process/duration-histogram.ts',
+      'shared/process/operation-metrics.ts',
+    ]),
     onlyIn('opossum', ['shared/breaker.ts']),
     onlyIn('libphonenumber-js', ['shared/domain/messages/phone.ts']),
     onlyIn('nodemailer', ['connectors/smtp/']),

@@ -1,5 +1,5 @@
 import { deleteMatching, listMatching } from '../../../../shared/db/tables/installations/deletions.ts';
-import { findDevice } from '../../../../shared/db/tables/pushes/traces.ts';
+import { findDevice } from '../../../../shared/db/tables/pushes/reports/traces.ts';
 import type { RowCondition } from '../../../../shared/db/tables/selection.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';

@@ -2,7 +2,7 @@ import { Router } from '../../../../connectors/routing.ts';
 import { dayMs } from '../../../../shared/clock.ts';
 import { selectInstallations } from '../../../../shared/db/tables/installations/installations.ts';
 import { readDeviceState } from '../../../../shared/db/tables/installations/reports.ts';
-import { findDevice } from '../../../../shared/db/tables/pushes/traces.ts';
+import { findDevice } from '../../../../shared/db/tables/pushes/reports/traces.ts';
 import { countRows, type Selection } from '../../../../shared/db/tables/selection.ts';
 import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';

@@ -8,7 +8,7 @@ import {
   type SavedItem,
   type SavedKind,
 } from '../../../../shared/db/tables/console/saved-items.ts';
-import { findDevice } from '../../../../shared/db/tables/pushes/traces.ts';
+import { findDevice } from '../../../../shared/db/tables/pushes/reports/traces.ts';
 import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { shortenTokens } from '../../../../shared/domain/admin/shortened.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';

@@ -1,17 +1,14 @@
-import { type Profile, Router } from '../../../../connectors/routing.ts';
+import type { Profile } from '../../../../connectors/routing.ts';
 import { dayMs, hourMs } from '../../../../shared/clock.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { readUsage } from '../../../../shared/db/tables/apps/usage.ts';
 import { listProfileUse, type ProfileUse } from '../../../../shared/db/tables/gateways/quotas.ts';
-import { countAudience } from '../../../../shared/db/tables/installations/audience.ts';
 import { listScheduledPage } from '../../../../shared/db/tables/pushes/schedule.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import type { PushTiming } from '../../../../shared/domain/pushes/push.ts';
-import type { Push } from '../../../../shared/domain/pushes/record.ts';
-import { Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
-import { type ConnectorShare, splitByConnector } from './audience.ts';
-import { profileKey } from './forecast.ts';
+import type { ConnectorShare } from './audience.ts';
+import { type CountedPush, countPush, profileKey } from './forecast.ts';
 
 /** Scheduled pushes whose audience is counted. */
 const maxScheduled = 5;
@@ -66,12 +63,6 @@ export async function readForecast(tx: Handle, inputs: ForecastInputs) {
   };
 }
 
-interface CountedPush {
-  push: Push;
-  devices: number;
-  shares: Shares;
-}
-
 /** Counts the recipients of the next scheduled pushes that may fall on the day of a time. */
 async function countScheduledPushes(
   tx: Handle,
@@ -81,12 +72,8 @@ async function countScheduledPushes(
   const next = await listScheduledPage(tx, app.appId, { after: null, limit: maxScheduled + 1 });
   const near = next.filter(({ push }) => Math.abs(push.pushTime.getTime() - atMs) < dayMs);
   const counted: CountedPush[] = [];
-  for (const { push } of near.slice(0, maxScheduled)) {
-    const params = new Params();
-    const text = targetCondition(app, push.pushOrder, { params, nowMs });
-    const { groups, devices } = await countAudience(tx, { text, values: params.values });
-    counted.push({ push, devices, shares: splitByConnector(groups, new Router(app, profiles, push)) });
-  }
+  for (const { push } of near.slice(0, maxScheduled))
+    counted.push(await countPush(tx, { app, push, profiles, nowMs }));
   return { counted, isLeast: next.length > maxScheduled };
 }
 

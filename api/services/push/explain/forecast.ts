@@ -1,11 +1,13 @@
-import { Router } from '../../../../connectors/routing.ts';
+import { type Profile, Router } from '../../../../connectors/routing.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
 import { countAudience } from '../../../../shared/db/tables/installations/audience.ts';
 import { listScheduledBefore } from '../../../../shared/db/tables/pushes/reports/scheduled.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
+import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { splitByConnector } from './audience.ts';
+import { type ConnectorShare, splitByConnector } from './audience.ts';
 
 /** Scheduled pushes whose devices are counted. */
 const maxCounted = 20;
@@ -26,6 +28,24 @@ export interface ScheduledForecast {
 /** Returns the key of a profile in a forecast. */
 export const profileKey = (connector: string, profile: string): string => `${connector}/${profile}`;
 
+/** Recipients of a push as they are now. */
+export interface CountedPush {
+  push: Push;
+  devices: number;
+  shares: Map<ConnectorId, ConnectorShare>;
+}
+
+/** Counts the recipients of a push that is not planned yet, by the connector and profile that would serve them. */
+export async function countPush(
+  tx: Handle,
+  { app, push, profiles, nowMs }: { app: App; push: Push; profiles: Profile[]; nowMs: number },
+): Promise<CountedPush> {
+  const params = new Params();
+  const text = targetCondition(app, push.pushOrder, { params, nowMs });
+  const { groups, devices } = await countAudience(tx, { text, values: params.values });
+  return { push, devices, shares: splitByConnector(groups, new Router(app, profiles, push)) };
+}
+
 /** Counts the devices of pushes that are scheduled before `until`, by the profile that would serve them. */
 export async function forecastScheduled(
   { appCache, clock, db, queries }: Pick<ApiDeps, 'appCache' | 'clock' | 'db' | 'queries'>,
@@ -38,30 +58,19 @@ export async function forecastScheduled(
   const endMs = clock.monotonicMs() + totalTimeoutMs;
   for (const push of pushes) {
     if (clock.monotonicMs() > endMs) break;
-    const work = countOf({ queries, app, push, nowMs: clock.now() });
+    const inputs = { app, push, profiles, nowMs: clock.now() };
+    const terms = { timeoutMs: countTimeoutMs };
+    const work = queries.read({ app, isMaster: true }, (tx) => countPush(tx, inputs), terms);
     // A count over its time limit leaves the push out; the forecast says so.
     const found = await work.catch(() => undefined);
     if (!found) continue;
     forecast.counted += 1;
     forecast.devices += found.devices;
-    for (const [connector, share] of splitByConnector(found.groups, new Router(app, profiles, push)))
+    for (const [connector, share] of found.shares)
       for (const [profile, devices] of share.profiles) {
         const key = profileKey(connector, profile);
         forecast.byProfile.set(key, (forecast.byProfile.get(key) ?? 0) + devices);
       }
   }
   return forecast;
-}
-
-function countOf({
-  queries,
-  app,
-  push,
-  nowMs,
-}: Pick<ApiDeps, 'queries'> & { app: App; push: Push; nowMs: number }) {
-  const params = new Params();
-  const text = targetCondition(app, push.pushOrder, { params, nowMs });
-  return queries.read({ app, isMaster: true }, (tx) => countAudience(tx, { text, values: params.values }), {
-    timeoutMs: countTimeoutMs,
-  });
 }

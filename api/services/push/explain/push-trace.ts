@@ -10,7 +10,7 @@ import {
   type TracedDevice,
   type TracedFailure,
   testConditions,
-} from '../../../../shared/db/tables/pushes/traces.ts';
+} from '../../../../shared/db/tables/pushes/reports/traces.ts';
 import { writeText } from '../../../../shared/domain/admin/trace-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { GatewayFailure } from '../../../../shared/domain/breaker.ts';

@@ -1,8 +1,8 @@
-import type { DeviceTraits } from '../../../domain/installations/installation.ts';
-import { type Outcome, outcomeOfCode, retriedCode } from '../../../domain/outcome.ts';
-import type { Handle } from '../../pool.ts';
-import { holds } from '../channel/inbox.ts';
-import { traitColumns } from '../installations/traits.ts';
+import type { DeviceTraits } from '../../../../domain/installations/installation.ts';
+import { type Outcome, outcomeOfCode, retriedCode } from '../../../../domain/outcome.ts';
+import type { Handle } from '../../../pool.ts';
+import { holds } from '../../channel/inbox.ts';
+import { traitColumns } from '../../installations/traits.ts';
 
 /** Device of a push trace. */
 export interface TracedDevice extends DeviceTraits {
