@@ -1,6 +1,6 @@
 import type { Recipient } from '../../connectors/contract/connector.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { incrementBadges, setBadges } from '../../shared/db/tables/pushes/badges.ts';
+import { incrementBadges, setBadges } from '../../shared/db/tables/installations/badges.ts';
 import type { Batch } from '../../shared/db/tables/pushes/batches.ts';
 import { type RecipientGroup, savedAtMs } from '../../shared/db/tables/pushes/recipients.ts';
 import type { Tally } from './tally.ts';

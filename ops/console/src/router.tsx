@@ -14,6 +14,7 @@ import {
   readComposeSearch,
   readDeviceFilters,
   readMessageSearch,
+  readOperatingSearch,
   readPeopleSearch,
   readPushFilters,
   readPushSearch,
@@ -136,6 +137,7 @@ const settings = createRoute({
 const operating = createRoute({
   getParentRoute: () => root,
   path: '/operating',
+  validateSearch: readOperatingSearch,
   component: lazyRouteComponent(() => import('./pages/operating/operating.tsx'), 'Operating'),
 });
 const people = createRoute({

@@ -172,3 +172,8 @@ export const readUsageSearch = (search: Search): { from?: string | undefined; to
 });
 
 export const readQuotaSearch = (search: Search): { day?: string | undefined } => ({ day: text(search.day) });
+
+/** Queue whose jobs the page shows. */
+export const readOperatingSearch = (search: Search): { queue?: string | undefined } => ({
+  queue: text(search.queue),
+});

@@ -4,14 +4,12 @@ import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
-import { accessibilityFaults } from '../browser/accessibility.ts';
 import { hasChromium, useBrowser } from '../browser/browser.ts';
 
 describe.skipIf(!hasChromium)('running the service in a browser', () => {
   const service = useTestService();
   const browser = useBrowser();
   let app: App;
-  let userId: string;
   const pushIds: string[] = [];
   const admin = (method: 'GET' | 'POST', of: App, path: string, body?: object) =>
     service.api.request(method, `/console/api/apps/${of.appId}${path}`, {
@@ -23,8 +21,6 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     await service.addApnsProfile(app);
     await service.addIosInstallations(app, 3, { city: 'Rome' });
     await service.dispatch();
-    const body = { username: 'anna', password: 'secret-1', email: 'anna@example.com' };
-    userId = (await service.api.request('POST', '/1.1/users', { app, body })).body.objectId;
     for (const alert of ['Spring sale', 'Autumn sale']) {
       const { objectId } = (await admin('POST', app, '/push', { where: {}, data: { alert } })).body;
       await service.untilDone(app, objectId);
@@ -184,24 +180,5 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     await row.waitFor();
     expect(await row.innerText()).toMatch(/3 · 100%\s+3 · 100%/);
     expect(new URL(page.url()).search).toBe(`?a=${a}&b=${b}`);
-  });
-
-  test.for([
-    ['en', 'light', 1280],
-    ['zh-CN', 'dark', 320],
-  ] as const)('has no fault of WCAG 2.2 AA: %s, %s, %i px', async ([language, theme, width]) => {
-    const page = await open('', { language, theme, width });
-    const compared = `/pushes/compare?a=${pushIds[0]}&b=${pushIds[1]}`;
-    const paths = ['/profiles', '/profiles/apns/_default', '/profiles/fcm/new', '/settings', '/users'];
-    const others = [`/users/${userId}`, '/devices', '/quotas', '/usage', compared];
-    const messages = ['/messages', '/messages?tab=budgets', '/messages?tab=texts'];
-    for (const path of [...paths, ...others, ...messages]) {
-      await page.goto(`${service.api.url}/console/apps/${app.appId}${path}`);
-      await page.locator('h1').waitFor();
-      await page.waitForLoadState('networkidle');
-      expect(await accessibilityFaults(page), path).toEqual([]);
-      const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
-      expect(overflow, `${path} is wider than the window`).toBeLessThanOrEqual(0);
-    }
   });
 });

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Database, type Handle } from '../../../shared/db/pool.ts';
-import { incrementBadges, setBadges } from '../../../shared/db/tables/pushes/badges.ts';
+import { incrementBadges, setBadges } from '../../../shared/db/tables/installations/badges.ts';
 import { insertBatches } from '../../../shared/db/tables/pushes/batches.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 

@@ -1,8 +1,10 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import type { Breaker, QueueState } from '../../../../../api/replies/admin/types.ts';
 import { call } from '../../api/client.ts';
 import { connectorName } from '../../api/connectors.ts';
+import { useIsOfService } from '../../api/manage/operating.ts';
 import { useApps, useBreakers, useQueues } from '../../api/queries.ts';
 import { useMay } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
@@ -13,10 +15,17 @@ import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { formatCount, formatDuration } from '../../text/format.ts';
 import { BreakerBadge } from './breaker-badge.tsx';
+import { Doctor } from './doctor.tsx';
+import { Jobs } from './jobs.tsx';
+import { Processes } from './processes.tsx';
 
-/** Breakers of the gateways, and the queues of jobs. */
+const route = getRouteApi('/operating');
+
+/** Breakers of the gateways, queues of jobs, and for operators of all apps processes and checks. */
 export function Operating() {
   const { t } = useTranslation();
+  const { queue } = route.useSearch();
+  const isOfService = useIsOfService();
   return (
     <>
       <PageHeader title={t('nav.operating')} />
@@ -26,6 +35,15 @@ export function Operating() {
       <Panel title={t('operating.queues')}>
         <Queues />
       </Panel>
+      {isOfService && (
+        <>
+          {queue !== undefined && <Jobs queue={queue} />}
+          <Panel title={t('processes.title')}>
+            <Processes />
+          </Panel>
+          <Doctor />
+        </>
+      )}
       <Commands path="/breakers" command="breakers" />
     </>
   );
@@ -106,11 +124,25 @@ function Force({ breaker }: { breaker: Breaker }) {
 
 function Queues() {
   const { t } = useTranslation();
+  const isOfService = useIsOfService();
   const { data, error, isPending, refetch } = useQueues();
   if (isPending) return <Loading />;
   if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
+  if (data.results.length === 0) return <Empty title={t('operating.noJobs')} />;
   const columns: Column<QueueState>[] = [
-    { key: 'queue', title: t('operating.queue'), isWide: true, cell: ({ queue }) => <code>{queue}</code> },
+    {
+      key: 'queue',
+      title: t('operating.queue'),
+      isWide: true,
+      cell: ({ queue }) =>
+        isOfService ? (
+          <Link to="/operating" search={{ queue }}>
+            <code>{queue}</code>
+          </Link>
+        ) : (
+          <code>{queue}</code>
+        ),
+    },
     { key: 'ready', title: t('operating.ready'), isNumber: true, cell: ({ ready }) => formatCount(ready) },
     {
       key: 'active',

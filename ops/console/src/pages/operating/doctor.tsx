@@ -1,0 +1,56 @@
+import { useTranslation } from 'react-i18next';
+import type { DoctorFinding } from '../../../../../api/replies/admin/types.ts';
+import { useDoctor } from '../../api/manage/operating.ts';
+import { Button } from '../../kit/controls/button.tsx';
+import { Badge, type Tone } from '../../kit/data/badge.tsx';
+import { type Column, Table } from '../../kit/data/table.tsx';
+import { Panel } from '../../kit/panel.tsx';
+import { Failure, Loading } from '../../kit/states.tsx';
+
+const tones: Record<DoctorFinding['level'], Tone> = { ok: 'good', warn: 'warn', fail: 'bad' };
+const order: DoctorFinding['level'][] = ['fail', 'warn', 'ok'];
+
+/** Checks of the service, the worst first, each with what to do. The api tells them in English. */
+export function Doctor() {
+  const { t } = useTranslation();
+  const { data, error, isPending, isFetching, refetch } = useDoctor();
+  const again = (
+    <Button isBusy={isFetching} onClick={() => void refetch()}>
+      {t('doctor.again')}
+    </Button>
+  );
+  const columns: Column<DoctorFinding>[] = [
+    {
+      key: 'level',
+      title: t('pushes.state'),
+      cell: ({ level }) => <Badge tone={tones[level]}>{t(`doctorLevel.${level}`)}</Badge>,
+    },
+    { key: 'subject', title: t('doctor.subject'), cell: ({ subject }) => <span lang="en">{subject}</span> },
+    {
+      key: 'sentence',
+      title: t('doctor.finding'),
+      isWide: true,
+      cell: ({ sentence, remedy }) => (
+        <span lang="en">
+          {sentence} {remedy}
+        </span>
+      ),
+    },
+  ];
+  return (
+    <Panel title={t('doctor.title')} side={again}>
+      {isPending ? (
+        <Loading />
+      ) : error && !data ? (
+        <Failure error={error} retry={() => void refetch()} />
+      ) : (
+        <Table
+          label={t('doctor.title')}
+          columns={columns}
+          rows={[...data.results].sort((a, b) => order.indexOf(a.level) - order.indexOf(b.level))}
+          keyOf={({ subject, sentence }) => `${subject} ${sentence}`}
+        />
+      )}
+    </Panel>
+  );
+}
