@@ -67,8 +67,8 @@ export function listen(
 }
 
 /**
- * Closes a connection that has more than `maxPipelined` requests without a reply: Node keeps reading while their handlers wait, so
- * one connection could fill the memory with small requests.
+ * Closes a connection that has more than `maxPipelined` requests without a reply: Node keeps reading while their
+ * handlers wait, so one connection could fill the memory with small requests.
  */
 function limitPipelining(handle: RequestListener, maxPipelined: number): RequestListener {
   const waiting = new WeakMap<Socket, number>();

@@ -7,7 +7,10 @@ import { FairQueue, type FairQueueLimits } from '../shared/fairness/fair-queue.t
 import type { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
 
-/** Waiting calls; the connections, and those that one app may use at a time, follow from the variables (README.md "Connections"). */
+/**
+ * Waiting calls; the connections, and those that one app may use at a time, follow from the variables (README.md
+ * "Connections").
+ */
 const waiting = {
   calls: { maxWaiting: 2000, maxWaitMs: 5000 },
   admission: { maxWaiting: 1000, maxWaitMs: 5000 },

@@ -35,7 +35,10 @@ export type JsonLike = object;
 export interface Limit {
   /** A body of this size or more, decompressed, is refused with 413. At 0 no body is read. */
   bodyBytesBelow: number;
-  /** The body is an object or a push: over the limit it is code 116 (protocol/clients.md#request-limits), from 20 MB on 413. */
+  /**
+   * The body is an object or a push: over the limit it is code 116 (protocol/clients.md#request-limits), from 20 MB on
+   * 413.
+   */
   isObject?: boolean;
   /** The call counts for `pushCallsPerMinute` of the app (protocol/push.md#call-rate). */
   rate?: 'push';
@@ -75,7 +78,10 @@ interface RouteShape<Q, B> {
   summary: string;
   /** Body of a success with `status`, or bodies by status. */
   reply: z.ZodType | Replies;
-  /** Refusals of the service behind the route; those of every call with this access and body are added (openapi/refusals.ts). */
+  /**
+   * Refusals of the service behind the route; those of every call with this access and body are added
+   * (openapi/refusals.ts).
+   */
   refusals: readonly ErrorName[];
   query?: z.ZodType<Q>;
   body?: z.ZodType<B>;

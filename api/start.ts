@@ -165,7 +165,10 @@ const consoleFolders = (): string[] => [
   fallbackConsoleFolder(resolve(readLocalConfig().dataDir)),
 ];
 
-/** Waits until the tables exist, since no call works before. With a wrong CARILLON_SECRET the api starts and refuses calls. */
+/**
+ * Waits until the tables exist, since no call works before. With a wrong CARILLON_SECRET the api starts and refuses
+ * calls.
+ */
 async function untilMigrated(readiness: DatabaseReadiness, stack: ClosingStack): Promise<void> {
   const stop = new AbortController();
   stack.add('wait for migrations', () => stop.abort());

@@ -23,7 +23,10 @@ export interface Profile {
   credentials: unknown;
 }
 
-/** Credentials that were checked; a check takes the time of several pushes, and the cache of an app keeps its profiles for many. */
+/**
+ * Credentials that were checked; a check takes the time of several pushes, and the cache of an app keeps its profiles
+ * for many.
+ */
 const checked = new WeakMap<Profile, NamedCredentials<unknown> | null>();
 
 /**

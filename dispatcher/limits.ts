@@ -9,7 +9,10 @@ export const smallPushesAtOnce = 256;
 /** Continued plannings have job permits of their own, so that they never delay a new push. */
 export const continuedPlansAtOnce = 2;
 
-/** Scans of one app at a time (DATABASE_CONNECTIONS_SCANS of all apps), which leaves cores of a small database to other apps. */
+/**
+ * Scans of one app at a time (DATABASE_CONNECTIONS_SCANS of all apps), which leaves cores of a small database to other
+ * apps.
+ */
 export const scansPerApp = 3;
 
 /** Connections for scans that stay open while there is nothing to plan. */

@@ -25,8 +25,8 @@ export class SealError extends Error {
 }
 
 /**
- * Encrypts values at rest with AES-256-GCM (develop/architecture.md#secrets, protocol/operation.md#environment): the first key
- * seals, all open. `context` is bound into the seal, so a value copied to another row does not open.
+ * Encrypts values at rest with AES-256-GCM (develop/architecture.md#secrets, protocol/operation.md#environment): the
+ * first key seals, all open. `context` is bound into the seal, so a value copied to another row does not open.
  */
 export class Vault {
   readonly #keys: { key: Buffer; mark: Buffer }[];

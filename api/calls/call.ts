@@ -61,7 +61,10 @@ export interface SentBody {
   via: string;
 }
 
-/** Call before its route is known; calls of routes for no app have no `app`, those of others than the admin API no `operator`. */
+/**
+ * Call before its route is known; calls of routes for no app have no `app`, those of others than the admin API no
+ * `operator`.
+ */
 export type AnyCall = Call<unknown, unknown> &
   Partial<Pick<AdminCall<unknown, unknown>, 'operator' | 'idempotencyKey' | 'explained' | 'gone'>> &
   Partial<

@@ -2,7 +2,10 @@ import type { z } from 'zod';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { issueText } from '../../shared/domain/errors/issue-text.ts';
 
-/** Returns the value as the schema parses it, or unchanged without a schema. Throws 107 or 111 with the name of the member. */
+/**
+ * Returns the value as the schema parses it, or unchanged without a schema. Throws 107 or 111 with the name of the
+ * member.
+ */
 export function checkSchema(schema: z.ZodType | undefined, value: unknown, where: 'query' | 'body'): unknown {
   if (!schema) return value;
   const result = schema.safeParse(value, { error: issueText });

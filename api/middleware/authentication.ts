@@ -33,7 +33,10 @@ export const hasAppId = (ctx: Context): boolean => header(ctx, 'appId') !== unde
 /** Evidence in a request that its sender holds a key. */
 type KeyProof = { isMaster: boolean; matches(key: string): boolean };
 
-/** Parses `<md5hex(timestampMs + key)>,<timestampMs>[,master]`, lower-case hex, no replay window (protocol/clients.md#request-signature). */
+/**
+ * Parses `<md5hex(timestampMs + key)>,<timestampMs>[,master]`, lower-case hex, no replay window
+ * (protocol/clients.md#request-signature).
+ */
 function signProof(text: string): KeyProof | undefined {
   const match = /^([0-9a-f]{32}),(\d{1,20})(?:,(master))?$/.exec(text);
   if (!match) return undefined;
@@ -104,7 +107,10 @@ export function prodOf(ctx: Context): 'dev' | 'prod' | undefined {
   return value === '1' || value === 'true' ? 'prod' : 'dev';
 }
 
-/** Reads `X-LC-Prod` for cloud functions (protocol/clients.md#environment): `0` and `false` are staging, anything else is production. */
+/**
+ * Reads `X-LC-Prod` for cloud functions (protocol/clients.md#environment): `0` and `false` are staging, anything else
+ * is production.
+ */
 export function stageOf(ctx: Context): FunctionStage {
   const value = header(ctx, 'prod');
   return value === '0' || value === 'false' ? 'staging' : 'production';

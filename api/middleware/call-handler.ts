@@ -111,7 +111,10 @@ async function readAs(
   return { body: value, bodyBytes: bytes };
 }
 
-/** Checks size, query and body of a call, replaces both by their parsed values, and runs its route. Throws 413, 116, 107, 111 or 1. */
+/**
+ * Checks size, query and body of a call, replaces both by their parsed values, and runs its route. Throws 413, 116,
+ * 107, 111 or 1.
+ */
 async function runChecked(route: Route, call: AnyCall, { services, loopShare }: CallDeps): Promise<Reply> {
   if (call.app) await loopShare.enter(call.app.appId);
   const { bodyBytesBelow: limit, isObject = false } = route.limit;

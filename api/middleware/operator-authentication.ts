@@ -16,7 +16,10 @@ const replyHeaders = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 } as const;
 
-/** Authenticates the callers of the admin API (protocol/admin-api.md#access): a token in the header, else a session in the cookie. */
+/**
+ * Authenticates the callers of the admin API (protocol/admin-api.md#access): a token in the header, else a session in
+ * the cookie.
+ */
 export class OperatorAuthenticator {
   readonly #services: AccessServices;
   readonly #publicOrigin: string;
@@ -40,7 +43,10 @@ export class OperatorAuthenticator {
     return operator;
   }
 
-  /** Admits a login. Throws 403 for a page of another origin, 429 after too many wrong tokens, 415 for another body than JSON. */
+  /**
+   * Admits a login. Throws 403 for a page of another origin, 429 after too many wrong tokens, 415 for another body than
+   * JSON.
+   */
   admitLogin(ctx: Context): void {
     beginReply(ctx);
     this.#services.attempts.check(originKey(ctx.ip));

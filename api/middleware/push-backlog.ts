@@ -4,7 +4,10 @@ import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { planJob } from '../../shared/queue/jobs.ts';
 import type { JobQueue } from '../../shared/queue/queue.ts';
 
-/** Largest backlog: more than 90 minutes of one app's highest call rate (9600 a minute). Running dispatchers leave far less. */
+/**
+ * Largest backlog: more than 90 minutes of one app's highest call rate (9600 a minute). Running dispatchers leave far
+ * less.
+ */
 const defaultMaxWaiting = 1_000_000;
 
 /** Shortest and longest lifetime of a count, and the time after which a refused caller may try again. */

@@ -66,9 +66,9 @@ const isOurDoing = (reason: TransportReason): boolean => reason === 'aborted' ||
 const nodeDigits = 12;
 
 /**
- * Returns the beginning of the `apns-id` of all recipients of a push: a lower-case UUID, the same at every attempt, so that
- * Apple's logs show repeats (protocol/apns.md#request, protocol/apns.md#repeats). Version 8 of RFC 9562: a digest of the push, then
- * the internal id of the recipient in decimal digits.
+ * Returns the beginning of the `apns-id` of all recipients of a push: a lower-case UUID, the same at every attempt, so
+ * that Apple's logs show repeats (protocol/apns.md#request, protocol/apns.md#repeats). Version 8 of RFC 9562: a digest
+ * of the push, then the internal id of the recipient in decimal digits.
  */
 export function apnsIdPrefix(objectId: string): string {
   const hex = hash('sha1', objectId, 'hex');

@@ -13,7 +13,10 @@ export type AttemptResult =
   | { kind: 'retry'; status: number; reason: string; afterMs: number | null; cause?: string | undefined }
   /** The request was written and got no answer: the message may have been delivered. */
   | { kind: 'unknown'; reason: string; isRepeatHidden: boolean; cause?: string | undefined }
-  /** Credentials or configuration are wrong: all recipients of the profile would end alike. `hint` tells the operator what to fix. */
+  /**
+   * Credentials or configuration are wrong: all recipients of the profile would end alike. `hint` tells the operator
+   * what to fix.
+   */
   | { kind: 'profile_error'; status: number; reason: string; hint: string; cause?: string | undefined };
 
 export type Report = (index: number, attempt: AttemptResult) => void;

@@ -1,7 +1,10 @@
 /** Health of a gateway as results of attempts show it. */
 import type { AttemptResult } from './connector.ts';
 
-/** Reasons of results without a response that say nothing about the gateway: aborted or delayed by this process, or redirected. */
+/**
+ * Reasons of results without a response that say nothing about the gateway: aborted or delayed by this process, or
+ * redirected.
+ */
 const ignoredReasons = new Set([
   'aborted',
   'closed',

@@ -3,7 +3,10 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import { sharedSecureContext, systemAuthoritiesWith } from '../../shared/http/trust.ts';
 import type { TransportOptions } from './transport.ts';
 
-/** Creates the secure context of a pool. Pools with the same `ca` and no certificate share one: creating it takes milliseconds. */
+/**
+ * Creates the secure context of a pool. Pools with the same `ca` and no certificate share one: creating it takes
+ * milliseconds.
+ */
 export function secureContextOf({
   ca,
   certificate,

@@ -13,7 +13,10 @@ export interface RequestTemplate {
   pathPrefix: string;
   /** Shared headers, lower-case names, no pseudo headers. */
   headers: Readonly<Record<string, string>>;
-  /** Names among `headers` whose values serve this batch only, so HPACK indexes the name alone (protocol/apns.md#connections). */
+  /**
+   * Names among `headers` whose values serve this batch only, so HPACK indexes the name alone
+   * (protocol/apns.md#connections).
+   */
   batchHeaders?: readonly string[];
   /** Name of the header whose value differs by request (`headerValue`). */
   requestHeaderName?: string;

@@ -21,7 +21,10 @@ export interface AndroidContent {
   data: JsonObject;
   /** Custom members of the app, for notifications. */
   custom: JsonObject;
-  /** Members of the vendor's object that are not content, passed to the vendor unchanged (protocol/push.md#vendor-objects). */
+  /**
+   * Members of the vendor's object that are not content, passed to the vendor unchanged
+   * (protocol/push.md#vendor-objects).
+   */
   vendor: JsonObject;
 }
 

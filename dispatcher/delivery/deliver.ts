@@ -38,7 +38,10 @@ export interface DeliverContext {
   prepared?: PreparedBatch | undefined;
 }
 
-/** State of a batch after one round: `done` (its job is completed), `unfinished` (it goes back), `changed` (one more round). */
+/**
+ * State of a batch after one round: `done` (its job is completed), `unfinished` (it goes back), `changed` (one more
+ * round).
+ */
 type RoundEnd = 'done' | 'unfinished' | 'changed';
 
 /** Most recipients of a batch that the express thread takes. */

@@ -12,7 +12,10 @@ import { FairPriorities } from './fair-priorities.ts';
 /** Parked batches that get their jobs in one transaction. */
 const unparkedAtOnce = 1000;
 
-/** Parks the planning of a paused push: ends its job until the push is resumed. Returns false when it is not paused any more. */
+/**
+ * Parks the planning of a paused push: ends its job until the push is resumed. Returns false when it is not paused any
+ * more.
+ */
 export function parkPlanning(deps: DispatcherDeps, job: Job<PlanJob>): Promise<boolean> {
   return deps.db.transaction(async (tx) => {
     if (!(await markPlanningParked(tx, job.data.appId, job.data.pushId))) return false;

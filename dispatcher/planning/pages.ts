@@ -45,8 +45,8 @@ interface Scan {
 }
 
 /**
- * Reads the targets of a push behind its planning mark, page by page. The first page of a fresh push is small, so that sending
- * begins at once. The last page may be empty.
+ * Reads the targets of a push behind its planning mark, page by page. The first page of a fresh push is small, so that
+ * sending begins at once. The last page may be empty.
  */
 export function readPages(scan: Scan): AsyncGenerator<PlannedPage> {
   return isUnselective(scan.push.pushOrder) ? pagesByKey(scan) : pagesOfCursor(scan);

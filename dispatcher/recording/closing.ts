@@ -4,8 +4,8 @@ import { pushBeganAtMs } from '../../shared/domain/pushes/record.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
 /**
- * Closes a push if all its batches are settled; called after the last one in work (`PushCloser`). Also deletes the installations with dead
- * tokens that had to wait for a success of another batch (protocol/delivery.md#promise-7).
+ * Closes a push if all its batches are settled; called after the last one in work (`PushCloser`). Also deletes the
+ * installations with dead tokens that had to wait for a success of another batch (protocol/delivery.md#promise-7).
  */
 export async function closePush(
   deps: Pick<DispatcherDeps, 'db' | 'clock' | 'metrics'>,

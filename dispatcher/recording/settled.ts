@@ -46,7 +46,10 @@ export async function recordSettled(
   countGatewayUsage(deps, appId, { result: sent.result, recipients: settlement?.totals.sent ?? 0 });
 }
 
-/** Settles a batch with its result, less the recipients that are in retry batches by now; undefined when it was settled already. */
+/**
+ * Settles a batch with its result, less the recipients that are in retry batches by now; undefined when it was settled
+ * already.
+ */
 async function settle(tx: Handle, ids: DeliverJob, result: DeliverResult): Promise<Settlement | undefined> {
   const { states, retriedCount } = result;
   const totals = states.totals();
@@ -66,7 +69,8 @@ async function writeDetails(
   const { connector, profile, failures, messages, retries, profileError } = result;
   await insertFailures(tx, { ...ids, connector }, failures);
   await insertGatewayMessages(tx, { ...ids, connector }, messages);
-  // Without a success of its own a batch deletes nothing; the end of the push may still do so (protocol/delivery.md#promise-7).
+  // Without a success of its own a batch deletes nothing; the end of the push may still do so
+  // (protocol/delivery.md#promise-7).
   if ((totals.sent ?? 0) > 0) await deleteInvalidInstallations(tx, ids.appId, failures);
   await recordRetries(deps, tx, batch, { retries, isCounted });
   if (profileError !== null)

@@ -134,7 +134,10 @@ export class OpenRecipients implements RecipientSource {
   }
 }
 
-/** Prepares the open recipients of a batch, of those that were loaded; ends those whose installation was deleted as `dropped`. */
+/**
+ * Prepares the open recipients of a batch, of those that were loaded; ends those whose installation was deleted as
+ * `dropped`.
+ */
 export async function openRecipients(
   db: Database,
   { batch, tally }: OpenBatch,

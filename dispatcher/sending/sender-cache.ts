@@ -173,7 +173,10 @@ export class SenderCache {
     return known;
   }
 
-  /** Opens a sender; undefined if the credentials do not fit their schema. Reading keys and certificates takes a millisecond. */
+  /**
+   * Opens a sender; undefined if the credentials do not fit their schema. Reading keys and certificates takes a
+   * millisecond.
+   */
   #open(
     key: string,
     connector: Connector,

@@ -73,7 +73,10 @@ export async function warmUp({ profiles, counts }: WarmUpTask): Promise<void> {
   return warmedUp;
 }
 
-/** Runs the statements of a batch for a push that does not exist: PostgreSQL then has its tables in the connection's caches. */
+/**
+ * Runs the statements of a batch for a push that does not exist: PostgreSQL then has its tables in the connection's
+ * caches.
+ */
 async function runBatchStatements(connection: Handle): Promise<void> {
   const batch = { appId: '', id: 0, pushId: 0, connector: '' };
   await findPush(connection, batch.appId, batch.pushId);

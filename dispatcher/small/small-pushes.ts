@@ -27,11 +27,14 @@ const size = 100;
 /** Connections that stay open while there are no small pushes. */
 export const idleSmallConnections = 2;
 /**
- * Their settings: each group is planned for its keys, since PostgreSQL would keep a plan that it made for empty tables. Parsing,
- * a third of the work before a statement is executed, is done once.
+ * Their settings: each group is planned for its keys, since PostgreSQL would keep a plan that it made for empty tables.
+ * Parsing, a third of the work before a statement is executed, is done once.
  */
 export const smallSettings = { plan_cache_mode: 'force_custom_plan', jit: 'off' };
-/** Statements of one kind at a time. The next group forms while one commits: fewer, larger groups take less processor time. */
+/**
+ * Statements of one kind at a time. The next group forms while one commits: fewer, larger groups take less processor
+ * time.
+ */
 const concurrency = 1;
 
 /** A failed group runs again push by push, so that one does not fail the others; not while the database is unavailable. */

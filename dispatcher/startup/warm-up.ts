@@ -51,7 +51,10 @@ export async function warmUp(
 
 const readInstallations = (connection: Handle) => loadRecipients(connection, '', [], 'deviceToken');
 
-/** Runs the statements of a batch for a push that does not exist: PostgreSQL then has its tables in the connection's caches. */
+/**
+ * Runs the statements of a batch for a push that does not exist: PostgreSQL then has its tables in the connection's
+ * caches.
+ */
 async function runStatements(connection: Handle): Promise<void> {
   const batch = { appId: '', id: 0, batchId: 0, retriedCount: 0 };
   const states = new RecipientStates(new Uint8Array(1));

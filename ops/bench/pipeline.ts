@@ -10,8 +10,9 @@ const defaultDevices = 100_000;
 
 /**
  * Measures one push to `args[0]` iOS devices (100,000 by default) with every combination of `--threads` and
- * `--dispatchers`, and a push of the kind of `--push`; `args[1]` also sets the number of threads. `--watchers` opens so many streams of live updates of the push. Api, dispatchers, gateway and a durable database are
- * separate processes on this machine.
+ * `--dispatchers`, and a push of the kind of `--push`; `args[1]` also sets the number of threads. `--watchers` opens so
+ * many streams of live updates of the push. Api, dispatchers, gateway and a durable database are separate processes on
+ * this machine.
  */
 export async function benchPipeline(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups, push: kind = 'plain', watchers = 0 } = readArgs(args);

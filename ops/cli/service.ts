@@ -128,7 +128,10 @@ export async function connect(): Promise<ServiceClient> {
 
 const appIds = z.object({ results: z.array(z.looseObject({ appId: z.string() })) });
 
-/** Returns the id of the given app, or of the only one; a token below owner gets no keys, and needs none here. Throws `UsageError`. */
+/**
+ * Returns the id of the given app, or of the only one; a token below owner gets no keys, and needs none here. Throws
+ * `UsageError`.
+ */
 export async function chooseAppId(service: ServiceClient, appId: string | undefined): Promise<string> {
   if (appId !== undefined) return appId;
   const [only, ...others] = appIds.parse(await service.admin('GET', '/apps?view=list&limit=2')).results;

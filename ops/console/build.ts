@@ -68,7 +68,10 @@ export async function buildConsole(
 
 const notWritable = new Set(['EACCES', 'EPERM', 'EROFS']);
 
-/** Builds the console into its folder, or into the data directory where that cannot be written. Throws as `buildConsole` does. */
+/**
+ * Builds the console into its folder, or into the data directory where that cannot be written. Throws as `buildConsole`
+ * does.
+ */
 export async function buildConsoleSomewhere(dataDir: string, signal?: AbortSignal): Promise<BuiltConsole> {
   try {
     return await buildConsole(consoleFolder, signal);

@@ -7,7 +7,10 @@ import react from '@vitejs/plugin-react';
 import { build, type Plugin } from 'vite';
 import type { ConsoleBuild } from '../../api/services/server/console-files.ts';
 
-/** Bundles the console into a folder. `build.ts` runs this module in a process of its own: `node bundle.ts <folder> <digest>`. */
+/**
+ * Bundles the console into a folder. `build.ts` runs this module in a process of its own: `node bundle.ts <folder>
+ * <digest>`.
+ */
 // The service starts beside it and comes first.
 setPriority(10);
 

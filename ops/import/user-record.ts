@@ -109,7 +109,10 @@ function entryOf(platform: string, value: Json): JsonObject {
   });
 }
 
-/** Returns the password hash: bcrypt, or the salted hash of the public service (api/services/accounts/passwords/imported-hashes.ts). */
+/**
+ * Returns the password hash: bcrypt, or the salted hash of the public service
+ * (api/services/accounts/passwords/imported-hashes.ts).
+ */
 function passwordHashOf(record: JsonObject): string | null {
   const [password, salt] = [textOrNull(record, 'password'), textOrNull(record, 'salt')];
   if (password === null) return null;

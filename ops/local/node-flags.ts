@@ -12,7 +12,7 @@ export const dispatcherFlags = ['--max-semi-space-size=4', '--max-old-space-size
 export const apiFlags = ['--max-semi-space-size=8', '--max-old-space-size=1024'];
 
 /**
- * Node flags of an import. Its objects live for one batch: with a small space for new ones, the installations of a large file take
- * a fifth less memory and no more CPU time.
+ * Node flags of an import. Its objects live for one batch: with a small space for new ones, the installations of a
+ * large file take a fifth less memory and no more CPU time.
  */
 export const importFlags = ['--max-semi-space-size=4'];

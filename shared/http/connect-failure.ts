@@ -15,7 +15,8 @@ const equivalents: Readonly<Record<string, string>> = {
  * `ERR_TLS_CERT_ALTNAME_INVALID`. Undefined for any other text.
  */
 export function failureCode(text: string): string | undefined {
-  // Alerts of OpenSSL contain spaces and slashes: `ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE`, `ERR_SSL_SSLV3_ALERT_BAD CERTIFICATE`.
+  // Alerts of OpenSSL contain spaces and slashes: `ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE`, `ERR_SSL_SSLV3_ALERT_BAD
+  // CERTIFICATE`.
   const code = (text.startsWith('ERR_') ? text.replace(/[ /]/g, '_') : text).toUpperCase();
   const known = equivalents[code] ?? code;
   return codePattern.test(known) ? known : undefined;

@@ -3,7 +3,10 @@ import { createSecureContext, getCACertificates, type SecureContext } from 'node
 /** Secure contexts by PEM, weakly held: an unused one is collected. */
 const contexts = new Map<string, WeakRef<SecureContext>>();
 
-/** Returns `ca` with the system's authorities, which it would replace (protocol/admin-api.md#credentials-of-a-push-profile). */
+/**
+ * Returns `ca` with the system's authorities, which it would replace
+ * (protocol/admin-api.md#credentials-of-a-push-profile).
+ */
 export const systemAuthoritiesWith = (ca: string): string[] => [...getCACertificates('default'), ca];
 
 /**

@@ -81,7 +81,10 @@ export class Consumer<T extends object> {
   readonly #turns: GroupTurns<T>;
   /** Job permits in use. */
   #permits = 0;
-  /** The last fetch took all jobs that were due: NOTIFY or the poll reports others, so a job that ends need not look for them. */
+  /**
+   * The last fetch took all jobs that were due: NOTIFY or the poll reports others, so a job that ends need not look for
+   * them.
+   */
   #isDrained = false;
   #wake = new AbortController();
   #loop: Promise<void> | undefined;
@@ -131,7 +134,10 @@ export class Consumer<T extends object> {
     }
   }
 
-  /** Takes jobs for all free permits. A job that ends wakes the loop, so freed capacity is used without waiting for the poll. */
+  /**
+   * Takes jobs for all free permits. A job that ends wakes the loop, so freed capacity is used without waiting for the
+   * poll.
+   */
   async #fill(): Promise<void> {
     this.#isDrained = false;
     try {

@@ -10,8 +10,8 @@ export interface EndOfJob extends SmallEnd {
 }
 
 /**
- * Deletes the jobs of the pushes, except those that another consumer has taken over. pg-boss would mark them as completed, which
- * writes each row and its index entries once more, and delete them some minutes later.
+ * Deletes the jobs of the pushes, except those that another consumer has taken over. pg-boss would mark them as
+ * completed, which writes each row and its index entries once more, and delete them some minutes later.
  */
 const endJobs = `jobs AS (
     DELETE FROM pgboss.job j USING input i

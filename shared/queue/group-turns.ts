@@ -5,7 +5,10 @@ import type { Job } from './queue.ts';
 /** Jobs in work from which on a group counts as busy. */
 const busyFrom = 16;
 
-/** Shortest interval of fetches that skip busy groups, and its multiple of their duration: thousands of skipped jobs take time. */
+/**
+ * Shortest interval of fetches that skip busy groups, and its multiple of their duration: thousands of skipped jobs
+ * take time.
+ */
 const intervalMs = 25;
 const timesDuration = 10;
 

@@ -44,5 +44,8 @@ export const queueNames = [
 /** What processes need of the queue before they start. */
 export const queueNeeds = { schemaVersion: queueSchemaVersion, names: queueNames } as const;
 
-/** Priorities of planning: a new push before one that is continued, so that a small one is not delayed (develop/architecture.md#fairness). */
+/**
+ * Priorities of planning: a new push before one that is continued, so that a small one is not delayed
+ * (develop/architecture.md#fairness).
+ */
 export const planPriorities = { fresh: 0, continued: -1 } as const;

@@ -108,7 +108,10 @@ export async function findJoblessPushes(tx: Handle, pushes: readonly OpenPush[])
   }));
 }
 
-/** Finds the open batches of `pushes` that need a job of their own and have none, the oldest first; of `ids` only, if given. */
+/**
+ * Finds the open batches of `pushes` that need a job of their own and have none, the oldest first; of `ids` only, if
+ * given.
+ */
 export async function findJoblessBatches(
   tx: Handle,
   pushes: readonly OpenPush[],
@@ -149,8 +152,9 @@ export async function findJoblessBatches(
 }
 
 /**
- * Locks rows until `tx` ends, so that a later statement sees whether they still have no job: a transaction that settles, parks
- * or postpones a batch changes its row first. Omits rows that another transaction has locked, since their work goes on.
+ * Locks rows until `tx` ends, so that a later statement sees whether they still have no job: a transaction that
+ * settles, parks or postpones a batch changes its row first. Omits rows that another transaction has locked, since
+ * their work goes on.
  */
 export async function lockJobless<T extends OpenPush>(
   tx: Handle,

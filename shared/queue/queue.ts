@@ -119,9 +119,10 @@ export class JobQueue {
   }
 
   /**
-   * Returns a statement that runs `rows` and writes a job for each row that it returns, in one round trip; the consumers wake
-   * when it commits. `rows` is a data-modifying statement with RETURNING, `job` has SQL expressions over its columns for the
-   * payload of a job and its group, as `groupOf` of its kind returns it. The text is pg-boss's own, with the jobs as an expression in place of its parameter.
+   * Returns a statement that runs `rows` and writes a job for each row that it returns, in one round trip; the
+   * consumers wake when it commits. `rows` is a data-modifying statement with RETURNING, `job` has SQL expressions over
+   * its columns for the payload of a job and its group, as `groupOf` of its kind returns it. The text is pg-boss's own,
+   * with the jobs as an expression in place of its parameter.
    */
   async statementWithJobs(
     kind: { queue: string },

@@ -28,7 +28,10 @@ export interface JobFilter {
 /** A queue may hold millions of jobs. */
 const timeoutMs = 5000;
 
-/** Lists jobs of a queue that are not done, the oldest first. Throws PostgreSQL's error of a statement over its time limit. */
+/**
+ * Lists jobs of a queue that are not done, the oldest first. Throws PostgreSQL's error of a statement over its time
+ * limit.
+ */
 export function listWaitingJobs(
   db: Database,
   queue: string,

@@ -100,7 +100,10 @@ async function create(app: App, path: string, body: object): Promise<Record<stri
 
 let generation = 0;
 
-/** Creates users, a device and a push for the next requests, since earlier requests may have changed or deleted the last ones. */
+/**
+ * Creates users, a device and a push for the next requests, since earlier requests may have changed or deleted the last
+ * ones.
+ */
 async function renewTargets(): Promise<void> {
   const { app, secrets } = targets;
   const managed = await createApp();

@@ -33,7 +33,10 @@ async function report<T>(details: fc.RunDetails<T>): Promise<string> {
   return `${error instanceof Error ? error.message : String(error)}\n${await fc.asyncDefaultReportMessage(details)}`;
 }
 
-/** Returns the commands that repeat a failure. The one without FUZZ_PATH repeats the whole run, for failures that depend on earlier cases. */
+/**
+ * Returns the commands that repeat a failure. The one without FUZZ_PATH repeats the whole run, for failures that depend
+ * on earlier cases.
+ */
 function commandFor<T>({ seed, counterexamplePath }: fc.RunDetails<T>): string {
   const { testPath = '', currentTestName = '' } = expect.getState();
   const file = testPath.slice(testPath.lastIndexOf('test/fuzz/'));

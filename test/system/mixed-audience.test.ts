@@ -20,7 +20,10 @@ const devices = share * connectorIds.length;
 /** Connected devices of the device channel; the messages of the others wait. */
 const connected = Math.min(share, 200);
 
-/** Returns the text for the devices of a channel. Texts differ, so that a mix-up fails the test; both labels of FCM share one. */
+/**
+ * Returns the text for the devices of a channel. Texts differ, so that a mix-up fails the test; both labels of FCM
+ * share one.
+ */
 const alertOf = (id: ConnectorId): string => {
   const place = connectorIds.indexOf(id === 'fcm' ? 'vendor_g' : id);
   return `Your parcel is waiting at gate ${'ABCDEFGHIJKLMNOP'.charAt(place)}`;

@@ -23,8 +23,8 @@ import { anInstallation, aUser, newId, publicHash } from '../support/import/impo
 import { item } from '../support/import/move-in.ts';
 
 /**
- * Follows docs/moving-in.md: an export is moved in behind nginx with the file of ops/deploy/proxy. The clients of the old app keep
- * their id and keys; only the address of their server changes.
+ * Follows docs/moving-in.md: an export is moved in behind nginx with the file of ops/deploy/proxy. The clients of the
+ * old app keep their id and keys; only the address of their server changes.
  */
 const appId = `${newKey()}-gzGzoHsz`;
 const keys = { appKey: newKey(), masterKey: newKey(), hookKey: newKey() };

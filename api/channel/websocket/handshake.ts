@@ -14,8 +14,8 @@ export function offeredProtocols(request: IncomingMessage): string[] {
 }
 
 /**
- * Returns the answer that accepts an upgrade with a sub-protocol; the empty one stands for none. Accepts no extension. Throws a
- * `Refusal` for a request that is no opening handshake (RFC 6455, section 4.2.1).
+ * Returns the answer that accepts an upgrade with a sub-protocol; the empty one stands for none. Accepts no extension.
+ * Throws a `Refusal` for a request that is no opening handshake (RFC 6455, section 4.2.1).
  */
 export function acceptance(request: IncomingMessage, protocol: string): string {
   const key = request.headers['sec-websocket-key'];

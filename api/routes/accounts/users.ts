@@ -15,7 +15,10 @@ import { signedInUser, updatedUser, userPart } from '../../replies/users.ts';
 import { json, noBody, type Reply, route, smallBody, userBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
-/** Users (protocol/users.md#calls-for-users); most SDKs use the second path (protocol/clients.md#calls-of-the-javascript-sdk). */
+/**
+ * Users (protocol/users.md#calls-for-users); most SDKs use the second path
+ * (protocol/clients.md#calls-of-the-javascript-sdk).
+ */
 const collection = ['/1.1/users', '/1.1/classes/_User'];
 const member = collection.map((path) => `${path}/:objectId`);
 

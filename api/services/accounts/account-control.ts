@@ -31,8 +31,8 @@ interface Target {
 const flagOf = { email: 'emailVerified', mobilePhoneNumber: 'mobilePhoneVerified' } as const;
 
 /**
- * Acts on accounts for operators (protocol/admin-api.md#users). Every method throws 404 when there is no such user, and audits in
- * the transaction of its change.
+ * Acts on accounts for operators (protocol/admin-api.md#users). Every method throws 404 when there is no such user, and
+ * audits in the transaction of its change.
  */
 export class AccountControl {
   readonly #parts: Parts;
@@ -59,8 +59,8 @@ export class AccountControl {
   }
 
   /**
-   * Marks a contact as verified: the operator knows whose it is, so nothing is revoked. Throws 204 or 212 when the user has no
-   * such contact.
+   * Marks a contact as verified: the operator knows whose it is, so nothing is revoked. Throws 204 or 212 when the user
+   * has no such contact.
    */
   async verify(target: Target, contact: Contact): Promise<void> {
     const { hooks, store } = this.#parts;

@@ -59,7 +59,10 @@ export function requireRead({ isMaster, session }: UserCaller, { acl }: AclObjec
   if (!isMaster && !mayUser(acl, 'read', session)) throw refuse('forbiddenReadByAcl');
 }
 
-/** Returns the function that decrypts tokens of third-party accounts; undefined without the master key (accounts/README.md). */
+/**
+ * Returns the function that decrypts tokens of third-party accounts; undefined without the master key
+ * (accounts/README.md).
+ */
 export function tokenOpenerFor(
   { app: { appId }, isMaster }: Pick<UserCaller, 'app' | 'isMaster'>,
   sealer: Sealer,

@@ -93,7 +93,10 @@ export class ReplyBudget {
     return this.#process.held;
   }
 
-  /** Opens the budget of a batch, which the caller must close. Throws 429 or 503 when the memory has no room for one write. */
+  /**
+   * Opens the budget of a batch, which the caller must close. Throws 429 or 503 when the memory has no room for one
+   * write.
+   */
   open(appId: string): BatchBudget {
     const app = this.#apps.get(appId) ?? {
       account: new MemoryAccount(this.#limits.perApp, appIsFull),

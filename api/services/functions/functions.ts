@@ -64,7 +64,10 @@ export class FunctionService {
     });
   }
 
-  /** Returns the names of functions and hooks that the host declares. Throws 401 without the master key, and the refusals of `call`. */
+  /**
+   * Returns the names of functions and hooks that the host declares. Throws 401 without the master key, and the
+   * refusals of `call`.
+   */
   async metadatas(caller: FunctionCaller): Promise<FunctionReply> {
     if (!caller.isMaster) throw refuse('unauthorized');
     const host = this.#hostOf(caller, '_ops');

@@ -52,8 +52,8 @@ export class InstallationService {
 
   /**
    * Handles POST: updates the installation that the body's objectId, else its installationId, else its device token
-   * names, or creates one (protocol/installations.md#registration). `bodyBytes` is the size of the body. Concurrent calls with the same ids result in one
-   * installation. Throws 105, 111, 112, 114, 116, 117, 137.
+   * names, or creates one (protocol/installations.md#registration). `bodyBytes` is the size of the body. Concurrent
+   * calls with the same ids result in one installation. Throws 105, 111, 112, 114, 116, 117, 137.
    */
   async register(app: App, body: JsonObject, bodyBytes: number): Promise<SavedInstallation> {
     const changes = parseInstallationChanges(body);
@@ -72,8 +72,9 @@ export class InstallationService {
 
   /**
    * Handles PUT. Devices keep their object id for years, so an unknown id with the identity of a device in the body
-   * registers that device again, under this id unless it has another one (`InstallationWriter.save`). Returns the new document
-   * and the members that the call wrote (protocol/objects.md#replies-with-values). Throws 1 for any other unknown id, 305 when the installation does not meet `where`, and the refusals of `register`.
+   * registers that device again, under this id unless it has another one (`InstallationWriter.save`). Returns the new
+   * document and the members that the call wrote (protocol/objects.md#replies-with-values). Throws 1 for any other
+   * unknown id, 305 when the installation does not meet `where`, and the refusals of `register`.
    */
   async update(
     caller: Caller,
@@ -102,7 +103,10 @@ export class InstallationService {
     return { document, changed: pickMembers(document, changes.touched) };
   }
 
-  /** Returns `{}` for an unknown id (protocol/queries.md#reads-by-id). Throws 102 or 105 for bad `keys` and `include`, 116 for too large a reply. */
+  /**
+   * Returns `{}` for an unknown id (protocol/queries.md#reads-by-id). Throws 102 or 105 for bad `keys` and `include`,
+   * 116 for too large a reply.
+   */
   async get(caller: UserCaller, objectId: string, query: Record<string, unknown>): Promise<JsonObject> {
     const keys = parseKeys(query.keys);
     const include = parseInclude(query.include, installationClass);
@@ -118,7 +122,10 @@ export class InstallationService {
     return project(full, keys, installationClass);
   }
 
-  /** Handles GET of the collection. Throws 403 without permission, 102/105/106/111 for the query, 116 for too large a reply, 124. */
+  /**
+   * Handles GET of the collection. Throws 403 without permission, 102/105/106/111 for the query, 116 for too large a
+   * reply, 124.
+   */
   async list(
     caller: UserCaller,
     query: Record<string, unknown>,
@@ -162,7 +169,10 @@ export class InstallationService {
     });
   }
 
-  /** Runs `work` in a transaction: with a condition on the connections for client queries, else on those for fast statements. */
+  /**
+   * Runs `work` in a transaction: with a condition on the connections for client queries, else on those for fast
+   * statements.
+   */
   #change<T>(
     caller: Caller,
     condition: RowCondition | undefined,

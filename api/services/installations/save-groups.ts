@@ -67,8 +67,8 @@ export class SaveGroups {
   }
 
   /**
-   * Saves a device in a group. Returns undefined, and has written nothing then, if the caller must save it. Throws the refusals of
-   * `InstallationWriter.save`, and `QueueFull`.
+   * Saves a device in a group. Returns undefined, and has written nothing then, if the caller must save it. Throws the
+   * refusals of `InstallationWriter.save`, and `QueueFull`.
    */
   async save(appId: string, device: DeviceSave, bodyBytes: number): Promise<SavedInstallation | undefined> {
     if (bodyBytes > maxBodyBytes || this.#shared.isExcluded(appId)) return undefined;

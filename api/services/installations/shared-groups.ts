@@ -6,8 +6,8 @@ const apartMs = 10_000;
 const excludedMs = minuteMs;
 
 /**
- * Remembers which apps may share groups. A group fails when one of its rows waits too long for another transaction, or PostgreSQL
- * refuses it; which row it was is not known. Groups of single apps show whose it was, and delay no others.
+ * Remembers which apps may share groups. A group fails when one of its rows waits too long for another transaction, or
+ * PostgreSQL refuses it; which row it was is not known. Groups of single apps show whose it was, and delay no others.
  */
 export class SharedGroups {
   readonly #clock: Clock;

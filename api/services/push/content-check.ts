@@ -34,7 +34,10 @@ export async function checkContent(db: Handle, app: App, push: MessageSource): P
   throw refuse('invalidParameter', `data: ${message}`);
 }
 
-/** Returns the first connector's reason when all of them reject the message; null when one accepts it or the list is empty. */
+/**
+ * Returns the first connector's reason when all of them reject the message; null when one accepts it or the list is
+ * empty.
+ */
 function rejectionMessage(push: MessageSource, targets: RenderTarget[]): string | null {
   const message = toPushMessage(push);
   const reasons: string[] = [];

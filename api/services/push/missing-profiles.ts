@@ -15,7 +15,10 @@ import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
 import type { ApiDeps } from '../deps.ts';
 import { UnservedDevices, type UnservedGroup } from './unserved-devices.ts';
 
-/** Finds out whether a push needs a profile that is missing (protocol/admin-api.md#missing-profiles, protocol/push.md#profiles). */
+/**
+ * Finds out whether a push needs a profile that is missing (protocol/admin-api.md#missing-profiles,
+ * protocol/push.md#profiles).
+ */
 export class MissingProfiles {
   readonly #deps: ApiDeps;
   readonly #unserved: UnservedDevices;

@@ -83,7 +83,10 @@ export class PushControlService {
     return this.#changeState({ ...push, verb: 'paused' }, markPushPaused);
   }
 
-  /** Continues a paused push, at another rate when `flowControl` is given; null removes the limit (protocol/push.md#flow-control). */
+  /**
+   * Continues a paused push, at another rate when `flowControl` is given; null removes the limit
+   * (protocol/push.md#flow-control).
+   */
   resume(push: PushName, flowControl: number | null | undefined): Promise<JsonObject> {
     return this.#changeState({ ...push, verb: 'resumed', flowControl }, async (tx, app, id, record) => {
       if (!(await markPushResumed(tx, app, id))) return false;

@@ -155,7 +155,10 @@ const toNewPush = (
 const readerOfPush = ({ app, isMaster }: PushSender): Viewer =>
   isMaster ? masterViewer(app.appId) : { appId: app.appId, classes: new Set(), subjects: [] };
 
-/** Returns the absolute expiry, or one counted from push_time or the call; the default is seven days (protocol/push.md#expiry). */
+/**
+ * Returns the absolute expiry, or one counted from push_time or the call; the default is seven days
+ * (protocol/push.md#expiry).
+ */
 export function expiryOf(
   timing: Pick<PushTiming, 'expirationTime' | 'expirationSeconds'>,
   pushTime: Date,

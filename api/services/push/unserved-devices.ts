@@ -107,7 +107,10 @@ export class UnservedDevices {
   }
 }
 
-/** Returns the tables to search, one after the other: some devices of the group, then all where an index leads to the recipients. */
+/**
+ * Returns the tables to search, one after the other: some devices of the group, then all where an index leads to the
+ * recipients.
+ */
 function sourcesOf(
   app: App,
   pushOrder: PushOrder,

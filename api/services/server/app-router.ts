@@ -2,7 +2,10 @@ import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { channelPath, routeTtlSeconds } from '../../../shared/domain/installations/channel.ts';
 import type { ApiDeps } from '../deps.ts';
 
-/** Returns the addresses of the service to clients of the device channel (protocol/clients.md#app-router, protocol/channel.md#router). */
+/**
+ * Returns the addresses of the service to clients of the device channel (protocol/clients.md#app-router,
+ * protocol/channel.md#router).
+ */
 export class AppRouterService {
   readonly #deps: ApiDeps;
 

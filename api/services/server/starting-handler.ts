@@ -4,8 +4,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 const retryAfterSeconds = 5;
 
 /**
- * Handler of an api that starts: it listens at once, so that `/readyz` tells what it waits for (protocol/operation.md#health).
- * Calls are refused with 503 until `become` gives it the handler of the started api.
+ * Handler of an api that starts: it listens at once, so that `/readyz` tells what it waits for
+ * (protocol/operation.md#health). Calls are refused with 503 until `become` gives it the handler of the started api.
  */
 export class StartingHandler {
   #handler: RequestListener;

@@ -175,7 +175,10 @@ function refuseSignature(): never {
   throw refuse('invalidSmsSignature');
 }
 
-/** Throws 1 for voice codes outside the home region (protocol/codes.md#voice-codes), 127 for a number that cannot receive the message. */
+/**
+ * Throws 1 for voice codes outside the home region (protocol/codes.md#voice-codes), 127 for a number that cannot
+ * receive the message.
+ */
 function requireReachable(app: App, { phone, isVoice = false }: SmsRequest): void {
   if (isVoice && (app.edition !== 'home' || phone.callingCode !== '+86'))
     throw refuse('invalidParameter', 'Voice codes are not available outside the home region.');

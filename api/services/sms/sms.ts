@@ -31,7 +31,10 @@ export class SmsService {
     this.#codes = codes;
   }
 
-  /** Sends a code or a notification. Throws 119 when the service is disabled, 212 without a number, and as `SmsSender.send`. */
+  /**
+   * Sends a code or a notification. Throws 119 when the service is disabled, 212 without a number, and as
+   * `SmsSender.send`.
+   */
   async request(caller: SmsCaller, request: SmsCodeRequest, body: JsonObject): Promise<void> {
     requireGeneralSms(caller.app);
     const phone = requirePhone(request.mobilePhoneNumber);

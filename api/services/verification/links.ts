@@ -42,7 +42,10 @@ export class MailLinks {
     this.#deps = deps;
   }
 
-  /** Mails a link to a user as part of `tx`. Its URL comes from PUBLIC_URL only (protocol/known-problems.md#links-from-headers). */
+  /**
+   * Mails a link to a user as part of `tx`. Its URL comes from PUBLIC_URL only
+   * (protocol/known-problems.md#links-from-headers).
+   */
   async send(tx: Handle, app: App, user: MailRecipient, purpose: LinkPurpose): Promise<void> {
     if (user.email === null) return;
     const { clock, config } = this.#deps;

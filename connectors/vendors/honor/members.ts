@@ -28,7 +28,10 @@ export function hasOwnText(vendor: JsonObject): boolean {
   return own.some((one) => typeof objectOf(one).body === 'string');
 }
 
-/** Builds the badge: Honor's object unchanged; a number sets it (0 to 99), `Increment` adds one on the device (protocol/honor.md#message). */
+/**
+ * Builds the badge: Honor's object unchanged; a number sets it (0 to 99), `Increment` adds one on the device
+ * (protocol/honor.md#message).
+ */
 export function badgeOf(badge: Json | undefined, badgeClass: Json | undefined): JsonObject | null {
   const change = changeOf(badge);
   if (change === null || typeof badgeClass !== 'string' || change.badgeClass !== undefined) return change;

@@ -1,6 +1,7 @@
 /**
- * `data` of a push → the body Honor takes (protocol/honor.md#message; protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens): a notification whose tap opens an
- * intent with the app's members, or with `silent` a data message of all of them. Pure.
+ * `data` of a push → the body Honor takes (protocol/honor.md#message; protocol/push.md#vendor-objects,
+ * protocol/push.md#what-a-tap-opens): a notification whose tap opens an intent with the app's members, or with `silent`
+ * a data message of all of them. Pure.
  */
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import type {

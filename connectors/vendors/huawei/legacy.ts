@@ -1,4 +1,7 @@
-/** Complete message in the vendor's object, in the current format or that of Huawei's former API (protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens). */
+/**
+ * Complete message in the vendor's object, in the current format or that of Huawei's former API
+ * (protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens).
+ */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 
 /** Returns the v1 `message` in the vendor's object, or null. */
@@ -7,7 +10,10 @@ export function nativeMessage(vendor: JsonObject): JsonObject | null {
   return isJsonObject(vendor.msg) ? translated(vendor.msg) : null;
 }
 
-/** Converts the former format: `{"type":1,"body":…}` went to the app, `{"type":3,"body":{"title","content"},"action":{…}}` was shown. */
+/**
+ * Converts the former format: `{"type":1,"body":…}` went to the app,
+ * `{"type":3,"body":{"title","content"},"action":{…}}` was shown.
+ */
 function translated({ action, body, type }: JsonObject): JsonObject {
   if (type === 1) return { data: typeof body === 'string' ? body : JSON.stringify(body ?? {}) };
   const { content, title } = isJsonObject(body) ? body : {};

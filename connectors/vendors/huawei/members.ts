@@ -1,4 +1,7 @@
-/** Places of the vendor object's members in Huawei's requests (protocol/huawei.md#messages; protocol/push.md#vendor-objects). */
+/**
+ * Places of the vendor object's members in Huawei's requests (protocol/huawei.md#messages;
+ * protocol/push.md#vendor-objects).
+ */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 
 /** Members that callers cannot set, since they select targets or prevent sending, and members of the v3 request. */
@@ -69,7 +72,10 @@ export function v3Options({ pushOptions, receipt_id: receiptId }: JsonObject): J
 
 export const objectOf = (value: Json | undefined): JsonObject => (isJsonObject(value) ? value : {});
 
-/** Builds the badge: Huawei's object unchanged; a number sets it, `Increment` adds one on the device (protocol/huawei.md#messages). */
+/**
+ * Builds the badge: Huawei's object unchanged; a number sets it, `Increment` adds one on the device
+ * (protocol/huawei.md#messages).
+ */
 function badgeMember(
   name: string,
   badge: Json | undefined,

@@ -1,6 +1,7 @@
 /**
- * `data` of a push → the message of Huawei's v1 API (protocol/huawei.md#messages; protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens): a notification whose tap
- * opens an intent with the app's members, or with `silent` a data message of all of them. Pure.
+ * `data` of a push → the message of Huawei's v1 API (protocol/huawei.md#messages; protocol/push.md#vendor-objects,
+ * protocol/push.md#what-a-tap-opens): a notification whose tap opens an intent with the app's members, or with `silent`
+ * a data message of all of them. Pure.
  */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type {

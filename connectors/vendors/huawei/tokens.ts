@@ -22,7 +22,10 @@ export interface TokenDeps {
   client: HttpClient;
 }
 
-/** Creates the app's access tokens for the v1 API (protocol/huawei.md#access-tokens). Older tokens stay valid after a renewal. */
+/**
+ * Creates the app's access tokens for the v1 API (protocol/huawei.md#access-tokens). Older tokens stay valid after a
+ * renewal.
+ */
 export function accessTokens({ credentials, store, clock, client }: TokenDeps): AccessTokens {
   const { appId, appSecret, authEndpoint = authHost } = credentials;
   const form = { grant_type: 'client_credentials', client_id: appId, client_secret: appSecret };

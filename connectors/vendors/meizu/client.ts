@@ -99,7 +99,10 @@ class MeizuSender implements Sender {
     return { ...message, extra: { ...extra, ...wanted } };
   }
 
-  /** Returns the URL for receipts if Meizu's console knows it (otherwise Meizu may lose the message), or for a custom endpoint. */
+  /**
+   * Returns the URL for receipts if Meizu's console knows it (otherwise Meizu may lose the message), or for a custom
+   * endpoint.
+   */
   #callback(): string | undefined {
     const { endpoint, receiptToken } = this.#credentials;
     const callback = receiptUrl(this.#context, this.#credentials);

@@ -9,7 +9,10 @@ import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../
 import { deepMerge } from '../../kit/json.ts';
 import { messageError } from './message.ts';
 
-/** Pass-through is closed to new apps (protocol/meizu.md#pass-through); the badge is a dot (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor). */
+/**
+ * Pass-through is closed to new apps (protocol/meizu.md#pass-through); the badge is a dot
+ * (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor).
+ */
 export const can: Capabilities = { passThrough: false, badge: false, collapse: true };
 
 export const limits: ConnectorLimits = {
@@ -101,7 +104,8 @@ function baseMessage(content: AndroidContent, { objectId }: PushMessage): JsonOb
       suspend: 1,
       clearNoticeBar: 1,
       notificationType: { vibrate: 1, lights: 1, sound: 1 },
-      // The same for every attempt: a repeat replaces the notification (protocol/meizu.md#repeats). Push ids are random: eight suffice.
+      // The same for every attempt: a repeat replaces the notification (protocol/meizu.md#repeats). Push ids are
+      // random: eight suffice.
       notifyKey: isGroup ? collapseId : objectId.slice(0, notifyKeyChars),
     },
   };
@@ -130,7 +134,10 @@ function formParameters({
   return { ok: true, payload: { restrictedPackageNames: names.join(',') } };
 }
 
-/** Sets the time to live in hours; with less than a second left, only online devices get the message (protocol/gateways.md#time-to-live). */
+/**
+ * Sets the time to live in hours; with less than a second left, only online devices get the message
+ * (protocol/gateways.md#time-to-live).
+ */
 function withLife(message: JsonObject, leftMs: number): JsonObject {
   const asked = memberOf(message, 'pushTimeInfo').validTime;
   if (leftMs < 1000) return deepMerge(message, { pushTimeInfo: { offLine: 0, validTime: hours.least } });

@@ -23,7 +23,10 @@ export type OppoCredentials = z.infer<typeof oppoCredentials>;
 /** Beginning of the usual ids of China. */
 const chinese = 'CN_';
 
-/** Returns the region of a registration id (protocol/oppo.md#hosts): China if its part before the last is `CN` or it has one part. */
+/**
+ * Returns the region of a registration id (protocol/oppo.md#hosts): China if its part before the last is `CN` or it has
+ * one part.
+ */
 export function regionOf(registrationId: string): OppoRegion {
   if (registrationId.startsWith(chinese) && !registrationId.includes('_', chinese.length)) return 'china';
   const parts = registrationId.split('_');

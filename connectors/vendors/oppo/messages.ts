@@ -1,4 +1,7 @@
-/** Requests of messages to one device, and of batches of messages (protocol/oppo.md#single-device, protocol/oppo.md#batch). */
+/**
+ * Requests of messages to one device, and of batches of messages (protocol/oppo.md#single-device,
+ * protocol/oppo.md#batch).
+ */
 import { formPost, type HttpRequest } from '../../../shared/http/client.ts';
 import type { OppoPayload } from './payload.ts';
 

@@ -9,10 +9,16 @@ import { type AndroidContent, androidContent, bodySizeError, charsOf, titleOf } 
 import { deepMerge } from '../../kit/json.ts';
 import { notificationProblem, snakeName } from './notification.ts';
 
-/** No pass-through (protocol/oppo.md#limits); the badge is a dot unless the push sets a number (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor). */
+/**
+ * No pass-through (protocol/oppo.md#limits); the badge is a dot unless the push sets a number
+ * (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor).
+ */
 export const can: Capabilities = { passThrough: false, badge: false, collapse: true };
 
-/** 1000 devices (protocol/oppo.md#batch, protocol/oppo.md#broadcast); a text of more than 50 characters uses the long style, up to 128 (protocol/oppo.md#notification). */
+/**
+ * 1000 devices (protocol/oppo.md#batch, protocol/oppo.md#broadcast); a text of more than 50 characters uses the long
+ * style, up to 128 (protocol/oppo.md#notification).
+ */
 export const limits: ConnectorLimits = {
   recipientsPerRequest: 1000,
   bodyBytes: 4096,
@@ -99,7 +105,10 @@ function baseNotification(content: AndroidContent, { objectId }: PushMessage): J
 
 const isForBroadcast = ({ fix_speed: isEven, style }: JsonObject): boolean => style === 3 || isEven === true;
 
-/** Sets `notify_id` of a broadcast from the push's id, if absent: a repeat replaces the notification (protocol/oppo.md#notification). */
+/**
+ * Sets `notify_id` of a broadcast from the push's id, if absent: a repeat replaces the notification
+ * (protocol/oppo.md#notification).
+ */
 function withOwnNumber(notification: JsonObject, objectId: string): JsonObject {
   return isForBroadcast(notification) && notification.notify_id === undefined
     ? { ...notification, notify_id: notifyIdOf(objectId) }

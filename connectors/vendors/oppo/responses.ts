@@ -1,4 +1,7 @@
-/** Parses OPPO's responses (protocol/oppo.md#single-device to protocol/oppo.md#broadcast): the code is in the body, and single devices of a success may fail. */
+/**
+ * Parses OPPO's responses (protocol/oppo.md#single-device to protocol/oppo.md#broadcast): the code is in the body, and
+ * single devices of a success may fail.
+ */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { HttpResponse } from '../../../shared/http/result.ts';
 import { parseObject } from '../../kit/json.ts';

@@ -1,6 +1,6 @@
 /**
- * Renders `data` of a push as vivo's message (protocol/vivo.md#message; protocol/push.md#what-a-tap-opens): a notification that
- * opens the client library's activity and hands it the members for the app. Pure.
+ * Renders `data` of a push as vivo's message (protocol/vivo.md#message; protocol/push.md#what-a-tap-opens): a
+ * notification that opens the client library's activity and hands it the members for the app. Pure.
  */
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
@@ -136,7 +136,10 @@ function titled(message: JsonObject): JsonObject {
   };
 }
 
-/** Sets the time to live in seconds (protocol/gateways.md#time-to-live); below vivo's minimum only online devices get the message, so that it never comes late. */
+/**
+ * Sets the time to live in seconds (protocol/gateways.md#time-to-live); below vivo's minimum only online devices get
+ * the message, so that it never comes late.
+ */
 function withLife(message: JsonObject, leftMs: number): JsonObject {
   const leftS = Math.floor(leftMs / 1000);
   if (leftS < lifeS.least) return { ...message, timeToLive: lifeS.least, sendOnline: true };

@@ -11,7 +11,10 @@ import { formError, vendorFields } from './fields.ts';
 /** The system increments the badge (protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
 
-/** 1000 devices; "less than 50" and "less than 128" characters (protocol/xiaomi.md#fields, protocol/gateways.md#text-lengths); 4 KB, as commonly quoted. */
+/**
+ * 1000 devices; "less than 50" and "less than 128" characters (protocol/xiaomi.md#fields,
+ * protocol/gateways.md#text-lengths); 4 KB, as commonly quoted.
+ */
 export const limits: ConnectorLimits = {
   recipientsPerRequest: 1000,
   bodyBytes: 4096,
@@ -92,7 +95,10 @@ function baseFields(content: AndroidContent, { objectId }: PushMessage): Record<
 const notifyIdOf = (text: string): number =>
   createHash('sha256').update(text).digest().readUInt32BE(0) & 0x7fff_ffff;
 
-/** Sets the time to live in milliseconds (protocol/gateways.md#time-to-live); with less than a second, only online devices get it. */
+/**
+ * Sets the time to live in milliseconds (protocol/gateways.md#time-to-live); with less than a second, only online
+ * devices get it.
+ */
 function setLife(fields: Map<string, string>, leftMs: number): void {
   const longest = fields.has('extra.channel_id') ? longestMs.ofCategory : longestMs.ofDefault;
   const asked = Number(fields.get('time_to_live') ?? longest);

@@ -1,4 +1,7 @@
-/** Xiaomi's receipts (protocol/xiaomi.md#receipts): a form with one field `data`, JSON by message id. Calls are not signed. */
+/**
+ * Xiaomi's receipts (protocol/xiaomi.md#receipts): a form with one field `data`, JSON by message id. Calls are not
+ * signed.
+ */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult } from '../../contract/connector.ts';
 import { parseObject } from '../../kit/json.ts';

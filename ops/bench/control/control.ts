@@ -33,7 +33,8 @@ interface Waits {
 /**
  * Measures the time from a call to its effect at the gateway, with two dispatchers: the last send after a pause and a
  * cancel, and the first after a resume, `args[1]` times (10) during a push to `args[0]` devices (100,000); and from
- * `push_time` to the send of scheduled pushes, on an idle service and during those rounds. The limit of each is a second (protocol/delivery.md#promise-8; protocol/push-records.md#state-changes).
+ * `push_time` to the send of scheduled pushes, on an idle service and during those rounds. The limit of each is a
+ * second (protocol/delivery.md#promise-8; protocol/push-records.md#state-changes).
  */
 export function benchControl(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);

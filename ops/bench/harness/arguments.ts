@@ -19,7 +19,10 @@ export interface Setup {
 const gatewayKinds = ['strict', 'quick'] as const;
 export type GatewayKind = (typeof gatewayKinds)[number];
 
-/** Kinds of pushes: `increment` gives every device a badge number of its own, `sparse` goes to the fiftieth part of the devices. */
+/**
+ * Kinds of pushes: `increment` gives every device a badge number of its own, `sparse` goes to the fiftieth part of the
+ * devices.
+ */
 const pushKinds = ['plain', 'increment', 'sparse'] as const;
 export type PushKind = (typeof pushKinds)[number];
 

@@ -80,8 +80,8 @@ class KeepAliveConnection {
 }
 
 /**
- * HTTP/1.1 client over connections that stay open. It costs a quarter of the processor time of `node:http`, which would take as
- * much as the api that a benchmark measures.
+ * HTTP/1.1 client over connections that stay open. It costs a quarter of the processor time of `node:http`, which would
+ * take as much as the api that a benchmark measures.
  */
 export class KeepAliveClient {
   readonly #url: URL;

@@ -1,5 +1,6 @@
-// `npm run check-image`: builds the image with podman, starts two of each process from it on a read-only root, and stops them.
-// Says so and ends with 0 where podman is missing. IMAGE_BASES=registry takes the bases that the Dockerfile names.
+// `npm run check-image`: builds the image with podman, starts two of each process from it on a read-only root, and
+// stops them. Says so and ends with 0 where podman is missing. IMAGE_BASES=registry takes the bases that the Dockerfile
+// names.
 import { execFile, execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Settings for statements on groups of saves. Their plans are made once and look each row up by an index, however few rows the
- * table has then. A lock ends a group soon, because saves of several apps wait with it.
+ * Settings for statements on groups of saves. Their plans are made once and look each row up by an index, however few
+ * rows the table has then. A lock ends a group soon, because saves of several apps wait with it.
  */
 export const saveSettings = {
   lock_timeout: '100ms',

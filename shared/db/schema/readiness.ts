@@ -39,8 +39,8 @@ export type ReadinessHint = string | undefined;
 
 /**
  * Readiness check of the database: all migrations of this version have run, its queues exist, and CARILLON_SECRET opens
- * the apps. A database that has further migrations, of a newer version, is accepted (develop/decisions.md#why-expand-migrate-contract).
- * Checks at most every half second, however many callers there are.
+ * the apps. A database that has further migrations, of a newer version, is accepted
+ * (develop/decisions.md#why-expand-migrate-contract). Checks at most every half second, however many callers there are.
  */
 export class DatabaseReadiness {
   readonly #db: Handle;

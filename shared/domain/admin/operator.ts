@@ -4,7 +4,10 @@ import { dayMs, hourMs } from '../../clock.ts';
 export const sessionIdleMs = 12 * hourMs;
 export const sessionLifeMs = 7 * dayMs;
 
-/** Roles of people and machines that use the admin API, each with the permissions of those before it (protocol/admin-api.md#roles). */
+/**
+ * Roles of people and machines that use the admin API, each with the permissions of those before it
+ * (protocol/admin-api.md#roles).
+ */
 export const operatorRoles = ['viewer', 'sender', 'operator', 'owner'] as const;
 export type OperatorRole = (typeof operatorRoles)[number];
 

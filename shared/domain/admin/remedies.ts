@@ -87,7 +87,10 @@ export type RemedyCode = keyof typeof texts;
 /** Codes of all remedies. */
 export const remedyCodes: readonly string[] = Object.keys(texts);
 
-/** Remedies of the reasons of failed recipients, the first pattern that matches; the reasons come from the response tables. */
+/**
+ * Remedies of the reasons of failed recipients, the first pattern that matches; the reasons come from the response
+ * tables.
+ */
 const byReason: readonly (readonly [RegExp, RemedyCode])[] = [
   [/\bprofile\b|\bno credentials\b|not available on this server/i, 'noProfile'],
   [/has no (deviceToken|installationId|registration)/i, 'noAddress'],

@@ -27,8 +27,8 @@ export interface InstallationChanges {
 const readOnlyNames = new Set(['objectId', 'createdAt', 'updatedAt']);
 
 /**
- * Reads a body. Private members (`_…`: hints of SDKs and of batches, protocol/objects.md#private-members) are left out. Throws
- * 105 for a bad name; values are checked when they are applied.
+ * Reads a body. Private members (`_…`: hints of SDKs and of batches, protocol/objects.md#private-members) are left out.
+ * Throws 105 for a bad name; values are checked when they are applied.
  */
 export function parseInstallationChanges(body: JsonObject): InstallationChanges {
   const entries = Object.entries(body).filter(([name, value]) => !isObjectHint(name, value));
@@ -64,9 +64,10 @@ export function changedDraft(
 }
 
 /**
- * Checks a new installation. It must be reachable (protocol/installations.md#required-members): `deviceToken` for ios, `installationId` for android
- * (a hybrid device is found by its `registrationId` only beside it: protocol/installations.md#required-members), one of both for others.
- * The server sets the times. Throws 114, 111 or 117.
+ * Checks a new installation. It must be reachable (protocol/installations.md#required-members): `deviceToken` for ios,
+ * `installationId` for android (a hybrid device is found by its `registrationId` only beside it:
+ * protocol/installations.md#required-members), one of both for others. The server sets the times. Throws 114, 111 or
+ * 117.
  */
 export function checkNewInstallation(draft: InstallationDraft, changes: InstallationChanges): void {
   const { deviceType, deviceToken, installationId } = draft;
@@ -99,9 +100,9 @@ export function checkReturn(
 const immutable = ['deviceType', 'installationId', 'deviceToken'] as const;
 
 /**
- * Checks a change. Identity members never change (protocol/installations.md#members-that-never-change): throws 117 for another value.
- * A new device token is accepted, because gateways renew tokens. A registration (`isRegistration`) may name the object
- * by an outdated id.
+ * Checks a change. Identity members never change (protocol/installations.md#members-that-never-change): throws 117 for
+ * another value. A new device token is accepted, because gateways renew tokens. A registration (`isRegistration`) may
+ * name the object by an outdated id.
  */
 export function checkChange(
   current: Installation,

@@ -1,7 +1,10 @@
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import type { Members } from '../objects/operations.ts';
 
-/** An installation of an app on a device (protocol/installations.md#installation-fields, develop/architecture.md#data), as clients see it. */
+/**
+ * An installation of an app on a device (protocol/installations.md#installation-fields, develop/architecture.md#data),
+ * as clients see it.
+ */
 export interface StoredInstallation extends InstallationDraft {
   objectId: string;
   createdAt: Date;

@@ -22,7 +22,10 @@ const maxChannelLength = 255;
 
 /** Channel names; Chinese characters are allowed although the text of code 112 does not name them. */
 const channelName = /^[A-Za-z0-9_=\-\p{Script=Han}]*$/u;
-/** Device identifier without white space and control characters; not limited to hex (protocol/installations.md#installation-fields). */
+/**
+ * Device identifier without white space and control characters; not limited to hex
+ * (protocol/installations.md#installation-fields).
+ */
 const idText = (maxLength: number) => new RegExp(`^[^\\s\\p{Cc}]{1,${maxLength}}$`, 'u');
 /** Limit of indexed columns: a PostgreSQL index entry holds some 2700 bytes. */
 const shortId = idText(200);

@@ -12,7 +12,10 @@ export interface AclUser {
   roles: readonly string[];
 }
 
-/** Role names as the SDKs accept them: letters, digits, `_`, `-`, blanks. The documentation names the first three (protocol/roles.md#role-fields). */
+/**
+ * Role names as the SDKs accept them: letters, digits, `_`, `-`, blanks. The documentation names the first three
+ * (protocol/roles.md#role-fields).
+ */
 export const roleName = /^[A-Za-z0-9_ -]{1,128}$/;
 const subject = /^(\*|[A-Za-z0-9_-]{1,64}|role:[A-Za-z0-9_ -]{1,128})$/;
 const maxSubjects = 1000;

@@ -1,6 +1,9 @@
 import { z } from 'zod';
 
-/** Schemas of the bodies that send a push, with the meaning of each member (protocol/push.md#push-call; docs/reference/http-api.md). */
+/**
+ * Schemas of the bodies that send a push, with the meaning of each member (protocol/push.md#push-call;
+ * docs/reference/http-api.md).
+ */
 
 /** Limit of device ids in one call (protocol/push.md#device-ids). */
 const maxDeviceIds = 500;
@@ -38,7 +41,10 @@ const text = z.string().min(1).max(256).nullish();
 
 const data = z.record(z.string(), z.unknown());
 
-/** Channel names: letters, digits, `_ = -`, Chinese characters, or empty for broadcast (protocol/installations.md#channel-names). */
+/**
+ * Channel names: letters, digits, `_ = -`, Chinese characters, or empty for broadcast
+ * (protocol/installations.md#channel-names).
+ */
 const channelName = z
   .string()
   .max(200)

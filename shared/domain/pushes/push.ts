@@ -117,7 +117,10 @@ function baseOrder(body: Common, content: JsonObject, prodHeader: 'dev' | 'prod'
   } as const;
 }
 
-/** `where` may be a dictionary, a list (implicit AND) or either as a JSON string (protocol/queries.md#query-parameters, protocol/push.md#push-call). */
+/**
+ * `where` may be a dictionary, a list (implicit AND) or either as a JSON string (protocol/queries.md#query-parameters,
+ * protocol/push.md#push-call).
+ */
 function whereOf(body: JsonObject): Json {
   const where = body.where;
   if (where === undefined || where === null) return {};

@@ -42,7 +42,10 @@ export function readAuthData(value: unknown): AuthDataChanges {
   return new Map(entries.map(([platform, entry]) => [platform, readChange(platform, entry)]));
 }
 
-/** Reads the change of one platform: an entry, or null to unlink it (null from Python and PHP SDKs, or `Delete`). Throws as `readEntry`. */
+/**
+ * Reads the change of one platform: an entry, or null to unlink it (null from Python and PHP SDKs, or `Delete`). Throws
+ * as `readEntry`.
+ */
 export function readChange(platform: string, value: unknown): JsonObject | null {
   if (!isMemberName(platform)) throw refuse('invalidKeyName');
   const isDeletion = isOperation(value) && value.__op === 'Delete';

@@ -64,7 +64,10 @@ function parseCheck(platform: string, settings: unknown): PlatformCheck {
   return { kind: 'identity', settings: identityTokens.parse(settings, { error: issueText }) };
 }
 
-/** Returns the check of a platform. Settings that an older version accepted and this one does not are `unusable`: every login fails. */
+/**
+ * Returns the check of a platform. Settings that an older version accepted and this one does not are `unusable`: every
+ * login fails.
+ */
 export function checkOf(
   option: Record<string, unknown>,
   platform: string,

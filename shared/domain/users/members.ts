@@ -38,7 +38,10 @@ export function readPassword(value: unknown): string {
   return value;
 }
 
-/** Reads an e-mail address; case is significant (protocol/users.md#user-fields). Throws 125, also for control characters, which must not reach a mail header. */
+/**
+ * Reads an e-mail address; case is significant (protocol/users.md#user-fields). Throws 125, also for control
+ * characters, which must not reach a mail header.
+ */
 export function readEmail(value: unknown): string {
   const isValid =
     typeof value === 'string' &&

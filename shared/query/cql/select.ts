@@ -41,7 +41,10 @@ function readSelect(reader: TokenReader): CqlQuery {
 
 type SelectedFields = Pick<CqlQuery, 'keys' | 'include' | 'hasCount'> & { isCountOnly: boolean };
 
-/** Parses `*`, names, `count(*)`, `count(objectId)` (the same) and `include x`, which also selects `x` unless all is selected. */
+/**
+ * Parses `*`, names, `count(*)`, `count(objectId)` (the same) and `include x`, which also selects `x` unless all is
+ * selected.
+ */
 function readFields(reader: TokenReader): SelectedFields {
   const keys: string[] = [];
   const include: string[] = [];

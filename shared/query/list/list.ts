@@ -47,7 +47,10 @@ export function compileList(list: ListQuery, cls: ClassSchema, viewer: Viewer): 
   return { condition, orderBy, values: params.values, conditionValues, limit: list.limit, skip: list.skip };
 }
 
-/** Compiles the `where` of a PUT or DELETE; undefined if it is absent or empty (protocol/queries.md#query-parameters). Throws as `parseWhere`. */
+/**
+ * Compiles the `where` of a PUT or DELETE; undefined if it is absent or empty (protocol/queries.md#query-parameters).
+ * Throws as `parseWhere`.
+ */
 export function compileRowCondition(
   where: unknown,
   cls: ClassSchema,

@@ -12,7 +12,10 @@ export interface Point {
 const kilometersPerRadian = 6371;
 const milesPerRadian = 3958.8;
 
-/** Suffixes of `$maxDistance…` and `$minDistance…`, with the length of one radian; no suffix means radians (protocol/queries.md#places). */
+/**
+ * Suffixes of `$maxDistance…` and `$minDistance…`, with the length of one radian; no suffix means radians
+ * (protocol/queries.md#places).
+ */
 const units = new Map([
   ['', 1],
   ['InRadians', 1],

@@ -20,7 +20,10 @@ interface CompileContext {
   params: Params;
 }
 
-/** Compiles a test of a relation: it equals the pointers to its members (protocol/queries.md#relations), always exists and has no order. */
+/**
+ * Compiles a test of a relation: it equals the pointers to its members (protocol/queries.md#relations), always exists
+ * and has no order.
+ */
 export function compileMembersTest(
   relation: RelationColumn,
   test: PlainTest,

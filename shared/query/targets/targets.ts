@@ -118,8 +118,9 @@ export interface TargetGroupRow {
 }
 
 /**
- * Returns the statement for one page of targets above an id, grouped by traits: one row per group costs the planner a tenth of
- * one per installation. For conditions that no index serves (`isUnselective`): the page then reads on where the last one ended.
+ * Returns the statement for one page of targets above an id, grouped by traits: one row per group costs the planner a
+ * tenth of one per installation. For conditions that no index serves (`isUnselective`): the page then reads on where
+ * the last one ended.
  */
 export function targetPageQuery(
   app: App,

@@ -6,7 +6,10 @@ import { hasChromium, useBrowser } from '../browser/browser.ts';
 
 const maxRequests = 8;
 const rows = 200;
-/** Processor time of the page's main thread until a list of 200 rows is shown, on a machine that takes 60 ms for `workload`. */
+/**
+ * Processor time of the page's main thread until a list of 200 rows is shown, on a machine that takes 60 ms for
+ * `workload`.
+ */
 const maxMs = 400;
 const workloadMs = 60;
 

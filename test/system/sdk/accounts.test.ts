@@ -16,7 +16,9 @@ declare module 'leancloud-storage' {
 }
 
 /**
- * Tests with the unchanged JavaScript SDK of the registry; only its server URL differs. It signs its requests, sends the current user's session with all of them and calls `/classes/_User` (protocol/clients.md#calls-of-the-javascript-sdk).
+ * Tests with the unchanged JavaScript SDK of the registry; only its server URL differs. It signs its requests, sends
+ * the current user's session with all of them and calls `/classes/_User`
+ * (protocol/clients.md#calls-of-the-javascript-sdk).
  */
 let database: TestDatabase;
 let api: TestApi;

@@ -7,8 +7,8 @@ import { type FixedAddresses, PushClient, startFixedAddresses } from '../../supp
 import { useTestService } from '../../support/service.ts';
 
 /**
- * Tests with the unchanged `leancloud-push` of web pages (protocol/channel.md#json-form): it registers, asks its router, which has a
- * fixed name, for the socket, logs in there, sends heartbeats, receives and acknowledges.
+ * Tests with the unchanged `leancloud-push` of web pages (protocol/channel.md#json-form): it registers, asks its
+ * router, which has a fixed name, for the socket, logs in there, sends heartbeats, receives and acknowledges.
  */
 const host = 'push.example.com';
 let folder: string;

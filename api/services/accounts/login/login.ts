@@ -117,7 +117,10 @@ export class LoginService {
     });
   }
 
-  /** Returns the document of an authenticated user with its token. Throws 216 for an unverified e-mail address, by the app's option. */
+  /**
+   * Returns the document of an authenticated user with its token. Throws 216 for an unverified e-mail address, by the
+   * app's option.
+   */
   async completeLogin(app: App, user: User, db: Handle = this.#deps.db): Promise<JsonObject> {
     if (app.options.forbidUnverifiedEmailLogin && user.email !== null && user.emailVerified === false)
       throw refuse('emailUnverified');
@@ -162,7 +165,10 @@ async function falseOnInvalidCode(check: Promise<boolean>): Promise<boolean> {
   }
 }
 
-/** Reads the identifier of a body. Accepts texts only: refuses an operator object (protocol/known-problems.md#operator-injection). */
+/**
+ * Reads the identifier of a body. Accepts texts only: refuses an operator object
+ * (protocol/known-problems.md#operator-injection).
+ */
 function readIdentifier({ username, email, mobilePhoneNumber }: JsonObject): Identifier {
   if (isPresent(username)) {
     if (username === '') throw refuse('usernameMissing');

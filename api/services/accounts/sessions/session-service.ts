@@ -28,7 +28,10 @@ export class SessionService {
     this.#parts = parts;
   }
 
-  /** Returns the user of a token, as login does. Throws 211 for an invalid token (protocol/clients.md#sessions-in-requests). */
+  /**
+   * Returns the user of a token, as login does. Throws 211 for an invalid token
+   * (protocol/clients.md#sessions-in-requests).
+   */
   async me(app: App, token: unknown): Promise<JsonObject> {
     const user = await this.#parts.sessions.findUser(app, token);
     if (!user || typeof token !== 'string') throw refuse('userNotFound');

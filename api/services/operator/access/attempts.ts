@@ -15,9 +15,9 @@ interface FailedAttempts {
 /**
  * Limits wrong tokens and codes (protocol/admin-api.md#errors).
  *
- * After ten within a minute an IP address (of IPv6 a /64, which the caller computes) gets 429 for the rest of that minute, also
- * with the right token, so that guessing cannot go on. Each process counts for itself. Callers that share an address share the
- * count, so an instance behind a proxy needs `TRUSTED_PROXIES`.
+ * After ten within a minute an IP address (of IPv6 a /64, which the caller computes) gets 429 for the rest of that
+ * minute, also with the right token, so that guessing cannot go on. Each process counts for itself. Callers that share
+ * an address share the count, so an instance behind a proxy needs `TRUSTED_PROXIES`.
  */
 export class AttemptLimit {
   readonly #clock: Clock;

@@ -41,7 +41,10 @@ export class DeviceService {
     this.#deps = deps;
   }
 
-  /** Lists devices, the newest first. Throws 404, 102 and 105 for the condition, 403 for one on tokens below operator, 124. */
+  /**
+   * Lists devices, the newest first. Throws 404, 102 and 105 for the condition, 403 for one on tokens below operator,
+   * 124.
+   */
   async list(operator: Operator, appId: string, request: DeviceListRequest) {
     const app = await requireApp(this.#deps, appId);
     const most = request.mostCounted;

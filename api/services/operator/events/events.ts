@@ -36,8 +36,8 @@ export class EventService {
   }
 
   /**
-   * Opens a stream of topics. Throws 400 for an unknown topic, 403 for one of another app, 404 for an unknown push or app, 429
-   * when there are too many streams.
+   * Opens a stream of topics. Throws 400 for an unknown topic, 403 for one of another app, 404 for an unknown push or
+   * app, 429 when there are too many streams.
    */
   async open(operator: Operator, names: readonly string[]): Promise<Readable> {
     const topics: Topic[] = [];

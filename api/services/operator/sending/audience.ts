@@ -25,7 +25,10 @@ import { requireApp } from '../apps.ts';
 import { plainPush } from '../devices/plain-push.ts';
 import { narrowViewer, requireNoTokens, visibleTo } from '../devices/visibility.ts';
 
-/** Limits of the statements of one count, two seconds in all: the exact one, a part of the devices after it, and each of the others. */
+/**
+ * Limits of the statements of one count, two seconds in all: the exact one, a part of the devices after it, and each of
+ * the others.
+ */
 const exactMs = 1300;
 const partMs = 300;
 const detailMs = 300;
@@ -55,7 +58,10 @@ interface Count {
   gone: AbortSignal;
 }
 
-/** Counts the devices of a condition while somebody writes it (protocol/admin-api.md#audience). All statements are READ ONLY. */
+/**
+ * Counts the devices of a condition while somebody writes it (protocol/admin-api.md#audience). All statements are READ
+ * ONLY.
+ */
 export class AudienceService {
   readonly #deps: ApiDeps;
   readonly #turns = new FairQueue(turns);
@@ -65,8 +71,9 @@ export class AudienceService {
   }
 
   /**
-   * Returns the devices in all and by connector; a lower bound with `isLeast` where the exact count takes too long. Throws 404,
-   * the refusals of a push for its target, 403 for a viewer's condition on tokens or users, 429, and 408 when the caller is gone.
+   * Returns the devices in all and by connector; a lower bound with `isLeast` where the exact count takes too long.
+   * Throws 404, the refusals of a push for its target, 403 for a viewer's condition on tokens or users, 429, and 408
+   * when the caller is gone.
    */
   async count(operator: Operator, appId: string, request: AudienceRequest) {
     const { clock } = this.#deps;

@@ -59,8 +59,8 @@ export class SavedItemService {
   }
 
   /**
-   * Creates or replaces an item. Throws 404 for an unknown app, 1 for a name, 116 for the size, 154 for the number of items; the
-   * refusals of a condition for an audience, and 404 for a test device that does not exist.
+   * Creates or replaces an item. Throws 404 for an unknown app, 1 for a name, 116 for the size, 154 for the number of
+   * items; the refusals of a condition for an audience, and 404 for a test device that does not exist.
    */
   async put(operator: Operator, key: SavedName, content: Json): Promise<JsonObject> {
     const { appId, kind } = key;

@@ -53,8 +53,9 @@ export class ScheduledPushService {
   }
 
   /**
-   * Moves a pending push. Its expiry stays, except for the default of seven days, which moves with it. Throws 1 for an id or an
-   * expiry before the time, 152 for a time that is past or too far ahead, 404/101 where nothing is pending, 403 for a sender.
+   * Moves a pending push. Its expiry stays, except for the default of seven days, which moves with it. Throws 1 for an
+   * id or an expiry before the time, 152 for a time that is past or too far ahead, 404/101 where nothing is pending,
+   * 403 for a sender.
    */
   async move(operator: Operator, appId: string, id: string, change: ScheduleChange): Promise<JsonObject> {
     await this.#requireAhead(change.pushTime);

@@ -32,8 +32,8 @@ type Shares = Map<ConnectorId, ConnectorShare>;
 const dayOf = (ms: number, offsetMs: number): string => new Date(ms + offsetMs).toISOString().slice(0, 10);
 
 /**
- * Returns the use of the day that a push is sent on: recipients so far, of the pushes that are scheduled for it, and of this push,
- * against the daily cap of the app (day in UTC) and by gateway (day in China).
+ * Returns the use of the day that a push is sent on: recipients so far, of the pushes that are scheduled for it, and of
+ * this push, against the daily cap of the app (day in UTC) and by gateway (day in China).
  */
 export async function readForecast(tx: Handle, inputs: ForecastInputs) {
   const { app, devices, timing, nowMs, shares } = inputs;

@@ -20,7 +20,10 @@ export interface DryRun {
   tookMs: number;
 }
 
-/** Explains what a body would do; sends nothing. Without a text nothing is asked. The last dry run stays until the next one. */
+/**
+ * Explains what a body would do; sends nothing. Without a text nothing is asked. The last dry run stays until the next
+ * one.
+ */
 export function useDryRun(appId: string, text: string | undefined) {
   const last = useRef<DryRun>(undefined);
   const query = useQuery({
@@ -59,7 +62,10 @@ export function useAudience(appId: string, text: string | undefined) {
 
 export interface SendOptions {
   text: string;
-  /** Digest of the dry run of this text: the server refuses when the audience has moved since. Without it there is no such check. */
+  /**
+   * Digest of the dry run of this text: the server refuses when the audience has moved since. Without it there is no
+   * such check.
+   */
   digest?: string;
   /** The same for every attempt of one send: it sends once. */
   requestId: string;

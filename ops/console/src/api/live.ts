@@ -10,7 +10,10 @@ export interface Live {
   setHeld(isHeld: boolean): void;
 }
 
-/** Time until the page opens a stream again that the server has refused or ended; the browser itself only repeats lost ones. */
+/**
+ * Time until the page opens a stream again that the server has refused or ended; the browser itself only repeats lost
+ * ones.
+ */
 const reopenMs = 5000;
 
 /**

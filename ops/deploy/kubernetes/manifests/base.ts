@@ -65,7 +65,10 @@ const dispatcher: IDeployment = {
   },
 };
 
-/** Both kinds of process wait for it, so its order does not matter. Delete it before each upgrade: a job cannot be changed. */
+/**
+ * Both kinds of process wait for it, so its order does not matter. Delete it before each upgrade: a job cannot be
+ * changed.
+ */
 const migrate: IJob = {
   apiVersion: 'batch/v1',
   kind: 'Job',
@@ -142,8 +145,8 @@ const budgetOf = (part: Part): IPodDisruptionBudget => ({
 const tcp = (...list: number[]) => list.map((port) => ({ port, protocol: 'TCP' as const }));
 
 /**
- * Returns a policy: calls to one port only, and connections to the name service, PostgreSQL and `more` ports. Gateways have no
- * fixed addresses.
+ * Returns a policy: calls to one port only, and connections to the name service, PostgreSQL and `more` ports. Gateways
+ * have no fixed addresses.
  */
 const policyOf = (part: Part, served: number[], more: number[]): INetworkPolicy => ({
   apiVersion: 'networking.k8s.io/v1',

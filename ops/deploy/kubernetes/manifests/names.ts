@@ -51,7 +51,10 @@ export function podOf(container: IContainer, more: Partial<IPodSpec> = {}): IPod
   };
 }
 
-/** Returns the probes of a process that serves its health at a port (docs/reference/protocol/operation.md, section Health). */
+/**
+ * Returns the probes of a process that serves its health at a port (docs/reference/protocol/operation.md, section
+ * Health).
+ */
 export function probesOf(port: string): {
   startupProbe: IProbe;
   livenessProbe: IProbe;

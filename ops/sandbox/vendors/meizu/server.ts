@@ -50,8 +50,8 @@ export interface MeizuGateway extends SandboxGateway {
   /** Codes of single devices within a successful response. `deadTokens` have 110002. */
   readonly targetCodes: Map<string, number>;
   /**
-   * Sends receipts of one type (1 arrived, 2 clicked) for these devices to the callers that requested that type with a message;
-   * returns the HTTP statuses, one per message.
+   * Sends receipts of one type (1 arrived, 2 clicked) for these devices to the callers that requested that type with a
+   * message; returns the HTTP statuses, one per message.
    */
   sendReceipt(type: number, tokens: readonly string[], accessToken?: string): Promise<number[]>;
 }

@@ -1,4 +1,7 @@
-/** OPPO's rules for a notification (protocol/oppo.md#single-device, protocol/oppo.md#notification), independent of the connector's code. */
+/**
+ * OPPO's rules for a notification (protocol/oppo.md#single-device, protocol/oppo.md#notification), independent of the
+ * connector's code.
+ */
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
 
 const fields = new Set([

@@ -63,7 +63,10 @@ export async function deleteOldUsage(db: Handle, before: Date, limit: number): P
   return rowCount ?? 0;
 }
 
-/** Lists the usage of an app from one day to another (`YYYY-MM-DD`, UTC, both included), oldest first; days without any are missing. */
+/**
+ * Lists the usage of an app from one day to another (`YYYY-MM-DD`, UTC, both included), oldest first; days without any
+ * are missing.
+ */
 export async function listUsage(
   db: Handle,
   appId: string,

@@ -37,8 +37,8 @@ export async function countAudience(
 }
 
 /**
- * Counts for each of several conditions the devices of an app (`$1`) that fail it alone: so many more there would be without it.
- * Reads all devices of the app, each condition once.
+ * Counts for each of several conditions the devices of an app (`$1`) that fail it alone: so many more there would be
+ * without it. Reads all devices of the app, each condition once.
  */
 export async function countUnmet(tx: Handle, conditions: string[], values: unknown[]): Promise<number[]> {
   const tests = conditions.map((condition, i) => `(${condition}) IS TRUE AS c${i}`);

@@ -17,7 +17,10 @@ const ofBatch = (recipients: string) =>
 
 const largestBadge = 2 ** 31 - 1;
 
-/** Counts in one statement, so that either all of it is stored or nothing. Each update must fit into its page (migration 0031). */
+/**
+ * Counts in one statement, so that either all of it is stored or nothing. Each update must fit into its page (migration
+ * 0031).
+ */
 const incrementStatement = prepare(
   `WITH held AS MATERIALIZED (
      SELECT recipients FROM push_batch WHERE app_id = $1 AND id = $2 AND badges IS NULL FOR NO KEY UPDATE),

@@ -25,8 +25,8 @@ const isSmall = (column: string) =>
 const small = `${isSmall('fields')} AND ${isSmall('channels')}`;
 
 /**
- * Selects from the rows of an app with a value of a column. The bounds and the order allow one index only: a plan for an equal value
- * that is made while the app has few rows may read all rows of the app later. NULL finds nothing.
+ * Selects from the rows of an app with a value of a column. The bounds and the order allow one index only: a plan for
+ * an equal value that is made while the app has few rows may read all rows of the app later. NULL finds nothing.
  */
 const rowsWith = (column: string, value: string, { columns = ['id'], condition = 'true' } = {}) =>
   `(SELECT ${columns.join(', ')} FROM installation
@@ -77,7 +77,10 @@ export interface FoundInstallation {
 
 type FoundRow = InstallationRow & RowVersion & { device: number; is_small: boolean };
 
-/** Finds the installations that match one of the ids of each device, in the order of their keys, by the place of the device. */
+/**
+ * Finds the installations that match one of the ids of each device, in the order of their keys, by the place of the
+ * device.
+ */
 export async function findInstallationsOfDevices(
   db: Handle,
   devices: AskedDevice[],

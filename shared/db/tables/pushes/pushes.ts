@@ -86,8 +86,8 @@ export const insertPushesText = `INSERT INTO notification (app_id, object_id, no
 const insertAll = prepare(insertPushesText);
 
 /**
- * Inserts pushes of any apps. Returns their internal ids in the same order. `statement` is `insertPushesText` or one that it is
- * a part of.
+ * Inserts pushes of any apps. Returns their internal ids in the same order. `statement` is `insertPushesText` or one
+ * that it is a part of.
  */
 export async function insertPushes(
   tx: Handle,
@@ -132,7 +132,10 @@ export async function findPush(db: Handle, appId: string, id: number): Promise<P
   return rows.map(toPush)[0];
 }
 
-/** Finds a push by its objectId, else the newest with this custom `notification_id` (protocol/push-records.md#look-up-a-record). */
+/**
+ * Finds a push by its objectId, else the newest with this custom `notification_id`
+ * (protocol/push-records.md#look-up-a-record).
+ */
 export async function findPushByPublicId(
   db: Handle,
   appId: string,

@@ -99,7 +99,10 @@ const ranges = new Map([
   ['s', ' \\t\\n\\r\\f\\v'],
 ]);
 
-/** Returns the bracket expression of `\d`, `\w`, `\s` or a negation: ASCII in PCRE, all scripts in PostgreSQL's own classes. */
+/**
+ * Returns the bracket expression of `\d`, `\w`, `\s` or a negation: ASCII in PCRE, all scripts in PostgreSQL's own
+ * classes.
+ */
 export function classSql(letter: string): string {
   const isOpposite = letter !== letter.toLowerCase();
   return `[${isOpposite ? '^' : ''}${ranges.get(letter.toLowerCase())}]`;

@@ -32,7 +32,10 @@ const maxBound = 255;
 const maxSize = 2000;
 const optionalSize = 10;
 
-/** Translates a PCRE pattern. Throws 102 for a malformed or oversize one, and for constructs without an equivalent in PostgreSQL. */
+/**
+ * Translates a PCRE pattern. Throws 102 for a malformed or oversize one, and for constructs without an equivalent in
+ * PostgreSQL.
+ */
 export function translateRegex(pattern: unknown, options: unknown): Pattern {
   if (typeof pattern !== 'string') throw refuse('invalidQuery', '$regex takes a text.');
   if (pattern.length > maxLength)

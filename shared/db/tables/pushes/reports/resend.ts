@@ -6,8 +6,8 @@ interface PushKey {
 }
 
 /**
- * Lists the public ids of installations that a push certainly did not reach, by outcome. Leaves out those whose gateway did not
- * answer a request, at any try: they may have the message.
+ * Lists the public ids of installations that a push certainly did not reach, by outcome. Leaves out those whose gateway
+ * did not answer a request, at any try: they may have the message.
  */
 export async function listUnreached(
   db: Handle,

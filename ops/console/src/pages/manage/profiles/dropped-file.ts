@@ -10,8 +10,8 @@ interface DroppedFile {
 const appleKeyName = /^AuthKey_([A-Za-z0-9]{10})\.p8$/;
 
 /**
- * Returns the members that a file fills: a PEM file the key or the certificate, a JSON file the members that it names, or as a
- * whole the one member that takes an object (`serviceAccount`). Undefined for a file that fits none.
+ * Returns the members that a file fills: a PEM file the key or the certificate, a JSON file the members that it names,
+ * or as a whole the one member that takes an object (`serviceAccount`). Undefined for a file that fits none.
  */
 export function draftOfFile(fields: readonly SchemaField[], { name, text }: DroppedFile): Draft | undefined {
   const members = jsonOf(text);
