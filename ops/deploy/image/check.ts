@@ -43,10 +43,22 @@ function demand(condition: boolean, text: string): void {
   console.log(`ok  ${text}`);
 }
 
+const isOffline = environment.IMAGE_BASES !== 'registry';
+
+/** Makes the stand-ins and runs one. Returns why this machine runs no container; undefined where it does. */
+async function reasonAgainstContainers(): Promise<string | undefined> {
+  try {
+    if (!isOffline) return undefined;
+    await makeStandIns(env);
+    await podman('run', '--rm', '--network=host', '--pull=never', standIns.node, 'node', '--version');
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message.trim().split('\n').at(-1) : String(error);
+  }
+}
+
 /** Builds the image; npm in the build trusts the certificates that this machine trusts. */
 async function build(): Promise<void> {
-  const isOffline = environment.IMAGE_BASES !== 'registry';
-  if (isOffline) await makeStandIns(env);
   const trust: string[] = [];
   if (existsSync(certificates)) {
     const npmrc = join(folder, 'npmrc');
@@ -112,7 +124,7 @@ async function checkRunning(started: readonly Started[]): Promise<void> {
   for (const [place, { name }] of started.entries()) {
     const kind = place % 2 === 0 ? 'api' : 'dispatcher';
     const mb = await residentMb(name);
-    demand(mb > 0 && mb <= limits[kind], `a ${kind} that has started uses ${mb} MB, at most ${limits[kind]}`);
+    demand(mb > 0 && mb <= limits[kind], `the memory of a started ${kind} is ${mb} MB, at most ${limits[kind]}`);
   }
   for (const { name } of started) {
     await podman('stop', '-t', '30', name);
@@ -165,8 +177,11 @@ try {
     const limitsLine = 'default_ulimits = ["nofile=16384:16384", "nproc=16384:16384"]';
     const runtime = existsSync('/usr/sbin/runc') ? '[engine]\nruntime = "runc"\n' : '';
     await writeFile(env.CONTAINERS_CONF, `[containers]\n${limitsLine}\n${runtime}`);
-    await check();
-    console.log('the image works');
+    const reason = await reasonAgainstContainers();
+    if (reason === undefined) {
+      await check();
+      console.log('the image works');
+    } else console.log(`podman runs no container here, so the image is not built: ${reason}`);
   } else console.log('podman cannot be used here: the image is not built.');
 } finally {
   await rm(folder, { recursive: true, force: true });
