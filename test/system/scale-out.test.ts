@@ -22,8 +22,9 @@ async function counted(app: App): Promise<Record<string, number>> {
   );
   for (const { metricsPort } of dispatchers) {
     const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+    // A counter begins with 0 for every outcome.
     for (const [, outcome = '', n] of text.matchAll(line))
-      totals[outcome] = (totals[outcome] ?? 0) + Number(n);
+      if (n !== '0') totals[outcome] = (totals[outcome] ?? 0) + Number(n);
   }
   return totals;
 }

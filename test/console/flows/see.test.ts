@@ -133,7 +133,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await shows(page, /"city": "Rome"/);
     await page.goBack();
     await page.getByLabel('Condition as JSON').fill('{"city":');
-    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByRole('search').getByRole('button', { name: 'Search' }).click();
     await shows(page, 'This is not JSON.');
   });
 
