@@ -124,7 +124,10 @@ async function checkRunning(started: readonly Started[]): Promise<void> {
   for (const [place, { name }] of started.entries()) {
     const kind = place % 2 === 0 ? 'api' : 'dispatcher';
     const mb = await residentMb(name);
-    demand(mb > 0 && mb <= limits[kind], `the memory of a started ${kind} is ${mb} MB, at most ${limits[kind]}`);
+    demand(
+      mb > 0 && mb <= limits[kind],
+      `the memory of a started ${kind} is ${mb} MB, at most ${limits[kind]}`,
+    );
   }
   for (const { name } of started) {
     await podman('stop', '-t', '30', name);
