@@ -161,7 +161,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^(api|connectors|dispatcher|ops|shared|test)/', pathNot: '^ops/console/' },
       to: {
-        path: '^node_modules/(react|react-dom|@base-ui|@tanstack|i18next|react-i18next|uplot|@codemirror|vite)(/|$)',
+        path: '^node_modules/(react|react-dom|@base-ui|@tanstack|i18next|react-i18next|uplot|vite)(/|$)',
       },
     },
     onlyIn('koa', ['api/(app\\.ts|middleware/)']),
