@@ -93,7 +93,8 @@ export class NewMessages {
     const [entry] = this.#groups;
     if (!entry) return undefined;
     const [appId, waiting] = entry;
-    const ids = waiting.splice(0, groupsPerRead);
+    // A frame has no more messages than a page of the inbox, which bounds the memory of a slow device.
+    const ids = waiting.splice(0, Math.min(groupsPerRead, this.#deps.limits.pageMessages));
     this.#groupsWaiting -= ids.length;
     this.#groups.delete(appId);
     if (waiting.length > 0) this.#groups.set(appId, waiting);

@@ -56,7 +56,14 @@ function detailRows(detail: ProfileDetail, t: ReturnType<typeof useTranslation>[
           ],
         ] satisfies Row[])
       : []),
-    ...Object.entries(members).map(([name, value]): Row => [name, shownMember(value)]),
+    ...Object.entries(members).map(
+      ([name, value]): Row => [
+        name,
+        <span key={name} translate="no">
+          {shownMember(value)}
+        </span>,
+      ],
+    ),
     ...Object.entries(secrets).map(
       ([name, { sha256 }]): Row => [
         name,
