@@ -1,5 +1,5 @@
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
-import { useMemo } from 'react';
+import { useEffect, useMemo } from 'react';
 import type {
   AppSummary,
   Breaker,
@@ -28,7 +28,13 @@ export function useApps() {
 export function useOverview(appId: string) {
   const client = useQueryClient();
   const handlers = useMemo(
-    () => ({ overview: (data: unknown) => client.setQueryData(['overview', appId], data) }),
+    () => ({
+      overview: (data: unknown) => {
+        // The reply to a call that began before the event is older than the event.
+        void client.cancelQueries({ queryKey: ['overview', appId] });
+        client.setQueryData(['overview', appId], data);
+      },
+    }),
     [client, appId],
   );
   const live = useLive(`overview:${appId}`, handlers);
@@ -37,6 +43,11 @@ export function useOverview(appId: string) {
     queryFn: ({ signal }) => call<Overview>(`/overview${queryOf({ app: appId })}`, { signal }),
     refetchInterval: live.isOpen || live.isHeld ? false : refreshMs,
   });
+  const { refetch } = overview;
+  // What changed between the first call and the opening of the stream has no event.
+  useEffect(() => {
+    if (live.isOpen) void refetch();
+  }, [live.isOpen, refetch]);
   return { ...overview, live };
 }
 
