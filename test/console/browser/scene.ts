@@ -10,6 +10,8 @@ export interface Scene {
   openPushId: string;
   /** Device that the push did not reach. */
   deviceId: string;
+  /** Token of a device that every push reaches: those of other devices are removed at some time. */
+  deviceToken: string;
 }
 
 const messages = [
@@ -32,7 +34,9 @@ export async function createScene(service: TestService): Promise<Scene> {
   await api.request('PATCH', `/console/api/apps/${app.appId}`, { admin: true, body });
   await api.request('POST', '/console/api/tokens', { admin: true, body: { name: 'Li', role: 'viewer' } });
   await service.addApnsProfile(app);
-  const [dead = '', other = ''] = await service.addIosInstallations(app, 300, { city: 'Rome' });
+  const [dead = '', other = '', deviceToken = ''] = await service.addIosInstallations(app, 300, {
+    city: 'Rome',
+  });
   await addOwnChannel(service, app, 60);
   for (const data of messages) await service.untilDone(app, await send(service, app, data));
   for (const token of [dead, other]) service.apns.deadTokens.set(token, Date.now());
@@ -44,7 +48,7 @@ export async function createScene(service: TestService): Promise<Scene> {
   const openPushId = await send(service, app, waiting);
   const path = `/console/api/apps/${app.appId}/notifications/${pushId}/failures?connector=channel`;
   const { body: failures } = await api.request('GET', path, { admin: true });
-  return { app, pushId, openPushId, deviceId: failures.results[0].objectId };
+  return { app, pushId, openPushId, deviceId: failures.results[0].objectId, deviceToken };
 }
 
 async function send({ api }: TestService, app: App, data: object): Promise<string> {

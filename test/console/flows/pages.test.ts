@@ -82,24 +82,24 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
   });
 
   test('show what an id, a token or a name finds, by keys only', async () => {
-    const { app, pushId, deviceId } = scene;
-    const { rows } = await service.db.query<{ device_token: string; object_id: string }>(
-      'SELECT device_token, object_id FROM installation WHERE app_id = $1 AND device_token IS NOT NULL LIMIT 1',
-      [app.appId],
+    const { app, pushId, deviceId, deviceToken } = scene;
+    const { rows } = await service.db.query<{ object_id: string }>(
+      'SELECT object_id FROM installation WHERE app_id = $1 AND device_token = $2',
+      [app.appId, deviceToken],
     );
     const body = { username: 'anna', password: 'secret' };
     const user = await service.api.request('POST', '/1.1/users', { app, body });
     const page = await open('/console/operating');
     for (const [text, title, path] of [
       [pushId, 'Sale ends tonight · Everything −30 %', `/pushes/${pushId}`],
-      [rows[0]?.device_token ?? '', `Device ${rows[0]?.object_id}`, `/devices/${rows[0]?.object_id}`],
+      [deviceToken, `Device ${rows[0]?.object_id}`, `/devices/${rows[0]?.object_id}`],
       [deviceId, `Device ${deviceId}`, `/devices/${deviceId}`],
       ['anna', 'anna', `/users/${user.body.objectId}`],
     ] as const) {
       await page.keyboard.press('Control+k');
-      await page.getByRole('combobox').waitFor();
+      await page.locator('[role=combobox]:focus').waitFor();
+      // Enter waits for what the text finds.
       await page.keyboard.insertText(text);
-      await page.getByRole('option', { selected: true }).waitFor();
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { level: 1, name: title }).waitFor();
       expect(decodeURIComponent(page.url())).toContain(path);

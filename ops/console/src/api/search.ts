@@ -10,13 +10,17 @@ export const minSearchLength = 2;
 
 /** Things of the service that have a text as id, token, name, address or number. */
 export function useSearchHits(text: string) {
-  const q = useSettled(text.trim());
-  return useQuery({
+  const wanted = text.trim();
+  const q = useSettled(wanted);
+  const { data, error, isFetching } = useQuery({
     queryKey: ['search', q],
     queryFn: ({ signal }) => call<Results<SearchHit>>(`/search${queryOf({ q })}`, { signal }),
     enabled: q.length >= minSearchLength,
     placeholderData: keepPreviousData,
   });
+  // A short text keeps the results of the one before.
+  if (wanted.length < minSearchLength) return { hits: [], error: null, isBusy: false };
+  return { hits: data?.results ?? [], error, isBusy: isFetching || q !== wanted };
 }
 
 /** Returns a value once it has stood still. */

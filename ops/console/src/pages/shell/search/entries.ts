@@ -3,7 +3,7 @@ import i18next from 'i18next';
 import { useTranslation } from 'react-i18next';
 import type { SearchHit } from '../../../../../../api/replies/admin/types.ts';
 import { useApps } from '../../../api/queries.ts';
-import { minSearchLength, useSearchHits } from '../../../api/search.ts';
+import { useSearchHits } from '../../../api/search.ts';
 import { includesRole, useOperator } from '../../../api/session.tsx';
 import { languages } from '../../../text/texts.ts';
 import { appPlaces, isOpenTo, servicePlaces } from '../places.ts';
@@ -19,14 +19,15 @@ export interface Entry {
   open: () => void;
 }
 
-/** Returns the pages and the things that a text finds; without a text all pages. */
+/**
+ * Returns the pages and the things that a text finds; without a text all pages.
+ * While it is busy, the things are those of an earlier text.
+ */
 export function useEntries(text: string): { entries: Entry[]; isBusy: boolean; error: unknown } {
   const pages = usePages(text);
-  const { data, error, isFetching } = useSearchHits(text);
+  const { hits, error, isBusy } = useSearchHits(text);
   const hitEntry = useHitEntry();
-  // A short text keeps the results of the one before.
-  const hits = text.trim().length < minSearchLength ? [] : (data?.results ?? []).map(hitEntry);
-  return { entries: [...pages, ...hits], isBusy: isFetching, error };
+  return { entries: [...pages, ...hits.map(hitEntry)], isBusy, error };
 }
 
 function usePages(text: string): Entry[] {

@@ -1,5 +1,5 @@
 import { Dialog } from '@base-ui/react/dialog';
-import { type KeyboardEvent, useId, useRef, useState } from 'react';
+import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { Failure } from '../../../kit/states.tsx';
 import { type Entry, useEntries } from './entries.ts';
@@ -45,13 +45,14 @@ function Search({ choose }: { choose: (entry: Entry) => void }) {
   const [chosen, setChosen] = useState(0);
   const { entries, isBusy, error } = useEntries(text);
   const at = Math.min(chosen, entries.length - 1);
+  const chooseWhenFound = useChoiceWhenFound({ entry: entries[at], isBusy, choose });
   const onKey = (event: KeyboardEvent) => {
     // The keys of an input method belong to it.
-    if (event.nativeEvent.isComposing || entries.length === 0) return;
+    if (event.nativeEvent.isComposing) return;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step !== undefined) setChosen((at + step + entries.length) % entries.length);
-    else if (event.key === 'Enter' && entries[at]) choose(entries[at]);
-    else return;
+    if (event.key === 'Enter') chooseWhenFound();
+    else if (step === undefined || entries.length === 0) return;
+    else setChosen((at + step + entries.length) % entries.length);
     event.preventDefault();
   };
   return (
@@ -83,6 +84,23 @@ function Search({ choose }: { choose: (entry: Entry) => void }) {
       </p>
     </>
   );
+}
+
+interface ChoiceWhenFound {
+  entry: Entry | undefined;
+  isBusy: boolean;
+  choose: (entry: Entry) => void;
+}
+
+/** Chooses the entry at once, or, while the entries are those of an earlier text, when those of this text have arrived. */
+function useChoiceWhenFound({ entry, isBusy, choose }: ChoiceWhenFound): () => void {
+  const [isWaiting, setWaiting] = useState(false);
+  useEffect(() => {
+    if (!isWaiting || isBusy) return;
+    setWaiting(false);
+    if (entry) choose(entry);
+  }, [isWaiting, isBusy, entry, choose]);
+  return () => setWaiting(true);
 }
 
 interface FoundProps {
