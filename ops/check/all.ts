@@ -1,5 +1,6 @@
 // The steps of `npm test`: runs every check in turn and prints the total in the last line. With `--browser` it also runs the
-// flows of the console in Chromium, with `--monitoring` the dashboards against a Prometheus.
+// flows of the console in Chromium, with `--monitoring` the dashboards against a Prometheus, with `--upgrade` the last release
+// together with this version.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,21 +23,22 @@ function testStep(name: string, reportDir: string, args: readonly string[] = [])
   return { name, command: ['vitest', 'run', ...args, ...reporters], reportPath };
 }
 
-/** Tests of the options; they need programs that npm does not install. */
-const browserTests = 'test/console/flows';
-const monitoringTests = 'test/monitoring';
+/** Folders of the tests that an option adds: they need programs that npm does not install, or the history of the repository. */
+const optional = {
+  browser: 'test/console/flows',
+  monitoring: 'test/monitoring',
+  upgrade: 'test/upgrade',
+};
 
-function listSteps(
-  reportDir: string,
-  { hasBrowser, hasMonitoring }: Record<'hasBrowser' | 'hasMonitoring', boolean>,
-): Step[] {
+function listSteps(reportDir: string, options: readonly string[]): Step[] {
+  const added = Object.entries(optional).filter(([name]) => options.includes(`--${name}`));
+  const excluded = Object.values(optional).flatMap((folder) => ['--exclude', `${folder}/**`]);
   return [
     { name: 'lint', command: ['npm', 'run', '--silent', 'lint'] },
     { name: 'types', command: ['npm', 'run', '--silent', 'types'] },
     { name: 'arrows', command: ['npm', 'run', '--silent', 'arrows'] },
-    testStep('tests', reportDir, ['--exclude', `${browserTests}/**`, '--exclude', `${monitoringTests}/**`]),
-    ...(hasBrowser ? [testStep('browser', reportDir, [browserTests])] : []),
-    ...(hasMonitoring ? [testStep('monitoring', reportDir, [monitoringTests])] : []),
+    testStep('tests', reportDir, excluded),
+    ...added.map(([name, folder]) => testStep(name, reportDir, [folder])),
   ];
 }
 
@@ -58,9 +60,7 @@ const runner = new StepRunner();
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => runner.stop());
 try {
   const tallies: Tally[] = [];
-  const hasBrowser = process.argv.includes('--browser');
-  const hasMonitoring = process.argv.includes('--monitoring');
-  for (const step of listSteps(reportDir, { hasBrowser, hasMonitoring })) {
+  for (const step of listSteps(reportDir, process.argv)) {
     if (!runner.isStopped) tallies.push(await runStep(runner, step));
   }
   if (runner.isStopped) console.log('\nInterrupted: not everything was checked.');

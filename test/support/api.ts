@@ -98,7 +98,8 @@ export async function startTestApi(options: {
   };
 }
 
-async function send(url: string, method: string, request: TestRequest): Promise<TestResponse> {
+/** Calls an api that runs in a process of its own. */
+export async function send(url: string, method: string, request: TestRequest): Promise<TestResponse> {
   const { app, master, admin, body } = request;
   const headers: Record<string, string> = {
     ...(app ? { 'X-LC-Id': app.appId, 'X-LC-Key': master ? `${app.masterKey},master` : app.appKey } : {}),

@@ -116,11 +116,12 @@ async function putApnsProfile(
   });
 }
 
-async function insertIos(
+/** Writes iOS installations directly into the table and returns their tokens. */
+export async function insertIos(
   db: Database,
-  app: App,
+  app: Pick<App, 'appId'>,
   count: number,
-  fields: Record<string, unknown>,
+  fields: Record<string, unknown> = {},
 ): Promise<string[]> {
   const { rows } = await db.query<{ device_token: string }>(
     `INSERT INTO installation (app_id, object_id, device_type, device_token, topic, fields)

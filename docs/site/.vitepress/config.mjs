@@ -13,6 +13,7 @@ const guide = [
 
 const operation = [
   { text: 'Production', link: '/production' },
+  { text: 'Upgrade', link: '/operate/upgrade' },
   { text: 'Backup and restore', link: '/backup' },
   { text: 'Sizing', link: '/operate/sizing' },
   { text: 'Console', link: '/console' },
