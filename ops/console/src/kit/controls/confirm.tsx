@@ -1,9 +1,9 @@
 import { AlertDialog } from '@base-ui/react/alert-dialog';
 import { type ReactNode, useState } from 'react';
 import { useTranslation } from 'react-i18next';
+import dialog from '../dialog.module.css';
 import button from './button.module.css';
 import { Button } from './button.tsx';
-import styles from './confirm.module.css';
 import { TextField } from './field.tsx';
 
 interface ConfirmProps {
@@ -48,12 +48,10 @@ export function Confirm(props: ConfirmProps) {
         {trigger}
       </AlertDialog.Trigger>
       <AlertDialog.Portal>
-        <AlertDialog.Backdrop className={styles.backdrop} />
-        <AlertDialog.Popup className={styles.popup}>
-          <AlertDialog.Title className={styles.title}>{title}</AlertDialog.Title>
-          <AlertDialog.Description className={styles.text} render={<div />}>
-            {children}
-          </AlertDialog.Description>
+        <AlertDialog.Backdrop className={dialog.backdrop} />
+        <AlertDialog.Popup className={`${dialog.popup} ${dialog.narrow}`}>
+          <AlertDialog.Title className={dialog.title}>{title}</AlertDialog.Title>
+          <AlertDialog.Description render={<div />}>{children}</AlertDialog.Description>
           {typed !== undefined && (
             <TextField
               label={t('confirm.type', { typed })}
@@ -62,7 +60,7 @@ export function Confirm(props: ConfirmProps) {
               onChange={(event) => setEntered(event.target.value)}
             />
           )}
-          <div className={styles.buttons}>
+          <div className={dialog.end}>
             <AlertDialog.Close className={`${button.button} ${button.plain}`}>
               {t('action.back')}
             </AlertDialog.Close>

@@ -7,9 +7,10 @@ import { useApps } from '../../api/queries.ts';
 import { type Role, roles } from '../../api/session.tsx';
 import button from '../../kit/controls/button.module.css';
 import { Button } from '../../kit/controls/button.tsx';
-import dialog from '../../kit/controls/confirm.module.css';
+
 import { Snippet } from '../../kit/controls/copy.tsx';
 import { Choice, TextField } from '../../kit/controls/field.tsx';
+import dialog from '../../kit/dialog.module.css';
 import { Failure } from '../../kit/states.tsx';
 import styles from './access.module.css';
 
@@ -22,7 +23,7 @@ export function NewToken() {
       <Dialog.Trigger className={`${button.button} ${button.primary}`}>{t('people.create')}</Dialog.Trigger>
       <Dialog.Portal>
         <Dialog.Backdrop className={dialog.backdrop} />
-        <Dialog.Popup className={dialog.popup}>
+        <Dialog.Popup className={`${dialog.popup} ${dialog.narrow}`}>
           <Dialog.Title className={dialog.title}>{t('people.create')}</Dialog.Title>
           <TokenForm />
         </Dialog.Popup>
@@ -79,7 +80,7 @@ function TokenForm() {
         onChange={(event) => setExpires(event.target.value)}
       />
       {create.error && <Failure error={create.error} />}
-      <div className={dialog.buttons}>
+      <div className={dialog.end}>
         <Dialog.Close className={`${button.button} ${button.plain}`}>{t('action.back')}</Dialog.Close>
         <Button look="primary" type="submit" isBusy={create.isPending}>
           {t('people.createNow')}
@@ -120,7 +121,7 @@ function Created({ token: { token, name } }: { token: NewConsoleToken }) {
         </Button>
       )}
       {link.error && <Failure error={link.error} />}
-      <div className={dialog.buttons}>
+      <div className={dialog.end}>
         <Dialog.Close className={`${button.button} ${button.primary}`}>{t('people.noted')}</Dialog.Close>
       </div>
     </div>

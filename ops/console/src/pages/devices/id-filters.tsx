@@ -1,9 +1,8 @@
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { Button } from '../../kit/controls/button.tsx';
 import { TextField } from '../../kit/controls/field.tsx';
+import { FilterForm, FilterText } from '../../kit/form/filter-form.tsx';
 import type { DeviceFilters } from '../../search.ts';
-import styles from './devices.module.css';
 
 interface IdFiltersProps {
   filters: DeviceFilters;
@@ -20,36 +19,25 @@ export function IdFilters({ filters, change, label, example }: IdFiltersProps) {
   const [query, setQuery] = useState(filters.q ?? '');
   const [where, setWhere] = useState(filters.where ?? '');
   const [error, setError] = useState<string>();
-  const onSubmit = (event: FormEvent) => {
-    event.preventDefault();
+  const apply = () => {
     const condition = where.trim() || undefined;
     if (condition !== undefined && !isJson(condition)) return setError(t('devices.badWhere'));
     setError(undefined);
     change({ q: query.trim() || undefined, where: condition });
   };
   return (
-    <search>
-      <form className={styles.filters} onSubmit={onSubmit}>
-        <TextField
-          type="search"
-          isCompact
-          label={label}
-          placeholder={label}
-          value={query}
-          onChange={(event) => setQuery(event.target.value)}
-        />
-        <TextField
-          isCompact
-          error={error}
-          label={t('devices.where')}
-          placeholder={example}
-          spellCheck={false}
-          value={where}
-          onChange={(event) => setWhere(event.target.value)}
-        />
-        <Button type="submit">{t('action.search')}</Button>
-      </form>
-    </search>
+    <FilterForm apply={apply}>
+      <FilterText label={label} value={query} change={setQuery} />
+      <TextField
+        isCompact
+        error={error}
+        label={t('devices.where')}
+        placeholder={example}
+        spellCheck={false}
+        value={where}
+        onChange={(event) => setWhere(event.target.value)}
+      />
+    </FilterForm>
   );
 }
 

@@ -5,6 +5,7 @@ import { type SavedItem, type SavedKind, useSaved, useSavedActions } from '../..
 import { Button, buttonLook } from '../../../kit/controls/button.tsx';
 import { TextField } from '../../../kit/controls/field.tsx';
 import { Time } from '../../../kit/data/time.tsx';
+import dialog from '../../../kit/dialog.module.css';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import styles from './saved.module.css';
 
@@ -31,12 +32,12 @@ export function SavedDialog<K extends SavedKind>(props: SavedDialogProps<K>) {
     <Dialog.Root open={isOpen} onOpenChange={setOpen}>
       <Dialog.Trigger className={buttonLook('plain')}>{props.trigger}</Dialog.Trigger>
       <Dialog.Portal>
-        <Dialog.Backdrop className={styles.backdrop} />
-        <Dialog.Popup className={styles.popup}>
-          <Dialog.Title className={styles.title}>{props.title}</Dialog.Title>
+        <Dialog.Backdrop className={dialog.backdrop} />
+        <Dialog.Popup className={dialog.popup}>
+          <Dialog.Title className={dialog.title}>{props.title}</Dialog.Title>
           <Items {...props} close={() => setOpen(false)} />
           <SaveForm {...props} />
-          <div className={styles.end}>
+          <div className={dialog.end}>
             <Dialog.Close className={buttonLook('plain')}>{t('action.back')}</Dialog.Close>
           </div>
         </Dialog.Popup>

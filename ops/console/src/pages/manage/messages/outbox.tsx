@@ -1,16 +1,16 @@
 import { useNavigate } from '@tanstack/react-router';
 import type { TFunction } from 'i18next';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { ListedMessage } from '../../../../../../api/replies/admin/types.ts';
 import { useMessageRetry, useOutbox } from '../../../api/manage/outbox.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
-import { Choice, TextField } from '../../../kit/controls/field.tsx';
 import { Pager } from '../../../kit/controls/pager.tsx';
 import { Badge, type Tone } from '../../../kit/data/badge.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Time } from '../../../kit/data/time.tsx';
+import { FilterChoice, FilterForm, FilterText } from '../../../kit/form/filter-form.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import type { OutboxFilters } from '../../../search.ts';
@@ -37,6 +37,7 @@ export function Outbox({ appId, filters }: OutboxProps) {
   );
 }
 
+const kinds = ['sms', 'mail'] as const;
 const states = ['waiting', 'sent', 'kept', 'failed'] as const;
 const tones: Record<ListedMessage['state'], Tone> = {
   waiting: 'accent',
@@ -55,47 +56,24 @@ function Filters({ appId, filters }: OutboxProps) {
       params: { appId },
       search: { ...filters, cursor: undefined, ...more },
     });
-  const onSubmit = (event: FormEvent) => {
-    event.preventDefault();
-    change({ to: to.trim() || undefined });
-  };
   return (
-    <search>
-      <form className={styles.filters} onSubmit={onSubmit}>
-        <TextField
-          type="search"
-          isCompact
-          label={t('messages.search')}
-          placeholder={t('messages.search')}
-          value={to}
-          onChange={(event) => setTo(event.target.value)}
-        />
-        <Choice
-          isCompact
-          label={t('messages.kind')}
-          value={filters.kind ?? ''}
-          onChange={(event) => change({ kind: event.target.value || undefined })}
-        >
-          <option value="">{t('messages.anyKind')}</option>
-          <option value="sms">{t('messageKind.sms')}</option>
-          <option value="mail">{t('messageKind.mail')}</option>
-        </Choice>
-        <Choice
-          isCompact
-          label={t('pushes.state')}
-          value={filters.state ?? ''}
-          onChange={(event) => change({ state: event.target.value || undefined })}
-        >
-          <option value="">{t('pushes.anyState')}</option>
-          {states.map((state) => (
-            <option key={state} value={state}>
-              {t(`messageState.${state}`)}
-            </option>
-          ))}
-        </Choice>
-        <Button type="submit">{t('action.search')}</Button>
-      </form>
-    </search>
+    <FilterForm apply={() => change({ to: to.trim() || undefined })}>
+      <FilterText label={t('messages.search')} value={to} change={setTo} />
+      <FilterChoice
+        label={t('messages.kind')}
+        any={t('messages.anyKind')}
+        value={filters.kind}
+        options={kinds.map((kind) => [kind, t(`messageKind.${kind}`)] as const)}
+        change={(kind) => change({ kind })}
+      />
+      <FilterChoice
+        label={t('pushes.state')}
+        any={t('pushes.anyState')}
+        value={filters.state}
+        options={states.map((state) => [state, t(`messageState.${state}`)] as const)}
+        change={(state) => change({ state })}
+      />
+    </FilterForm>
   );
 }
 

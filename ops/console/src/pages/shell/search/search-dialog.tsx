@@ -1,6 +1,7 @@
 import { Dialog } from '@base-ui/react/dialog';
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
+import dialog from '../../../kit/dialog.module.css';
 import { Failure } from '../../../kit/states.tsx';
 import { type Entry, useEntries } from './entries.ts';
 import styles from './search.module.css';
@@ -28,8 +29,8 @@ export function SearchDialog({ isOpen, setOpen }: SearchDialogProps) {
   return (
     <Dialog.Root open={isOpen} onOpenChange={setOpen}>
       <Dialog.Portal>
-        <Dialog.Backdrop className={styles.backdrop} />
-        <Dialog.Popup className={styles.popup} finalFocus={finalFocus}>
+        <Dialog.Backdrop className={dialog.backdrop} />
+        <Dialog.Popup className={`${dialog.popup} ${styles.popup}`} finalFocus={finalFocus}>
           <Dialog.Title className="visually-hidden">{t('search.title')}</Dialog.Title>
           <Search choose={choose} />
         </Dialog.Popup>

@@ -1,0 +1,74 @@
+import type { ReactNode } from 'react';
+import { useTranslation } from 'react-i18next';
+import { Button } from '../controls/button.tsx';
+import { Choice, TextField } from '../controls/field.tsx';
+import styles from './filter-form.module.css';
+
+/** Row of filters above a list. Its texts apply with Enter, its choices at once. */
+export function FilterForm({ apply, children }: { apply: () => void; children: ReactNode }) {
+  const { t } = useTranslation();
+  return (
+    <search>
+      <form
+        className={styles.form}
+        onSubmit={(event) => {
+          event.preventDefault();
+          apply();
+        }}
+      >
+        {children}
+        <Button type="submit">{t('action.search')}</Button>
+      </form>
+    </search>
+  );
+}
+
+interface FilterTextProps {
+  /** What the search finds. */
+  label: string;
+  value: string;
+  change: (value: string) => void;
+}
+
+/** Search by a text. */
+export function FilterText({ label, value, change }: FilterTextProps) {
+  return (
+    <TextField
+      type="search"
+      isCompact
+      label={label}
+      placeholder={label}
+      value={value}
+      onChange={(event) => change(event.target.value)}
+    />
+  );
+}
+
+interface FilterChoiceProps {
+  label: string;
+  /** Text of the option that leaves everything in the list. */
+  any: string;
+  value: string | undefined;
+  /** Values with their texts. */
+  options: (readonly [value: string, text: string])[];
+  change: (value: string | undefined) => void;
+}
+
+/** Choice of one value that the rows of the list have, or of all. */
+export function FilterChoice({ label, any, value, options, change }: FilterChoiceProps) {
+  return (
+    <Choice
+      isCompact
+      label={label}
+      value={value ?? ''}
+      onChange={(event) => change(event.target.value || undefined)}
+    >
+      <option value="">{any}</option>
+      {options.map(([option, text]) => (
+        <option key={option} value={option}>
+          {text}
+        </option>
+      ))}
+    </Choice>
+  );
+}
