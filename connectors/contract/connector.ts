@@ -40,8 +40,8 @@ export interface Sender {
    */
   warmUp?(message: Pick<PushMessage, 'prod'>): Promise<void>;
   /**
-   * Asks for a new access token, or opens a connection where there is no token call; sends no message. Absent: there is
-   * nothing to ask.
+   * Asks for a new access token, or opens a connection if the gateway has no token call; sends no message. Absent if
+   * the gateway offers neither.
    */
   check?(): Promise<GatewayCheck>;
   /** Returns its open HTTP/2 connections and streams, if it has any. */

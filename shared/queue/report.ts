@@ -52,7 +52,7 @@ export function reportDatabases({ databases, readiness }: ReportedDatabases, met
   metrics.schemaNewer.set(readiness.skew.newer);
 }
 
-/** Updates the lag of the standby for a scrape; 0 where there is none. */
+/** Updates the lag of the standby for a scrape; 0 without a standby. */
 export async function reportStandby(primary: Database, standby: Database, metrics: Metrics): Promise<void> {
   if (primary.url === standby.url) return;
   const { rows } = await standby.query<{ lag: number | null }>(

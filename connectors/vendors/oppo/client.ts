@@ -10,13 +10,7 @@ import {
   type HttpTiming,
 } from '../../../shared/http/client.ts';
 import type { HttpResult } from '../../../shared/http/result.ts';
-import type {
-  GatewayCheck,
-  Recipient,
-  Sender,
-  SenderContext,
-  SendRequest,
-} from '../../contract/connector.ts';
+import type { GatewayCheck, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
 import type { AccessTokens } from '../../kit/access-token.ts';
 import { unrenderable } from '../../kit/attempt-results.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
@@ -71,13 +65,7 @@ class OppoSender implements Sender {
       return;
     }
     const payload = this.#withCallback(rendering.payload, request.message.objectId);
-    const parts = new Map<OppoRegion, Recipient[]>();
-    for (const recipient of request.recipients) {
-      const region = regionOf(recipient.deviceToken);
-      const part = parts.get(region);
-      if (part) part.push(recipient);
-      else parts.set(region, [recipient]);
-    }
+    const parts = Map.groupBy(request.recipients, ({ deviceToken }) => regionOf(deviceToken));
     const sends = [...parts].map(([region, recipients]) =>
       this.#sendPart({ ...request, recipients }, this.#clientsOf(region), payload),
     );

@@ -27,7 +27,7 @@ function cpuSecondsOf(fields: string[], withEnded = false): number {
 
 /**
  * Returns the processor time that all processes of a PostgreSQL server used so far; the server is found by one of its
- * backends. Undefined where it is on another machine, or where there is no /proc.
+ * backends. Undefined if the server runs on another machine, or the system has no /proc.
  */
 export async function databaseCpuSeconds(backendPid: number): Promise<number | undefined> {
   try {
@@ -51,7 +51,7 @@ export async function databaseCpuSeconds(backendPid: number): Promise<number | u
   }
 }
 
-/** Reads the resource usage from Linux. Returns undefined where there is no /proc. */
+/** Reads the resource usage from Linux. Returns undefined if the system has no /proc. */
 export async function processUse(pid: number | undefined): Promise<ProcessUse | undefined> {
   try {
     const [fields, status] = await Promise.all([statFields(pid), readFile(`/proc/${pid}/status`, 'utf8')]);

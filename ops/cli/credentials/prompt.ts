@@ -5,11 +5,10 @@ import { UsageError } from '../report.ts';
 const noOutput = new Writable({ write: (_chunk, _encoding, done) => done() });
 
 /**
- * Asks for a secret in the terminal without echo. Throws `UsageError` with the option to use when there is no terminal.
+ * Asks for a secret in the terminal without echo. Throws `UsageError` with the option to use instead, without a terminal.
  */
 export async function askSecret(question: string, option: string): Promise<string> {
-  if (!process.stdin.isTTY)
-    throw new UsageError(`${option} <file> is needed where there is no terminal to ask in`);
+  if (!process.stdin.isTTY) throw new UsageError(`${option} <file> is required without a terminal`);
   process.stderr.write(`${question}: `);
   const terminal = createInterface({ input: process.stdin, output: noOutput, terminal: true });
   try {

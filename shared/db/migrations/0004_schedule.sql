@@ -1,7 +1,7 @@
 -- Up Migration
 
--- `paused`: nothing of the push is planned or sent until it is resumed. What a dispatcher takes up meanwhile
--- is held: its job ends, and resuming writes a new one. So each batch and each planning has one job at most.
+-- `paused`: nothing of the push is planned or sent until it is resumed. What a dispatcher takes up in this
+-- state is held: its job ends, and resuming writes a new one. So each batch and each planning has one job at most.
 ALTER TABLE notification DROP CONSTRAINT notification_state_check;
 ALTER TABLE notification ADD CONSTRAINT notification_state_check
   CHECK (state IN ('scheduled', 'queued', 'sending', 'paused', 'done', 'failed', 'cancelled'));

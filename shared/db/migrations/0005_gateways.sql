@@ -1,8 +1,8 @@
 -- Up Migration
 
 -- Access tokens of gateways, shared by all threads and dispatchers. `credential` is a digest of the credentials
--- that a token was made with, `value` is encrypted; both null while the first one is being fetched. Whoever has
--- `claimed_until` in the future renews it, nobody else.
+-- that a token was made with, `value` is encrypted; both null while the first one is being fetched. The
+-- dispatcher that set a `claimed_until` in the future renews it, no other one.
 CREATE TABLE gateway_token (
   app_id         text NOT NULL REFERENCES app ON DELETE CASCADE,
   connector      text NOT NULL,

@@ -1,7 +1,7 @@
 -- Up Migration
 
--- A message waits, until the dispatcher has handed it to a supplier (`sent`), found that there is none
--- (`kept`), or given up (`failed`, with a short reason that names no recipient).
+-- A message waits, until the dispatcher has handed it to a supplier (`sent`), kept it because
+-- no supplier is configured (`kept`), or given up (`failed`, with a short reason that names no recipient).
 ALTER TABLE outbox
   ADD COLUMN state      text NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'sent', 'kept', 'failed')),
   ADD COLUMN attempts   integer NOT NULL DEFAULT 0,

@@ -27,7 +27,7 @@ CREATE TABLE role_user (
 );
 CREATE INDEX role_user_user ON role_user (app_id, user_id);
 
--- The relation `roles` of a role: whoever has the child has the role too. It may hold cycles.
+-- The relation `roles` of a role: a user that has the child role has the role too. It may hold cycles.
 CREATE TABLE role_role (
   app_id   text NOT NULL,
   role_id  bigint NOT NULL,

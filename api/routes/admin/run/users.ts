@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { ErrorName } from '../../../../shared/domain/errors/errors.ts';
 import type { AdminCall } from '../../../calls/call.ts';
 import { anyObject } from '../../../calls/object-call.ts';
 import { userMembers } from '../../../openapi/requests/objects.ts';
@@ -40,6 +41,33 @@ const targetOf = async ({ params }: AnyAdminCall, { apps }: Services) => ({
   app: await apps.get(params.appId ?? ''),
   objectId: params.id ?? '',
 });
+
+interface UserAct {
+  /** Last part of the path. */
+  act: string;
+  operation: string;
+  summary: string;
+  refusals: readonly ErrorName[];
+  run: (control: Services['accountControl'], target: Awaited<ReturnType<typeof targetOf>>) => Promise<void>;
+}
+
+/** Creates the route of an act on a user that needs no body. */
+const actRoute = ({ act, operation, summary, refusals, run }: UserAct) =>
+  route({
+    method: 'POST',
+    path: `${path}/${act}`,
+    operation,
+    summary,
+    auth: 'admin',
+    role: 'operator',
+    limit: smallBody,
+    reply: empty,
+    refusals,
+    handle: async (call, services) => {
+      await run(services.accountControl, await targetOf(call, services));
+      return json({});
+    },
+  });
 
 export default [
   route({
@@ -106,35 +134,26 @@ export default [
       return json({});
     },
   }),
-  route({
-    method: 'POST',
-    path: `${path}/logout`,
+  actRoute({
+    act: 'logout',
     operation: 'logoutUser',
     summary: 'Ends the session of a user on all devices.',
-    auth: 'admin',
-    role: 'operator',
-    limit: smallBody,
-    reply: empty,
     refusals: ['notFound'],
-    handle: async (call, services) => {
-      await services.accountControl.logout(await targetOf(call, services));
-      return json({});
-    },
+    run: (control, target) => control.logout(target),
   }),
-  route({
-    method: 'POST',
-    path: `${path}/unlock`,
+  actRoute({
+    act: 'unlock',
     operation: 'unlockUser',
     summary: 'Ends the lock of a user after failed logins.',
-    auth: 'admin',
-    role: 'operator',
-    limit: smallBody,
-    reply: empty,
     refusals: ['notFound'],
-    handle: async (call, services) => {
-      await services.accountControl.unlock(await targetOf(call, services));
-      return json({});
-    },
+    run: (control, target) => control.unlock(target),
+  }),
+  actRoute({
+    act: 'send-reset',
+    operation: 'sendUserReset',
+    summary: 'Mails a link to a user that resets the password.',
+    refusals: ['notFound', 'emailMissing', 'tooManyMails'],
+    run: (control, target) => control.sendReset(target),
   }),
   route({
     method: 'POST',
@@ -149,21 +168,6 @@ export default [
     refusals: ['notFound', 'emailMissing', 'phoneMissing'],
     handle: async (call, services) => {
       await services.accountControl.verify(await targetOf(call, services), call.body.contact);
-      return json({});
-    },
-  }),
-  route({
-    method: 'POST',
-    path: `${path}/send-reset`,
-    operation: 'sendUserReset',
-    summary: 'Mails a link to a user that resets the password.',
-    auth: 'admin',
-    role: 'operator',
-    limit: smallBody,
-    reply: empty,
-    refusals: ['notFound', 'emailMissing', 'tooManyMails'],
-    handle: async (call, services) => {
-      await services.accountControl.sendReset(await targetOf(call, services));
       return json({});
     },
   }),

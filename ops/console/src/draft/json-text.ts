@@ -173,7 +173,7 @@ function sorted(value: JsonValue): JsonValue {
   return Object.fromEntries(names.map((name) => [name, sorted(value[name] ?? null)]));
 }
 
-/** Returns the value at a path; undefined where there is none. */
+/** Returns the value at a path; undefined if the path does not exist. */
 export function valueAt(value: JsonValue | undefined, path: readonly string[]): JsonValue | undefined {
   let found = value;
   for (const name of path) found = isRecord(found) && Object.hasOwn(found, name) ? found[name] : undefined;

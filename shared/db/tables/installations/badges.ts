@@ -45,7 +45,7 @@ const countedStatement = prepare(
  */
 export async function incrementBadges(db: Handle, { appId, id }: BatchKey): Promise<(number | null)[]> {
   const counted = await repeatDeadlocked(() => readBadges(db, incrementStatement, { appId, id }));
-  // None when another take has counted. A statement of its own sees what that one has committed meanwhile.
+  // Undefined if another take has counted. A second statement sees what that take committed after the first one began.
   const badges = counted ?? (await readBadges(db, countedStatement, { appId, id }));
   if (!badges) throw new Error('the batch was deleted');
   return badges;

@@ -56,7 +56,7 @@ export function openListed(
   return { text, code, link };
 }
 
-/** Locks a message for a change. Undefined when there is none. */
+/** Locks a message for a change. Undefined if it does not exist. */
 export async function lockMessage(
   tx: Handle,
   appId: string,

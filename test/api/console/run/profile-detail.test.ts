@@ -61,7 +61,7 @@ describe('a push profile', () => {
     expect(shown.body.devices).toBe(0);
   });
 
-  test('is 404 when there is none, and for operators only', async () => {
+  test('is 404 for an unknown profile, and for operators only', async () => {
     for (const rest of ['apns/none', 'nix/_default', 'channel/_default', 'apns/%00'])
       expect((await operator('GET', path(rest))).status, rest).toBe(404);
     expect((await operator('POST', path('apns/none/check'))).status).toBe(404);

@@ -1,5 +1,4 @@
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { DeviceDetail, DevicePush } from '../../../../../api/replies/admin/types.ts';
 import { appPath } from '../../api/client.ts';
@@ -7,13 +6,11 @@ import { connectorName } from '../../api/connectors.ts';
 import { useDevice, useDevicePushes } from '../../api/devices.ts';
 import { useDeviceChange } from '../../api/manage/device-changes.ts';
 import { useMay } from '../../api/session.tsx';
-import { Button } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Badge } from '../../kit/data/badge.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';
-import { EditMembers } from '../../kit/form/edit-members.tsx';
-import { JsonPanel } from '../../kit/json-panel.tsx';
+import { Members } from '../../kit/form/members.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { useSentence } from '../../text/explanation.ts';
@@ -27,6 +24,8 @@ export function Device() {
   const { t } = useTranslation();
   const { appId, deviceId } = route.useParams();
   const { data, error, isPending, refetch } = useDevice(appId, deviceId);
+  const { update } = useDeviceChange(appId, deviceId);
+  const mayChange = useMay('operator');
   return (
     <>
       <PageHeader
@@ -43,7 +42,7 @@ export function Device() {
           <Panel title={t('device.pushes')}>
             <Pushes appId={appId} deviceId={deviceId} />
           </Panel>
-          <Members appId={appId} deviceId={deviceId} installation={data.installation} />
+          <Members document={data.installation} update={update} mayChange={mayChange} />
           <TestPush appId={appId} deviceId={deviceId} />
         </>
       )}
@@ -52,38 +51,6 @@ export function Device() {
         command={`devices ${deviceId} --app ${appId}`}
       />
     </>
-  );
-}
-
-interface MembersProps {
-  appId: string;
-  deviceId: string;
-  installation: DeviceDetail['installation'];
-}
-
-/** Members of the device; an operator may change them. */
-function Members({ appId, deviceId, installation }: MembersProps) {
-  const { t } = useTranslation();
-  const [isOpen, setOpen] = useState(false);
-  const mayChange = useMay('operator');
-  const close = () => setOpen(false);
-  const { update } = useDeviceChange(appId, deviceId);
-  if (isOpen)
-    return (
-      <EditMembers
-        document={installation}
-        save={(changes) => update.mutate(changes, { onSuccess: close })}
-        isBusy={update.isPending}
-        error={update.error}
-        close={close}
-      />
-    );
-  return (
-    <JsonPanel
-      title={t('device.members')}
-      value={installation}
-      side={mayChange && <Button onClick={() => setOpen(true)}>{t('edit.title')}</Button>}
-    />
   );
 }
 

@@ -11,7 +11,7 @@ import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { formatCount } from '../../text/format.ts';
 import { LiveState } from '../push/live-state.tsx';
-import { endedOf, OutcomeBar, StateBadge, titleOf } from '../pushes/shown-push.tsx';
+import { endedOf, OutcomeBar, PushLink, StateBadge } from '../pushes/shown-push.tsx';
 import { FirstSteps } from './first-steps.tsx';
 import styles from './overview.module.css';
 
@@ -72,9 +72,7 @@ function Running({ appId, overview: { running, scheduled } }: { appId: string; o
           {running.map((push) => (
             <li key={push.objectId} className={styles.push}>
               <span className={styles.pushTitle}>
-                <Link to="/apps/$appId/pushes/$pushId" params={{ appId, pushId: push.objectId }}>
-                  {titleOf(push, t)}
-                </Link>
+                <PushLink appId={appId} push={push} />
                 <StateBadge state={push.state} />
               </span>
               <OutcomeBar totals={push.outcomes} devices={push.devices} />

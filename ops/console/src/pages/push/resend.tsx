@@ -12,7 +12,7 @@ import { formatCount } from '../../text/format.ts';
 /** Recipients from which on their number has to be typed. */
 const typedFrom = 10_000;
 
-/** Sends a finished push again to those recipients who failed or expired; absent where there is none. */
+/** Sends a finished push again to the recipients that failed or expired. Renders nothing if all were reached. */
 export function Resend({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
   const navigate = useNavigate();

@@ -13,7 +13,7 @@ import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { PushFilters } from '../../search.ts';
 import { formatCount, formatDuration, formatShare } from '../../text/format.ts';
 import { Filters } from './filters.tsx';
-import { OutcomeBar, StateBadge, titleOf } from './shown-push.tsx';
+import { OutcomeBar, PushLink, StateBadge } from './shown-push.tsx';
 
 const route = getRouteApi('/apps/$appId/pushes');
 
@@ -103,11 +103,7 @@ function columnsOf(appId: string, t: (key: string) => string): Column<ListedPush
       key: 'message',
       title: t('pushes.message'),
       isWide: true,
-      cell: (push) => (
-        <Link to="/apps/$appId/pushes/$pushId" params={{ appId, pushId: push.objectId }}>
-          {titleOf(push, t)}
-        </Link>
-      ),
+      cell: (push) => <PushLink appId={appId} push={push} />,
     },
     { key: 'state', title: t('pushes.state'), cell: ({ state }) => <StateBadge state={state} /> },
     {

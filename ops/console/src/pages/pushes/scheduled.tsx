@@ -15,7 +15,7 @@ import { Time } from '../../kit/data/time.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import styles from './scheduled.module.css';
-import { titleOf } from './shown-push.tsx';
+import { PushLink, titleOf } from './shown-push.tsx';
 
 const route = getRouteApi('/apps/$appId/pushes/scheduled');
 
@@ -88,11 +88,7 @@ function useColumns(appId: string, { move, cancel }: Actions): Column<ScheduledE
       key: 'message',
       title: t('pushes.message'),
       isWide: true,
-      cell: (push) => (
-        <Link to="/apps/$appId/pushes/$pushId" params={{ appId, pushId: push.objectId }}>
-          {titleOf(push, t)}
-        </Link>
-      ),
+      cell: (push) => <PushLink appId={appId} push={push} />,
     },
     { key: 'time', title: t('push.time'), cell: (push) => <Time at={push['push-time']} /> },
     { key: 'who', title: t('scheduled.by'), cell: (push) => push.createdBy ?? push['from-service'] },

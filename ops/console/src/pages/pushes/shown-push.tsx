@@ -1,3 +1,4 @@
+import { Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import type { ListedPush } from '../../../../../api/replies/admin/types.ts';
 import { Badge, type Tone } from '../../kit/data/badge.tsx';
@@ -17,6 +18,16 @@ const tones: Record<ListedPush['state'], Tone> = {
 export function StateBadge({ state }: { state: ListedPush['state'] }) {
   const { t } = useTranslation();
   return <Badge tone={tones[state]}>{t(`pushState.${state}`)}</Badge>;
+}
+
+/** Link to the page of a push; its text describes the push. */
+export function PushLink({ appId, push }: { appId: string; push: Pick<ListedPush, 'msg' | 'objectId'> }) {
+  const { t } = useTranslation();
+  return (
+    <Link to="/apps/$appId/pushes/$pushId" params={{ appId, pushId: push.objectId }}>
+      {titleOf(push, t)}
+    </Link>
+  );
 }
 
 export type Totals = ListedPush['outcomes'];

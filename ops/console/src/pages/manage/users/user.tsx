@@ -1,15 +1,12 @@
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { appPath } from '../../../api/client.ts';
 import { type ShownUserDetail, useUser, useUserChange } from '../../../api/manage/users.ts';
 import { useMay } from '../../../api/session.tsx';
-import { Button } from '../../../kit/controls/button.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
 import { Badge } from '../../../kit/data/badge.tsx';
 import { Time } from '../../../kit/data/time.tsx';
-import { EditMembers } from '../../../kit/form/edit-members.tsx';
-import { JsonPanel } from '../../../kit/json-panel.tsx';
+import { Members } from '../../../kit/form/members.tsx';
 import { Facts, PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Failure, Loading } from '../../../kit/states.tsx';
 import { formatCount } from '../../../text/format.ts';
@@ -23,6 +20,7 @@ export function User() {
   const { t } = useTranslation();
   const { appId, userId } = route.useParams();
   const { data, error, isPending, refetch } = useUser(appId, userId);
+  const { update } = useUserChange(appId, userId);
   const mayChange = useMay('operator');
   const name = data?.user.username ?? userId;
   return (
@@ -39,7 +37,7 @@ export function User() {
         <>
           <Account appId={appId} detail={data} />
           {mayChange && <UserActs appId={appId} detail={data} />}
-          <Members appId={appId} detail={data} />
+          <Members document={data.user} update={update} mayChange={mayChange} />
         </>
       )}
       <Commands path={appPath(appId, 'users', userId)} command={`user show ${userId} --app ${appId}`} />
@@ -105,31 +103,5 @@ function Lock({ lock: { failures, lockedUntil } }: Pick<ShownUserDetail, 'lock'>
     <>
       <Badge tone="bad">{t('user.locked')}</Badge> {t('user.until')} <Time at={lockedUntil} />
     </>
-  );
-}
-
-/** Members of the user as JSON; an operator may change them. */
-function Members({ appId, detail: { user } }: OfUser) {
-  const { t } = useTranslation();
-  const [isOpen, setOpen] = useState(false);
-  const mayChange = useMay('operator');
-  const { update } = useUserChange(appId, user.objectId);
-  const close = () => setOpen(false);
-  if (isOpen)
-    return (
-      <EditMembers
-        document={user}
-        save={(changes) => update.mutate(changes, { onSuccess: close })}
-        isBusy={update.isPending}
-        error={update.error}
-        close={close}
-      />
-    );
-  return (
-    <JsonPanel
-      title={t('device.members')}
-      value={user}
-      side={mayChange && <Button onClick={() => setOpen(true)}>{t('edit.title')}</Button>}
-    />
   );
 }

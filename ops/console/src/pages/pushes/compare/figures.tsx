@@ -1,11 +1,10 @@
-import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import { Badge } from '../../../kit/data/badge.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Time } from '../../../kit/data/time.tsx';
 import { formatCount, formatDuration, formatShare } from '../../../text/format.ts';
-import { StateBadge, titleOf } from '../shown-push.tsx';
+import { PushLink, StateBadge } from '../shown-push.tsx';
 import type { Compared } from './compared.ts';
 import { isSlower, timesOf } from './differences.ts';
 
@@ -21,14 +20,7 @@ export function Figures({ appId, sides }: { appId: string; sides: [Compared, Com
   const { t } = useTranslation();
   const rows: Row[] = [
     ...rowsOf(sides, [
-      [
-        t('pushes.message'),
-        ({ push }) => (
-          <Link to="/apps/$appId/pushes/$pushId" params={{ appId, pushId: push.objectId }}>
-            {titleOf(push, t)}
-          </Link>
-        ),
-      ],
+      [t('pushes.message'), ({ push }) => <PushLink appId={appId} push={push} />],
       [t('pushes.state'), ({ push }) => <StateBadge state={push.state} />],
       [t('pushes.accepted'), ({ push }) => <Time at={push.createdAt} />],
       [t('pushes.source'), ({ push }) => push['from-service']],

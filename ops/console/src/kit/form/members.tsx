@@ -1,26 +1,40 @@
+import type { UseMutationResult } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { Button } from '../controls/button.tsx';
 import { TextArea } from '../controls/field.tsx';
+import { JsonPanel } from '../json-panel.tsx';
 import { Panel } from '../panel.tsx';
 import { Failure } from '../states.tsx';
 import { changesOf, editableOf } from './changes.ts';
 import styles from './form.module.css';
 import { isObject } from './schema.ts';
 
-interface EditMembersProps {
+interface MembersProps {
   /** Document as it is stored. */
   document: Record<string, unknown>;
   /** Writes the members that differ. */
-  save: (changes: object) => void;
-  isBusy: boolean;
-  error: unknown;
-  close: () => void;
+  update: UseMutationResult<unknown, unknown, object>;
 }
 
-/** Members of a document as JSON; only those that differ are written. */
-export function EditMembers({ document, save, isBusy, error, close }: EditMembersProps) {
+/** Members of a document as JSON, which may be edited. */
+export function Members({ document, update, mayChange }: MembersProps & { mayChange: boolean }) {
   const { t } = useTranslation();
+  const [isOpen, setOpen] = useState(false);
+  if (isOpen) return <EditMembers document={document} update={update} close={() => setOpen(false)} />;
+  return (
+    <JsonPanel
+      title={t('device.members')}
+      value={document}
+      side={mayChange && <Button onClick={() => setOpen(true)}>{t('edit.title')}</Button>}
+    />
+  );
+}
+
+/** Form of the members; only those that differ are written. */
+function EditMembers({ document, update, close }: MembersProps & { close: () => void }) {
+  const { t } = useTranslation();
+  const { mutate, isPending, error } = update;
   const before = editableOf(document);
   const [text, setText] = useState(() => JSON.stringify(before, null, 2));
   const after = parsed(text);
@@ -41,9 +55,9 @@ export function EditMembers({ document, save, isBusy, error, close }: EditMember
         <div className={styles.buttons}>
           <Button
             look="primary"
-            isBusy={isBusy}
+            isBusy={isPending}
             disabled={!changes || Object.keys(changes).length === 0}
-            onClick={() => changes && save(changes)}
+            onClick={() => changes && mutate(changes, { onSuccess: close })}
           >
             {t('settings.save')}
           </Button>
