@@ -13,7 +13,7 @@ import type { SendingService, SentPush } from './sending.ts';
 /** Recipients of one push that can be sent to again: the new push lists them. */
 const maxRecipients = 1000;
 
-/** Sends a finished push again to those whom it did not reach (protocol/admin-api.md#resend). */
+/** Sends a finished push again to the recipients that it did not reach (protocol/admin-api.md#resend). */
 export class ResendService {
   readonly #deps: ApiDeps;
   readonly #records: PushRecordService;

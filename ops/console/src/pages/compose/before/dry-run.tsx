@@ -17,7 +17,7 @@ interface DryRunPanelProps {
   children: React.ReactNode;
 }
 
-/** Whom the push would reach and what limits it, and the button that sends it. */
+/** Recipients that the push would reach, what limits it, and the button that sends it. */
 export function DryRunPanel({ dryRun, isBlank, children }: DryRunPanelProps) {
   const { t } = useTranslation();
   const { last, isFresh, isRunning, error, run } = dryRun;

@@ -18,7 +18,7 @@ import { Figures } from './figures.tsx';
 
 const route = getRouteApi('/apps/$appId/pushes/compare');
 
-/** Two pushes side by side: what was sent, to whom, how fast, with which outcomes. What got worse is marked. */
+/** Two pushes side by side: their messages, recipients, pace and outcomes. What got worse is marked. */
 export function Compare() {
   const { t } = useTranslation();
   const { appId } = route.useParams();
