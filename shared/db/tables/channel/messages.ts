@@ -41,6 +41,10 @@ export const inboxTopic = 'carillon_inbox';
 
 const enqueueTries = 3;
 
+/**
+ * Takes ids sorted and without repeats, so that the usual case needs no sort and no set operation: all devices are new and
+ * connected, and the lists of the deposit and of the group are the one that was passed.
+ */
 const enqueueStatement = prepare(`
   WITH known AS (
     SELECT id FROM channel_message WHERE app_id = $1 AND push_id = $2 AND digest = $3
@@ -49,31 +53,38 @@ const enqueueStatement = prepare(`
     SELECT $1, $2, $3, $4::json, $5 WHERE NOT EXISTS (SELECT FROM known)
     ON CONFLICT DO NOTHING RETURNING id
   ), message AS (
-    SELECT id FROM known UNION ALL SELECT id FROM made
-  ), wanted AS (
-    SELECT unnest($6::bigint[]) AS installation
-    EXCEPT
-    SELECT unnest(d.installations) FROM channel_deposit d
+    SELECT id FROM known UNION ALL SELECT id FROM made LIMIT 1
+  ), past AS MATERIALIZED (
+    SELECT unnest(d.installations) AS installation FROM channel_deposit d
      WHERE d.app_id = $1 AND d.push_id = $2 AND d.highest >= $7 AND d.lowest <= $8
-  ), fresh AS MATERIALIZED (
-    SELECT m.id AS message_id, w.installation,
-           s.node_id IN (SELECT n.id FROM channel_node n WHERE n.takes_groups) AS is_connected
-      FROM message m CROSS JOIN wanted w LEFT JOIN LATERAL (
-        SELECT c.node_id FROM channel_session c
-         WHERE c.app_id = $1 AND c.installation = w.installation LIMIT 1) s ON true
+  ), wanted AS MATERIALIZED (
+    SELECT m.id AS message_id,
+           CASE WHEN EXISTS (SELECT FROM past)
+             THEN ARRAY(SELECT unnest($6::bigint[]) EXCEPT SELECT installation FROM past ORDER BY 1)
+             ELSE $6::bigint[] END AS ids
+      FROM message m
+  ), reachable AS MATERIALIZED (
+    SELECT message_id, ids,
+           ARRAY(SELECT s.installation FROM channel_session s
+                  WHERE s.app_id = $1 AND s.installation = ANY (w.ids)
+                    AND s.node_id = ANY (ARRAY(SELECT n.id FROM channel_node n WHERE n.takes_groups))
+                  ORDER BY s.installation) AS connected
+      FROM wanted w WHERE ids <> '{}'
   ), noted AS (
     INSERT INTO channel_deposit (app_id, push_id, lowest, highest, installations, expires_at)
-    SELECT $1, $2, min(installation), max(installation), array_agg(installation ORDER BY installation), $5
-      FROM fresh HAVING count(*) > 0
+    SELECT $1, $2, ids[1], ids[cardinality(ids)], ids, $5 FROM reachable
   ), grouped AS (
     INSERT INTO channel_group (app_id, id, push_id, message_id, lowest, highest, pending, expires_at)
-    SELECT $1, nextval('channel_inbox_id_seq'), $2, message_id, min(installation), max(installation),
-           array_agg(installation ORDER BY installation), $5
-      FROM fresh WHERE is_connected GROUP BY message_id
+    SELECT $1, nextval('channel_inbox_id_seq'), $2, message_id, connected[1], connected[cardinality(connected)],
+           connected, $5
+      FROM reachable WHERE connected <> '{}'
     RETURNING id, cardinality(pending) AS enqueued
   ), added AS (
     INSERT INTO channel_inbox (app_id, installation, push_id, message_id)
-    SELECT $1, installation, $2, message_id FROM fresh WHERE is_connected IS NOT TRUE ORDER BY installation
+    SELECT $1, o.installation, $2, r.message_id
+      FROM reachable r CROSS JOIN LATERAL (
+        SELECT unnest(r.ids) AS installation EXCEPT SELECT unnest(r.connected) ORDER BY 1) o
+     WHERE cardinality(r.connected) < cardinality(r.ids)
     ON CONFLICT (app_id, installation, push_id) DO NOTHING RETURNING id
   ), span AS (
     SELECT count(*) AS enqueued, min(id) AS from_id, max(id) AS to_id FROM added
@@ -93,17 +104,14 @@ const enqueueStatement = prepare(`
  * after any failure. Returns the number of devices that it is new for.
  */
 export async function enqueueMessage(db: Handle, message: MessageToEnqueue): Promise<number> {
-  const { appId, pushId, expiresAt, installations } = message;
-  if (installations.length === 0) return 0;
+  const { appId, pushId, expiresAt } = message;
+  const ids = [...new Set(message.installations)].sort((a, b) => a - b);
+  const [lowest] = ids;
+  const highest = ids.at(-1);
+  if (lowest === undefined) return 0;
   const content = JSON.stringify(message.content);
   const digest = createHash('sha256').update(content).digest();
-  let lowest = Number.POSITIVE_INFINITY;
-  let highest = Number.NEGATIVE_INFINITY;
-  for (const id of installations) {
-    lowest = Math.min(lowest, id);
-    highest = Math.max(highest, id);
-  }
-  const values = [appId, pushId, digest, content, expiresAt, `{${installations.join()}}`, lowest, highest];
+  const values = [appId, pushId, digest, content, expiresAt, `{${ids.join()}}`, lowest, highest];
   // A concurrent call may insert the same message or group; the next try finds it.
   for (let i = 0; i < enqueueTries; i += 1) {
     const row = await tryEnqueue(db, values);
