@@ -4,6 +4,7 @@ import { keyNames } from '../../../shared/domain/apps/identity.ts';
 import { connectorIds } from '../../../shared/domain/labels.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
+import { meaning } from './meaning.ts';
 
 export const appOptions = component(
   'AppOptions',
@@ -79,6 +80,7 @@ export const listedMessage = component(
       state: states.describe('`kept`: no provider was configured.'),
       attempts: count,
       reason: z.string().nullable().describe('Why the last try failed.'),
+      meaning: meaning.nullable(),
       expiresAt: timestamp.describe('It is tried until then.'),
     })
     .describe('Message with the state of its delivery; text, code and link for owners only.'),

@@ -3,15 +3,13 @@ import { pushStates } from '../../../shared/domain/pushes/record.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
 import { installation } from '../installations.ts';
-import { deviceExplanation } from './pushes.ts';
+import { deviceExplanation, deviceRoute } from './pushes.ts';
 
 export const deviceDetail = component(
   'DeviceDetail',
   z.strictObject({
     installation,
-    route: z
-      .strictObject({ connector: z.string(), profile: z.string(), problem: z.string().optional() })
-      .describe('How a push would go to the device now.'),
+    route: deviceRoute.describe('How a push would go to the device now.'),
     isValid: z.boolean(),
     isFresh: z.boolean().describe('Whether it was saved within `installationValidityDays`.'),
     online: z

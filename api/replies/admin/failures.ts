@@ -4,12 +4,14 @@ import { connectorIds } from '../../../shared/domain/labels.ts';
 import { outcomes } from '../../../shared/domain/outcome.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
+import { meaning } from './meaning.ts';
 
 const cause = {
   connector: z.enum(connectorIds),
   outcome: z.enum(outcomes),
   status: z.int().describe('Status of the gateway; 0 without an answer.'),
   reason: z.string(),
+  meaning,
 };
 
 export const pushFailure = component(

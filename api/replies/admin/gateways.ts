@@ -3,6 +3,7 @@ import { remedyCodes } from '../../../shared/domain/admin/remedies.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
 import { pushProfile } from './apps.ts';
+import { meaning } from './meaning.ts';
 
 const fingerprint = z.strictObject({ sha256: z.string() });
 
@@ -20,6 +21,7 @@ export const profileDetail = component(
       devices: count.describe('Devices that a push would reach by this profile, of the newest 100,000.'),
       devicesAreLeast: z.literal(true).optional().describe('The app has more than 100,000 devices.'),
       findings: z.array(z.string()).describe('Problems that an operator must fix.'),
+      meanings: z.array(meaning).describe('What each of `findings` means.'),
     })
     .describe('Push profile with fingerprints in place of its secrets.'),
 );
@@ -38,6 +40,7 @@ export const profileCheck = component(
       ),
     tookMs: count,
     reason: z.string().nullable().describe('Short reason of a failure, such as `ECONNREFUSED`.'),
+    meaning: meaning.nullable().describe('What the reason means; null after a success.'),
     sentence: z.string(),
     remedy: remedy.nullable(),
   }),
@@ -51,6 +54,7 @@ const quota = z.strictObject({
   requests: count,
   limit: count.nullable().describe('Null where the gateway does not say it.'),
   closedReason: z.string().nullable().describe('Why nothing more is sent until midnight in China.'),
+  closedMeaning: meaning.nullable(),
   rate: z.strictObject({ perSecond: z.number(), counts: z.enum(['recipients', 'requests']) }).nullable(),
   forecast: count.nullable().describe('Devices of the pushes that are scheduled until midnight in China.'),
 });

@@ -5,9 +5,10 @@ import { outcomes } from '../../../shared/domain/outcome.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
 import { outcomeTotals } from '../pushes.ts';
+import { meaning } from './meaning.ts';
 
 const gatewayFailure = z
-  .strictObject({ reason: z.string(), at: timestamp })
+  .strictObject({ reason: z.string(), meaning, at: timestamp })
   .describe('Why the gateway could not be asked last.');
 
 export const breaker = component(
@@ -97,6 +98,7 @@ const forecast = z
               .string()
               .nullable()
               .describe('What the gateway said when its quota was used up; null while it is open.'),
+            closedMeaning: meaning.nullable(),
           }),
         ),
       })
@@ -129,6 +131,14 @@ export const pushForecast = component(
   }),
 );
 
+/** Way of a push to a device. */
+export const deviceRoute = z.strictObject({
+  connector: z.string(),
+  profile: z.string(),
+  problem: z.string().optional(),
+  problemMeaning: meaning.optional(),
+});
+
 export const deviceExplanation = component(
   'DeviceExplanation',
   z.strictObject({
@@ -138,12 +148,13 @@ export const deviceExplanation = component(
     isValid: z.boolean().nullable(),
     isFresh: z.boolean().nullable(),
     updatedAt: timestamp.nullable(),
-    route: z.strictObject({ connector: z.string(), profile: z.string(), problem: z.string().optional() }),
+    route: deviceRoute,
     batch: z.strictObject({ id: z.int(), attempt: z.int(), settled: z.boolean() }).nullable(),
     outcome: z.enum(outcomes).nullable(),
     repeats: count,
     status: z.union([z.int(), z.string()]).nullable().describe('Status of the gateway.'),
     reason: z.string().nullable().describe('Reason of the gateway.'),
+    meaning: meaning.nullable(),
     letter: z
       .enum(['waiting', 'expired', 'acknowledged', 'gone'])
       .nullable()

@@ -4,6 +4,7 @@ import { pushStates } from '../../../shared/domain/pushes/record.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
 import { outcomeTotals, pushRecord } from '../pushes.ts';
+import { meaning } from './meaning.ts';
 import { breaker } from './pushes.ts';
 
 const document = z.record(z.string(), z.unknown());
@@ -46,6 +47,7 @@ const finding = z.strictObject({
   profile: z.string(),
   expiresAt: timestamp.nullable().describe('When the credentials expire; null where they do not say so.'),
   problems: z.array(z.string()).describe('What the operator must fix.'),
+  meanings: z.array(meaning).describe('What each of `problems` means.'),
 });
 
 export const queueState = component(

@@ -26,6 +26,12 @@ export const doctorFinding = component(
     subject: z.string(),
     sentence: z.string(),
     remedy: z.string().describe('What to do; empty where nothing is to be done.'),
+    code: z.string().nullable().describe('Stable code of the finding.'),
+    params: z.record(z.string(), z.union([z.string(), z.number()])),
+    zh: z
+      .strictObject({ subject: z.string(), sentence: z.string(), remedy: z.string() })
+      .nullable()
+      .describe('The finding in Chinese.'),
   }),
 );
 

@@ -1,7 +1,7 @@
-import type { BreakerView } from '../../../shared/domain/breaker.ts';
 import { breaker } from '../../replies/admin/pushes.ts';
 import { resultsOf } from '../../replies/common.ts';
 import { json, noBody, route, smallBody } from '../../route.ts';
+import type { ShownBreaker } from '../../services/operator/breakers.ts';
 
 /** Circuit breakers (protocol/admin-api.md#breakers) of all dispatchers. */
 const base = '/console/api/breakers';
@@ -17,7 +17,7 @@ const toPublicBreaker = ({
   since,
   nextProbeAt,
   lastFailure,
-}: BreakerView) => ({
+}: ShownBreaker) => ({
   id,
   connector,
   appId,
@@ -26,7 +26,7 @@ const toPublicBreaker = ({
   forced,
   since: since.toISOString(),
   nextProbeAt: nextProbeAt?.toISOString() ?? null,
-  lastFailure: lastFailure && { reason: lastFailure.reason, at: lastFailure.at.toISOString() },
+  lastFailure: lastFailure && { ...lastFailure, at: lastFailure.at.toISOString() },
 });
 
 /** State that each verb forces; after `release` the breaker follows the gateway again. */

@@ -1,15 +1,32 @@
 import { listBreakers, overrideBreaker } from '../../../shared/db/tables/gateways/breakers.ts';
 import { mayUseApp, type Operator } from '../../../shared/domain/admin/operator.ts';
+import { type Meaning, meaningOf } from '../../../shared/domain/admin/reasons/meaning.ts';
 import {
   type BreakerKey,
   type BreakerView,
   breakerIdOf,
+  type GatewayFailure,
   type OverrideState,
   parseBreakerId,
 } from '../../../shared/domain/breaker.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../deps.ts';
 import { recordChange } from './audit/actor.ts';
+
+/** Breaker as the admin API shows it. */
+export type ShownBreaker = Omit<BreakerView, 'lastFailure'> & {
+  lastFailure: (GatewayFailure & { meaning: Meaning }) | null;
+};
+
+/** Adds the meaning of a breaker's last failure. */
+export const shownBreaker = (view: BreakerView): ShownBreaker => ({
+  ...view,
+  lastFailure: view.lastFailure && {
+    reason: view.lastFailure.reason,
+    meaning: meaningOf(view.lastFailure.reason),
+    at: view.lastFailure.at,
+  },
+});
 
 /** Lists and forces the circuit breakers of all dispatchers (protocol/admin-api.md#breakers). */
 export class BreakerService {
@@ -20,20 +37,20 @@ export class BreakerService {
   }
 
   /** Lists the breakers of the operator's apps. */
-  async list(operator: Operator): Promise<BreakerView[]> {
+  async list(operator: Operator): Promise<ShownBreaker[]> {
     const all = await listBreakers(this.#deps.db);
-    return all.filter(({ appId }) => mayUseApp(operator, appId));
+    return all.filter(({ appId }) => mayUseApp(operator, appId)).map(shownBreaker);
   }
 
   /** Forces a breaker open or closed; null ends that. Throws 404 when no profile has this breaker. */
-  async force(operator: Operator, id: string, forced: OverrideState | null): Promise<BreakerView> {
+  async force(operator: Operator, id: string, forced: OverrideState | null): Promise<ShownBreaker> {
     const key = parseBreakerId(id);
     if (key && !mayUseApp(operator, key.appId)) throw refuse('forbidden', 'This token is for other apps.');
     const isKnown = key && (await this.#override(key, forced));
     if (!isKnown) throw refuse('notFound', noSuchBreaker);
     const [view] = await listBreakers(this.#deps.db, key);
     if (!view) throw refuse('notFound', noSuchBreaker);
-    return view;
+    return shownBreaker(view);
   }
 
   #override(key: BreakerKey, forced: OverrideState | null): Promise<boolean> {

@@ -1,4 +1,5 @@
 import { chineseBrandOf, displayName, isConnectorId } from '../labels.ts';
+import { reasonInChinese } from './reasons/meaning.ts';
 
 /** Text in a language of the console, as a code with parameters. */
 export type Text = { code: TextCode; params: TextParams };
@@ -149,6 +150,7 @@ function valueIn(params: TextParams, name: string, language: TextLanguage): stri
   if (typeof value === 'object') return writeText(value, language);
   const text = String(value);
   if (name === 'connector') return nameOf(text, language);
+  if (name === 'why' && language === 'zh') return reasonInChinese(text);
   return name === 'state' && language === 'zh' ? (chineseStates[text] ?? text) : text;
 }
 

@@ -5,6 +5,7 @@ import { readDeviceState } from '../../../../shared/db/tables/installations/repo
 import { findDevice } from '../../../../shared/db/tables/pushes/reports/traces.ts';
 import { countRows, type Selection } from '../../../../shared/db/tables/selection.ts';
 import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
+import { shownRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { installationDocument } from '../../../../shared/domain/installations/installation.ts';
 import { parseWhere } from '../../../../shared/query/parse/where.ts';
@@ -78,7 +79,7 @@ export class DeviceService {
     const { onlineSince, node, inbox, notice } = state;
     return {
       installation: visibleTo(operator, installationDocument(row)),
-      route: error === undefined ? route : { ...route, problem: error },
+      route: shownRoute(error === undefined ? route : { ...route, problem: error }),
       isValid: row.valid,
       isFresh: row.updatedAt.getTime() >= freshSinceMs,
       online: onlineSince && node !== null ? { since: onlineSince, node } : null,

@@ -4,8 +4,9 @@ import type { Vault } from '../../../../shared/crypto.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { findApp, listAppIds } from '../../../../shared/db/tables/apps/apps.ts';
 import { listProfiles, openProfile } from '../../../../shared/db/tables/apps/profiles.ts';
+import type { FindingParams } from '../../../../shared/domain/admin/doctor-texts.ts';
 import { isConnectorId } from '../../../../shared/domain/labels.ts';
-import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
+import { type Finding, found, reasonOf } from './finding.ts';
 
 /** Time before the end of a certificate from which on there is a warning: renewing one is manual work. */
 const warnBeforeMs = 30 * dayMs;
@@ -26,12 +27,14 @@ export async function checkCredentials(context: CheckContext): Promise<Finding[]
   let profiles = 0;
   for (const appId of (await listAppIds(context.db)).slice(0, context.maxApps)) {
     apps += 1;
-    const secretFailure = await tryOpen(`app ${appId}`, () => findApp(context.db, context.vault, appId));
+    const secretFailure = await tryOpen('sealedApp', { app: appId }, () =>
+      findApp(context.db, context.vault, appId),
+    );
     if (secretFailure) secretFindings.push(secretFailure);
     for (const { connector, name } of await listProfiles(context.db, appId)) {
       profiles += 1;
       const id = { appId, connector, name };
-      const openFailure = await tryOpen(labelOf(id), async () =>
+      const openFailure = await tryOpen('sealedProfile', paramsOf(id), async () =>
         credentialFindings.push(...(await inspect(context, id))),
       );
       if (openFailure) secretFindings.push(openFailure);
@@ -40,10 +43,10 @@ export async function checkCredentials(context: CheckContext): Promise<Finding[]
   return [
     ...(secretFindings.length > 0
       ? secretFindings
-      : [ok('secrets', `${apps} apps and ${profiles} profiles open`)]),
+      : [found({ name: 'secrets', status: 'ok', code: 'secretsOpen', params: { apps, profiles } })]),
     ...(credentialFindings.length > 0
       ? credentialFindings
-      : [ok('credentials', `${profiles} profiles looked at`)]),
+      : [found({ name: 'credentials', status: 'ok', code: 'credentialsFine', params: { profiles } })]),
   ];
 }
 
@@ -53,19 +56,19 @@ interface ProfileId {
   name: string;
 }
 
-const labelOf = ({ appId, connector, name }: ProfileId) => `profile ${connector}/${name} of app ${appId}`;
+const paramsOf = ({ appId, connector, name }: ProfileId) => ({ app: appId, connector, profile: name });
 
 /** Decrypts a value. Returns a finding when that fails. */
-async function tryOpen(what: string, open: () => Promise<unknown>): Promise<Finding | undefined> {
+async function tryOpen(
+  code: 'sealedApp' | 'sealedProfile',
+  params: FindingParams,
+  open: () => Promise<unknown>,
+): Promise<Finding | undefined> {
   try {
     await open();
     return undefined;
   } catch (error) {
-    return fail(
-      'secrets',
-      `${what} does not open: ${reasonOf(error)}`,
-      'Add the key it was sealed with to CARILLON_SECRET, behind a comma.',
-    );
+    return found({ name: 'secrets', status: 'fail', code, params: { ...params, why: reasonOf(error) } });
   }
 }
 
@@ -73,7 +76,7 @@ async function inspect({ db, vault, nowMs }: CheckContext, id: ProfileId): Promi
   const profile = await openProfile(db, vault, id);
   if (!profile) return [];
   if (!isConnectorId(id.connector))
-    return [warn('credentials', `${labelOf(id)}: no such connector`, 'Delete the profile.')];
+    return [found({ name: 'credentials', status: 'warn', code: 'unknownConnector', params: paramsOf(id) })];
   const report = inspectCredentials(id.connector, profile.credentials, nowMs);
   const isEnded = report.expiresAtMs !== null && report.expiresAtMs <= nowMs;
   const isEnding = report.expiresAtMs !== null && report.expiresAtMs - nowMs < warnBeforeMs;
@@ -81,11 +84,12 @@ async function inspect({ db, vault, nowMs }: CheckContext, id: ProfileId): Promi
     report.problems.length === 0 && isEnding
       ? [`A certificate ends on ${new Date(report.expiresAtMs ?? nowMs).toISOString().slice(0, 10)}.`]
       : report.problems;
-  const make = isEnded || report.kind === 'invalid' ? fail : warn;
-  return problems.map((problem) =>
-    make('credentials', `${labelOf(id)}: ${problem}`, `Put the profile again: ${putCommand(id)}.`),
+  const status = isEnded || report.kind === 'invalid' ? 'fail' : 'warn';
+  const params = { ...paramsOf(id), command: putCommand(id) };
+  return problems.map((why) =>
+    found({ name: 'credentials', status, code: 'credentialProblem', params: { ...params, why } }),
   );
 }
 
 const putCommand = ({ appId, connector, name }: ProfileId) =>
-  `\`carillon profile put ${appId} ${connector} <file>${name === '_default' ? '' : ` --name ${name}`}\``;
+  `carillon profile put ${appId} ${connector} <file>${name === '_default' ? '' : ` --name ${name}`}`;

@@ -1,8 +1,14 @@
 import { listProcesses, type SeenProcess } from '../../../../shared/db/tables/processes/processes.ts';
 import { processGoneMs } from '../../../../shared/db/tables/processes/register.ts';
+import {
+  type FindingCode,
+  type FindingParams,
+  subjectsZh,
+  writeFinding,
+} from '../../../../shared/domain/admin/doctor-texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { checkCredentials } from './credentials.ts';
-import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
+import { type Finding, found, reasonOf } from './finding.ts';
 import { checkGateways } from './gateways.ts';
 import { checkPlatforms } from './platforms.ts';
 import { checkRestoration } from './restoration.ts';
@@ -16,6 +22,10 @@ export interface ShownFinding {
   subject: string;
   sentence: string;
   remedy: string;
+  code: FindingCode | null;
+  params: FindingParams;
+  /** The same in Chinese; null without a code. */
+  zh: { subject: string; sentence: string; remedy: string } | null;
 }
 
 /** Runs the checks of `carillon doctor` that need only the database, and lists the running processes. */
@@ -43,7 +53,7 @@ export class DoctorService {
   async #run(): Promise<ShownFinding[]> {
     const { admissionDb: db, clock, vault } = this.#deps;
     const context = { db, vault, nowMs: clock.now(), maxApps };
-    const found: Finding[] = [];
+    const findings: Finding[] = [];
     const checks = [
       async () => checkProcesses(await this.processes()),
       () => checkRestoration(db),
@@ -52,40 +62,41 @@ export class DoctorService {
       () => checkPlatforms(context),
     ];
     // One after the other: they are for an operator who waits, beside calls that must not.
-    for (const check of checks) found.push(...(await check().catch(interrupted)));
-    return found.map(shown);
+    for (const check of checks) findings.push(...(await check().catch(interrupted)));
+    return findings.map(shown);
   }
 }
 
 const interrupted = (error: unknown): Finding[] => [
-  warn('database', `a check was interrupted: ${reasonOf(error)}`, 'Run it again.'),
+  found({ name: 'database', status: 'warn', code: 'interrupted', params: { why: reasonOf(error) } }),
 ];
 
-const shown = ({ name, status, detail, advice }: Finding): ShownFinding => ({
+const shown = ({ name, status, detail, advice, code, params = {} }: Finding): ShownFinding => ({
   level: status,
   subject: name,
   sentence: detail,
   remedy: advice,
+  code: code ?? null,
+  params,
+  zh: code ? inChinese(name, code, params) : null,
 });
+
+function inChinese(name: string, code: FindingCode, params: FindingParams): ShownFinding['zh'] {
+  const { detail, advice } = writeFinding(code, params, 'zh');
+  return { subject: subjectsZh[name] ?? name, sentence: detail, remedy: advice };
+}
 
 /** Checks that a dispatcher runs, and that all processes have one version. */
 function checkProcesses(processes: readonly SeenProcess[]): Finding[] {
   const versions = [...new Set(processes.map(({ version }) => version))];
   const ofKind = (kind: SeenProcess['kind']) => processes.filter((one) => one.kind === kind).length;
-  const dispatchers = ofKind('dispatcher');
-  const counts = `${ofKind('api')} api and ${dispatchers} dispatcher processes run`;
-  return [
-    dispatchers === 0
-      ? fail('processes', `${counts}: nothing is sent`, 'Start a dispatcher: `carillon dispatcher`.')
-      : ok('processes', counts),
-    ...(versions.length > 1
-      ? [
-          warn(
-            'versions',
-            `they have several versions: ${versions.join(', ')}`,
-            'Finish the upgrade: restart those with the older one.',
-          ),
-        ]
-      : []),
-  ];
+  const params = { apis: ofKind('api'), dispatchers: ofKind('dispatcher') };
+  const name = 'processes';
+  const finding =
+    params.dispatchers === 0
+      ? found({ name, status: 'fail', code: 'noDispatcher', params })
+      : found({ name, status: 'ok', code: 'processes', params });
+  if (versions.length <= 1) return [finding];
+  const several = { versions: versions.join(', ') };
+  return [finding, found({ name: 'versions', status: 'warn', code: 'severalVersions', params: several })];
 }

@@ -1,3 +1,9 @@
+import {
+  type FindingCode,
+  type FindingParams,
+  writeFinding,
+} from '../../../../shared/domain/admin/doctor-texts.ts';
+
 /** Result of one check. */
 export interface Finding {
   name: string;
@@ -6,7 +12,26 @@ export interface Finding {
   detail: string;
   /** Action to take; empty when the check succeeded. */
   advice: string;
+  /** Code and parameters of the text; absent for the checks of this machine, which only `carillon doctor` runs. */
+  code?: FindingCode;
+  params?: FindingParams;
 }
+
+interface CodedFinding {
+  name: string;
+  status: Finding['status'];
+  code: FindingCode;
+  params?: FindingParams;
+}
+
+/** Returns a finding whose text is in the catalogue, so that the console shows it in both languages. */
+export const found = ({ name, status, code, params = {} }: CodedFinding): Finding => ({
+  name,
+  status,
+  ...writeFinding(code, params, 'en'),
+  code,
+  params,
+});
 
 export const ok = (name: string, detail: string): Finding => ({ name, status: 'ok', detail, advice: '' });
 

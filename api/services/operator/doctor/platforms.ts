@@ -4,7 +4,7 @@ import { listApps } from '../../../../shared/db/tables/apps/apps.ts';
 import { listPlatforms } from '../../../../shared/db/tables/users/identities.ts';
 import { anonymous } from '../../../../shared/domain/users/auth-data.ts';
 import { isIdentityTokenPlatform } from '../../../../shared/domain/users/auth-platforms.ts';
-import { type Finding, ok, warn } from './finding.ts';
+import { type Finding, found } from './finding.ts';
 
 /** Limit on names in a line. */
 const maxNames = 5;
@@ -22,7 +22,7 @@ export async function checkPlatforms({
   vault: Vault;
   maxApps?: number;
 }): Promise<Finding[]> {
-  const found: Finding[] = [];
+  const findings: Finding[] = [];
   const apps = (await listApps(db, vault)).slice(0, maxApps);
   for (const { appId, options } of apps) {
     if (options.checkedPlatformsOnly) continue;
@@ -31,15 +31,11 @@ export async function checkPlatforms({
     );
     if (unchecked.length === 0) continue;
     const names = unchecked.slice(0, maxNames).join(', ') + (unchecked.length > maxNames ? ', …' : '');
-    found.push(
-      warn(
-        'platforms',
-        `app ${appId} lets users in by platforms that are not checked: ${names}`,
-        'Put their credentials into the option authPlatforms, or set checkedPlatformsOnly to refuse them.',
-      ),
-    );
+    const params = { app: appId, platforms: names };
+    findings.push(found({ name: 'platforms', status: 'warn', code: 'uncheckedPlatforms', params }));
   }
-  return found.length > 0 ? found : [ok('platforms', `${apps.length} apps looked at`)];
+  if (findings.length > 0) return findings;
+  return [found({ name: 'platforms', status: 'ok', code: 'platformsFine', params: { apps: apps.length } })];
 }
 
 /** Checks that logins by this platform are possible without a check: not for UnionIDs, anonymous and identity token ones. */

@@ -6,6 +6,7 @@ import type { ApiDeps } from '../../deps.ts';
 import type { PushRecordService } from '../../push/push-records.ts';
 import type { OperatorIdentities } from '../access/identities.ts';
 import { requireApp } from '../apps.ts';
+import { shownBreaker } from '../breakers.ts';
 import type { OverviewService } from '../overview/overview.ts';
 import { EventHub } from './hub.ts';
 import type { Topic } from './poller.ts';
@@ -104,7 +105,7 @@ export class EventService {
   #breakersTopic({ apps }: Operator, name: string): Topic {
     const poll = async () => {
       const all = await listBreakers(this.#deps.db);
-      const results = all.filter(({ appId }) => mayUseApp({ apps }, appId));
+      const results = all.filter(({ appId }) => mayUseApp({ apps }, appId)).map(shownBreaker);
       return { event: 'breakers', data: { results }, restMs: stateRestMs };
     };
     return { key: `breakers ${keyOf(apps)}`, name, poll };

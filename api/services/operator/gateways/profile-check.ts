@@ -6,6 +6,7 @@ import type {
 } from '../../../../connectors/contract/connector.ts';
 import { connectors } from '../../../../connectors/registry.ts';
 import { type Clock, sleep } from '../../../../shared/clock.ts';
+import { type Meaning, meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { type Remedy, remedyFor, remedyOf } from '../../../../shared/domain/admin/remedies.ts';
 import { gatewayFailureText } from '../../../../shared/domain/breaker.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
@@ -29,6 +30,7 @@ export interface ProfileCheck {
   tookMs: number;
   /** Short reason of a failure: a connection code, a status or a name of the response tables. */
   reason: string | null;
+  meaning: Meaning | null;
   sentence: string;
   remedy: Remedy | null;
 }
@@ -119,21 +121,29 @@ function describe(connector: string, result: GatewayCheck): Omit<ProfileCheck, '
       gave === 'token'
         ? `${name} accepts the credentials: it gave an access token.`
         : `${name} can be reached. It checks credentials with each message only, so send a push to a test device.`;
-    return { ok: true, gave, reason: null, sentence, remedy: null };
+    return { ok: true, gave, reason: null, meaning: null, sentence, remedy: null };
   }
   const { attempt } = result;
-  const { reason, sentence } = failureOf(connector, attempt);
+  const { reason, meaning, sentence } = failureOf(connector, attempt);
   const remedy = attempt.kind === 'profile_error' ? remedyOf('failed', reason) : remedyFor('unreachable');
-  return { ok: false, gave: null, reason, sentence, remedy };
+  return { ok: false, gave: null, reason, meaning, sentence, remedy };
 }
 
-function failureOf(connector: string, attempt: AttemptResult): { reason: string; sentence: string } {
-  if (attempt.kind === 'sent')
-    return { reason: 'unknown', sentence: gatewayFailureText(connector, 'unknown') };
+function failureOf(
+  connector: string,
+  attempt: AttemptResult,
+): { reason: string; meaning: Meaning; sentence: string } {
+  if (attempt.kind === 'sent') return unreached(connector, 'unknown');
   const { reason } = attempt;
-  if (attempt.kind === 'profile_error') return { reason, sentence: attempt.hint };
-  const cause = 'cause' in attempt ? attempt.cause : undefined;
+  if (attempt.kind === 'profile_error')
+    return { reason, meaning: meaningOf(`${reason}: ${attempt.hint}`), sentence: attempt.hint };
+  if ('cause' in attempt && attempt.cause !== undefined) return unreached(connector, attempt.cause);
   const status = 'status' in attempt && attempt.status > 0 ? `${attempt.status} ` : '';
-  const shown = cause ?? `${status}${reason}`;
-  return { reason: cause ?? reason, sentence: `${gatewayFailureText(connector, shown)}.` };
+  return { ...unreached(connector, `${status}${reason}`), reason };
 }
+
+const unreached = (connector: string, reason: string) => ({
+  reason,
+  meaning: meaningOf(reason),
+  sentence: `${gatewayFailureText(connector, reason)}.`,
+});

@@ -4,6 +4,7 @@ import { Router } from '../../../../connectors/routing.ts';
 import { openProfile, type StoredProfile } from '../../../../shared/db/tables/apps/profiles.ts';
 import { countAudience } from '../../../../shared/db/tables/installations/audience.ts';
 import { viewCredentials } from '../../../../shared/domain/admin/credential-view.ts';
+import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -47,6 +48,7 @@ export class ProfileDetailService {
       notAfter: expiresAtMs === null ? null : new Date(expiresAtMs),
       ...(await this.#countServed(app, { connector: id, profile })),
       findings: problems,
+      meanings: problems.map(meaningOf),
     };
   }
 

@@ -5,6 +5,7 @@ import { dayMs, hourMs } from '../../../../shared/clock.ts';
 import type { StoredProfile } from '../../../../shared/db/tables/apps/profiles.ts';
 import { readUsage } from '../../../../shared/db/tables/apps/usage.ts';
 import { listProfileUse, type ProfileUse } from '../../../../shared/db/tables/gateways/quotas.ts';
+import { type Meaning, meaningOrNull } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { isConnectorId } from '../../../../shared/domain/labels.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -26,6 +27,7 @@ interface QuotaRow {
   /** Null: gateways do not say it; they refuse once it is used up. */
   limit: number | null;
   closedReason: string | null;
+  closedMeaning: Meaning | null;
   rate: { perSecond: number; counts: Rate['counts'] } | null;
   forecast: number | null;
 }
@@ -91,6 +93,7 @@ function rowsOf(used: ProfileUse[], { profiles, forecast }: RowInputs): QuotaRow
       requests: row.requests,
       limit: null,
       closedReason: row.closedReason,
+      closedMeaning: meaningOrNull(row.closedReason),
       rate: rateOf(profiles.find(({ connector, name }) => profileKey(connector, name) === keyOf(row))),
       forecast: forecast && row.class === '' ? (forecast.byProfile.get(keyOf(row)) ?? 0) : null,
     }))

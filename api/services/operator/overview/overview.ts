@@ -10,6 +10,7 @@ import {
   readUsageOf,
 } from '../../../../shared/db/tables/pushes/reports/list.ts';
 import { mayUseApp, type Operator } from '../../../../shared/domain/admin/operator.ts';
+import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { isConnectorId } from '../../../../shared/domain/labels.ts';
@@ -17,6 +18,7 @@ import { addTotals, type OutcomeTotals } from '../../../../shared/domain/outcome
 import { allTotals, type Push } from '../../../../shared/domain/pushes/record.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
+import { shownBreaker } from '../breakers.ts';
 import type { PushListService } from '../pushes/push-list.ts';
 
 const maxRunning = 20;
@@ -52,9 +54,9 @@ export class OverviewService {
       scheduled: await countScheduledOf(db, apps),
       today: { day, ...(await readUsageOf(db, apps, day)), cap: app?.options.dailyRecipientCap ?? null },
       ...(await this.#outcomes(apps)),
-      breakersOpen: breakers.filter(
-        (one) => one.state !== 'closed' && (apps === null || apps.includes(one.appId)),
-      ),
+      breakersOpen: breakers
+        .filter((one) => one.state !== 'closed' && (apps === null || apps.includes(one.appId)))
+        .map(shownBreaker),
       queues: await queue.states(),
       profilesExpiring: profiles.filter(
         ({ expiresAt }) => expiresAt !== null && Date.parse(expiresAt) <= soonMs,
@@ -89,7 +91,9 @@ export class OverviewService {
           if (!isConnectorId(connector)) return [];
           const { expiresAtMs, problems } = inspectCredentials(connector, credentials, clock.now());
           const expiresAt = expiresAtMs === null ? null : new Date(expiresAtMs).toISOString();
-          return [{ appId, connector, profile: name, expiresAt, problems }];
+          return [
+            { appId, connector, profile: name, expiresAt, problems, meanings: problems.map(meaningOf) },
+          ];
         });
       }),
     );

@@ -5,6 +5,7 @@ import {
   readTimeline,
   summarizeFailures,
 } from '../../../../shared/db/tables/pushes/reports/failures.ts';
+import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { remedyOf } from '../../../../shared/domain/admin/remedies.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { PushRecordService } from '../../push/push-records.ts';
@@ -32,7 +33,10 @@ export class FailureService {
     const page = { after: before, limit: limit + 1 };
     const rows = await listFailurePage(this.#deps.db, push, filter, page);
     const { results, next } = toPage(rows, limit, ({ installation }) => installation);
-    return { results: results.map(({ installation: _, ...row }) => row), next };
+    return {
+      results: results.map(({ installation: _, ...row }) => ({ ...row, meaning: meaningOf(row.reason) })),
+      next,
+    };
   }
 
   /** Counts failures by cause, each with what can be done about it. Throws 404/101 for an unknown push. */
@@ -40,7 +44,11 @@ export class FailureService {
     const push = await this.#records.find(appId, publicId);
     const groups = await summarizeFailures(this.#deps.db, push, maxCauses);
     return {
-      results: groups.map((group) => ({ ...group, remedy: remedyOf(group.outcome, group.reason) })),
+      results: groups.map((group) => ({
+        ...group,
+        meaning: meaningOf(group.reason),
+        remedy: remedyOf(group.outcome, group.reason),
+      })),
     };
   }
 

@@ -4,6 +4,7 @@ import type { Handle } from '../../../../shared/db/pool.ts';
 import { readUsage } from '../../../../shared/db/tables/apps/usage.ts';
 import { listProfileUse, type ProfileUse } from '../../../../shared/db/tables/gateways/quotas.ts';
 import { listScheduledPage } from '../../../../shared/db/tables/pushes/schedule.ts';
+import { meaningOrNull } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import type { PushTiming } from '../../../../shared/domain/pushes/push.ts';
@@ -86,6 +87,7 @@ function quotasOf(use: ProfileUse[], scheduled: Shares[], draft: Shares) {
     // The own channel has no quota.
     if (connector === 'channel') return [];
     const rows = known.get(key) ?? [];
+    const closedReason = rows.find((row) => row.closedReason !== null)?.closedReason ?? null;
     const countIn = (shares: Shares) => devicesOf(shares, key);
     return [
       {
@@ -94,7 +96,8 @@ function quotasOf(use: ProfileUse[], scheduled: Shares[], draft: Shares) {
         used: rows.reduce((sum, { recipients }) => sum + recipients, 0),
         scheduled: scheduled.reduce((sum, shares) => sum + countIn(shares), 0),
         draft: countIn(draft),
-        closedReason: rows.find(({ closedReason }) => closedReason !== null)?.closedReason ?? null,
+        closedReason,
+        closedMeaning: meaningOrNull(closedReason),
       },
     ];
   });

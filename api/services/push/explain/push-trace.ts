@@ -11,6 +11,7 @@ import {
   type TracedFailure,
   testConditions,
 } from '../../../../shared/db/tables/pushes/reports/traces.ts';
+import { meaningOf, shownRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { writeText } from '../../../../shared/domain/admin/trace-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { GatewayFailure } from '../../../../shared/domain/breaker.ts';
@@ -142,14 +143,17 @@ function traceReply(app: App, facts: TraceFacts, installation: string): JsonObje
     isValid: current?.device.valid ?? null,
     isFresh: current?.isFresh ?? null,
     updatedAt: current?.device.updated_at.toISOString() ?? null,
-    route,
+    route: shownRoute(route),
     batch: batch ? { id: batch.id, attempt: batch.attempt, settled: batch.isSettled } : null,
     outcome,
     repeats: batch?.unanswered ?? 0,
     status: failure?.status ?? null,
     reason: failure?.reason ?? null,
+    meaning: failure ? meaningOf(failure.reason) : null,
     letter: inbox,
-    gatewayFailure: trouble ? { reason: trouble.reason, at: trouble.at.toISOString() } : null,
+    gatewayFailure: trouble
+      ? { reason: trouble.reason, meaning: meaningOf(trouble.reason), at: trouble.at.toISOString() }
+      : null,
     at: at?.toISOString() ?? null,
     sentence: texts.map(({ en }) => en).join(' '),
     texts,

@@ -1,0 +1,15 @@
+import { z } from 'zod';
+import { component } from '../component.ts';
+
+/** What a reason means, beside the reason itself. */
+export const meaning = component(
+  'Meaning',
+  z
+    .strictObject({
+      code: z.string().describe('Stable code; `other` if the reason is not in the catalogue.'),
+      params: z.record(z.string(), z.string()).describe('Values in the reason.'),
+      en: z.string(),
+      zh: z.string(),
+    })
+    .describe('What a reason of a gateway or of the service means.'),
+);

@@ -1,0 +1,164 @@
+import { reasonInChinese } from './reasons/meaning.ts';
+
+/** Text of a finding: the present state, and what to do; the latter is empty if nothing is to be done. */
+interface FindingText {
+  detail: string;
+  advice: string;
+}
+
+type Texts = Record<'en' | 'zh', FindingText>;
+
+const ok = (en: string, zh: string): Texts => ({
+  en: { detail: en, advice: '' },
+  zh: { detail: zh, advice: '' },
+});
+
+const place = {
+  en: '(profile {profile} of app {app}, at {at})',
+  zh: '（应用 {app} 的配置 {profile}，时间 {at}）',
+};
+
+/** Texts about a gateway that does not answer, with the advice of each language. */
+const silent = (adviceEn: string, adviceZh: string): Texts => ({
+  en: { detail: `{gateway} does not answer: {why} ${place.en}`, advice: adviceEn },
+  zh: { detail: `{gateway} 没有响应：{why}${place.zh}`, advice: adviceZh },
+});
+
+const addKey: FindingText = {
+  detail: '',
+  advice: 'Add the key it was sealed with to CARILLON_SECRET, behind a comma.',
+};
+const addKeyZh = '请将加密时使用的密钥加到 CARILLON_SECRET 中，以逗号分隔。';
+
+/** Texts of the findings of the checks that the api runs, by code; `{name}` is a parameter. */
+export const doctorTexts = {
+  processes: ok(
+    '{apis} api and {dispatchers} dispatcher processes run',
+    '有 {apis} 个 api 进程和 {dispatchers} 个 dispatcher 进程在运行',
+  ),
+  noDispatcher: {
+    en: {
+      detail: '{apis} api and {dispatchers} dispatcher processes run: nothing is sent',
+      advice: 'Start a dispatcher: `carillon dispatcher`.',
+    },
+    zh: {
+      detail: '有 {apis} 个 api 进程和 {dispatchers} 个 dispatcher 进程在运行：不会发送任何消息',
+      advice: '请启动 dispatcher：`carillon dispatcher`。',
+    },
+  },
+  severalVersions: {
+    en: {
+      detail: 'they have several versions: {versions}',
+      advice: 'Finish the upgrade: restart those with the older one.',
+    },
+    zh: { detail: '各进程的版本不同：{versions}', advice: '请完成升级：重启旧版本的进程。' },
+  },
+  interrupted: {
+    en: { detail: 'a check was interrupted: {why}', advice: 'Run it again.' },
+    zh: { detail: '检查被中断：{why}', advice: '请重新检查。' },
+  },
+  secretsOpen: ok('{apps} apps and {profiles} profiles open', '{apps} 个应用和 {profiles} 个配置可以解密'),
+  sealedApp: {
+    en: { ...addKey, detail: 'app {app} does not open: {why}' },
+    zh: { detail: '应用 {app} 无法解密：{why}', advice: addKeyZh },
+  },
+  sealedProfile: {
+    en: { ...addKey, detail: 'profile {connector}/{profile} of app {app} does not open: {why}' },
+    zh: { detail: '应用 {app} 的配置 {connector}/{profile} 无法解密：{why}', advice: addKeyZh },
+  },
+  credentialsFine: ok('{profiles} profiles looked at', '已检查 {profiles} 个配置'),
+  unknownConnector: {
+    en: {
+      detail: 'profile {connector}/{profile} of app {app}: no such connector',
+      advice: 'Delete the profile.',
+    },
+    zh: { detail: '应用 {app} 的配置 {connector}/{profile}：没有此通道', advice: '请删除该配置。' },
+  },
+  credentialProblem: {
+    en: {
+      detail: 'profile {connector}/{profile} of app {app}: {why}',
+      advice: 'Put the profile again: `{command}`.',
+    },
+    zh: {
+      detail: '应用 {app} 的配置 {connector}/{profile}：{why}',
+      advice: '请重新保存该配置：`{command}`。',
+    },
+  },
+  gatewaysFine: ok('no gateway failed when it was asked last', '最近一次请求时没有网关出错'),
+  gatewayFails: {
+    en: {
+      detail: `{gateway} takes nothing: {why} ${place.en}`,
+      advice: 'The gateway itself fails: pushes wait and are tried again.',
+    },
+    zh: {
+      detail: `{gateway} 目前不接受请求：{why}${place.zh}`,
+      advice: '网关本身发生故障：推送会等待并重试。',
+    },
+  },
+  gatewayWithoutName: silent(
+    'Look at the DNS of this machine, and at the endpoint of the profile.',
+    '请检查本机的 DNS，以及推送配置的 endpoint。',
+  ),
+  gatewayUntrusted: silent(
+    'Its certificate is not trusted: look at the endpoint and `ca` of the profile, and at the clock of this machine.',
+    '网关的证书不受信任：请检查推送配置的 endpoint 和 `ca`，以及本机时钟。',
+  ),
+  gatewayWithoutTunnel: silent(
+    'The proxy opens no tunnel: look at the `proxy` of the profile.',
+    '代理没有建立隧道：请检查推送配置的 `proxy`。',
+  ),
+  gatewayUnreached: silent(
+    'Look at the firewall and the network of this machine, and at the endpoint of the profile.',
+    '请检查本机的防火墙和网络，以及推送配置的 endpoint。',
+  ),
+  platformsFine: ok('{apps} apps looked at', '已检查 {apps} 个应用'),
+  uncheckedPlatforms: {
+    en: {
+      detail: 'app {app} lets users in by platforms that are not checked: {platforms}',
+      advice:
+        'Put their credentials into the option authPlatforms, or set checkedPlatformsOnly to refuse them.',
+    },
+    zh: {
+      detail: '应用 {app} 允许用户通过未经校验的平台登录：{platforms}',
+      advice: '请在选项 authPlatforms 中填写这些平台的凭证，或设置 checkedPlatformsOnly 以拒绝它们。',
+    },
+  },
+  restored: {
+    en: {
+      detail: 'the database was restored to {asOf}; {paused} pushes are still paused by that',
+      advice:
+        'Resume or cancel each: what was sent between that time and the restore is sent again by a resume.',
+    },
+    zh: {
+      detail: '数据库已恢复到 {asOf}；仍有 {paused} 个推送因此暂停',
+      advice: '请逐个恢复或取消：恢复会重发该时间与恢复操作之间已发送的内容。',
+    },
+  },
+} as const satisfies Record<string, Texts>;
+
+export type FindingCode = keyof typeof doctorTexts;
+
+/** Texts of what a check looks at, by the name of the finding. */
+export const subjectsZh: Readonly<Record<string, string>> = {
+  processes: '进程',
+  versions: '版本',
+  database: '数据库',
+  secrets: '密钥',
+  credentials: '凭证',
+  gateways: '网关',
+  platforms: '第三方登录平台',
+  restore: '数据库恢复',
+};
+
+export type FindingParams = Record<string, string | number>;
+
+/** Writes a finding in a language. The parameter `why` is a reason. */
+export function writeFinding(code: FindingCode, params: FindingParams, language: 'en' | 'zh'): FindingText {
+  const { detail, advice } = doctorTexts[code][language];
+  const fill = (text: string) =>
+    text.replaceAll(/\{(\w+)\}/g, (_all, name: string) => {
+      const value = String(params[name] ?? '');
+      return name === 'why' && language === 'zh' ? reasonInChinese(value) : value;
+    });
+  return { detail: fill(detail), advice: fill(advice) };
+}
