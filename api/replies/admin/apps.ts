@@ -80,7 +80,7 @@ export const listedMessage = component(
       state: states.describe('`kept`: no provider was configured.'),
       attempts: count,
       reason: z.string().nullable().describe('Why the last try failed.'),
-      meaning: meaning.nullable(),
+      meaning: meaning.optional(),
       expiresAt: timestamp.describe('It is tried until then.'),
     })
     .describe('Message with the state of its delivery; text, code and link for owners only.'),

@@ -10,7 +10,7 @@ import {
   reopenMessage,
 } from '../../../shared/db/tables/messages/outbox-reports.ts';
 import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
-import { meaningOrNull } from '../../../shared/domain/admin/reasons/meaning.ts';
+import { meaningOf } from '../../../shared/domain/admin/reasons/meaning.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { parsePhone } from '../../../shared/domain/messages/phone.ts';
 import { freeMessages } from '../../../shared/domain/messages/sms.ts';
@@ -71,7 +71,7 @@ export class OutboxService {
     const shown = results.map(({ body, ...row }) => ({
       ...row,
       id: String(row.id),
-      meaning: meaningOrNull(row.reason),
+      ...(row.reason === null ? {} : { meaning: meaningOf(row.reason) }),
       ...(isOwner ? readable(() => openListed(vault, appId, { ...row, body })) : {}),
     }));
     return { results: shown, next };
