@@ -15,3 +15,10 @@ export const closeReasons = {
 } as const;
 
 export type CloseReason = keyof typeof closeReasons;
+
+/** End of a connection. */
+export interface CloseEvent {
+  code: number;
+  /** Failure of the network, or fault of the device. */
+  error: Error | undefined;
+}

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { InboxMessage } from '../../shared/db/tables/channel/inbox.ts';
 import type { NewDeviceSession } from '../../shared/db/tables/channel/sessions.ts';
-import { type CloseReason, closeReasons } from './close-reason.ts';
+import { type CloseEvent, type CloseReason, closeReasons } from './close-reason.ts';
 import {
   type Authenticated,
   Closed,
@@ -14,12 +14,6 @@ import type { ChannelLimits } from './limits.ts';
 import type { Frame, Protocol } from './protocols/protocol.ts';
 import { DeviceSocket, type SocketEvents } from './websocket/device-socket.ts';
 import { encodeFrame, encodeMessage, opcodes, pingFrame } from './websocket/frames.ts';
-
-export interface CloseEvent {
-  code: number;
-  /** Failure of the network, or fault of the device. */
-  error: Error | undefined;
-}
 
 /** Callbacks of a connection to the channel. */
 export interface ConnectionOwner {
@@ -35,6 +29,8 @@ export interface ConnectionDeps {
   limits: ChannelLimits;
   owner: ConnectionOwner;
   monotonicMs(): number;
+  /** Messages sent since the last tick; a counter of the metrics is slow for each device. */
+  sent: { messages: number };
 }
 
 const offerOf = (messages: InboxMessage[]): Offer => ({
@@ -152,6 +148,7 @@ export class Connection implements SocketEvents {
   #deliver({ messages, groupIds }: Offer, isOffline: boolean): void {
     const taken = this.authenticated?.take(messages, groupIds) ?? [];
     if (taken.length > 0) this.#send(this.#protocol.data(taken, isOffline));
+    this.#deps.sent.messages += taken.length;
   }
 
   onMessage(data: Buffer, isBinary: boolean): void {

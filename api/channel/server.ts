@@ -8,7 +8,8 @@ import { sessionTopic } from '../../shared/db/tables/channel/sessions.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { channelPath } from '../../shared/domain/installations/channel.ts';
 import { Admission, type Origin } from './admission.ts';
-import { type CloseEvent, Connection, type ConnectionDeps } from './connection.ts';
+import type { CloseEvent } from './close-reason.ts';
+import { Connection, type ConnectionDeps } from './connection.ts';
 import { Delivery } from './delivery/delivery.ts';
 import { NewMessages } from './delivery/new-messages.ts';
 import { type ChannelLimits, channelLimits } from './limits.ts';
@@ -70,6 +71,7 @@ export class Channel {
     this.#ofConnections = {
       limits,
       monotonicMs: () => deps.clock.monotonicMs(),
+      sent: { messages: 0 },
       owner: {
         openSession: (connection, login) => void this.#openSession(connection, login),
         ack: (connection, pushIds) => this.#delivery.ack(connection, pushIds),
@@ -181,6 +183,9 @@ export class Channel {
   #tick(): void {
     const nowMs = this.#deps.clock.monotonicMs();
     for (const connection of this.#connections.keys()) connection.tick(nowMs);
+    const { sent } = this.#ofConnections;
+    this.#deps.metrics.channelMessages.inc({ event: 'sent' }, sent.messages);
+    sent.messages = 0;
     const refused = this.#admission.tick(nowMs);
     if (refused > 0) this.#deps.log.warn({ refused }, 'connections refused: limit reached');
   }

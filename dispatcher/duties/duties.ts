@@ -3,6 +3,7 @@ import { sealAuthDataOfOldRows } from '../../shared/db/tables/users/unsealed-use
 import { resumeExpiredPushes } from '../delivery/pause.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closeSettledPushes } from '../recording/closing.ts';
+import { AccountReader } from './account-reader.ts';
 import { cleanOnce } from './cleaner.ts';
 import { deleteIdle } from './idle.ts';
 import { JobKeeper } from './job-keeper.ts';
@@ -83,6 +84,12 @@ function jobKeeper(): Duty {
   return { name: 'job keeper', restMs: 15_000, runOnce: (deps) => keeper.run(deps) };
 }
 
+/** Reads caps, quotas and ends of credentials for the metrics of all processes. It remembers credentials. */
+function accountReader(): Duty {
+  const reader = new AccountReader();
+  return { name: 'account reading', restMs: 15_000, runOnce: (deps) => reader.run(deps) };
+}
+
 /** The duties of one dispatcher. */
 export const openDuties = (): Duty[] => [
   breakers,
@@ -95,6 +102,7 @@ export const openDuties = (): Duty[] => [
   idleEnder,
   tokenSealer,
   gatewayUsage,
+  accountReader(),
 ];
 
 /** Interval of warnings of a duty that keeps failing: the scheduler runs ten times a second. */

@@ -123,6 +123,7 @@ async function timed<T>({ clock, metrics }: DispatcherDeps, work: () => Promise<
 async function writeBatches(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<boolean> {
   const { push, app } = plan;
   const database = await chooseScanDatabase(deps.db, deps.readDb);
+  deps.metrics.scans.inc({ database: database.url === deps.db.url ? 'primary' : 'standby' });
   const targets = () => readPages({ database, app, push, clock: deps.clock });
   let mark = push.plannedThrough;
   let planned = push.devices;

@@ -160,6 +160,29 @@ const delivery: Alert[] = [
     for: '15m',
     summary: '{{ $value | humanizePercentage }} of the tokens of {{ $labels.app }} are invalid',
   },
+  {
+    name: 'CarillonCertificateEnds',
+    severity: 'ticket',
+    expr: 'min by (connector, app, profile) (carillon_gateway_credential_expiry_timestamp_seconds) - time() < 14 * 86400',
+    for: '1h',
+    summary:
+      'Credentials of {{ $labels.connector }} end in {{ $value | humanizeDuration }}: profile {{ $labels.profile }} of {{ $labels.app }}',
+  },
+  {
+    name: 'CarillonQuotaUsedUp',
+    severity: 'ticket',
+    expr: 'max by (connector, app, profile) (carillon_gateway_quota_used_up) == 1',
+    for: '5m',
+    summary:
+      'The gateway of {{ $labels.connector }} takes no more messages today: profile {{ $labels.profile }} of {{ $labels.app }}',
+  },
+  {
+    name: 'CarillonCapNear',
+    severity: 'ticket',
+    expr: 'max by (app) (carillon_app_cap_used_ratio) > 0.9',
+    for: '5m',
+    summary: '{{ $labels.app }} used {{ $value | humanizePercentage }} of its daily recipient cap',
+  },
 ];
 
 const database: Alert[] = [

@@ -14,6 +14,15 @@ export function operationMetricsIn(registers: Registry[]) {
   return {
     ...processMetrics(gauge, counter),
     ...sharedStateGauges(gauge),
+    ...accountGauges(gauge),
+    channelMessages: counter(
+      'channel_messages_total',
+      'Messages on the device channel: sent (as often as they were), acknowledged',
+      ['event'],
+    ),
+    scans: counter('scans_total', 'Scans for the devices of pushes, by the database that served them', [
+      'database',
+    ]),
     dutyLastSuccess: gauge(
       'duty_last_success_timestamp_seconds',
       'When a background duty of this dispatcher last succeeded; its start before that',
@@ -61,6 +70,33 @@ function processMetrics(gauge: MakeGauge, counter: MakeCounter) {
     standbyLag: gauge('standby_lag_seconds', 'Time by which the standby is behind; 0 without one'),
     httpInFlight: gauge('http_in_flight', 'Requests that are being answered'),
     refusals: counter('http_refusals_total', 'Refused calls by error code', ['code']),
+  };
+}
+
+/** Gauges of the 100 apps or profiles each that an operator has to look at first; shared state too. */
+function accountGauges(gauge: MakeGauge) {
+  const profile = ['connector', 'app', 'profile'] as const;
+  return {
+    credentialExpiry: gauge(
+      'gateway_credential_expiry_timestamp_seconds',
+      'When credentials of a profile end; only those that say so, the 100 that end first',
+      [...profile],
+    ),
+    quotaUsedUp: gauge(
+      'gateway_quota_used_up',
+      '1 if a gateway takes no more messages of a profile today (in China), else 0; for the profiles of carillon_gateway_day_recipients',
+      [...profile],
+    ),
+    gatewayDayRecipients: gauge(
+      'gateway_day_recipients',
+      'Recipients that a gateway accepted today (in China); of 100 profiles, those with a used-up quota first',
+      [...profile],
+    ),
+    capUsed: gauge(
+      'app_cap_used_ratio',
+      'Used part of the daily recipient cap (1 is all of it), of the 100 apps that used most',
+      ['app'],
+    ),
   };
 }
 

@@ -2,6 +2,7 @@ import { failureKinds } from '../db/limits/failure-kind.ts';
 import type { Database } from '../db/pool.ts';
 import type { DatabaseReadiness } from '../db/schema/readiness.ts';
 import type { Metrics } from '../metrics.ts';
+import { type AccountReading, readAccounts } from './account-reading.ts';
 import { queueNames } from './jobs.ts';
 import type { JobQueue } from './queue.ts';
 import { type AgedReading, readSharedState } from './shared-reading.ts';
@@ -10,6 +11,22 @@ import { type AgedReading, readSharedState } from './shared-reading.ts';
 export async function reportQueues(db: Database, queue: JobQueue, metrics: Metrics): Promise<void> {
   const aged = await readSharedState(db, queue).catch(() => undefined);
   if (aged) recordSharedState(metrics, aged);
+  const accounts = await readAccounts(db).catch(() => undefined);
+  if (accounts) recordAccounts(metrics, accounts);
+}
+
+/** Sets the gauges of apps and profiles; those that are no longer in the reading disappear. */
+function recordAccounts(metrics: Metrics, { caps, quotas, credentials }: AccountReading): void {
+  const { capUsed, quotaUsedUp, gatewayDayRecipients, credentialExpiry } = metrics;
+  for (const gauge of [capUsed, quotaUsedUp, gatewayDayRecipients, credentialExpiry]) gauge.reset();
+  for (const { appId, usedRatio } of caps) capUsed.set({ app: appId }, usedRatio);
+  for (const { appId, connector, profile, recipients, isUsedUp } of quotas) {
+    const labels = { connector, app: appId, profile };
+    gatewayDayRecipients.set(labels, recipients);
+    quotaUsedUp.set(labels, isUsedUp ? 1 : 0);
+  }
+  for (const { appId, connector, profile, endsAtMs } of credentials)
+    credentialExpiry.set({ connector, app: appId, profile }, endsAtMs / 1000);
 }
 
 /** Sets the gauges of shared state; a queue that is absent from the reading is empty. */

@@ -116,6 +116,26 @@ describe('delivery of messages', () => {
     client.close();
   });
 
+  test('sent and acknowledged messages are counted', async () => {
+    const counted = async () => {
+      const { body } = await api.request('GET', '/metrics');
+      return ['sent', 'acknowledged'].map((event) =>
+        Number(body.match(`carillon_channel_messages_total{event="${event}"} (\\d+)`)?.[1]),
+      );
+    };
+    const [sent = 0, acknowledged = 0] = await counted();
+    const [id = 0] = await fixture.install(['counted']);
+    const client = await RawClient.login(api.channelUrl, fixture.appId, 'counted');
+    const pushId = await fixture.enqueue([id]);
+    await client.untilFrames(() => client.messageIds.length > 0);
+    client.send({ cmd: 'ack', ids: [String(pushId)] });
+    await eventually(async () => {
+      const [s = 0, a = 0] = await counted();
+      return s > sent && a > acknowledged;
+    });
+    client.close();
+  });
+
   test('one push to a thousand devices: each gets it once, and the record counts a thousand', async () => {
     const installationIds = Array.from({ length: 1000 }, (_, i) => `crowd-${i}`);
     const ids = await fixture.install(installationIds);

@@ -57,6 +57,8 @@ const build = (...versions: string[]) =>
   );
 const one = (series: string, values: string, at: string): Case => ({ series: { [series]: values }, at });
 
+const profile = 'connector="apns",app="x",profile="_default"';
+
 /** For each alert: a fault that it must report, and a near miss that it must not. */
 const cases: Record<string, { fires: Case; silent: Case }> = {
   CarillonDown: {
@@ -162,6 +164,19 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
   CarillonInvalidTokensJump: {
     fires: { series: tokens(50, 50), at: '100m' },
     silent: { series: tokens(90, 10), at: '100m' },
+  },
+  CarillonCertificateEnds: {
+    fires: one(`carillon_gateway_credential_expiry_timestamp_seconds{${profile}}`, '864000x120', '90m'),
+    silent: one(`carillon_gateway_credential_expiry_timestamp_seconds{${profile}}`, '1728000x120', '90m'),
+  },
+  CarillonQuotaUsedUp: {
+    fires: one(`carillon_gateway_quota_used_up{${profile}}`, '1x20', '10m'),
+    // Midnight in China.
+    silent: one(`carillon_gateway_quota_used_up{${profile}}`, '1 1 0x20', '10m'),
+  },
+  CarillonCapNear: {
+    fires: one('carillon_app_cap_used_ratio{app="x"}', '0.95x20', '10m'),
+    silent: one('carillon_app_cap_used_ratio{app="x"}', '0.85x20', '10m'),
   },
   CarillonPoolFull: {
     fires: one('carillon_db_pool_connections{instance="a",pool="api",state="waiting"}', '5x60', '20m'),

@@ -9,6 +9,7 @@ import {
 import { acknowledgeMessages } from '../../../shared/db/tables/channel/messages.ts';
 import type { DeviceSession } from '../../../shared/db/tables/channel/sessions.ts';
 import { QueryBatcher } from '../../../shared/fairness/query-batcher.ts';
+import type { Metrics } from '../../../shared/metrics.ts';
 import type { Logger } from '../../../shared/process/logging.ts';
 import type { Connection } from '../connection.ts';
 import type { Authenticated } from '../connection-state.ts';
@@ -23,6 +24,7 @@ export interface DeliveryDeps {
   log: Logger;
   limits: ChannelLimits;
   presence: Presence;
+  metrics: Metrics;
 }
 
 /** Devices whose inboxes are read at the same time. */
@@ -130,8 +132,9 @@ export class Delivery {
   }
 
   async #storeAcknowledgements(acknowledgements: Acknowledgement[]): Promise<void> {
-    const { db, presence } = this.#deps;
-    await acknowledgeMessages(db, acknowledgements);
+    const { db, presence, metrics } = this.#deps;
+    const acknowledged = await acknowledgeMessages(db, acknowledgements);
+    metrics.channelMessages.inc({ event: 'acknowledged' }, acknowledged);
     for (const { appId, installation, pushId } of acknowledgements)
       presence.find(appId, installation)?.onAcknowledged(pushId);
   }

@@ -56,6 +56,11 @@ export const accounts: readonly Panel[] = [
     ],
   },
   {
+    title: 'Messages on the channel',
+    unit: 'ops',
+    queries: [{ expr: rate('carillon_channel_messages_total', 'event'), legend: '{{event}}' }],
+  },
+  {
     title: 'Event loop delay, p99',
     unit: 's',
     queries: [

@@ -74,6 +74,38 @@ export const delivery: readonly Panel[] = [
     ],
   },
   {
+    title: 'Time until credentials end',
+    unit: 's',
+    queries: [
+      {
+        expr: '(min by (connector, app, profile) (carillon_gateway_credential_expiry_timestamp_seconds) - time()) or vector(0)',
+        legend: '{{connector}} {{app}} {{profile}}',
+      },
+    ],
+  },
+  {
+    title: 'Used-up quotas of gateways',
+    unit: 'none',
+    queries: [
+      {
+        expr: 'max by (connector, app, profile) (carillon_gateway_quota_used_up) or vector(0)',
+        legend: '{{connector}} {{app}} {{profile}}',
+      },
+    ],
+  },
+  {
+    title: 'Used part of the daily cap',
+    unit: 'percentunit',
+    queries: [
+      { expr: 'topk(10, max by (app) (carillon_app_cap_used_ratio)) or vector(0)', legend: '{{app}}' },
+    ],
+  },
+  {
+    title: 'Scans by database',
+    unit: 'ops',
+    queries: [{ expr: rate('carillon_scans_total', 'database'), legend: '{{database}}' }],
+  },
+  {
     title: 'Time to done, p95',
     unit: 's',
     queries: [{ expr: quantile(0.95, 'carillon_push_complete_seconds'), legend: 'p95' }],

@@ -1,9 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-// Must come first, because the certificate library needs it.
-import '../../../ops/sandbox/kit/reflect.ts';
-import * as x509 from '@peculiar/x509';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runChecks } from '../../../ops/cli/doctor/run-checks.ts';
 import { writeRunInfo } from '../../../ops/local/run-info.ts';
@@ -13,6 +10,7 @@ import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { carillon } from '../../support/cli.ts';
+import { certificateUntil } from '../../support/gateways/certificates.ts';
 import { startMailServer } from '../../support/servers/mail-server.ts';
 import { startSmsWebhook } from '../../support/servers/sms-webhook.ts';
 import { useTestService } from '../../support/service.ts';
@@ -214,28 +212,6 @@ describe('certificates', () => {
   beforeAll(async () => {
     app = await service.api.createApp();
   });
-
-  async function certificateUntil(endMs: number) {
-    const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
-    const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
-    const certificate = await x509.X509CertificateGenerator.createSelfSigned({
-      name: 'CN=Apple Push Services: com.example.app',
-      notBefore: new Date(endMs - 365 * dayMs),
-      notAfter: new Date(endMs),
-      signingAlgorithm: algorithm,
-      keys,
-    });
-    const privateKey = x509.PemConverter.encode(
-      await crypto.subtle.exportKey('pkcs8', keys.privateKey),
-      'PRIVATE KEY',
-    );
-    return {
-      auth: 'certificate',
-      certificate: certificate.toString('pem'),
-      privateKey,
-      topic: 'com.example.app',
-    };
-  }
 
   test.each([
     ['ended yesterday', -1, 'fail'],

@@ -64,6 +64,24 @@ export async function listProfiles(db: Handle, appId: string): Promise<ProfileEn
   return rows.map(toEntry);
 }
 
+/** Profile of any app, without its credentials. */
+export interface ProfileVersion {
+  appId: string;
+  connector: string;
+  name: string;
+  updatedAt: Date;
+}
+
+/** Lists the profiles of all apps, at most `limit`; decrypts nothing. */
+export async function listProfileVersions(db: Handle, limit: number): Promise<ProfileVersion[]> {
+  const { rows } = await db.query<ProfileVersion>(
+    `SELECT app_id AS "appId", connector, name, updated_at AS "updatedAt" FROM push_profile
+      ORDER BY app_id, connector, name LIMIT $1`,
+    [limit],
+  );
+  return rows;
+}
+
 /** Lists the profiles of an app with their credentials, for sending. */
 export async function openProfiles(db: Handle, vault: Vault, appId: string): Promise<StoredProfile[]> {
   const { rows } = await db.query<ProfileRow>(

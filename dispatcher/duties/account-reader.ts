@@ -1,0 +1,62 @@
+import { inspectCredentials } from '../../connectors/registry.ts';
+import {
+  listProfileVersions,
+  openProfile,
+  type ProfileVersion,
+} from '../../shared/db/tables/apps/profiles.ts';
+import { isConnectorId } from '../../shared/domain/labels.ts';
+import { type EndingCredentials, refreshAccountReading } from '../../shared/queue/account-reading.ts';
+import type { DispatcherDeps } from '../deps.ts';
+
+/** Profiles whose credentials a dispatcher knows, and those that it decrypts in one pass. */
+const maxProfiles = 20_000;
+const newAtOnce = 500;
+
+type ReaderDeps = Pick<DispatcherDeps, 'db' | 'vault' | 'clock'>;
+
+const keyOf = ({ appId, connector, name }: ProfileVersion): string => `${appId} ${connector} ${name}`;
+
+/** When the credentials of a version of a profile end. */
+interface KnownEnd {
+  updatedAtMs: number;
+  endsAtMs: number | null;
+}
+
+/** Reads use and ends of credentials for the metrics, and remembers the ends: a profile is decrypted once. */
+export class AccountReader {
+  #known = new Map<string, KnownEnd>();
+
+  /** Reads, if no other dispatcher has done so lately. Returns 0: one pass is enough. */
+  async run(deps: ReaderDeps): Promise<number> {
+    await refreshAccountReading(deps.db, () => this.#readCredentials(deps));
+    return 0;
+  }
+
+  async #readCredentials(deps: ReaderDeps): Promise<EndingCredentials[]> {
+    const known = new Map<string, KnownEnd>();
+    const ending: EndingCredentials[] = [];
+    let opened = 0;
+    for (const profile of await listProfileVersions(deps.db, maxProfiles)) {
+      const key = keyOf(profile);
+      const updatedAtMs = profile.updatedAt.getTime();
+      let entry = this.#known.get(key);
+      if (entry?.updatedAtMs !== updatedAtMs) {
+        opened += 1;
+        if (opened > newAtOnce) continue;
+        entry = { updatedAtMs, endsAtMs: await readEnd(deps, profile) };
+      }
+      known.set(key, entry);
+      const { appId, connector, name } = profile;
+      if (entry.endsAtMs !== null) ending.push({ appId, connector, profile: name, endsAtMs: entry.endsAtMs });
+    }
+    this.#known = known;
+    return ending;
+  }
+}
+
+/** Returns when the credentials of a profile end; null for those that do not say so or do not open. */
+async function readEnd({ db, vault, clock }: ReaderDeps, profile: ProfileVersion): Promise<number | null> {
+  if (!isConnectorId(profile.connector)) return null;
+  const opened = await openProfile(db, vault, profile).catch(() => undefined);
+  return opened ? inspectCredentials(profile.connector, opened.credentials, clock.now()).expiresAtMs : null;
+}

@@ -1,0 +1,87 @@
+import { expect, test } from 'vitest';
+import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { Vault } from '../../../shared/crypto.ts';
+import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
+import { readAccounts } from '../../../shared/queue/account-reading.ts';
+import { testConfig } from '../../support/api.ts';
+import { certificateUntil } from '../../support/gateways/certificates.ts';
+import { useTestApi } from '../../support/test-api.ts';
+
+const api = useTestApi();
+const vault = () => new Vault(testConfig(api.databaseUrl).secrets);
+const deps = () => ({ db: api.db, vault: vault(), clock: systemClock });
+const endsAtMs = Math.floor(Date.now() / 1000) * 1000 + 20 * 86_400_000;
+
+const isDue = () => api.db.query('UPDATE shared_reading SET accounts_next_at = now()');
+
+test('caps, quotas and ends of certificates are in the metrics of every process', async () => {
+  const app = await api.createApp({ dailyRecipientCap: 1000 });
+  const small = await api.createApp({}, 'development');
+  await putProfile(api.db, vault(), {
+    appId: app.appId,
+    connector: 'apns',
+    name: 'Release',
+    credentials: await certificateUntil(endsAtMs),
+  });
+  await api.db.query(
+    `INSERT INTO usage_day (app_id, day, recipients) SELECT id, (now() AT TIME ZONE 'UTC')::date, 900
+       FROM unnest($1::text[]) AS id`,
+    [[app.appId, small.appId]],
+  );
+  await api.db.query(
+    `INSERT INTO gateway_day (app_id, connector, profile, class, day, recipients, closed_reason)
+     SELECT $1, 'vendor_b', '_default', class, (now() AT TIME ZONE 'Asia/Shanghai')::date, n, reason
+       FROM (VALUES ('', 700, NULL), ('operation', 0, 'used up')) AS v (class, n, reason)`,
+    [app.appId],
+  );
+  await new AccountReader().run(deps());
+  const { body: text } = await api.request('GET', '/metrics');
+  const labels = (connector: string, profile: string) =>
+    `{connector="${connector}",app="${app.appId}",profile="${profile}"}`;
+  const lines: string[] = text.split('\n');
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      `carillon_app_cap_used_ratio{app="${app.appId}"} 0.9`,
+      `carillon_app_cap_used_ratio{app="${small.appId}"} 0.09`,
+      `carillon_gateway_day_recipients${labels('vendor_b', '_default')} 700`,
+      `carillon_gateway_quota_used_up${labels('vendor_b', '_default')} 1`,
+      `carillon_gateway_credential_expiry_timestamp_seconds${labels('apns', 'Release')} ${endsAtMs / 1000}`,
+    ]),
+  );
+  await api.db.query('DELETE FROM gateway_day');
+  await isDue();
+  await new AccountReader().run(deps());
+  expect((await api.request('GET', '/metrics')).body).not.toContain('carillon_gateway_quota_used_up{');
+});
+
+test('one dispatcher at a time reads, and the labels are bounded', async () => {
+  await isDue();
+  await api.db.query(
+    `INSERT INTO gateway_day (app_id, connector, profile, class, day, recipients)
+     SELECT 'x' || i, 'fcm', '_default', '', (now() AT TIME ZONE 'Asia/Shanghai')::date, i
+       FROM generate_series(1, 150) AS i`,
+  );
+  const readers = Array.from({ length: 4 }, () => new AccountReader());
+  await Promise.all(readers.map((reader) => reader.run(deps())));
+  const first = await readAccounts(api.db);
+  expect(first?.quotas).toHaveLength(100);
+  expect(first?.quotas[0]).toMatchObject({ appId: 'x150', recipients: 150 });
+  await api.db.query('DELETE FROM gateway_day');
+  await readers[0]?.run(deps());
+  expect((await readAccounts(api.db))?.quotas).toHaveLength(100);
+});
+
+test('a certificate is read again once its profile is put again', async () => {
+  const app = await api.createApp();
+  const reader = new AccountReader();
+  for (const end of [endsAtMs, endsAtMs + 86_400_000]) {
+    const credentials = await certificateUntil(end);
+    await putProfile(api.db, vault(), { appId: app.appId, connector: 'apns', name: '_default', credentials });
+    await isDue();
+    await reader.run(deps());
+    const accounts = await readAccounts(api.db);
+    const ends = accounts?.credentials.filter(({ appId }) => appId === app.appId);
+    expect(ends).toEqual([{ appId: app.appId, connector: 'apns', profile: '_default', endsAtMs: end }]);
+  }
+});
