@@ -1,7 +1,18 @@
-import { isJsonObject, type Json, type JsonObject } from '../json.ts';
+import { isJsonObject, type Json, type JsonObject, parseJson } from '../json.ts';
 
 /** Members whose texts let their holder send to a device. */
-const tokenMembers = new Set(['deviceToken', 'registrationId', 'installationId', 'deviceIds', 'device_ids']);
+const tokenMembers = ['deviceToken', 'registrationId', 'installationId', 'deviceIds', 'device_ids'];
+
+/** Members of users that a condition on devices can name in a query of their class. */
+const userMembers = ['username', 'email', 'mobilePhoneNumber', 'authData'];
+
+const hiddenMembers = new Set([...tokenMembers, ...userMembers]);
+
+/** Texts of a CQL statement; the last one may have no end, since a template may hold any statement. */
+const cqlText = /(['"])(?:\\.|(?!\1).)*(?:\1|$)/gs;
+
+/** Tells whether the values of a member or of a path in it are tokens of devices, or name a person. */
+export const isHiddenMember = (path: string): boolean => hiddenMembers.has(path.split('.', 1)[0] ?? '');
 
 const shownLength = 6;
 
@@ -9,21 +20,35 @@ const shownLength = 6;
 export const shortened = (text: string): string =>
   `${text.slice(0, Math.min(shownLength, text.length >> 1))}…`;
 
-/** Shortens the tokens of devices in a document or a condition, at any depth. */
+/** Shortens the tokens of devices and what names a user in a document or a condition, at any depth. */
 export function shortenTokens(document: JsonObject): JsonObject {
   return Object.fromEntries(
-    Object.entries(document).map(([name, value]) => [name, shortenMember(value, tokenMembers.has(name))]),
+    Object.entries(document).map(([name, value]) => [name, shortenNamed(name, value, false)]),
   );
 }
 
-function shortenMember(value: Json, isToken: boolean): Json {
-  if (typeof value === 'string') return isToken ? shortened(value) : value;
-  if (Array.isArray(value)) return value.map((item) => shortenMember(item, isToken));
+function shortenNamed(name: string, value: Json, isHidden: boolean): Json {
+  // A statement does not say before each text which member it is for.
+  if (name === 'cql' && typeof value === 'string') return value.replace(cqlText, "'…'");
+  if (name === 'where' && typeof value === 'string') return shortenText(value);
+  return shortenMember(value, isHidden || isHiddenMember(name));
+}
+
+/** Shortens a condition that is JSON text; returns no part of another text. */
+function shortenText(text: string): string {
+  try {
+    const value = parseJson(text);
+    return isJsonObject(value) ? JSON.stringify(shortenTokens(value)) : '…';
+  } catch {
+    return '…';
+  }
+}
+
+function shortenMember(value: Json, isHidden: boolean): Json {
+  if (typeof value === 'string') return isHidden ? shortened(value) : value;
+  if (Array.isArray(value)) return value.map((item) => shortenMember(item, isHidden));
   if (!isJsonObject(value)) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [
-      name,
-      shortenMember(member, isToken || tokenMembers.has(name)),
-    ]),
+    Object.entries(value).map(([name, member]) => [name, shortenNamed(name, member, isHidden)]),
   );
 }

@@ -1,3 +1,4 @@
+import { isHiddenMember } from '../../domain/admin/shortened.ts';
 import type { App } from '../../domain/apps/app.ts';
 import { isJsonObject, type Json } from '../../domain/json.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';
@@ -12,14 +13,11 @@ import { activeCondition, deviceConditions } from './targets.ts';
 /** One part of a push's target condition, with the caller's text and its SQL. */
 export interface Clause {
   kind: 'where' | 'channels' | 'devices' | 'valid' | 'fresh';
-  /** Text of the caller without device ids; the two built-in clauses are named by the member they test. */
+  /** Text of the caller without device ids and what names a user; the two built-in clauses are named by the member they test. */
   text: string;
   /** Condition over `installation`; may be NULL where it does not hold. */
   condition: string;
 }
-
-/** Members with device ids: replies and logs never quote their values. */
-const addressMembers = new Set(['deviceToken', 'registrationId', 'installationId']);
 
 /**
  * Splits `targetCondition` into clauses: all of them hold exactly for the devices that the push targets.
@@ -96,6 +94,7 @@ function testsOf(test: Json): Json[] {
   return value.length === 0 ? tests : [Object.fromEntries(value), ...tests];
 }
 
+/** Leaves out values that replies and logs never quote. */
 function withoutAddresses(value: Json, isAddress: boolean): Json {
   if (typeof value === 'string') return isAddress ? '…' : value;
   if (Array.isArray(value)) return value.map((item) => withoutAddresses(item, isAddress));
@@ -103,7 +102,7 @@ function withoutAddresses(value: Json, isAddress: boolean): Json {
   return Object.fromEntries(
     Object.entries(value).map(([name, inner]) => [
       name,
-      withoutAddresses(inner, isAddress || addressMembers.has(name)),
+      withoutAddresses(inner, isAddress || isHiddenMember(name)),
     ]),
   );
 }
