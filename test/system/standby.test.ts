@@ -121,7 +121,7 @@ describe('DATABASE_READ_URL names a streaming standby', { timeout: 60_000 }, () 
     await standbyDb.close();
   });
 
-  test('a standby that lags or is down does not delay the push: the primary is read', async () => {
+  test('a standby that lags or is down delays neither pushes nor queries: the primary is read', async () => {
     const standbyDb = new Database({ url: standby.databaseUrl, applicationName: 'test' });
     await standbyDb.query('SELECT pg_wal_replay_pause()');
     await standbyDb.close();
@@ -129,6 +129,8 @@ describe('DATABASE_READ_URL names a streaming standby', { timeout: 60_000 }, () 
     expect(await push()).toMatchObject({ devices: 1600, successes: 1600 });
     process.kill(standbyPid, 'SIGKILL');
     await standby.exited;
+    const read = await api.request('GET', '/1.1/installations?limit=1', { app, master: true });
+    expect(read).toMatchObject({ status: 200, body: { results: [expect.anything()] } });
     await register(100);
     expect(await push()).toMatchObject({ devices: 1700, successes: 1700 });
   });

@@ -233,3 +233,32 @@ describe('a database of another version', () => {
     await ended;
   });
 });
+
+test('a server that only reads, as a former primary does, is answered with 503 until it writes again', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const db = new Client({ connectionString: database.url });
+  await db.connect();
+  onTestFinished(() => db.end());
+  const api = await startTestApi({ databaseUrl: database.url });
+  onTestFinished(() => api.close());
+  const app = await api.createApp();
+  /** New connections only read, or write; the old ones end. */
+  const setReadOnly = async (value: 'on' | 'off') => {
+    await db.query(
+      `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = ${value}', current_database()); END $$`,
+    );
+    await db.query(
+      'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+    );
+  };
+  const body = { deviceType: 'android', installationId: 'one' };
+  const save = async () => {
+    const { status, headers } = await api.request('POST', '/1.1/installations', { app, master: true, body });
+    return { status, retry: headers.get('retry-after') };
+  };
+  await setReadOnly('on');
+  await expect.poll(save, often).toEqual({ status: 503, retry: '1' });
+  await setReadOnly('off');
+  await expect.poll(save, often).toEqual({ status: 201, retry: null });
+});

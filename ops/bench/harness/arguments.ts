@@ -10,6 +10,10 @@ export interface Setup {
   streams?: number;
   /** Kind of the gateway; strict when absent. */
   gateway?: GatewayKind;
+  /** PostgreSQL in place of the embedded one, and its standby. */
+  database?: { url: string; readUrl: string };
+  /** Level of the processes' logs; `warn` when absent. */
+  logLevel?: string;
 }
 
 /**

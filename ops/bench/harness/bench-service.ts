@@ -60,7 +60,7 @@ async function startBench({ dataDir, log, setup, closers }: BenchStart): Promise
   const secret = randomBytes(32).toString('base64');
   const url = `http://${host}:${port}`;
   const access = { host, port, publicUrl: url, metricsPort, adminToken, secret };
-  const service = new LocalService({ ...access, dataDir, databaseUrl: undefined, env, log });
+  const service = new LocalService({ ...access, dataDir, databaseUrl: setup.database?.url, env, log });
   await service.start();
   closers.push(() => service.stop());
   const { databaseUrl } = service;
@@ -83,13 +83,14 @@ async function startBench({ dataDir, log, setup, closers }: BenchStart): Promise
   return { url, adminToken, gateway, db, pids };
 }
 
-function environmentOf({ threads, streams, gateway }: Setup): Environment {
+function environmentOf({ threads, streams, gateway, database, logLevel }: Setup): Environment {
   return {
     ...currentEnvironment(),
-    LOG_LEVEL: 'warn',
+    LOG_LEVEL: logLevel ?? 'warn',
     ...(threads === undefined ? {} : { DISPATCHER_THREADS: String(threads) }),
     ...(streams === undefined ? {} : { BENCH_STREAMS: String(streams) }),
     ...(gateway === undefined ? {} : { BENCH_GATEWAY: gateway }),
+    ...(database === undefined ? {} : { DATABASE_READ_URL: database.readUrl }),
   };
 }
 

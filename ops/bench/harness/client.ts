@@ -1,5 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import { sleep } from '../../../shared/clock.ts';
+import { retryDuringOutage } from '../../../shared/db/outage.ts';
+import { createLogger } from '../../../shared/process/logging.ts';
 import type { Bench } from './bench-service.ts';
 
 const pollMs = 10;
@@ -9,9 +12,25 @@ const record = z.object({ status: z.string(), devices: z.number(), successes: z.
 const createdApp = z.object({ appId: z.string(), masterKey: z.string() });
 export type BenchApp = z.infer<typeof createdApp>;
 
-/** Sends an HTTP request and parses the reply. Throws an error with the body when the request is refused. */
+/** Time that a benchmark waits for a database that is away: longer than a failover. */
+const outagePatienceMs = 120_000;
+const outage = {
+  log: createLogger({ level: 'error', name: 'bench' }),
+  message: 'the database is away',
+  patienceMs: outagePatienceMs,
+};
+
+/**
+ * Sends an HTTP request and parses the reply. Sends it again while the service is unavailable, so it must be one that may
+ * be repeated. Throws an error with the body when the request is refused.
+ */
 export async function call<T>(url: string, init: RequestInit, shape: z.ZodType<T>): Promise<T> {
-  const response = await fetch(url, init);
+  const endsAtMs = performance.now() + outagePatienceMs;
+  let response = await fetch(url, init);
+  for (; response.status === 503 && performance.now() < endsAtMs; response = await fetch(url, init)) {
+    await response.body?.cancel();
+    await sleep(Number(response.headers.get('retry-after') ?? 1) * 1000);
+  }
   const body = await response.text();
   if (!response.ok) throw new Error(`${url} answered ${response.status}: ${body}`);
   return shape.parse(body === '' ? null : JSON.parse(body));
@@ -42,9 +61,10 @@ export async function createApp(bench: Bench): Promise<BenchApp> {
   return app;
 }
 
-/** Sends a push. Returns its object id. */
+/** Sends a push, under a name of its own, so that a repeated call sends nothing. Returns its object id. */
 export async function push(bench: Bench, app: BenchApp, body: object): Promise<string> {
-  const whole = JSON.stringify({ data: { alert: 'Benchmark' }, ...body });
+  const req_id = randomBytes(8).toString('hex');
+  const whole = JSON.stringify({ data: { alert: 'Benchmark' }, req_id, ...body });
   const init = { method: 'POST', headers: masterHeaders(app), body: whole };
   return (await call(`${bench.url}/1.1/push`, init, z.object({ objectId: z.string() }))).objectId;
 }
@@ -81,9 +101,11 @@ export async function untilDone(
   objectId: string,
 ): Promise<z.infer<typeof record>> {
   for (;;) {
-    const { rows } = await bench.db.query<{ state: string }>(
-      'SELECT state FROM notification WHERE app_id = $1 AND object_id = $2',
-      [app.appId, objectId],
+    const { rows } = await retryDuringOutage(outage, () =>
+      bench.db.query<{ state: string }>(
+        'SELECT state FROM notification WHERE app_id = $1 AND object_id = $2',
+        [app.appId, objectId],
+      ),
     );
     const state = rows[0]?.state;
     if (state === 'done') break;

@@ -20,6 +20,11 @@ export function isDeadlock(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '40P01';
 }
 
+/** Returns whether a standby ended a statement whose rows the primary has removed. */
+export function isRecoveryConflict(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '40001';
+}
+
 /** Returns whether a statement reached its time limit. */
 export function isStatementTimeout(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '57014';
@@ -35,9 +40,12 @@ export function isInvalidValue(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(22|2201B)/.test(error.code ?? '');
 }
 
-/** Returns whether the database is unreachable: down, restarting, or out of connections. */
+/**
+ * Returns whether the database is unreachable: down, restarting, out of connections, or a server that only reads, as a former
+ * primary does until the proxy in front of it notices (25006).
+ */
 export function isConnectionFailure(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) return /^(08|57P0[1-3]|53)/.test(error.code ?? '');
+  if (error instanceof pg.DatabaseError) return /^(08|57P0[1-3]|53|25006)/.test(error.code ?? '');
   if (!(error instanceof Error)) return false;
   const code = 'code' in error ? String(error.code) : '';
   return (

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { App } from '../../domain/apps/app.ts';
 import { FairQueue, type FairQueueLimits } from '../../fairness/fair-queue.ts';
 import type { Database, Handle } from '../pool.ts';
+import { isConnectionFailure, isRecoveryConflict } from './database-errors.ts';
 import type { TransactionOptions } from './transaction.ts';
 
 /** Caller of a query: an app with its app key, or with its master key (also the operator). */
@@ -43,6 +44,9 @@ const masterBytes = 16 * 1024 * 1024;
 export const replyBytes = ({ isMaster }: Pick<QueryCaller, 'isMaster'>): number =>
   isMaster ? masterBytes : clientBytes;
 
+/** Time without further tries after a standby was unreachable: one that drops packets takes seconds to fail. */
+const standbyPauseMs = 5000;
+
 export interface QueryPools {
   /** Separate pools: waiting queries take no connection of other calls. */
   primary: Database;
@@ -60,6 +64,7 @@ export class QueryLimiter {
   readonly #pools: QueryPools;
   readonly #clients: FairQueue;
   readonly #masters: FairQueue;
+  #standbyAwayUntilMs = 0;
 
   constructor(pools: QueryPools) {
     const { client, master } = pools.limits;
@@ -74,13 +79,13 @@ export class QueryLimiter {
   }
 
   /**
-   * Reads in one snapshot, from the standby if there is one. Calls `prepare` in the app's turn: compiled SQL takes many
+   * Reads in one snapshot, from the standby if it can. Calls `prepare` in the app's turn: compiled SQL takes many
    * times the memory of its condition, and the parsing counts as the app's time.
    */
   async readPrepared<T>(asker: QueryCaller, prepare: () => (tx: Handle) => Promise<T>): Promise<T> {
     return this.#run(asker, async () => {
       try {
-        return await this.#pools.standby.transaction(prepare(), { ...termsFor(asker), isSnapshot: true });
+        return await this.#snapshot(prepare(), { ...termsFor(asker), isSnapshot: true });
       } catch (error) {
         // A refused condition never awaits the database: yield, so that a queue of them does not block the event loop.
         await nextTurn();
@@ -89,7 +94,7 @@ export class QueryLimiter {
     });
   }
 
-  /** Reads in one snapshot, from the standby if there is one. */
+  /** Reads in one snapshot, from the standby if it can. */
   read<T>(
     asker: QueryCaller,
     work: (tx: Handle) => Promise<T>,
@@ -98,7 +103,7 @@ export class QueryLimiter {
     const terms: TransactionOptions = { ...termsFor(asker), isSnapshot: true };
     if (limit.signal) terms.signal = limit.signal;
     if (limit.timeoutMs !== undefined) terms.statementTimeoutMs = limit.timeoutMs;
-    return this.#run(asker, () => this.#pools.standby.transaction(work, terms), limit.maxWaitMs);
+    return this.#run(asker, () => this.#snapshot(work, terms), limit.maxWaitMs);
   }
 
   /** As `read`, from the primary, to see the latest writes. */
@@ -110,6 +115,19 @@ export class QueryLimiter {
   /** Runs a conditional change. */
   change<T>(asker: QueryCaller, work: (tx: Handle) => Promise<T>): Promise<T> {
     return this.#run(asker, () => this.#pools.primary.transaction(work, termsFor(asker)));
+  }
+
+  /** Reads from the standby; from the primary while the standby is away, and when it ends a statement to go on replaying. */
+  async #snapshot<T>(work: (tx: Handle) => Promise<T>, terms: TransactionOptions): Promise<T> {
+    const { primary, standby } = this.#pools;
+    if (standby !== primary && performance.now() >= this.#standbyAwayUntilMs)
+      try {
+        return await standby.transaction(work, terms);
+      } catch (error) {
+        if (isConnectionFailure(error)) this.#standbyAwayUntilMs = performance.now() + standbyPauseMs;
+        else if (!isRecoveryConflict(error)) throw error;
+      }
+    return primary.transaction(work, terms);
   }
 
   #run<T>({ app, isMaster }: QueryCaller, work: () => Promise<T>, maxWaitMs?: number): Promise<T> {

@@ -1,0 +1,92 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { chown, mkdir, open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sleep } from '../../../shared/clock.ts';
+
+const untilMs = 60_000;
+const pollMs = 200;
+
+/** Processes of an ordinary user, each with a log file in one folder. They end with the calling process. */
+export class Processes {
+  readonly #folder: string;
+  readonly #ids = ordinaryUser();
+  readonly #running = new Map<string, ChildProcess>();
+  readonly #closers: (() => Promise<void>)[] = [];
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  async makeFolder(): Promise<void> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o755 });
+    if (this.#ids) await chown(this.#folder, this.#ids.uid, this.#ids.gid);
+  }
+
+  /** Starts a command in the folder; resolves when it runs. */
+  async run(
+    name: string,
+    command: readonly string[],
+    variables: Record<string, string | undefined>,
+  ): Promise<void> {
+    const log = await open(join(this.#folder, `${name}.log`), 'a', 0o644);
+    this.#closers.push(() => log.close());
+    // The kernel ends the process when this one is killed.
+    const [file = '', ...args] = ['setpriv', '--pdeathsig', 'TERM', '--', ...command];
+    const env = {
+      PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
+      HOME: this.#folder,
+      LC_ALL: 'C.UTF-8',
+      ...variables,
+    };
+    const stdio: ('ignore' | number)[] = ['ignore', log.fd, log.fd];
+    const child = spawn(file, args, { ...this.#ids, env, cwd: this.#folder, stdio });
+    this.#running.set(name, child);
+    await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject));
+  }
+
+  kill(name: string): void {
+    this.#running.get(name)?.kill('SIGKILL');
+  }
+
+  /** Kills all. Resolves when they have ended. */
+  async close(): Promise<void> {
+    const left = [...this.#running.values()].filter(
+      ({ exitCode, signalCode }) => exitCode === null && signalCode === null,
+    );
+    const gone = left.map((child) => new Promise((resolve) => child.once('exit', resolve)));
+    for (const child of left) child.kill('SIGKILL');
+    await Promise.all(gone);
+    await Promise.all(this.#closers.map((close) => close()));
+  }
+}
+
+/** Returns the user that runs PostgreSQL, which refuses root: `postgres` of the Debian package; undefined: the current one. */
+function ordinaryUser(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const id = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
+  return { uid: id('-u'), gid: id('-g') };
+}
+
+/** Kills a process that may have ended. */
+export function killProcess(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended.
+  }
+}
+
+/** Waits until a condition holds. Throws after a minute, with the last error. */
+export async function until(what: string, condition: () => Promise<boolean>): Promise<void> {
+  const endsAtMs = performance.now() + untilMs;
+  let last: unknown;
+  while (performance.now() < endsAtMs) {
+    try {
+      if (await condition()) return;
+    } catch (error) {
+      last = error;
+    }
+    await sleep(pollMs);
+  }
+  throw new Error(`no ${what} within ${untilMs / 1000} s`, { cause: last });
+}
