@@ -42,16 +42,15 @@ export interface GroupAcknowledgement extends Acknowledgement {
  */
 const acknowledgeStatement = prepare(
   `WITH asked AS MATERIALIZED (
-     SELECT app_id, id, array_agg(installation) AS installations
-       FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS a (app_id, id, installation) GROUP BY app_id, id
+     SELECT app_id, id, list::bigint[] AS installations
+       FROM unnest($1::text[], $2::bigint[], $3::text[]) AS a (app_id, id, list)
    ), locked AS MATERIALIZED (
      SELECT g.app_id, g.id, g.push_id, g.pending, a.installations
        FROM channel_group g JOIN asked a ON g.app_id = a.app_id AND g.id = a.id
       ORDER BY g.app_id, g.id FOR UPDATE OF g
    ), parted AS MATERIALIZED (
-     SELECT app_id, id, push_id, cardinality(pending) AS before,
-            ARRAY(SELECT unnest(pending) EXCEPT SELECT unnest(installations) ORDER BY 1) AS rest,
-            ARRAY(SELECT unnest(installations) EXCEPT SELECT unnest(pending)) AS missing
+     SELECT app_id, id, push_id, pending, installations, cardinality(pending) AS before,
+            ARRAY(SELECT unnest(pending) EXCEPT SELECT unnest(installations) ORDER BY 1) AS rest
        FROM locked
    ), emptied AS (
      DELETE FROM channel_group g USING parted p
@@ -69,7 +68,10 @@ const acknowledgeStatement = prepare(
      UPDATE notification n SET acked = n.acked + r.acked FROM records r
       WHERE n.app_id = r.app_id AND n.id = r.id
    )
-   SELECT app_id AS "appId", id, missing, before - cardinality(rest) AS acked,
+   SELECT app_id AS "appId", id, before - cardinality(rest) AS acked,
+          CASE WHEN before - cardinality(rest) < cardinality(installations)
+            THEN ARRAY(SELECT unnest(installations) EXCEPT SELECT unnest(pending))
+            ELSE '{}' END AS missing,
           set_config('synchronous_commit', 'off', true)
      FROM parted`,
 );
@@ -81,6 +83,29 @@ export interface GroupResult {
   others: GroupAcknowledgement[];
 }
 
+/** Returns for each group, once, its app, its id, and its devices as the text of an array, which costs less than a list. */
+function columnsOf(acknowledgements: GroupAcknowledgement[]): [string[], number[], string[]] {
+  const byGroup = new Map<string, GroupAcknowledgement[]>();
+  let last: GroupAcknowledgement | undefined;
+  let ofLast: GroupAcknowledgement[] = [];
+  for (const ack of acknowledgements) {
+    // Devices of a group acknowledge one after the other, so that most need no lookup.
+    if (ack.groupId !== last?.groupId || ack.appId !== last.appId) {
+      const key = `${ack.appId}/${ack.groupId}`;
+      ofLast = byGroup.get(key) ?? [];
+      byGroup.set(key, ofLast);
+      last = ack;
+    }
+    ofLast.push(ack);
+  }
+  const groups = [...byGroup.values()];
+  return [
+    groups.flatMap(([first]) => first?.appId ?? []),
+    groups.flatMap(([first]) => first?.groupId ?? []),
+    groups.map((acks) => `{${acks.map(({ installation }) => installation).join()}}`),
+  ];
+}
+
 /** Removes devices from groups and adds their number to the push records (`lcSuccesses`). */
 export async function acknowledgeGroups(
   db: Handle,
@@ -88,11 +113,7 @@ export async function acknowledgeGroups(
 ): Promise<GroupResult> {
   const { rows } = await db.query<{ appId: string; id: number; missing: number[]; acked: number }>(
     acknowledgeStatement,
-    [
-      acknowledgements.map(({ appId }) => appId),
-      acknowledgements.map(({ groupId }) => groupId),
-      acknowledgements.map(({ installation }) => installation),
-    ],
+    columnsOf(acknowledgements),
   );
   const missing = new Map(rows.map((row) => [`${row.appId}/${row.id}`, row.missing]));
   const acked = rows.reduce((sum, row) => sum + row.acked, 0);
