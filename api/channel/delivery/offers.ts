@@ -34,8 +34,7 @@ const devicesPerTurn = 256;
 export class Offers {
   readonly #devices: ReadonlyMap<number, Connection>;
   readonly #root = new OfferNode({ messages: [], groupIds: [] });
-  /** By installation. */
-  readonly #nodes = new Map<number, OfferNode>();
+  readonly #nodes = new Map<Connection, OfferNode>();
 
   constructor(devices: ReadonlyMap<number, Connection>) {
     this.#devices = devices;
@@ -43,17 +42,18 @@ export class Offers {
 
   add({ id, pending }: MessageGroup, message: DeviceMessage): void {
     for (const installation of pending) {
-      if (!this.#devices.has(installation)) continue;
-      const node = this.#nodes.get(installation) ?? this.#root;
-      this.#nodes.set(installation, node.and(message, id));
+      const connection = this.#devices.get(installation);
+      if (!connection) continue;
+      const node = this.#nodes.get(connection) ?? this.#root;
+      this.#nodes.set(connection, node.and(message, id));
     }
   }
 
   /** Offers everything. Pauses after some milliseconds of work, so that no other request waits for all devices. */
   async send(): Promise<void> {
     let offered = 0;
-    for (const [installation, { offer }] of this.#nodes) {
-      this.#devices.get(installation)?.offer(offer);
+    for (const [connection, { offer }] of this.#nodes) {
+      connection.offer(offer);
       offered += 1;
       if (offered % devicesPerTurn === 0) await setImmediate();
     }

@@ -24,6 +24,7 @@ export interface SocketDeps {
   monotonicMs(): number;
 }
 
+const noBytes = Buffer.alloc(0);
 /** Codes that stand for a connection without a close frame, and for a close frame without a code. */
 const noCode = { abnormal: 1006, empty: 1005 };
 
@@ -90,9 +91,18 @@ export class DeviceSocket implements FrameEvents {
   /** Sends the bytes of a frame, unless the connection is closing. */
   send(frame: Buffer): void {
     if (!this.isOpen) return;
+    const socket = this.#socket;
+    // Usually the network accepts a frame at once: without a callback, Node then schedules nothing for it.
+    const isFirst = socket.writableLength === 0;
+    if (isFirst) socket.write(frame);
+    if (isFirst && socket.writableLength === 0) {
+      this.#events.onSent();
+      return;
+    }
     if (this.#unsentFrames === 0) this.#lastSentMs = this.#monotonicMs();
     this.#unsentFrames += 1;
-    this.#socket.write(frame, this.#onSent);
+    // The callback of nothing follows the bytes before it.
+    socket.write(isFirst ? noBytes : frame, this.#onSent);
   }
 
   /** Sends a close frame. The connection ends when the device answers; until then its messages arrive. */
