@@ -1,12 +1,9 @@
 import { isIP } from 'node:net';
-import { createSecureContext, type SecureContext } from 'node:tls';
-import { sharedSecureContext, systemAuthoritiesWith } from '../../shared/http/trust.ts';
+import type { SecureContext } from 'node:tls';
+import { secureContextTrusting, sharedSecureContext } from '../../shared/http/trust.ts';
 import type { TransportOptions } from './transport.ts';
 
-/**
- * Creates the secure context of a pool. Pools with the same `ca` and no certificate share one: creating it takes
- * milliseconds.
- */
+/** Creates the secure context of a pool. Pools with the same `ca` and no certificate share one. */
 export function secureContextOf({
   ca,
   certificate,
@@ -14,12 +11,7 @@ export function secureContextOf({
 }: Pick<TransportOptions, 'ca' | 'certificate' | 'privateKey'>): SecureContext {
   const isAnonymous = certificate === undefined && privateKey === undefined;
   if (isAnonymous && ca !== undefined) return sharedSecureContext(ca);
-  return createSecureContext({
-    ca: ca === undefined ? undefined : systemAuthoritiesWith(ca),
-    cert: certificate,
-    key: privateKey,
-    minVersion: 'TLSv1.2',
-  });
+  return secureContextTrusting(ca, { cert: certificate, key: privateKey });
 }
 
 /** Returns the server name for SNI; empty for an IP address (RFC 6066 allows names only). */
