@@ -10,7 +10,9 @@ import { benchHttp2 } from './http2/compare.ts';
 import { benchImport } from './import.ts';
 import { benchFairness, benchLatency } from './latency.ts';
 import { benchNeighbour } from './neighbour/bench.ts';
-import { benchPipeline } from './pipeline.ts';
+import { benchFlat } from './pipeline/flat.ts';
+import { benchPipeline } from './pipeline/pipeline.ts';
+import { benchRivals } from './pipeline/rivals.ts';
 import { benchSizing } from './sizing.ts';
 
 interface Benchmark {
@@ -25,6 +27,20 @@ const benchmarks = new Map<string, Benchmark>([
       description:
         'one push to many devices, until its record is done [devices] [--threads n,…] [--dispatchers n,…]',
       run: benchPipeline,
+    },
+  ],
+  [
+    'flat',
+    {
+      description: 'CPU per recipient of pushes to 10 k, 100 k, 1 M and 5 M, and their ratio [devices…]',
+      run: benchFlat,
+    },
+  ],
+  [
+    'rivals',
+    {
+      description: 'a push and a bare loop over node:http2, to the same gateway [devices…]',
+      run: benchRivals,
     },
   ],
   [

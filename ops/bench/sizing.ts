@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { benchApi } from './api/api.ts';
 import { readArgs } from './harness/arguments.ts';
 import type { Figure } from './harness/figure.ts';
-import { benchPipeline } from './pipeline.ts';
+import { benchPipeline } from './pipeline/pipeline.ts';
 
 const defaultDevices = 1_000_000;
 const apiSeconds = '5';

@@ -54,6 +54,15 @@ describe('arguments of a benchmark', () => {
     });
   });
 
+  test('are options beside them', () => {
+    expect(readArgs(['1000', '--push', 'sparse', '--repeat', '3', '--gateway', 'quick'])).toEqual({
+      numbers: [1000],
+      push: 'sparse',
+      repeat: 3,
+      setups: [{ gateway: 'quick' }],
+    });
+  });
+
   test.each([[['many']], [['0']], [['1.5']], [['--threads', '0']], [['--threads']], [['--speed', '9']]])(
     'refuse %j',
     (args) => {

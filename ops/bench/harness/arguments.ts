@@ -35,6 +35,8 @@ export interface BenchArgs {
   push: PushKind | undefined;
   /** Streams of live updates that watch the push; none when undefined. */
   watchers: number | undefined;
+  /** Further pushes after the first one; none when undefined. */
+  repeat: number | undefined;
   /** Positional numbers, in order. */
   numbers: number[];
   /** All requested combinations: `--threads 1,2 --dispatchers 1,2` are four. */
@@ -43,7 +45,7 @@ export interface BenchArgs {
 
 /**
  * Parses the arguments of a benchmark: numbers, `--threads n[,n…]`, `--dispatchers n[,n…]`, `--gateway strict|quick`,
- * `--push plain|increment|sparse` and `--watchers n`.
+ * `--push plain|increment|sparse`, `--watchers n` and `--repeat n`.
  * Throws an error for the operator when an argument is unknown.
  */
 export function readArgs(args: string[]): BenchArgs {
@@ -56,6 +58,7 @@ export function readArgs(args: string[]): BenchArgs {
       gateway: { type: 'string' },
       push: { type: 'string' },
       watchers: { type: 'string' },
+      repeat: { type: 'string' },
     },
   });
   const gateway =
@@ -65,6 +68,7 @@ export function readArgs(args: string[]): BenchArgs {
   return {
     push: values.push === undefined ? undefined : readKind('--push', values.push, pushKinds),
     watchers: values.watchers === undefined ? undefined : readNumber('--watchers', values.watchers),
+    repeat: values.repeat === undefined ? undefined : readNumber('--repeat', values.repeat),
     numbers: positionals.map((text) => readNumber('an argument', text)),
     setups: dispatchers.flatMap((dispatcherCount) =>
       threads.map((threadCount) => ({

@@ -1,0 +1,150 @@
+import { systemClock } from '../../../shared/clock.ts';
+import type { PushKind } from '../harness/arguments.ts';
+import type { Bench } from '../harness/bench-service.ts';
+import { type BenchApp, push, untilDone, untilPlanned } from '../harness/client.ts';
+import type { Figure } from '../harness/figure.ts';
+import { databaseCpuSeconds, processUse } from '../harness/process-use.ts';
+import { watchPush } from '../harness/watchers.ts';
+
+/** What is measured: a push of a kind to so many devices, watched by so many tabs of the console. */
+export interface PushToMeasure {
+  devices: number;
+  kind: PushKind;
+  watchers: number;
+}
+
+/** Bodies of the pushes by kind. */
+const bodies = {
+  plain: {},
+  increment: { data: { alert: 'Benchmark', badge: 'Increment' } },
+  sparse: { channels: ['sparse'] },
+} satisfies Record<PushKind, object>;
+
+/** CPU time by role, in seconds; NaN where there is no /proc. */
+interface CpuSeconds {
+  dispatchers: number;
+  api: number;
+  database: number;
+  gateway: number;
+}
+
+/** Course of one push, or the mean of several. */
+export interface PushCourse {
+  devices: number;
+  /** From the answer until the push is done. */
+  seconds: number;
+  /** From the answer until all recipients are in batches. */
+  plannedSeconds: number;
+  /** From the answer to the first request at the gateway; negative if that came first. */
+  firstRequestMs: number;
+  /** From the first request to the last one. */
+  sendingSeconds: number;
+  /** Per push. */
+  cpu: CpuSeconds;
+  /** Events that each watcher got. */
+  events: number;
+}
+
+/** Returns the CPU time of dispatchers, api and PostgreSQL in ms per 1,000 recipients. */
+export const serviceCpuMs = ({ devices, cpu: { dispatchers, api, database } }: PushCourse): number =>
+  ((dispatchers + api + database) * 1e6) / devices;
+
+/** Sends `count` pushes one after the other; returns their mean. Throws unless every device got one request of each. */
+export async function measurePushes(
+  bench: Bench,
+  app: BenchApp,
+  toMeasure: PushToMeasure,
+  count = 1,
+): Promise<PushCourse> {
+  const before = await cpuSeconds(bench);
+  const courses: Omit<PushCourse, 'cpu' | 'devices'>[] = [];
+  for (let i = 0; i < count; i += 1) courses.push(await timePush(bench, app, toMeasure));
+  const after = await cpuSeconds(bench);
+  const mean = (of: (course: (typeof courses)[number]) => number) =>
+    courses.reduce((sum, course) => sum + of(course), 0) / count;
+  return {
+    devices: toMeasure.devices,
+    seconds: mean(({ seconds }) => seconds),
+    plannedSeconds: mean(({ plannedSeconds }) => plannedSeconds),
+    firstRequestMs: mean(({ firstRequestMs }) => firstRequestMs),
+    sendingSeconds: mean(({ sendingSeconds }) => sendingSeconds),
+    events: mean(({ events }) => events),
+    cpu: {
+      dispatchers: (after.dispatchers - before.dispatchers) / count,
+      api: (after.api - before.api) / count,
+      database: (after.database - before.database) / count,
+      gateway: (after.gateway - before.gateway) / count,
+    },
+  };
+}
+
+async function timePush(
+  bench: Bench,
+  app: BenchApp,
+  { devices, kind, watchers }: PushToMeasure,
+): Promise<Omit<PushCourse, 'cpu' | 'devices'>> {
+  await bench.gateway.forget();
+  const objectId = await push(bench, app, bodies[kind]);
+  const answeredAtMs = systemClock.now();
+  const startedAtMs = performance.now();
+  const secondsSince = () => (performance.now() - startedAtMs) / 1000;
+  const watching = await watchPush(bench, app, { objectId, count: watchers });
+  await untilPlanned(bench, app, objectId);
+  const plannedSeconds = secondsSince();
+  const { successes } = await untilDone(bench, app, objectId);
+  const seconds = secondsSince();
+  const { distinct, repeats, buckets, firstMs } = await bench.gateway.observe();
+  if (successes !== devices || distinct !== devices || repeats !== 0)
+    throw new Error(`${devices} devices: ${successes} sent, ${distinct} reached, ${repeats} twice`);
+  const sendingSeconds = (buckets.length - 1) / 100;
+  const firstRequestMs = firstMs - answeredAtMs;
+  return { seconds, plannedSeconds, firstRequestMs, sendingSeconds, events: await watching.stop() };
+}
+
+async function cpuSeconds({ pids, gateway, db }: Bench): Promise<CpuSeconds> {
+  const { api, dispatchers } = pids();
+  const { rows } = await db.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  const of = async (pid: number | undefined) => (await processUse(pid))?.cpuSeconds ?? Number.NaN;
+  const ofDispatchers = await Promise.all(dispatchers.map(of));
+  return {
+    dispatchers: ofDispatchers.reduce((sum, seconds) => sum + seconds, 0),
+    api: await of(api),
+    database: (await databaseCpuSeconds(rows[0]?.pid ?? 0)) ?? Number.NaN,
+    gateway: await of(gateway.pid),
+  };
+}
+
+/** Returns the figures of a push, or of the mean of several. */
+export function figuresOf(course: PushCourse, { watchers }: Pick<PushToMeasure, 'watchers'>): Figure[] {
+  const { devices, cpu } = course;
+  const perThousand = (used: number) => ({ value: (used * 1000) / devices, unit: 'CPU s per 1,000' });
+  return [
+    { name: 'devices', value: devices, unit: 'recipients' },
+    { name: 'answer to done', value: course.seconds, unit: 's' },
+    { name: 'answer to planned', value: course.plannedSeconds, unit: 's' },
+    { name: 'answer to first request', value: course.firstRequestMs, unit: 'ms' },
+    { name: 'throughput', value: devices / course.seconds, unit: 'recipients/s' },
+    { name: 'sending alone', value: course.sendingSeconds, unit: 's' },
+    {
+      name: 'service CPU (dispatcher, api, PostgreSQL)',
+      ...perThousand(cpu.dispatchers + cpu.api + cpu.database),
+    },
+    { name: 'dispatcher CPU', ...perThousand(cpu.dispatchers) },
+    { name: 'api CPU', ...perThousand(cpu.api) },
+    { name: 'PostgreSQL CPU', ...perThousand(cpu.database) },
+    { name: 'gateway CPU', ...perThousand(cpu.gateway) },
+    ...(watchers === 0
+      ? []
+      : [{ name: `events to each of ${watchers} watchers`, value: course.events, unit: 'events' }]),
+  ];
+}
+
+/** Returns the peak resident memory of each dispatcher. */
+export async function peaksOf({ pids }: Bench): Promise<Figure[]> {
+  const uses = await Promise.all(pids().dispatchers.map(processUse));
+  return uses.map((use, i) => ({
+    name: `dispatcher ${i + 1}, peak resident memory`,
+    value: use?.peakMegabytes ?? Number.NaN,
+    unit: 'MB',
+  }));
+}
