@@ -18,7 +18,14 @@ export interface PushFilters {
   cursor?: string | undefined;
 }
 
-export const readPushFilters = (search: Search): PushFilters => ({
+/** List of pushes with those that a person has ticked, to compare. */
+export interface PushListSearch extends PushFilters {
+  /** At most two ids, separated by a comma. */
+  chosen?: string | undefined;
+}
+
+export const readPushFilters = (search: Search): PushListSearch => ({
+  chosen: cursorOf(search.chosen),
   status: text(search.status),
   q: text(search.q),
   source: text(search.source),

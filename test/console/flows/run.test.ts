@@ -180,5 +180,12 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     await row.waitFor();
     expect(await row.innerText()).toMatch(/3 · 100%\s+3 · 100%/);
     expect(new URL(page.url()).search).toBe(`?a=${a}&b=${b}`);
+    await page.goto(`${service.api.url}/console/apps/${app.appId}/pushes`);
+    for (const title of ['Spring sale', 'Autumn sale'])
+      await page.getByRole('checkbox', { name: `Choose “${title}” for a comparison` }).check();
+    await page.reload();
+    await page.getByRole('link', { name: 'Compare (2 of 2)' }).click();
+    await row.waitFor();
+    expect(await row.innerText()).toMatch(/3 · 100%\s+3 · 100%/);
   });
 });

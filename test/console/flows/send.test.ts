@@ -65,6 +65,13 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
       .getByText(/A name in double quotes is expected here. \(line 1, column \d+\)/)
       .first()
       .waitFor();
+    await json.fill('{\n  "where": {},\n  "data": {,\n}');
+    await page.getByRole('button', { name: 'Go to line 3' }).click();
+    await page.keyboard.insertText('"title": "News"}');
+    expect(await json.inputValue()).toBe('{\n  "where": {},\n  "data": {"title": "News"},\n}');
+    // Tab leaves the text.
+    await page.keyboard.press('Tab');
+    await page.locator('button:focus').waitFor();
     await json.fill('{"where": {}, "data": {"title": "News", "alert": "A", "order": 12345678901234567890}}');
     await page.getByRole('tab', { name: 'Form' }).click();
     await page.getByLabel('Text', { exact: true }).fill('Changed');

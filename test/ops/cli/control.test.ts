@@ -164,3 +164,27 @@ test('carillon user lists, shows and deletes users', async () => {
     'There are no such users.\n',
   );
 });
+
+test('carillon resend sends a finished push again to those who failed, and only once', async () => {
+  const own = await service.api.createApp();
+  await service.addApnsProfile(own);
+  await service.addIosInstallations(own, 2);
+  const push = ['push', '--app', own.appId, '--alert', 'Again', '--no-wait', '--json'];
+  const { objectId } = (await run(push)).json();
+  await service.db.query(
+    `WITH closed AS (UPDATE notification SET state = 'done', totals = '{}' WHERE object_id = $1 RETURNING app_id, id)
+     INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status, reason)
+     SELECT closed.app_id, closed.id, i.id, i.object_id, 'apns', 'failed', 500, 'InternalServerError'
+       FROM closed JOIN installation i USING (app_id) ORDER BY i.id LIMIT 1`,
+    [objectId],
+  );
+  const resend = ['resend', objectId, '--app', own.appId];
+  const { code, stdout, stderr } = await run([...resend, '--json']);
+  expect([code, stderr]).toEqual([0, '']);
+  const sent = JSON.parse(stdout);
+  const path = `/console/api/apps/${own.appId}/notifications/${sent.objectId}`;
+  const { body } = await service.api.request('GET', path, { admin: true });
+  expect(body).toMatchObject({ msg: { alert: 'Again' }, where: { objectId: { $in: [expect.any(String)] } } });
+  const again = await run(resend);
+  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('sent again already')]);
+});

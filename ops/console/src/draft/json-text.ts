@@ -140,6 +140,18 @@ class Reader {
   }
 }
 
+/** Returns where a member of this path is named in JSON text; undefined where it is not. */
+export function memberPlace(text: string, path = ''): { line: number; at: number } | undefined {
+  let at = -1;
+  for (const name of path.split('.')) {
+    const quoted = JSON.stringify(name);
+    do at = text.indexOf(quoted, at + 1);
+    while (at >= 0 && !/^[\t\n\r ]*:/.test(text.slice(at + quoted.length)));
+    if (at < 0) return undefined;
+  }
+  return { line: text.slice(0, at).split('\n').length, at };
+}
+
 /** Writes JSON text; `indent` spaces per level, none: in one line. */
 export function printJson(value: JsonValue, indent = 0, level = 0): string {
   if (value instanceof ExactNumber) return value.text;

@@ -7,7 +7,8 @@ import {
 } from 'react';
 import styles from './field.module.css';
 
-interface Labelled {
+/** What a person reads about a field. */
+export interface Labelled {
   label: string;
   /** Sentence below the field. */
   hint?: string | undefined;
@@ -23,7 +24,8 @@ interface Control {
   'aria-describedby': string | undefined;
 }
 
-function Labels({
+/** Label, reason of a refusal and hint around a field. */
+export function Labels({
   label,
   hint,
   error,

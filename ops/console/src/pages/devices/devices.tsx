@@ -7,6 +7,7 @@ import { Button } from '../../kit/controls/button.tsx';
 import { Commands, Snippet } from '../../kit/controls/copy.tsx';
 import { Pager } from '../../kit/controls/pager.tsx';
 import { Badge } from '../../kit/data/badge.tsx';
+import { type Selection, selectionColumn } from '../../kit/data/selection.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
@@ -14,7 +15,6 @@ import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { DeviceFilters } from '../../search.ts';
 import { Bulk } from './bulk.tsx';
 import { IdFilters } from './id-filters.tsx';
-import { type Selection, selectionColumn } from './selection.tsx';
 
 const route = getRouteApi('/apps/$appId/devices');
 
@@ -64,6 +64,7 @@ function DeviceTable({ appId, filters, change, ...selection }: DeviceTableProps)
   const mayChange = useMay('operator');
   if (isPending) return <Loading rows={8} />;
   if (error) return <Failure error={error} retry={() => void refetch()} />;
+  const labelOf = ({ objectId }: ListedDevice) => t('devices.selectOne', { id: objectId });
   const isFiltered = filters.q !== undefined || filters.where !== undefined;
   if (data.results.length === 0)
     return (
@@ -82,7 +83,7 @@ function DeviceTable({ appId, filters, change, ...selection }: DeviceTableProps)
     <>
       <Table
         label={t('devices.list')}
-        columns={[...(mayChange ? [selectionColumn(selection, t)] : []), ...columnsOf(appId, t)]}
+        columns={[...(mayChange ? [selectionColumn(selection, labelOf, t)] : []), ...columnsOf(appId, t)]}
         rows={data.results}
         keyOf={({ objectId }) => objectId}
       />

@@ -6,14 +6,15 @@ import { useMay } from '../../api/session.tsx';
 import { Button, buttonLook } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Pager } from '../../kit/controls/pager.tsx';
+import { type Selection, selectionColumn } from '../../kit/data/selection.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
-import type { PushFilters } from '../../search.ts';
+import type { PushFilters, PushListSearch } from '../../search.ts';
 import { formatCount, formatDuration, formatShare } from '../../text/format.ts';
 import { Filters } from './filters.tsx';
-import { OutcomeBar, PushLink, StateBadge } from './shown-push.tsx';
+import { OutcomeBar, PushLink, StateBadge, titleOf } from './shown-push.tsx';
 
 const route = getRouteApi('/apps/$appId/pushes');
 
@@ -21,15 +22,17 @@ const route = getRouteApi('/apps/$appId/pushes');
 export function Pushes() {
   const { t } = useTranslation();
   const { appId } = route.useParams();
-  const filters = route.useSearch();
+  const { chosen, ...filters } = route.useSearch();
   const maySend = useMay('sender');
   const navigate = useNavigate();
-  const change = (more: PushFilters) =>
-    void navigate({
-      to: '/apps/$appId/pushes',
-      params: { appId },
-      search: { ...filters, cursor: undefined, ...more },
-    });
+  const show = (search: PushListSearch, replace = false) =>
+    void navigate({ to: '/apps/$appId/pushes', params: { appId }, search, replace });
+  const change = (more: PushFilters) => show({ ...filters, cursor: undefined, ...more, chosen });
+  const ids = chosen?.split(',').slice(0, 2) ?? [];
+  const selection: Selection = {
+    selected: new Set(ids),
+    select: (next) => show({ ...filters, chosen: [...next].slice(-2).join() || undefined }, true),
+  };
   return (
     <>
       <PageHeader
@@ -48,22 +51,41 @@ export function Pushes() {
         }
       />
       <Filters filters={filters} change={change} />
-      <Panel title={t('pushes.list')}>
-        <PushTable appId={appId} filters={filters} change={change} />
+      <Panel title={t('pushes.list')} side={<CompareLink appId={appId} ids={ids} />}>
+        <PushTable {...{ appId, filters, change, selection }} />
       </Panel>
       <Commands path={pushesPath(appId, filters)} command={`pushes --app ${appId}`} />
     </>
   );
 }
 
+/** Leads to the comparison of the two pushes that are ticked. */
+function CompareLink({ appId, ids: [a, b] }: { appId: string; ids: string[] }) {
+  const { t } = useTranslation();
+  if (a === undefined || b === undefined)
+    return <Button disabled>{t('pushes.compare', { n: a === undefined ? 0 : 1 })}</Button>;
+  return (
+    <Link
+      to="/apps/$appId/pushes/compare"
+      params={{ appId }}
+      search={{ a, b }}
+      className={buttonLook('plain')}
+    >
+      {t('pushes.compare', { n: 2 })}
+    </Link>
+  );
+}
+
 interface PushTableProps {
+  selection: Selection;
   appId: string;
   filters: PushFilters;
   change: (more: PushFilters) => void;
 }
 
-function PushTable({ appId, filters, change }: PushTableProps) {
+function PushTable({ appId, filters, change, selection }: PushTableProps) {
   const { t } = useTranslation();
+  const labelOf = (push: ListedPush) => t('pushes.selectOne', { title: titleOf(push, t) });
   const { data, error, isPending, refetch } = usePushes(appId, filters);
   if (isPending) return <Loading rows={8} />;
   if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
@@ -88,7 +110,7 @@ function PushTable({ appId, filters, change }: PushTableProps) {
     <>
       <Table
         label={t('pushes.list')}
-        columns={columnsOf(appId, t)}
+        columns={[selectionColumn(selection, labelOf, t), ...columnsOf(appId, t)]}
         rows={data.results}
         keyOf={({ objectId }) => objectId}
       />

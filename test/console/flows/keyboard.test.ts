@@ -1,0 +1,78 @@
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { testConfig } from '../../support/api.ts';
+import { useTestService } from '../../support/service.ts';
+import { hasChromium, useBrowser } from '../browser/browser.ts';
+import { consolePages } from '../browser/pages.ts';
+import { createScene, type Scene } from '../browser/scene.ts';
+
+/** The walk through all pages: on a busy machine a page takes two seconds. */
+const maxMs = 180_000;
+
+/**
+ * Script that marks what a person without a mouse has to reach: everything that takes a click or a text and is shown. Of a
+ * group of radio buttons, and of tabs, the keys reach the chosen one, and the arrows the others.
+ */
+const markAll = `(() => {
+  const all = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
+  const isShown = (one) => one.checkVisibility({ visibilityProperty: true }) && one.getClientRects().length > 0;
+  const isOfGroup = (one) =>
+    (one.type === 'radio' && !one.checked) || (one.getAttribute('role') === 'tab' && one.ariaSelected !== 'true');
+  for (const one of document.querySelectorAll(all))
+    if (!one.disabled && isShown(one) && !isOfGroup(one) && !one.closest('[inert]')) one.dataset.unreached = '';
+})()`;
+
+/** Script that describes the element with the focus, and marks it as reached; undefined after the last one. */
+const reach = `(() => {
+  const one = document.activeElement;
+  if (!one || one === document.body) return undefined;
+  delete one.dataset.unreached;
+  const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(one);
+  const ring = (element) => {
+    const style = getComputedStyle(element);
+    return style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0;
+  };
+  // The ring of a field in a box is that of the box.
+  const isRinged = ring(one) || [one.parentElement, one.parentElement?.parentElement].some((box) => box && ring(box));
+  return { isRinged, html: one.outerHTML.slice(0, 160) };
+})()`;
+
+const unreached = `[...document.querySelectorAll('[data-unreached]')].map((one) => one.outerHTML.slice(0, 160))`;
+
+describe.skipIf(!hasChromium)('the console by keys only', () => {
+  const service = useTestService();
+  const browser = useBrowser();
+  let scene: Scene;
+  beforeAll(async () => {
+    await service.dispatch();
+    scene = await createScene(service);
+  });
+
+  /** Presses Tab until the focus leaves the page, and returns what is unreachable or shows no focus. */
+  async function faultsOf(page: Page): Promise<string[]> {
+    await page.evaluate(markAll);
+    const faults: string[] = [];
+    for (let presses = 0; ; presses += 1) {
+      if (presses > 1500) return ['the focus does not leave the page'];
+      await page.keyboard.press('Tab');
+      const at = await page.evaluate<{ isRinged: boolean; html: string } | undefined>(reach);
+      if (at === undefined) break;
+      if (!at.isRinged) faults.push(`no focus to see: ${at.html}`);
+    }
+    const left = await page.evaluate<string[]>(unreached);
+    return [...faults, ...left.map((html) => `not reached by Tab: ${html}`)];
+  }
+
+  test('reaches everything on every page, shows where it is, and leaves the page', {
+    timeout: maxMs,
+  }, async () => {
+    const page = await browser.page();
+    await browser.login(page, service.api.url, testConfig(service.databaseUrl).adminToken);
+    const faults: string[] = [];
+    for (const { name, path } of consolePages) {
+      await browser.show(page, `${service.api.url}/console${path(scene)}`);
+      faults.push(...(await faultsOf(page)).map((fault) => `${name}: ${fault}`));
+    }
+    expect(faults).toEqual([]);
+  });
+});
