@@ -1,10 +1,10 @@
 import { randomBytes, randomInt } from 'node:crypto';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { copyFile, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { z } from 'zod';
-import { killProcess, Processes, until } from './processes.ts';
+import { killProcess, newestPostgres, Processes, until } from '../processes.ts';
 
 /** Programs by Debian package; `postgresql` puts its own outside of PATH. */
 const programs = {
@@ -13,13 +13,6 @@ const programs = {
   haproxy: '/usr/sbin/haproxy',
   postgresql: join(newestPostgres(), 'postgres'),
 };
-
-/** Returns the folder with the programs of the newest PostgreSQL of Debian's packages. */
-function newestPostgres(): string {
-  const home = '/usr/lib/postgresql';
-  const versions = existsSync(home) ? readdirSync(home).map(Number) : [];
-  return join(home, String(Math.max(...versions, 15)), 'bin');
-}
 
 /** Returns the programs that this machine lacks, and what else keeps a cluster from running here. */
 export function reasonsAgainstCluster(): string[] {

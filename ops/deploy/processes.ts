@@ -1,8 +1,11 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
 import { chown, mkdir, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { sleep } from '../../../shared/clock.ts';
+import { promisify } from 'node:util';
+import { sleep } from '../../shared/clock.ts';
 
+const execute = promisify(execFile);
 const untilMs = 60_000;
 const pollMs = 200;
 
@@ -32,16 +35,31 @@ export class Processes {
     this.#closers.push(() => log.close());
     // The kernel ends the process when this one is killed.
     const [file = '', ...args] = ['setpriv', '--pdeathsig', 'TERM', '--', ...command];
-    const env = {
-      PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
-      HOME: this.#folder,
-      LC_ALL: 'C.UTF-8',
-      ...variables,
-    };
+    const env = { ...this.#environment, ...variables };
     const stdio: ('ignore' | number)[] = ['ignore', log.fd, log.fd];
     const child = spawn(file, args, { ...this.#ids, env, cwd: this.#folder, stdio });
     this.#running.set(name, child);
     await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject));
+  }
+
+  /** Runs a command in the folder to its end, and returns what it prints. Throws an error with its errors. */
+  async execute(command: readonly string[], variables: Record<string, string> = {}): Promise<string> {
+    const [file = '', ...args] = command;
+    const env = { ...this.#environment, ...variables };
+    return (await execute(file, args, { ...this.#ids, env, cwd: this.#folder })).stdout;
+  }
+
+  /** Ends a process with a signal; resolves when it has ended. */
+  async stop(name: string, signal: NodeJS.Signals): Promise<void> {
+    const child = this.#running.get(name);
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    child.kill(signal);
+    await gone;
+  }
+
+  get #environment(): Record<string, string> {
+    return { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: this.#folder, LC_ALL: 'C.UTF-8', TZ: 'UTC' };
   }
 
   kill(name: string): void {
@@ -50,14 +68,16 @@ export class Processes {
 
   /** Kills all. Resolves when they have ended. */
   async close(): Promise<void> {
-    const left = [...this.#running.values()].filter(
-      ({ exitCode, signalCode }) => exitCode === null && signalCode === null,
-    );
-    const gone = left.map((child) => new Promise((resolve) => child.once('exit', resolve)));
-    for (const child of left) child.kill('SIGKILL');
-    await Promise.all(gone);
+    await Promise.all([...this.#running.keys()].map((name) => this.stop(name, 'SIGKILL')));
     await Promise.all(this.#closers.map((close) => close()));
   }
+}
+
+/** Returns the folder with the programs of the newest PostgreSQL of Debian's packages. */
+export function newestPostgres(): string {
+  const home = '/usr/lib/postgresql';
+  const versions = existsSync(home) ? readdirSync(home).map(Number) : [];
+  return join(home, String(Math.max(...versions, 15)), 'bin');
 }
 
 /** Returns the user that runs PostgreSQL, which refuses root: `postgres` of the Debian package; undefined: the current one. */

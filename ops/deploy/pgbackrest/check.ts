@@ -1,0 +1,152 @@
+// `npm run check-pgbackrest`: backs a PostgreSQL up with pgBackRest, restores it to a time in the middle of a push that went
+// on, and checks that nothing is sent twice. Says so and ends with 0 where the packages are missing.
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import { sleep } from '../../../shared/clock.ts';
+import { currentEnvironment } from '../../../shared/config/config.ts';
+import { Database } from '../../../shared/db/pool.ts';
+import { type BenchGateway, startBenchGateway } from '../../bench/gateway/gateway.ts';
+import type { Bench } from '../../bench/harness/bench-service.ts';
+import { type BenchApp, createApp, push, pushAndWait, untilDone } from '../../bench/harness/client.ts';
+import { writeInstallations } from '../../bench/harness/seed.ts';
+import { choosePort } from '../../local/ports.ts';
+import { LocalService } from '../../local/service.ts';
+import { BackedUpServer, missingPrograms } from './server.ts';
+
+const devices = 50_000;
+const host = '127.0.0.1';
+const env = {
+  ...currentEnvironment(),
+  LOG_LEVEL: currentEnvironment().LOG_LEVEL ?? 'error',
+  DISPATCHER_THREADS: '1',
+};
+const secrets = {
+  adminToken: randomBytes(24).toString('base64url'),
+  secret: randomBytes(32).toString('base64'),
+};
+
+function demand(condition: boolean, text: string): void {
+  if (!condition) throw new Error(`not so: ${text}`);
+  console.log(`ok  ${text}`);
+}
+
+/** Runs api and dispatcher on the server while `work` runs. */
+async function withService<T>(
+  server: BackedUpServer,
+  gateway: BenchGateway,
+  work: (bench: Bench) => Promise<T>,
+) {
+  const port = () => choosePort({ asked: 0, usual: 0, host, variable: 'PORT' });
+  const [apiPort, metricsPort] = [await port(), await port()];
+  const url = `http://${host}:${apiPort}`;
+  const { databaseUrl } = server;
+  const place = { host, port: apiPort, metricsPort, publicUrl: url, dataDir: tmpdir(), databaseUrl };
+  const service = new LocalService({ ...place, ...secrets, env, log: () => undefined });
+  await service.start();
+  const db = new Database({ url: databaseUrl, applicationName: 'check', statementTimeoutMs: 0 });
+  try {
+    const pids = () => ({ api: service.apiPid, dispatchers: [service.dispatcherPid] });
+    return await work({ url, adminToken: secrets.adminToken, gateway, db, pids });
+  } finally {
+    await db.close();
+    await service.stop();
+  }
+}
+
+/** State in the middle of a push, which then went on to its end. */
+interface Middle {
+  app: BenchApp;
+  objectId: string;
+  time: string;
+}
+
+async function sendAndBackUp(bench: Bench, server: BackedUpServer): Promise<Middle> {
+  const app = await createApp(bench);
+  await writeInstallations(bench, app.appId, devices);
+  await server.pgbackrest('--type=full', 'backup');
+  await pushAndWait(bench, app, { where: { badge: 1 } });
+  await server.pgbackrest('--type=incr', 'backup');
+  const info = await server.pgbackrest('info');
+  demand(
+    /full backup[\s\S]*incr backup/.test(info),
+    'a full and an incremental backup are in the repository',
+  );
+  await bench.gateway.forget();
+  const objectId = await push(bench, app, {});
+  while ((await bench.gateway.observe()).total < devices / 10) await sleep(10);
+  const { rows } = await bench.db.query<{ time: string }>('SELECT clock_timestamp()::text AS time');
+  const { total } = await bench.gateway.observe();
+  demand(
+    total < devices,
+    `the time to restore is taken during the push, after ${total} of ${devices} requests`,
+  );
+  await untilDone(bench, app, objectId);
+  return { app, objectId, time: rows[0]?.time ?? '' };
+}
+
+const report = z.object({ held: z.object({ pushes: z.number() }) });
+
+/** Runs `carillon restore --as-of`, which holds what may have been sent. */
+async function holdRestored({ databaseUrl }: BackedUpServer, time: string): Promise<z.infer<typeof report>> {
+  const carillon = resolve(import.meta.dirname, '../../cli/carillon.mjs');
+  const asOf = new Date(time.replace(' ', 'T').replace(/\+00$/, 'Z')).toISOString();
+  const variables = { ...env, DATABASE_URL: databaseUrl, CARILLON_SECRET: secrets.secret };
+  const args = [carillon, '--json', 'restore', '--as-of', asOf];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { env: variables });
+  return report.parse(JSON.parse(stdout));
+}
+
+/** Demands that the restored service works and sends nothing of the push that was open. */
+async function demandSilence(bench: Bench, { app, objectId }: Middle): Promise<void> {
+  await bench.gateway.forget();
+  await pushAndWait(bench, app, { where: { badge: 1 } });
+  const { rows } = await bench.db.query<{ state: string }>(
+    'SELECT state FROM notification WHERE app_id = $1 AND object_id = $2',
+    [app.appId, objectId],
+  );
+  demand(rows[0]?.state === 'paused', 'the push that was open at that time is paused');
+  const { total } = await bench.gateway.observe();
+  demand(total === 1, 'a new push is sent, and nothing of the old one');
+}
+
+async function check(server: BackedUpServer, gateway: BenchGateway): Promise<void> {
+  await server.create();
+  const middle = await withService(server, gateway, (bench) => sendAndBackUp(bench, server));
+  const { distinct, repeats } = await gateway.observe();
+  demand(distinct === devices && repeats === 0, `the push went on: ${distinct} devices, ${repeats} twice`);
+  await server.stop();
+  await server.pgbackrest(
+    '--delta',
+    '--type=time',
+    `--target=${middle.time}`,
+    '--target-action=promote',
+    'restore',
+  );
+  await server.start();
+  const { held } = await holdRestored(server, middle.time);
+  demand(held.pushes === 1, '`carillon restore --as-of` holds the push');
+  await withService(server, gateway, (bench) => demandSilence(bench, middle));
+}
+
+const missing = missingPrograms();
+if (missing.length > 0) {
+  console.log(`pgBackRest is not checked: ${missing.join(' and ')} cannot be found.`);
+} else {
+  const folder = await mkdtemp(join(tmpdir(), 'carillon-pgbackrest-'));
+  await chmod(folder, 0o755);
+  const server = new BackedUpServer(join(folder, 'server'));
+  const gateway = await startBenchGateway(env, () => undefined);
+  try {
+    await check(server, gateway);
+    console.log('nothing is sent twice after a restore');
+  } finally {
+    await gateway.stop();
+    await server.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
