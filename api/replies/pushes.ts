@@ -43,6 +43,9 @@ export const pushRecord = component(
     invalidTokens: count,
     outcomes: outcomeTotals,
     repeats: count.describe('Recipients that were sent to again because a request got no answer.'),
+    displaced: count.describe(
+      'Devices of the own channel whose message was dropped for newer ones: a device has 100 pending messages at most.',
+    ),
     errors: z.string().describe('Why the push failed, or which gateways an open push waits for; else empty.'),
     'from-service': z.string(),
     'push-time': timestamp,

@@ -6,6 +6,7 @@ import { closeSettledPushes } from '../recording/closing.ts';
 import { AccountReader } from './account-reader.ts';
 import { cleanOnce } from './cleaner.ts';
 import { deleteIdle } from './idle.ts';
+import { InboxLimit } from './inbox-limit.ts';
 import { JobKeeper } from './job-keeper.ts';
 import { fireDue } from './scheduler.ts';
 import { cleanVerification } from './verification-cleaner.ts';
@@ -90,6 +91,12 @@ function accountReader(): Duty {
   return { name: 'account reading', restMs: 15_000, runOnce: (deps) => reader.run(deps) };
 }
 
+/** Keeps inboxes of devices within their limit. It remembers where it is, so each dispatcher has its own. */
+function inboxLimit(): Duty {
+  const limit = new InboxLimit();
+  return { name: 'inbox limit', restMs: 5000, runOnce: (deps) => limit.run(deps) };
+}
+
 /** The duties of one dispatcher. */
 export const openDuties = (): Duty[] => [
   breakers,
@@ -101,6 +108,7 @@ export const openDuties = (): Duty[] => [
   verificationCleaner,
   idleEnder,
   tokenSealer,
+  inboxLimit(),
   gatewayUsage,
   accountReader(),
 ];

@@ -17,7 +17,7 @@ export function operationMetricsIn(registers: Registry[]) {
     ...accountGauges(gauge),
     channelMessages: counter(
       'channel_messages_total',
-      'Messages on the device channel: sent (as often as they were), acknowledged',
+      'Messages on the device channel: sent (as often as they were), acknowledged, displaced (dropped for newer ones)',
       ['event'],
     ),
     scans: counter('scans_total', 'Scans for the devices of pushes, by the database that served them', [

@@ -3,10 +3,12 @@ import type { Database } from '../../../shared/db/pool.ts';
 import { type Acknowledgement, moveToInboxes } from '../../../shared/db/tables/channel/groups.ts';
 import {
   devicesWithMessages,
-  havePendingMessages,
+  findPendingStates,
+  type PendingState,
   readInbox,
 } from '../../../shared/db/tables/channel/inbox.ts';
 import { acknowledgeMessages } from '../../../shared/db/tables/channel/messages.ts';
+import { displaceOldest } from '../../../shared/db/tables/channel/overflow.ts';
 import type { DeviceSession } from '../../../shared/db/tables/channel/sessions.ts';
 import { QueryBatcher } from '../../../shared/fairness/query-batcher.ts';
 import type { Metrics } from '../../../shared/metrics.ts';
@@ -36,16 +38,16 @@ const devicesPerCheck = 100;
 export class Delivery {
   readonly #deps: DeliveryDeps;
   readonly #pulls = new ConcurrencyLimiter(concurrentPulls);
-  readonly #havePending: QueryBatcher<DeviceSession, boolean>;
+  readonly #pendingStates: QueryBatcher<DeviceSession, PendingState>;
   readonly #acknowledgements: WriteBuffer<Acknowledgement>;
 
   constructor(deps: DeliveryDeps) {
     this.#deps = deps;
-    this.#havePending = new QueryBatcher({
+    this.#pendingStates = new QueryBatcher({
       concurrency: 1,
       size: devicesPerCheck,
       keyOf: ({ sessionId }) => String(sessionId),
-      run: (sessions) => havePendingMessages(deps.db, sessions),
+      run: (sessions) => findPendingStates(deps.db, sessions),
     });
     this.#acknowledgements = new WriteBuffer({
       name: 'acknowledgements',
@@ -65,8 +67,9 @@ export class Delivery {
   /** Sends the pending messages of a device that logged in. Never throws. */
   onLogin(connection: Connection): Promise<void> {
     return this.#whilePulling(connection, async (state) => {
-      const hasPending = await this.#havePending.load(state.session);
-      if (hasPending || state.hasBacklog) await this.#pulls.run(() => this.#pullPages(connection));
+      const pending = await this.#pendingStates.load(state.session);
+      if (pending === 'too many') await this.#limitInbox(state.session);
+      if (pending !== 'none' || state.hasBacklog) await this.#pulls.run(() => this.#pullPages(connection));
     });
   }
 
@@ -95,6 +98,13 @@ export class Delivery {
   /** Stores the buffered acknowledgements. */
   close(): Promise<void> {
     return this.#acknowledgements.drain();
+  }
+
+  /** Drops the oldest messages of an inbox that a duty of a dispatcher has not limited yet. */
+  async #limitInbox({ appId, installation }: DeviceSession): Promise<void> {
+    const { db, metrics } = this.#deps;
+    const displaced = await displaceOldest(db, appId, [installation]);
+    metrics.channelMessages.inc({ event: 'displaced' }, displaced);
   }
 
   async #whilePulling(connection: Connection, read: (state: Authenticated) => Promise<void>): Promise<void> {

@@ -141,13 +141,14 @@ export class PushRecordService {
     const sumOf = (count: (record: Push) => number) => group.reduce((sum, record) => sum + count(record), 0);
     const devices = sumOf((record) => record.devices);
     const acked = sumOf((record) => record.acked);
+    const displaced = sumOf((record) => record.displaced);
     const repeats = (await Promise.all(group.map((record) => this.#repeatsOf(record)))).reduce(
       (a, b) => a + b,
       0,
     );
     const { receipts: byPush, troubles } = await this.#detailsOf(newest.appId, group);
     const receipts = [...byPush.values()];
-    return toPublicRecord({ ...newest, devices, acked, repeats }, sums, {
+    return toPublicRecord({ ...newest, devices, acked, repeats, displaced }, sums, {
       receipts: receipts.reduce(addReceipts, { ...noReceipts }),
       trouble: [...troubles.values()][0] ?? '',
     });

@@ -28,6 +28,10 @@ export const traceTexts = {
     en: 'Its message was put into the inbox and is gone: acknowledged, or expired at {until}.',
     zh: '消息曾放入收件箱，现已不在：已被确认，或已于 {until} 过期。',
   },
+  inboxGoneOrDisplaced: {
+    en: 'Its message was put into the inbox and is gone: acknowledged, expired at {until}, or dropped for newer ones, as it happened on {devices} devices (100 messages wait at most).',
+    zh: '消息曾放入收件箱，现已不在：已被确认、已于 {until} 过期，或因更新的消息而被丢弃（共 {devices} 台设备如此；每台设备最多保留 100 条）。',
+  },
   repeatedOnce: {
     en: 'An earlier request got no answer, so it may have arrived more than once.',
     zh: '此前有一次请求没有得到响应，消息可能不止一次送达。',

@@ -42,6 +42,8 @@ export interface Push {
   acked: number;
   /** Recipients that were sent to again after an unanswered request; 0 while the push is open. */
   repeats: number;
+  /** Messages of the own channel that left full inboxes for newer ones. */
+  displaced: number;
   profileErrors: Record<string, string>;
   createdAt: Date;
   updatedAt: Date;
@@ -94,7 +96,8 @@ export function publicWhere(pushOrder: PushOrder): JsonObject {
 /**
  * Returns the record of `GET /1.1/notifications/:id` (protocol/push-records.md#record-fields). Successes of the device
  * channel are acknowledgements; those of a gateway are accepted recipients. `delivered` and `clicked` come from
- * receipts. `repeats`: recipients sent to again after an unanswered request. `trouble`: unavailable gateways that an
+ * receipts. `repeats`: recipients sent to again after an unanswered request. `displaced`: messages that left full inboxes
+ * for newer ones (protocol/channel.md#channel-limits). `trouble`: unavailable gateways that an
  * open push waits for.
  */
 export function toPublicRecord(
@@ -128,6 +131,7 @@ export function toPublicRecord(
     invalidTokens: outcomes.invalid_token ?? 0,
     outcomes,
     repeats: record.repeats,
+    displaced: record.displaced,
     errors: record.error ?? trouble,
     'from-service': record.fromService,
     'push-time': record.pushTime.toISOString(),

@@ -114,8 +114,8 @@ export class PushTraceService {
     const isExpired = push.expiresAt.getTime() <= this.#deps.clock.now();
     if (await hasPendingMessage(this.#deps.db, push, installation)) return isExpired ? 'expired' : 'waiting';
     if (batch.outcome !== 'sent') return null;
-    // Expired messages are deleted like acknowledged ones, so the two cannot be told apart later.
-    return isExpired ? 'gone' : 'acknowledged';
+    // Expired and displaced messages are deleted like acknowledged ones and cannot be told apart later.
+    return isExpired || push.displaced > 0 ? 'gone' : 'acknowledged';
   }
 }
 

@@ -11,7 +11,7 @@ import type { Clause } from '../../../../shared/query/targets/clauses.ts';
 
 /**
  * State of a message for the device channel: in the inbox, acknowledged and deleted, in the inbox after its expiry, or
- * deleted after its expiry with an acknowledgement or without one.
+ * deleted after its expiry, or in a push that lost messages to newer ones, with an acknowledgement or without one.
  */
 export type InboxState = 'waiting' | 'acknowledged' | 'expired' | 'gone';
 
@@ -41,6 +41,8 @@ const textOf = (code: TextCode, params: TextParams = {}): Text => ({ code, param
 function outcomeTexts(trace: PushTrace, outcome: Outcome): Text[] {
   const { failure, device, inbox, push } = trace;
   const until = push.expiresAt.toISOString();
+  if (outcome === 'sent' && inbox === 'gone' && push.displaced > 0)
+    return [textOf('inboxGoneOrDisplaced', { until, devices: push.displaced })];
   if (outcome === 'sent' && inbox) return [textOf(inboxCodes[inbox], { until })];
   const deleted = device ? [] : [textOf('deleted')];
   const params = { ...routeOf(trace), why: failure ? failureText(failure) : null, at: timeOf(trace) };

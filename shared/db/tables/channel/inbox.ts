@@ -1,5 +1,6 @@
 import type { Handle } from '../../pool.ts';
 import type { InboxNotification } from './messages.ts';
+import { maxPendingMessages } from './overflow.ts';
 
 /** Message of a push, as devices get it. */
 export interface DeviceMessage {
@@ -60,20 +61,26 @@ export async function readInbox(
   }));
 }
 
+/** Whether a device has pending messages: none, some, or more than its inbox may hold. */
+export type PendingState = 'none' | 'some' | 'too many';
+
 /** Returns for each device whether it has pending messages; expired ones count until they are deleted. */
-export async function havePendingMessages(
+export async function findPendingStates(
   db: Handle,
   devices: { appId: string; installation: number }[],
-): Promise<boolean[]> {
-  const { rows } = await db.query<{ n: number }>(
-    `SELECT n FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS d (app_id, installation, n)
+): Promise<PendingState[]> {
+  const { rows } = await db.query<{ n: number; isCrowded: boolean }>(
+    `SELECT n, EXISTS (SELECT FROM channel_inbox i
+                        WHERE i.app_id = d.app_id AND i.installation = d.installation
+                       OFFSET ${maxPendingMessages}) AS "isCrowded"
+       FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS d (app_id, installation, n)
       WHERE EXISTS (SELECT FROM channel_inbox i
                      WHERE i.app_id = d.app_id AND i.installation = d.installation)
          OR EXISTS (SELECT FROM channel_group g WHERE g.app_id = d.app_id AND ${holds('d.installation')})`,
     [devices.map(({ appId }) => appId), devices.map(({ installation }) => installation)],
   );
-  const found = new Set(rows.map(({ n }) => n));
-  return devices.map((_, i) => found.has(i + 1));
+  const found = new Map(rows.map(({ n, isCrowded }) => [n, isCrowded ? 'too many' : 'some'] as const));
+  return devices.map((_, i) => found.get(i + 1) ?? 'none');
 }
 
 /** Devices of one node in a page of inbox rows, and the id of the message for each. */

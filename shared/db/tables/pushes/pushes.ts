@@ -24,6 +24,7 @@ export interface PushRow {
   totals: ConnectorTotals | null;
   acked: number;
   repeats: number;
+  displaced: number;
   halts: Record<string, string>;
   created_at: Date;
   updated_at: Date;
@@ -51,6 +52,7 @@ export function toPush(row: PushRow): Push {
     totals: row.totals,
     acked: row.acked,
     repeats: row.repeats,
+    displaced: row.displaced,
     profileErrors: row.halts,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
@@ -122,8 +124,8 @@ const toRowText = (push: NewPush): string =>
 
 /** Columns of a `PushRow`. */
 export const pushColumns = `app_id, id, object_id, notification_id, state, error, request, from_service, push_time, expires_at,
-          planned_through, is_planned, devices, totals, acked, repeats, halts, created_at, updated_at, first_sent_at,
-          finished_at`;
+          planned_through, is_planned, devices, totals, acked, repeats, displaced, halts, created_at, updated_at,
+          first_sent_at, finished_at`;
 
 const findStatement = prepare(`SELECT ${pushColumns} FROM notification WHERE app_id = $1 AND id = $2`);
 
