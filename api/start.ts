@@ -8,6 +8,7 @@ import { AppCache } from '../shared/db/cache/app-cache.ts';
 import { Listener } from '../shared/db/listener.ts';
 import { DatabaseReadiness, isAboutSchema } from '../shared/db/schema/readiness.ts';
 import { ProcessRegister } from '../shared/db/tables/processes/register.ts';
+import { reportProcess } from '../shared/db/tables/processes/report.ts';
 import { createMetrics } from '../shared/metrics.ts';
 import { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
@@ -116,11 +117,15 @@ async function openDeps(
 
 /** Registers this process, so that operators see which ones run. */
 async function startRegister(
-  { admissionDb }: ApiDeps,
+  { admissionDb, metrics, clock }: ApiDeps,
   server: Server,
   { log, stack }: Pick<Startup, 'log' | 'stack'>,
 ): Promise<void> {
-  const facts = async () => ({ threads: 1, connections: await connectionsOf(server) });
+  const facts = async () => ({
+    threads: 1,
+    connections: await connectionsOf(server),
+    report: await reportProcess(metrics, clock),
+  });
   const register = new ProcessRegister(admissionDb, { kind: 'api', log, facts });
   stack.add('register', () => register.close());
   await register.start();

@@ -9,6 +9,7 @@ import { Database } from '../shared/db/pool.ts';
 import { DatabaseReadiness } from '../shared/db/schema/readiness.ts';
 import { breakerTopic } from '../shared/db/tables/gateways/breakers.ts';
 import { ProcessRegister } from '../shared/db/tables/processes/register.ts';
+import { reportProcess } from '../shared/db/tables/processes/report.ts';
 import { pushTopic } from '../shared/db/tables/pushes/control.ts';
 import { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
@@ -104,11 +105,15 @@ function startWarmUp(deps: DispatcherDeps, stack: ClosingStack): Promise<void> {
 
 /** Registers this process, so that operators see which ones run. */
 async function startRegister(
-  { db, log, pool }: DispatcherDeps,
+  { db, log, pool, metrics, clock }: DispatcherDeps,
   config: Config,
   stack: ClosingStack,
 ): Promise<void> {
-  const facts = () => ({ threads: config.dispatcherThreads, connections: pool.connections });
+  const facts = async () => ({
+    threads: config.dispatcherThreads,
+    connections: pool.connections,
+    report: await reportProcess(metrics, clock),
+  });
   const register = new ProcessRegister(db, { kind: 'dispatcher', log, facts });
   stack.add('register', () => register.close());
   await register.start();

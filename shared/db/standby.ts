@@ -29,3 +29,12 @@ export async function chooseScanDatabase(primary: Database, standby: Database): 
   }
   return primary;
 }
+
+/** Returns by how many seconds a standby is behind; 0 when it has replayed all that it received, or is none. */
+export async function readStandbyLag(standby: Database): Promise<number> {
+  const { rows } = await standby.query<{ lag: number | null }>(
+    `SELECT CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
+                 ELSE extract(epoch FROM now() - pg_last_xact_replay_timestamp())::float8 END AS lag`,
+  );
+  return rows[0]?.lag ?? 0;
+}

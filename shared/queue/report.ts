@@ -1,6 +1,7 @@
 import { failureKinds } from '../db/limits/failure-kind.ts';
 import type { Database } from '../db/pool.ts';
 import type { DatabaseReadiness } from '../db/schema/readiness.ts';
+import { readStandbyLag } from '../db/standby.ts';
 import type { Metrics } from '../metrics.ts';
 import { type AccountReading, readAccounts } from './account-reading.ts';
 import { queueNames } from './jobs.ts';
@@ -72,9 +73,5 @@ export function reportDatabases({ databases, readiness }: ReportedDatabases, met
 /** Updates the lag of the standby for a scrape; 0 without a standby. */
 export async function reportStandby(primary: Database, standby: Database, metrics: Metrics): Promise<void> {
   if (primary.url === standby.url) return;
-  const { rows } = await standby.query<{ lag: number | null }>(
-    `SELECT CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
-                 ELSE extract(epoch FROM now() - pg_last_xact_replay_timestamp())::float8 END AS lag`,
-  );
-  metrics.standbyLag.set(rows[0]?.lag ?? 0);
+  metrics.standbyLag.set(await readStandbyLag(standby));
 }

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startDispatcher } from '../../dispatcher/start.ts';
-import { checkConnections, checkNotifications } from '../../ops/cli/doctor/connections.ts';
+import { checkConnections, checkNotifications, checkStatements } from '../../ops/cli/doctor/connections.ts';
 import { choosePort } from '../../ops/local/ports.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { prepare } from '../../shared/db/prepared.ts';
@@ -154,6 +154,8 @@ describe.skipIf(program === undefined)('PgBouncer in transaction mode', () => {
     expect(await statesOf({ DATABASE_DIRECT_URL: '' })).toEqual(['pooler fail', 'connections ok']);
     expect(await statesOf({ DATABASE_URL: service.databaseUrl })).toEqual(['pooler warn', 'connections ok']);
     expect(await checkNotifications(config({}))).toMatchObject({ status: 'ok' });
+    expect(await checkStatements(config({}))).toEqual([]);
+    expect(await checkStatements(config({ DATABASE_POOLER: 'none' }))).toMatchObject([{ status: 'fail' }]);
   });
 });
 

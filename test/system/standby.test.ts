@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { checkUpkeep } from '../../api/services/operator/doctor/upkeep.ts';
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
+import { checkStandby } from '../../ops/cli/doctor/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../ops/local/postgres/server.ts';
 import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
 import { Vault } from '../../shared/crypto.ts';
@@ -119,6 +121,27 @@ describe('DATABASE_READ_URL names a streaming standby', { timeout: 60_000 }, () 
     );
     expect(scans.rows[0]?.n).toBeGreaterThan(0);
     await standbyDb.close();
+  });
+
+  test('doctor tells how far it is behind; the database, of an unread slot and of autovacuum that is off', async () => {
+    expect(await checkStandby(standby.databaseUrl)).toMatchObject({ status: 'ok' });
+    const standbyDb = new Database({ url: standby.databaseUrl, applicationName: 'test' });
+    await standbyDb.query('SELECT pg_wal_replay_pause()');
+    await db.query('CREATE TABLE of_the_lag (id int)');
+    await expect.poll(() => checkStandby(standby.databaseUrl, 0)).toMatchObject({ status: 'warn' });
+    await standbyDb.query('SELECT pg_wal_replay_resume()');
+    await standbyDb.close();
+    await db.query("SELECT pg_create_physical_replication_slot('unread', true)");
+    await db.query('ALTER SYSTEM SET autovacuum = off');
+    await db.query('SELECT pg_reload_conf()');
+    const bad = async () =>
+      (await checkUpkeep(db, { slotBytes: -1 })).flatMap(({ status, code }) => (status === 'ok' ? [] : code));
+    await expect.poll(bad).toEqual(['autovacuumOff', 'idleSlot']);
+    await db.query("SELECT pg_drop_replication_slot('unread')");
+    await db.query('ALTER SYSTEM RESET autovacuum');
+    await db.query('SELECT pg_reload_conf()');
+    const { values } = await dispatcher.deps.metrics.scans.get();
+    expect(values.find(({ labels }) => labels.database === 'standby')?.value).toBeGreaterThanOrEqual(3);
   });
 
   test('a standby that lags or is down delays neither pushes nor queries: the primary is read', async () => {

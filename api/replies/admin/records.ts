@@ -96,6 +96,7 @@ export const meta = component(
     version: z.string(),
     build: z.string().nullable().describe('Digest of the built console; null where none is built.'),
     publicUrl: z.string(),
+    address: z.string().describe('Address of the caller, as `TRUSTED_PROXIES` lets the api see it.'),
     now: timestamp,
     connectors: z.array(
       z.strictObject({

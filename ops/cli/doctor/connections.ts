@@ -61,6 +61,32 @@ function poolerFindings(
   return isPooled ? [ok('pooler', 'DATABASE_URL leads through a pooler, DATABASE_DIRECT_URL past it')] : [];
 }
 
+/**
+ * Tries whether a pooler at DATABASE_URL keeps named statements: one is prepared, then run while another client holds the
+ * connection that it was prepared on.
+ */
+export async function checkStatements({ databaseUrl, pooler }: ConnectionConfig): Promise<Finding[]> {
+  if (pooler === 'transaction' || !(await withClient(databaseUrl, hasPooler))) return [];
+  const statement = { name: 'carillon_doctor', text: 'SELECT 1' };
+  const isKept = await withClient(databaseUrl, async (own) => {
+    await own.query(statement);
+    return withClient(databaseUrl, async (other) => {
+      await other.query('BEGIN');
+      await other.query('SELECT 1');
+      const kept = await own.query(statement).then(
+        () => true,
+        () => false,
+      );
+      await other.query('ROLLBACK');
+      return kept;
+    });
+  });
+  const advice = 'Set DATABASE_POOLER=transaction, or pool_mode = session.';
+  return isKept
+    ? [ok('statements', 'the pooler keeps named statements')]
+    : [fail('statements', 'the pooler loses named statements: calls fail', advice)];
+}
+
 interface ConnectionState {
   max: number;
   used: number;

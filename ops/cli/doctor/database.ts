@@ -1,6 +1,7 @@
 import { type Finding, fail, ok, reasonOf, warn } from '../../../api/services/operator/doctor/finding.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { Database } from '../../../shared/db/pool.ts';
+import { readStandbyLag } from '../../../shared/db/standby.ts';
 import { pendingChanges } from '../../../shared/queue/migrate.ts';
 
 /** PostgreSQL 15, the oldest supported version (develop/architecture.md#data). */
@@ -80,15 +81,26 @@ function checkClock(differenceMs: number): Finding {
   return absoluteMs > warnAboveMs ? warn('clock', detail, advice) : ok('clock', detail);
 }
 
-/** Checks the standby for `where` scans. */
-export async function checkStandby(url: string): Promise<Finding> {
+/** Lag of a standby above which there is a warning: its scans move to the primary long before. */
+const maxLagSeconds = 30;
+
+/** Checks the standby for `where` scans, and how far it is behind. */
+export async function checkStandby(url: string, maxSeconds = maxLagSeconds): Promise<Finding> {
   const standby = openForChecks(url);
+  const name = 'standby';
   try {
     await standby.query('SELECT 1 FROM installation LIMIT 1');
-    return ok('standby', 'the standby answers');
+    const seconds = await readStandbyLag(standby);
+    const detail = `the standby answers, ${seconds.toFixed(1)} s behind`;
+    if (seconds <= maxSeconds) return ok(name, detail);
+    return warn(
+      name,
+      detail,
+      'See its log and the network to the primary; in this time the primary serves all scans.',
+    );
   } catch (error) {
     return fail(
-      'standby',
+      name,
       `not usable: ${reasonOf(error)}`,
       'Start it, correct DATABASE_READ_URL, or leave it out.',
     );

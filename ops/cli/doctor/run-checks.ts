@@ -2,13 +2,17 @@ import { checkCredentials } from '../../../api/services/operator/doctor/credenti
 import { type Finding, reasonOf, warn } from '../../../api/services/operator/doctor/finding.ts';
 import { checkGateways } from '../../../api/services/operator/doctor/gateways.ts';
 import { checkPlatforms } from '../../../api/services/operator/doctor/platforms.ts';
+import { checkProcesses } from '../../../api/services/operator/doctor/processes.ts';
 import { checkRestoration } from '../../../api/services/operator/doctor/restoration.ts';
+import { checkUpkeep } from '../../../api/services/operator/doctor/upkeep.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { currentEnvironment, type Environment } from '../../../shared/config/config.ts';
+import { type Config, currentEnvironment, type Environment } from '../../../shared/config/config.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import type { Report } from '../report.ts';
-import { checkConnections, checkNotifications } from './connections.ts';
+import { checkAddress } from './address.ts';
+import { checkConnections, checkNotifications, checkStatements } from './connections.ts';
 import { checkDatabase, checkMigrations, checkStandby, openForChecks } from './database.ts';
+import { checkDisk } from './disk.ts';
 import { type LocalEnvironment, readLocalEnvironment } from './environment.ts';
 import { checkAdminToken, checkProcess } from './processes.ts';
 import { checkProviders } from './providers.ts';
@@ -27,6 +31,7 @@ export async function runChecks(env: Environment = currentEnvironment()): Promis
     await checkProcess('api', url),
     ...(await checkAdminToken(url, adminToken)),
     await checkProcess('dispatcher', metricsUrl),
+    ...(config ? await checkAddress({ url, adminToken, trustedProxies: config.trustedProxies }) : []),
     ...(config ? await checkProviders(config) : []),
   ];
   return { document: { checks }, text: describe(checks), isBad: checks.some(isFailed) };
@@ -41,11 +46,12 @@ async function runDatabaseChecks({ config, databaseUrl }: LocalEnvironment): Pro
     const findings = await checkDatabase(db, systemClock);
     if (findings.some(isFailed)) return findings;
     findings.push(await checkMigrations(config?.databaseDirectUrl ?? databaseUrl));
-    if (config) findings.push(...(await checkConnections(config)), await checkNotifications(config));
-    if (config && config.databaseReadUrl !== config.databaseUrl)
-      findings.push(await checkStandby(config.databaseReadUrl));
-    if (!findings.some(isFailed)) findings.push(...(await checkRestoration(db)));
-    if (!config || findings.some(isFailed)) return findings;
+    if (config) findings.push(...(await checkWays(config)));
+    const isBlocked = findings.some(isFailed);
+    findings.push(await checkDisk(db), ...(await checkUpkeep(db)));
+    if (isBlocked) return findings;
+    findings.push(...(await checkProcesses(db)), ...(await checkRestoration(db)));
+    if (!config) return findings;
     const context = { db, vault: new Vault(config.secrets), nowMs: systemClock.now() };
     findings.push(...(await checkCredentials(context)), ...(await checkGateways(db)));
     const areAppsOpen = !findings.some(({ name, status }) => name === 'secrets' && status === 'fail');
@@ -55,6 +61,17 @@ async function runDatabaseChecks({ config, databaseUrl }: LocalEnvironment): Pro
   } finally {
     await db.close();
   }
+}
+
+/** Checks the ways to the databases: connections, a pooler, notifications, the standby. */
+async function checkWays(config: Config): Promise<Finding[]> {
+  const { databaseReadUrl: readUrl } = config;
+  return [
+    ...(await checkConnections(config)),
+    ...(await checkStatements(config)),
+    await checkNotifications(config),
+    ...(readUrl === config.databaseUrl ? [] : [await checkStandby(readUrl)]),
+  ];
 }
 
 const marks = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' };

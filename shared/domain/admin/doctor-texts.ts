@@ -1,17 +1,6 @@
+import { type FindingText, type FindingTexts, fine } from './finding-text.ts';
 import { reasonInChinese } from './reasons/meaning.ts';
-
-/** Text of a finding: the present state, and what to do; the latter is empty if nothing is to be done. */
-interface FindingText {
-  detail: string;
-  advice: string;
-}
-
-type Texts = Record<'en' | 'zh', FindingText>;
-
-const ok = (en: string, zh: string): Texts => ({
-  en: { detail: en, advice: '' },
-  zh: { detail: zh, advice: '' },
-});
+import { upkeepTexts } from './upkeep-texts.ts';
 
 const place = {
   en: '(profile {profile} of app {app}, at {at})',
@@ -19,7 +8,7 @@ const place = {
 };
 
 /** Texts about a gateway that does not answer, with the advice of each language. */
-const silent = (adviceEn: string, adviceZh: string): Texts => ({
+const silent = (adviceEn: string, adviceZh: string): FindingTexts => ({
   en: { detail: `{gateway} does not answer: {why} ${place.en}`, advice: adviceEn },
   zh: { detail: `{gateway} 没有响应：{why}${place.zh}`, advice: adviceZh },
 });
@@ -32,7 +21,8 @@ const addKeyZh = '请将加密时使用的密钥加到 CARILLON_SECRET 中，以
 
 /** Texts of the findings of the checks that the api runs, by code; `{name}` is a parameter. */
 export const doctorTexts = {
-  processes: ok(
+  ...upkeepTexts,
+  processes: fine(
     '{apis} api and {dispatchers} dispatcher processes run',
     '有 {apis} 个 api 进程和 {dispatchers} 个 dispatcher 进程在运行',
   ),
@@ -57,7 +47,7 @@ export const doctorTexts = {
     en: { detail: 'a check was interrupted: {why}', advice: 'Run it again.' },
     zh: { detail: '检查被中断：{why}', advice: '请重新检查。' },
   },
-  secretsOpen: ok('{apps} apps and {profiles} profiles open', '{apps} 个应用和 {profiles} 个配置可以解密'),
+  secretsOpen: fine('{apps} apps and {profiles} profiles open', '{apps} 个应用和 {profiles} 个配置可以解密'),
   sealedApp: {
     en: { ...addKey, detail: 'app {app} does not open: {why}' },
     zh: { detail: '应用 {app} 无法解密：{why}', advice: addKeyZh },
@@ -66,7 +56,7 @@ export const doctorTexts = {
     en: { ...addKey, detail: 'profile {connector}/{profile} of app {app} does not open: {why}' },
     zh: { detail: '应用 {app} 的配置 {connector}/{profile} 无法解密：{why}', advice: addKeyZh },
   },
-  credentialsFine: ok('{profiles} profiles looked at', '已检查 {profiles} 个配置'),
+  credentialsFine: fine('{profiles} profiles looked at', '已检查 {profiles} 个配置'),
   unknownConnector: {
     en: {
       detail: 'profile {connector}/{profile} of app {app}: no such connector',
@@ -84,7 +74,7 @@ export const doctorTexts = {
       advice: '请重新保存该配置：`{command}`。',
     },
   },
-  gatewaysFine: ok('no gateway failed when it was asked last', '最近一次请求时没有网关出错'),
+  gatewaysFine: fine('no gateway failed when it was asked last', '最近一次请求时没有网关出错'),
   gatewayFails: {
     en: {
       detail: `{gateway} takes nothing: {why} ${place.en}`,
@@ -111,7 +101,7 @@ export const doctorTexts = {
     'Look at the firewall and the network of this machine, and at the endpoint of the profile.',
     '请检查本机的防火墙和网络，以及推送配置的 endpoint。',
   ),
-  platformsFine: ok('{apps} apps looked at', '已检查 {apps} 个应用'),
+  platformsFine: fine('{apps} apps looked at', '已检查 {apps} 个应用'),
   uncheckedPlatforms: {
     en: {
       detail: 'app {app} lets users in by platforms that are not checked: {platforms}',
@@ -134,7 +124,7 @@ export const doctorTexts = {
       advice: '请逐个恢复或取消：恢复会重发该时间与恢复操作之间已发送的内容。',
     },
   },
-} as const satisfies Record<string, Texts>;
+} as const satisfies Record<string, FindingTexts>;
 
 export type FindingCode = keyof typeof doctorTexts;
 
@@ -148,6 +138,13 @@ export const subjectsZh: Readonly<Record<string, string>> = {
   gateways: '网关',
   platforms: '第三方登录平台',
   restore: '数据库恢复',
+  'process clocks': '进程时钟',
+  'open files': '打开的文件',
+  duties: '后台任务',
+  autovacuum: '自动清理',
+  transactions: '事务',
+  'replication slots': '复制槽',
+  wraparound: '事务号',
 };
 
 export type FindingParams = Record<string, string | number>;

@@ -2,13 +2,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { checkAddress } from '../../../ops/cli/doctor/address.ts';
+import { checkDisk } from '../../../ops/cli/doctor/disk.ts';
 import { runChecks } from '../../../ops/cli/doctor/run-checks.ts';
 import { writeRunInfo } from '../../../ops/local/run-info.ts';
 import { ensureSecrets } from '../../../ops/local/secrets.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { testConfig } from '../../support/api.ts';
+import { startTestApi, testConfig } from '../../support/api.ts';
 import { carillon } from '../../support/cli.ts';
 import { certificateUntil } from '../../support/gateways/certificates.ts';
 import { startMailServer } from '../../support/servers/mail-server.ts';
@@ -73,6 +75,13 @@ describe('carillon doctor', () => {
       'migrations',
       'connections',
       'notifications',
+      'disk',
+      'autovacuum',
+      'transactions',
+      'wraparound',
+      'processes',
+      'open files',
+      'duties',
       'secrets',
       'credentials',
       'gateways',
@@ -80,9 +89,11 @@ describe('carillon doctor', () => {
       'api',
       'admin token',
       'dispatcher',
+      'public url',
+      'proxies',
     ]);
     const { stdout } = await carillon(['doctor'], { env, cwd: folder });
-    expect(stdout).toMatch(/13 checks, 0 failed, 0 to look at/);
+    expect(stdout).toMatch(/22 checks, 0 failed, 0 to look at/);
   });
 
   test('invalid variables are named, and the other checks run', async () => {
@@ -153,6 +164,31 @@ describe('carillon doctor', () => {
     expect(unanswered.bad.map(({ name }) => name)).toEqual(['api', 'dispatcher']);
     const refused = await checkUp({ CARILLON_ADMIN_TOKEN: 'x'.repeat(20) });
     expect(refused.bad.map(({ name }) => name)).toEqual(['admin token']);
+  });
+
+  test('reports a TRUSTED_PROXIES that lets callers choose their address, or that is missing', async () => {
+    const env = { PUBLIC_URL: service.api.url, TRUSTED_PROXIES: '2' };
+    const believing = await startTestApi({ databaseUrl: service.databaseUrl, env });
+    const { bad } = await checkUp({ ...env, PUBLIC_URL: believing.url });
+    await believing.close();
+    expect(bad).toMatchObject([{ name: 'proxies', status: 'fail' }]);
+    expect(bad[0]?.advice).toContain('by 2:');
+    const secure = { url: 'https://push.example', trustedProxies: 0, adminToken: undefined };
+    expect(await checkAddress(secure)).toMatchObject([{ status: 'ok' }, { name: 'proxies', status: 'warn' }]);
+  });
+
+  test('reports a public address without encryption', async () => {
+    const address = { url: 'http://push.example', trustedProxies: 1, adminToken: undefined };
+    expect(await checkAddress(address)).toMatchObject([{ name: 'public url', status: 'warn' }]);
+  });
+
+  test('reports a disk with little room', async () => {
+    expect(await checkDisk(service.db)).toMatchObject({ status: 'ok' });
+    const room = { detail: expect.stringMatching(/ GB of its disk are free$/) };
+    const full = { warnShare: 2, warnBytes: Number.POSITIVE_INFINITY };
+    expect(await checkDisk(service.db, full)).toMatchObject({ ...room, status: 'warn' });
+    const fuller = { failShare: 2, failBytes: Number.POSITIVE_INFINITY };
+    expect(await checkDisk(service.db, fuller)).toMatchObject({ ...room, status: 'fail' });
   });
 
   test('in embedded mode reads everything from the data directory', async () => {

@@ -21,7 +21,7 @@ export default [
     limit: noBody,
     reply: meta,
     refusals: [],
-    handle: (_call, services) => json(services.meta.read()),
+    handle: ({ remoteAddress }, services) => json(services.meta.read(remoteAddress)),
   }),
   route({
     method: 'GET',

@@ -11,7 +11,9 @@ import { checkCredentials } from './credentials.ts';
 import { type Finding, found, reasonOf } from './finding.ts';
 import { checkGateways } from './gateways.ts';
 import { checkPlatforms } from './platforms.ts';
+import { checkProcesses } from './processes.ts';
 import { checkRestoration } from './restoration.ts';
+import { checkUpkeep } from './upkeep.ts';
 
 /** Apps whose credentials are looked at: each of their profiles is decrypted. */
 const maxApps = 1000;
@@ -55,7 +57,8 @@ export class DoctorService {
     const context = { db, vault, nowMs: clock.now(), maxApps };
     const findings: Finding[] = [];
     const checks = [
-      async () => checkProcesses(await this.processes()),
+      () => checkProcesses(db),
+      () => checkUpkeep(db),
       () => checkRestoration(db),
       () => checkCredentials(context),
       () => checkGateways(db),
@@ -84,19 +87,4 @@ const shown = ({ name, status, detail, advice, code, params = {} }: Finding): Sh
 function inChinese(name: string, code: FindingCode, params: FindingParams): ShownFinding['zh'] {
   const { detail, advice } = writeFinding(code, params, 'zh');
   return { subject: subjectsZh[name] ?? name, sentence: detail, remedy: advice };
-}
-
-/** Checks that a dispatcher runs, and that all processes have one version. */
-function checkProcesses(processes: readonly SeenProcess[]): Finding[] {
-  const versions = [...new Set(processes.map(({ version }) => version))];
-  const ofKind = (kind: SeenProcess['kind']) => processes.filter((one) => one.kind === kind).length;
-  const params = { apis: ofKind('api'), dispatchers: ofKind('dispatcher') };
-  const name = 'processes';
-  const finding =
-    params.dispatchers === 0
-      ? found({ name, status: 'fail', code: 'noDispatcher', params })
-      : found({ name, status: 'ok', code: 'processes', params });
-  if (versions.length <= 1) return [finding];
-  const several = { versions: versions.join(', ') };
-  return [finding, found({ name: 'versions', status: 'warn', code: 'severalVersions', params: several })];
 }

@@ -40,11 +40,12 @@ export class MetaService {
     this.#deps = deps;
   }
 
-  read() {
+  /** `address` is that of the caller. */
+  read(address: string) {
     this.#constants ??= constants();
     const { config, clock } = this.#deps;
     const now = new Date(clock.now());
-    return { ...this.#constants, build: this.buildDigest(), publicUrl: config.publicUrl, now };
+    return { ...this.#constants, build: this.buildDigest(), publicUrl: config.publicUrl, address, now };
   }
 }
 

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import type { Logger } from '../../../process/logging.ts';
 import { packageVersion } from '../../../process/version.ts';
 import type { Handle } from '../../pool.ts';
-import { forgetProcess, renewProcess, type SeenProcess } from './processes.ts';
+import { forgetProcess, type ProcessReport, renewProcess, type SeenProcess } from './processes.ts';
 
 /** Interval in which a process renews its row. */
 const renewMs = 5000;
@@ -11,7 +11,7 @@ const renewMs = 5000;
 export const processGoneMs = 20_000;
 
 /** Facts of a process that change. */
-export type ProcessFacts = Pick<SeenProcess, 'threads' | 'connections'>;
+export type ProcessFacts = Pick<SeenProcess, 'threads' | 'connections'> & { report?: ProcessReport };
 
 /** Keeps the row of this process in the register of running processes (protocol/admin-api.md#processes). */
 export class ProcessRegister {

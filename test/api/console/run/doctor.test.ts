@@ -1,0 +1,71 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { checkProcesses } from '../../../../api/services/operator/doctor/processes.ts';
+import { checkUpkeep } from '../../../../api/services/operator/doctor/upkeep.ts';
+import type { ProcessReport } from '../../../../shared/db/tables/processes/processes.ts';
+import { ProcessRegister } from '../../../../shared/db/tables/processes/register.ts';
+import { silentLog } from '../../../support/api.ts';
+import { useTestService } from '../../../support/service.ts';
+import { callerOf } from '../callers.ts';
+
+const service = useTestService();
+
+/** Registers a dispatcher that reports this, until the end of the test. */
+async function register(report: Partial<ProcessReport>): Promise<void> {
+  const whole = { nowMs: Date.now(), maxFiles: 65_536, duties: { cleaner: 5 }, ...report };
+  const facts = () => ({ threads: 1, connections: 1, report: whole });
+  const one = new ProcessRegister(service.db, { kind: 'dispatcher', log: silentLog, facts });
+  await one.start();
+  onTestFinished(() => one.close());
+}
+
+const processProblems = async () =>
+  (await checkProcesses(service.db)).flatMap(({ status, code, params }) =>
+    status === 'ok' ? [] : [{ status, code, ...params }],
+  );
+const upkeepProblems = async (limits: Parameters<typeof checkUpkeep>[1] = {}) =>
+  (await checkUpkeep(service.db, limits)).flatMap(({ status, code }) => (status === 'ok' ? [] : code));
+
+test('a clock that differs and a low limit of open files are named with their process', async () => {
+  await register({ nowMs: Date.now() + 90_000, maxFiles: 1024 });
+  expect(await processProblems()).toMatchObject([
+    { code: 'processClock', kind: 'dispatcher', pid: process.pid },
+    { code: 'filesScarce', max: 1024, used: 1 },
+  ]);
+});
+
+test('a duty stands when no dispatcher succeeds in it', async () => {
+  await register({ duties: { cleaner: 7200, scheduler: 120 } });
+  expect(await processProblems()).toMatchObject([
+    { status: 'warn', code: 'dutyStands', duty: 'cleaner', minutes: 120 },
+    { status: 'fail', code: 'dutyStands', duty: 'scheduler', minutes: 2 },
+  ]);
+  await register({ duties: { cleaner: 20, scheduler: 0 } });
+  expect(await processProblems()).toEqual([]);
+});
+
+test('a table without autovacuum and one full of dead rows are named', async () => {
+  expect(await upkeepProblems()).toEqual([]);
+  await service.db.query('ALTER TABLE login_lock SET (autovacuum_enabled = false)');
+  await service.db.query('CREATE TABLE full_of_dead AS SELECT i FROM generate_series(1, 2000) AS i');
+  await service.db.query('ALTER TABLE full_of_dead SET (autovacuum_enabled = false)');
+  await service.db.query('UPDATE full_of_dead SET i = i + 1');
+  // The connections of the pool tell their statistics when they are idle.
+  await expect.poll(() => upkeepProblems({ deadRows: 1000 })).toEqual(['deadRows', 'autovacuumOffFor']);
+  const operator = await callerOf(service.api, 'operator');
+  const { body } = await operator('GET', '/doctor');
+  const shown = body.results.find(({ code }: { code: string }) => code === 'autovacuumOffFor');
+  expect(shown).toMatchObject({ level: 'warn', zh: { subject: '自动清理' } });
+  expect(shown.sentence).toContain('login_lock');
+});
+
+test('an old transaction and transaction ids that run out are reported', async () => {
+  await service.db.withConnection(async (connection) => {
+    await connection.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
+    await connection.query('SELECT count(*) FROM app');
+    expect(await upkeepProblems({ transactionSeconds: 0 })).toContain('oldSnapshot');
+    await connection.query('ROLLBACK');
+  });
+  expect(await upkeepProblems({ warnTransactions: -1 })).toContain('wraparoundNear');
+  const findings = await checkUpkeep(service.db, { warnTransactions: -1, failTransactions: -1 });
+  expect(findings.at(-1)).toMatchObject({ name: 'wraparound', status: 'fail' });
+});
