@@ -1,4 +1,5 @@
 import { ConfigError, environmentWarnings, readConfig } from '../shared/config/config.ts';
+import { returnMemoryWhenIdle } from '../shared/process/idle-memory.ts';
 import { ClosingStack, closeOnSignals, notifySupervisor } from '../shared/process/lifecycle.ts';
 import { createLogger } from '../shared/process/logging.ts';
 import { startApi } from './start.ts';
@@ -15,6 +16,7 @@ try {
     // A signal during the start makes it fail; the process then stops as usual.
     if (!stack.isClosing) throw error;
   });
+  returnMemoryWhenIdle();
   if (!stack.isClosing) notifySupervisor({ ready: true });
 } catch (error) {
   process.stderr.write(`${error instanceof ConfigError ? error.message : `carillon api: ${error}`}\n`);

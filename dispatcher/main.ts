@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { ConfigError, environmentWarnings, readConfig } from '../shared/config/config.ts';
+import { returnMemoryWhenIdle } from '../shared/process/idle-memory.ts';
 import { ClosingStack, closeOnSignals, notifySupervisor } from '../shared/process/lifecycle.ts';
 import { createLogger } from '../shared/process/logging.ts';
 import { startDispatcher } from './start.ts';
@@ -23,6 +24,7 @@ try {
     // A start that is interrupted fails; the process then ends as after any other stop.
     if (!stack.isClosing) throw error;
   });
+  returnMemoryWhenIdle();
   if (!stack.isClosing) notifySupervisor({ ready: true });
 } catch (error) {
   process.stderr.write(`${error instanceof ConfigError ? error.message : `carillon dispatcher: ${error}`}\n`);

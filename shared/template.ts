@@ -1,4 +1,9 @@
-import Handlebars from 'handlebars';
+import { createRequire } from 'node:module';
+
+const require = createRequire(import.meta.url);
+
+/** Loads handlebars with the first template: it takes 3 MB, and many services send no mail and no SMS. */
+const loadHandlebars = (): typeof import('handlebars') => require('handlebars');
 
 /**
  * Template of a message: the part of Handlebars that messages need (protocol/codes.md#templates), which is variables, and
@@ -42,7 +47,7 @@ export function parseTemplate(text: string, { format }: TemplateOptions): Templa
   if (tagHint) return { ok: false, hint: tagHint };
   let program: hbs.AST.Program;
   try {
-    program = Handlebars.parse(text);
+    program = loadHandlebars().parse(text);
   } catch {
     return { ok: false, hint: unreadable };
   }
@@ -50,7 +55,7 @@ export function parseTemplate(text: string, { format }: TemplateOptions): Templa
   const hint = inspect(program.body, found, 0);
   if (hint) return { ok: false, hint };
   // The inspected template contains names and texts only. It is compiled from the text, never from a submitted tree.
-  const fill = Handlebars.compile<Record<string, string>>(text, {
+  const fill = loadHandlebars().compile<Record<string, string>>(text, {
     noEscape: format === 'text',
     knownHelpersOnly: true,
     knownHelpers: { if: true, unless: true },
@@ -139,7 +144,7 @@ function isKind<N extends hbs.AST.Node>(node: hbs.AST.Node, type: N['type']): no
 /** Returns the name of a plain variable; undefined for helpers, and for paths with dots, `@` or `../`. */
 function variableOf(expression: hbs.AST.Expression): string | undefined {
   const name = nameOf(expression);
-  return name === undefined || Handlebars.helpers[name] ? undefined : name;
+  return name === undefined || loadHandlebars().helpers[name] ? undefined : name;
 }
 
 function nameOf(expression: hbs.AST.Node): string | undefined {

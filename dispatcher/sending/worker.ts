@@ -8,6 +8,7 @@ import { checkpointBatch, findBatch } from '../../shared/db/tables/pushes/batche
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
 import { loadBatchRecipients } from '../../shared/db/tables/pushes/recipients.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
+import { returnMemoryWhenIdle } from '../../shared/process/idle-memory.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { BatchSender } from './batch-sender.ts';
 import { LatenessBudget } from './lateness.ts';
@@ -52,6 +53,7 @@ const latenessBudget = new LatenessBudget();
 setInterval(() => {
   parentPort?.postMessage({ thread: threadId, http2: senders.drainTransports() });
 }, readingEveryMs).unref();
+returnMemoryWhenIdle();
 const stopFlag = new Int32Array(data.stopFlag);
 const interrupts = new Int32Array(data.interrupts);
 

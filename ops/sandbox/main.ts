@@ -5,6 +5,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { currentEnvironment } from '../../shared/config/config.ts';
+import { returnMemoryWhenIdle } from '../../shared/process/idle-memory.ts';
 import { ClosingStack, closeOnSignals, notifySupervisor } from '../../shared/process/lifecycle.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { startPage } from './all/page-server.ts';
@@ -47,6 +48,7 @@ async function replaceDevices(wanted: z.infer<typeof devicesCommand>['devices'])
   notifySupervisor({ connected: devices?.counters.connected ?? 0 });
 }
 
+returnMemoryWhenIdle();
 notifySupervisor({
   page: page.url,
   profiles: sandbox.instances.map(({ connector, credentials }) => ({ connector, credentials })),

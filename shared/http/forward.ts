@@ -2,8 +2,12 @@
  * Client that forwards a caller's request to another HTTP server and streams the body of the response. Gateways use
  * `client.ts`, with small texts.
  */
+import { createRequire } from 'node:module';
 import { pipeline, type Readable, Transform } from 'node:stream';
-import { type Dispatcher, Pool } from 'undici';
+import type { Dispatcher, Pool } from 'undici';
+
+/** Loads undici with the first host of functions: most services have none. */
+const loadUndici = (): typeof import('undici') => createRequire(import.meta.url)('undici');
 
 export interface ForwardLimits {
   connectMs: number;
@@ -79,6 +83,7 @@ class UndiciForwardClient implements ForwardClient {
   constructor(url: URL, limits: ForwardLimits) {
     this.#prefix = url.pathname.replace(/\/+$/, '');
     this.#limits = limits;
+    const { Pool } = loadUndici();
     this.#pool = new Pool(url.origin, {
       connections: limits.inFlight,
       pipelining: 1,

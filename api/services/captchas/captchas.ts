@@ -13,7 +13,7 @@ import {
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../deps.ts';
-import { type CaptchaShape, drawCaptcha, newCaptchaText } from './image.ts';
+import type { CaptchaShape } from './image.ts';
 
 /** Validated query of requestCaptcha (protocol/codes.md#captchas). */
 export interface CaptchaRequest extends Partial<CaptchaShape> {
@@ -45,6 +45,8 @@ export class CaptchaService {
     const { width, height, size, ttl } = { ...defaults, ...request };
     if (!isMaster && (size !== defaults.size || ttl !== defaults.ttl)) throw refuse('masterKeyRequired');
     const { db, vault, clock, config } = this.#deps;
+    // With the first captcha: the font and the renderer take 8 MB, and most services draw none.
+    const { drawCaptcha, newCaptchaText } = await import('./image.ts');
     const text = newCaptchaText(size);
     const image = await drawCaptcha(text, { width, height, size });
     const id = { appId: app.appId, token: randomBytes(18).toString('base64url') };

@@ -1,4 +1,10 @@
-import { type CountryCode, type NumberType, parsePhoneNumberFromString } from 'libphonenumber-js/max';
+import { createRequire } from 'node:module';
+import type { CountryCode, NumberType } from 'libphonenumber-js/max';
+
+const require = createRequire(import.meta.url);
+
+/** Loads the library with the first number: it takes 7 MB, and sending pushes needs none of it. */
+const loadParser = (): typeof import('libphonenumber-js/max') => require('libphonenumber-js/max');
 
 /** Phone number that is valid in its country's numbering plan (protocol/users.md#user-fields: E.123, +86 by default). */
 export interface Phone {
@@ -26,6 +32,7 @@ const voiceTypes: ReadonlySet<NumberType> = new Set<NumberType>([...smsTypes, 'F
  */
 export function parsePhone(text: unknown): Phone | undefined {
   if (typeof text !== 'string' || !acceptedSpelling.test(text.trim())) return undefined;
+  const { parsePhoneNumberFromString } = loadParser();
   const parsed = parsePhoneNumberFromString(text.trim(), { defaultCountry: homeCountry, extract: false });
   if (!parsed?.isValid() || parsed.ext !== undefined) return undefined;
   const type = parsed.getType();

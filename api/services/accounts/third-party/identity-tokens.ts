@@ -1,4 +1,4 @@
-import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import type { JSONWebKeySet, JWTVerifyGetKey } from 'jose';
 import { z } from 'zod';
 import type { Clock } from '../../../../shared/clock.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
@@ -48,6 +48,8 @@ export class IdentityTokens {
   }
 
   async #subjectOf(token: string, settings: IdentityTokenCheck): Promise<string | undefined> {
+    // With the first token: few services use such platforms.
+    const { createLocalJWKSet, errors } = await import('jose');
     try {
       return await this.#verify(token, settings, createLocalJWKSet(await this.#keys(settings)));
     } catch (error) {
@@ -64,6 +66,7 @@ export class IdentityTokens {
     settings: IdentityTokenCheck,
     keys: JWTVerifyGetKey,
   ): Promise<string | undefined> {
+    const { jwtVerify } = await import('jose');
     const { payload } = await jwtVerify(token, keys, {
       algorithms: settings.algorithms,
       audience: settings.audience,
