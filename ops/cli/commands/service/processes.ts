@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { readLocalConfig } from '../../../../shared/config/config.ts';
+import { returnMemoryWhenIdle } from '../../../../shared/process/idle-memory.ts';
 import { moduleUrl } from '../../../../shared/process/module-url.ts';
 import type {
   buildConsoleInBackground as BuildInBackground,
@@ -65,6 +66,7 @@ const consoleModule = z.object({
 });
 
 async function startUp(isJson: boolean): Promise<undefined> {
+  returnMemoryWhenIdle();
   const { up } = await load('../../../local/up.ts', upModule);
   await up({ isJson });
 }
