@@ -12,6 +12,10 @@ import { messageIn } from '../../shared/domain/errors/errors-zh.ts';
 import { QueueFull } from '../../shared/fairness/fair-queue.ts';
 import { languageOf } from './language.ts';
 
+/** Paths whose refusals carry their name, with which the console finds its own text (protocol/admin-api.md#errors). */
+const adminApi = '/console/api/';
+const refusalHeader = 'X-Carillon-Refusal';
+
 /**
  * Writes all error replies: `{"code","error"}` with the status of the table (protocol/errors.md#error-replies). The cause
  * goes to the log, never to the client.
@@ -35,6 +39,7 @@ function writeRefusal(ctx: Context, refusal: Refusal): void {
   ctx.status = refusal.status;
   ctx.body = { code: refusal.code, error: messageIn(languageOf(ctx), refusal) };
   ctx.vary('Accept-Language');
+  if (ctx.path.startsWith(adminApi)) ctx.set(refusalHeader, refusal.kind);
   // Do not wait for the rest of the body.
   if (refusal.kind === 'requestTimeout') ctx.set('Connection', 'close');
   if (refusal.retryAfterSeconds !== undefined) ctx.set('Retry-After', String(refusal.retryAfterSeconds));

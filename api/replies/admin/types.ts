@@ -22,6 +22,7 @@ import type {
 import type { appSummary, deviceDetail, devicePush, searchHit } from './devices.ts';
 import type { failureGroup, pushFailure, pushTimeline } from './failures.ts';
 import type { profileCheck, profileDetail, quotas } from './gateways.ts';
+import type { meaning } from './meaning.ts';
 import type { breaker, deviceExplanation, pushForecast, pushProgress } from './pushes.ts';
 import type { listedPush, meta, overview, pushDetail, queueState } from './records.ts';
 import type {
@@ -56,6 +57,7 @@ export type ConsoleToken = z.infer<typeof consoleToken>;
 export type CurrentOperator = z.infer<typeof currentOperator>;
 export type AppSummary = z.infer<typeof appSummary>;
 export type DeviceDetail = z.infer<typeof deviceDetail>;
+export type Meaning = z.infer<typeof meaning>;
 export type DevicePush = z.infer<typeof devicePush>;
 export type SearchHit = z.infer<typeof searchHit>;
 export type ProfileCheck = z.infer<typeof profileCheck>;

@@ -341,6 +341,9 @@ describe('GET /console/api/apps/:appId/outbox', () => {
 });
 
 test('unknown paths and methods under /console/api are answered in JSON', async () => {
-  expect((await admin('GET', '/console/api/nothing')).body).toEqual({ code: 404, error: 'Not found.' });
+  const missing = await admin('GET', '/console/api/nothing');
+  expect(missing.body).toEqual({ code: 404, error: 'Not found.' });
+  expect(missing.headers.get('x-carillon-refusal')).toBe('notFound');
+  expect((await api.request('GET', '/1.1/nothing')).headers.get('x-carillon-refusal')).toBeNull();
   expect((await admin('PUT', apps, {})).body.code).toBe(405);
 });

@@ -3,7 +3,7 @@ import { sceneTexts } from './scene.ts';
 
 /** Words without a translation: names of products, formats and protocols. */
 const names =
-  /\b(APNs|FCM|Carillon|English|JSON|CSV|UTC|curl|Shop|Test app|admin|ios|android|rest|prod|dev|unregistered|token|default|_default|Ctrl|push|OPPO|vivo|vendor_g|batch|Increment|npx carillon.*)\b/gi;
+  /\b(APNs|FCM|Carillon|English|JSON|CSV|UTC|curl|Shop|Test app|ios|android|_default|vendor_g|Increment|Ctrl|OPPO|vivo|npx carillon.*)\b/gi;
 
 /** JSON; names of members and values, which are one word in lower case; ids and addresses. */
 const isData = /^\{|^\s*(?:[a-z][\w.-]*|\S*[\d/]\S*)\s*$/;
@@ -24,6 +24,14 @@ const script = `(() => {
   return texts;
 })()`;
 
+/**
+ * Script that lists English texts of the server that have no Chinese one beside them: the text stays to be searched for,
+ * and must not stand alone.
+ */
+const alone = `[...document.querySelectorAll('[lang=en]')]
+  .filter((element) => !/\\p{Script=Han}/u.test(element.parentElement.closest('td, li, dd, p, div')?.textContent ?? ''))
+  .map((element) => element.textContent)`;
+
 /** Returns texts of a Chinese page that are English. */
 export async function englishIn(page: Page): Promise<string[]> {
   const texts = await page.evaluate<string[]>(script);
@@ -31,5 +39,5 @@ export async function englishIn(page: Page): Promise<string[]> {
   const english = own.filter(
     (text) => /[A-Za-z]{3,}/.test(text.replaceAll(names, '')) && !/\p{Script=Han}/u.test(text),
   );
-  return [...new Set(english)];
+  return [...new Set([...english, ...(await page.evaluate<string[]>(alone))])];
 }

@@ -54,5 +54,6 @@ export const consolePages: readonly ConsolePage[] = [
   { name: 'operating', path: () => '/operating' },
   { name: 'people', path: () => '/people' },
   { name: 'audit', path: () => '/audit', picture: 'audit' },
+  { name: 'a missing push', path: ofApp('/pushes/nothing') },
   { name: 'a missing page', path: ofApp('/nowhere') },
 ];

@@ -3,6 +3,8 @@ export class ApiError extends Error {
   readonly status: number;
   readonly code: number;
   readonly requestId: string | null;
+  /** Name of the refusal in the table of errors; null if the server gave none. */
+  readonly kind: string | null;
   /** Whole JSON of the refusal; some name more than code and text. */
   readonly reply: unknown;
 
@@ -11,6 +13,7 @@ export class ApiError extends Error {
     this.status = details.status;
     this.code = details.code;
     this.requestId = details.requestId;
+    this.kind = details.kind ?? null;
     this.reply = details.reply;
   }
 }
@@ -19,6 +22,7 @@ interface RefusalDetails {
   status: number;
   code: number;
   requestId: string | null;
+  kind?: string | null;
   reply?: unknown;
 }
 
@@ -53,7 +57,12 @@ export async function call<T>(path: string, options: CallOptions = {}): Promise<
     response = await fetch(`${base}${path}`, {
       method,
       credentials: 'same-origin',
-      headers: isChange ? { 'Content-Type': 'application/json', ...headers } : headers,
+      // The page has the other language, and shows the text of the server beside it.
+      headers: {
+        ...(isChange ? { 'Content-Type': 'application/json' } : {}),
+        'Accept-Language': 'en',
+        ...headers,
+      },
       ...(isChange ? { body: text ?? JSON.stringify(body ?? {}) } : {}),
       ...(signal ? { signal } : {}),
     });
@@ -69,10 +78,11 @@ export async function call<T>(path: string, options: CallOptions = {}): Promise<
 
 function refusalOf(response: Response, reply: unknown): ApiError {
   const requestId = response.headers.get('x-request-id');
+  const kind = response.headers.get('x-carillon-refusal');
   const isRefusal = typeof reply === 'object' && reply !== null && 'error' in reply && 'code' in reply;
   const message = isRefusal ? String(reply.error) : '';
   const code = isRefusal ? Number(reply.code) : response.status;
-  return new ApiError(message, { status: response.status, code, requestId, reply });
+  return new ApiError(message, { status: response.status, code, requestId, kind, reply });
 }
 
 /** Returns a query string of the members that have a value, with its `?`; an empty text without any. */

@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { ApiError } from '../api/client.ts';
+import { useRefusalText } from '../text/refusals.ts';
 import { Button } from './controls/button.tsx';
 import styles from './states.module.css';
 
@@ -30,7 +31,7 @@ export function Failure({ error, retry }: { error: unknown; retry?: () => void }
   const refusal = error instanceof ApiError ? error : undefined;
   return (
     <div className={styles.failure} role="alert">
-      <p>{sentenceOf(refusal, t)}</p>
+      <RefusalText refusal={refusal} />
       {refusal && refusal.status > 0 && (
         <p className={styles.details}>
           {t('state.code', { code: refusal.code })}
@@ -42,11 +43,20 @@ export function Failure({ error, retry }: { error: unknown; retry?: () => void }
   );
 }
 
-function sentenceOf(refusal: ApiError | undefined, t: (key: string) => string): string {
-  if (!refusal) return t('state.broken');
-  if (refusal.status === 0) return t('state.unreachable');
-  if (refusal.status === 403) return `${t('state.forbidden')} ${refusal.message}`;
-  return refusal.message || t('state.broken');
+/** What the server refused, in the language of the page; on a Chinese page with the server's own text. */
+function RefusalText({ refusal }: { refusal: ApiError | undefined }) {
+  const { t } = useTranslation();
+  const { text, original } = useRefusalText(refusal);
+  return (
+    <>
+      <p>{refusal?.status === 403 ? `${t('state.forbidden')} ${text}` : text}</p>
+      {original && (
+        <p className={styles.original} lang="en">
+          {original}
+        </p>
+      )}
+    </>
+  );
 }
 
 /** Place of a list without entries: why it is empty and what to do next. */

@@ -147,6 +147,6 @@ export const failuresEn = {
   memberRule: 'the member {member} of {connector} is not as expected',
   tooLong: '{member} is too long for {connector}',
   missingMember: '{connector} needs a {member}',
-  contentRefused: 'the content does not fit the gateway',
+  contentRefused: 'the content is not as expected',
   other: 'a reason of the gateway or of the service',
 } as const;

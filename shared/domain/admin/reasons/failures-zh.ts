@@ -146,6 +146,6 @@ export const failuresZh: Record<keyof typeof failuresEn, string> = {
   memberRule: '{connector}的成员 {member} 不符合要求',
   tooLong: '{member} 超过了{connector}的长度限制',
   missingMember: '{connector}需要 {member}',
-  contentRefused: '内容不符合网关的要求',
+  contentRefused: '内容不符合要求',
   other: '网关或服务给出的原因',
 };

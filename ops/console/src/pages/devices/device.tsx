@@ -1,4 +1,5 @@
 import { getRouteApi, Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { DeviceDetail, DevicePush } from '../../../../../api/replies/admin/types.ts';
 import { appPath } from '../../api/client.ts';
@@ -8,6 +9,7 @@ import { useDeviceChange } from '../../api/manage/device-changes.ts';
 import { useMay } from '../../api/session.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Badge } from '../../kit/data/badge.tsx';
+import { Reason } from '../../kit/data/reason.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { Members } from '../../kit/form/members.tsx';
@@ -65,7 +67,14 @@ function Delivery({ device }: { device: DeviceDetail }) {
       <Facts
         rows={[
           [t('why.route'), `${connectorName(way.connector)}, ${way.profile}`],
-          ...(way.problem ? ([[t('device.problem'), way.problem]] as [string, string][]) : []),
+          ...(way.problem
+            ? ([
+                [
+                  t('device.problem'),
+                  <Reason key="problem" reason={way.problem} meaning={way.problemMeaning} />,
+                ],
+              ] satisfies [string, ReactNode][])
+            : []),
           [t('why.valid'), yesNo(isValid)],
           [t('why.fresh'), yesNo(isFresh)],
           [t('device.online'), online ? <Time key="online" at={online.since} /> : t('device.offline')],

@@ -6,11 +6,12 @@ import { Badge, type Tone } from '../../kit/data/badge.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Panel } from '../../kit/panel.tsx';
 import { Failure, Loading } from '../../kit/states.tsx';
+import styles from './operating.module.css';
 
 const tones: Record<DoctorFinding['level'], Tone> = { ok: 'good', warn: 'warn', fail: 'bad' };
 const order: DoctorFinding['level'][] = ['fail', 'warn', 'ok'];
 
-/** Checks of the service, the worst first, each with what to do. The api tells them in English. */
+/** Checks of the service, the worst first, each with what to do. The English text stands beside a Chinese one, to search for. */
 export function Doctor() {
   const { t } = useTranslation();
   const { data, error, isPending, isFetching, refetch } = useDoctor();
@@ -25,16 +26,12 @@ export function Doctor() {
       title: t('pushes.state'),
       cell: ({ level }) => <Badge tone={tones[level]}>{t(`doctorLevel.${level}`)}</Badge>,
     },
-    { key: 'subject', title: t('doctor.subject'), cell: ({ subject }) => <span lang="en">{subject}</span> },
+    { key: 'subject', title: t('doctor.subject'), cell: (finding) => <Subject finding={finding} /> },
     {
       key: 'sentence',
       title: t('doctor.finding'),
       isWide: true,
-      cell: ({ sentence, remedy }) => (
-        <span lang="en">
-          {sentence} {remedy}
-        </span>
-      ),
+      cell: (finding) => <Sentence finding={finding} />,
     },
   ];
   return (
@@ -52,5 +49,30 @@ export function Doctor() {
         />
       )}
     </Panel>
+  );
+}
+
+function Subject({ finding: { subject, zh } }: { finding: DoctorFinding }) {
+  const { i18n } = useTranslation();
+  if (i18n.language === 'zh' && zh) return zh.subject;
+  return <span lang="en">{subject}</span>;
+}
+
+/** What was found and what to do, on a Chinese page with the English text below. */
+function Sentence({ finding: { sentence, remedy, zh } }: { finding: DoctorFinding }) {
+  const { i18n } = useTranslation();
+  const original = (
+    <span lang="en">
+      {sentence} {remedy}
+    </span>
+  );
+  if (i18n.language !== 'zh' || !zh) return original;
+  return (
+    <>
+      <span className={styles.finding}>
+        {zh.sentence} {zh.remedy}
+      </span>
+      <small className={styles.original}>{original}</small>
+    </>
   );
 }

@@ -9,6 +9,7 @@ import { useApps, useBreakers, useQueues } from '../../api/queries.ts';
 import { useMay } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
+import { Reason } from '../../kit/data/reason.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
@@ -79,7 +80,7 @@ function Breakers() {
     {
       key: 'failure',
       title: t('operating.lastFailure'),
-      cell: ({ lastFailure }) => lastFailure?.reason ?? '–',
+      cell: ({ lastFailure }) => (lastFailure ? <Reason {...lastFailure} /> : '–'),
     },
     ...(mayForce
       ? [{ key: 'actions', title: t('operating.actions'), cell: (row: Breaker) => <Force breaker={row} /> }]

@@ -6,6 +6,7 @@ import { useApps, useOverview } from '../../api/queries.ts';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Badge } from '../../kit/data/badge.tsx';
 import { Bar } from '../../kit/data/bar.tsx';
+import { Reason, Reasons } from '../../kit/data/reason.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
@@ -104,7 +105,7 @@ function Attention({ overview }: { overview: OverviewData }) {
             <Link to="/operating">
               {connectorName(breaker.connector)}, {breaker.profile}
             </Link>{' '}
-            <Time at={breaker.since} /> {breaker.lastFailure?.reason}
+            <Time at={breaker.since} /> {breaker.lastFailure && <Reason {...breaker.lastFailure} />}
           </li>
         ))}
         {profilesExpiring.map(({ connector, profile, expiresAt }) => (
@@ -113,10 +114,10 @@ function Attention({ overview }: { overview: OverviewData }) {
             <Time at={expiresAt} />
           </li>
         ))}
-        {findings.map(({ connector, profile, problems }) => (
+        {findings.map(({ connector, profile, problems, meanings }) => (
           <li key={`finding ${connector}/${profile}`}>
             <Badge tone="bad">{t('overview.problem')}</Badge> {connectorName(connector)}, {profile}:{' '}
-            {problems.join(' ')}
+            <Reasons reasons={problems} meanings={meanings} />
           </li>
         ))}
       </ul>

@@ -4,6 +4,7 @@ import type { FailureGroup, PushFailure } from '../../../../../api/replies/admin
 import { connectorName } from '../../api/connectors.ts';
 import { useFailureGroups, useFailures } from '../../api/failures.ts';
 import { Pager } from '../../kit/controls/pager.tsx';
+import { Reason } from '../../kit/data/reason.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { Panel } from '../../kit/panel.tsx';
@@ -70,9 +71,7 @@ function Causes({ push }: { push: FailuresProps }) {
     {
       key: 'reason',
       title: t('failures.reason'),
-      cell: ({ status, reason }) => (
-        <span translate="no">{`${status === 0 ? '' : `${status} `}${reason}`}</span>
-      ),
+      cell: ({ status, reason, meaning }) => <Reason {...{ status, reason, meaning }} />,
     },
     { key: 'n', title: t('failures.count'), isNumber: true, cell: ({ n }) => formatCount(n) },
     {
@@ -128,7 +127,7 @@ function Devices({ push, filters, open }: DevicesProps) {
     {
       key: 'reason',
       title: t('failures.reason'),
-      cell: ({ reason }) => <span translate="no">{reason}</span>,
+      cell: ({ reason, meaning }) => <Reason {...{ reason, meaning }} />,
     },
     { key: 'at', title: t('failures.at'), cell: ({ at }) => <Time at={at} /> },
   ];

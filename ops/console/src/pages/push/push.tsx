@@ -28,7 +28,13 @@ export function Push() {
   const { record, progress, live } = usePush(appId, pushId);
   const maySend = useMay('sender');
   if (record.isPending) return <Loading rows={8} />;
-  if (!record.data) return <Failure error={record.error} retry={() => void record.refetch()} />;
+  if (!record.data)
+    return (
+      <>
+        <PageHeader title={t('nav.pushes')} />
+        <Failure error={record.error} retry={() => void record.refetch()} />
+      </>
+    );
   const push = record.data;
   return (
     <>

@@ -6,6 +6,7 @@ import { appPath, call } from '../../api/client.ts';
 import { connectorName } from '../../api/connectors.ts';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Badge, type Tone } from '../../kit/data/badge.tsx';
+import { Reason } from '../../kit/data/reason.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Failure, Loading } from '../../kit/states.tsx';
@@ -69,8 +70,20 @@ function Story({ explanation }: { explanation: DeviceExplanation }) {
 
 function Checks({ explanation }: { explanation: DeviceExplanation }) {
   const { t } = useTranslation();
-  const { isMatched, clause, isValid, isFresh, updatedAt, route, batch, status, reason, at, letter } =
-    explanation;
+  const {
+    isMatched,
+    clause,
+    isValid,
+    isFresh,
+    updatedAt,
+    route,
+    batch,
+    status,
+    reason,
+    meaning,
+    at,
+    letter,
+  } = explanation;
   const yesNo = (value: boolean | null) =>
     value === null ? '–' : <Badge tone={value ? 'good' : 'bad'}>{t(value ? 'why.yes' : 'why.no')}</Badge>;
   return (
@@ -92,14 +105,15 @@ function Checks({ explanation }: { explanation: DeviceExplanation }) {
         ],
         [
           t('why.route'),
-          `${connectorName(route.connector)}, ${route.profile}${route.problem ? `: ${route.problem}` : ''}`,
+          <span key="route">
+            {connectorName(route.connector)}, {route.profile}{' '}
+            {route.problem && <Reason reason={route.problem} meaning={route.problemMeaning} />}
+          </span>,
         ],
         [t('why.batch'), batch ? t('why.batchText', { id: batch.id, attempt: batch.attempt + 1 }) : '–'],
         [
           t('why.gatewayAnswer'),
-          <span key="answer" translate="no">
-            {[status, reason].filter((part) => part !== null).join(' ') || '–'}
-          </span>,
+          reason === null ? (status ?? '–') : <Reason key="answer" {...{ status, reason, meaning }} />,
         ],
         [t('why.message'), letter === null ? '–' : t(`letter.${letter}`)],
         [t('why.at'), <Time key="at" at={at} />],

@@ -2,6 +2,7 @@ import { useTranslation } from 'react-i18next';
 import type { PushForecast } from '../../../../../../api/replies/admin/types.ts';
 import { connectorName } from '../../../api/connectors.ts';
 import { Bar } from '../../../kit/data/bar.tsx';
+import { Reason } from '../../../kit/data/reason.tsx';
 import { formatCount } from '../../../text/format.ts';
 import styles from './before.module.css';
 
@@ -42,9 +43,10 @@ function Quotas({ quotas }: { quotas: PushForecast['forecast']['quotas'] }) {
   if (results.length === 0) return null;
   return (
     <>
-      {closed.map(({ connector, profile, closedReason }) => (
+      {closed.map(({ connector, profile, closedReason, closedMeaning }) => (
         <p key={`${connector}/${profile}`} className={styles.refusal}>
-          {t('dayUse.closed', { name: connectorName(connector), reason: closedReason })}
+          {t('dayUse.closed', { name: connectorName(connector) })}{' '}
+          <Reason reason={closedReason ?? ''} meaning={closedMeaning} />
         </p>
       ))}
       <details className={styles.more}>

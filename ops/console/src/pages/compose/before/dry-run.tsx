@@ -92,7 +92,7 @@ function Limits({ forecast, isBlank }: { forecast: PushForecast; isBlank: boolea
       ))}
       {warnings.map((warning) => (
         <p key={warning} className={styles.warning}>
-          {warning}
+          {t('compose.noEffect')} <span lang="en">{warning}</span>
         </p>
       ))}
       {estimatedSeconds !== null && (

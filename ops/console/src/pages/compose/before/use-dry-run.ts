@@ -2,6 +2,7 @@ import { useEffect, useState } from 'react';
 import { ApiError } from '../../../api/client.ts';
 import { type DryRun, useDryRun } from '../../../api/compose.ts';
 import { memberOfRefusal } from '../../../draft/refusals.ts';
+import { useRefusalText } from '../../../text/refusals.ts';
 import type { Draft } from '../draft-state.ts';
 
 /** Time after the last key, after which a dry run begins by itself. */
@@ -32,9 +33,11 @@ export function useCurrentDryRun(appId: string, { sent }: Draft): CurrentDryRun 
     return () => clearTimeout(timer);
   }, [sent, isAsked, isCheap]);
   const error = isAsked ? query.error : null;
+  const { text, original } = useRefusalText(error instanceof ApiError ? error : undefined);
+  const shownMessage = original === undefined ? text : `${text} ${original}`;
   const refusal =
     error instanceof ApiError && error.status >= 400 && error.status < 500
-      ? { member: memberOfRefusal(error), message: error.message }
+      ? { member: memberOfRefusal(error), message: shownMessage }
       : undefined;
   const run = () => {
     if (isAsked) void query.refetch();

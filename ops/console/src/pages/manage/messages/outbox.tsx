@@ -8,6 +8,7 @@ import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Pager } from '../../../kit/controls/pager.tsx';
 import { Badge, type Tone } from '../../../kit/data/badge.tsx';
+import { Reason } from '../../../kit/data/reason.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Time } from '../../../kit/data/time.tsx';
 import { FilterChoice, FilterForm, FilterText } from '../../../kit/form/filter-form.tsx';
@@ -122,9 +123,10 @@ function columnsOf(appId: string, isOwner: boolean, t: TFunction): Column<Listed
       key: 'state',
       title: t('pushes.state'),
       isWide: !isOwner,
-      cell: ({ state, reason }) => (
+      cell: ({ state, reason, meaning }) => (
         <>
-          <Badge tone={tones[state]}>{t(`messageState.${state}`)}</Badge> {reason}
+          <Badge tone={tones[state]}>{t(`messageState.${state}`)}</Badge>{' '}
+          {reason !== null && <Reason {...{ reason, meaning }} />}
         </>
       ),
     },

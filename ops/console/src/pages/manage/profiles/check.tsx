@@ -3,6 +3,7 @@ import type { ProfileCheck } from '../../../../../../api/replies/admin/types.ts'
 import { type ProfileId, useProfileCheck } from '../../../api/manage/profiles.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Badge } from '../../../kit/data/badge.tsx';
+import { Reason } from '../../../kit/data/reason.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
 import { formatDuration } from '../../../text/format.ts';
@@ -36,15 +37,15 @@ export function Check({ id }: { id: ProfileId }) {
   );
 }
 
-function Answer({ answer: { ok, gave, tookMs, sentence, remedy } }: { answer: ProfileCheck }) {
+function Answer({ answer: { ok, gave, tookMs, sentence, meaning, remedy } }: { answer: ProfileCheck }) {
   const { t, i18n } = useTranslation();
   const isChinese = i18n.language === 'zh';
-  const meaning = ok ? t(`profileCheck.${gave ?? 'connection'}`) : sentence;
   return (
     <>
       <p>
         <Badge tone={ok ? 'good' : 'bad'}>{t(ok ? 'profileCheck.ok' : 'profileCheck.failed')}</Badge>{' '}
-        {meaning} <span className={styles.source}>{formatDuration(tookMs)}</span>
+        {ok ? t(`profileCheck.${gave ?? 'connection'}`) : <Reason reason={sentence} meaning={meaning} />}{' '}
+        <span className={styles.source}>{formatDuration(tookMs)}</span>
       </p>
       {remedy && <p>{isChinese ? remedy.zh : remedy.en}</p>}
     </>

@@ -17,6 +17,7 @@ import { Button } from '../../../kit/controls/button.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
 import { Choice, TextField } from '../../../kit/controls/field.tsx';
 import { Badge } from '../../../kit/data/badge.tsx';
+import { Reasons } from '../../../kit/data/reason.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Time } from '../../../kit/data/time.tsx';
 import { PageHeader, Panel } from '../../../kit/panel.tsx';
@@ -133,7 +134,8 @@ function Credentials({ finding }: { finding: Finding | undefined }) {
   if (finding.problems.length > 0)
     return (
       <>
-        <Badge tone="bad">{t('overview.problem')}</Badge> {finding.problems.join(' ')}
+        <Badge tone="bad">{t('overview.problem')}</Badge>{' '}
+        <Reasons reasons={finding.problems} meanings={finding.meanings} />
       </>
     );
   return (

@@ -3,6 +3,7 @@ import { useTranslation } from 'react-i18next';
 import type { ProfileDetail, PushProfile } from '../../../../../../api/replies/admin/types.ts';
 import { useBreakers } from '../../../api/queries.ts';
 import { Badge } from '../../../kit/data/badge.tsx';
+import { Reason, Reasons } from '../../../kit/data/reason.tsx';
 import { Time } from '../../../kit/data/time.tsx';
 import { Facts, Panel } from '../../../kit/panel.tsx';
 import { BreakerBadge } from '../../operating/breaker-badge.tsx';
@@ -26,7 +27,10 @@ export function State({ appId, profile, detail }: StateProps) {
       <Facts
         rows={[
           [t('profiles.breaker'), breaker ? <BreakerBadge key="breaker" breaker={breaker} /> : '–'],
-          [t('operating.lastFailure'), breaker?.lastFailure?.reason ?? '–'],
+          [
+            t('operating.lastFailure'),
+            breaker?.lastFailure ? <Reason key="failure" {...breaker.lastFailure} /> : '–',
+          ],
           ...(detail ? detailRows(detail, t) : []),
           [t('profiles.created'), <Time key="created" at={profile.createdAt} />],
           [t('profiles.updated'), <Time key="updated" at={profile.updatedAt} />],
@@ -42,7 +46,7 @@ const shownDigits = 16;
 type Row = [name: string, value: ReactNode];
 
 function detailRows(detail: ProfileDetail, t: ReturnType<typeof useTranslation>['t']): Row[] {
-  const { notAfter, findings, members, secrets } = detail;
+  const { notAfter, findings, meanings, members, secrets } = detail;
   return [
     [t('profile.devices'), shownDevices(detail, t)],
     [t('profiles.ends'), notAfter ? <Time key="ends" at={notAfter} /> : t('profile.noEnd')],
@@ -51,7 +55,8 @@ function detailRows(detail: ProfileDetail, t: ReturnType<typeof useTranslation>[
           [
             t('overview.problem'),
             <span key="findings">
-              <Badge tone="bad">{t('overview.problem')}</Badge> {findings.join(' ')}
+              <Badge tone="bad">{t('overview.problem')}</Badge>{' '}
+              <Reasons reasons={findings} meanings={meanings} />
             </span>,
           ],
         ] satisfies Row[])

@@ -8,6 +8,7 @@ import { Commands } from '../../../kit/controls/copy.tsx';
 import { TextField } from '../../../kit/controls/field.tsx';
 import { Badge } from '../../../kit/data/badge.tsx';
 import { Bar } from '../../../kit/data/bar.tsx';
+import { Reason } from '../../../kit/data/reason.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Facts, PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
@@ -182,7 +183,8 @@ function QuotaState({ row }: { row: Row }) {
   if (row.closedReason !== null)
     return (
       <>
-        <Badge tone="bad">{t('quotas.closed')}</Badge> {row.closedReason}
+        <Badge tone="bad">{t('quotas.closed')}</Badge>{' '}
+        <Reason reason={row.closedReason} meaning={row.closedMeaning} />
       </>
     );
   if (isShort(row)) return <Badge tone="warn">{t('quotas.short')}</Badge>;
