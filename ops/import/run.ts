@@ -10,6 +10,7 @@ import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { pendingMigrations } from '../../shared/db/schema/migrate.ts';
 import { findApp, findOpenOptions, listAppIds } from '../../shared/db/tables/apps/apps.ts';
+import { recordImport } from '../../shared/db/tables/console/imports.ts';
 import { effectiveOptions, movedInOptions } from '../../shared/domain/apps/app.ts';
 import { CommandFailure, type Report, UsageError } from '../cli/report.ts';
 import { readRunInfo } from '../local/run-info.ts';
@@ -154,6 +155,8 @@ async function importInto(db: Database, context: PreparedImport): Promise<Outcom
     await log?.close();
   }
   const seconds = (systemClock.monotonicMs() - startedAtMs) / 1000;
+  const report = { classes: Object.fromEntries(tally.classes), refused: tally.total('refused'), seconds };
+  if (!isDry) await recordImport(db, appId, { ...report, isFinished: failure === undefined });
   return { appId, isDry, found, tally, seconds, refusedTo: options.refused, validityDays, failure };
 }
 

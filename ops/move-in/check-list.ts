@@ -1,3 +1,4 @@
+import { isPublicAddress } from '../../shared/domain/admin/public-address.ts';
 import { type ConnectorId, displayName, labelsOf } from '../../shared/domain/labels.ts';
 import type { GatewayNeed } from '../import/needs.ts';
 import { check, count, done, type Item, type MoveInState, type ProfileName, todo } from './item.ts';
@@ -129,10 +130,4 @@ function serviceItems({ url, appId }: MoveInState): Item[] {
       `carillon push --app ${appId} --alert Hello --dry-run`,
     ),
   ];
-}
-
-/** Checks whether devices can use this URL: it needs TLS and a DNS name. */
-function isPublicAddress(url: string): boolean {
-  const { protocol, hostname } = new URL(url);
-  return protocol === 'https:' && /[a-z]$/i.test(hostname) && !/(^|\.)localhost$/i.test(hostname);
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { importReport } from '../../../shared/domain/admin/import-report.ts';
 import { remedyCodes } from '../../../shared/domain/admin/remedies.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
@@ -81,4 +82,42 @@ export const quotas = component(
         'Scheduled pushes of the forecast, and those whose devices were counted in time; null for another day.',
       ),
   }),
+);
+
+const device = z.strictObject({
+  connector: z.string(),
+  profile: z.string(),
+  devices: count,
+  problem: z.string().nullable().describe('Why no profile serves them.'),
+});
+
+export const moveInState = component(
+  'MoveInState',
+  z
+    .strictObject({
+      devices: z.strictObject({
+        imported: count.describe('Devices that an import wrote.'),
+        seen: count.describe('Devices among them whose app has called this service since.'),
+        registered: count.describe('Devices that registered here.'),
+      }),
+      users: count,
+      countsAreLeast: z.boolean().describe('There are more than 1,000,000 devices or users.'),
+      days: z
+        .array(z.strictObject({ day: z.string(), moved: count, registered: count }))
+        .describe('Devices by the day (UTC) on which they called last, of the last 14 days.'),
+      gateways: z.array(device).describe('Devices by the way of a push, of the newest 100,000.'),
+      gatewaysAreLeast: z.boolean(),
+      lastImport: importReport.extend({ at: timestamp }).nullable(),
+      steps: z.array(
+        z.strictObject({
+          id: z.string(),
+          state: z.enum(['done', 'todo', 'check']).describe('`check`: only a person can decide it.'),
+          code: z.string(),
+          params: z.record(z.string(), z.union([z.string(), z.number()])),
+          en: z.string(),
+          zh: z.string(),
+        }),
+      ),
+    })
+    .describe('How far the move of an app into this service is.'),
 );

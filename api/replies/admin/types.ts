@@ -21,7 +21,7 @@ import type {
 } from './apps.ts';
 import type { appSummary, deviceDetail, devicePush, searchHit } from './devices.ts';
 import type { failureGroup, pushFailure, pushTimeline } from './failures.ts';
-import type { profileCheck, profileDetail, quotas } from './gateways.ts';
+import type { moveInState, profileCheck, profileDetail, quotas } from './gateways.ts';
 import type { meaning } from './meaning.ts';
 import type { breaker, deviceExplanation, pushForecast, pushProgress } from './pushes.ts';
 import type { listedPush, meta, overview, pushDetail, queueState } from './records.ts';
@@ -60,6 +60,7 @@ export type DeviceDetail = z.infer<typeof deviceDetail>;
 export type Meaning = z.infer<typeof meaning>;
 export type DevicePush = z.infer<typeof devicePush>;
 export type SearchHit = z.infer<typeof searchHit>;
+export type MoveInState = z.infer<typeof moveInState>;
 export type ProfileCheck = z.infer<typeof profileCheck>;
 export type ProfileDetail = z.infer<typeof profileDetail>;
 export type UserDetail = z.infer<typeof userDetail>;

@@ -3,8 +3,10 @@ import { masked } from '../../../shared/domain/admin/masked.ts';
 import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
 import { type App, appOptionsPatch } from '../../../shared/domain/apps/app.ts';
 import { broughtAppId, broughtKeys } from '../../../shared/domain/apps/identity.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { app, pushProfile, shownApp } from '../../replies/admin/apps.ts';
 import { appSummary } from '../../replies/admin/devices.ts';
+import { profileDetail } from '../../replies/admin/gateways.ts';
 import { empty, keysetPageOf, resultsOf } from '../../replies/common.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
 import { pageQuery } from '../../services/operator/lists/page-query.ts';
@@ -160,13 +162,22 @@ export default [
     method: 'GET',
     path: `${appPath}/profiles`,
     operation: 'listProfiles',
-    summary: 'Lists the push profiles of an app without secrets.',
+    summary: 'Lists the push profiles of an app without secrets; for operators with `view=details`.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,
-    reply: resultsOf(pushProfile),
-    refusals: ['notFound'],
-    handle: async (call, { profiles }) => json({ results: await profiles.list(appIdOf(call)) }),
+    query: z.object({
+      view: z.literal('details', 'expected details').optional().describe('Each as `getProfile` shows it.'),
+    }),
+    reply: z.union([resultsOf(pushProfile), resultsOf(profileDetail)]),
+    refusals: ['notFound', 'timedOut', 'forbidden'],
+    handle: async (call, { profiles, profileDetails }) => {
+      const appId = appIdOf(call);
+      if (call.query.view === undefined) return json({ results: await profiles.list(appId) });
+      if (!hasRole(call.operator.role, 'operator'))
+        throw refuse('forbidden', 'The details of profiles need the role operator.');
+      return json({ results: await profileDetails.list(appId) });
+    },
   }),
   route({
     method: 'DELETE',

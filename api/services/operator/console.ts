@@ -16,6 +16,7 @@ import { ProfileCheckService } from './gateways/profile-check.ts';
 import { ProfileDetailService } from './gateways/profile-detail.ts';
 import { QuotaService } from './gateways/quotas.ts';
 import { MetaService } from './overview/meta.ts';
+import { MoveInService } from './overview/move-in.ts';
 import { OverviewService } from './overview/overview.ts';
 import { QueueService } from './overview/queues.ts';
 import { SearchService } from './overview/search.ts';
@@ -68,6 +69,7 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
     search: new SearchService(deps),
     audit: new AuditService(deps),
     meta: new MetaService(deps),
+    moveIn: new MoveInService(deps),
     queues: new QueueService(deps),
     sending,
     resending: new ResendService(deps, services, sending),

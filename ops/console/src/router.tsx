@@ -134,6 +134,11 @@ const settings = createRoute({
   path: '/settings',
   component: lazyRouteComponent(() => import('./pages/manage/settings/settings.tsx'), 'Settings'),
 });
+const moveIn = createRoute({
+  getParentRoute: () => app,
+  path: '/move-in',
+  component: lazyRouteComponent(() => import('./pages/manage/move-in/move-in.tsx'), 'MoveIn'),
+});
 const operating = createRoute({
   getParentRoute: () => root,
   path: '/operating',
@@ -175,6 +180,7 @@ export const router = createRouter({
       usage,
       messages,
       settings,
+      moveIn,
     ]),
     operating,
     people,

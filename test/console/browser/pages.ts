@@ -51,6 +51,7 @@ export const consolePages: readonly ConsolePage[] = [
     path: ({ app, pushId, openPushId }) => `/apps/${app.appId}/pushes/compare?a=${openPushId}&b=${pushId}`,
   },
   { name: 'settings', path: ofApp('/settings') },
+  { name: 'move in', path: ofApp('/move-in') },
   { name: 'operating', path: () => '/operating' },
   { name: 'people', path: () => '/people' },
   { name: 'audit', path: () => '/audit', picture: 'audit' },

@@ -53,6 +53,41 @@ describe('carillon move-in', () => {
     expect(await readdir(fixture.folder)).not.toContain(`${fixture.appId}.refused.jsonl`);
   });
 
+  test('is on record afterwards, with the steps that are left and the devices that have come', async () => {
+    const own = newKeys();
+    const device = anInstallation();
+    await write('_User.jsonl', [aUser({ email: 'ann@example.com' })]);
+    await write('_Installation.jsonl', [device, anInstallation(), { objectId: newId(), deviceType: 'ios' }]);
+    await moveIn(['--keys-file', '-'], { stdin: JSON.stringify(own) });
+    const state = async () => (await run(['move-in-state', '--app', fixture.appId, '--json'])).json();
+    const before = await state();
+    expect(before).toMatchObject({
+      devices: { imported: 2, seen: 0, registered: 0 },
+      users: 1,
+      days: [],
+      lastImport: {
+        classes: { _Installation: { read: 3, imported: 2, refused: 1 } },
+        refused: 1,
+        isFinished: true,
+      },
+    });
+    const codes = (of: { steps: { state: string; code: string }[] }) =>
+      of.steps.map((step) => `${step.state} ${step.code}`);
+    expect(codes(before)).toEqual([
+      ...['done imported', 'todo refused', 'check keys', 'todo missingProfiles', 'check hybridPush'],
+      ...['check mail', 'check noFunctions', 'todo noAddress', 'check trial', 'todo noneArrived'],
+    ]);
+    const app = { appId: fixture.appId, ...own };
+    const call = { app, body: { city: 'Rome' } };
+    const saved = await fixture.api.request('PUT', `/1.1/installations/${device.objectId}`, call);
+    expect(saved.status).toBe(200);
+    const after = await state();
+    expect(after).toMatchObject({ devices: { seen: 1 }, days: [{ moved: 1, registered: 0 }] });
+    expect(codes(after)).toContain('done arrived');
+    const { stdout } = await run(['move-in-state', '--app', fixture.appId]);
+    expect(stdout).toContain('[x] 1 moved devices have called this service since the import.');
+  });
+
   test('with --dry-run checks everything and creates nothing, not even the app', async () => {
     await write('_User.jsonl', [aUser()]);
     await write('_Installation.jsonl', [anInstallation(), { objectId: newId(), deviceType: 'ios' }]);

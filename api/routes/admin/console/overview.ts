@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { moveInState } from '../../../replies/admin/gateways.ts';
 import { meta, overview, queueState } from '../../../replies/admin/records.ts';
 import { resultsOf } from '../../../replies/common.ts';
 import { json, noBody, route } from '../../../route.ts';
@@ -37,6 +38,18 @@ export default [
     reply: overview,
     refusals: ['notFound'],
     handle: async ({ operator, query }, services) => json(await services.overview.read(operator, query.app)),
+  }),
+  route({
+    method: 'GET',
+    path: `${base}/apps/:appId/move-in`,
+    operation: 'getMoveIn',
+    summary: 'Tells how far the move of an app is: steps, devices by day, gateways, the last import.',
+    auth: 'admin',
+    role: 'viewer',
+    limit: noBody,
+    reply: moveInState,
+    refusals: ['notFound', 'timedOut'],
+    handle: async ({ params }, { moveIn }) => json(await moveIn.read(params.appId ?? '')),
   }),
   route({
     method: 'GET',

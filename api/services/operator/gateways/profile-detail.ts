@@ -1,19 +1,13 @@
 import { z } from 'zod';
 import { inspectCredentials } from '../../../../connectors/registry.ts';
-import { Router } from '../../../../connectors/routing.ts';
-import { openProfile, type StoredProfile } from '../../../../shared/db/tables/apps/profiles.ts';
-import { countAudience } from '../../../../shared/db/tables/installations/audience.ts';
+import { listProfiles, openProfile, type StoredProfile } from '../../../../shared/db/tables/apps/profiles.ts';
 import { viewCredentials } from '../../../../shared/domain/admin/credential-view.ts';
 import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
-import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
-import { plainPush } from '../devices/plain-push.ts';
 import { connectorOf, noSuchProfile, type ProfileId } from './profiles.ts';
-
-/** Devices whose route is looked at, the newest ones. */
-const maxRouted = 100_000;
+import { type RoutedDevices, routeDevices } from './served-devices.ts';
 
 const credentialObject = z.record(z.string(), z.json()).catch({});
 const environments = z.object({ environment: z.literal('dev') });
@@ -34,54 +28,65 @@ export class ProfileDetailService {
 
   /** Throws 404 when there is no such app, connector or profile. */
   async get({ appId, connector, name }: ProfileId) {
-    const { clock } = this.#deps;
     const app = await requireApp(this.#deps, appId);
-    const { profile, id } = await this.open({ appId, connector, name });
-    const { kind, expiresAtMs, problems } = inspectCredentials(id, profile.credentials, clock.now());
+    const opened = await this.open({ appId, connector, name });
+    return this.#describe(opened, await routeDevices(this.#deps, app));
+  }
+
+  /** Shows all profiles of an app; reads its devices once. Throws 404 when there is no such app. */
+  async list(appId: string) {
+    const app = await requireApp(this.#deps, appId);
+    const entries = await listProfiles(this.#deps.db, appId);
+    if (entries.length === 0) return [];
+    const routed = await routeDevices(this.#deps, app);
+    const opened = await Promise.all(
+      // A profile may be deleted in this time.
+      entries.map(({ connector, name }) => this.#find({ appId, connector, name })),
+    );
+    return opened.flatMap((one) => (one ? [this.#describe(one, routed)] : []));
+  }
+
+  /** Returns a profile with its decrypted credentials. Throws 404 when there is no such connector or profile. */
+  async open(id: ProfileId): Promise<OpenedProfile> {
+    return (await this.#find(id)) ?? noSuchProfile();
+  }
+
+  async #find({ appId, connector, name }: ProfileId): Promise<OpenedProfile | undefined> {
+    const id = connectorOf(connector);
+    // PostgreSQL refuses NUL, so no profile has such a name.
+    if (name.includes('\0')) return undefined;
+    const { db, vault } = this.#deps;
+    const profile = await openProfile(db, vault, { appId, connector: id, name });
+    return profile && { id, profile };
+  }
+
+  #describe({ id, profile }: OpenedProfile, routed: RoutedDevices) {
+    const { kind, expiresAtMs, problems } = inspectCredentials(
+      id,
+      profile.credentials,
+      this.#deps.clock.now(),
+    );
+    const { name, createdAt, updatedAt } = profile;
     return {
-      connector: id,
-      name,
-      createdAt: profile.createdAt,
-      updatedAt: profile.updatedAt,
-      kind,
+      ...{ connector: id, name, createdAt, updatedAt, kind },
       ...viewCredentials(credentialObject.parse(profile.credentials)),
       notAfter: expiresAtMs === null ? null : new Date(expiresAtMs),
-      ...(await this.#countServed(app, { connector: id, profile })),
+      ...servedBy({ id, profile }, routed),
       findings: problems,
       meanings: problems.map(meaningOf),
     };
   }
+}
 
-  /** Returns a profile with its decrypted credentials. Throws 404 when there is no such connector or profile. */
-  async open({ appId, connector, name }: ProfileId): Promise<OpenedProfile> {
-    const id = connectorOf(connector);
-    // PostgreSQL refuses NUL, so no profile has such a name.
-    if (name.includes('\0')) noSuchProfile();
-    const { db, vault } = this.#deps;
-    return { id, profile: (await openProfile(db, vault, { appId, connector: id, name })) ?? noSuchProfile() };
-  }
-
-  /** Counts the devices that a push of the profile's environment would reach by it. */
-  async #countServed(
-    app: App,
-    { connector, profile }: { connector: ConnectorId; profile: StoredProfile },
-  ): Promise<{ devices: number; devicesAreLeast?: true }> {
-    const { appCache, clock, queries } = this.#deps;
-    const profiles = await appCache.profiles(app.appId);
-    const prod = environments.safeParse(profile.credentials).success ? 'dev' : 'prod';
-    const router = new Router(app, profiles, plainPush(clock.now(), prod));
-    const condition = {
-      text: `app_id = $1 AND id IN (SELECT id FROM installation WHERE app_id = $1 ORDER BY id DESC LIMIT ${maxRouted + 1})`,
-      values: [app.appId],
-    };
-    const found = await queries.read({ app, isMaster: true }, (tx) => countAudience(tx, condition));
-    let devices = 0;
-    for (const group of found.groups) {
-      const route = router.route(group);
-      const isServed =
-        route.connector === connector && route.profile === profile.name && route.error === undefined;
-      if (isServed) devices += group.devices;
-    }
-    return found.devices > maxRouted ? { devices, devicesAreLeast: true } : { devices };
-  }
+/** Counts the devices that a push of the profile's environment would reach by it. */
+function servedBy(
+  { id, profile }: OpenedProfile,
+  { routes, areLeast }: RoutedDevices,
+): { devices: number; devicesAreLeast?: true } {
+  const prod = environments.safeParse(profile.credentials).success ? 'dev' : 'prod';
+  const own = routes(prod).find(
+    ({ connector, profile: name, error }) => connector === id && name === profile.name && error === undefined,
+  );
+  const devices = own?.devices ?? 0;
+  return areLeast ? { devices, devicesAreLeast: true } : { devices };
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { displayName } from '../../../../shared/domain/labels.ts';
 import { type Report, type Shell, table } from '../../report.ts';
-import { connect } from '../../service.ts';
+import { chooseAppId, connect } from '../../service.ts';
 import { type Filters, type PageOptions, pageReport, queryOf } from './reports.ts';
 
 /** Adds commands that show the state of the service: the overview, its description, and the apps with their sizes. */
@@ -15,6 +15,13 @@ export function addStateCommands({ program, act }: Shell): void {
     .command('meta')
     .description('describe the service: version, connectors with their credentials, options')
     .action(act(showMeta));
+  program
+    .command('move-in-state')
+    .description(
+      'show how far the move of an application is: steps, devices by day, gateways, the last import',
+    )
+    .option('--app <appId>', 'the application; not needed when there is only one')
+    .action(act(showMoveIn));
   program
     .command('apps')
     .description('list the applications with their devices and pushes, newest first')
@@ -90,6 +97,38 @@ async function showMeta(): Promise<Report> {
   ]);
   const headings = ['connector', 'gateway', 'vendor in installations', 'takes credentials'];
   return { document: reply, text: `Carillon ${version} at ${publicUrl}\n\n${table(headings, rows)}` };
+}
+
+const moveIn = z.looseObject({
+  devices: z.object({ imported: z.number(), seen: z.number(), registered: z.number() }),
+  users: z.number(),
+  days: z.array(z.object({ day: z.string(), moved: z.number(), registered: z.number() })),
+  steps: z.array(z.looseObject({ state: z.enum(['done', 'todo', 'check']), en: z.string() })),
+});
+
+const marks = { done: 'x', todo: ' ', check: '?' } as const;
+
+async function showMoveIn({ app }: { app?: string }): Promise<Report> {
+  const service = await connect();
+  const appId = await chooseAppId(service, app);
+  const reply = await service.admin('GET', `/apps/${encodeURIComponent(appId)}/move-in`);
+  const { devices, users, days, steps } = moveIn.parse(reply);
+  const text = [
+    `${devices.imported} devices were imported, ${devices.seen} of them have called since; ${devices.registered} registered here; ${users} users.`,
+    ...(days.length === 0
+      ? []
+      : [
+          '',
+          table(
+            ['called last (UTC)', 'moved', 'new'],
+            days.map(({ day, moved, registered }) => [day, moved, registered]),
+          ),
+        ]),
+    '',
+    'Steps ([x] done, [ ] to do, [?] to be checked by you):',
+    ...steps.map(({ state, en }) => `[${marks[state]}] ${en}`),
+  ];
+  return { document: reply, text: text.join('\n') };
 }
 
 const apps = z.object({

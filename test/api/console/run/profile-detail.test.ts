@@ -59,6 +59,9 @@ describe('a push profile', () => {
     expect(shown.body.members.endpoint).toBe('https://gateway.test/base');
     expect(shown.body.secrets.masterSecret.sha256).toBe(createHash('sha256').update(secret).digest('hex'));
     expect(shown.body.devices).toBe(0);
+    const { body: list } = await operator('GET', `/apps/${app.appId}/profiles?view=details`);
+    const one = await operator('GET', path('apns/_default'));
+    expect(list.results).toEqual([one.body, shown.body]);
   });
 
   test('is 404 for an unknown profile, and for operators only', async () => {
@@ -68,6 +71,8 @@ describe('a push profile', () => {
     const sender = await callerOf(service.api, 'sender');
     expect((await sender('GET', path('apns/_default'))).status).toBe(403);
     expect((await sender('POST', path('apns/_default/check'))).status).toBe(403);
+    expect((await sender('GET', `/apps/${app.appId}/profiles?view=details`)).status).toBe(403);
+    expect((await sender('GET', `/apps/${app.appId}/profiles?view=all`)).status).toBe(400);
   });
 });
 

@@ -48,17 +48,13 @@ export function useProfile(id: ProfileId, isEnabled: boolean) {
   });
 }
 
-/** The same of several profiles. One call after the other: each counts the devices of the app. */
-export function useProfileDetails(appId: string, profiles: readonly PushProfile[], isEnabled: boolean) {
-  const ids = profiles.map(({ connector, name }) => ({ appId, connector, name }));
+/** The same of all profiles of an app. */
+export function useProfileDetails(appId: string, isEnabled: boolean) {
   return useQuery({
-    queryKey: ['profile', appId, 'all', ids],
-    queryFn: async ({ signal }) => {
-      const details: ProfileDetail[] = [];
-      for (const id of ids) details.push(await call<ProfileDetail>(profilePath(id), { signal }));
-      return details;
-    },
-    enabled: isEnabled && ids.length > 0,
+    queryKey: ['profile', appId, 'all'],
+    queryFn: ({ signal }) =>
+      call<Results<ProfileDetail>>(`${appPath(appId, 'profiles')}?view=details`, { signal }),
+    enabled: isEnabled,
     staleTime: detailStaleMs,
   });
 }

@@ -34,7 +34,14 @@ export function FirstSteps({ appId, setup }: { appId: string; setup: NonNullable
   const done = { profile: setup.hasProfile, device: setup.hasDevice, push: setup.hasPush };
   const next = steps.find(({ name }) => !done[name])?.name;
   return (
-    <Panel title={t('steps.title')}>
+    <Panel
+      title={t('steps.title')}
+      side={
+        <Link to="/apps/$appId/move-in" params={{ appId }}>
+          {t('steps.moveIn')}
+        </Link>
+      }
+    >
       <ol className={styles.steps}>
         {steps.map(({ name, command }) => (
           <li key={name} className={styles.step}>

@@ -92,6 +92,12 @@ export const appPlaces = [
     title: 'nav.settings',
     words: ['推送设置', '应用 Keys', '安全中心', '选项', 'options', 'app keys', 'master key'],
   }),
+  place({
+    to: '/apps/$appId/move-in',
+    title: 'moveIn.title',
+    isUnlisted: true,
+    words: ['迁移', '导入', '数据导入', 'migration', 'import', 'check list', 'export'],
+  }),
 ];
 
 /** Pages of the service. */

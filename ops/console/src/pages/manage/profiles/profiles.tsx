@@ -65,7 +65,7 @@ function ProfileTable({ appId }: { appId: string }) {
   const { data, error, isPending, refetch } = useProfiles(appId);
   const breakers = useBreakers().data?.results ?? [];
   const overview = useOverview(appId).data;
-  const details = useProfileDetails(appId, data?.results ?? [], useMay('operator')).data ?? [];
+  const details = useProfileDetails(appId, useMay('operator')).data?.results ?? [];
   if (isPending) return <Loading rows={6} />;
   if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
   if (data.results.length === 0)

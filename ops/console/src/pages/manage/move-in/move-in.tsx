@@ -1,0 +1,146 @@
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { useTranslation } from 'react-i18next';
+import type { MoveInState } from '../../../../../../api/replies/admin/types.ts';
+import { moveInPath, useMoveIn } from '../../../api/manage/move-in.ts';
+import { Commands, Snippet } from '../../../kit/controls/copy.tsx';
+import { Badge, type Tone } from '../../../kit/data/badge.tsx';
+import { Time } from '../../../kit/data/time.tsx';
+import { Facts, PageHeader, Panel } from '../../../kit/panel.tsx';
+import { Empty, Failure, Loading } from '../../../kit/states.tsx';
+import { formatCount } from '../../../text/format.ts';
+import { Days, Gateways, ImportedClasses } from './figures.tsx';
+import styles from './move-in.module.css';
+
+const route = getRouteApi('/apps/$appId/move-in');
+
+/** How far the move of an app from the public service is: what is left to do, and which devices have come. */
+export function MoveIn() {
+  const { t } = useTranslation();
+  const { appId } = route.useParams();
+  const { data, error, isPending, refetch } = useMoveIn(appId);
+  return (
+    <>
+      <PageHeader title={t('moveIn.title')} />
+      {isPending ? (
+        <Loading rows={10} />
+      ) : error && !data ? (
+        <Failure error={error} retry={() => void refetch()} />
+      ) : (
+        <Report appId={appId} state={data} />
+      )}
+      <Commands path={moveInPath(appId)} command={`move-in-state --app ${appId}`} />
+    </>
+  );
+}
+
+interface ReportProps {
+  appId: string;
+  state: MoveInState;
+}
+
+function Report({ appId, state }: ReportProps) {
+  const { t } = useTranslation();
+  const { devices, users, countsAreLeast } = state;
+  const least = (count: number) => (countsAreLeast ? `≥ ${formatCount(count)}` : formatCount(count));
+  return (
+    <>
+      <Panel title={t('moveIn.steps')}>
+        <Steps appId={appId} steps={state.steps} />
+      </Panel>
+      <Panel title={t('moveIn.arrivals')}>
+        <Facts
+          rows={[
+            [t('moveIn.imported'), least(devices.imported)],
+            [t('moveIn.seen'), least(devices.seen)],
+            [t('moveIn.registered'), least(devices.registered)],
+            [t('nav.users'), least(users)],
+          ]}
+        />
+      </Panel>
+      <Panel title={t('moveIn.byDay')} side={<span className={styles.note}>{t('moveIn.utc')}</span>}>
+        {state.days.length === 0 ? <Empty title={t('moveIn.noDays')} /> : <Days days={state.days} />}
+      </Panel>
+      <Panel title={t('moveIn.gateways')}>
+        {state.gateways.length === 0 ? (
+          <Empty title={t('devices.empty')} />
+        ) : (
+          <Gateways appId={appId} gateways={state.gateways} />
+        )}
+      </Panel>
+      <LastImport appId={appId} lastImport={state.lastImport} />
+      {state.lastImport !== null && state.lastImport.refused > 0 && (
+        <p className={styles.note}>{t('moveIn.refusedHint', { file: `${appId}.refused.jsonl` })}</p>
+      )}
+    </>
+  );
+}
+
+const tones: Record<MoveInState['steps'][number]['state'], Tone> = {
+  done: 'good',
+  todo: 'warn',
+  check: 'idle',
+};
+
+/** Pages on which a step is done. */
+const pages = {
+  keys: '/apps/$appId/settings',
+  profiles: '/apps/$appId/profiles',
+  hybridPush: '/apps/$appId/settings',
+  mail: '/apps/$appId/messages',
+  sms: '/apps/$appId/messages',
+  functions: '/apps/$appId/settings',
+  trial: '/apps/$appId/pushes/new',
+  arrived: '/apps/$appId/devices',
+} as const;
+const pageOf = (id: string) => Object.entries(pages).find(([name]) => name === id)?.[1];
+
+function Steps({ appId, steps }: { appId: string; steps: MoveInState['steps'] }) {
+  const { t, i18n } = useTranslation();
+  return (
+    <ol className={styles.steps}>
+      {steps.map(({ id, state, en, zh }) => {
+        const to = pageOf(id);
+        return (
+          <li key={id} className={styles.step}>
+            <span>
+              <Badge tone={tones[state]}>{t(`moveIn.${state}`)}</Badge>
+            </span>
+            <span>
+              {i18n.language === 'zh' ? zh : en}{' '}
+              {to !== undefined && (
+                <Link to={to} params={{ appId }}>
+                  {t(`moveIn.open.${id}`)}
+                </Link>
+              )}
+            </span>
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
+
+function LastImport({ appId, lastImport }: { appId: string; lastImport: MoveInState['lastImport'] }) {
+  const { t } = useTranslation();
+  const command = `npx carillon move-in ./export --app-id ${appId} --keys-file keys.json`;
+  return (
+    <Panel
+      title={t('moveIn.lastImport')}
+      side={
+        lastImport && (
+          <span className={styles.note}>
+            <Time at={lastImport.at} /> · {t('moveIn.seconds', { seconds: lastImport.seconds.toFixed(1) })}
+          </span>
+        )
+      }
+    >
+      {lastImport ? (
+        <ImportedClasses classes={lastImport.classes} />
+      ) : (
+        <Empty title={t('moveIn.noImport')}>
+          <Snippet label={t('moveIn.noImportHint')} text={command} />
+        </Empty>
+      )}
+    </Panel>
+  );
+}
