@@ -54,7 +54,7 @@ export function createMetrics(build?: BuildInfo): Metrics {
   // A counter that is absent until its first event hides that event from `rate`.
   for (const kind of ['mail', 'sms', 'voice'])
     for (const outcome of ['sent', 'kept', 'retried', 'failed']) metrics.messages.inc({ kind, outcome }, 0);
-  for (const event of ['sent', 'acknowledged']) metrics.channelMessages.inc({ event }, 0);
+  for (const event of ['sent', 'acknowledged', 'displaced']) metrics.channelMessages.inc({ event }, 0);
   for (const database of ['primary', 'standby']) metrics.scans.inc({ database }, 0);
   for (const connector of connectorIds) metrics.recipientsRetried.inc({ connector }, 0);
   return metrics;

@@ -16,6 +16,7 @@ const operation = [
   { text: 'Upgrade', link: '/operate/upgrade' },
   { text: 'Backup and restore', link: '/backup' },
   { text: 'Sizing', link: '/operate/sizing' },
+  { text: 'Growth', link: '/operate/growth' },
   { text: 'Console', link: '/console' },
   { text: 'Security', link: '/security' },
   { text: 'Performance', link: '/performance' },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { deleteIdleInstallations } from '../../../shared/db/tables/installations/installations.ts';
+import { deleteIdleInstallations } from '../../../shared/db/tables/installations/idle.ts';
 import { anInstallation, newId, useImports } from '../../support/import/imports.ts';
 
 const fixture = useImports();
@@ -126,8 +126,8 @@ describe('installations', () => {
     const devices = async () =>
       (await fixture.api.request('POST', `/console/api/apps/${appId}/push/explain`, { admin: true, body }))
         .body.devices;
-    const deleteOlderThan = (before: Date) =>
-      deleteIdleInstallations(fixture.db, { appId, before, limit: 10 });
+    const deleteOlderThan = async (before: Date) =>
+      (await deleteIdleInstallations(fixture.db, { appId, before, limit: 10 })).deleted;
     expect(await devices()).toBe(1);
     expect(await deleteOlderThan(new Date(Date.now() - 60_000))).toBe(0);
     await fixture.db.query(

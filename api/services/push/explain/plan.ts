@@ -10,7 +10,7 @@ import { targetQuery } from '../../../../shared/query/targets/targets.ts';
 const maxUnindexedRows = 5000;
 
 /** Indexes over every row of an app: a scan with a filter reads all of it. */
-const wholeAppIndexes = new Set(['installation_pkey', 'installation_updated_at']);
+const wholeAppIndexes = new Set(['installation_pkey']);
 
 /** Part of the reply that shows the query plan. */
 export interface PlanReport {

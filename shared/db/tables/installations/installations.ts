@@ -230,22 +230,3 @@ export async function selectInstallations(tx: Handle, selection: Selection): Pro
   const from = { table: 'installation', columns: readColumns } as const;
   return (await selectRows<InstallationRow>(tx, from, selection)).map(toInstallation);
 }
-
-/**
- * Deletes up to `limit` installations of an app that were neither updated nor imported since `before`; returns their number.
- */
-export async function deleteIdleInstallations(
-  db: Handle,
-  { appId, before, limit }: { appId: string; before: Date; limit: number },
-): Promise<number> {
-  const { rowCount } = await db.query(
-    // A CTE, not IN (…): a plan may run a subquery several times, each with the limit.
-    `WITH idle AS MATERIALIZED (
-       SELECT id FROM installation
-        WHERE app_id = $1 AND updated_at < $2 AND (imported_at IS NULL OR imported_at < $2)
-        ORDER BY updated_at LIMIT $3 FOR UPDATE SKIP LOCKED)
-     DELETE FROM installation i USING idle WHERE i.app_id = $1 AND i.id = idle.id`,
-    [appId, before, limit],
-  );
-  return rowCount ?? 0;
-}
