@@ -54,13 +54,19 @@ export class ServiceClient {
   }
 
   /** Calls the admin API; `path` follows `/console/api`. */
-  admin(method: string, path: string, body?: unknown): Promise<unknown> {
+  admin(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<unknown> {
     const { adminToken, dataDir } = this.#access;
     if (adminToken === undefined)
       throw new CommandFailure(
         `There is no admin token: set CARILLON_ADMIN_TOKEN, or run this in the folder where \`npm start\` created ${dataDir}.`,
       );
-    return this.#call(method, `/console/api${path}`, { Authorization: `Bearer ${adminToken}` }, body);
+    const all = { ...headers, Authorization: `Bearer ${adminToken}` };
+    return this.#call(method, `/console/api${path}`, all, body);
   }
 
   /** Calls the public API with the master key of an app. */

@@ -38,3 +38,42 @@ test('the commands prepare pushes as the console does', async () => {
   expect(shown.stdout).toContain('"alert": "Hello"');
   expect(moved.stdout).toContain(`Scheduled push ${id} is sent at`);
 });
+
+test('a push needs a token of the role sender, and is not sent once its audience has moved', async () => {
+  const body = { name: 'CI', role: 'sender' };
+  const { body: made } = await api.request('POST', '/console/api/tokens', { admin: true, body });
+  const send = (...args: string[]) =>
+    carillon(['push', '--alert', 'Moved', '--no-wait', '--json', ...args], {
+      env: { PUBLIC_URL: api.url, CARILLON_ADMIN_TOKEN: made.token },
+    });
+  const { digest, devices } = (await send('--dry-run')).json();
+  const installation = { deviceType: 'android', installationId: 'device-2' };
+  const [{ appId }] = (await api.request('GET', '/console/api/apps', { admin: true })).body.results;
+  const app = (await api.request('GET', `/console/api/apps/${appId}`, { admin: true })).body;
+  await api.request('POST', '/1.1/installations', { app, master: true, body: installation });
+  const moved = await send('--explained', digest);
+  expect(moved.code).toBe(1);
+  expect(moved.json()).toEqual({
+    code: 409,
+    error: `The audience has moved: ${devices + 1} devices now, ${devices} in the dry run. Nothing was sent: run it with --dry-run again.`,
+  });
+  const again = (await send('--dry-run')).json();
+  const sent = await send('--explained', again.digest, '--undo', '30', '--req-id', 'once');
+  expect(sent.json()).toEqual({ objectId: expect.any(String), createdAt: expect.any(String) });
+  const record = await run('record', sent.json().objectId, '--json');
+  expect(record.json()).toMatchObject({ createdBy: 'CI', state: 'scheduled' });
+});
+
+test('the commands keep texts of SMS, and show a push', async () => {
+  const put = await run('sms-template', 'put', 'Code', 'Your code is {{code}}', '--type', 'verification');
+  expect(put.stdout).toContain('"name": "Code"');
+  const [listed, approved, signature] = await Promise.all([
+    run('sms-template', 'list'),
+    run('sms-template', 'approve', 'Code', '--json'),
+    run('sms-signature', 'list'),
+  ]);
+  expect(listed.stdout).toContain('Your code is {{code}}');
+  expect(approved.json()).toMatchObject({ status: 'approved' });
+  expect(signature.stdout).toMatch(/^Test app +approved/m);
+  expect((await run('sms-template', 'delete', 'Code', '--yes')).stdout).toBe('It is deleted.\n');
+});

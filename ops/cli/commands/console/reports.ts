@@ -29,6 +29,7 @@ export function addReportCommands(shell: Shell): void {
     .option(...app)
     .option('--q <id>', 'an objectId, installationId, device token or registration id')
     .option('--where <json>', 'condition')
+    .option('--pushes', 'what became of the newest pushes at this device')
     .option(...limit)
     .option(...cursor)
     .action(act(showDevices));
@@ -145,12 +146,15 @@ const devices = z.looseObject({
 
 async function showDevices(
   id: string | undefined,
-  { app: asked, ...filters }: PageOptions & Filters,
+  { app: asked, pushes: hasPushes, ...filters }: PageOptions & Omit<Filters, 'pushes'> & { pushes?: boolean },
 ): Promise<Report> {
   const service = await connect();
   const path = `/apps/${encodeURIComponent(await chooseAppId(service, asked))}/installations`;
   if (id !== undefined) {
-    const reply = await service.admin('GET', `${path}/${encodeURIComponent(id)}`);
+    const reply = await service.admin(
+      'GET',
+      `${path}/${encodeURIComponent(id)}${hasPushes ? '/pushes' : ''}`,
+    );
     return { document: reply, text: JSON.stringify(reply, null, 2) };
   }
   const reply = await service.admin('GET', `${path}?${queryOf(filters)}`);

@@ -20,6 +20,7 @@ const explanation = z.looseObject({
   plan: z.array(z.string()),
   warning: z.string().optional(),
   warnings: z.array(z.string()).default([]),
+  digest: z.string().optional(),
 });
 
 /** Describes what a push would do. The document is the unchanged reply. */
@@ -50,6 +51,9 @@ export function describeExplanation(reply: unknown): Report {
       ...parsed.plan,
       ...(parsed.warning === undefined ? [] : [`Warning: ${parsed.warning}`]),
     ]),
+    ...(parsed.digest === undefined
+      ? []
+      : ['', `To send to this audience only: --explained ${parsed.digest}`]),
   ].join('\n');
   return { document: reply, text };
 }

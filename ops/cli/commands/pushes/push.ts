@@ -1,7 +1,7 @@
 import { systemClock } from '../../../../shared/clock.ts';
 import { dictionaryOrFile, wholeNumber } from '../../input.ts';
-import { type Report, type Shell, UsageError } from '../../report.ts';
-import { type AppReply, chooseApp, connect, type ServiceClient } from '../../service.ts';
+import { CommandFailure, type Report, type Shell, UsageError } from '../../report.ts';
+import { chooseAppId, connect, type ServiceClient } from '../../service.ts';
 import { futureTime } from '../../time.ts';
 import { describeExplanation } from './explanation.ts';
 import { acceptedPush, describeResult, isOpen, type PushRecord, pushRecord, withWarnings } from './result.ts';
@@ -21,6 +21,8 @@ interface PushOptions {
   notificationId?: string;
   reqId?: string;
   dryRun?: boolean;
+  explained?: string;
+  undo?: string;
   wait: boolean;
 }
 
@@ -42,6 +44,8 @@ export function addPushCommand({ program, act, isJson }: Shell): void {
     .option('--notification-id <id>', 'name of the push, at most 16 letters and digits')
     .option('--req-id <id>', 'id of the request; a repetition within 5 minutes sends nothing')
     .option('--dry-run', 'send nothing: show recipients, payloads and the limits that apply')
+    .option('--explained <digest>', 'digest of the dry run: nothing is sent if the audience has moved since')
+    .option('--undo <seconds>', 'send so many seconds later, at most 60, until when it can be cancelled')
     .option('--no-wait', 'exit as soon as the push is accepted')
     .action(act((options: PushOptions) => push(options, isJson())));
 }
@@ -49,29 +53,50 @@ export function addPushCommand({ program, act, isJson }: Shell): void {
 async function push(options: PushOptions, isJson: boolean): Promise<Report> {
   const body = await bodyOf(options);
   const service = await connect();
-  const app = await chooseApp(service, options.app);
-  if (options.dryRun)
-    return describeExplanation(
-      await service.admin('POST', `/apps/${encodeURIComponent(app.appId)}/push/explain`, body),
-    );
-  const reply = acceptedPush.parse(await service.asMaster(app, 'POST', '/1.1/push', body));
-  const { objectId, warnings } = reply;
+  const path = `/apps/${encodeURIComponent(await chooseAppId(service, options.app))}`;
+  if (options.dryRun) return describeExplanation(await service.admin('POST', `${path}/push/explain`, body));
+  const reply = acceptedPush.parse(await send(service, { path, body, options }));
+  const { objectId, createdAt, warnings } = reply;
   const report = options.wait
-    ? await follow({ service, app, objectId, isJson })
-    : { document: reply, text: `Push ${objectId} is accepted.` };
+    ? await follow({ service, path: `${path}/notifications/${objectId}`, isJson })
+    : { document: { objectId, createdAt }, text: `Push ${objectId} is accepted.` };
   return withWarnings(report, warnings);
+}
+
+interface Sending {
+  /** Path of the app. */
+  path: string;
+  body: Record<string, unknown>;
+  options: Pick<PushOptions, 'explained' | 'undo' | 'reqId'>;
+}
+
+/** Sends with the admin token, as the console does: a token of the role sender is enough. Throws `CommandFailure`. */
+async function send(service: ServiceClient, { path, body, options }: Sending): Promise<unknown> {
+  const { explained, undo, reqId } = options;
+  const query = undo === undefined ? '' : `?undoSeconds=${wholeNumber('--undo', undo, 0)}`;
+  // The digest is of the body, which a dry run and a push share: the id of the request is a header.
+  const headers: Record<string, string> = {
+    ...(reqId === undefined ? {} : { 'Idempotency-Key': reqId }),
+    ...(explained === undefined ? {} : { 'X-Carillon-Explained': explained }),
+  };
+  try {
+    return await service.admin('POST', `${path}/push${query}`, body, headers);
+  } catch (error) {
+    if (!(error instanceof CommandFailure) || error.code !== 409 || explained === undefined) throw error;
+    throw new CommandFailure(`${error.message} Nothing was sent: run it with --dry-run again.`, error.code);
+  }
 }
 
 async function follow(watched: {
   service: ServiceClient;
-  app: AppReply;
-  objectId: string;
+  /** Path of the push. */
+  path: string;
   isJson: boolean;
 }): Promise<Report> {
-  const { service, app, objectId, isJson } = watched;
-  const read = async (): Promise<PushRecord> =>
-    pushRecord.parse(await service.asMaster(app, 'GET', `/1.1/tables/Notifications/${objectId}`));
+  const { service, path, isJson } = watched;
+  const read = async (): Promise<PushRecord> => pushRecord.parse(await service.admin('GET', path));
   const first = await read();
+  const { objectId } = first;
   if (first.status === 'scheduled')
     return {
       document: first,
@@ -98,7 +123,6 @@ async function bodyOf(options: PushOptions): Promise<Record<string, unknown>> {
     flow_control:
       options.flowControl === undefined ? undefined : wholeNumber('--flow-control', options.flowControl, 1),
     notification_id: options.notificationId,
-    req_id: options.reqId,
     ...expiryOf(options.expire),
   });
 }

@@ -1,0 +1,129 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { program } from '../../../ops/cli/program.ts';
+
+/** Commands that do what an operation of the admin API does. */
+const commands: Readonly<Record<string, string>> = {
+  createApp: 'app create',
+  listApps: 'apps',
+  getApp: 'app show',
+  updateApp: 'app set',
+  deleteApp: 'app delete',
+  rotateKey: 'app rotate-key',
+  putProfile: 'profile put',
+  getProfile: 'profile show',
+  listProfiles: 'profile list',
+  checkProfile: 'profile check',
+  deleteProfile: 'profile delete',
+  listBreakers: 'breakers',
+  openBreaker: 'breakers',
+  closeBreaker: 'breakers',
+  releaseBreaker: 'breakers',
+  listAudit: 'audit',
+  listAppInstallations: 'devices',
+  getAppInstallation: 'devices',
+  listInstallationPushes: 'devices',
+  updateAppInstallation: 'device update',
+  deleteAppInstallation: 'device delete',
+  deleteMatchingInstallations: 'device delete-all',
+  search: 'search',
+  listPushFailures: 'failures',
+  summarizePushFailures: 'failures',
+  listAppPushes: 'pushes',
+  getAppPush: 'record',
+  getPushProgress: 'record',
+  getPushTimeline: 'record',
+  getMeta: 'meta',
+  getOverview: 'overview',
+  listQueues: 'queues',
+  listJobs: 'jobs',
+  createLoginLink: 'login-link',
+  listConsoleSessions: 'session list',
+  deleteConsoleSession: 'session delete',
+  createConsoleToken: 'token create',
+  listConsoleTokens: 'token list',
+  deleteConsoleToken: 'token delete',
+  cancelPush: 'cancel',
+  pausePush: 'pause',
+  resumePush: 'resume',
+  resendAppPush: 'resend',
+  explainDevice: 'why',
+  explainPush: 'push',
+  sendAppPush: 'push',
+  listOutbox: 'outbox',
+  retryMessage: 'outbox retry',
+  getSmsState: 'sms-state',
+  listProcesses: 'processes',
+  runDoctor: 'doctor',
+  listAppUsers: 'user find',
+  getAppUser: 'user show',
+  updateAppUser: 'user update',
+  deleteAppUser: 'user delete',
+  logoutUser: 'user logout',
+  unlockUser: 'user unlock',
+  sendUserReset: 'user send-reset',
+  verifyUser: 'user verify',
+  countAudience: 'audience',
+  listPushTemplates: 'template list',
+  getPushTemplate: 'template show',
+  putPushTemplate: 'template put',
+  deletePushTemplate: 'template delete',
+  listAudiences: 'saved-audience list',
+  getAudience: 'saved-audience show',
+  putAudience: 'saved-audience put',
+  deleteAudience: 'saved-audience delete',
+  listTestDevices: 'test-device list',
+  getTestDevice: 'test-device show',
+  putTestDevice: 'test-device put',
+  deleteTestDevice: 'test-device delete',
+  listScheduledAppPushes: 'scheduled list',
+  moveScheduledAppPush: 'scheduled move',
+  cancelScheduledAppPush: 'scheduled cancel',
+  suggestFields: 'fields',
+  suggestChannels: 'channels',
+  putSmsTemplate: 'sms-template put',
+  getSmsTemplate: 'sms-template show',
+  deleteSmsTemplate: 'sms-template delete',
+  listSmsTemplates: 'sms-template list',
+  approveSmsTemplate: 'sms-template approve',
+  putSmsSignature: 'sms-signature put',
+  getSmsSignature: 'sms-signature show',
+  deleteSmsSignature: 'sms-signature delete',
+  listSmsSignatures: 'sms-signature list',
+  approveSmsSignature: 'sms-signature approve',
+  getUsage: 'usage',
+  getQuotas: 'quotas',
+};
+
+/** Operations without a command, with the reason. */
+const withoutCommand: Readonly<Record<string, string>> = {
+  revealCaptcha: 'for tests only',
+  startConsoleSession: 'a browser logs in with a cookie; a command has its token',
+  getConsoleSession: 'of the cookie of a browser',
+  endConsoleSession: 'of the cookie of a browser',
+  streamEvents: 'a stream for pages that stay open; `push` shows its progress by reading it',
+};
+
+const document = z.object({
+  paths: z.record(z.string(), z.record(z.string(), z.looseObject({ operationId: z.string().optional() }))),
+});
+
+/** Finds the command with these words; undefined if there is none. */
+function commandOf(words: string) {
+  let command: typeof program | undefined = program;
+  for (const word of words.split(' ')) command = command?.commands.find((one) => one.name() === word);
+  return command;
+}
+
+test('every operation of the admin API has a command, or a reason to have none', () => {
+  const file = join(import.meta.dirname, '../../../docs/openapi.json');
+  const { paths } = document.parse(JSON.parse(readFileSync(file, 'utf8')));
+  const operations = Object.entries(paths)
+    .filter(([path]) => path.startsWith('/console/api'))
+    .flatMap(([, methods]) => Object.values(methods).flatMap(({ operationId }) => operationId ?? []));
+  const known = [...Object.keys(commands), ...Object.keys(withoutCommand)];
+  expect(known.toSorted()).toEqual(operations.toSorted());
+  expect(Object.values(commands).filter((words) => !commandOf(words))).toEqual([]);
+});
