@@ -8,8 +8,12 @@ import {
 import { processGoneMs } from '../../../../shared/db/tables/processes/register.ts';
 import { type Finding, found } from './finding.ts';
 
-/** Difference of clocks above which there is a warning: tokens of gateways and scheduled pushes depend on the time. */
-const maxClockMs = 1000;
+/**
+ * Differences of clocks above which there is a warning: tokens of gateways and scheduled pushes depend on the time. A row
+ * that the database writes late makes a clock look behind.
+ */
+const maxAheadMs = 1000;
+const maxBehindMs = 10_000;
 /** Fewest files that a process should be able to open, and the part of the limit that it may use. */
 const leastFiles = 4096;
 const fullShare = 0.8;
@@ -45,7 +49,7 @@ function checkNumbers(processes: readonly SeenProcess[]): Finding[] {
 }
 
 function checkClock({ kind, host, pid, clockAheadMs }: ReportedProcess): Finding[] {
-  if (Math.abs(clockAheadMs) <= maxClockMs) return [];
+  if (clockAheadMs <= maxAheadMs && clockAheadMs >= -maxBehindMs) return [];
   const params = { kind, host, pid, seconds: (clockAheadMs / 1000).toFixed(1) };
   return [found({ name: 'process clocks', status: 'warn', code: 'processClock', params })];
 }

@@ -33,6 +33,13 @@ test('a clock that differs and a low limit of open files are named with their pr
   ]);
 });
 
+test('a row that was written late is no wrong clock', async () => {
+  await register({ nowMs: Date.now() - 8000 });
+  expect(await processProblems()).toEqual([]);
+  await register({ nowMs: Date.now() - 90_000 });
+  expect(await processProblems()).toMatchObject([{ code: 'processClock' }]);
+});
+
 test('a duty stands when no dispatcher succeeds in it', async () => {
   await register({ duties: { cleaner: 7200, scheduler: 120 } });
   expect(await processProblems()).toMatchObject([
