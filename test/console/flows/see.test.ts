@@ -186,6 +186,11 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel the push' }).click();
     await page.getByText('Cancelled', { exact: true }).waitFor();
     expect((await service.api.request('GET', path, { admin: true })).body.state).toBe('cancelled');
+    // The page follows while those that have not left are counted, at the pace of the push.
+    const heading = page.getByRole('heading', { name: /^[\d,]+ of 10,000$/ });
+    const ended = async () => Number((await heading.innerText()).replace(/ .*|,/g, ''));
+    const atOnce = await ended();
+    await expect.poll(ended).toBeGreaterThan(atOnce);
   });
 
   test('opens pages by keys, and moves the focus to their headings', async () => {

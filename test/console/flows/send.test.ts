@@ -31,9 +31,13 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     page.getByRole('alertdialog').getByRole('button', { name: 'Send', exact: true }).click();
 
   test('leads from an empty app to the first push, whose outcomes add up to its devices', async () => {
-    const empty = await service.api.createApp();
-    const page = await open(`/apps/${empty.appId}`);
+    const page = await open('');
+    await page.getByLabel('Name', { exact: true }).fill('A new app');
+    await page.getByRole('button', { name: 'Create the app' }).click();
+    await page.getByRole('heading', { name: 'A new app', level: 1 }).waitFor();
     await page.getByRole('heading', { name: 'To the first push' }).waitFor();
+    const [, appId = ''] = /apps\/(\w+)/.exec(page.url()) ?? [];
+    const empty = (await service.api.request('GET', `/console/api/apps/${appId}`, { admin: true })).body;
     await service.addApnsProfile(empty);
     await service.addIosInstallations(empty, 3);
     await page.reload();

@@ -5,6 +5,9 @@ import { appPath, call } from './client.ts';
 import { useLive } from './live.ts';
 
 const pollMs = 5000;
+/** After a cancellation the recipients that have not left are counted as dropped, in some seconds. */
+const settlingPollMs = 1000;
+const maxSettlingMs = 3_600_000;
 const openStates: readonly PushDetail['state'][] = ['scheduled', 'queued', 'sending', 'paused'];
 
 /** Tells whether a push can still change. */
@@ -17,6 +20,14 @@ const isOpenStatus = (progress: unknown): boolean =>
   progress !== null &&
   'status' in progress &&
   openStatuses.includes(progress.status);
+
+/** Tells whether a cancelled push still counts its recipients. */
+function isSettling({ state, finishedAt, updatedAt }: PushDetail, progress?: PushProgress): boolean {
+  if (state !== 'cancelled' || !progress) return false;
+  const ended = Object.values(progress.outcomes).reduce((sum, count) => sum + count, 0);
+  const sinceMs = Date.now() - Date.parse(finishedAt ?? updatedAt);
+  return ended < progress.devices && sinceMs < maxSettlingMs;
+}
 
 /** Record and progress of a push, live while it is open. */
 export function usePush(appId: string, pushId: string) {
@@ -46,7 +57,11 @@ export function usePush(appId: string, pushId: string) {
     queryKey: ['progress', appId, pushId],
     queryFn: ({ signal }) =>
       call<PushProgress>(appPath(appId, 'notifications', pushId, 'progress'), { signal }),
-    refetchInterval: isOpen && !live.isOpen && !live.isHeld ? pollMs : false,
+    refetchInterval: ({ state }) => {
+      if (live.isHeld) return false;
+      if (record.data && isSettling(record.data, state.data)) return settlingPollMs;
+      return isOpen && !live.isOpen ? pollMs : false;
+    },
   });
   useReload(progress.data?.status, () => void record.refetch());
   return { record, progress, live };

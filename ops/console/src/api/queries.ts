@@ -1,4 +1,4 @@
-import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo } from 'react';
 import type {
   AppSummary,
@@ -21,6 +21,18 @@ export function useApps() {
     queryKey: ['apps'],
     queryFn: ({ signal }) => call<KeysetPage<AppSummary>>('/apps?view=list&limit=200', { signal }),
     staleTime: 30_000,
+  });
+}
+
+/** Creates an app, and returns its id. The reply has keys, which the page does not keep. */
+export function useAppCreation() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async (name: string) => {
+      const { appId } = await call<{ appId: string }>('/apps', { method: 'POST', body: { name } });
+      return { appId };
+    },
+    onSuccess: () => client.invalidateQueries({ queryKey: ['apps'] }),
   });
 }
 

@@ -1,12 +1,14 @@
 import { Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import { useApps } from '../../api/queries.ts';
+import { useMay, useOperator } from '../../api/session.tsx';
 import { Commands, Snippet } from '../../kit/controls/copy.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { formatCount } from '../../text/format.ts';
+import { NewApp } from './new-app.tsx';
 
 type AppRow = NonNullable<ReturnType<typeof useApps>['data']>['results'][number];
 
@@ -18,6 +20,10 @@ const atLeast = (count: number) => (count < maxCount ? formatCount(count) : `≥
 export function Home() {
   const { t } = useTranslation();
   const { data, error, isPending, refetch } = useApps();
+  const { apps } = useOperator();
+  // A token for some apps creates none.
+  const isOwner = useMay('owner');
+  const mayCreate = isOwner && apps === null;
   const columns: Column<AppRow>[] = [
     {
       key: 'name',
@@ -51,6 +57,7 @@ export function Home() {
           <Table label={t('apps.list')} columns={columns} rows={data.results} keyOf={({ appId }) => appId} />
         )}
       </Panel>
+      {mayCreate && <NewApp />}
       <Commands path="/apps?view=list" command="apps" />
     </>
   );

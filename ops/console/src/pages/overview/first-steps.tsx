@@ -22,9 +22,10 @@ const steps = [
 
 /** Pages on which a step is done. */
 const pages: Partial<
-  Record<string, { to: '/apps/$appId/profiles' | '/apps/$appId/pushes/new'; title: string }>
+  Record<string, { to: `/apps/$appId/${'profiles' | 'settings' | 'pushes/new'}`; title: string }>
 > = {
   profile: { to: '/apps/$appId/profiles', title: 'nav.profiles' },
+  device: { to: '/apps/$appId/settings', title: 'steps.keys' },
   push: { to: '/apps/$appId/pushes/new', title: 'compose.heading' },
 };
 
