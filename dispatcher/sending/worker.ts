@@ -1,5 +1,6 @@
 import { parentPort, threadId, workerData } from 'node:worker_threads';
 import { z } from 'zod';
+import { connectors } from '../../connectors/registry.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { AppCache } from '../../shared/db/cache/app-cache.ts';
@@ -8,6 +9,7 @@ import { checkpointBatch, findBatch } from '../../shared/db/tables/pushes/batche
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
 import { loadBatchRecipients } from '../../shared/db/tables/pushes/recipients.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
+import { secureContextTrusting } from '../../shared/http/trust.ts';
 import { returnMemoryWhenIdle } from '../../shared/process/idle-memory.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { BatchSender } from './batch-sender.ts';
@@ -65,6 +67,7 @@ export async function warmUp({ profiles, counts }: WarmUpTask): Promise<void> {
   if (warmedUp) return warmedUp;
   const shared = new Int32Array(counts);
   Atomics.add(shared, warmUpCounts.started, 1);
+  runOpeningCode();
   warmedUp = Promise.all([
     db.warmUp((connection) => runBatchStatements(connection)),
     ...profiles.map((profile) => senders.warmUp(profile)),
@@ -73,6 +76,16 @@ export async function warmUp({ profiles, counts }: WarmUpTask): Promise<void> {
     .catch((error: unknown) => log.warn({ err: error }, 'could not warm up'))
     .finally(() => Atomics.add(shared, warmUpCounts.ended, 1));
   return warmedUp;
+}
+
+/**
+ * Runs what opens a sender of any profile: the first decryption, check of credentials and secure context of a thread take 10
+ * ms, which the first request of a push would wait for.
+ */
+function runOpeningCode(): void {
+  vault.open(vault.seal({}, ''), '');
+  for (const { credentials } of connectors.values()) credentials.safeParse({});
+  secureContextTrusting(undefined);
 }
 
 /**

@@ -24,6 +24,9 @@ const flagsOfCommand = new Map([
 const wanted = process.argv.includes('dispatcher')
   ? dispatcherFlags
   : (flagsOfCommand.get(process.argv[2]) ?? []);
+// glibc reads it at the start, so only a process that this one starts has it.
+const dispatcherMemory = { MALLOC_ARENA_MAX: '2' };
+const memory = wanted === dispatcherFlags ? dispatcherMemory : {};
 const flags = wanted.filter(
   (flag) => !process.execArgv.some((given) => given.startsWith(flag.split('=')[0])),
 );
@@ -68,6 +71,7 @@ function findNode() {
 function runWith(node) {
   const ignore = () => {};
   const child = spawn(node, [...flags, fileURLToPath(main), ...process.argv.slice(2)], {
+    env: { ...memory, ...process.env },
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
   });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'])

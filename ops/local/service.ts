@@ -5,7 +5,7 @@ import type { Environment } from '../../shared/config/config.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
 import { functionEnvironment } from '../functions/confinement.ts';
 import { type SupervisedDatabase, superviseDatabase } from './database.ts';
-import { apiFlags, dispatcherFlags } from './node-flags.ts';
+import { apiFlags, dispatcherFlags, dispatcherMemory } from './node-flags.ts';
 import { choosePort } from './ports.ts';
 import { Supervised } from './supervised.ts';
 
@@ -91,7 +91,7 @@ export class LocalService {
       const { log } = this.#options;
       this.#api = new Supervised({ name: 'api', file: 'api/main.ts', flags: apiFlags, env, log });
       const dispatcher = { name: 'dispatcher', file: 'dispatcher/main.ts', flags: dispatcherFlags };
-      this.#dispatcher = new Supervised({ ...dispatcher, env, log });
+      this.#dispatcher = new Supervised({ ...dispatcher, env: { ...dispatcherMemory, ...env }, log });
       this.#processes.push(this.#api, this.#dispatcher);
       await Promise.all([this.#api, this.#dispatcher].map((one) => one.start()));
       await this.#startSandbox();

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { currentEnvironment, type Environment } from '../../../shared/config/config.ts';
 import { Database } from '../../../shared/db/pool.ts';
-import { dispatcherFlags } from '../../local/node-flags.ts';
+import { dispatcherFlags, dispatcherMemory } from '../../local/node-flags.ts';
 import { choosePort } from '../../local/ports.ts';
 import { LocalService } from '../../local/service.ts';
 import { Supervised } from '../../local/supervised.ts';
@@ -105,7 +105,7 @@ async function startDispatchers(
       name: `dispatcher ${i + 2}`,
       file: 'dispatcher/main.ts',
       flags: dispatcherFlags,
-      env,
+      env: { ...dispatcherMemory, ...env },
       log,
     });
     closers.push(() => other.stop(stopMs));
