@@ -23,6 +23,16 @@ export const pushFailure = component(
   }),
 );
 
+export const gatewayMessage = component(
+  'GatewayMessage',
+  z.strictObject({
+    connector: z.enum(connectorIds),
+    messageId: z.string().describe('Id that the gateway gave, for questions to its support.'),
+    devices: count.describe('Recipients of the message.'),
+    at: timestamp,
+  }),
+);
+
 export const failureGroup = component(
   'FailureGroup',
   z.strictObject({

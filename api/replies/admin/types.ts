@@ -20,7 +20,7 @@ import type {
   usageReport,
 } from './apps.ts';
 import type { appSummary, deviceDetail, devicePush, searchHit } from './devices.ts';
-import type { failureGroup, pushFailure, pushTimeline } from './failures.ts';
+import type { failureGroup, gatewayMessage, pushFailure, pushTimeline } from './failures.ts';
 import type { moveInState, profileCheck, profileDetail, quotas } from './gateways.ts';
 import type { meaning } from './meaning.ts';
 import type { breaker, deviceExplanation, pushForecast, pushProgress } from './pushes.ts';
@@ -56,6 +56,7 @@ export type ConsoleSession = z.infer<typeof consoleSession>;
 export type ConsoleToken = z.infer<typeof consoleToken>;
 export type CurrentOperator = z.infer<typeof currentOperator>;
 export type AppSummary = z.infer<typeof appSummary>;
+export type GatewayMessage = z.infer<typeof gatewayMessage>;
 export type DeviceDetail = z.infer<typeof deviceDetail>;
 export type Meaning = z.infer<typeof meaning>;
 export type DevicePush = z.infer<typeof devicePush>;

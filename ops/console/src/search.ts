@@ -34,7 +34,7 @@ export const readPushFilters = (search: Search): PushListSearch => ({
   cursor: cursorOf(search.cursor),
 });
 
-const pushTabs = ['progress', 'failures', 'content', 'audience'] as const;
+const pushTabs = ['progress', 'failures', 'content', 'audience', 'ids'] as const;
 
 /** Part of the page of a push. */
 export type PushTab = (typeof pushTabs)[number];

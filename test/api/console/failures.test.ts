@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { insertGatewayMessages } from '../../../shared/db/tables/gateways/messages.ts';
 import { remedyOf } from '../../../shared/domain/admin/remedies.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
@@ -60,15 +61,44 @@ describe('the failures of a push', () => {
 
   test('are refused for an unknown push and a wrong filter', async () => {
     const path = `/apps/${app.appId}/notifications`;
-    for (const end of ['failures', 'failures/summary', 'timeline'])
+    for (const end of ['failures', 'failures/summary', 'timeline', 'messages'])
       expect((await viewer('GET', `${path}/nothing/${end}`)).body.code).toBe(101);
     for (const end of [
       'failures?outcome=lost',
       'failures?connector=x',
       'timeline?step=0',
       'failures?limit=201',
+      'messages?limit=201',
     ])
       expect((await viewer('GET', `${path}/${objectId}/${end}`)).status).toBe(400);
+  });
+});
+
+test('the message ids of gateways are listed in pages, oldest first', async () => {
+  const { rows } = await service.db.query<{ id: number; batch: number }>(
+    `SELECT push_id AS id, max(id) AS batch FROM push_batch WHERE app_id = $1 GROUP BY push_id`,
+    [app.appId],
+  );
+  const batch = {
+    appId: app.appId,
+    pushId: rows[0]?.id ?? 0,
+    batchId: rows[0]?.batch ?? 0,
+    connector: 'fcm',
+  };
+  const ids = ['0:1', '0:2', '0:3'];
+  await insertGatewayMessages(
+    service.db,
+    batch,
+    ids.map((messageId) => ({ messageId, devices: 1 })),
+  );
+  const { results, next } = await get('/messages?limit=2');
+  expect(results).toMatchObject([
+    { connector: 'fcm', messageId: '0:1', devices: 1 },
+    { connector: 'fcm', messageId: '0:2', devices: 1 },
+  ]);
+  expect(await get(`/messages?limit=2&cursor=${next}`)).toMatchObject({
+    results: [{ messageId: '0:3' }],
+    next: null,
   });
 });
 

@@ -29,6 +29,7 @@ export const consolePages: readonly ConsolePage[] = [
   { name: 'push: failures', path: ofPush('?tab=failures') },
   { name: 'push: content', path: ofPush('?tab=content') },
   { name: 'push: audience', path: ofPush('?tab=audience') },
+  { name: 'push: ids', path: ofPush('?tab=ids') },
   {
     name: 'open push',
     path: ({ app, openPushId }) => `/apps/${app.appId}/pushes/${openPushId}`,

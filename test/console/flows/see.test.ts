@@ -1,3 +1,4 @@
+import { text } from 'node:stream/consumers';
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
@@ -116,6 +117,15 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const [cause] = (await service.api.request('GET', path, { admin: true })).body.results;
     expect(cause).toMatchObject({ reason: 'Unregistered', n: 1 });
     await shows(page, cause.remedy.en);
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export as CSV' }).click(),
+    ]);
+    const [, line] = (await text(await file.createReadStream())).split('\r\n');
+    expect(line).toMatch(/^\w+,apns,invalid_token,410,Unregistered,/);
+    await page.getByRole('tab', { name: 'Ids' }).click();
+    await shows(page, 'No gateway gave an id.');
+    await page.goBack();
     await page.getByRole('link', { name: 'Show devices' }).click();
     await page.getByRole('table').nth(1).getByRole('link').click();
     await page.getByRole('heading', { name: 'Why did this device get it or not?' }).waitFor();

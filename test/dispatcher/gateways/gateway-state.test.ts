@@ -237,7 +237,9 @@ test('old rows are deleted: messages after a week, unused rates and tokens', asy
   expect(await deleteOldGatewayMessages(one, before, 10)).toBe(1);
   await deleteOldRates(one, before);
   expect(await deleteOldGatewayTokens(one, before)).toBeGreaterThan(0);
-  expect((await listGatewayMessages(one, push, 10)).map(({ messageId }) => messageId)).toEqual(['new']);
+  expect(
+    (await listGatewayMessages(one, push, { after: null, limit: 10 })).map(({ messageId }) => messageId),
+  ).toEqual(['new']);
   const { rows } = await one.query<{ connector: string }>('SELECT connector FROM gateway_rate');
   expect(rows).toEqual([{ connector: 'vendor_a' }]);
   expect((await one.query('SELECT FROM gateway_token')).rows).toEqual([]);

@@ -153,7 +153,8 @@ describe('a push to devices of FCM', () => {
       'SELECT id FROM notification WHERE app_id = $1 AND object_id = $2',
       [app.appId, objectId],
     );
-    const messages = await listGatewayMessages(service.db, { appId: app.appId, id: rows[0]?.id ?? 0 }, 10);
+    const ofPush = { appId: app.appId, id: rows[0]?.id ?? 0 };
+    const messages = await listGatewayMessages(service.db, ofPush, { after: null, limit: 10 });
     expect(messages).toHaveLength(2);
     expect(messages[0]).toMatchObject({
       connector: 'fcm',

@@ -47,12 +47,13 @@ describe('carillon token, session and login-link', () => {
 });
 
 test('the commands show what the console shows', async () => {
-  const [pushes, failures, list, devices, device, search, queues, audit, overview, meta, apps] =
+  const [pushes, failures, list, messageIds, devices, device, search, queues, audit, overview, meta, apps] =
     await Promise.all(
       [
         ['pushes', '--text', 'hello', '--limit', '1'],
         ['failures', objectId],
         ['failures', objectId, '--list', '--outcome', 'failed'],
+        ['message-ids', objectId],
         ['devices', '--where', '{"deviceType":"android"}'],
         ['devices', 'device-1'],
         ['search', objectId],
@@ -65,6 +66,7 @@ test('the commands show what the console shows', async () => {
     );
   expect(pushes?.stdout).toContain(objectId);
   expect(failures?.stdout).toContain('Every device was reached.');
+  expect(messageIds?.stdout).toContain('Nothing was found.');
   expect(list?.stdout).toContain('Nothing was found.');
   expect(devices?.stdout).toContain('android');
   expect(device?.stdout).toContain('"connector": "channel"');

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { connectorIds } from '../../../../shared/domain/labels.ts';
 import { outcomes } from '../../../../shared/domain/outcome.ts';
-import { failureGroup, pushFailure, pushTimeline } from '../../../replies/admin/failures.ts';
+import { failureGroup, gatewayMessage, pushFailure, pushTimeline } from '../../../replies/admin/failures.ts';
 import { keysetPageOf, resultsOf } from '../../../replies/common.ts';
 import { json, noBody, route } from '../../../route.ts';
 import { pageOf, pageQuery } from '../../../services/operator/lists/page-query.ts';
@@ -60,6 +60,20 @@ export default [
     reply: resultsOf(failureGroup),
     refusals: ['objectNotFound'],
     handle: async (call, { failures }) => json(await failures.summarize(...pushOf(call))),
+  }),
+  route({
+    method: 'GET',
+    path: `${base}/messages`,
+    operation: 'listGatewayMessages',
+    summary:
+      'Lists the ids that gateways gave to the messages of a push, oldest first, for questions to their support.',
+    auth: 'admin',
+    role: 'viewer',
+    limit: noBody,
+    query: z.object(pageQuery),
+    reply: keysetPageOf(gatewayMessage),
+    refusals: ['objectNotFound'],
+    handle: async (call, { failures }) => json(await failures.messages(...pushOf(call), pageOf(call.query))),
   }),
   route({
     method: 'GET',

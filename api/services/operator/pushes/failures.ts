@@ -1,3 +1,4 @@
+import { listGatewayMessages } from '../../../../shared/db/tables/gateways/messages.ts';
 import {
   type FailureFilter,
   listFailurePage,
@@ -17,7 +18,7 @@ const maxCauses = 200;
 const maxSteps = 600;
 const secondMs = 1000;
 
-/** Recipients that a push did not reach, and its course (protocol/admin-api.md#failures). */
+/** Recipients that a push did not reach, its course, and the message ids of gateways (protocol/admin-api.md#failures). */
 export class FailureService {
   readonly #deps: ApiDeps;
   readonly #records: PushRecordService;
@@ -37,6 +38,14 @@ export class FailureService {
       results: results.map(({ installation: _, ...row }) => ({ ...row, meaning: meaningOf(row.reason) })),
       next,
     };
+  }
+
+  /** Lists the message ids that gateways gave, oldest first. Throws 404/101 for an unknown push. */
+  async messages(appId: string, publicId: string, { before, limit }: PageRequest) {
+    const push = await this.#records.find(appId, publicId);
+    const rows = await listGatewayMessages(this.#deps.db, push, { after: before, limit: limit + 1 });
+    const { results, next } = toPage(rows, limit, ({ id }) => id);
+    return { results: results.map(({ id: _, ...row }) => row), next };
   }
 
   /** Counts failures by cause, each with what can be done about it. Throws 404/101 for an unknown push. */

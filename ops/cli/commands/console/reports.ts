@@ -76,6 +76,13 @@ function addPushReports({ program, act }: Shell): void {
     .option(...limit)
     .option(...cursor)
     .action(act(showFailures));
+  program
+    .command('message-ids <objectId>')
+    .description('list the ids that gateways gave to the messages of a push, for questions to their support')
+    .option(...app)
+    .option(...limit)
+    .option(...cursor)
+    .action(act(listMessages));
 }
 
 /** Returns a query string of the options that are given. */
@@ -137,6 +144,26 @@ async function showFailures(
         `${one.n} × ${displayName(one.connector)}, ${one.outcome}: ${one.reason}\n    ${one.remedy.en}`,
     );
   return { document: reply, text: lines.length > 0 ? lines.join('\n') : 'Every device was reached.' };
+}
+
+const messages = z.looseObject({
+  results: z.array(
+    z.looseObject({ connector: z.string(), messageId: z.string(), devices: z.number(), at: z.string() }),
+  ),
+  next: z.string().nullable(),
+});
+
+async function listMessages(
+  objectId: string,
+  { app: asked, ...page }: PageOptions & Filters,
+): Promise<Report> {
+  const service = await connect();
+  const appId = encodeURIComponent(await chooseAppId(service, asked));
+  const path = `/apps/${appId}/notifications/${encodeURIComponent(objectId)}/messages`;
+  const reply = await service.admin('GET', `${path}?${queryOf(page)}`);
+  const { results, next } = messages.parse(reply);
+  const rows = results.map((one) => [displayName(one.connector), one.messageId, one.devices, one.at]);
+  return pageReport(reply, { headings: ['gateway', 'message id', 'devices', 'time'], rows, next });
 }
 
 const devices = z.looseObject({

@@ -9,6 +9,7 @@ import type {
 } from '../../../../api/replies/admin/types.ts';
 import type { AuditFilters } from '../search.ts';
 import { ApiError, call, queryOf } from './client.ts';
+import { exportPage, readPages } from './export.ts';
 import type { Role } from './session.tsx';
 
 export function useTokens(cursor: string | undefined) {
@@ -84,18 +85,6 @@ export function useLoginLink() {
   });
 }
 
-/** Most entries that an export has. */
-export const maxExported = 10_000;
-const exportPage = 200;
-
 /** Reads all entries of the audit that the filters match, up to 10,000, newest first. */
-export async function readAudit(filters: AuditFilters): Promise<AuditEntry[]> {
-  const entries: AuditEntry[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await call<KeysetPage<AuditEntry>>(auditPath({ ...filters, cursor }, exportPage));
-    entries.push(...page.results);
-    cursor = page.next ?? undefined;
-  } while (cursor !== undefined && entries.length < maxExported);
-  return entries;
-}
+export const readAudit = (filters: AuditFilters): Promise<AuditEntry[]> =>
+  readPages((cursor) => auditPath({ ...filters, cursor }, exportPage));

@@ -1,3 +1,4 @@
+import type { ConnectorId } from '../../../domain/labels.ts';
 import type { Handle } from '../../pool.ts';
 
 /** A gateway's id of a message (or of one request's messages), and its number of devices. */
@@ -27,16 +28,24 @@ export async function insertGatewayMessages(
   );
 }
 
-/** Lists up to `limit` message ids of a push, oldest first. */
+/** Message of a gateway in the list of a push. */
+export interface ListedGatewayMessage extends GatewayMessage {
+  /** Position in the list. */
+  id: number;
+  connector: ConnectorId;
+  at: Date;
+}
+
+/** Lists message ids of a push, oldest first. */
 export async function listGatewayMessages(
   db: Handle,
   push: { appId: string; id: number },
-  limit: number,
-): Promise<(GatewayMessage & { connector: string; createdAt: Date })[]> {
-  const { rows } = await db.query<GatewayMessage & { connector: string; createdAt: Date }>(
-    `SELECT connector, message_id AS "messageId", devices, created_at AS "createdAt" FROM gateway_message
-      WHERE app_id = $1 AND push_id = $2 ORDER BY id LIMIT $3`,
-    [push.appId, push.id, limit],
+  page: { after: number | null; limit: number },
+): Promise<ListedGatewayMessage[]> {
+  const { rows } = await db.query<ListedGatewayMessage>(
+    `SELECT id, connector, message_id AS "messageId", devices, created_at AS at FROM gateway_message
+      WHERE app_id = $1 AND push_id = $2 AND ($3::bigint IS NULL OR id > $3) ORDER BY id LIMIT $4`,
+    [push.appId, push.id, page.after, page.limit],
   );
   return rows;
 }

@@ -1,14 +1,37 @@
+import { useMutation } from '@tanstack/react-query';
+import { Failure } from '../states.tsx';
 import { Button } from './button.tsx';
 
-/** Button that saves a text as a file. */
-export function Download({ name, text, label }: { name: string; text: string; label: string }) {
-  const save = () => {
-    const url = URL.createObjectURL(new Blob([text], { type: 'text/csv' }));
-    const link = document.createElement('a');
-    link.href = url;
-    link.download = name;
-    link.click();
-    URL.revokeObjectURL(url);
-  };
-  return <Button onClick={save}>{label}</Button>;
+interface DownloadProps {
+  label: string;
+  /** What the file holds, where the label does not say it. */
+  hint?: string;
+  name: string;
+  type?: string;
+  /** Returns the content; called when the button is used. */
+  load: () => string | Promise<string>;
+}
+
+/** Button that saves a file. */
+export function Download({ label, hint, name, type = 'text/csv', load }: DownloadProps) {
+  const save = useMutation({
+    mutationFn: async () => saveFile(name, new Blob([await load()], { type })),
+  });
+  return (
+    <>
+      {save.error && <Failure error={save.error} />}
+      <Button title={hint} isBusy={save.isPending} onClick={() => save.mutate()}>
+        {label}
+      </Button>
+    </>
+  );
+}
+
+function saveFile(name: string, file: Blob): void {
+  const url = URL.createObjectURL(file);
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(url);
 }

@@ -1,4 +1,5 @@
 import type { AuditEntry } from '../../../../../api/replies/admin/types.ts';
+import { toCsv } from '../../kit/data/csv.ts';
 
 /** Member that a change has set, removed or replaced; absent values are undefined. */
 export interface MemberChange {
@@ -43,20 +44,14 @@ const columns = [
   'requestId',
 ];
 
-/** Returns entries as CSV (RFC 4180) with a line of headings. */
-export function toCsv(entries: readonly AuditEntry[]): string {
+/** Returns entries as CSV with a line of headings. */
+export function auditCsv(entries: readonly AuditEntry[]): string {
   const rows = entries.map(({ id, at, actor, action, appId, target, before, after, requestId }) => [
     ...[id, at, actor.name, actor.role, actor.address, action, appId ?? '', target],
     ...[before, after].map((members) => (members === null ? '' : JSON.stringify(members))),
     requestId,
   ]);
-  return [columns, ...rows].map((row) => `${row.map(cellOf).join(',')}\r\n`).join('');
-}
-
-/** Quotes a cell. A spreadsheet would run a text that begins like a formula, so such a text gets an apostrophe. */
-function cellOf(text: string): string {
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  return toCsv([columns, ...rows]);
 }
 
 /** Returns entries as one JSON document a line. */

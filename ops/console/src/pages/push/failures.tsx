@@ -11,6 +11,7 @@ import { Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { FailureFilters } from '../../search.ts';
 import { formatCount } from '../../text/format.ts';
+import { FailuresExport } from './failures-export.tsx';
 import styles from './push.module.css';
 
 const route = getRouteApi('/apps/$appId/pushes/$pushId');
@@ -35,16 +36,19 @@ export function Failures(push: FailuresProps) {
   const filters = { connector, outcome, reason };
   return (
     <>
-      <Panel title={t('failures.reasons')}>
+      <Panel title={t('failures.reasons')} side={<FailuresExport push={push} filters={{}} />}>
         <Causes push={push} />
       </Panel>
       {connector !== undefined && (
         <Panel
           title={`${t('failures.list')}: ${connectorName(connector)}, ${reason ?? ''}`}
           side={
-            <Link to="/apps/$appId/pushes/$pushId" params={{ ...push }} search={{ tab: 'failures' }}>
-              {t('failures.all')}
-            </Link>
+            <>
+              <Link to="/apps/$appId/pushes/$pushId" params={{ ...push }} search={{ tab: 'failures' }}>
+                {t('failures.all')}
+              </Link>
+              <FailuresExport push={push} filters={filters} />
+            </>
           }
         >
           <Devices

@@ -15,6 +15,7 @@ import { Audience } from './audience.tsx';
 import { Content } from './content.tsx';
 import { Controls } from './controls.tsx';
 import { Failures } from './failures.tsx';
+import { GatewayMessages } from './gateway-messages.tsx';
 import { LiveState } from './live-state.tsx';
 import { Progress } from './progress.tsx';
 import { Resend } from './resend.tsx';
@@ -111,6 +112,11 @@ function PushTabs({ appId, push, progress }: PushTabsProps) {
         },
         { value: 'content', title: t('push.content'), content: <Content push={push} /> },
         { value: 'audience', title: t('push.audience'), content: <Audience appId={appId} push={push} /> },
+        {
+          value: 'ids',
+          title: t('gatewayMessages.tab'),
+          content: <GatewayMessages appId={appId} pushId={push.objectId} />,
+        },
       ]}
     />
   );

@@ -4,6 +4,7 @@ import { FilterChoice, FilterForm, FilterText } from '../../kit/form/filter-form
 import type { PushFilters } from '../../search.ts';
 
 const states = ['scheduled', 'queued', 'sending', 'paused', 'done', 'failed', 'cancelled'] as const;
+const sources = ['push', 'console'] as const;
 
 /** Filters of the list of pushes. */
 export function Filters({ filters, change }: { filters: PushFilters; change: (more: PushFilters) => void }) {
@@ -18,6 +19,13 @@ export function Filters({ filters, change }: { filters: PushFilters; change: (mo
         value={filters.status}
         options={states.map((state) => [state, t(`pushState.${state}`)] as const)}
         change={(status) => change({ status })}
+      />
+      <FilterChoice
+        label={t('pushes.source')}
+        any={t('pushes.anySource')}
+        value={filters.source}
+        options={sources.map((source) => [source, t(`pushSource.${source}`)] as const)}
+        change={(source) => change({ source })}
       />
     </FilterForm>
   );

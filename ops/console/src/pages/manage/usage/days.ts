@@ -1,4 +1,5 @@
 import type { UsageReport } from '../../../../../../api/replies/admin/types.ts';
+import { toCsv } from '../../../kit/data/csv.ts';
 
 const dayMs = 86_400_000;
 
@@ -13,11 +14,11 @@ export const lastDays = (nowMs: number, days: number): { from: string; to: strin
 
 /** Returns the use of days as a table of comma-separated values with a heading. */
 export function usageCsv(days: readonly UsageReport[]): string {
-  const heading = 'day_utc,recipients,calls,peak_calls_per_minute,fees,currency';
+  const headings = ['day_utc', 'recipients', 'calls', 'peak_calls_per_minute', 'fees', 'currency'];
   const rows = days.map(({ day, recipients, calls, peakCallsPerMinute, fees }) =>
-    [day, recipients, calls, peakCallsPerMinute, fees.total, fees.currency].join(','),
+    [day, recipients, calls, peakCallsPerMinute, fees.total, fees.currency].map(String),
   );
-  return [heading, ...rows, ''].join('\n');
+  return toCsv([headings, ...rows]);
 }
 
 /** Sums of several days. */

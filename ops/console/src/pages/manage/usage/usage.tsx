@@ -79,8 +79,8 @@ function Report({ appId, days }: { appId: string; days: UsageReport[] }) {
         side={
           <Download
             name={`usage-${appId}-${days[0]?.day}-${days.at(-1)?.day}.csv`}
-            text={usageCsv(days)}
-            label={t('usage.csv')}
+            label={t('action.exportCsv')}
+            load={() => usageCsv(days)}
           />
         }
       >
