@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { displayName } from '../../../../shared/domain/labels.ts';
 import { type Report, type Shell, table } from '../../report.ts';
 import { chooseAppId, connect } from '../../service.ts';
-import { type Filters, type PageOptions, pageReport, queryOf } from './reports.ts';
+import { type Filters, type PageOptions, pageReport, queryOf } from './pages.ts';
 
 /** Adds commands that show the state of the service: the overview, its description, and the apps with their sizes. */
 export function addStateCommands({ program, act }: Shell): void {
