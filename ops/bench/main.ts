@@ -150,9 +150,16 @@ export async function bench(name: string | undefined, args: string[]): Promise<v
   process.stdout.write(isJson ? `${JSON.stringify({ benchmark: name, figures })}\n` : `${show(figures)}\n`);
 }
 
+/** Shows goals and earlier values only where a figure has one. */
 function show(figures: Figure[]): string {
+  const isCompared = figures.some(({ goal, before }) => goal !== undefined || before !== undefined);
   return table(
-    ['figure', 'value', 'unit'],
-    figures.map(({ name, value, unit }) => [name, Number(value.toPrecision(4)), unit]),
+    ['figure', 'value', 'unit', ...(isCompared ? ['goal', 'before'] : [])],
+    figures.map(({ name, value, unit, goal = '', before = '' }) => [
+      name,
+      Number(value.toPrecision(4)),
+      unit,
+      ...(isCompared ? [goal, before] : []),
+    ]),
   );
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseJson } from '../../../shared/domain/json.ts';
 import type { Bench } from '../harness/bench-service.ts';
 import type { BenchApp } from '../harness/client.ts';
@@ -18,6 +19,8 @@ export interface Tenant {
 export interface Phase {
   name: string;
   unit: string;
+  /** Calls per second that the clients make together at most; absent: as many as they can. */
+  callsPerSecond?: number;
   /** Returns call number `n` of a client. */
   call(client: number, n: number): KeepAliveCall;
 }
@@ -51,9 +54,14 @@ export async function run(
   const startedAtMs = performance.now();
   const tookMs: number[] = [];
   let next = first;
+  let made = 0;
   const repeat = async (number: number) => {
     let n = first;
     for (; performance.now() - startedAtMs < durationMs; n += 1) {
+      const dueMs = phase.callsPerSecond === undefined ? 0 : (made * 1000) / phase.callsPerSecond;
+      made += 1;
+      const waitMs = dueMs - (performance.now() - startedAtMs);
+      if (waitMs > 0) await sleep(waitMs);
       const sentAtMs = performance.now();
       parseJson(await client.send(phase.call(number, n)));
       tookMs.push(performance.now() - sentAtMs);

@@ -3,6 +3,10 @@ export interface Figure {
   name: string;
   value: number;
   unit: string;
+  /** What it must reach, as "≥ 40,000". */
+  goal?: string;
+  /** The same figure of an earlier version, on the quiet machine of docs/performance.md. */
+  before?: string;
 }
 
 /** Returns median, 95th percentile and maximum of durations in milliseconds. */
