@@ -14,6 +14,7 @@ import { benchFlat } from './pipeline/flat.ts';
 import { benchPipeline } from './pipeline/pipeline.ts';
 import { benchRivals } from './pipeline/rivals.ts';
 import { benchSizing } from './sizing.ts';
+import { benchTables } from './tables.ts';
 
 interface Benchmark {
   description: string;
@@ -48,6 +49,13 @@ const benchmarks = new Map<string, Benchmark>([
     {
       description: 'a push and saves; writes the table of docs/operate/sizing.md from them [devices]',
       run: benchSizing,
+    },
+  ],
+  [
+    'tables',
+    {
+      description: 'tables that grow: saves, a condition beside a large app, cleaning, inboxes [rows]',
+      run: benchTables,
     },
   ],
   [
