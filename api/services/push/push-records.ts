@@ -78,7 +78,12 @@ export class PushRecordService {
 
   /** Returns the progress of a push, batches in flight included (protocol/admin-api.md#progress). */
   async progress(appId: string, publicId: string): Promise<JsonObject> {
-    const record = await this.find(appId, publicId);
+    return this.progressOf(await this.find(appId, publicId));
+  }
+
+  /** Returns the progress of a push that the caller has just read. */
+  async progressOf(record: Push): Promise<JsonObject> {
+    const { appId } = record;
     const { totals: connectors, open } = record.totals
       ? { totals: record.totals, open: {} }
       : await readProgress(this.#deps.db, appId, record.id);

@@ -8,7 +8,7 @@ const retryMs = 2000;
  * a reader costs a bounded amount of memory.
  */
 export class EventStream extends Readable {
-  readonly #waiting = new Map<string, string>();
+  readonly #waiting = new Map<string, string | Buffer>();
   #isWanted = false;
   #isEnding = false;
 
@@ -17,8 +17,8 @@ export class EventStream extends Readable {
     this.send('retry', `retry: ${retryMs}\n\n`);
   }
 
-  /** Sends an event, or replaces the one of this topic that still waits. */
-  send(topic: string, text: string): void {
+  /** Sends an event, or replaces the one of this topic that still waits. All streams may share the bytes. */
+  send(topic: string, text: string | Buffer): void {
     if (this.#isEnding || this.destroyed) return;
     this.#waiting.delete(topic);
     this.#waiting.set(topic, text);

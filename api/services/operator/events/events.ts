@@ -76,8 +76,9 @@ export class EventService {
       key: `push:${appId}/${objectId}`,
       name,
       poll: async () => {
-        const { state } = await this.#services.records.find(appId, objectId);
-        const progress = await this.#services.records.progress(appId, objectId);
+        const push = await this.#services.records.find(appId, objectId);
+        const { state } = push;
+        const progress = await this.#services.records.progressOf(push);
         const event = lastStatus === undefined || lastStatus === state ? 'progress' : 'state';
         lastStatus = state;
         const restMs = finished.has(state) ? closedPushRestMs : openPushRestMs;

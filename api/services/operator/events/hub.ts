@@ -69,7 +69,7 @@ export class EventHub {
     this.#admit(topics, watcher);
     const stream = new EventStream();
     const open = { stream, watcher };
-    const deliver = (topic: string, text: string) => stream.send(topic, text);
+    const deliver = (topic: string, bytes: Buffer) => stream.send(topic, bytes);
     this.#streams.add(open);
     for (const topic of topics) this.#pollerOf(topic).add(deliver);
     stream.once('close', () => {
@@ -83,10 +83,13 @@ export class EventHub {
 
   /** Ends the streams whose callers have lost access: a session or token of this process ended. */
   async recheck(): Promise<void> {
+    // The tabs of one session or token share a check.
+    const byCaller = Map.groupBy(this.#streams, ({ watcher }) => watcher.key);
     await Promise.all(
-      [...this.#streams].map(async ({ stream, watcher }) => {
+      [...byCaller.values()].map(async (streams) => {
         // Without the database nobody can tell: the next check will.
-        if (!(await watcher.hasAccess().catch(() => true))) stream.bye('session');
+        const hasAccess = (await streams[0]?.watcher.hasAccess().catch(() => true)) ?? true;
+        if (!hasAccess) for (const { stream } of streams) stream.bye('session');
       }),
     );
   }

@@ -16,12 +16,15 @@ export interface Topic {
   poll(): Promise<TopicState>;
 }
 
-/** Event as text of `text/event-stream`. */
-export type Deliver = (topic: string, text: string) => void;
+/** Event as bytes of `text/event-stream`, which all listeners share. */
+export type Deliver = (topic: string, bytes: Buffer) => void;
 
 /** Shortest pause between two polls, so that a topic has at most four events a second. */
 export const minRestMs = 250;
 const failedRestMs = 2000;
+/** Part of the time that polls of a topic may take; a push of millions then has fewer events, at least one a second. */
+const pollShare = 0.1;
+const maxSlowRestMs = 1000;
 
 /** Polls a topic while anybody listens, and tells all listeners each change. */
 export class Poller {
@@ -30,7 +33,7 @@ export class Poller {
   readonly #listeners = new Set<Deliver>();
   readonly #stop = new AbortController();
   #lastData = '';
-  #lastText = '';
+  #lastBytes: Buffer | undefined;
 
   constructor(topic: Topic, nextId: () => number) {
     this.#topic = topic;
@@ -41,7 +44,7 @@ export class Poller {
   /** Adds a listener; it gets the last event at once. */
   add(listener: Deliver): void {
     this.#listeners.add(listener);
-    if (this.#lastText !== '') listener(this.#topic.key, this.#lastText);
+    if (this.#lastBytes) listener(this.#topic.key, this.#lastBytes);
   }
 
   /** Removes a listener; returns whether it was the last one, with which polling ends. */
@@ -57,8 +60,10 @@ export class Poller {
     while (!signal.aborted) {
       let restMs = failedRestMs;
       try {
+        const startedAtMs = performance.now();
         const state = await this.#topic.poll();
-        restMs = Math.max(minRestMs, state.restMs);
+        const slowRestMs = Math.min(maxSlowRestMs, (performance.now() - startedAtMs) / pollShare);
+        restMs = Math.max(minRestMs, state.restMs, slowRestMs);
         if (!signal.aborted) this.#tell(state);
       } catch {
         // The database is away, or the object is gone: listeners keep what they have, and the next poll tells.
@@ -71,7 +76,7 @@ export class Poller {
     const text = JSON.stringify({ topic: this.#topic.name, ...data });
     if (text === this.#lastData) return;
     this.#lastData = text;
-    this.#lastText = `id: ${this.#nextId()}\nevent: ${event}\ndata: ${text}\n\n`;
-    for (const listener of this.#listeners) listener(this.#topic.key, this.#lastText);
+    this.#lastBytes = Buffer.from(`id: ${this.#nextId()}\nevent: ${event}\ndata: ${text}\n\n`);
+    for (const listener of this.#listeners) listener(this.#topic.key, this.#lastBytes);
   }
 }
