@@ -164,6 +164,7 @@ module.exports = {
         path: '^node_modules/(react|react-dom|@base-ui|@tanstack|i18next|react-i18next|uplot|vite)(/|$)',
       },
     },
+    onlyIn('@opentelemetry', ['shared/process/tracing\\.ts']),
     onlyIn('koa', ['api/(app\\.ts|middleware/)']),
     onlyIn('pg', ['shared/db/', 'ops/local/']),
     onlyIn('pg-boss', ['shared/queue/']),

@@ -15,7 +15,7 @@ import { type Exchange, reportExchanges } from './middleware/exchange.ts';
 import { serveConsole } from './middleware/pages/console.ts';
 import { serveHtmlPages } from './middleware/pages/html-pages.ts';
 import { attachRequestBody, type BodyMemory } from './middleware/request-body.ts';
-import { logRequests } from './middleware/request-log.ts';
+import { logRequests, traceRequests } from './middleware/request-log.ts';
 import { textForm } from './middleware/text-form.ts';
 import type { Route } from './route.ts';
 import type { ConsoleFiles } from './services/server/console-files.ts';
@@ -39,6 +39,7 @@ export function createApp(options: AppOptions): Koa {
   // Each proxy appends the address that it saw. A client can forge the entries left of those.
   app.proxy = options.config.trustedProxies > 0;
   app.maxIpsCount = options.config.trustedProxies;
+  app.use(traceRequests());
   app.use(logRequests(options.log, options.metrics));
   if (options.onExchange) app.use(reportExchanges(options.onExchange));
   app.use(allowCrossOrigin());

@@ -1,6 +1,7 @@
 import type { Middleware } from 'koa';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
+import { contextOfHeaders, inSpan, isTracing, markFailed } from '../../shared/process/tracing.ts';
 
 /**
  * Logs one line per request and records its duration. The line has the route, not the URL: query strings hold conditions,
@@ -26,5 +27,26 @@ export function logRequests(log: Logger, metrics: Metrics): Middleware {
     if (ctx.status >= 500) log.error({ ...line, err: ctx.state.failure }, 'request failed');
     else if (ctx.state.refusal) log.info({ ...line, code: ctx.state.refusal.code }, 'request refused');
     else log.debug(line, 'request');
+  };
+}
+
+/**
+ * Makes a span of each request, which continues the caller's trace. It has the route, not the URL: query strings hold
+ * conditions, tokens and phone numbers.
+ */
+export function traceRequests(): Middleware {
+  return (ctx, next) => {
+    if (!isTracing()) return next();
+    const attributes = { 'http.request.method': ctx.method };
+    const parent = contextOfHeaders(ctx.headers);
+    return inSpan(ctx.method, { kind: 'server', attributes, parent }, async (span) => {
+      await next();
+      if (!span) return;
+      const route = typeof ctx._matchedRoute === 'string' ? ctx._matchedRoute : 'none';
+      span.updateName(`${ctx.method} ${route}`);
+      span.setAttributes({ 'http.route': route, 'http.response.status_code': ctx.status });
+      if (typeof ctx.state.appId === 'string') span.setAttribute('carillon.app', ctx.state.appId);
+      if (ctx.status >= 500) markFailed(span);
+    });
   };
 }

@@ -14,6 +14,7 @@ import type { Lane } from '../sending/pool.ts';
 import type { LoadedBatch, SendSlot } from '../sending/task.ts';
 import { FirstSend } from './first-send.ts';
 import { decide, type GateDecision, reserve } from './gates.ts';
+import { traceGateway, tracePush } from './tracing.ts';
 
 /** A batch that its planning job has just written, with all that was read of it. */
 export interface PreparedBatch {
@@ -64,7 +65,7 @@ export async function deliverBatch(
   try {
     // A push that is paused, resumed or cancelled in the meantime changes the decision.
     for (let { prepared } = context; end === 'changed'; prepared = undefined)
-      end = await deliverOnce(deps, ids, { ...context, prepared });
+      end = await tracePush(deps, 'batch', ids, () => deliverOnce(deps, ids, { ...context, prepared }));
   } finally {
     if (deps.closer.end(ids.pushId)) await closePush(deps, ids.appId, ids.pushId);
   }
@@ -126,7 +127,10 @@ async function sendAndRecord(
     if (permit.kind === 'wait')
       return recordDecision(deps, batch, { kind: 'postpone', afterMs: permit.afterMs });
     const first = new FirstSend(deps, batch);
-    const sent = await first.during(send(deps, batch, { permit, slot: context.slot, prepared }), !prepared);
+    const sending = traceGateway(connector, () =>
+      send(deps, batch, { permit, slot: context.slot, prepared }),
+    );
+    const sent = await first.during(sending, !prepared);
     if (await prepared?.end(sent, first.unsavedAt)) return 'done';
     await first.save();
     if (await recordResult(deps, batch, sent)) {

@@ -11,6 +11,7 @@ import {
   planPriorities,
 } from '../../shared/queue/jobs.ts';
 import { deliverBatch } from '../delivery/deliver.ts';
+import { tracePush } from '../delivery/tracing.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { batchesPerThread, continuedPlansAtOnce, freshPlansAtOnce, parkedPerThread } from '../limits.ts';
 import { planPush } from '../planning/planner.ts';
@@ -57,7 +58,7 @@ function planConsumers(deps: ConsumerDeps): Consumer<PlanJob>[] {
         ...{ queue, listener, log, parkedJobs, ...kind },
         kind: planJob,
         pollMs: planPollMs,
-        handle: (job, context) => planPush(deps, job, context),
+        handle: (job, context) => tracePush(deps, 'plan', job.data, () => planPush(deps, job, context)),
       }),
   );
 }

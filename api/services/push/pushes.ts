@@ -14,6 +14,7 @@ import {
   parsePushToDevices,
 } from '../../../shared/domain/pushes/push.ts';
 import type { PushCreator } from '../../../shared/domain/pushes/record.ts';
+import { inSpan, traceParentOf } from '../../../shared/process/tracing.ts';
 import { withoutCql } from '../../../shared/query/cql/select.ts';
 import { checkTargets } from '../../../shared/query/targets/targets.ts';
 import { masterViewer, type Viewer } from '../../../shared/query/viewer.ts';
@@ -116,12 +117,15 @@ export class PushService {
     const expiresAt = expiryOf(timing, pushTime);
     const push = { objectId: newPushObjectId(), pushOrder, timing, pushTime, expiresAt, createdAt: now };
     await this.#check(sender, push);
-    const created = toNewPush(sender.app, push, terms?.creator);
-    const stored = await this.#store.store({
-      app: sender.app,
-      reqId: timing.reqId,
-      push: created,
-      onStored: terms && ((tx) => terms.onStored(tx, created)),
+    const attributes = { 'carillon.app': sender.app.appId, 'carillon.push': push.objectId };
+    const stored = await inSpan('push', { kind: 'producer', attributes }, (span) => {
+      const created = { ...toNewPush(sender.app, push, terms?.creator), traceParent: traceParentOf(span) };
+      return this.#store.store({
+        app: sender.app,
+        reqId: timing.reqId,
+        push: created,
+        onStored: terms && ((tx) => terms.onStored(tx, created)),
+      });
     });
     if (stored.isFirst) this.#deps.metrics.pushAccepted.inc({ app: sender.app.appId });
     return { objectId: stored.objectId, createdAt: stored.createdAt, warnings };

@@ -72,17 +72,20 @@ export interface NewPush {
   createdAt: Date;
   /** Caller of the admin API; absent for a push of the app itself. */
   sender?: PushCreator | undefined;
+  /** Span of the call, as `traceparent`; absent without tracing. */
+  traceParent?: string | undefined;
 }
 
 /** Inserts pushes from one parameter, a JSON list of `toRowText`, and returns their keys. */
 export const insertPushesText = `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at,
-                             created_at, updated_at, from_service, created_by, created_token)
+                             created_at, updated_at, from_service, created_by, created_token, trace_parent)
    SELECT app_id, object_id, notification_id, state, request, request ->> 'prod', to_timestamp(push_ms / 1000.0),
           to_timestamp(expires_ms / 1000.0), to_timestamp(created_ms / 1000.0), to_timestamp(created_ms / 1000.0),
-          coalesce(from_service, 'push'), created_by, created_token
+          coalesce(from_service, 'push'), created_by, created_token, trace_parent
      FROM json_to_recordset($1::json) AS p (
        app_id text, object_id text, notification_id text, state text, request jsonb,
-       push_ms float8, expires_ms float8, created_ms float8, from_service text, created_by text, created_token bigint)
+       push_ms float8, expires_ms float8, created_ms float8, from_service text, created_by text, created_token bigint,
+       trace_parent text)
    RETURNING app_id, id, object_id`;
 
 const insertAll = prepare(insertPushesText);
@@ -117,6 +120,7 @@ const toRowText = (push: NewPush): string =>
     push_ms: push.pushTime.getTime(),
     expires_ms: push.expiresAt.getTime(),
     created_ms: push.createdAt.getTime(),
+    ...(push.traceParent === undefined ? {} : { trace_parent: push.traceParent }),
     ...(push.sender
       ? { from_service: 'console', created_by: push.sender.name, created_token: push.sender.tokenId }
       : {}),
@@ -132,6 +136,23 @@ const findStatement = prepare(`SELECT ${pushColumns} FROM notification WHERE app
 export async function findPush(db: Handle, appId: string, id: number): Promise<Push | undefined> {
   const { rows } = await db.query<PushRow>(findStatement, [appId, id]);
   return rows.map(toPush)[0];
+}
+
+const findTraceStatement = prepare(
+  'SELECT object_id, trace_parent FROM notification WHERE app_id = $1 AND id = $2',
+);
+
+/** Finds the `traceparent` of the call that sent a push, and the push's objectId. */
+export async function findTrace(
+  db: Handle,
+  appId: string,
+  id: number,
+): Promise<{ objectId: string; traceParent: string | null } | undefined> {
+  const { rows } = await db.query<{ object_id: string; trace_parent: string | null }>(findTraceStatement, [
+    appId,
+    id,
+  ]);
+  return rows.map((row) => ({ objectId: row.object_id, traceParent: row.trace_parent }))[0];
 }
 
 /**

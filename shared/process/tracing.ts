@@ -1,0 +1,91 @@
+/**
+ * Traces (operate/tracing.md). Only this file imports OpenTelemetry's API. The operator brings the SDK; without one no
+ * span is made, and nothing is read or written for one.
+ */
+import {
+  type Attributes,
+  type Context,
+  context,
+  isSpanContextValid,
+  ProxyTracerProvider,
+  propagation,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api';
+
+const scope = 'carillon';
+/** Form of the header `traceparent` (W3C Trace Context), version 00. */
+const traceParentForm = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
+
+/** Description of a span. Attributes hold ids, names of connectors and counts: no token, key, address or text of a message. */
+export interface SpanDetails {
+  kind?: 'server' | 'client' | 'producer' | 'consumer';
+  attributes?: Attributes;
+  /** By default the span of the work that is under way. */
+  parent?: Context;
+}
+
+const kinds = {
+  server: SpanKind.SERVER,
+  client: SpanKind.CLIENT,
+  producer: SpanKind.PRODUCER,
+  consumer: SpanKind.CONSUMER,
+};
+
+/** Tells whether an SDK is registered. */
+export function isTracing(): boolean {
+  const provider = trace.getTracerProvider();
+  return !(provider instanceof ProxyTracerProvider) || provider.getDelegateTracer(scope) !== undefined;
+}
+
+/**
+ * Runs work inside a span, which `work` gets; without an SDK only the work. An exception marks the span as failed, by the
+ * error's name alone: its text may quote a value of the caller.
+ */
+export async function inSpan<T>(
+  name: string,
+  { kind, attributes = {}, parent = context.active() }: SpanDetails,
+  work: (span?: Span) => Promise<T>,
+): Promise<T> {
+  if (!isTracing()) return work();
+  const spanKind = kind === undefined ? SpanKind.INTERNAL : kinds[kind];
+  const span = trace.getTracer(scope).startSpan(name, { kind: spanKind, attributes }, parent);
+  try {
+    return await context.with(trace.setSpan(parent, span), () => work(span));
+  } catch (error) {
+    span.setAttribute('error.type', error instanceof Error ? error.name : 'unknown');
+    markFailed(span);
+    throw error;
+  } finally {
+    span.end();
+  }
+}
+
+/** Marks a span as failed. */
+export const markFailed = (span: Span): void => void span.setStatus({ code: SpanStatusCode.ERROR });
+
+/** Returns the context of a caller's headers; the SDK decides which ones it reads, `traceparent` by default. */
+export const contextOfHeaders = (headers: object): Context => propagation.extract(ROOT_CONTEXT, headers);
+
+/** Returns a span as `traceparent`, for work that another process continues; undefined without one. */
+export function traceParentOf(span: Span | undefined): string | undefined {
+  const current = span?.spanContext();
+  if (!current || !isSpanContextValid(current)) return undefined;
+  const flags = current.traceFlags.toString(16).padStart(2, '0');
+  return `00-${current.traceId}-${current.spanId}-${flags}`;
+}
+
+/**
+ * Returns the context in which to continue: that of the work under way, else of the `traceparent`, which is read only when
+ * it is needed.
+ */
+export async function contextToContinue(read: () => Promise<string | null>): Promise<Context> {
+  if (trace.getSpan(context.active())) return context.active();
+  const [, traceId, spanId, flags] = traceParentForm.exec((await read()) ?? '') ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return ROOT_CONTEXT;
+  const traceFlags = Number.parseInt(flags, 16);
+  return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true });
+}
