@@ -72,9 +72,13 @@ const notWritable = new Set(['EACCES', 'EPERM', 'EROFS']);
  * Builds the console into its folder, or into the data directory where that cannot be written. Throws as `buildConsole`
  * does.
  */
-export async function buildConsoleSomewhere(dataDir: string, signal?: AbortSignal): Promise<BuiltConsole> {
+export async function buildConsoleSomewhere(
+  dataDir: string,
+  signal?: AbortSignal,
+  folder: string = consoleFolder,
+): Promise<BuiltConsole> {
   try {
-    return await buildConsole(consoleFolder, signal);
+    return await buildConsole(folder, signal);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
     if (!notWritable.has(code)) throw error;

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { get as httpGet, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -7,7 +7,7 @@ import { buffer } from 'node:stream/consumers';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { buildConsole } from '../../ops/console/build.ts';
+import { buildConsole, buildConsoleSomewhere } from '../../ops/console/build.ts';
 import { useTestApi } from '../support/test-api.ts';
 
 /** Largest sum of the scripts and styles that the first page loads, compressed (kB). */
@@ -65,6 +65,24 @@ describe('the built console', () => {
     expect(readdirSync(folder).filter((name) => name !== 'current.json')).toHaveLength(1);
     expect(await buildConsole(folder)).toMatchObject({ isNew: false });
   });
+
+  // The root user may write everywhere except in such a file system.
+  test.skipIf(!existsSync('/sys'))(
+    'is in the data directory where its folder cannot be written',
+    async () => {
+      const dataDir = mkdtempSync(join(tmpdir(), 'carillon-console-'));
+      try {
+        const { folder: built, isNew } = await buildConsoleSomewhere(
+          dataDir,
+          undefined,
+          '/sys/carillon-console',
+        );
+        expect([built, isNew]).toEqual([join(dataDir, 'console'), true]);
+      } finally {
+        await rm(dataDir, { recursive: true });
+      }
+    },
+  );
 
   test('has its index at every path without a file, checked with each visit', async () => {
     const page = await get(api.url, '/console');

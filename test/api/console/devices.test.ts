@@ -61,6 +61,19 @@ describe('the installations of an app', () => {
     expect((await viewer('GET', '/apps/nowhere/installations')).status).toBe(404);
   });
 
+  test('are found by a registration id and an installationId, too', async () => {
+    const own = await service.api.createApp();
+    const body = {
+      ...{ deviceType: 'android', vendor: 'oppo' },
+      ...{ installationId: 'own-installation-id', registrationId: 'own-registration-id' },
+    };
+    const saved = await service.api.request('POST', '/1.1/installations', { app: own, body });
+    for (const q of [body.installationId, body.registrationId])
+      expect(ids(await viewer('GET', `/apps/${own.appId}/installations?q=${q}`))).toEqual([
+        saved.body.objectId,
+      ]);
+  });
+
   test('show whole tokens from the role operator on, and no condition below reveals them', async () => {
     const seen = await viewer('GET', query({ q: token }));
     expect(seen.body.results[0].deviceToken).toBe('c0ffee…');

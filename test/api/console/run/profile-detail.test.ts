@@ -3,8 +3,9 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ProfileCheckService } from '../../../../api/services/operator/gateways/profile-check.ts';
-import { systemClock } from '../../../../shared/clock.ts';
+import { dayMs, systemClock } from '../../../../shared/clock.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
+import { certificateUntil } from '../../../support/gateways/certificates.ts';
 import { useTestService } from '../../../support/service.ts';
 import { type ConsoleCall, callerOf } from '../callers.ts';
 
@@ -62,6 +63,24 @@ describe('a push profile', () => {
     const { body: list } = await operator('GET', `/apps/${app.appId}/profiles?view=details`);
     const one = await operator('GET', path('apns/_default'));
     expect(list.results).toEqual([one.body, shown.body]);
+  });
+
+  test('whose certificate ends within 30 days is in the overview', async () => {
+    const own = await service.api.createApp();
+    const ends = systemClock.now() + 10 * dayMs;
+    for (const [name, endMs] of [
+      ['soon', ends],
+      ['later', ends + 100 * dayMs],
+    ] as const) {
+      const body = await certificateUntil(endMs);
+      const put = await operator('PUT', `/apps/${own.appId}/profiles/apns/${name}`, { body });
+      expect([put.status, put.body]).toEqual([200, expect.any(Object)]);
+    }
+    const { profilesExpiring } = (await operator('GET', `/overview?app=${own.appId}`)).body;
+    expect(profilesExpiring).toMatchObject([{ connector: 'apns', profile: 'soon' }]);
+    const { notAfter } = (await operator('GET', `/apps/${own.appId}/profiles/apns/soon`)).body;
+    expect(profilesExpiring[0].expiresAt).toBe(notAfter);
+    expect(Math.abs(Date.parse(notAfter) - ends)).toBeLessThan(1000);
   });
 
   test('is 404 for an unknown profile, and for operators only', async () => {
