@@ -7,8 +7,8 @@ import { firstBatchSize, type TargetPage } from './pages.ts';
 
 /** Most recipients of a batch, from so many recipients of the push on. */
 const laterSizes = [
-  { from: 50_000, size: 5000 },
-  { from: 5000, size: 2500 },
+  { from: 5000, size: 5000 },
+  { from: 1000, size: 2500 },
 ];
 
 /**

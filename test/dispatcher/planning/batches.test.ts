@@ -15,9 +15,10 @@ function sizesOf(route: Route, planned: number, flowControl: number | null = nul
 
 test('batches of a large push to single devices grow from 1,000 to 2,500 to 5,000', () => {
   expect(sizesOf(apns, 0)).toEqual([1000, 1000, 1000, 1000, 1000]);
-  expect(sizesOf(apns, 4999)).toHaveLength(5);
-  expect(sizesOf(apns, 5000)).toEqual([2500, 2500]);
-  expect(sizesOf(apns, 50_000)).toEqual([5000]);
+  expect(sizesOf(apns, 999)).toHaveLength(5);
+  expect(sizesOf(apns, 1000)).toEqual([2500, 2500]);
+  expect(sizesOf(apns, 4999)).toEqual([2500, 2500]);
+  expect(sizesOf(apns, 5000)).toEqual([5000]);
 });
 
 test('batches with a rate stay small: of flow control, of a gateway', () => {
