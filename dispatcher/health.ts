@@ -84,7 +84,7 @@ async function writeMetrics(
   response: ServerResponse,
 ): Promise<void> {
   await reportQueues(db, queue, metrics);
-  reportDatabases({ databases: [db, readDb, small.database], readiness }, metrics);
+  await reportDatabases({ databases: [db, readDb, small.database], readiness }, metrics);
   await reportStandby(db, readDb, metrics).catch(() => undefined);
   pool.reportTo(metrics);
   await breakers.reportTo(metrics).catch(() => undefined);

@@ -1,4 +1,4 @@
-import { alertGroups, recordings } from './alerts.ts';
+import { type Alert, alertGroups, recordings } from './alerts.ts';
 import { dashboards } from './dashboards.ts';
 
 const head = '# Written by `npm run docs` from ops/monitoring/alerts.ts: change that file, not this one.\n';
@@ -8,19 +8,22 @@ const runbooks = 'docs/operate/alerts.md';
 /** Writes a string as YAML reads it. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
-function alertRules(): string {
+/** Writes the rules of alerts; `change` is applied to each first. */
+export function alertRules(change: (alert: Alert) => Alert = (alert) => alert): string {
   const groups = Object.entries(alertGroups).map(([group, alerts]) => {
-    const rules = alerts.map(({ name, severity, expr, for: duration, summary }) =>
-      [
-        `      - alert: ${name}`,
-        `        expr: ${quoted(expr)}`,
-        `        for: ${duration}`,
-        `        labels: { severity: ${severity} }`,
-        '        annotations:',
-        `          summary: ${quoted(summary)}`,
-        `          runbook: ${quoted(`${runbooks}#${name.toLowerCase()}`)}`,
-      ].join('\n'),
-    );
+    const rules = alerts
+      .map(change)
+      .map(({ name, severity, expr, for: duration, summary }) =>
+        [
+          `      - alert: ${name}`,
+          `        expr: ${quoted(expr)}`,
+          `        for: ${duration}`,
+          `        labels: { severity: ${severity} }`,
+          '        annotations:',
+          `          summary: ${quoted(summary)}`,
+          `          runbook: ${quoted(`${runbooks}#${name.toLowerCase()}`)}`,
+        ].join('\n'),
+      );
     return `  - name: carillon-${group}\n    rules:\n${rules.join('\n')}\n`;
   });
   return `${head}groups:\n${groups.join('')}`;

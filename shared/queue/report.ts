@@ -58,7 +58,12 @@ interface ReportedDatabases {
 }
 
 /** Updates the metrics of connections, failed statements and the schema for a scrape. */
-export function reportDatabases({ databases, readiness }: ReportedDatabases, metrics: Metrics): void {
+export async function reportDatabases(
+  { databases, readiness }: ReportedDatabases,
+  metrics: Metrics,
+): Promise<void> {
+  // Without probes of /readyz nothing else checks the schema of a running process.
+  await readiness.hint().catch(() => undefined);
   for (const database of databases) {
     const { name, ...use } = database.use;
     const pool = name.replace(/^carillon /, '');

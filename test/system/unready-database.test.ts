@@ -184,6 +184,20 @@ describe('a database of another version', () => {
     await expect.poll(status, often).toMatch(/^The queue of the database is newer than this version/);
   });
 
+  test('shows the migrations that it lacks in the metrics of a running process, without a probe of its readiness', async () => {
+    const database = await createTestDatabase();
+    onTestFinished(() => database.drop());
+    const db = new Client({ connectionString: database.url });
+    await db.connect();
+    onTestFinished(() => db.end());
+    const api = await startTestApi({ databaseUrl: database.url });
+    onTestFinished(() => api.close());
+    const metrics = async () => (await fetch(`${api.url}/metrics`)).text();
+    await expect.poll(metrics, often).toMatch(/^carillon_schema_pending 0$/m);
+    await db.query('DELETE FROM carillon_migration WHERE name = (SELECT max(name) FROM carillon_migration)');
+    await expect.poll(metrics, often).toMatch(/^carillon_schema_pending 1$/m);
+  });
+
   test('of a newer version is accepted, and the log says so', async () => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop());

@@ -52,7 +52,10 @@ export class HealthService {
     if (config.metricsToken !== undefined && !isBearer(authorization, config.metricsToken))
       throw refuse('unauthorized');
     await reportQueues(admissionDb, queue, metrics);
-    reportDatabases({ databases: [db, savesDb, admissionDb, ...queries.databases], readiness }, metrics);
+    await reportDatabases(
+      { databases: [db, savesDb, admissionDb, ...queries.databases], readiness },
+      metrics,
+    );
     await this.#pumping.updateGauge().catch(() => undefined);
     return { text: await metrics.registry.metrics(), type: metrics.registry.contentType };
   }

@@ -1,0 +1,82 @@
+import { Client } from 'pg';
+import { sleep } from '../../../shared/clock.ts';
+import { ended, repeat } from './kit.ts';
+import type { Scene } from './scenes.ts';
+import type { Stage, StageApp } from './stage.ts';
+
+/** Locks a table while `work` runs. */
+async function whileLocked(stage: Stage, table: string, work: () => Promise<unknown>): Promise<void> {
+  const client = new Client({ connectionString: stage.db.url });
+  await client.connect();
+  try {
+    await client.query(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
+    await work();
+  } finally {
+    await client.end();
+  }
+}
+
+/** Calls wait for a locked table, first in PostgreSQL, then for a connection. */
+async function lockCalls(stage: Stage, signal: AbortSignal): Promise<void> {
+  const app = await stage.createApp();
+  const read = () => stage.call(app, '/1.1/tables/Notifications/none');
+  let callers: Promise<void>[] = [];
+  await whileLocked(stage, 'notification', async () => {
+    callers = Array.from({ length: 40 }, () => repeat(signal, 10, read));
+    await ended(signal);
+  });
+  await Promise.all(callers);
+}
+
+/** Planning waits for a locked table, so pushes begin more than 5 s late. */
+async function lockPlanning(stage: Stage, signal: AbortSignal): Promise<void> {
+  const app = await stage.createApp({ pushCallsPerMinute: 1000 });
+  await stage.addDevices(app, 1);
+  await repeat(signal, 500, () =>
+    whileLocked(stage, 'installation', async () => {
+      await stage.call(app, '/1.1/push', { data: { alert: 'A fault' } });
+      await sleep(6000, signal);
+    }),
+  );
+}
+
+/** The database only reads, as a former primary does; calls that write fail. */
+async function onlyRead(stage: Stage, signal: AbortSignal): Promise<void> {
+  const app = await stage.createApp();
+  await setReadOnly(stage, 'on');
+  await repeat(signal, 50, () => save(stage, app));
+  await setReadOnly(stage, 'off');
+}
+
+const save = (stage: Stage, app: StageApp) =>
+  stage.call(app, '/1.1/installations', { deviceType: 'android', installationId: 'fault' });
+
+/** New connections only read, or write; the old ones end. */
+async function setReadOnly({ db }: Stage, value: 'on' | 'off'): Promise<void> {
+  await db.query(
+    `BEGIN READ WRITE; ALTER DATABASE carillon SET default_transaction_read_only = ${value}; COMMIT`,
+  );
+  await db.query(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'carillon' AND pid <> pg_backend_pid()`,
+  );
+}
+
+export const databaseScenes: readonly Scene[] = [
+  {
+    alerts: ['CarillonSchemaPending'],
+    async run({ db }, signal) {
+      const last = 'SELECT max(name) FROM carillon_migration';
+      const { rows } = await db.query(
+        `DELETE FROM carillon_migration WHERE name = (${last}) RETURNING name, run_on`,
+      );
+      await ended(signal);
+      await db.query('INSERT INTO carillon_migration (name, run_on) VALUES ($1, $2)', [
+        rows[0]?.name,
+        rows[0]?.run_on,
+      ]);
+    },
+  },
+  { alerts: ['CarillonFirstSendSlow'], run: lockPlanning },
+  { alerts: ['CarillonApiSlow', 'CarillonPoolFull'], run: lockCalls },
+  { alerts: ['CarillonApiErrors', 'CarillonDatabaseErrors'], run: onlyRead },
+];

@@ -1,0 +1,100 @@
+import { dayMs } from '../../../shared/clock.ts';
+import { openCertificateAuthority } from '../../sandbox/kit/certificates.ts';
+import { ended, repeat } from './kit.ts';
+import type { Scene } from './scenes.ts';
+import type { Stage, StageApp } from './stage.ts';
+
+const body = { data: { alert: 'A fault' } };
+
+/** Sends to new devices of an app, again and again. */
+async function keepPushing(
+  stage: Stage,
+  app: StageApp,
+  { signal, devices }: { signal: AbortSignal; devices: number },
+): Promise<void> {
+  await repeat(signal, 1000, async () => {
+    await stage.addDevices(app, devices);
+    await stage.call(app, '/1.1/push', body);
+  });
+}
+
+/** A gateway that answers one thing to every request. */
+function refusing(answer: { status: number; reason: string }, devices: number): Scene['run'] {
+  return async (stage, signal) => {
+    const app = await stage.createApp({ pushCallsPerMinute: 1000 });
+    stage.apns.misbehave({ kind: 'answer', ...answer });
+    await keepPushing(stage, app, { signal, devices });
+    stage.apns.behave();
+  };
+}
+
+/** Lets the dispatchers read the use of apps and profiles at once. */
+const readAccounts = ({ db }: Stage) => db.query('UPDATE shared_reading SET accounts_next_at = now()');
+
+/** The account of an app: a cap nearly used, a quota of a gateway used up, a certificate that ends soon. */
+async function useUp(stage: Stage, signal: AbortSignal): Promise<void> {
+  const app = await stage.createApp({ dailyRecipientCap: 10 });
+  await stage.addDevices(app, 10);
+  await stage.call(app, '/1.1/push', body);
+  const authority = await openCertificateAuthority();
+  const pair = await authority.issueClient({
+    commonName: 'Faults',
+    userId: 'com.example.app',
+    validForMs: 5 * dayMs,
+  });
+  const { url: endpoint, ca } = stage.apns;
+  const profile = { auth: 'certificate', ...pair, topic: 'com.example.app', endpoint, ca };
+  await stage.admin('PUT', `/apps/${app.appId}/profiles/apns/ends`, profile);
+  // Stands for the answer of a vendor whose day is used up.
+  await stage.db.query(
+    `INSERT INTO gateway_day (app_id, connector, profile, class, day, recipients, closed_reason)
+     VALUES ($1, 'apns', '_default', '', (now() AT TIME ZONE 'Asia/Shanghai')::date, 10, 'quota')
+     ON CONFLICT (app_id, connector, profile, class, day) DO UPDATE SET closed_reason = 'quota'`,
+    [app.appId],
+  );
+  await repeat(signal, 2000, () => readAccounts(stage));
+}
+
+export const deliveryScenes: readonly Scene[] = [
+  {
+    alerts: ['CarillonCertificateEnds', 'CarillonQuotaUsedUp', 'CarillonCapNear'],
+    isAside: true,
+    run: useUp,
+  },
+  {
+    alerts: ['CarillonInvalidTokensJump', 'CarillonDeliveryFalls'],
+    run: refusing({ status: 400, reason: 'BadDeviceToken' }, 300),
+  },
+  {
+    alerts: ['CarillonCredentialsRefused'],
+    run: refusing({ status: 403, reason: 'InvalidProviderToken' }, 5),
+  },
+  {
+    alerts: ['CarillonBreakerOpen'],
+    run: refusing({ status: 500, reason: 'InternalServerError' }, 50),
+  },
+  {
+    alerts: ['CarillonMessagesFail'],
+    async run(stage, signal) {
+      const app = await stage.createApp();
+      let number = 13_800_000_000;
+      await repeat(signal, 500, () => {
+        number += 1;
+        return stage.call(app, '/1.1/requestSmsCode', { mobilePhoneNumber: `+86${number}` });
+      });
+    },
+  },
+  {
+    alerts: ['CarillonSmsPumping'],
+    async run(stage, signal) {
+      const app = await stage.createApp();
+      // Stands for some hundred codes to a country of which none was used.
+      await stage.db.query(
+        `INSERT INTO sms_breaker VALUES ($1, '+88', now(), now() + interval '10 minutes')`,
+        [app.appId],
+      );
+      await ended(signal);
+      await stage.db.query('DELETE FROM sms_breaker');
+    },
+  },
+];

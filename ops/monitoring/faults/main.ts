@@ -1,0 +1,95 @@
+// `npm run make-faults [-- <alert> …]`: makes the fault of every alert, or of those named, in a service of its own and
+// checks that a Prometheus with the rules of this folder fires the alert. A minute of the rules lasts a second. Says so and
+// ends with 0 where Prometheus is missing.
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sleep } from '../../../shared/clock.ts';
+import { alertGroups } from '../alerts.ts';
+import { type FastPrometheus, prometheusPath, startFastPrometheus } from './prometheus.ts';
+import { notMade, type Scene, scenes } from './scenes.ts';
+import { openStage, type Stage } from './stage.ts';
+
+const patienceMs = 90_000;
+
+/** Waits until all alerts of a scene have fired, at any time; returns those that did not. */
+async function untilFired(prometheus: FastPrometheus, wanted: readonly string[]): Promise<string[]> {
+  const left = new Set(wanted);
+  const startedAtMs = performance.now();
+  while (left.size > 0 && performance.now() - startedAtMs < patienceMs) {
+    const firing = await prometheus.firing();
+    const seconds = Math.round((performance.now() - startedAtMs) / 1000);
+    for (const name of left) {
+      if (!firing.has(name)) continue;
+      console.log(`ok  ${name} fires after ${seconds} s`);
+      left.delete(name);
+    }
+    await sleep(200);
+  }
+  for (const name of left) console.log(`not ok  ${name} is silent`);
+  return [...left];
+}
+
+/** Plays a scene. Returns the alerts that did not fire. */
+async function play(scene: Scene, stage: Stage, prometheus: FastPrometheus): Promise<string[]> {
+  const controller = new AbortController();
+  const running = scene.run(stage, controller.signal);
+  // A fault that cannot be made ends the wait.
+  const failed = running.then(() => new Promise<never>(() => undefined));
+  try {
+    return await Promise.race([untilFired(prometheus, scene.alerts), failed]);
+  } catch (error) {
+    console.log(`not ok  ${scene.alerts.join(', ')}: ${error instanceof Error ? error.message : error}`);
+    return [...scene.alerts];
+  } finally {
+    controller.abort();
+    await running.catch(() => undefined);
+  }
+}
+
+/** Returns the scenes of the alerts that are asked for. Throws an error for the operator when a name is unknown. */
+function chooseScenes(names: readonly string[]): readonly Scene[] {
+  const known = Object.values(alertGroups).flatMap((alerts) => alerts.map(({ name }) => name));
+  const made = new Set(scenes.flatMap(({ alerts }) => alerts));
+  const forgotten = known.filter((name) => !made.has(name) && !(name in notMade));
+  if (forgotten.length > 0) throw new Error(`no fault is written for ${forgotten.join(', ')}`);
+  const unknown = names.filter((name) => !known.includes(name));
+  if (unknown.length > 0) throw new Error(`no alert is named ${unknown.join(', ')}`);
+  return names.length === 0
+    ? scenes
+    : scenes.filter(({ alerts }) => alerts.some((name) => names.includes(name)));
+}
+
+async function makeFaults(names: readonly string[]): Promise<void> {
+  const chosen = chooseScenes(names);
+  const folder = await mkdtemp(join(tmpdir(), 'carillon-faults-'));
+  await chmod(folder, 0o755);
+  try {
+    const stage = await openStage(folder);
+    try {
+      const prometheus = await startFastPrometheus(folder, stage.targets);
+      try {
+        const silent: string[] = [];
+        const playAll = async (some: readonly Scene[]) => {
+          for (const scene of some) silent.push(...(await play(scene, stage, prometheus)));
+        };
+        await Promise.all([
+          playAll(chosen.filter(({ isAside }) => isAside)),
+          playAll(chosen.filter(({ isAside }) => !isAside)),
+        ]);
+        if (silent.length > 0) throw new Error(`these do not fire: ${silent.join(', ')}`);
+      } finally {
+        await prometheus.stop();
+      }
+    } finally {
+      await stage.close();
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+  const left = Object.entries(notMade).filter(([name]) => names.length === 0 || names.includes(name));
+  for (const [name, reason] of left) console.log(`--  ${name} is not made: ${reason}`);
+}
+
+if (prometheusPath === undefined) console.log('Prometheus is not installed: no faults are made.');
+else await makeFaults(process.argv.slice(2));

@@ -1,0 +1,126 @@
+import { spawn } from 'node:child_process';
+import { readdir } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { resolve } from 'node:path';
+import { dayMs, sleep, systemClock } from '../../../shared/clock.ts';
+import { currentEnvironment, type Environment } from '../../../shared/config/config.ts';
+import { startBenchDevices } from '../../bench/channel/devices.ts';
+import { dispatcherFlags } from '../../local/node-flags.ts';
+import { ended, repeat } from './kit.ts';
+import type { Scene } from './scenes.ts';
+import type { Stage } from './stage.ts';
+
+const body = { data: { alert: 'A fault' } };
+
+/** No dispatcher runs; a push and a scheduled push wait, and more and more jobs. */
+async function stopDispatcher(stage: Stage, signal: AbortSignal): Promise<void> {
+  const app = await stage.createApp();
+  await stage.addDevices(app, 1);
+  await stage.dispatcher.stop();
+  await stage.call(app, '/1.1/push', body);
+  await stage.call(app, '/1.1/push', {
+    ...body,
+    push_time: new Date(systemClock.now() + dayMs).toISOString(),
+  });
+  // Both have waited for a while, as far as the database knows.
+  await stage.db.query(
+    `UPDATE pgboss.job SET created_on = now() - interval '5 minutes', start_after = now() - interval '5 minutes' WHERE state = 'created'`,
+  );
+  await stage.db.query(`UPDATE scheduled_push SET push_time = now() - interval '1 minute'`);
+  await addJobs(stage, 12_000);
+  await repeat(signal, 1000, () => addJobs(stage, 200));
+  await stage.db.query(`DELETE FROM pgboss.job WHERE data ->> 'fault' = 'true'`);
+  await stage.dispatcher.start();
+}
+
+/** Adds jobs to a queue that no dispatcher takes at the moment. */
+async function addJobs({ db }: Stage, count: number): Promise<void> {
+  await db.query(
+    `INSERT INTO pgboss.job (name, data) SELECT 'deliver-apns', '{"fault": true}' FROM generate_series(1, $1::int)`,
+    [count],
+  );
+}
+
+/** Stops the api for most of each second, as a machine does that swaps. */
+async function stall(stage: Stage, signal: AbortSignal): Promise<void> {
+  const kill = (name: NodeJS.Signals) => process.kill(stage.apiPid() ?? 0, name);
+  await repeat(signal, 250, async () => {
+    kill('SIGSTOP');
+    await sleep(700);
+    kill('SIGCONT');
+  });
+}
+
+/** Longer than the ten seconds that the alert looks back. */
+const connectedMs = 12_000;
+
+/** Connects devices to the channel, and ends them together. */
+async function dropDevices(stage: Stage, signal: AbortSignal): Promise<void> {
+  const app = await stage.createApp();
+  const count = 300;
+  await stage.db.query(
+    `INSERT INTO installation (app_id, object_id, device_type, installation_id)
+     SELECT $1, left(md5(random()::text || i), 24), 'android', 'bench-' || i FROM generate_series(0, $2::int - 1) AS i`,
+    [app.appId, count],
+  );
+  const devices = await startBenchDevices({ ...currentEnvironment(), LOG_LEVEL: 'fatal' }, () => undefined);
+  try {
+    await devices.connect({ apiUrl: stage.url, appId: app.appId, count });
+    await sleep(connectedMs, signal);
+  } finally {
+    await devices.stop();
+  }
+  await ended(signal);
+}
+
+/** Starts a dispatcher with other variables in place of the usual one. */
+async function replaceDispatcher({ dispatcher }: Stage, signal: AbortSignal, variables: Environment) {
+  await dispatcher.stop();
+  await dispatcher.start(variables);
+  await ended(signal);
+  await dispatcher.stop();
+  await dispatcher.start();
+}
+
+const fileLimit = 200;
+
+/** Runs a dispatcher that may open few files, and opens idle connections to it until nine tenths are in use. */
+async function openFiles({ dispatcher, targets }: Stage, signal: AbortSignal): Promise<void> {
+  await dispatcher.stop();
+  const main = resolve(import.meta.dirname, '../../../dispatcher/main.ts');
+  const args = [`--nofile=${fileLimit}:${fileLimit}`, process.execPath, ...dispatcherFlags, main];
+  const child = spawn('prlimit', args, { env: dispatcher.env, stdio: 'ignore' });
+  const gone = new Promise((settle) => child.once('exit', settle));
+  const { port, hostname } = new URL(`http://${targets['carillon-dispatcher']?.[0]}`);
+  const sockets: Socket[] = [];
+  await repeat(signal, 100, async () => {
+    const files = await readdir(`/proc/${child.pid}/fd`).catch(() => []);
+    const isUp = await fetch(`http://${hostname}:${port}/healthz`).catch(() => undefined);
+    for (let left = isUp ? fileLimit * 0.9 - files.length : 0; left > 0; left -= 1)
+      sockets.push(connect(Number(port), hostname).on('error', () => undefined));
+  });
+  for (const socket of sockets) socket.destroy();
+  child.kill('SIGTERM');
+  await gone;
+  await dispatcher.start();
+}
+
+export const processScenes: readonly Scene[] = [
+  {
+    alerts: [
+      'CarillonDown',
+      'CarillonNoDispatcher',
+      'CarillonQueueOld',
+      'CarillonSchedulerLate',
+      'CarillonQueueGrows',
+    ],
+    run: stopDispatcher,
+  },
+  { alerts: ['CarillonEventLoopSlow'], run: stall },
+  { alerts: ['CarillonChannelDrop'], run: dropDevices },
+  { alerts: ['CarillonOpenFiles'], run: openFiles },
+  {
+    alerts: ['CarillonDispatcherMemory'],
+    run: (stage, signal) => replaceDispatcher(stage, signal, { DISPATCHER_THREADS: '16' }),
+  },
+];

@@ -1,0 +1,25 @@
+import { databaseScenes } from './database-scenes.ts';
+import { deliveryScenes } from './delivery-scenes.ts';
+import { processScenes } from './process-scenes.ts';
+import type { Stage } from './stage.ts';
+
+/** Fault with the alerts that it must fire. */
+export interface Scene {
+  alerts: readonly string[];
+  /** Whether it disturbs no other fault, and so is made beside them. */
+  isAside?: boolean;
+  /** Makes the fault and keeps it until the signal aborts, then takes it back. */
+  run(stage: Stage, signal: AbortSignal): Promise<void>;
+}
+
+/** All faults, in the order in which they disturb each other least. */
+export const scenes: readonly Scene[] = [...deliveryScenes, ...processScenes, ...databaseScenes];
+
+/** Alerts whose fault cannot be made within a minute on one machine; `test/ops/alerts.test.ts` fires them by their series. */
+export const notMade: Readonly<Record<string, string>> = {
+  CarillonVersionsMixed:
+    'needs another version that is installed: `npm test -- --upgrade` runs the last release beside this one',
+  CarillonDutyStands: 'the threshold is half an hour, measured by the dispatcher',
+  CarillonStandbyLag: 'needs a standby that stands for 30 s: test/system/standby.test.ts lets one stand',
+  CarillonReadingOld: 'the threshold is two minutes, measured by the processes',
+};

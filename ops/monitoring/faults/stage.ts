@@ -1,0 +1,191 @@
+import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { currentEnvironment, type Environment } from '../../../shared/config/config.ts';
+import { Database } from '../../../shared/db/pool.ts';
+import { migrate } from '../../../shared/queue/migrate.ts';
+import { dispatcherFlags } from '../../local/node-flags.ts';
+import { choosePort } from '../../local/ports.ts';
+import { startEmbeddedPostgres } from '../../local/postgres/server.ts';
+import { Supervised } from '../../local/supervised.ts';
+import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../sandbox/apns/server.ts';
+
+const stopMs = 6000;
+const host = '127.0.0.1';
+
+const createdApp = z.object({ appId: z.string(), appKey: z.string(), masterKey: z.string() });
+/** App with a profile for the gateway of the stage. */
+export type StageApp = z.infer<typeof createdApp>;
+
+/** Service on this machine in which faults are made: one api, one dispatcher, an APNs, and a database. */
+export interface Stage {
+  url: string;
+  db: Database;
+  apns: ApnsGateway;
+  targets: Record<string, string[]>;
+  apiPid(): number | undefined;
+  dispatcher: DispatcherSlot;
+  createApp(options?: object): Promise<StageApp>;
+  /** Adds devices to an app. */
+  addDevices(app: StageApp, count: number): Promise<void>;
+  /** Calls the public API with the master key: with POST if there is a body. Resolves with the status, whatever it is. */
+  call(app: StageApp, path: string, body?: object): Promise<{ status: number; body: unknown }>;
+  admin(method: string, path: string, body: object): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+/** Starts a stage with its data in `folder`. */
+export async function openStage(folder: string): Promise<Stage> {
+  const closers: (() => Promise<unknown>)[] = [];
+  const close = async () => {
+    for (const closer of closers.reverse()) await closer().catch(() => undefined);
+  };
+  try {
+    return { ...(await startAll(folder, closers)), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function startAll(folder: string, closers: (() => Promise<unknown>)[]): Promise<Omit<Stage, 'close'>> {
+  const dataDir = join(folder, 'postgres');
+  const server = await startEmbeddedPostgres({ dataDir, memoryMb: 1024, durable: false });
+  closers.push(() => server.stop('immediate'));
+  await migrate(server.databaseUrl);
+  const db = new Database({ url: server.databaseUrl, applicationName: 'faults', statementTimeoutMs: 0 });
+  closers.push(() => db.close());
+  const provider = await refusingProvider();
+  closers.push(provider.close);
+  const credentials = createApnsCredentials();
+  const apns = await startApnsGateway({ keys: [credentials] });
+  closers.push(() => apns.close());
+  const { env, url, adminToken, targets } = await chooseAddresses(server.databaseUrl, provider.url);
+  const api = new Supervised({ name: 'api', file: 'api/main.ts', env, log: () => undefined });
+  closers.push(() => api.stop(stopMs));
+  const dispatcher = new DispatcherSlot(env);
+  closers.push(() => dispatcher.stop());
+  await Promise.all([api.start(), dispatcher.start()]);
+  const { publicKey: _, ...own } = credentials;
+  const profile = { auth: 'token', ...own, endpoint: apns.url, ca: apns.ca };
+  const client = clientOf({ url, adminToken, db, profile });
+  return { url, db, apns, targets, dispatcher, apiPid: () => api.pid, ...client };
+}
+
+/** Chooses ports and secrets, and returns the environment of the processes with them. */
+async function chooseAddresses(databaseUrl: string, smsUrl: string) {
+  const port = () => choosePort({ asked: 0, usual: 0, host, variable: 'PORT' });
+  const [apiPort, metricsPort] = [await port(), await port()];
+  const url = `http://${host}:${apiPort}`;
+  const adminToken = randomBytes(24).toString('base64url');
+  const env = {
+    ...currentEnvironment(),
+    LOG_LEVEL: currentEnvironment().LOG_LEVEL ?? 'fatal',
+    HOST: host,
+    PORT: String(apiPort),
+    PUBLIC_URL: url,
+    METRICS_PORT: String(metricsPort),
+    DATABASE_URL: databaseUrl,
+    CARILLON_ADMIN_TOKEN: adminToken,
+    CARILLON_SECRET: randomBytes(32).toString('base64'),
+    SMS_WEBHOOK_URL: smsUrl,
+    DISPATCHER_THREADS: '1',
+  };
+  const targets = {
+    'carillon-api': [`${host}:${apiPort}`],
+    'carillon-dispatcher': [`${host}:${metricsPort}`],
+  };
+  return { env, url, adminToken, targets };
+}
+
+/** The one dispatcher, which stops and starts on the same port. */
+class DispatcherSlot {
+  readonly env: Environment;
+  #running: Supervised | undefined;
+
+  constructor(env: Environment) {
+    this.env = env;
+  }
+
+  get pid(): number | undefined {
+    return this.#running?.pid;
+  }
+
+  async start(variables: Environment = {}): Promise<void> {
+    const env = { ...this.env, ...variables };
+    this.#running = new Supervised({
+      name: 'dispatcher',
+      file: 'dispatcher/main.ts',
+      flags: dispatcherFlags,
+      env,
+      log: () => undefined,
+    });
+    await this.#running.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#running?.stop(stopMs);
+  }
+}
+
+interface ClientOptions {
+  url: string;
+  adminToken: string;
+  db: Database;
+  profile: object;
+}
+
+function clientOf({ url, adminToken, db, profile }: ClientOptions) {
+  const send = async (path: string, init: RequestInit) => {
+    const reply = await fetch(`${url}${path}`, init);
+    const text = await reply.text();
+    return { status: reply.status, body: text === '' ? undefined : JSON.parse(text) };
+  };
+  const admin = async (method: string, path: string, body: object): Promise<unknown> => {
+    const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' };
+    const reply = await send(`/console/api${path}`, { method, headers, body: JSON.stringify(body) });
+    if (reply.status > 299)
+      throw new Error(`${path} answered ${reply.status}: ${JSON.stringify(reply.body)}`);
+    return reply.body;
+  };
+  return {
+    admin,
+    async createApp(options: object = {}): Promise<StageApp> {
+      const app = createdApp.parse(await admin('POST', '/apps', { name: 'Faults', options }));
+      await admin('PUT', `/apps/${app.appId}/profiles/apns/_default`, profile);
+      return app;
+    },
+    async addDevices(app: StageApp, count: number): Promise<void> {
+      await db.query(
+        `INSERT INTO installation (app_id, object_id, device_type, device_token, topic)
+         SELECT $1, left(md5(random()::text || i), 24), 'ios', encode(sha256((random()::text || i)::bytea), 'hex'), 'com.example.app'
+           FROM generate_series(1, $2::int) AS i`,
+        [app.appId, count],
+      );
+    },
+    call(app: StageApp, path: string, body?: object) {
+      const key = `${app.masterKey},master`;
+      const headers = { 'x-lc-id': app.appId, 'x-lc-key': key, 'content-type': 'application/json' };
+      return send(
+        path,
+        body === undefined ? { headers } : { method: 'POST', headers, body: JSON.stringify(body) },
+      );
+    },
+  };
+}
+
+/** Starts an SMS provider that refuses every message. */
+async function refusingProvider(): Promise<{ url: string; close(): Promise<void> }> {
+  const server = createServer((request, response) => {
+    request.resume();
+    response.writeHead(400).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
+  const address = server.address();
+  const port = typeof address === 'object' && address ? address.port : 0;
+  return {
+    url: `http://${host}:${port}/`,
+    close: () => new Promise((resolve) => void server.close(() => resolve())),
+  };
+}
