@@ -1,7 +1,6 @@
 import { Client } from 'pg';
 import { sleep } from '../../../shared/clock.ts';
-import { ended, repeat } from './kit.ts';
-import type { Scene } from './scenes.ts';
+import { ended, repeat, type Scene } from './kit.ts';
 import type { Stage, StageApp } from './stage.ts';
 
 /** Locks a table while `work` runs. */

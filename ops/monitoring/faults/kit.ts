@@ -1,4 +1,14 @@
 import { sleep } from '../../../shared/clock.ts';
+import type { Stage } from './stage.ts';
+
+/** Fault with the alerts that it must fire. */
+export interface Scene {
+  alerts: readonly string[];
+  /** Whether it disturbs no other fault, and so is made beside them. */
+  isAside?: boolean;
+  /** Makes the fault and keeps it until the signal aborts, then takes it back. */
+  run(stage: Stage, signal: AbortSignal): Promise<void>;
+}
 
 /** Resolves when the signal aborts. */
 export const ended = (signal: AbortSignal): Promise<void> => sleep(2 ** 30, signal);

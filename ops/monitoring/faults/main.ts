@@ -6,8 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sleep } from '../../../shared/clock.ts';
 import { alertGroups } from '../alerts.ts';
+import type { Scene } from './kit.ts';
 import { type FastPrometheus, prometheusPath, startFastPrometheus } from './prometheus.ts';
-import { notMade, type Scene, scenes } from './scenes.ts';
+import { notMade, scenes } from './scenes.ts';
 import { openStage, type Stage } from './stage.ts';
 
 const patienceMs = 90_000;

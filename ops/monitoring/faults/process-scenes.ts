@@ -1,13 +1,12 @@
 import { spawn } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { resolve } from 'node:path';
 import { dayMs, sleep, systemClock } from '../../../shared/clock.ts';
 import { currentEnvironment, type Environment } from '../../../shared/config/config.ts';
 import { startBenchDevices } from '../../bench/channel/devices.ts';
 import { dispatcherFlags } from '../../local/node-flags.ts';
-import { ended, repeat } from './kit.ts';
-import type { Scene } from './scenes.ts';
+import { ended, repeat, type Scene } from './kit.ts';
 import type { Stage } from './stage.ts';
 
 const body = { data: { alert: 'A fault' } };
@@ -84,7 +83,7 @@ async function replaceDispatcher({ dispatcher }: Stage, signal: AbortSignal, var
 
 const fileLimit = 200;
 
-/** Runs a dispatcher that may open few files, and opens idle connections to it until nine tenths are in use. */
+/** Runs a dispatcher that may open few files, and opens idle connections to it up to nine tenths. */
 async function openFiles({ dispatcher, targets }: Stage, signal: AbortSignal): Promise<void> {
   await dispatcher.stop();
   const main = resolve(import.meta.dirname, '../../../dispatcher/main.ts');
@@ -92,13 +91,19 @@ async function openFiles({ dispatcher, targets }: Stage, signal: AbortSignal): P
   const child = spawn('prlimit', args, { env: dispatcher.env, stdio: 'ignore' });
   const gone = new Promise((settle) => child.once('exit', settle));
   const { port, hostname } = new URL(`http://${targets['carillon-dispatcher']?.[0]}`);
-  const sockets: Socket[] = [];
-  await repeat(signal, 100, async () => {
-    const files = await readdir(`/proc/${child.pid}/fd`).catch(() => []);
-    const isUp = await fetch(`http://${hostname}:${port}/healthz`).catch(() => undefined);
-    for (let left = isUp ? fileLimit * 0.9 - files.length : 0; left > 0; left -= 1)
-      sockets.push(connect(Number(port), hostname).on('error', () => undefined));
-  });
+  const isReady = () =>
+    fetch(`http://${hostname}:${port}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  while (!signal.aborted && !(await isReady())) await sleep(200, signal);
+  const files = await readdir(`/proc/${child.pid}/fd`);
+  // A tenth stays free for Prometheus and the database: at the limit nothing could be scraped.
+  const idle = Math.max(0, Math.ceil(fileLimit * 0.9) - files.length);
+  const sockets = Array.from({ length: idle }, () =>
+    connect(Number(port), hostname).on('error', () => undefined),
+  );
+  await ended(signal);
   for (const socket of sockets) socket.destroy();
   child.kill('SIGTERM');
   await gone;

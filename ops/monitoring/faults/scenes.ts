@@ -1,16 +1,7 @@
 import { databaseScenes } from './database-scenes.ts';
 import { deliveryScenes } from './delivery-scenes.ts';
+import type { Scene } from './kit.ts';
 import { processScenes } from './process-scenes.ts';
-import type { Stage } from './stage.ts';
-
-/** Fault with the alerts that it must fire. */
-export interface Scene {
-  alerts: readonly string[];
-  /** Whether it disturbs no other fault, and so is made beside them. */
-  isAside?: boolean;
-  /** Makes the fault and keeps it until the signal aborts, then takes it back. */
-  run(stage: Stage, signal: AbortSignal): Promise<void>;
-}
 
 /** All faults, in the order in which they disturb each other least. */
 export const scenes: readonly Scene[] = [...deliveryScenes, ...processScenes, ...databaseScenes];
