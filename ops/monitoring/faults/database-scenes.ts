@@ -21,7 +21,10 @@ async function lockCalls(stage: Stage, signal: AbortSignal): Promise<void> {
   const read = () => stage.call(app, '/1.1/tables/Notifications/none');
   let callers: Promise<void>[] = [];
   await whileLocked(stage, 'notification', async () => {
-    callers = Array.from({ length: 40 }, () => repeat(signal, 10, read));
+    // One after the other, so that answers come all the time and not in groups.
+    callers = Array.from({ length: 40 }, (_, i) =>
+      sleep(i * 150, signal).then(() => repeat(signal, 10, read)),
+    );
     await ended(signal);
   });
   await Promise.all(callers);
