@@ -9,6 +9,7 @@ import type { Figure } from './harness/figure.ts';
 import { benchHttp2 } from './http2/compare.ts';
 import { benchImport } from './import.ts';
 import { benchFairness, benchLatency } from './latency.ts';
+import { benchMemory } from './memory.ts';
 import { benchNeighbour } from './neighbour/bench.ts';
 import { benchFlat } from './pipeline/flat.ts';
 import { benchPipeline } from './pipeline/pipeline.ts';
@@ -56,6 +57,13 @@ const benchmarks = new Map<string, Benchmark>([
     {
       description: 'tables that grow: saves, a condition beside a large app, cleaning, inboxes [rows]',
       run: benchTables,
+    },
+  ],
+  [
+    'memory',
+    {
+      description: 'memory of each process of `npm start` at rest [seconds of rest]',
+      run: benchMemory,
     },
   ],
   [

@@ -1,0 +1,98 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { currentEnvironment } from '../../shared/config/config.ts';
+import { readArgs } from './harness/arguments.ts';
+import type { Figure } from './harness/figure.ts';
+
+const command = fileURLToPath(new URL('../cli/carillon.mjs', import.meta.url));
+/** Idle processes return memory within 20 s of their start. */
+const defaultRestSeconds = 60;
+
+/** Memory of one or more processes, in MB (millions of bytes). */
+interface Memory {
+  /** Resident; pages that processes share count in each of them. */
+  rss: number;
+  /** Proportional share: such a page counts as its part in each. */
+  pss: number;
+}
+
+/**
+ * Measures the memory of the whole service at rest, by kind of process: its second start, with the demo app, some seconds
+ * after it is ready. Linux only.
+ */
+export async function benchMemory(args: string[], log: (line: string) => void): Promise<Figure[]> {
+  const [restSeconds = defaultRestSeconds] = readArgs(args).numbers;
+  const dataDir = await mkdtemp(join(tmpdir(), 'carillon-memory-'));
+  try {
+    log('the first start creates the data directory and the demo app …');
+    await stop(await start(dataDir));
+    const service = await start(dataDir);
+    try {
+      log(`ready again; waiting ${restSeconds} s …`);
+      await sleep(restSeconds * 1000);
+      return figuresOf(await memoryByKind(service.pid ?? 0));
+    } finally {
+      await stop(service);
+    }
+  } finally {
+    await rm(dataDir, { recursive: true, force: true });
+  }
+}
+
+/** Starts `carillon up` and resolves when it is ready. */
+async function start(dataDir: string): Promise<ChildProcess> {
+  const env = { ...currentEnvironment(), CARILLON_DATA_DIR: dataDir, PORT: '0', METRICS_PORT: '0' };
+  const child = spawn(process.execPath, [command, 'up'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  for await (const line of createInterface({ input: child.stdout }))
+    if (line.startsWith('carillon ready')) return child;
+  throw new Error('the service did not start');
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  const gone = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGTERM');
+  await gone;
+}
+
+const kinds = ['api', 'dispatcher', 'sandbox', 'up'];
+
+/** Adds up the memory of a process and of those below it, by their titles; all others are PostgreSQL. */
+async function memoryByKind(root: number): Promise<Map<string, Memory>> {
+  const found = new Map<string, Memory>();
+  for (const pid of await treeOf(root)) {
+    const [title, rollup] = await Promise.all(
+      ['cmdline', 'smaps_rollup'].map((name) => readFile(`/proc/${pid}/${name}`, 'utf8').catch(() => '')),
+    );
+    const kind = kinds.find((one) => title?.startsWith(`carillon ${one}`)) ?? 'PostgreSQL';
+    const sum = found.get(kind) ?? { rss: 0, pss: 0 };
+    const { rss, pss } = { rss: megabytes(rollup, 'Rss'), pss: megabytes(rollup, 'Pss') };
+    found.set(kind, { rss: sum.rss + rss, pss: sum.pss + pss });
+  }
+  return found;
+}
+
+async function treeOf(pid: number): Promise<number[]> {
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
+  const children = text.split(' ').filter(Boolean).map(Number);
+  return [pid, ...(await Promise.all(children.map(treeOf))).flat()];
+}
+
+const megabytes = (rollup: string | undefined, field: string): number =>
+  (Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(rollup ?? '')?.[1] ?? 0) * 1024) / 1e6;
+
+/** PSS adds up over processes, RSS does not; RSS is what one process of its own takes. */
+function figuresOf(found: Map<string, Memory>): Figure[] {
+  const rows = [...found].sort(([a], [b]) => a.localeCompare(b));
+  return [
+    ...rows.flatMap(([kind, { rss, pss }]) => [
+      ...(kind === 'PostgreSQL' ? [] : [{ name: `${kind}, resident`, value: rss, unit: 'MB' }]),
+      { name: `${kind}, proportional`, value: pss, unit: 'MB' },
+    ]),
+    { name: 'all, proportional', value: rows.reduce((sum, [, { pss }]) => sum + pss, 0), unit: 'MB' },
+  ];
+}
