@@ -126,6 +126,9 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByRole('tab', { name: 'Ids' }).click();
     await shows(page, 'No gateway gave an id.');
     await page.goBack();
+    await page.getByRole('tab', { name: 'Progress' }).click();
+    await page.getByRole('row', { name: /^APNs/ }).getByRole('link', { name: '1', exact: true }).click();
+    await page.getByRole('heading', { name: 'Devices: APNs, Invalid token' }).waitFor();
     await page.getByRole('link', { name: 'Show devices' }).click();
     await page.getByRole('table').nth(1).getByRole('link').click();
     await page.getByRole('heading', { name: 'Why did this device get it or not?' }).waitFor();

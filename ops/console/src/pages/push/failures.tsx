@@ -41,7 +41,7 @@ export function Failures(push: FailuresProps) {
       </Panel>
       {connector !== undefined && (
         <Panel
-          title={`${t('failures.list')}: ${connectorName(connector)}, ${reason ?? ''}`}
+          title={`${t('failures.list')}: ${[connectorName(connector), ...(reason ? [reason] : outcome ? [t(`outcome.${outcome}`)] : [])].join(', ')}`}
           side={
             <>
               <Link to="/apps/$appId/pushes/$pushId" params={{ ...push }} search={{ tab: 'failures' }}>

@@ -40,7 +40,7 @@ export function Progress({ appId, push, progress }: ProgressProps) {
         </div>
       </Panel>
       <Panel title={t('push.byConnector')}>
-        <ByConnector appId={appId} progress={progress} />
+        <ByConnector appId={appId} pushId={push.objectId} progress={progress} />
       </Panel>
       <Panel title={t('push.timeline')}>
         <Suspense fallback={<Loading />}>
@@ -120,7 +120,13 @@ interface ConnectorRow {
   open: number;
 }
 
-function ByConnector({ appId, progress }: { appId: string; progress: PushProgress | undefined }) {
+interface ByConnectorProps {
+  appId: string;
+  pushId: string;
+  progress: PushProgress | undefined;
+}
+
+function ByConnector({ appId, pushId, progress }: ByConnectorProps) {
   const { t } = useTranslation();
   const totals = new Map(Object.entries(progress?.connectors ?? {}));
   const open = new Map(Object.entries(progress?.open ?? {}));
@@ -155,7 +161,9 @@ function ByConnector({ appId, progress }: { appId: string; progress: PushProgres
         key: name,
         title: t(`outcome.${name}`),
         isNumber: true,
-        cell: ({ totals }) => formatCount(totals[name] ?? 0),
+        cell: ({ id, totals }) => (
+          <EndedLink {...{ appId, pushId }} connector={id} outcome={name} count={totals[name] ?? 0} />
+        ),
       }),
     ),
     {
@@ -166,6 +174,29 @@ function ByConnector({ appId, progress }: { appId: string; progress: PushProgres
     },
   ];
   return <Table label={t('push.byConnector')} columns={columns} rows={rows} keyOf={({ id }) => id} />;
+}
+
+interface EndedLinkProps {
+  appId: string;
+  pushId: string;
+  connector: string;
+  outcome: (typeof shown)[number];
+  count: number;
+}
+
+/** Number of recipients with an outcome; of failures it leads to their devices, each with its cause. */
+function EndedLink({ appId, pushId, connector, outcome, count }: EndedLinkProps) {
+  const isFailure = outcome === 'failed' || outcome === 'invalid_token';
+  if (!isFailure || count === 0) return formatCount(count);
+  return (
+    <Link
+      to="/apps/$appId/pushes/$pushId"
+      params={{ appId, pushId }}
+      search={{ tab: 'failures', connector, outcome }}
+    >
+      {formatCount(count)}
+    </Link>
+  );
 }
 
 /** Says that recipients wait for a gateway that gets nothing. */
