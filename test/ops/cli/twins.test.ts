@@ -36,6 +36,8 @@ const commands: Readonly<Record<string, string>> = {
   getPushProgress: 'record',
   getPushTimeline: 'record',
   getMeta: 'meta',
+  getMoveIn: 'move-in-state',
+  listGatewayMessages: 'message-ids',
   getOverview: 'overview',
   listQueues: 'queues',
   listJobs: 'jobs',
