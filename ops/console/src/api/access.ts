@@ -9,7 +9,7 @@ import type {
 } from '../../../../api/replies/admin/types.ts';
 import type { AuditFilters } from '../search.ts';
 import { ApiError, call, queryOf } from './client.ts';
-import { exportPage, readPages } from './export.ts';
+import { exportPage, readPages } from './manage/export.ts';
 import type { Role } from './session.tsx';
 
 export function useTokens(cursor: string | undefined) {

@@ -8,7 +8,7 @@ import type {
 } from '../../../../api/replies/admin/types.ts';
 import type { FailureFilters } from '../search.ts';
 import { appPath, call, queryOf } from './client.ts';
-import { exportPage, readPages } from './export.ts';
+import { exportPage, readPages } from './manage/export.ts';
 
 const refreshMs = 5000;
 

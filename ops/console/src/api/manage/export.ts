@@ -1,5 +1,5 @@
-import type { KeysetPage } from '../../../../api/replies/admin/types.ts';
-import { call } from './client.ts';
+import type { KeysetPage } from '../../../../../api/replies/admin/types.ts';
+import { call } from '../client.ts';
 
 /** Most rows of an exported list. */
 export const maxExported = 10_000;
