@@ -9,13 +9,13 @@ import type { Figure } from './harness/figure.ts';
 import { benchHttp2 } from './http2/compare.ts';
 import { benchImport } from './import.ts';
 import { benchFairness, benchLatency } from './latency.ts';
-import { benchMemory } from './memory.ts';
 import { benchNeighbour } from './neighbour/bench.ts';
 import { benchFlat } from './pipeline/flat.ts';
 import { benchPipeline } from './pipeline/pipeline.ts';
 import { benchRivals } from './pipeline/rivals.ts';
-import { benchSizing } from './sizing.ts';
-import { benchTables } from './tables.ts';
+import { benchMemory } from './size/memory.ts';
+import { benchSizing } from './size/sizing.ts';
+import { benchTables } from './size/tables.ts';
 
 interface Benchmark {
   description: string;

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { type Costs, sizeOf, sizingTable } from '../../ops/bench/sizing.ts';
+import { type Costs, sizeOf, sizingTable } from '../../ops/bench/size/sizing.ts';
 
 const costs: Costs = {
   devices: 1_000_000,

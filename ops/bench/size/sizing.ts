@@ -1,15 +1,15 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { benchApi } from './api/api.ts';
-import { readArgs } from './harness/arguments.ts';
-import type { Figure } from './harness/figure.ts';
-import { benchPipeline } from './pipeline/pipeline.ts';
+import { benchApi } from '../api/api.ts';
+import { readArgs } from '../harness/arguments.ts';
+import type { Figure } from '../harness/figure.ts';
+import { benchPipeline } from '../pipeline/pipeline.ts';
 
 const defaultDevices = 1_000_000;
 const apiSeconds = '5';
 
 /** Page that has the table, between two comments. */
-const page = new URL('../../docs/operate/sizing.md', import.meta.url);
+const page = new URL('../../../docs/operate/sizing.md', import.meta.url);
 const [begin, end] = ['<!-- written by npm run bench -- sizing -->', '<!-- end -->'];
 
 /** Costs that the table rests on. Processor time is in seconds. */

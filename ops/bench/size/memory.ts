@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { currentEnvironment } from '../../shared/config/config.ts';
-import { readArgs } from './harness/arguments.ts';
-import type { Figure } from './harness/figure.ts';
+import { currentEnvironment } from '../../../shared/config/config.ts';
+import { readArgs } from '../harness/arguments.ts';
+import type { Figure } from '../harness/figure.ts';
 
-const command = fileURLToPath(new URL('../cli/carillon.mjs', import.meta.url));
+const command = fileURLToPath(new URL('../../cli/carillon.mjs', import.meta.url));
 /** Idle processes return memory within 20 s of their start. */
 const defaultRestSeconds = 60;
 

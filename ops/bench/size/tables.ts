@@ -1,16 +1,20 @@
-import { systemClock } from '../../shared/clock.ts';
-import { displaceOldest, findCrowdedInboxes, firstInbox } from '../../shared/db/tables/channel/overflow.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import {
+  displaceOldest,
+  findCrowdedInboxes,
+  firstInbox,
+} from '../../../shared/db/tables/channel/overflow.ts';
 import {
   findInstallationsOfDevices,
   writeInstallationGroup,
-} from '../../shared/db/tables/installations/groups.ts';
-import { deleteOldPushes } from '../../shared/db/tables/pushes/retention.ts';
-import { readArgs } from './harness/arguments.ts';
-import { type Bench, withBench } from './harness/bench-service.ts';
-import { createApp } from './harness/client.ts';
-import type { Figure } from './harness/figure.ts';
-import { databaseCpuSeconds } from './harness/process-use.ts';
-import { subscribeSparsely, writeInstallations } from './harness/seed.ts';
+} from '../../../shared/db/tables/installations/groups.ts';
+import { deleteOldPushes } from '../../../shared/db/tables/pushes/retention.ts';
+import { readArgs } from '../harness/arguments.ts';
+import { type Bench, withBench } from '../harness/bench-service.ts';
+import { createApp } from '../harness/client.ts';
+import type { Figure } from '../harness/figure.ts';
+import { databaseCpuSeconds } from '../harness/process-use.ts';
+import { subscribeSparsely, writeInstallations } from '../harness/seed.ts';
 
 const defaultRows = 1_000_000;
 const smallApp = 5000;
