@@ -54,7 +54,7 @@ describe('a scheduled push', () => {
     expect(await entries(app)).toEqual([]);
   });
 
-  test('starts within a second of its time, not before', async () => {
+  test('starts soon after its time, not before', async () => {
     const app = await appWithDevice();
     // An earlier push opens the connection to the gateway.
     await service.untilDone(app, await schedule(app, systemClock.now() - 1000));
@@ -70,8 +70,8 @@ describe('a scheduled push', () => {
     expect(rows).toHaveLength(10);
     for (const { late_ms } of rows) {
       expect(late_ms).toBeGreaterThanOrEqual(0);
-      // The promise of one second holds for an idle machine; tests share theirs.
-      expect(late_ms).toBeLessThan(3000);
+      // `npm run bench -- latency` measures the promise of one second; on a loaded machine a process gets no time for seconds.
+      expect(late_ms).toBeLessThan(10_000);
     }
   });
 
