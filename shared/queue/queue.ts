@@ -7,6 +7,7 @@ import type { BreakerKey } from '../domain/breaker.ts';
 import type { Logger } from '../process/logging.ts';
 import type { DeliverJob, JobKind } from './jobs.ts';
 import { queueSettings } from './settings.ts';
+import { QueueSupervision } from './supervision.ts';
 
 /** NOTIFY topic that wakes consumers; the payload is the queue's name. */
 export const wakeTopic = 'carillon_queue';
@@ -66,6 +67,7 @@ export class JobQueue {
   readonly #boss: PgBoss;
   readonly #db: Database;
   readonly #statements = new PreparedStatements();
+  readonly #supervision: QueueSupervision | undefined;
 
   /** `supervise`: maintain the queues (expired heartbeats, deletion), which dispatchers do and api processes do not. */
   constructor(db: Database, log: Logger, options: { supervise: boolean }) {
@@ -75,20 +77,24 @@ export class JobQueue {
       schema: 'pgboss',
       migrate: false,
       schedule: false,
-      supervise: options.supervise,
-      superviseIntervalSeconds: 2,
+      supervise: false,
       monitorIntervalSeconds: 2,
       reindex: false,
     });
     this.#boss.on('error', (error) => log.warn({ err: error }, 'queue error'));
+    if (!options.supervise) return;
+    const probe = () => db.query('SELECT 1');
+    this.#supervision = new QueueSupervision({ probe, pass: () => this.#boss.supervise(), log });
   }
 
   /** Starts; rejects when the database was not migrated. */
   async start(): Promise<void> {
     await this.#boss.start();
+    this.#supervision?.start();
   }
 
   async stop(): Promise<void> {
+    await this.#supervision?.stop();
     await this.#boss.stop({ graceful: false, close: false });
   }
 
