@@ -156,7 +156,13 @@ async function importInto(db: Database, context: PreparedImport): Promise<Outcom
   }
   const seconds = (systemClock.monotonicMs() - startedAtMs) / 1000;
   const report = { classes: Object.fromEntries(tally.classes), refused: tally.total('refused'), seconds };
-  if (!isDry) await recordImport(db, appId, { ...report, isFinished: failure === undefined });
+  const isFinished = failure === undefined;
+  if (!isDry)
+    await recordImport(db, appId, { ...report, isFinished }).catch((error: unknown) => {
+      if (!isConnectionFailure(error)) throw error;
+      failure ??=
+        'Everything is imported, but the connection to the database was lost before the audit had it.';
+    });
   return { appId, isDry, found, tally, seconds, refusedTo: options.refused, validityDays, failure };
 }
 

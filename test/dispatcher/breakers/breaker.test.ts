@@ -180,7 +180,8 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
   });
 
   test('wakes its waiting batches at once when it is released, even after a long time', async () => {
-    const { app, id } = await appOn(null, 2100);
+    // Batches of 1,000, 2,500 and 100.
+    const { app, id } = await appOn(null, 3600);
     await force(id, 'open');
     // After this time batches are postponed by 15 s.
     await service.db.query("UPDATE breaker SET since = now() - interval '1 hour' WHERE app_id = $1", [
@@ -196,7 +197,7 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
       [app.appId],
     );
     await force(id, 'release');
-    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 2100, successes: 2100 });
+    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 3600, successes: 3600 });
     const { rows: after } = await service.db.query<{ is_early: boolean }>('SELECT now() < $1 AS is_early', [
       rows[0]?.due,
     ]);
