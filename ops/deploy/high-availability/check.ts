@@ -27,7 +27,7 @@ async function untilSent({ gateway }: Bench, count: number): Promise<void> {
   while ((await gateway.observe()).total < count) await sleep(20);
 }
 
-/** Sends to all, kills the primary meanwhile, and sends a second push to one device during the outage. */
+/** Sends to all, kills the primary during that push, and sends a second one to one device during the outage. */
 async function pushThroughFailover(bench: Bench, app: BenchApp, cluster: Cluster): Promise<Outage> {
   const objectId = await push(bench, app, {});
   await untilSent(bench, killedAfter);

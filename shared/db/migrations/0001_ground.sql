@@ -153,7 +153,7 @@ CREATE TABLE scheduled_push (
 );
 CREATE UNIQUE INDEX scheduled_push_push ON scheduled_push (app_id, push_id);
 
--- Our own channel: what is to be delivered (once per push and rendering), to whom, and who is connected where.
+-- Our own channel: messages to deliver (one per push and rendering), their recipients, and the connections of devices.
 -- `content` is json, not jsonb: devices get the members in the order they were written.
 CREATE TABLE channel_message (
   app_id      text NOT NULL,
@@ -179,9 +179,9 @@ CREATE TABLE channel_inbox (
 CREATE UNIQUE INDEX channel_inbox_letter ON channel_inbox (app_id, installation, push_id);
 CREATE INDEX channel_inbox_message ON channel_inbox (app_id, message_id);
 
--- To whom a push was deposited already, one row per deposit (at most 1000 installations, sorted): a repeated
--- deposit finds its installations here after their letters were acknowledged. Eight bytes per recipient,
--- where a letter kept until its expiry would cost some 250 with its index entries.
+-- Recipients for which a push was stored already, one row per store (at most 1000 installations, sorted): a repeated
+-- store finds its installations here after their messages were acknowledged. Eight bytes per recipient;
+-- a message kept until its expiry would cost some 250 with its index entries.
 CREATE TABLE channel_deposit (
   app_id        text NOT NULL,
   id            bigint GENERATED ALWAYS AS IDENTITY,

@@ -112,7 +112,7 @@ const document = z.object({
   paths: z.record(z.string(), z.record(z.string(), z.looseObject({ operationId: z.string().optional() }))),
 });
 
-/** Finds the command with these words; undefined if there is none. */
+/** Finds the command with these words; undefined if the program has no such command. */
 function commandOf(words: string) {
   let command: typeof program | undefined = program;
   for (const word of words.split(' ')) command = command?.commands.find((one) => one.name() === word);
