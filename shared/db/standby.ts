@@ -30,7 +30,7 @@ export async function chooseScanDatabase(primary: Database, standby: Database): 
   return primary;
 }
 
-/** Returns by how many seconds a standby is behind; 0 when it has replayed all that it received, or is none. */
+/** Returns by how many seconds a standby is behind; 0 when it has replayed all that it received, or is a primary. */
 export async function readStandbyLag(standby: Database): Promise<number> {
   const { rows } = await standby.query<{ lag: number | null }>(
     `SELECT CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0

@@ -168,13 +168,7 @@ describe('a database of another version', () => {
   });
 
   test('becomes unready while an api and a dispatcher run without a migration or a queue that they need', async () => {
-    const database = await createTestDatabase();
-    onTestFinished(() => database.drop());
-    const db = new Client({ connectionString: database.url });
-    await db.connect();
-    onTestFinished(() => db.end());
-    const api = await startTestApi({ databaseUrl: database.url });
-    onTestFinished(() => api.close());
+    const { db, api } = await startOnDatabase();
     const status = async () => (await api.request('GET', '/readyz')).body.status;
     await db.query(`UPDATE pgboss.queue SET name = 'plan-later' WHERE name = 'plan'`);
     await expect.poll(status, often).toMatch(/run `carillon migrate`/);
@@ -185,13 +179,7 @@ describe('a database of another version', () => {
   });
 
   test('shows the migrations that it lacks in the metrics of a running process, without a probe of its readiness', async () => {
-    const database = await createTestDatabase();
-    onTestFinished(() => database.drop());
-    const db = new Client({ connectionString: database.url });
-    await db.connect();
-    onTestFinished(() => db.end());
-    const api = await startTestApi({ databaseUrl: database.url });
-    onTestFinished(() => api.close());
+    const { db, api } = await startOnDatabase();
     const metrics = async () => (await fetch(`${api.url}/metrics`)).text();
     await expect.poll(metrics, often).toMatch(/^carillon_schema_pending 0$/m);
     await db.query('DELETE FROM carillon_migration WHERE name = (SELECT max(name) FROM carillon_migration)');
@@ -276,3 +264,15 @@ test('a server that only reads, as a former primary does, is answered with 503 u
   await setReadOnly('off');
   await expect.poll(save, often).toEqual({ status: 201, retry: null });
 });
+
+/** Starts an api on a database of its own, with a connection to change that database. The end of the test closes them. */
+async function startOnDatabase() {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const db = new Client({ connectionString: database.url });
+  await db.connect();
+  onTestFinished(() => db.end());
+  const api = await startTestApi({ databaseUrl: database.url });
+  onTestFinished(() => api.close());
+  return { db, api };
+}

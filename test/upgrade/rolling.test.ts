@@ -88,7 +88,8 @@ describe.skipIf(obstacle !== undefined)(`an upgrade from ${release.version}`, { 
     return (await fetch(`${url}/readyz`).catch(() => undefined))?.status;
   }
 
-  describe('with the migration before the new processes', () => {
+  /** Creates a database with the schema of the last release before the tests of a block, and drops it after them. */
+  function useReleasedDatabase() {
     let database: TestDatabase;
     let db: Database;
 
@@ -101,13 +102,25 @@ describe.skipIf(obstacle !== undefined)(`an upgrade from ${release.version}`, { 
       await db?.close();
       await database?.drop();
     });
+    return {
+      get url() {
+        return database.url;
+      },
+      get db() {
+        return db;
+      },
+    };
+  }
+
+  describe('with the migration before the new processes', () => {
+    const database = useReleasedDatabase();
 
     test('sends a push that is under way once to each device', async () => {
       const { url: databaseUrl } = database;
       const oldApi = await processes.start(old, 'api', databaseUrl);
       const oldDispatcher = await processes.start(old, 'dispatcher', databaseUrl);
       await Promise.all([oldApi.ready, oldDispatcher.ready]);
-      const app = await createApp(oldApi.url, db);
+      const app = await createApp(oldApi.url, database.db);
       const large = await push(oldApi.url, app);
       await slowDownAfter(2000);
       await migrateWith(here, databaseUrl);
@@ -135,21 +148,10 @@ describe.skipIf(obstacle !== undefined)(`an upgrade from ${release.version}`, { 
   });
 
   describe('with the new processes before the migration', () => {
-    let database: TestDatabase;
-    let db: Database;
+    const database = useReleasedDatabase();
     let app: App;
     let api: VersionedProcess;
     let dispatcher: VersionedProcess;
-
-    beforeAll(async () => {
-      database = await createEmptyDatabase();
-      db = new Database({ url: database.url, applicationName: 'test' });
-      await migrateWith(old, database.url);
-    });
-    afterAll(async () => {
-      await db?.close();
-      await database?.drop();
-    });
 
     test('they wait, unready, and take over during a push that is sent once to each device', async () => {
       gateway.forget();
@@ -160,7 +162,7 @@ describe.skipIf(obstacle !== undefined)(`an upgrade from ${release.version}`, { 
       api = await processes.start(here, 'api', databaseUrl);
       dispatcher = await processes.start(here, 'dispatcher', databaseUrl);
       await Promise.all([oldApi.ready, oldDispatcher.ready]);
-      app = await createApp(oldApi.url, db);
+      app = await createApp(oldApi.url, database.db);
       // A release can come without changes of the database.
       const expected = hasChanges ? 503 : 200;
       await expect.poll(() => readiness(api), patience).toBe(expected);
@@ -183,7 +185,7 @@ describe.skipIf(obstacle !== undefined)(`an upgrade from ${release.version}`, { 
       const { url: databaseUrl } = database;
       const large = await push(api.url, app);
       await slowDownAfter(3000);
-      await migrateFurther(db, databaseUrl);
+      await migrateFurther(database.db, databaseUrl);
       const small = [await saveAndPush(api.url, app, 'a'.repeat(64))];
       gateway.behave();
       await slowDownAfter(2000);

@@ -111,5 +111,8 @@ const texts = z.object({
 async function list(asked: string | undefined, kind: Kind): Promise<Report> {
   const document = await ofApp(asked, { method: 'GET', path: pathOf(kind) });
   const rows = texts.parse(document).results.map(({ name, status, text }) => [name, status, text ?? '']);
-  return { document, text: rows.length > 0 ? table(['name', 'state', 'text'], rows) : 'There are none yet.' };
+  return {
+    document,
+    text: rows.length > 0 ? table(['name', 'state', 'text'], rows) : 'Nothing was found.',
+  };
 }
