@@ -12,7 +12,7 @@ import { benchFairness, benchLatency } from './latency.ts';
 import { benchNeighbour } from './neighbour/bench.ts';
 import { benchFlat } from './pipeline/flat.ts';
 import { benchPipeline } from './pipeline/pipeline.ts';
-import { benchRivals } from './pipeline/rivals.ts';
+import { benchRivals } from './pipeline/rivals/rivals.ts';
 import { benchMemory } from './size/memory.ts';
 import { benchSizing } from './size/sizing.ts';
 import { benchTables } from './size/tables.ts';
@@ -41,7 +41,8 @@ const benchmarks = new Map<string, Benchmark>([
   [
     'rivals',
     {
-      description: 'a push and a bare loop over node:http2, to the same gateway [devices…]',
+      description:
+        'a push beside a bare loop over node:http2, @parse/node-apn and Parse Server [devices…] [--packages folder]',
       run: benchRivals,
     },
   ],

@@ -37,6 +37,8 @@ export interface BenchArgs {
   watchers: number | undefined;
   /** Further pushes after the first one; none when undefined. */
   repeat: number | undefined;
+  /** Folder whose `node_modules` has packages to compare with; none when undefined. */
+  packages?: string;
   /** Positional numbers, in order. */
   numbers: number[];
   /** All requested combinations: `--threads 1,2 --dispatchers 1,2` are four. */
@@ -45,7 +47,7 @@ export interface BenchArgs {
 
 /**
  * Parses the arguments of a benchmark: numbers, `--threads n[,n…]`, `--dispatchers n[,n…]`, `--gateway strict|quick`,
- * `--push plain|increment|sparse`, `--watchers n` and `--repeat n`.
+ * `--push plain|increment|sparse`, `--watchers n`, `--repeat n` and `--packages folder`.
  * Throws an error for the operator when an argument is unknown.
  */
 export function readArgs(args: string[]): BenchArgs {
@@ -59,6 +61,7 @@ export function readArgs(args: string[]): BenchArgs {
       push: { type: 'string' },
       watchers: { type: 'string' },
       repeat: { type: 'string' },
+      packages: { type: 'string' },
     },
   });
   const gateway =
@@ -69,6 +72,7 @@ export function readArgs(args: string[]): BenchArgs {
     push: values.push === undefined ? undefined : readKind('--push', values.push, pushKinds),
     watchers: values.watchers === undefined ? undefined : readNumber('--watchers', values.watchers),
     repeat: values.repeat === undefined ? undefined : readNumber('--repeat', values.repeat),
+    ...(values.packages === undefined ? {} : { packages: values.packages }),
     numbers: positionals.map((text) => readNumber('an argument', text)),
     setups: dispatchers.flatMap((dispatcherCount) =>
       threads.map((threadCount) => ({

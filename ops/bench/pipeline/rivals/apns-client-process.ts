@@ -1,0 +1,40 @@
+/** A loop over the APNs client `@parse/node-apn`: calls of 1,000 tokens, which are in memory; nothing is stored. */
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { providerSettings } from './provider-settings.ts';
+import { type RivalOrder, runRival, tokensOf } from './rival-process.ts';
+
+/** What this process uses of the client's connections (its README, "Provider"). */
+interface Provider {
+  send(notification: object, tokens: string[]): Promise<{ sent: unknown[]; failed: unknown[] }>;
+  shutdown(): void;
+}
+
+/** Tokens of a call, and calls at a time: the client opens a stream for each token at once. */
+const tokensOfCall = 1000;
+const callsAtOnce = 2;
+
+let provider: Provider | undefined;
+let tokens: string[] = [];
+
+async function push({ url, ca, topic, devices, packages }: RivalOrder): Promise<number> {
+  const apn = createRequire(join(packages, 'package.json'))('@parse/node-apn');
+  const { hostname, port } = new URL(url);
+  if (tokens.length !== devices) tokens = tokensOf(devices);
+  const startedAtMs = performance.now();
+  const connection: Provider = provider ?? new apn.Provider(providerSettings({ hostname, port, ca }));
+  provider = connection;
+  let next = 0;
+  const lane = async () => {
+    while (next < tokens.length) {
+      const slice = tokens.slice(next, next + tokensOfCall);
+      next += tokensOfCall;
+      const { failed } = await connection.send(new apn.Notification({ alert: 'Benchmark', topic }), slice);
+      if (failed.length > 0) throw new Error(`${failed.length} notifications failed`);
+    }
+  };
+  await Promise.all(Array.from({ length: callsAtOnce }, lane));
+  return (performance.now() - startedAtMs) / 1000;
+}
+
+runRival({ name: 'node-apn', push, close: () => provider?.shutdown() });
