@@ -117,14 +117,14 @@ async function openDeps(
 
 /** Registers this process, so that operators see which ones run. */
 async function startRegister(
-  { admissionDb, metrics, clock }: ApiDeps,
+  { admissionDb, metrics, clock, vault }: ApiDeps,
   server: Server,
   { log, stack }: Pick<Startup, 'log' | 'stack'>,
 ): Promise<void> {
   const facts = async () => ({
     threads: 1,
     connections: await connectionsOf(server),
-    report: await reportProcess(metrics, clock),
+    report: await reportProcess(metrics, clock, vault),
   });
   const register = new ProcessRegister(admissionDb, { kind: 'api', log, facts });
   stack.add('register', () => register.close());

@@ -105,14 +105,14 @@ function startWarmUp(deps: DispatcherDeps, stack: ClosingStack): Promise<void> {
 
 /** Registers this process, so that operators see which ones run. */
 async function startRegister(
-  { db, log, pool, metrics, clock }: DispatcherDeps,
+  { db, log, pool, metrics, clock, vault }: DispatcherDeps,
   config: Config,
   stack: ClosingStack,
 ): Promise<void> {
   const facts = async () => ({
     threads: config.dispatcherThreads,
     connections: pool.connections,
-    report: await reportProcess(metrics, clock),
+    report: await reportProcess(metrics, clock, vault),
   });
   const register = new ProcessRegister(db, { kind: 'dispatcher', log, facts });
   stack.add('register', () => register.close());

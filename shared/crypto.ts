@@ -41,6 +41,12 @@ export class Vault {
     return this.#keys.map(({ mark }) => Buffer.concat([Buffer.of(version), mark]).toString('hex'));
   }
 
+  /** Ids of the keys, the first key first: 8 hexadecimal digits each, which every encrypted value also contains. */
+  get keyIds(): [string, ...string[]] {
+    const [first = '', ...others] = this.#keys.map(({ mark }) => mark.toString('hex'));
+    return [first, ...others];
+  }
+
   seal(value: unknown, context: string): Buffer {
     const first = this.#keys[0];
     if (!first) throw new Error('a vault needs at least one key');

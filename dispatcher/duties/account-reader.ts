@@ -4,6 +4,8 @@ import {
   openProfile,
   type ProfileVersion,
 } from '../../shared/db/tables/apps/profiles.ts';
+import { countSealedValues, oldValues } from '../../shared/db/tables/secrets/counts.ts';
+import { findSecretRotation } from '../../shared/db/tables/secrets/rotation.ts';
 import { isConnectorId } from '../../shared/domain/labels.ts';
 import { type EndingCredentials, refreshAccountReading } from '../../shared/queue/account-reading.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -28,7 +30,10 @@ export class AccountReader {
 
   /** Reads, if no other dispatcher has done so lately. Returns 0: one pass is enough. */
   async run(deps: ReaderDeps): Promise<number> {
-    await refreshAccountReading(deps.db, () => this.#readCredentials(deps));
+    await refreshAccountReading(deps.db, async () => ({
+      credentials: await this.#readCredentials(deps),
+      oldSecrets: await readOldSecrets(deps),
+    }));
     return 0;
   }
 
@@ -52,6 +57,14 @@ export class AccountReader {
     this.#known = known;
     return ending;
   }
+}
+
+/** Counts the values under other keys than the first; nothing with a single key, since it reads every row. */
+async function readOldSecrets({ db, vault }: ReaderDeps): Promise<Record<string, number>> {
+  const [first, ...others] = vault.keyIds;
+  if (others.length === 0) return {};
+  const rotation = await findSecretRotation(db, first);
+  return oldValues(await countSealedValues(db, vault.keyIds), first, rotation?.unreadable);
 }
 
 /** Returns when the credentials of a profile end; null for those that do not say so or do not open. */

@@ -9,6 +9,7 @@ import { deleteIdle } from './idle.ts';
 import { InboxLimit } from './inbox-limit.ts';
 import { JobKeeper } from './job-keeper.ts';
 import { fireDue } from './scheduler.ts';
+import { rotateForAWhile } from './secret-rotation.ts';
 import { cleanVerification } from './verification-cleaner.ts';
 
 /** A background duty. */
@@ -79,6 +80,9 @@ const tokenSealer: Duty = {
   runOnce: ({ db, vault }) => sealAuthDataOfOldRows(db, vault, rowsAtOnce),
 };
 
+/** Encrypts values under the first key of CARILLON_SECRET while a rotation is requested. */
+const secretRotation: Duty = { name: 'secret rotation', restMs: 1000, runOnce: rotateForAWhile };
+
 /** Gives jobs to open pushes and batches that have lost theirs. It has a memory, so each dispatcher has its own. */
 function jobKeeper(): Duty {
   const keeper = new JobKeeper();
@@ -108,6 +112,7 @@ export const openDuties = (): Duty[] => [
   verificationCleaner,
   idleEnder,
   tokenSealer,
+  secretRotation,
   inboxLimit(),
   gatewayUsage,
   accountReader(),

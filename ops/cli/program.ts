@@ -21,6 +21,7 @@ import { addOutboxCommand } from './commands/service/outbox.ts';
 import { addProcessCommands } from './commands/service/processes.ts';
 import { addRecoveryCommands } from './commands/service/recovery.ts';
 import { addSandboxCommand } from './commands/service/sandbox.ts';
+import { addSecretCommands } from './commands/service/secret.ts';
 import { printReport, type Shell } from './report.ts';
 
 /** Command line with all commands and options; nothing runs until it parses arguments. */
@@ -68,4 +69,5 @@ addSmsTextCommands(shell);
 addDeviceCommands(shell);
 addOutboxCommand(shell);
 addDoctorCommand(shell);
+addSecretCommands(shell);
 addSandboxCommand(shell);

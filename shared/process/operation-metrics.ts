@@ -82,6 +82,11 @@ function accountGauges(gauge: MakeGauge) {
       'When credentials of a profile end; only those that say so, the 100 that end first',
       [...profile],
     ),
+    oldSecretValues: gauge(
+      'secret_old_values',
+      'Encrypted values that are not under the first key of CARILLON_SECRET, while it has several keys',
+      ['column'],
+    ),
     quotaUsedUp: gauge(
       'gateway_quota_used_up',
       '1 if a gateway takes no more messages of a profile today (in China), else 0; for the profiles of carillon_gateway_day_recipients',

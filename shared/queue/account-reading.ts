@@ -18,6 +18,8 @@ const accountReading = z.object({
   quotas: z.array(z.object({ ...profile, recipients: z.number(), isUsedUp: z.boolean() })),
   /** Credentials that end first. */
   credentials: z.array(z.object({ ...profile, endsAtMs: z.number() })),
+  /** Encrypted values that are not under the first key of CARILLON_SECRET, by column; empty with a single key. */
+  oldSecrets: z.record(z.string(), z.number()).default({}),
 });
 
 /** Use of caps and quotas, and ends of credentials, of the apps that an operator has to look at first. */
@@ -29,7 +31,7 @@ export type EndingCredentials = AccountReading['credentials'][number];
 /** Reads by `read` if no dispatcher has done so lately, and stores the result for all. Returns whether it read. */
 export async function refreshAccountReading(
   db: Handle,
-  readCredentials: () => Promise<EndingCredentials[]>,
+  read: () => Promise<Pick<AccountReading, 'credentials' | 'oldSecrets'>>,
 ): Promise<boolean> {
   const startedAtMs = performance.now();
   const claimed = await db.query(
@@ -41,11 +43,12 @@ export async function refreshAccountReading(
     [claimMs],
   );
   if (claimed.rows.length === 0) return false;
-  const credentials = await readCredentials();
+  const { credentials, oldSecrets } = await read();
   const reading: AccountReading = {
     caps: await readCaps(db),
     quotas: await readQuotas(db),
     credentials: credentials.toSorted((a, b) => a.endsAtMs - b.endsAtMs).slice(0, maxRows),
+    oldSecrets,
   };
   const restMs = Math.max(leastRestMs, (performance.now() - startedAtMs) * restPerReading);
   await db.query(

@@ -17,9 +17,10 @@ export async function reportQueues(db: Database, queue: JobQueue, metrics: Metri
 }
 
 /** Sets the gauges of apps and profiles; those that are no longer in the reading disappear. */
-function recordAccounts(metrics: Metrics, { caps, quotas, credentials }: AccountReading): void {
-  const { capUsed, quotaUsedUp, gatewayDayRecipients, credentialExpiry } = metrics;
-  for (const gauge of [capUsed, quotaUsedUp, gatewayDayRecipients, credentialExpiry]) gauge.reset();
+function recordAccounts(metrics: Metrics, { caps, quotas, credentials, oldSecrets }: AccountReading): void {
+  const { capUsed, quotaUsedUp, gatewayDayRecipients, credentialExpiry, oldSecretValues } = metrics;
+  for (const gauge of [capUsed, quotaUsedUp, gatewayDayRecipients, credentialExpiry, oldSecretValues])
+    gauge.reset();
   for (const { appId, usedRatio } of caps) capUsed.set({ app: appId }, usedRatio);
   for (const { appId, connector, profile, recipients, isUsedUp } of quotas) {
     const labels = { connector, app: appId, profile };
@@ -28,6 +29,7 @@ function recordAccounts(metrics: Metrics, { caps, quotas, credentials }: Account
   }
   for (const { appId, connector, profile, endsAtMs } of credentials)
     credentialExpiry.set({ connector, app: appId, profile }, endsAtMs / 1000);
+  for (const [column, values] of Object.entries(oldSecrets)) oldSecretValues.set({ column }, values);
 }
 
 /** Sets the gauges of shared state; a queue that is absent from the reading is empty. */

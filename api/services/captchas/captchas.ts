@@ -11,6 +11,7 @@ import {
   spendValidateToken,
 } from '../../../shared/db/tables/users/captchas.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { CaptchaShape } from './image.ts';
@@ -106,7 +107,7 @@ function requireCaptchas(app: App): void {
 
 const wrongCaptcha = () => refuse('wrongCaptcha');
 
-const contextOf = ({ appId, token }: { appId: string; token: string }) => `captcha ${appId} ${token}`;
+const contextOf = ({ appId, token }: { appId: string; token: string }) => sealContexts.captcha(appId, token);
 
 /** Hashes a token; 144 random bits need no key. */
 const digestOf = (token: string) => createHash('sha256').update(token).digest();

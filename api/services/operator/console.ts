@@ -5,6 +5,7 @@ import type { PushRecordService } from '../push/push-records.ts';
 import type { PushService } from '../push/pushes.ts';
 import { AttemptLimit } from './access/attempts.ts';
 import { OperatorIdentities } from './access/identities.ts';
+import { SecretRotationService } from './access/secret-rotation.ts';
 import { ConsoleSessionService } from './access/sessions.ts';
 import { ConsoleTokenService } from './access/tokens.ts';
 import { AuditService } from './audit/audit.ts';
@@ -55,6 +56,7 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
     attempts,
     profileDetails,
     doctor: new DoctorService(deps),
+    secretRotation: new SecretRotationService(deps),
     quotas: new QuotaService(deps),
     profileChecks: new ProfileCheckService(deps, profileDetails),
     operatorIdentities: identities,

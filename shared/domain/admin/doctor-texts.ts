@@ -134,6 +134,7 @@ export const subjectsZh: Readonly<Record<string, string>> = {
   versions: '版本',
   database: '数据库',
   secrets: '密钥',
+  'secret keys': '加密密钥',
   credentials: '凭证',
   gateways: '网关',
   platforms: '第三方登录平台',

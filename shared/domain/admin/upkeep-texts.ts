@@ -1,6 +1,6 @@
 import { advised, type FindingTexts, fine } from './finding-text.ts';
 
-/** Texts of the findings about processes and the upkeep of the database, by code; `{name}` is a parameter. */
+/** Texts of the findings about processes, the upkeep of the database and the keys of CARILLON_SECRET, by code; `{name}` is a parameter. */
 export const upkeepTexts = {
   processClock: advised(
     [
@@ -86,6 +86,30 @@ export const upkeepTexts = {
     [
       '距最早冻结的事务已有 {millions} 百万个事务：达到 2,147 百万时数据库将拒绝写入',
       '请检查什么阻止了 autovacuum（长事务、复制槽），然后对最旧的表执行 `VACUUM FREEZE`。',
+    ],
+  ),
+  secretKeysFine: fine(
+    'all values are encrypted under the first key of CARILLON_SECRET, {first}',
+    '所有数据都使用 CARILLON_SECRET 的第一个密钥 {first} 加密',
+  ),
+  oldSecretValues: advised(
+    [
+      '{values} values of {column} are not under the first key of CARILLON_SECRET',
+      'Run `carillon secret rotate`; keep the other keys until it says that nothing needs them.',
+    ],
+    [
+      '{column} 中有 {values} 个值没有使用 CARILLON_SECRET 的第一个密钥加密',
+      '请执行 `carillon secret rotate`；在它说明不再需要旧密钥之前，请保留其他密钥。',
+    ],
+  ),
+  otherSecretKeys: advised(
+    [
+      'the {kind} on {host} (pid {pid}) has other keys than the first one here, or another first key',
+      'Restart it with the same CARILLON_SECRET.',
+    ],
+    [
+      '{host} 上的 {kind} 进程（pid {pid}）的密钥或第一个密钥与此处不同',
+      '请使用相同的 CARILLON_SECRET 重启它。',
     ],
   ),
 } as const satisfies Record<string, FindingTexts>;

@@ -1,3 +1,4 @@
+import { sealContexts } from '../apps/seal-contexts.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import { type AuthData, identityOf, sealedMember } from './auth-data.ts';
 
@@ -55,7 +56,7 @@ export function openedEntry(
 }
 
 const contextOf = (appId: string, platform: string, entry: JsonObject): string =>
-  `authData ${appId} ${platform} ${identityOf(platform, entry).uid}`;
+  sealContexts.platform(appId, platform, String(identityOf(platform, entry).uid));
 
 /** Encrypts the secrets of an entry. New secrets replace stored ones of the same name. */
 function sealEntry(sealer: Sealer, context: string, entry: JsonObject): JsonObject {
@@ -68,6 +69,26 @@ function sealEntry(sealer: Sealer, context: string, entry: JsonObject): JsonObje
     ...Object.fromEntries(members.filter(([name, value]) => !isSecret(name, value))),
     [sealedMember]: sealer.seal(secrets, context).toString('base64'),
   };
+}
+
+/**
+ * Encrypts the secrets of each platform under the sealer's first key. Returns the encrypted members by platform, without
+ * those that no key decrypts.
+ */
+export function resealedMembers(sealer: Sealer, appId: string, authData: AuthData): Record<string, string> {
+  const renewed: Record<string, string> = {};
+  for (const [platform, entry] of Object.entries(authData)) {
+    const sealed = entry[sealedMember];
+    if (typeof sealed !== 'string') continue;
+    try {
+      const context = contextOf(appId, platform, entry);
+      const secrets = sealer.open(Buffer.from(sealed, 'base64'), context);
+      renewed[platform] = sealer.seal(secrets, context).toString('base64');
+    } catch {
+      // The key was removed, or the id of the account is malformed: the value stays as it is.
+    }
+  }
+  return renewed;
 }
 
 function secretsIn(sealer: Sealer, context: string, sealed: Json | undefined): JsonObject {

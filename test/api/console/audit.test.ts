@@ -125,6 +125,7 @@ const changes: Record<string, Change> = {
     'token.delete',
   ],
   createLoginLink: ['POST', () => '/login-links', undefined, 'login-link.create'],
+  rotateSecret: ['POST', () => '/secret/rotation', undefined, 'secret.rotate'],
   deleteConsoleSession: ['DELETE', () => newSession(), undefined, 'session.delete'],
 };
 

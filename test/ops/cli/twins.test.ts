@@ -59,6 +59,8 @@ const commands: Readonly<Record<string, string>> = {
   getSmsState: 'sms-state',
   listProcesses: 'processes',
   runDoctor: 'doctor',
+  getSecretRotation: 'secret status',
+  rotateSecret: 'secret rotate',
   listAppUsers: 'user find',
   getAppUser: 'user show',
   updateAppUser: 'user update',

@@ -1,10 +1,14 @@
-import { randomBytes } from 'node:crypto';
 import { SealError, sha256 } from '../../../../shared/crypto.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { findSessionOwner, findUser, replaceSession } from '../../../../shared/db/tables/users/users.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { AclUser } from '../../../../shared/domain/objects/acl.ts';
+import {
+  newSessionNonce,
+  sealedSession,
+  sessionTokens,
+} from '../../../../shared/domain/users/session-tokens.ts';
 import type { SessionSecret, User } from '../../../../shared/domain/users/user.ts';
 import type { ApiDeps } from '../../deps.ts';
 
@@ -19,18 +23,12 @@ export interface TokenOwner {
 /** User whose session a call carries, with the roles that count in ACLs. */
 export type SessionOwner = TokenOwner & AclUser;
 
-const tokenLength = 25;
-const tokenCount = 36n ** BigInt(tokenLength);
-const nonceBytes = 16;
-
 /** Tokens of this service and of imports. */
 const tokenForm = /^[A-Za-z0-9_-]{16,128}$/;
 
-const sealContext = (appId: string, objectId: string): string => `session ${appId} ${objectId}`;
-
 /**
  * Session tokens (develop/architecture.md#secrets): 25 characters `[a-z0-9]`, derived by HMAC from CARILLON_SECRET and
- * a stored nonce, found by their hash. Every login returns the same token until it is replaced, and the database holds
+ * a stored nonce (or encrypted in place of it), found by their hash. Every login returns the same token until it is replaced, and the database holds
  * no token. Nothing is cached: a replaced token is invalid in every process at once.
  */
 export class Sessions {
@@ -42,7 +40,7 @@ export class Sessions {
 
   /** Creates a session for a new user, or another one for an existing user. */
   create(appId: string, objectId: string): SessionSecret & { token: string } {
-    const nonce = randomBytes(nonceBytes);
+    const nonce = newSessionNonce(this.#deps.vault);
     const token = this.#tokens(appId, objectId, nonce)[0] ?? '';
     return { nonce, hash: sha256(token), token };
   }
@@ -54,7 +52,7 @@ export class Sessions {
    */
   createFromToken(appId: string, objectId: string, token: string): SessionSecret | undefined {
     if (!tokenForm.test(token)) return undefined;
-    return { nonce: this.#deps.vault.seal(token, sealContext(appId, objectId)), hash: sha256(token) };
+    return { nonce: sealedSession(this.#deps.vault, appId, objectId, token), hash: sha256(token) };
   }
 
   /**
@@ -107,19 +105,10 @@ export class Sessions {
     return this.#tokens(appId, objectId, session.nonce).find((token) => sha256(token).equals(session.hash));
   }
 
-  /** Returns the tokens of a nonce, one per key, the first key's first; or the imported token, if a key decrypts it. */
+  /** Returns the tokens of a nonce, one per key, the first key's first; or the encrypted token, if a key decrypts it. */
   #tokens(appId: string, objectId: string, nonce: Buffer): string[] {
-    if (nonce.length !== nonceBytes) return this.#importedToken(appId, objectId, nonce);
-    const derived = this.#deps.vault.derivedBy(`session ${appId} ${objectId} ${nonce.toString('hex')}`);
-    return derived.map((secret) => {
-      const number = BigInt(`0x${Buffer.from(secret, 'base64url').toString('hex')}`) % tokenCount;
-      return number.toString(36).padStart(tokenLength, '0');
-    });
-  }
-
-  #importedToken(appId: string, objectId: string, sealed: Buffer): string[] {
     try {
-      return [String(this.#deps.vault.open(sealed, sealContext(appId, objectId)))];
+      return sessionTokens(this.#deps.vault, appId, objectId, nonce);
     } catch (error) {
       if (error instanceof SealError) return [];
       throw error;

@@ -13,6 +13,7 @@ import { checkGateways } from './gateways.ts';
 import { checkPlatforms } from './platforms.ts';
 import { checkProcesses } from './processes.ts';
 import { checkRestoration } from './restoration.ts';
+import { checkSecretKeys } from './secret-keys.ts';
 import { checkUpkeep } from './upkeep.ts';
 
 /** Apps whose credentials are looked at: each of their profiles is decrypted. */
@@ -61,6 +62,7 @@ export class DoctorService {
       () => checkUpkeep(db),
       () => checkRestoration(db),
       () => checkCredentials(context),
+      () => checkSecretKeys(context),
       () => checkGateways(db),
       () => checkPlatforms(context),
     ];

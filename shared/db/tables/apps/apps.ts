@@ -10,6 +10,7 @@ import {
   type Plan,
 } from '../../../domain/apps/app.ts';
 import type { AppKeys, KeyName } from '../../../domain/apps/identity.ts';
+import { sealContexts } from '../../../domain/apps/seal-contexts.ts';
 import type { Handle } from '../../pool.ts';
 
 const oldKey = z.object({ value: z.string(), validUntilMs: z.number() }).optional();
@@ -44,8 +45,6 @@ export interface NewApp {
   options: AppOptionsPatch;
 }
 
-const sealContext = (appId: string) => `app ${appId}`;
-
 /** Splits options into those stored as plain text and those stored encrypted. */
 function splitOptions(options: AppOptionsPatch): {
   open: AppOptionsPatch;
@@ -56,7 +55,9 @@ function splitOptions(options: AppOptionsPatch): {
 }
 
 function toApp(row: AppRow, vault: Vault): App {
-  const { authPlatforms, ...keys } = secretsShape.parse(vault.open(row.secrets, sealContext(row.app_id)));
+  const { authPlatforms, ...keys } = secretsShape.parse(
+    vault.open(row.secrets, sealContexts.app(row.app_id)),
+  );
   const set = authPlatforms ? { ...row.options, authPlatforms } : row.options;
   return {
     appId: row.app_id,
@@ -86,7 +87,7 @@ export async function countSealedApps(db: Handle, vault: Vault): Promise<{ open:
  */
 export async function insertApp(db: Handle, vault: Vault, app: NewApp): Promise<App | undefined> {
   const { open, sealed } = splitOptions(app.options);
-  const secrets = vault.seal({ ...app.keys, ...sealed }, sealContext(app.appId));
+  const secrets = vault.seal({ ...app.keys, ...sealed }, sealContexts.app(app.appId));
   const { rows } = await db.query<AppRow>(
     `WITH inserted AS (
        INSERT INTO app (app_id, name, edition, plan, secrets, options) VALUES ($1, $2, $3, $4, $5, $6)
@@ -169,12 +170,12 @@ export async function updateApp(
   if (!row) return undefined;
   const { name, options } = change(toApp(row, vault));
   const { open, sealed } = splitOptions(options ?? {});
-  const secrets = secretsShape.parse(vault.open(row.secrets, sealContext(appId)));
+  const secrets = secretsShape.parse(vault.open(row.secrets, sealContexts.app(appId)));
   const newSecrets = { ...secrets, ...(sealed.authPlatforms ? sealed : {}) };
   const updated = await tx.query<AppRow>(
     `UPDATE app SET name = $2, options = options || $3::jsonb, secrets = $4, updated_at = now()
       WHERE app_id = $1 RETURNING *`,
-    [appId, name ?? row.name, open, vault.seal(newSecrets, sealContext(appId))],
+    [appId, name ?? row.name, open, vault.seal(newSecrets, sealContexts.app(appId))],
   );
   return updated.rows.map((changed) => toApp(changed, vault))[0];
 }
@@ -192,9 +193,9 @@ export async function rotateKey(
   const { rows } = await tx.query<AppRow>('SELECT * FROM app WHERE app_id = $1 FOR UPDATE', [appId]);
   const row = rows[0];
   if (!row) return undefined;
-  const secrets = secretsShape.parse(vault.open(row.secrets, sealContext(appId)));
+  const secrets = secretsShape.parse(vault.open(row.secrets, sealContexts.app(appId)));
   const oldKeys = { ...secrets.oldKeys, [name]: { value: secrets[name], validUntilMs: oldValidUntilMs } };
-  const sealed = vault.seal({ ...secrets, [name]: value, oldKeys }, sealContext(appId));
+  const sealed = vault.seal({ ...secrets, [name]: value, oldKeys }, sealContexts.app(appId));
   const updated = await tx.query<AppRow>(
     'UPDATE app SET secrets = $2, updated_at = now() WHERE app_id = $1 RETURNING *',
     [appId, sealed],

@@ -1,4 +1,5 @@
 import type { Vault } from '../../../crypto.ts';
+import { sealContexts } from '../../../domain/apps/seal-contexts.ts';
 import type { Handle } from '../../pool.ts';
 
 /** Push profile with decrypted credentials. The connector validates their shape. */
@@ -25,9 +26,6 @@ interface ProfileRow {
   updated_at: Date;
 }
 
-const sealContext = (appId: string, connector: string, name: string) =>
-  `profile ${appId} ${connector} ${name}`;
-
 const toEntry = (row: ProfileRow): ProfileEntry => ({
   connector: row.connector,
   name: row.name,
@@ -51,7 +49,7 @@ export async function putProfile(
      ON CONFLICT (app_id, connector, name)
      DO UPDATE SET credentials = excluded.credentials, updated_at = now()
      RETURNING *`,
-    [appId, connector, name, vault.seal(profile.credentials, sealContext(appId, connector, name))],
+    [appId, connector, name, vault.seal(profile.credentials, sealContexts.profile(appId, connector, name))],
   );
   return rows.map(toEntry)[0];
 }
@@ -91,7 +89,7 @@ export async function openProfiles(db: Handle, vault: Vault, appId: string): Pro
   return rows.map((row) => ({
     connector: row.connector,
     name: row.name,
-    credentials: vault.open(row.credentials, sealContext(appId, row.connector, row.name)),
+    credentials: vault.open(row.credentials, sealContexts.profile(appId, row.connector, row.name)),
     updatedAt: row.updated_at,
   }));
 }
@@ -110,7 +108,7 @@ export async function openProfile(
   return rows.map((row) => ({
     connector: row.connector,
     name: row.name,
-    credentials: vault.open(row.credentials, sealContext(appId, row.connector, row.name)),
+    credentials: vault.open(row.credentials, sealContexts.profile(appId, row.connector, row.name)),
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   }))[0];

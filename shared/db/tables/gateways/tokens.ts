@@ -1,4 +1,5 @@
 import type { Vault } from '../../../crypto.ts';
+import { sealContexts } from '../../../domain/apps/seal-contexts.ts';
 import type { Handle } from '../../pool.ts';
 
 /** Decrypted access token of a gateway. */
@@ -22,7 +23,7 @@ const valuesOf = (vault: Vault, { appId, connector, credential }: TokenKey) => [
   Buffer.from(vault.derive(`gateway token ${credential}`), 'base64url'),
 ];
 
-const sealContext = ({ appId, connector }: TokenKey) => `gateway token ${appId} ${connector}`;
+const sealContext = ({ appId, connector }: TokenKey) => sealContexts.gatewayToken(appId, connector);
 
 interface Row {
   value: Buffer;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Vault } from '../../../crypto.ts';
+import { sealContexts } from '../../../domain/apps/seal-contexts.ts';
 import type { Handle } from '../../pool.ts';
 
 /** Mail or SMS of the outbox; without a provider it stays there (protocol/admin-api.md#outbox). */
@@ -55,9 +56,6 @@ interface OutboxRow {
   created_at: Date;
 }
 
-const sealContext = (appId: string, kind: string, to: string, type: string) =>
-  `outbox ${appId} ${kind} ${type} ${to}`;
-
 /** Inserts a message that is valid until `expiresAt` (by default a day). Returns its id. */
 export async function insertOutboxMessage(
   db: Handle,
@@ -74,7 +72,7 @@ export async function insertOutboxMessage(
       kind,
       to,
       type,
-      vault.seal({ text, code, link, mail, sms }, sealContext(appId, kind, to, type)),
+      vault.seal({ text, code, link, mail, sms }, sealContexts.message({ appId, kind, to, type })),
       expiresAt ?? null,
     ],
   );
@@ -118,7 +116,9 @@ export async function listOutboxMessages(
 
 /** Decrypts the body of a message. Throws `SealError`. */
 export const openBody = (row: Omit<OutboxRow, 'created_at'>, vault: Vault, appId: string) =>
-  body.parse(vault.open(row.body, sealContext(appId, row.kind, row.recipient, row.type)));
+  body.parse(
+    vault.open(row.body, sealContexts.message({ appId, kind: row.kind, to: row.recipient, type: row.type })),
+  );
 
 /** Message that waits for its provider. */
 export interface WaitingMessage extends OutboxMessage {

@@ -26,6 +26,8 @@ const processReport = z.object({
   maxFiles: z.number().nullable(),
   /** Seconds since the last success of each background duty. */
   duties: z.record(z.string(), z.number()),
+  /** Ids of its keys of CARILLON_SECRET, the first key first; absent in older versions. */
+  secretKeys: z.array(z.string()).optional(),
 });
 
 /** What a process says about itself for `carillon doctor`. */
@@ -70,7 +72,7 @@ export async function listProcesses(db: Handle, goneAfterMs: number): Promise<Se
 }
 
 /** Report of a running process, with its clock and the time since it was written. */
-export interface ReportedProcess extends Pick<SeenProcess, 'kind' | 'host' | 'pid' | 'connections'> {
+export interface ReportedProcess extends Pick<SeenProcess, 'id' | 'kind' | 'host' | 'pid' | 'connections'> {
   report: ProcessReport;
   /** By how much its clock is ahead of the clock of the database, in milliseconds. */
   clockAheadMs: number;
@@ -80,7 +82,7 @@ export interface ReportedProcess extends Pick<SeenProcess, 'kind' | 'host' | 'pi
 /** Lists the reports of the running processes; processes of older versions write none. */
 export async function listReports(db: Handle, goneAfterMs: number): Promise<ReportedProcess[]> {
   const { rows } = await db.query<Omit<ReportedProcess, 'report'> & { facts: unknown }>(
-    `SELECT kind, host, pid, connections, facts, extract(epoch FROM now() - seen_at)::float8 AS "ageSeconds",
+    `SELECT id, kind, host, pid, connections, facts, extract(epoch FROM now() - seen_at)::float8 AS "ageSeconds",
             (facts ->> 'nowMs')::float8 - extract(epoch FROM seen_at)::float8 * 1000 AS "clockAheadMs"
        FROM process_seen WHERE seen_at >= now() - $1 * interval '1 millisecond' AND facts IS NOT NULL
       ORDER BY kind, host, started_at, id LIMIT ${maxListed}`,

@@ -1,0 +1,112 @@
+import {
+  countSealedValues,
+  oldValues,
+  otherKey,
+  type SealedCounts,
+  sum,
+} from '../../../../shared/db/tables/secrets/counts.ts';
+import { type KeyMismatch, listKeyMismatches } from '../../../../shared/db/tables/secrets/mismatches.ts';
+import {
+  findSecretRotation,
+  requestSecretRotation,
+  type SecretRotation,
+} from '../../../../shared/db/tables/secrets/rotation.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { recordChange } from '../audit/actor.ts';
+
+/** Limit of one statement that counts for a caller who waits; a rotation itself has more time. */
+const countTimeoutMs = 8000;
+
+/** Key of CARILLON_SECRET, and what is encrypted under it. */
+export interface KeyUse {
+  id: string;
+  isFirst: boolean;
+  /** Values by column; null while they are not counted. */
+  values: Record<string, number> | null;
+  /** Whether nothing needs this key: no value is under it, and no process encrypts with it. */
+  mayBeRemoved: boolean;
+}
+
+/** State of the keys and of the rotation to the first one (docs/operate/secret.md). */
+export interface SecretState {
+  keys: KeyUse[];
+  /** Values that no key of CARILLON_SECRET decrypts, or whose key is not known yet, by column. */
+  other: Record<string, number> | null;
+  countedAt: Date | null;
+  rotation: SecretRotation | null;
+  /** Values under old keys at the last count. */
+  left: number | null;
+  mismatches: KeyMismatch[];
+}
+
+/** Shows and requests the rotation of CARILLON_SECRET; a dispatcher does it (`dispatcher/duties/secret-rotation.ts`). */
+export class SecretRotationService {
+  readonly #deps: ApiDeps;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+  }
+
+  /** Returns the state; `isCounted` counts all values now, otherwise the rotation's last count is shown. */
+  async state(isCounted: boolean): Promise<SecretState> {
+    const { db, vault, clock } = this.#deps;
+    const rotation = (await findSecretRotation(db, vault.keyIds[0])) ?? null;
+    const fresh = isCounted
+      ? await db.transaction((tx) => countSealedValues(tx, vault.keyIds), {
+          statementTimeoutMs: countTimeoutMs,
+        })
+      : null;
+    return this.#stateOf(rotation, {
+      counts: fresh ?? rotation?.counts ?? null,
+      countedAt: fresh ? new Date(clock.now()) : (rotation?.countedAt ?? null),
+    });
+  }
+
+  /** Requests a rotation to the first key; one that runs goes on. Throws 409 if a running process could not read the result. */
+  async request(): Promise<SecretState> {
+    const { db, admissionDb, vault } = this.#deps;
+    const [first] = vault.keyIds;
+    const unable = (await listKeyMismatches(admissionDb, first)).filter(
+      ({ problem }) => problem !== 'encryptsOtherwise',
+    );
+    if (unable.length > 0) throw refuse('conflict', unableText(unable));
+    await db.transaction(async (tx) => {
+      if (!(await requestSecretRotation(tx, first))) return;
+      await recordChange(tx, { action: 'secret.rotate', target: first, after: { keys: vault.keyIds } });
+    });
+    return this.state(false);
+  }
+
+  async #stateOf(
+    rotation: SecretRotation | null,
+    { counts, countedAt }: Pick<SecretState, 'countedAt'> & { counts: SealedCounts | null },
+  ): Promise<SecretState> {
+    const { admissionDb, vault } = this.#deps;
+    const { keyIds } = vault;
+    const mismatches = await listKeyMismatches(admissionDb, keyIds[0]);
+    const left = counts && sum(Object.values(oldValues(counts, keyIds[0], rotation?.unreadable)));
+    const isDone = rotation?.finishedAt != null && left === 0 && mismatches.length === 0;
+    const keys = keyIds.map((id, i) => ({
+      id,
+      isFirst: i === 0,
+      values: counts && valuesOf(counts, id),
+      mayBeRemoved: i > 0 && isDone,
+    }));
+    return { keys, other: counts && valuesOf(counts, otherKey), countedAt, rotation, left, mismatches };
+  }
+}
+
+const valuesOf = (counts: SealedCounts, key: string): Record<string, number> =>
+  Object.fromEntries(
+    Object.entries(counts).flatMap(([place, byKey]) => (byKey[key] ? [[place, byKey[key]]] : [])),
+  );
+
+/** Processes that a refusal names. */
+const maxNamed = 3;
+
+function unableText(unable: readonly KeyMismatch[]): string {
+  const names = unable.slice(0, maxNamed).map(({ kind, host, pid }) => `the ${kind} on ${host} (pid ${pid})`);
+  const more = unable.length > maxNamed ? `, and ${unable.length - maxNamed} more` : '';
+  return `Running processes cannot decrypt with the first key: ${names.join(', ')}${more}. Restart them with the same CARILLON_SECRET first.`;
+}

@@ -1,0 +1,32 @@
+import type { Vault } from '../../../../shared/crypto.ts';
+import type { Database } from '../../../../shared/db/pool.ts';
+import { countSealedValues, oldValues } from '../../../../shared/db/tables/secrets/counts.ts';
+import { listKeyMismatches } from '../../../../shared/db/tables/secrets/mismatches.ts';
+import { findSecretRotation } from '../../../../shared/db/tables/secrets/rotation.ts';
+import { type Finding, found } from './finding.ts';
+
+const name = 'secret keys';
+/** Limit of one statement that counts: it reads every user. */
+const countTimeoutMs = 8000;
+
+/** Counts the values that are not under the first key of CARILLON_SECRET; says nothing while it has a single key. */
+export async function checkSecretKeys({ db, vault }: { db: Database; vault: Vault }): Promise<Finding[]> {
+  const [first, ...others] = vault.keyIds;
+  if (others.length === 0) return [];
+  const mismatches = (await listKeyMismatches(db, first)).map(({ kind, host, pid }) =>
+    found({ name, status: 'warn', code: 'otherSecretKeys', params: { kind, host, pid } }),
+  );
+  const counts = await db.transaction((tx) => countSealedValues(tx, vault.keyIds), {
+    statementTimeoutMs: countTimeoutMs,
+  });
+  const rotation = await findSecretRotation(db, first);
+  const old = Object.entries(oldValues(counts, first, rotation?.unreadable))
+    .filter(([, values]) => values > 0)
+    .map(([column, values]) =>
+      found({ name, status: 'warn', code: 'oldSecretValues', params: { column, values } }),
+    );
+  const findings = [...mismatches, ...old];
+  return findings.length > 0
+    ? findings
+    : [found({ name, status: 'ok', code: 'secretKeysFine', params: { first } })];
+}

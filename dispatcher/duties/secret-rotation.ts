@@ -1,0 +1,132 @@
+import type { Vault } from '../../shared/crypto.ts';
+import type { Database, Handle } from '../../shared/db/pool.ts';
+import { countSealedValues, oldValues, sum } from '../../shared/db/tables/secrets/counts.ts';
+import { readSealedPage, resealRows } from '../../shared/db/tables/secrets/pages.ts';
+import { nameOf, sealedPlaces } from '../../shared/db/tables/secrets/places.ts';
+import {
+  lockSecretRotation,
+  nextAppId,
+  type SecretRotation,
+  saveSecretRotation,
+} from '../../shared/db/tables/secrets/rotation.ts';
+import type { DispatcherDeps } from '../deps.ts';
+
+/** Rows of a page, and pages of a transaction: many apps have few rows. */
+const rowsPerPage = 200;
+const pagesAtOnce = 20;
+/** Passes after which a rotation ends with what is left: a process with another first key goes on to write. */
+const maxPasses = 5;
+
+/** Time of one run of the duty; a dispatcher that stops waits for it. */
+const runMs = 2000;
+/** Limit of a statement that counts all values: it reads every user and message. */
+const countTimeoutMs = 10 * 60_000;
+
+type RotationDeps = Pick<DispatcherDeps, 'vault' | 'log'> & { db: Pick<Database, 'transaction'> };
+
+/** Goes on with a requested rotation for some seconds. Returns how many values it encrypted. */
+export async function rotateForAWhile(deps: DispatcherDeps): Promise<number> {
+  const endMs = deps.clock.monotonicMs() + runMs;
+  let changed = 0;
+  while (deps.clock.monotonicMs() < endMs) {
+    const step = await rotateOnce(deps);
+    changed += step.changed;
+    if (!step.isMore) break;
+  }
+  return changed;
+}
+
+/**
+ * Goes on with a requested rotation of CARILLON_SECRET to the first key of this dispatcher (docs/operate/secret.md). One
+ * dispatcher at a time holds its row; the position commits with the rows of its pages, so that after a crash another one
+ * goes on behind them. Returns how many values it encrypted, and whether there is more to do.
+ */
+export async function rotateOnce({
+  db,
+  vault,
+  log,
+}: RotationDeps): Promise<{ changed: number; isMore: boolean }> {
+  const [first] = vault.keyIds;
+  const step = await db.transaction(
+    async (tx) => {
+      const rotation = await lockSecretRotation(tx, first);
+      if (!rotation) return undefined;
+      const taken =
+        rotation.pass === 0 ? await begin(tx, vault, rotation) : await advance(tx, vault, rotation);
+      return { ...taken, changed: taken.rotation.changed - rotation.changed };
+    },
+    { statementTimeoutMs: countTimeoutMs },
+  );
+  if (!step) return { changed: 0, isMore: false };
+  if (step.isFinished)
+    log.info({ key: first, changed: step.rotation.changed }, 'the rotation of CARILLON_SECRET has ended');
+  return { changed: step.changed, isMore: !step.isFinished };
+}
+
+interface Step {
+  rotation: SecretRotation;
+  isFinished: boolean;
+}
+
+async function begin(tx: Handle, vault: Vault, rotation: SecretRotation): Promise<Step> {
+  const counts = await countSealedValues(tx, vault.keyIds);
+  const expected = sum(Object.values(oldValues(counts, rotation.keyId)));
+  const begun = { ...rotation, counts, expected, pass: 1 };
+  await saveSecretRotation(tx, begun, { isCounted: true });
+  return { rotation: begun, isFinished: false };
+}
+
+async function advance(tx: Handle, vault: Vault, from: SecretRotation): Promise<Step> {
+  let rotation = from;
+  let rows = 0;
+  for (let pages = 0; pages < pagesAtOnce; pages += 1) {
+    const appId = rotation.appId ?? (await nextAppId(tx, null));
+    if (appId === undefined) return endPass(tx, vault, rotation);
+    const { page, next } = await takePage(tx, vault, { ...rotation, appId });
+    rotation = next;
+    if (rotation.place === sealedPlaces.length) {
+      const following = await nextAppId(tx, appId);
+      if (following === undefined) return endPass(tx, vault, rotation);
+      rotation = { ...rotation, appId: following, place: 0 };
+    }
+    rows += page;
+    if (rows >= rowsPerPage) break;
+  }
+  await saveSecretRotation(tx, rotation);
+  return { rotation, isFinished: false };
+}
+
+/** Encrypts one page of an app. Returns the number of values in it, and the state after it. */
+async function takePage(
+  tx: Handle,
+  vault: Vault,
+  rotation: SecretRotation & { appId: string },
+): Promise<{ page: number; next: SecretRotation }> {
+  const { appId, position, keyId: first } = rotation;
+  const place = sealedPlaces[rotation.place];
+  if (!place) return { page: 0, next: { ...rotation, place: sealedPlaces.length, position: null } };
+  const terms = { appId, after: position ?? undefined, first, limit: rowsPerPage };
+  const { old, last } = await readSealedPage(tx, place, terms);
+  const { changed, unreadable } = await resealRows(tx, vault, place, old);
+  const name = nameOf(place);
+  const next = {
+    ...rotation,
+    place: last ? rotation.place : rotation.place + 1,
+    position: last ?? null,
+    changed: rotation.changed + changed,
+    unreadable: { ...rotation.unreadable, [name]: (rotation.unreadable[name] ?? 0) + unreadable },
+  };
+  return { page: old.length, next };
+}
+
+/** Counts what is left, and begins another pass if rows were locked or written under an old key in this time. */
+async function endPass(tx: Handle, vault: Vault, rotation: SecretRotation): Promise<Step> {
+  const counts = await countSealedValues(tx, vault.keyIds);
+  const left = sum(Object.values(oldValues(counts, rotation.keyId, rotation.unreadable)));
+  const isFinished = left === 0 || rotation.pass >= maxPasses;
+  const start = { appId: null, place: 0, position: null };
+  const again = isFinished ? {} : { pass: rotation.pass + 1, unreadable: {} };
+  const ended = { ...rotation, ...start, ...again, counts };
+  await saveSecretRotation(tx, ended, { isFinished, isCounted: true });
+  return { rotation: ended, isFinished };
+}

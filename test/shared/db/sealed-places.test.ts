@@ -1,0 +1,58 @@
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { nameOf, sealedPlaces } from '../../../shared/db/tables/secrets/places.ts';
+import { useTestApi } from '../../support/test-api.ts';
+
+const api = useTestApi();
+
+/** Columns of bytes that hold nothing encrypted: digests, a picture, and counts of a batch. */
+const notEncrypted = [
+  'app_user.session_hash',
+  'captcha.image',
+  'captcha.validate_digest',
+  'channel_message.digest',
+  'console_login_code.admin_mark',
+  'console_login_code.digest',
+  'console_session.admin_mark',
+  'console_session.digest',
+  'console_token.digest',
+  'gateway_token.credential',
+  'link_token.digest',
+  'login_lock.identifier',
+  'push_batch.settled',
+];
+
+/** Files that encrypt, each with the columns that its values are stored in. */
+const encryptingFiles: Record<string, string[]> = {
+  'api/services/captchas/captchas.ts': ['captcha.answer'],
+  'shared/db/tables/apps/apps.ts': ['app.secrets'],
+  'shared/db/tables/apps/profiles.ts': ['push_profile.credentials'],
+  'shared/db/tables/gateways/tokens.ts': ['gateway_token.value'],
+  'shared/db/tables/messages/outbox.ts': ['outbox.body'],
+  'shared/domain/users/auth-tokens.ts': ['app_user.auth_data'],
+  'shared/domain/users/session-tokens.ts': ['app_user.session_nonce'],
+  // The rotation itself, and the warm-up of the cipher, which stores nothing.
+  'shared/db/tables/secrets/places.ts': [],
+  'dispatcher/sending/worker.ts': [],
+  'dispatcher/startup/warm-up.ts': [],
+};
+
+const places = sealedPlaces.map(nameOf).toSorted();
+
+test('every column of bytes is walked by the rotation of CARILLON_SECRET, or holds nothing encrypted', async () => {
+  const { rows } = await api.db.query<{ name: string }>(
+    `SELECT table_name || '.' || column_name AS name FROM information_schema.columns
+      WHERE table_schema = current_schema() AND data_type = 'bytea'`,
+  );
+  const bytes = sealedPlaces.filter(({ type }) => type === 'bytea').map(nameOf);
+  expect(rows.map(({ name }) => name).toSorted()).toEqual([...bytes, ...notEncrypted].toSorted());
+});
+
+test('every file that encrypts stores its values in a column that the rotation walks', () => {
+  const root = fileURLToPath(new URL('../../..', import.meta.url));
+  const folders = ['api', 'connectors', 'dispatcher', 'ops', 'shared'];
+  const found = execFileSync('git', ['grep', '-lE', '\\.seal\\(', '--', ...folders], { cwd: root });
+  expect(found.toString().trim().split('\n').toSorted()).toEqual(Object.keys(encryptingFiles).toSorted());
+  expect(Object.values(encryptingFiles).flat().toSorted()).toEqual(places);
+});
