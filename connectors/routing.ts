@@ -7,6 +7,7 @@ import {
   labelsOf,
   requestedConnector,
 } from '../shared/domain/labels.ts';
+import { originalTarget } from '../shared/domain/pushes/push.ts';
 import {
   type MassLimit,
   type MessageSource,
@@ -115,7 +116,7 @@ export class Router {
   }
 
   #connectorOf(target: DeviceTraits): ConnectorId {
-    const listed = this.#push.pushOrder.target;
+    const listed = originalTarget(this.#push.pushOrder);
     if (listed.kind === 'devices' && listed.vendor !== null)
       return requestedConnector(listed.vendor) ?? 'channel';
     if (isAppleDeviceType(target.device_type)) return 'apns';
@@ -131,7 +132,7 @@ export class Router {
   #choose(connectorId: ConnectorId, target: DeviceTraits): ProfileChoice {
     const connector = connectors.get(connectorId);
     if (!connector) return { ok: false, error: `${connectorId} is not available on this server` };
-    const listed = this.#push.pushOrder.target;
+    const listed = originalTarget(this.#push.pushOrder);
     const asked = listed.kind === 'devices' ? listed.deviceProfile : null;
     const deviceProfile = asked ?? target.device_profile ?? '';
     const candidates = this.#candidates.get(connectorId) ?? [];

@@ -13,6 +13,7 @@ export interface Metrics extends OperationMetrics {
   pushAccepted: Counter<'app'>;
   recipients: Counter<'app' | 'connector' | 'outcome'>;
   recipientsRepeated: Counter<'connector' | 'reason'>;
+  redrivenRecipients: Counter<'app'>;
   gatewayRequestSeconds: DurationHistogram;
   gatewayResponses: Counter<'connector' | 'status' | 'reason'>;
   receipts: Counter<'connector' | 'event'>;
@@ -121,6 +122,12 @@ function countersIn(registers: Registry[]) {
       name: 'carillon_recipients_repeated_total',
       help: 'Recipients that are sent to again because a request got no answer, by what became of the request',
       labelNames: ['connector', 'reason'],
+      registers,
+    }),
+    redrivenRecipients: new Counter({
+      name: 'carillon_recipients_redriven_total',
+      help: 'Recipients of redrives: a push before did not reach them',
+      labelNames: ['app'],
       registers,
     }),
     gatewayResponses: new Counter({

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../shared/domain/json.ts';
-import type { PushOrder } from '../../shared/domain/pushes/push.ts';
+import { originalTarget, type PushOrder } from '../../shared/domain/pushes/push.ts';
 
 /** Parts of a push that all recipients share. Built once per push; objects for single device types are not merged yet. */
 export interface PushMessage {
@@ -30,7 +30,8 @@ export interface MessageSource {
 
 /** Builds the message of a push. */
 export function toPushMessage({ objectId, pushOrder, expiresAt, createdAt }: MessageSource): PushMessage {
-  const channels = pushOrder.target.kind === 'query' ? pushOrder.target.channels : null;
+  const target = originalTarget(pushOrder);
+  const channels = target.kind === 'query' ? target.channels : null;
   return {
     objectId,
     data: pushOrder.data,

@@ -21,6 +21,7 @@ import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';
 import { planSmall } from '../small/plan-small.ts';
 import { type PageOfBatches, toBatches } from './batches.ts';
+import { claimPage } from './claims.ts';
 import { endBeyondLimit } from './mass-limit.ts';
 import { firstBatchSize, readPages, type TargetPage } from './pages.ts';
 
@@ -160,24 +161,24 @@ interface PageStep {
 async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Promise<number> {
   const { push, router, job } = plan;
   const through = step.page.lastId || step.mark;
-  const page = toBatches(step.page, {
-    router,
-    flowControl: push.pushOrder.flowControl,
-    planned: step.planned,
-  });
-  await deps.db.transaction(async (tx) => {
+  const terms = { router, flowControl: push.pushOrder.flowControl, planned: step.planned };
+  const { page, size } = await deps.db.transaction(async (tx) => {
+    const targets = await claimPage(tx, push, step.page);
     const isOurs = await advancePlanning(tx, push, {
       from: step.mark,
       through,
-      devices: step.page.size,
+      devices: targets.size,
       isLast: step.isLast,
     });
     if (!isOurs) throw new Superseded();
+    const page = toBatches(targets, terms);
     await writeRows(deps, tx, plan, { page, isQueued: !step.isSmall });
     if ((step.isLast && !step.isSmall) || step.isContinued) await deps.queue.complete(planJob, job, tx);
     if (step.isContinued)
       await deps.queue.send(planJob, [job.data], { tx, priority: planPriorities.continued });
+    return { page, size: targets.size };
   });
+  if (push.pushOrder.redrive) deps.metrics.redrivenRecipients.inc({ app: push.appId }, size);
   for (const { batch } of page.unroutable)
     deps.metrics.recipients.inc(
       { app: push.appId, connector: batch.connector, outcome: 'failed' },
@@ -196,7 +197,7 @@ async function writeRows(
   const unroutable = page.unroutable.map(({ batch }) => batch);
   await insertBatches(tx, appId, pushId, unroutable);
   for (const { batch, failures } of page.unroutable)
-    await insertFailures(tx, { appId, pushId, connector: batch.connector }, failures);
+    await insertFailures(tx, { appId, pushId, connector: batch.connector, unanswered: 0 }, failures);
   const batches = page.batches.map((batch) => ({ ...batch, hasJob: isQueued }));
   const ids = await insertBatches(tx, appId, pushId, batches);
   if (!isQueued) return;

@@ -25,14 +25,16 @@ export async function recordPartial(
 ): Promise<void> {
   const retries = await recordThroughOutage(deps, () =>
     sent.result.retries.length === 0
-      ? checkpoint(deps.db, batch.ids, sent.result)
+      ? checkpoint(deps.db, batch, sent.result)
       : deps.db.transaction((tx) => moveRetried(deps, tx, batch, sent)),
   );
   countRepeats(deps, batch.stored.connector, retries);
 }
 
-async function checkpoint(db: Handle, { appId, pushId, batchId }: DeliverJob, result: DeliverResult) {
-  const row = { appId, id: batchId, pushId, connector: result.connector };
+async function checkpoint(db: Handle, { ids, stored }: BatchInWork, result: DeliverResult) {
+  const { appId, pushId, batchId } = ids;
+  const { unanswered } = stored;
+  const row = { appId, id: batchId, pushId, connector: result.connector, unanswered };
   await checkpointBatch(db, row, result.states, result.failures);
   return result.retries;
 }
@@ -47,7 +49,7 @@ async function moveRetried(
   const locked = await lockBatch(tx, batch.ids.appId, batch.ids.batchId);
   if (!locked) return [];
   const own = withoutPlaces(result, locked, new Set(locked.states.closedIndexes));
-  await checkpoint(tx, batch.ids, own);
+  await checkpoint(tx, batch, own);
   await markRetried(
     tx,
     locked,

@@ -65,9 +65,10 @@ async function writeDetails(
   batch: BatchInWork,
   { result, totals, isCounted }: SentBatch & Settlement,
 ): Promise<void> {
-  const { ids } = batch;
+  const { ids, stored } = batch;
+  const { unanswered } = stored;
   const { connector, profile, failures, messages, retries, profileError } = result;
-  await insertFailures(tx, { ...ids, connector }, failures);
+  await insertFailures(tx, { ...ids, connector, unanswered }, failures);
   await insertGatewayMessages(tx, { ...ids, connector }, messages);
   // Without a success of its own a batch deletes nothing; the end of the push may still do so
   // (protocol/delivery.md#promise-7).

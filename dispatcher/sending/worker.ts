@@ -93,7 +93,7 @@ function runOpeningCode(): void {
  * caches.
  */
 async function runBatchStatements(connection: Handle): Promise<void> {
-  const batch = { appId: '', id: 0, pushId: 0, connector: '' };
+  const batch = { appId: '', id: 0, pushId: 0, connector: '', unanswered: 0 };
   await findPush(connection, batch.appId, batch.pushId);
   await findBatch(connection, batch.appId, batch.id);
   await loadBatchRecipients(connection, { appId: '', batchId: 0 }, 'deviceToken');

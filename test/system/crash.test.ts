@@ -35,6 +35,43 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     expect(service.apns.total - 6000).toBeLessThan(sentBefore);
   });
 
+  test('that is a redrive: who got it is not sent to, and the others get it once, less those in flight', {
+    timeout: 120_000,
+  }, async () => {
+    const cap = 1000;
+    const devices = 6000;
+    const app = await service.api.createApp({ dailyRecipientCap: cap });
+    await service.addApnsProfile(app);
+    const tokens = await service.addIosInstallations(app, devices);
+    const seen = () => tokens.reduce((sum, token) => sum + service.apns.seen(token), 0);
+    const body = { data: { alert: 'Hello' } };
+    const { objectId } = (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body;
+    expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { sent: cap, capped: 5000 } });
+    const reached = tokens.filter((token) => service.apns.seen(token) === 1);
+    const last = dispatchers.latest();
+    const ended = last && exitOf(last);
+    const path = `/console/api/apps/${app.appId}`;
+    const options = { dailyRecipientCap: 1_000_000 };
+    await service.api.request('PATCH', path, { admin: true, body: { options } });
+    // A changed option counts within one second on every process.
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    const redrive = `${path}/notifications/${objectId}/redrive`;
+    const again = await service.api.request('POST', redrive, { admin: true, body: {} });
+    await expect.poll(seen, { interval: 5, timeout: 30_000 }).toBeGreaterThan(cap + 1000);
+    last?.kill('SIGKILL');
+    await ended;
+    const sentBefore = seen();
+    expect(sentBefore).toBeLessThan(devices);
+    await dispatchers.start();
+    const record = await service.untilDone(app, again.body.objectId, 90_000);
+    expect(record).toMatchObject({ devices: 5000, outcomes: { sent: 5000 } });
+    expect(tokens.filter((token) => service.apns.seen(token) === 0)).toEqual([]);
+    expect(reached.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
+    expect(seen() - devices).toBeLessThan(sentBefore - cap);
+    const refused = await service.api.request('POST', redrive, { admin: true, body: {} });
+    expect(refused.body).toMatchObject({ code: 409 });
+  });
+
   test('SIGTERM: it exits with code 0, and another one continues', { timeout: 120_000 }, async () => {
     const app = await service.api.createApp();
     await service.addApnsProfile(app);

@@ -21,6 +21,11 @@ const listed = {
     .string()
     .nullable()
     .describe('Caller of the admin API that sent it; null for a push of the app itself.'),
+  redriveOf: z
+    .string()
+    .nullable()
+    .describe('Push whose recipients this one sends to again; null for any other push.'),
+  redriven: count.describe('Recipients that redrives of this push have taken over.'),
 };
 
 export const listedPush = component('ListedPush', z.strictObject(listed));
@@ -35,6 +40,7 @@ export const pushDetail = component(
     halts: z
       .record(z.string(), z.string())
       .describe('Profiles that the push stopped using, as `<connector>/<profile>`, each with the reason.'),
+    redrives: z.array(z.string()).describe('Redrives of this push, newest first, at most 100.'),
     groupOf: z
       .array(z.string())
       .describe('Pushes with the same `notification_id`, newest first; empty without one.'),

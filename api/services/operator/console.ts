@@ -24,7 +24,8 @@ import { SearchService } from './overview/search.ts';
 import { FailureService } from './pushes/failures.ts';
 import { PushListService } from './pushes/push-list.ts';
 import { AudienceService } from './sending/audience.ts';
-import { ResendService } from './sending/resend.ts';
+import { RedriveService } from './sending/redrive.ts';
+import { RedriveForecastService } from './sending/redrive-forecast.ts';
 import { SavedItemService } from './sending/saved-items.ts';
 import { ScheduledPushService } from './sending/scheduled.ts';
 import { SendingService } from './sending/sending.ts';
@@ -51,7 +52,6 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
   consoleSessions.onEnded = () => void events.hub.recheck();
   consoleTokens.onEnded = consoleSessions.onEnded;
   const profileDetails = new ProfileDetailService(deps);
-  const sending = new SendingService(deps, services);
   return {
     attempts,
     profileDetails,
@@ -73,8 +73,18 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
     meta: new MetaService(deps),
     moveIn: new MoveInService(deps),
     queues: new QueueService(deps),
+    ...createSending(deps, services, pushList),
+  };
+}
+
+/** Creates the services that send, and that help to write a push. */
+function createSending(deps: ApiDeps, services: PushServices, pushList: PushListService) {
+  const sending = new SendingService(deps, services);
+  const redrives = new RedriveService(deps, services, sending);
+  return {
     sending,
-    resending: new ResendService(deps, services, sending),
+    redrives,
+    redriveForecasts: new RedriveForecastService(deps, redrives),
     audience: new AudienceService(deps),
     suggestions: new SuggestionService(deps),
     scheduled: new ScheduledPushService(deps, pushList),

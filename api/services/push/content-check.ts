@@ -29,6 +29,8 @@ const android: RenderTarget = { connector: 'channel', deviceType: 'android' };
  * (protocol/push.md#sizes-of-vendors).
  */
 export async function checkContent(db: Handle, app: App, push: MessageSource): Promise<void> {
+  // The content was checked for the devices of the first push.
+  if (push.pushOrder.redrive) return;
   const message = rejectionMessage(push, renderTargetsOf(app, push.pushOrder));
   if (message === null || (await hasOtherRenderTarget(db, app, push))) return;
   throw refuse('invalidParameter', `data: ${message}`);

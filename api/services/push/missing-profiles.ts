@@ -28,8 +28,12 @@ export class MissingProfiles {
     this.#unserved = new UnservedDevices(deps);
   }
 
-  /** Returns the message of the refusal when a device of the push needs a profile that is missing, else undefined. */
+  /**
+   * Returns the message of the refusal when a device of the push needs a profile that is missing, else undefined. Devices of
+   * a redrive without a profile fail again, each with the reason.
+   */
   async find(app: App, pushOrder: PushOrder): Promise<string | undefined> {
+    if (pushOrder.redrive) return undefined;
     const profiles = await this.#deps.appCache.profiles(app.appId);
     const missing = missingForDevices(profiles, pushOrder);
     if (missing) return missing;

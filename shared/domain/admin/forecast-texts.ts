@@ -36,6 +36,10 @@ export const forecastTexts = {
     en: 'The devices are of too many kinds: the smallest are missing by connector.',
     zh: '设备种类过多：按通道统计时省略了数量最少的种类。',
   },
+  breakerOpen: {
+    en: 'The breaker of {id}, profile {profile}, is {state}: its devices wait until the gateway answers.',
+    zh: '{id} 的配置 {profile} 的熔断器处于 {state} 状态：这些设备会等到网关恢复应答。',
+  },
   noIndex: {
     en: 'No index serves this condition: the database reads about {rows} installations to find {devices}.',
     zh: '没有索引可用于该条件：数据库要读取约 {rows} 台设备才能找到 {devices} 台。',

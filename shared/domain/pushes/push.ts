@@ -27,7 +27,34 @@ export interface PushOrder {
   /** Recipients per second over all dispatchers; null is unlimited. */
   flowControl: number | null;
   notificationChannel: string | null;
+  /** Present where the push goes to recipients that another one did not reach; `target` then names no device. */
+  redrive?: Redrive;
 }
+
+/** Recipients of a push that another one sends to again. */
+export interface Redrive extends RedriveSelection {
+  /** Id of the push that did not reach them, and its public id. */
+  pushId: number;
+  objectId: string;
+  /** Target of that push, which decides the routes; of listed devices their number only. */
+  target: PushOrder['target'] & { listed?: number };
+}
+
+/** Outcomes of recipients that can be sent to again. */
+export const redrivenOutcomes = ['failed', 'expired', 'capped'] as const;
+
+/** Selection among the recipients that a push did not reach; null selects all. Times are those of the failures, in ISO 8601. */
+export interface RedriveSelection {
+  outcomes: readonly (typeof redrivenOutcomes)[number][];
+  connector: string | null;
+  reason: string | null;
+  from: string | null;
+  to: string | null;
+}
+
+/** Returns the target that a push was written for: that of the first push in a redrive. */
+export const originalTarget = ({ target, redrive }: PushOrder): PushOrder['target'] =>
+  redrive?.target ?? target;
 
 /** Ids and times of a push request. */
 export interface PushTiming {

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../json.ts';
 import { type ConnectorId, connectorIds, successField } from '../labels.ts';
 import { addTotals, type OutcomeTotals } from '../outcome.ts';
-import type { PushOrder } from './push.ts';
+import { originalTarget, type PushOrder } from './push.ts';
 import { noReceipts, type ReceiptTotals } from './receipts.ts';
 
 /** State of a push; the transitions are drawn in dispatcher/README.md. */
@@ -45,6 +45,8 @@ export interface Push {
   /** Messages of the own channel that left full inboxes for newer ones. */
   displaced: number;
   profileErrors: Record<string, string>;
+  /** Recipients that redrives have taken over. */
+  redriven: number;
   createdAt: Date;
   updatedAt: Date;
   firstSentAt: Date | null;
@@ -82,8 +84,9 @@ export function operatorStatus(record: Push): string {
 
 /** Returns the target of a push as one `where`, for the record. */
 export function publicWhere(pushOrder: PushOrder): JsonObject {
-  if (pushOrder.target.kind === 'devices') return { deviceType: pushOrder.target.deviceType };
-  const { where, channels } = pushOrder.target;
+  const target = originalTarget(pushOrder);
+  if (target.kind === 'devices') return { deviceType: target.deviceType };
+  const { where, channels } = target;
   const base: JsonObject = Array.isArray(where)
     ? { $and: where }
     : typeof where === 'object' && where

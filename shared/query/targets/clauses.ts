@@ -8,6 +8,7 @@ import { installationClass } from '../schema/classes.ts';
 import type { Params } from '../sql/params.ts';
 import { compileWhere } from '../sql/where.ts';
 import { masterViewer } from '../viewer.ts';
+import { failureConditions } from './redrive.ts';
 import { activeCondition, deviceConditions } from './targets.ts';
 
 /** One part of a push's target condition, with the caller's text and its SQL. */
@@ -28,12 +29,18 @@ export function targetClauses(
   { params, nowMs }: { params: Params; nowMs: number },
 ): Clause[] {
   return [
-    ...(pushOrder.target.kind === 'query'
-      ? queryClauses(app.appId, pushOrder.target, params)
-      : listClauses(pushOrder.target, params)),
+    ...selectedClauses(app.appId, pushOrder, params),
     { kind: 'valid', text: 'valid', condition: 'valid' },
     { kind: 'fresh', text: 'updatedAt', condition: activeCondition(app, { params, nowMs }) },
   ];
+}
+
+function selectedClauses(appId: string, { target, redrive }: PushOrder, params: Params): Clause[] {
+  if (!redrive)
+    return target.kind === 'query' ? queryClauses(appId, target, params) : listClauses(target, params);
+  const { selected } = failureConditions(appId, redrive, params);
+  const condition = `id IN (SELECT installation FROM push_failure WHERE ${selected})`;
+  return [{ kind: 'devices', text: `redrive of ${redrive.objectId}`, condition }];
 }
 
 function queryClauses(

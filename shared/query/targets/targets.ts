@@ -7,6 +7,7 @@ import { installationClass } from '../schema/classes.ts';
 import { Params } from '../sql/params.ts';
 import { compileWhere } from '../sql/where.ts';
 import { masterViewer, type Viewer } from '../viewer.ts';
+import { redriveCondition } from './redrive.ts';
 
 export { Params };
 
@@ -30,21 +31,31 @@ export const activeSince = (app: App, nowMs: number): Date =>
 
 /**
  * Returns the SQL condition over `installation` for the devices that a push targets: valid, active
- * (`activeCondition`), and matching `where` and channels, or listed by id.
+ * (`activeCondition`), and matching `where` and channels, listed by id, or not reached by the push of a redrive. `afterId`
+ * may leave out failures up to an id.
  */
 export function targetCondition(
   app: App,
   pushOrder: PushOrder,
-  { params, nowMs }: { params: Params; nowMs: number },
+  { params, nowMs, afterId }: { params: Params; nowMs: number; afterId?: number },
 ): string {
   return [
     `app_id = ${params.add(app.appId)}`,
     'valid',
     activeCondition(app, { params, nowMs }),
-    ...(pushOrder.target.kind === 'query'
-      ? queryConditions(app.appId, pushOrder.target, params)
-      : deviceConditions(pushOrder.target, params)),
+    ...selectedConditions(app.appId, pushOrder, { params, ...(afterId === undefined ? {} : { afterId }) }),
   ].join(' AND ');
+}
+
+function selectedConditions(
+  appId: string,
+  { target, redrive }: PushOrder,
+  from: { params: Params; afterId?: number },
+): string[] {
+  if (redrive) return [redriveCondition(appId, redrive, from)];
+  return target.kind === 'query'
+    ? queryConditions(appId, target, from.params)
+    : deviceConditions(target, from.params);
 }
 
 function queryConditions(
@@ -100,7 +111,7 @@ export function targetQuery(
   from: { afterId: number; nowMs: number },
 ): TargetQuery {
   const params = new Params();
-  const condition = targetCondition(app, pushOrder, { params, nowMs: from.nowMs });
+  const condition = targetCondition(app, pushOrder, { params, ...from });
   return {
     text: `SELECT id, ${traitsText} AS traits
              FROM installation

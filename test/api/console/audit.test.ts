@@ -104,7 +104,8 @@ const changes: Record<string, Change> = {
     'message.retry',
   ],
   rotateKey: ['POST', of('/keys/hookKey/rotate'), { graceSeconds: 60 }, 'app.rotate-key'],
-  resendAppPush: ['POST', () => failedPush(), { outcomes: ['failed'] }, 'push.send'],
+  resendAppPush: ['POST', () => failedPush('resend'), { outcomes: ['failed'] }, 'push.send'],
+  redriveAppPush: ['POST', () => failedPush('redrive'), {}, 'push.send'],
   cancelPush: ['POST', ofPush('cancel'), undefined, 'push.cancel'],
   pausePush: ['POST', ofPush('pause'), undefined, 'push.pause'],
   resumePush: ['POST', ofPush('resume'), { flow_control: 2000 }, 'push.resume'],
@@ -142,7 +143,7 @@ async function scheduled(): Promise<string> {
   return of(`/scheduled/${results[0].id}`)();
 }
 
-async function failedPush(): Promise<string> {
+async function failedPush(verb: string): Promise<string> {
   const id = await createPush();
   await service.db.query(
     `WITH closed AS (UPDATE notification SET state = 'done', totals = '{}' WHERE object_id = $1 RETURNING app_id, id)
@@ -150,7 +151,7 @@ async function failedPush(): Promise<string> {
      SELECT app_id, id, 1, 'nothing', 'apns', 'failed', 500, 'x' FROM closed`,
     [id],
   );
-  return of(`/notifications/${id}/resend`)();
+  return of(`/notifications/${id}/${verb}`)();
 }
 
 async function newSession(): Promise<string> {

@@ -184,7 +184,37 @@ test('carillon resend sends a finished push again to those who failed, and only 
   const sent = JSON.parse(stdout);
   const path = `/console/api/apps/${own.appId}/notifications/${sent.objectId}`;
   const { body } = await service.api.request('GET', path, { admin: true });
-  expect(body).toMatchObject({ msg: { alert: 'Again' }, where: { objectId: { $in: [expect.any(String)] } } });
+  expect(body).toMatchObject({ msg: { alert: 'Again' }, redriveOf: objectId });
   const again = await run(resend);
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('sent again already')]);
+});
+
+test('carillon redrive tells first whom it would reach, then sends again to all of them', async () => {
+  const own = await service.api.createApp();
+  await service.addApnsProfile(own);
+  await service.addIosInstallations(own, 3);
+  const push = ['push', '--app', own.appId, '--alert', 'Again', '--no-wait', '--json'];
+  const { objectId } = (await run(push)).json();
+  await service.db.query(
+    `WITH closed AS (UPDATE notification SET state = 'done', finished_at = now(), totals = '{"apns":{"expired":2}}'
+                      WHERE object_id = $1 RETURNING app_id, id)
+     INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status, reason)
+     SELECT closed.app_id, closed.id, i.id, i.object_id, 'apns', 'expired', 0, 'expired before it was sent'
+       FROM closed JOIN installation i USING (app_id) ORDER BY i.id LIMIT 2`,
+    [objectId],
+  );
+  const of = ['--app', own.appId];
+  expect((await run(['undelivered', ...of])).stdout).toMatch(new RegExp(`${objectId} +0 +2 +0 +0`));
+  const dryRun = await run(['redrive', objectId, ...of, '--dry-run']);
+  expect(dryRun.stdout).toContain('would go to 2 devices');
+  expect(dryRun.stdout).toContain('2 APNs expired: expired before it was sent');
+  const none = await run(['redrive', objectId, ...of, '--outcome', 'failed', '--dry-run']);
+  expect(none.stdout).toContain('would go to 0 devices');
+  expect((await run(['redrive', ...of])).code).toBe(2);
+  const all = (
+    await run(['redrive', '--all', ...of, '--connector', 'apns', '--expire', '60', '--json'])
+  ).json();
+  expect(all).toEqual({
+    results: [{ push: objectId, reply: expect.objectContaining({ status: 'in-queue' }) }],
+  });
 });

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { devicesBody, queryBody } from '../../../../shared/domain/pushes/body.ts';
 import { movedAudience, sentPush } from '../../../replies/admin/sending.ts';
 import { ofPush } from '../../../replies/refusals.ts';
-import { json, type Reply, route, smallBody } from '../../../route.ts';
+import { json, type Reply, route } from '../../../route.ts';
 import type { SentPush } from '../../../services/operator/sending/sending.ts';
 import type { MovedAudience } from '../../../services/push/explain/dry-run.ts';
 
@@ -36,34 +36,7 @@ function moved({ devices, explained, digest }: MovedAudience): Reply {
   return json({ code: 409, error, devices, explained: explained ?? null, digest }, { status: 409 });
 }
 
-const resendBody = z.strictObject({
-  outcomes: z
-    .array(z.enum(['failed', 'expired'], 'expected failed or expired'))
-    .min(1, 'expected failed, expired or both')
-    .max(2)
-    .describe('Outcomes of the recipients to send to.'),
-});
-
 export default [
-  route({
-    method: 'POST',
-    path: '/console/api/apps/:appId/notifications/:id/resend',
-    operation: 'resendAppPush',
-    summary:
-      'Sends a finished push again, once, to at most 1000 recipients that failed or expired and certainly did not get it.',
-    auth: 'admin',
-    role: 'sender',
-    limit: smallBody,
-    isBodyRequired: true,
-    body: resendBody,
-    status: 201,
-    reply: sentPush,
-    refusals: ['notFound', 'objectNotFound', 'conflict', 'thresholdExceeded', ...ofPush],
-    handle: async ({ operator, params, body }, { resending }) => {
-      const push = { appId: params.appId ?? '', publicId: params.id ?? '' };
-      return sent(await resending.resend(operator, push, body.outcomes));
-    },
-  }),
   route({
     method: 'POST',
     path: '/console/api/apps/:appId/push',

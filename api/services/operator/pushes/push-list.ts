@@ -1,4 +1,5 @@
 import { listPushGroup } from '../../../../shared/db/tables/pushes/pushes.ts';
+import { listRedrives } from '../../../../shared/db/tables/pushes/redrives.ts';
 import {
   countPushPage,
   listPushPage,
@@ -51,6 +52,8 @@ export class PushListService {
       firstSentAt: push.firstSentAt?.toISOString() ?? null,
       finishedAt: push.finishedAt?.toISOString() ?? null,
       createdBy: push.createdBy,
+      redriveOf: push.pushOrder.redrive?.objectId ?? null,
+      redriven: push.redriven,
     }));
   }
 
@@ -66,17 +69,22 @@ export class PushListService {
       acked: push.acked,
       request: visibleTo(operator, requestOf(push.pushOrder)),
       halts: push.profileErrors,
+      redrives: await listRedrives(this.#deps.db, push),
       groupOf: ids.length > 1 ? ids.slice(0, maxShownIds) : [],
     };
   }
 }
 
 /** Returns the checked request as JSON; of listed devices the first ids and their number. */
-function requestOf({ target, ...rest }: PushOrder): JsonObject {
+function requestOf({ target: own, redrive, ...rest }: PushOrder): JsonObject {
+  if (redrive) {
+    const { target, pushId: _, outcomes, ...selection } = redrive;
+    return { ...rest, target, redrive: { ...selection, outcomes: [...outcomes] } };
+  }
   const shown =
-    target.kind === 'devices'
-      ? { ...target, deviceIds: target.deviceIds.slice(0, maxShownIds), listed: target.deviceIds.length }
-      : target;
+    own.kind === 'devices'
+      ? { ...own, deviceIds: own.deviceIds.slice(0, maxShownIds), listed: own.deviceIds.length }
+      : own;
   return { ...rest, target: shown };
 }
 

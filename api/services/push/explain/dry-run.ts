@@ -104,21 +104,36 @@ export function parseDraft(appId: string, { body, prodHeader }: PushDraft, nowMs
   return request;
 }
 
-type DryRunInputs = Omit<LimitInputs, 'shares' | 'devices' | 'estimatedSeconds' | 'isTruncated'>;
+/** Values that a dry run is made of. */
+export type DryRunInputs = Omit<LimitInputs, 'shares' | 'devices' | 'estimatedSeconds' | 'isTruncated'>;
 
 async function measure(tx: Handle, inputs: DryRunInputs) {
+  const { app, push, profiles, nowMs } = inputs;
+  const { pushOrder } = push;
+  const { texts, forecast, ...audience } = await measureAudience(tx, inputs, new Router(app, profiles, push));
+  const { plan, warning } = await planOf(tx, app, { pushOrder, nowMs, devices: audience.devices });
+  return {
+    ...audience,
+    plan,
+    ...(warning === undefined ? {} : { warning: writeForecast(warning, 'en') }),
+    texts: { ...texts, warning: warning === undefined ? null : shownText(warning) },
+    forecast,
+  };
+}
+
+/** Counts the recipients of a push by connector; tells its limits and its pace. */
+export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: Router) {
   const { app, push, profiles, nowMs } = inputs;
   const { pushOrder } = push;
   const params = new Params();
   const text = targetCondition(app, pushOrder, { params, nowMs });
   const { groups, devices } = await countAudience(tx, { text, values: params.values });
-  const shares = splitByConnector(groups, new Router(app, profiles, push));
+  const shares = splitByConnector(groups, router);
   const duration = await estimateDuration(tx, app, { pushOrder, shares });
   const isTruncated = groups.length >= maxGroups;
   const { estimatedSeconds, pace } = duration;
   const limits = await limitsOf(tx, { ...inputs, estimatedSeconds, shares, devices, isTruncated });
   const connectors = [...shares].map(([id, share]) => [id, describeShare(id, share, toPushMessage(push))]);
-  const { plan, warning } = await planOf(tx, app, { pushOrder, nowMs, devices });
   const forecast = await readForecast(tx, { app, shares, devices, profiles, nowMs, timing: inputs.timing });
   return {
     devices,
@@ -126,13 +141,7 @@ async function measure(tx: Handle, inputs: DryRunInputs) {
     limits: limits.map((one) => writeForecast(one, 'en')),
     estimatedSeconds,
     pace: writeForecast(pace, 'en'),
-    plan,
-    ...(warning === undefined ? {} : { warning: writeForecast(warning, 'en') }),
-    texts: {
-      limits: limits.map(shownText),
-      pace: shownText(pace),
-      warning: warning === undefined ? null : shownText(warning),
-    },
+    texts: { limits: limits.map(shownText), pace: shownText(pace) },
     forecast,
   };
 }

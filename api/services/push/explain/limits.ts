@@ -2,9 +2,11 @@ import type { MessageSource } from '../../../../connectors/contract/connector.ts
 import { type Profile, Router } from '../../../../connectors/routing.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { readUsage } from '../../../../shared/db/tables/apps/usage.ts';
+import { listBreakers } from '../../../../shared/db/tables/gateways/breakers.ts';
 import { countScheduled } from '../../../../shared/db/tables/installations/audience.ts';
 import { type ForecastText, textOf } from '../../../../shared/domain/admin/forecast-texts.ts';
 import { type App, planLimits } from '../../../../shared/domain/apps/app.ts';
+import { breakerIdOf } from '../../../../shared/domain/breaker.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
@@ -43,6 +45,7 @@ export async function limitsOf(tx: Handle, inputs: LimitInputs): Promise<Forecas
     ...(inputs.missing === undefined ? [] : [textOf('refused', { why: inputs.missing })]),
     ...(await pending(tx, inputs)),
     ...massLimits(inputs),
+    ...(await breakers(tx, inputs)),
     ...(await dailyCap(tx, inputs)),
     ...flowControl(inputs),
     ...expiry(inputs),
@@ -80,6 +83,17 @@ function massLimits({ app, profiles, shares, push }: LimitInputs): ForecastText[
     if (!share?.profiles.has(profile) || share.devices <= devices) return [];
     return [textOf('profileLimit', { profile, id: connector, devices, why: error })];
   });
+}
+
+/** Lists the breakers of the push's profiles that let nothing pass now. */
+async function breakers(tx: Handle, { app, shares }: LimitInputs): Promise<ForecastText[]> {
+  const served = [...shares].flatMap(([connector, { profiles }]) =>
+    [...profiles.keys()].map((profile) => breakerIdOf({ connector, appId: app.appId, profile })),
+  );
+  const all = served.length === 0 ? [] : await listBreakers(tx);
+  return all
+    .filter(({ id, state }) => state !== 'closed' && served.includes(id))
+    .map(({ connector, profile, state }) => textOf('breakerOpen', { id: connector, profile, state }));
 }
 
 async function dailyCap(tx: Handle, { app, devices, timing, nowMs }: LimitInputs): Promise<ForecastText[]> {

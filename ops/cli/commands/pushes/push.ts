@@ -127,7 +127,8 @@ async function bodyOf(options: PushOptions): Promise<Record<string, unknown>> {
   });
 }
 
-function expiryOf(expire: string | undefined): Record<string, unknown> {
+/** Returns the members of a body for `--expire`: seconds, or a time. Throws `UsageError`. */
+export function expiryOf(expire: string | undefined): Record<string, unknown> {
   if (expire === undefined) return {};
   return /^\d+$/.test(expire)
     ? { expiration_interval: wholeNumber('--expire', expire, 1) }

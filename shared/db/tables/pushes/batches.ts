@@ -78,6 +78,9 @@ const toBatch = (row: Row): Batch => ({
   unanswered: row.unanswered,
 });
 
+/** What failures of a batch need of it. `unanswered`: requests to its recipients that got no answer. */
+export type FailedBatch = Pick<Batch, 'appId' | 'pushId' | 'unanswered'> & { connector: string };
+
 /** Failure of one recipient. Holds ids, never a token. */
 export interface RecipientFailure {
   installation: number;
@@ -176,7 +179,7 @@ export async function markJobCreated(tx: Handle, appId: string, id: number): Pro
  */
 export async function checkpointBatch(
   db: Handle,
-  batch: { appId: string; id: number; pushId: number; connector: string },
+  batch: FailedBatch & { id: number },
   states: RecipientStates,
   failures: RecipientFailure[],
 ): Promise<void> {
@@ -228,7 +231,7 @@ export async function markRetried(tx: Handle, batch: Batch, places: number[]): P
 
 export async function insertFailures(
   tx: Handle,
-  batch: { appId: string; pushId: number; connector: string },
+  batch: FailedBatch,
   failures: RecipientFailure[],
 ): Promise<void> {
   if (failures.length === 0) return;
@@ -242,18 +245,15 @@ export async function insertFailures(
 function insertFailuresSql(first: number): string {
   const p = (i: number) => `$${first + i}`;
   return `INSERT INTO push_failure (app_id, push_id, connector, installation, object_id, outcome, status,
-                               reason, dead_as_of)
+                               reason, dead_as_of, is_unsure)
      SELECT $1, ${p(0)}::bigint, ${p(1)}::text, f.installation,
             (SELECT i.object_id FROM installation i WHERE i.app_id = $1 AND i.id = f.installation),
-            f.outcome, f.status, f.reason, to_timestamp(f.dead_ms / 1000.0)
+            f.outcome, f.status, f.reason, to_timestamp(f.dead_ms / 1000.0), ${p(7)}::boolean
        FROM unnest(${p(2)}::bigint[], ${p(3)}::text[], ${p(4)}::int[], ${p(5)}::text[], ${p(6)}::float8[])
             AS f (installation, outcome, status, reason, dead_ms)`;
 }
 
-function failureValues(
-  batch: { pushId: number; connector: string },
-  failures: RecipientFailure[],
-): unknown[] {
+function failureValues(batch: FailedBatch, failures: RecipientFailure[]): unknown[] {
   return [
     batch.pushId,
     batch.connector,
@@ -262,6 +262,7 @@ function failureValues(
     failures.map((failure) => failure.status),
     failures.map((failure) => failure.reason),
     failures.map((failure) => failure.invalidAsOfMs),
+    batch.unanswered > 0,
   ];
 }
 

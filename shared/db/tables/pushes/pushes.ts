@@ -26,6 +26,7 @@ export interface PushRow {
   repeats: number;
   displaced: number;
   halts: Record<string, string>;
+  redriven: number;
   created_at: Date;
   updated_at: Date;
   first_sent_at: Date | null;
@@ -54,6 +55,7 @@ export function toPush(row: PushRow): Push {
     repeats: row.repeats,
     displaced: row.displaced,
     profileErrors: row.halts,
+    redriven: row.redriven,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     firstSentAt: row.first_sent_at,
@@ -78,10 +80,11 @@ export interface NewPush {
 
 /** Inserts pushes from one parameter, a JSON list of `toRowText`, and returns their keys. */
 export const insertPushesText = `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at,
-                             created_at, updated_at, from_service, created_by, created_token, trace_parent)
+                             created_at, updated_at, from_service, created_by, created_token, trace_parent, redrive_of)
    SELECT app_id, object_id, notification_id, state, request, request ->> 'prod', to_timestamp(push_ms / 1000.0),
           to_timestamp(expires_ms / 1000.0), to_timestamp(created_ms / 1000.0), to_timestamp(created_ms / 1000.0),
-          coalesce(from_service, 'push'), created_by, created_token, trace_parent
+          coalesce(from_service, 'push'), created_by, created_token, trace_parent,
+          (request #>> '{redrive,pushId}')::bigint
      FROM json_to_recordset($1::json) AS p (
        app_id text, object_id text, notification_id text, state text, request jsonb,
        push_ms float8, expires_ms float8, created_ms float8, from_service text, created_by text, created_token bigint,
@@ -128,8 +131,8 @@ const toRowText = (push: NewPush): string =>
 
 /** Columns of a `PushRow`. */
 export const pushColumns = `app_id, id, object_id, notification_id, state, error, request, from_service, push_time, expires_at,
-          planned_through, is_planned, devices, totals, acked, repeats, displaced, halts, created_at, updated_at,
-          first_sent_at, finished_at`;
+          planned_through, is_planned, devices, totals, acked, repeats, displaced, halts, redriven, created_at,
+          updated_at, first_sent_at, finished_at`;
 
 const findStatement = prepare(`SELECT ${pushColumns} FROM notification WHERE app_id = $1 AND id = $2`);
 

@@ -16,7 +16,7 @@ export interface PushFilter {
 /** Listed device ids are not read: a push may have thousands. */
 const columns = `app_id, id, object_id, notification_id, state, error,
   jsonb_set(request, '{target,deviceIds}', '[]', false) AS request, from_service, created_by, created_token, push_time, expires_at,
-  planned_through, is_planned, devices, totals, acked, repeats, displaced, halts, created_at, updated_at, first_sent_at,
+  planned_through, is_planned, devices, totals, acked, repeats, displaced, halts, redriven, created_at, updated_at, first_sent_at,
   finished_at`;
 
 const conditions = `app_id = $1 AND ($2::text[] IS NULL OR state = ANY($2)) AND ($3::text IS NULL OR from_service = $3)

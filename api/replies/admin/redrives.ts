@@ -1,0 +1,62 @@
+import { z } from 'zod';
+import { connectorIds } from '../../../shared/domain/labels.ts';
+import { redrivenOutcomes } from '../../../shared/domain/pushes/push.ts';
+import { pushStates } from '../../../shared/domain/pushes/record.ts';
+import { count, timestamp } from '../common.ts';
+import { component } from '../component.ts';
+import { meaning } from './meaning.ts';
+import { forecastText, pushForecast } from './pushes.ts';
+
+const { devices, connectors, limits, estimatedSeconds, pace, forecast } = pushForecast.shape;
+
+export const redriveForecast = component(
+  'RedriveForecast',
+  z.strictObject({
+    devices: devices.describe('Recipients of the redrive.'),
+    failures: z
+      .strictObject({
+        selected: count.describe('Failures that the selection matches.'),
+        redriven: count.describe('Of those, recipients that a redrive has taken over.'),
+        unsure: count.describe(
+          'Recipients whose gateway did not answer a request: they may have the message.',
+        ),
+        gone: count.describe('Recipients whose device was deleted, became invalid or idle.'),
+        notKept: count.describe('Recipients of the push whose failures are not kept.'),
+      })
+      .describe('What the recipients are a part of. The other numbers are left out of the redrive.'),
+    causes: z
+      .array(
+        z.strictObject({
+          connector: z.enum(connectorIds),
+          outcome: z.enum(redrivenOutcomes),
+          status: z.int().describe('Status of the gateway; 0 without an answer.'),
+          reason: z.string(),
+          n: count,
+          meaning,
+        }),
+      )
+      .describe('The most frequent causes of the selected failures.'),
+    connectors,
+    limits,
+    estimatedSeconds,
+    pace,
+    texts: z
+      .strictObject({ limits: z.array(forecastText), pace: forecastText })
+      .describe('The sentences by code with parameters, in the same order.'),
+    forecast,
+  }),
+);
+
+export const undeliveredPush = component(
+  'UndeliveredPush',
+  z.strictObject({
+    objectId: z.string(),
+    state: z.enum(pushStates),
+    pushTime: timestamp,
+    finishedAt: timestamp.nullable(),
+    failed: count,
+    expired: count,
+    capped: count,
+    redriven: count.describe('Recipients of all connectors that redrives have taken over.'),
+  }),
+);

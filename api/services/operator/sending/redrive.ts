@@ -1,0 +1,143 @@
+import { runInLane } from '../../../../shared/db/limits/lane.ts';
+import { lockForRedrive, noteRedrive, type RivalPush } from '../../../../shared/db/tables/pushes/redrives.ts';
+import { hasFailure } from '../../../../shared/db/tables/pushes/reports/redrivable.ts';
+import type { Operator } from '../../../../shared/domain/admin/operator.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import {
+  flowControlOf,
+  originalTarget,
+  type PushOrder,
+  type PushRequest,
+  type Redrive,
+  type RedriveSelection,
+} from '../../../../shared/domain/pushes/push.ts';
+import { operatorStatus, type Push } from '../../../../shared/domain/pushes/record.ts';
+import { noDevices, redrivable } from '../../../../shared/query/targets/redrive.ts';
+import { Params } from '../../../../shared/query/targets/targets.ts';
+import type { ApiDeps } from '../../deps.ts';
+import type { PushRecordService } from '../../push/push-records.ts';
+import type { PushSender, PushService } from '../../push/pushes.ts';
+import { requireApp } from '../apps.ts';
+import type { SendingService, SentPush } from './sending.ts';
+
+/** Push and the terms of its redrive. */
+export interface RedriveRequest extends RedriveSelection {
+  /** Lifetime in seconds, or time of expiry; without both as long as the push had. */
+  expirationSeconds: number | null;
+  expirationTime: Date | null;
+  /** Recipients per second; undefined as the push had. */
+  flowControl: number | null | undefined;
+  /** `req_id` of the redrive. */
+  idempotencyKey?: string | undefined;
+}
+
+export interface PushName {
+  appId: string;
+  publicId: string;
+}
+
+/** Sends a finished push again to the recipients that it did not reach (protocol/admin-api.md#redrive). */
+export class RedriveService {
+  readonly #deps: ApiDeps;
+  readonly #records: PushRecordService;
+  readonly #pushes: PushService;
+  readonly #sending: SendingService;
+
+  constructor(
+    deps: ApiDeps,
+    services: { records: PushRecordService; pushes: PushService },
+    sending: SendingService,
+  ) {
+    this.#deps = deps;
+    this.#records = services.records;
+    this.#pushes = services.pushes;
+    this.#sending = sending;
+  }
+
+  /**
+   * Sends the content of a push to the selected recipients, each at most once: planning claims them. Throws 404/101, and 409
+   * for a push that is open or cancelled, that has no such recipient, or while another redrive of it is not planned yet.
+   */
+  async redrive(operator: Operator, name: PushName, request: RedriveRequest): Promise<SentPush> {
+    const { appId } = name;
+    const app = await requireApp(this.#deps, appId);
+    const push = await this.find(name);
+    return runInLane(appId, async () => {
+      const order = orderOf(push, request);
+      if (!order.redrive || !(await this.#isPossible(appId, order.redrive)))
+        throw refuse('conflict', 'The push has no recipient that certainly did not get it.');
+      const sender = senderWithNote(this.#sending.senderOf(operator, app, terms(push)), push);
+      const sent = await this.#pushes.sendOrder(sender, requestOf(push, order, request));
+      return this.#sending.withStatus(appId, sent);
+    });
+  }
+
+  /** Finds a push that can be sent again. Throws 404/101, 409 for one that is open or cancelled. */
+  async find({ appId, publicId }: PushName): Promise<Push> {
+    const push = await this.#records.find(appId, publicId);
+    if (push.state === 'cancelled') throw refuse('conflict', 'The push was cancelled.');
+    if (push.totals === null)
+      throw refuse('conflict', `The push is ${operatorStatus(push)}: some of its recipients are open.`);
+    return push;
+  }
+
+  #isPossible(appId: string, redrive: Redrive): Promise<boolean> {
+    const params = new Params();
+    const text = redrivable(appId, redrive, params);
+    return hasFailure(this.#deps.db, { text, values: params.values });
+  }
+}
+
+const terms = ({ objectId }: Push) => ({ prodHeader: undefined, undoSeconds: 0, resent: objectId });
+
+/** Returns the sender, who also notes the redrive at the push in its transaction. */
+function senderWithNote(sender: PushSender, push: Push): PushSender {
+  const { terms: own } = sender;
+  if (!own) return sender;
+  const onStored: typeof own.onStored = async (tx, created) => {
+    const rival = await lockForRedrive(tx, push, created.objectId);
+    if (rival) throw refuse('conflict', rivalText(rival));
+    await noteRedrive(tx, push, created.objectId);
+    await own.onStored(tx, created);
+  };
+  return { ...sender, terms: { ...own, onStored } };
+}
+
+const rivalText = ({ objectId, isRedrive }: RivalPush): string =>
+  isRedrive
+    ? `The push is sent again already: ${objectId} does not know its recipients yet.`
+    : `The push was sent again already: send ${objectId} again.`;
+
+/** Returns what the redrive of a push sends, and to which failures. */
+export function orderOf(push: Push, request: RedriveRequest): PushOrder {
+  const { pushOrder, id: pushId, objectId } = push;
+  const { outcomes, connector, reason, from, to, flowControl } = request;
+  const redrive = { pushId, objectId, outcomes, connector, reason, from, to, target: shortened(pushOrder) };
+  const perSecond = flowControl === undefined ? pushOrder.flowControl : flowControlOf(flowControl);
+  return { ...pushOrder, flowControl: perSecond, target: noDevices, redrive };
+}
+
+/** Returns the target of the first push, of listed devices their number only. */
+function shortened(pushOrder: PushOrder): Redrive['target'] {
+  const target = originalTarget(pushOrder);
+  if (target.kind !== 'devices') return target;
+  const listed = pushOrder.redrive?.target.listed ?? target.deviceIds.length;
+  return { ...target, deviceIds: [], listed };
+}
+
+/** Returns the redrive with its times: it is sent now, and lives as long as the push did unless the request says otherwise. */
+export function requestOf(
+  { pushTime, expiresAt }: Push,
+  pushOrder: PushOrder,
+  { expirationSeconds, expirationTime, idempotencyKey }: RedriveRequest,
+): PushRequest {
+  const usualSeconds = Math.max(1, Math.round((expiresAt.getTime() - pushTime.getTime()) / 1000));
+  const timing = {
+    notificationId: null,
+    reqId: idempotencyKey ?? null,
+    pushTime: null,
+    expirationTime,
+    expirationSeconds: expirationTime ? null : (expirationSeconds ?? usualSeconds),
+  };
+  return { pushOrder, timing, warnings: [] };
+}

@@ -1,0 +1,66 @@
+import type { PushOrder, Redrive } from '../../domain/pushes/push.ts';
+import type { Params } from '../sql/params.ts';
+
+/** Target of a redrive, whose recipients are failures: a dispatcher of the version before finds no device. */
+export const noDevices: PushOrder['target'] = {
+  kind: 'devices',
+  deviceType: 'ios',
+  deviceIds: [],
+  vendor: null,
+  deviceProfile: null,
+};
+
+/**
+ * Condition over `push_failure` that an unanswered request may have reached the recipient, at any try. Rows of the version
+ * before are looked up in the batches.
+ */
+const isUnsure = (appId: string, pushId: string): string =>
+  `(status = 0 AND (reason = 'unknown' OR starts_with(reason, 'retries exhausted:'))
+    OR is_unsure IS TRUE
+    OR (is_unsure IS NULL AND installation IN (
+          SELECT unnest(b.recipients) FROM push_batch b
+           WHERE b.app_id = ${appId} AND b.push_id = ${pushId} AND b.unanswered > 0)))`;
+
+/** Conditions over `push_failure`. */
+export interface FailureConditions {
+  /** Failures that were selected. */
+  selected: string;
+  /** Of those, failures that another push has taken over. */
+  taken: string;
+  /** Failures whose recipient may have the message. */
+  unsure: string;
+}
+
+/** Returns the conditions for the failures of a redrive. Unqualified columns: a statement reads no other table beside. */
+export function failureConditions(
+  appId: string,
+  redrive: Omit<Redrive, 'objectId' | 'target'>,
+  params: Params,
+): FailureConditions {
+  const { pushId, outcomes, connector, reason, from, to } = redrive;
+  const [app, push] = [params.add(appId), params.add(pushId)];
+  const selected = [
+    `app_id = ${app} AND push_id = ${push}::bigint AND outcome = ANY(${params.add([...outcomes])}::text[])`,
+    ...(connector === null ? [] : [`connector = ${params.add(connector)}`]),
+    ...(reason === null ? [] : [`reason = ${params.add(reason)}`]),
+    ...(from === null ? [] : [`created_at >= ${params.add(from)}::timestamptz`]),
+    ...(to === null ? [] : [`created_at < ${params.add(to)}::timestamptz`]),
+  ].join(' AND ');
+  return { selected, taken: 'redriven_by IS NOT NULL', unsure: isUnsure(app, `${push}::bigint`) };
+}
+
+/** Returns the condition for the failures that a redrive takes: of recipients that certainly did not get the push. */
+export function redrivable(appId: string, redrive: Redrive, params: Params): string {
+  const { selected, taken, unsure } = failureConditions(appId, redrive, params);
+  return `${selected} AND NOT (${taken}) AND NOT ${unsure}`;
+}
+
+/** Returns the condition over `installation` for the recipients of a redrive above an id. */
+export function redriveCondition(
+  appId: string,
+  redrive: Redrive,
+  { params, afterId = 0 }: { params: Params; afterId?: number },
+): string {
+  return `id IN (SELECT installation FROM push_failure
+                  WHERE ${redrivable(appId, redrive, params)} AND installation > ${params.add(afterId)}::bigint)`;
+}

@@ -1,0 +1,109 @@
+import { beforeAll, expect, test, vi } from 'vitest';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
+import { useTestService } from '../../support/service.ts';
+
+const service = useTestService();
+/** Allows for a busy machine. */
+vi.setConfig({ testTimeout: 120_000 });
+
+beforeAll(() => service.dispatch().then(() => undefined));
+
+const pathOf = (app: App, objectId: string) => `/console/api/apps/${app.appId}/notifications/${objectId}`;
+const call = (app: App, objectId: string, body: object = {}) =>
+  service.api.request('POST', `${pathOf(app, objectId)}/redrive`, { admin: true, body });
+
+async function raiseCap(app: App, dailyRecipientCap: number): Promise<void> {
+  const body = { options: { dailyRecipientCap } };
+  await service.api.request('PATCH', `/console/api/apps/${app.appId}`, { admin: true, body });
+  // A changed option counts within one second on every process.
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+}
+const recordOf = async (app: App, objectId: string) =>
+  (await service.api.request('GET', pathOf(app, objectId), { admin: true })).body;
+const notSeenOnce = (tokens: string[]) => tokens.filter((token) => service.apns.seen(token) !== 1);
+
+/** Sends a push that the gateway refuses for each device. */
+async function failedPush(devices: number) {
+  const { app, tokens } = await createAppOn(service, null, devices);
+  service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge' });
+  const objectId = await beginPush(service, app);
+  expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { failed: devices } });
+  service.apns.behave();
+  const before = new Map(tokens.map((token) => [token, service.apns.seen(token)]));
+  /** Counts the requests to each device since then. */
+  const requests = () => tokens.map((token) => service.apns.seen(token) - (before.get(token) ?? 0));
+  return { app, tokens, objectId, requests };
+}
+
+test('capped recipients get the push once by a redrive, the others not again', async () => {
+  const app = await service.api.createApp({ dailyRecipientCap: 200 });
+  await service.addApnsProfile(app);
+  const tokens = await service.addIosInstallations(app, 600);
+  const objectId = await beginPush(service, app, { expiration_interval: 600 });
+  expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { sent: 200, capped: 400 } });
+  await raiseCap(app, 500);
+  const dryRun = await service.api.request('POST', `${pathOf(app, objectId)}/redrive/explain`, {
+    admin: true,
+    body: {},
+  });
+  expect(dryRun.body).toMatchObject({
+    devices: 400,
+    failures: { selected: 400, redriven: 0, unsure: 0, gone: 0, notKept: 0 },
+    causes: [{ outcome: 'capped', n: 400 }],
+    texts: { limits: [{ code: 'dailyCap', params: { cap: 500, left: 300, over: 100 } }] },
+  });
+  const { body } = await call(app, objectId);
+  expect(await service.untilDone(app, body.objectId)).toMatchObject({
+    devices: 400,
+    outcomes: { sent: 300, capped: 100 },
+  });
+  expect(await recordOf(app, objectId)).toMatchObject({ redriven: 400, redrives: [body.objectId] });
+  expect(await recordOf(app, body.objectId)).toMatchObject({ redriveOf: objectId, redriven: 0 });
+  expect((await call(app, objectId)).body).toMatchObject({ code: 409 });
+  await raiseCap(app, 600);
+  const last = await call(app, body.objectId, { outcomes: ['capped'] });
+  expect(await service.untilDone(app, last.body.objectId)).toMatchObject({ outcomes: { sent: 100 } });
+  expect(notSeenOnce(tokens)).toEqual([]);
+});
+
+test('two redrives at the same time take each recipient once', async () => {
+  const { app, objectId, requests } = await failedPush(2500);
+  const { body } = await call(app, objectId);
+  // The call refuses a second redrive while the first one is not planned: written as it would be without that.
+  await service.db.query(
+    `WITH one AS (SELECT * FROM notification WHERE app_id = $1 AND object_id = $2),
+     other AS (INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at, redrive_of)
+       SELECT app_id, 'otherRedrive0000', 'other', 'queued', request, prod, push_time, expires_at, redrive_of FROM one
+       RETURNING app_id, id)
+     INSERT INTO pgboss.job (name, data) SELECT 'plan', jsonb_build_object('appId', app_id, 'pushId', id) FROM other`,
+    [app.appId, body.objectId],
+  );
+  const [one, other] = await Promise.all(
+    [body.objectId, 'otherRedrive0000'].map((id) => service.untilDone(app, id)),
+  );
+  expect(Number(one?.devices) + Number(other?.devices)).toBe(2500);
+  expect(requests().filter((n) => n !== 1)).toEqual([]);
+});
+
+test('a selection by reason leaves the others, and a device that is gone is not counted', async () => {
+  const { app, tokens, objectId, requests } = await failedPush(4);
+  await service.db.query(
+    `UPDATE push_failure f SET status = 403, reason = 'InvalidProviderToken' FROM installation i
+      WHERE f.app_id = $1 AND i.app_id = $1 AND i.id = f.installation AND i.device_token = ANY($2)`,
+    [app.appId, tokens.slice(0, 2)],
+  );
+  await service.db.query('DELETE FROM installation WHERE device_token = $1', [tokens[0]]);
+  const selection = { outcomes: ['failed'], connector: 'apns', reason: 'InvalidProviderToken' };
+  const dryRun = await service.api.request('POST', `${pathOf(app, objectId)}/redrive/explain`, {
+    admin: true,
+    body: selection,
+  });
+  expect(dryRun.body).toMatchObject({ devices: 1, failures: { selected: 2, gone: 1 } });
+  expect((await call(app, objectId, { ...selection, connector: 'vendor_d' })).body).toMatchObject({
+    code: 409,
+  });
+  const { body } = await call(app, objectId, selection);
+  expect(await service.untilDone(app, body.objectId)).toMatchObject({ devices: 1, outcomes: { sent: 1 } });
+  expect(requests()).toEqual([0, 1, 0, 0]);
+});
