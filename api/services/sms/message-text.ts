@@ -16,14 +16,13 @@ const reservedVariables = new Set(['name', 'code', 'ttl', 'op', 'sign', 'templat
 /** Links, which would allow advertising and phishing, and the delimiters of signatures. */
 const forbidden = /\p{Cc}|[【】]|:\/\/|www\./iu;
 
-const defaults = {
-  zh: read(
-    '{{#if op}}您正在{{name}}进行{{op}}，{{else}}{{name}}：您的{{/if}}验证码是 {{code}}，{{ttl}} 分钟内有效，请勿告诉他人。',
-  ),
-  en: read(
-    'Your {{name}} code{{#if op}} for {{op}}{{/if}} is {{code}}. It is valid for {{ttl}} minutes. Tell it to nobody.',
-  ),
+const defaultTexts = {
+  zh: '{{#if op}}您正在{{name}}进行{{op}}，{{else}}{{name}}：您的{{/if}}验证码是 {{code}}，{{ttl}} 分钟内有效，请勿告诉他人。',
+  en: 'Your {{name}} code{{#if op}} for {{op}}{{/if}} is {{code}}. It is valid for {{ttl}} minutes. Tell it to nobody.',
 };
+
+/** Templates of the default texts, read with the first message: many services send none. */
+const defaults = new Map<keyof typeof defaultTexts, Template>();
 
 /** Operation that the text names where the caller does not. */
 const operations: Record<SmsType, { zh: string; en: string }> = {
@@ -35,9 +34,12 @@ const operations: Record<SmsType, { zh: string; en: string }> = {
   resetPassword: { zh: '密码重置', en: 'resetting your password' },
 };
 
-function read(text: string): Template {
-  const reading = parseTemplate(text, { format: 'text' });
+function defaultTemplate(language: keyof typeof defaultTexts): Template {
+  const known = defaults.get(language);
+  if (known) return known;
+  const reading = parseTemplate(defaultTexts[language], { format: 'text' });
   if (!reading.ok) throw new Error(reading.hint);
+  defaults.set(language, reading.template);
   return reading.template;
 }
 
@@ -71,7 +73,7 @@ export function renderMessage(
     template: custom?.name ?? '',
     ...(code === undefined ? {} : { code }),
   };
-  const body = (custom?.template ?? defaults[language]).render(values);
+  const body = (custom?.template ?? defaultTemplate(language)).render(values);
   if (body === undefined || body.length > maxTextChars) throw refuse('smsTemplateFailed');
   return { text: language === 'zh' ? `【${sign}】${body}` : `[${sign}] ${body}`, variables: values };
 }
