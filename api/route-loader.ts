@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { z } from 'zod';
 import { operatorRoles } from '../shared/domain/admin/operator.ts';
+import { moduleUrl } from '../shared/process/module-url.ts';
 import type { Route } from './route.ts';
 
 const routeModule = z.object({ default: z.array(z.custom<Route>((value) => isRoute(value))) });
@@ -35,7 +36,8 @@ const isBytes = (value: unknown): boolean => Number.isInteger(value) && Number(v
 export async function loadRoutes(folder: URL = new URL('./routes/', import.meta.url)): Promise<Route[]> {
   const names = await readdir(folder, { recursive: true });
   const files = names.filter((name) => /\.[jt]s$/.test(name)).sort();
-  const modules = await Promise.all(files.map((name) => import(new URL(name, folder).href)));
+  const urls = files.map((name) => new URL(name, folder).href);
+  const modules = await Promise.all(urls.map((url) => import(moduleUrl(url, url).href)));
   return modules.flatMap((module, i) => {
     const parsed = routeModule.safeParse(module);
     if (!parsed.success)

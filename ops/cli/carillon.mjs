@@ -7,10 +7,12 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const neededMajor = 24;
-/** Main module: of a checkout, or as compiled by `npm pack` (ops/package/build.mjs). */
-const main = ['./main.ts', '../../dist/ops/cli/main.js']
+/** Main module: bundled in an image, of a checkout, or as compiled by `npm pack` (ops/package/build.mjs). */
+const main = ['../../bundle/ops/cli/main.js', './main.ts', '../../dist/ops/cli/main.js']
   .map((path) => new URL(path, import.meta.url))
   .find((url) => existsSync(url));
+/** Tells where `npm start` keeps a bundle of the sources of a checkout. */
+const bundles = new URL('../package/bundle/place.mjs', import.meta.url);
 
 /** Memory limits, which Node takes only at the start (see ops/local/node-flags.ts; a test compares them). */
 const dispatcherFlags = ['--max-semi-space-size=4', '--max-old-space-size=512'];
@@ -40,7 +42,7 @@ module.enableCompileCache?.(process.env.NODE_COMPILE_CACHE);
 
 const isNewEnough = Number(process.versions.node.split('.')[0]) >= neededMajor;
 if (isNewEnough && flags.length === 0) {
-  await import(main.href);
+  await import((process.argv[2] === 'up' && (await bundledMain())) || main.href);
 } else {
   const node = isNewEnough ? process.execPath : findNode();
   if (node) runWith(node);
@@ -51,6 +53,14 @@ if (isNewEnough && flags.length === 0) {
     );
     process.exitCode = 1;
   }
+}
+
+/** Returns the main module in the bundle of these sources, if the last start made it (ops/local/bundle.ts). */
+async function bundledMain() {
+  if (!main.href.endsWith('.ts') || !existsSync(bundles)) return undefined;
+  const { bundleFolder } = await import(bundles.href);
+  const bundled = new URL('ops/cli/main.js', bundleFolder());
+  return existsSync(bundled) ? bundled.href : undefined;
 }
 
 /** Finds the Node of the npm package `node`. */

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { installationVendor } from '../../shared/domain/labels.ts';
 import { deviceTokenOf, sandboxConnectors } from '../sandbox/all/definitions.ts';
@@ -26,6 +27,10 @@ const vendorDevices = 25;
 export const demoDevices = iosDevices + channelDevices + vendorDevices * (sandboxConnectors.length - 1);
 /** Concurrent registrations. Few, so that a start does not overload the api. */
 const registeringAtOnce = 16;
+
+/** With the pause below: one minute of attempts to restore the demo after a restart of the sandbox. */
+const resumeAttempts = 120;
+const resumePauseMs = 500;
 
 const fileName = 'demo.json';
 
@@ -195,4 +200,16 @@ const recordShape = z.object({
 export function demoRecord(api: DemoApi, demo: Demo, objectId: string): Promise<z.infer<typeof recordShape>> {
   const path = `/1.1/tables/Notifications/${objectId}`;
   return call(api, { method: 'GET', path, headers: asMaster(demo) }, recordShape);
+}
+
+/** Repeats `work` until it succeeds: the api may be restarting too. */
+export async function retryUntilDone(work: () => Promise<void> | undefined): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (attempt === resumeAttempts) throw error;
+      await sleep(resumePauseMs);
+    }
+  }
 }

@@ -48,6 +48,8 @@ export interface ServiceOptions {
   onSandbox?: (sandbox: Sandbox) => Promise<void> | void;
   /** false only for benchmarks: commits may be lost. */
   durable?: boolean;
+  /** Folder of the bundle that the processes are started from, or undefined to start them from their sources. */
+  bundle?: Promise<URL | undefined>;
 }
 
 /** Time for the processes to stop, out of 10 s (protocol/operation.md#two-commands); the database has the rest. */
@@ -89,8 +91,9 @@ export class LocalService {
       const functions = await this.#startFunctions();
       const env = { ...this.#environment(), ...functions };
       const { log } = this.#options;
-      this.#api = new Supervised({ name: 'api', file: 'api/main.ts', flags: apiFlags, env, log });
-      const dispatcher = { name: 'dispatcher', file: 'dispatcher/main.ts', flags: dispatcherFlags };
+      const bundle = await this.#options.bundle;
+      this.#api = new Supervised({ name: 'api', file: 'api/main.ts', bundle, flags: apiFlags, env, log });
+      const dispatcher = { name: 'dispatcher', file: 'dispatcher/main.ts', bundle, flags: dispatcherFlags };
       this.#dispatcher = new Supervised({ ...dispatcher, env: { ...dispatcherMemory, ...env }, log });
       this.#processes.push(this.#api, this.#dispatcher);
       await Promise.all([this.#api, this.#dispatcher].map((one) => one.start()));
@@ -148,7 +151,7 @@ export class LocalService {
   }
 
   async #startSandbox(): Promise<void> {
-    const { onSandbox, dataDir, env, log } = this.#options;
+    const { onSandbox, dataDir, env, log, bundle } = this.#options;
     if (!onSandbox) return;
     let isConfigured: Promise<void> | undefined;
     let onConnected: (() => void) | undefined;
@@ -160,6 +163,7 @@ export class LocalService {
     const sandbox: Supervised = new Supervised({
       name: 'sandbox',
       file: 'ops/sandbox/main.ts',
+      bundle: await bundle,
       // The sandbox needs none of our secrets.
       env: { ...functionEnvironment(env), CARILLON_DATA_DIR: dataDir },
       log,

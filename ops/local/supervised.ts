@@ -13,6 +13,8 @@ export interface SupervisedOptions {
   name: string;
   /** Source file, relative to the project's root. */
   file: string;
+  /** Folder of the bundle that it is started from; by default it is started from its source. */
+  bundle?: URL | undefined;
   /** Node's own flags. */
   flags?: readonly string[];
   env: Environment;
@@ -74,8 +76,9 @@ export class Supervised {
   }
 
   #spawn(): ChildProcess {
-    const { file, env, flags = [] } = this.#options;
-    const path = fileURLToPath(moduleUrl(`../../${file}`, import.meta.url));
+    const { file, bundle, env, flags = [] } = this.#options;
+    const source = moduleUrl(`../../${file}`, import.meta.url);
+    const path = fileURLToPath(bundle ? new URL(file.replace(/\.ts$/, '.js'), bundle) : source);
     // Logs go to standard error: standard output is for the text of `npm start`.
     const stdio: StdioOptions = ['ignore', 2, 2, 'ipc'];
     // SIGUSR1 would open a debugger in a process that holds secrets.

@@ -1,6 +1,5 @@
 import { access, realpath, rm } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type Config,
   currentEnvironment,
@@ -8,7 +7,7 @@ import {
   readLocalConfig,
   urlAt,
 } from '../../shared/config/config.ts';
-import { buildConsoleInBackground } from '../console/build.ts';
+import { startBuilds } from '../package/builds.ts';
 import {
   connectDemo,
   createDemo,
@@ -17,6 +16,7 @@ import {
   type DemoApi,
   pointAtSandbox,
   readDemo,
+  retryUntilDone,
 } from './demo.ts';
 import { showFirstPush } from './first-push.ts';
 import { greeting } from './greeting.ts';
@@ -29,9 +29,8 @@ import { stopOnSignals } from './stop-signals.ts';
 const usualPort = 8080;
 const usualMetricsPort = 9464;
 const bindAttempts = 5;
-/** With the pause below: one minute of attempts to restore the demo after a restart of the sandbox. */
-const resumeAttempts = 120;
-const resumePauseMs = 500;
+
+const toFailure = (error: unknown) => ({ error });
 
 interface StartOptions {
   dataDir: string;
@@ -64,7 +63,7 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
   const print = (line: string) => void (isJson ? process.stderr : process.stdout).write(`${line}\n`);
   const log = (line: string) => void process.stderr.write(`carillon: ${line}\n`);
   const stop = stopOnSignals();
-  const consoleBuild = buildConsoleInBackground(options.dataDir, log);
+  const builds = startBuilds(options.dataDir, log);
   let service: LocalService | undefined;
   const starting = (async () => {
     print('starting the database, the api and the dispatcher …');
@@ -74,6 +73,7 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
       service = new LocalService({
         ...candidate,
         env: currentEnvironment(),
+        bundle: builds.bundle,
         log,
         onSandbox: async (started) => {
           sandbox = started;
@@ -93,14 +93,11 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
       process.stdout.write(`${JSON.stringify({ publicUrl: binding.publicUrl, appId: demo.appId })}\n`);
     print(`carillon ready ${binding.publicUrl}`);
   })();
-  const failed = starting.then(
-    () => stop,
-    (error: unknown) => ({ error }),
-  );
+  const failed = starting.then(() => stop, toFailure);
   const failure = await Promise.race([stop, failed]);
   log('stopping …');
   await removeRunInfo(options.dataDir);
-  await Promise.all([service?.stop(), consoleBuild.stop()]);
+  await Promise.all([service?.stop(), builds.stop()]);
   if (failure) throw failure.error;
   process.exit(0);
 }
@@ -237,16 +234,4 @@ async function openDemo(binding: Binding, sandbox: Sandbox, print: (line: string
 async function resumeDemo(binding: Binding, demo: Demo, sandbox: Sandbox): Promise<void> {
   await pointAtSandbox(demoApi(binding), demo.appId, sandbox);
   await connectDemo(demoApi(binding), demo, sandbox);
-}
-
-/** Repeats `work` until it succeeds: the api may be restarting too. */
-async function retryUntilDone(work: () => Promise<void> | undefined): Promise<void> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await work();
-    } catch (error) {
-      if (attempt === resumeAttempts) throw error;
-      await sleep(resumePauseMs);
-    }
-  }
 }

@@ -1,0 +1,89 @@
+import { readdirSync } from 'node:fs';
+import { extname, join, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { rolldown } from 'rolldown';
+
+/** Modules that are started by their file names. */
+const started = [
+  'api/main',
+  'api/services/accounts/passwords/bcrypt-worker',
+  'dispatcher/main',
+  'dispatcher/sending/worker',
+  'ops/cli/main',
+  'ops/console/build',
+  'ops/local/recovery/backup',
+  'ops/local/recovery/restore',
+  'ops/local/up',
+  'ops/sandbox/main',
+];
+/** Folders whose modules are found by reading them. */
+const read = { 'api/routes': /./, 'ops/sandbox/vendors': /\/index$/ };
+/** Packages with native parts, with files that they find beside them, or with threads of their own. */
+const apart = ['@node-rs/argon2', '@resvg/resvg-js', 'node-pg-migrate', 'pino', 'piscina', 'svg-captcha'];
+/** Places of our modules below the root. */
+const ours = /^(?:api|connectors|dispatcher|ops|shared)\//;
+const moduleUrl = /^shared\/process\/module-url\.[jt]s$/;
+const bundledModuleUrl = fileURLToPath(new URL('module-url.mjs', import.meta.url));
+
+/**
+ * Bundles the sources below `root`, or their compiled form, into few modules below `folder`. A process that starts from them
+ * takes a third less memory and a third of the time: V8 keeps the text, names and positions of 300 modules and not of 1100.
+ * Functions keep their names, so stacks can be read. Assets stay where they are: `import.meta.url` is the place of the source.
+ */
+export async function bundle(root, folder) {
+  const type = readdirSync(join(root, 'api')).includes('main.ts') ? '.ts' : '.js';
+  const found = Object.entries(read).flatMap(([path, wanted]) =>
+    modulesBelow(root, path, type).filter((name) => wanted.test(name)),
+  );
+  const build = await rolldown({
+    cwd: root,
+    platform: 'node',
+    logLevel: 'silent',
+    input: Object.fromEntries([...started, ...found].map((name) => [name, join(root, name + type)])),
+    external: (id) => apart.some((name) => id === name || id.startsWith(`${name}/`)),
+    plugins: [places(root, folder)],
+  });
+  const names = { entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js' };
+  await build.write({ dir: folder, format: 'esm', comments: false, ...names });
+  await build.close();
+}
+
+function modulesBelow(root, path, type) {
+  return readdirSync(join(root, path), { recursive: true })
+    .filter((name) => extname(name) === type)
+    .map((name) => toUrl(join(path, name.slice(0, -type.length))));
+}
+
+/** Gives every module of ours the place of its source as `import.meta.url`. */
+function places(root, folder) {
+  const placeOf = (id) => toUrl(relative(root, id));
+  return {
+    name: 'places',
+    resolveId(id, importer) {
+      const isReplaced = importer && id.startsWith('.') && moduleUrl.test(placeOf(join(importer, '..', id)));
+      return isReplaced ? bundledModuleUrl : null;
+    },
+    transform(code, id) {
+      const place = placeOf(id);
+      if (id === bundledModuleUrl || !ours.test(place) || !code.includes('import.meta.url')) return null;
+      const url = `new URL("__ROOT__/${place}", import.meta.url).href`;
+      return { code: code.replaceAll('import.meta.url', url), map: null };
+    },
+    renderChunk(code, { fileName }) {
+      const toBundle = '../'.repeat(fileName.split('/').length - 1) || './';
+      const toRoot = toBundle + toUrl(relative(folder, root));
+      return { code: code.replaceAll('__ROOT__', toRoot).replaceAll('__BUNDLE__', toBundle), map: null };
+    },
+    generateBundle(_options, files) {
+      for (const file of Object.values(files))
+        if (file.type === 'chunk') file.code = escapeBeyondAscii(file.code);
+    },
+  };
+}
+
+const toUrl = (path) => path.split(sep).join('/');
+
+/** Escapes the characters beyond ASCII: V8 keeps a text with others in two bytes per character. */
+function escapeBeyondAscii(code) {
+  return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
