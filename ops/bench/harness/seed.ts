@@ -14,7 +14,6 @@ export async function writeInstallations(
 ): Promise<void> {
   const indexes = count < manyRows ? [] : await dropIndexes(db);
   await db.transaction(async (tx) => {
-    await tx.query('SET LOCAL synchronous_commit = off');
     await tx.query(
       `INSERT INTO installation (app_id, object_id, device_type, device_token, topic, badge)
        SELECT $1, lpad(to_hex(i), 24, '0'), 'ios',
