@@ -31,9 +31,11 @@ export interface RunningDispatcher {
   deps: DispatcherDeps;
 }
 
-/** Options for tests. */
 export interface DispatcherOptions {
   stack?: ClosingStack;
+  /** Whether the code is compiled before the first push (startup/warm-up.ts); tests do without. */
+  hasTrialPushes?: boolean;
+  /** For tests. */
   clock?: Clock;
   breakers?: Partial<BreakerTiming>;
 }
@@ -45,7 +47,7 @@ export async function startDispatcher(
   options: DispatcherOptions = {},
 ): Promise<RunningDispatcher> {
   const stack = options.stack ?? new ClosingStack(log);
-  const { clock = systemClock } = options;
+  const { clock = systemClock, hasTrialPushes } = options;
   const timing = { ...defaultBreakerTiming, ...options.breakers };
   const db = await openDatabase(config, log, stack);
   const vault = new Vault(config.secrets);
@@ -55,7 +57,7 @@ export async function startDispatcher(
   await untilReady(readiness, stack);
   const deps = await openDeps(config, { db, clock, log, stack, timing });
   // Beside the first jobs: after a crash they do not wait for gateways that do not answer.
-  const warmedUp = startWarmUp(deps, stack);
+  const warmedUp = startWarmUp(deps, stack, hasTrialPushes);
   startDuties(deps, stack);
   await startRegister(deps, config, stack);
   const listener = await openListener(config, deps, stack);
@@ -97,10 +99,10 @@ async function untilReady(readiness: DatabaseReadiness, stack: ClosingStack): Pr
   await readiness.whenReady(stop.signal);
 }
 
-function startWarmUp(deps: DispatcherDeps, stack: ClosingStack): Promise<void> {
+function startWarmUp(deps: DispatcherDeps, stack: ClosingStack, hasTrialPushes?: boolean): Promise<void> {
   const stop = new AbortController();
   stack.add('warm-up', () => stop.abort());
-  return warmUp(deps, stop.signal);
+  return warmUp(deps, stop.signal, { hasTrialPushes });
 }
 
 /** Registers this process, so that operators see which ones run. */

@@ -26,7 +26,9 @@ const tickMs = 100;
 export interface BatchSenderDeps {
   db: Database;
   senders: SenderCache;
-  appCache: AppCache;
+  appCache: Pick<AppCache, 'app' | 'profiles'>;
+  /** Reads the rows of a batch that the task does not hold; absent: from the tables. */
+  load?: (task: DeliverTask) => Promise<BatchRows>;
   clock: Clock;
   latenessBudget: LatenessBudget;
   log: Logger;
@@ -41,7 +43,7 @@ interface BatchWithRecipients extends OpenBatch {
 }
 
 /** Rows of a batch; undefined where they were deleted. */
-interface BatchRows {
+export interface BatchRows {
   batch: Batch | undefined;
   groups: RecipientGroup[];
   push: Push | undefined;
@@ -66,12 +68,12 @@ export class BatchSender {
   /** Sends to the open recipients. Rejects only when the database is unavailable. */
   async run(): Promise<DeliverResult> {
     const { appId, pushId, loaded } = this.#task;
-    const { appCache } = this.#deps;
+    const { appCache, load = (task: DeliverTask) => loadRows(this.#deps.db, task) } = this.#deps;
     // Before the push is read: a later pause or cancellation changes the counter.
     const interrupts = interruptCount(this.#deps.interrupts, pushId);
     this.#interruptCount = loaded?.interruptCount ?? interrupts;
     const [{ batch, groups, push }, app] = await Promise.all([
-      loaded ? received(loaded) : this.#load(),
+      loaded ? received(loaded) : load(this.#task),
       appCache.app(appId),
       // For the sender, which would read them after the batch.
       appCache.profiles(appId),
@@ -81,18 +83,6 @@ export class BatchSender {
     this.#isInterrupted = push.state !== 'sending' || interrupts !== this.#interruptCount;
     if (!this.#isInterrupted) await this.#send(open, push);
     return this.#result(open);
-  }
-
-  async #load(): Promise<BatchRows> {
-    const { appId, batchId, pushId, connector } = this.#task;
-    const { db } = this.#deps;
-    const tokenField = connectors.get(connector)?.tokenField ?? 'deviceToken';
-    const [batch, groups, push] = await Promise.all([
-      findBatch(db, appId, batchId),
-      loadBatchRecipients(db, { appId, batchId }, tokenField),
-      findPush(db, appId, pushId),
-    ]);
-    return { batch, groups, push };
   }
 
   async #send(open: BatchWithRecipients, push: Push): Promise<void> {
@@ -172,3 +162,16 @@ const received = ({ batch, groups, push }: LoadedBatch): BatchRows => ({
   groups: groups.map((group) => ({ ...group, savedAt: Buffer.from(group.savedAt) })),
   push,
 });
+
+async function loadRows(
+  db: Database,
+  { appId, batchId, pushId, connector }: DeliverTask,
+): Promise<BatchRows> {
+  const tokenField = connectors.get(connector)?.tokenField ?? 'deviceToken';
+  const [batch, groups, push] = await Promise.all([
+    findBatch(db, appId, batchId),
+    loadBatchRecipients(db, { appId, batchId }, tokenField),
+    findPush(db, appId, pushId),
+  ]);
+  return { batch, groups, push };
+}

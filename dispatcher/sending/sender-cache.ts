@@ -30,7 +30,7 @@ interface Entry {
 
 export interface SenderCacheOptions {
   db: Database;
-  appCache: AppCache;
+  appCache: Pick<AppCache, 'app' | 'profiles'>;
   clock: Clock;
   vault: Vault;
   /** PUBLIC_URL, to which gateways send delivery receipts. */
@@ -101,10 +101,11 @@ export class SenderCache {
   readonly #entries = new Map<string, Entry>();
   readonly #calls = new Map<string, CallLog>();
   readonly #transportLog = new TransportLog();
+  readonly #closer: NodeJS.Timeout;
 
   constructor(options: SenderCacheOptions) {
     this.#options = options;
-    setInterval(() => this.#closeIdle(), idleMs / 10).unref();
+    this.#closer = setInterval(() => this.#closeIdle(), idleMs / 10).unref();
   }
 
   /** Returns a sender for a profile, or a hint for the operator on the reason. */
@@ -198,13 +199,7 @@ export class SenderCache {
       onCall: (call) => calls.add(call),
       onTransport: (event) => this.#transportLog.add(connector.id, event),
     });
-    const entry = {
-      connector: connector.id,
-      sender,
-      version,
-      usedAtMs: this.#options.clock.monotonicMs(),
-      users: 0,
-    };
+    const entry = { connector: connector.id, sender, version, usedAtMs: clock.monotonicMs(), users: 0 };
     this.#entries.set(key, entry);
     if (known?.users === 0) void known.sender.close();
     return entry;
@@ -228,6 +223,12 @@ export class SenderCache {
     entry.users -= 1;
     entry.usedAtMs = this.#options.clock.monotonicMs();
     if (entry.users === 0 && this.#entries.get(key) !== entry) void entry.sender.close();
+  }
+
+  /** Closes all senders, of which none is in use. */
+  async close(): Promise<void> {
+    clearInterval(this.#closer);
+    await Promise.all([...this.#entries.values()].map(({ sender }) => sender.close()));
   }
 
   #closeIdle(): void {

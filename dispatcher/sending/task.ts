@@ -55,10 +55,20 @@ export type DeliverTask = DeliverJob & {
   loaded?: LoadedBatch | undefined;
 };
 
+/** Gateway in this process that takes every request. */
+export interface TrialGateway {
+  /** Base URL. */
+  endpoint: string;
+  /** PEM of its certificate. */
+  ca: string;
+}
+
 /** Preparation of a thread for its first batch. */
 export interface WarmUpTask {
   /** Profiles whose gateways are connected to. */
   profiles: RecentProfile[];
+  /** Gateway for trial batches; absent: none are sent. */
+  trialGateway?: TrialGateway | undefined;
   /** Int32Array of `warmUpCounts`, shared by all threads of a lane. */
   counts: SharedArrayBuffer;
 }

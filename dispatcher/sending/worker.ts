@@ -17,6 +17,7 @@ import { LatenessBudget } from './lateness.ts';
 import { SenderCache } from './sender-cache.ts';
 import { type DeliverTask, type ThreadResult, type WarmUpTask, warmUpCounts } from './task.ts';
 import { readingEveryMs } from './transports.ts';
+import { customPlans, repeat, sendTrialPushes } from './trial-pushes.ts';
 
 /** Those that stay open while the thread is idle, so that a single push needs not connect first. */
 const idleConnectionsPerThread = 2;
@@ -44,13 +45,8 @@ const db = new Database({
 });
 const vault = new Vault(data.secrets.map((key) => Buffer.from(key, 'base64')));
 const appCache = new AppCache(db, vault, systemClock);
-const senders = new SenderCache({
-  db,
-  appCache,
-  clock: systemClock,
-  vault,
-  publicUrl: data.publicUrl,
-});
+const { publicUrl } = data;
+const senders = new SenderCache({ db, appCache, clock: systemClock, vault, publicUrl });
 const latenessBudget = new LatenessBudget();
 setInterval(() => {
   parentPort?.postMessage({ thread: threadId, http2: senders.drainTransports() });
@@ -59,20 +55,27 @@ returnMemoryWhenIdle();
 const stopFlag = new Int32Array(data.stopFlag);
 const interrupts = new Int32Array(data.interrupts);
 
+const senderDeps = { db, senders, appCache, clock: systemClock, latenessBudget, log, stopFlag, interrupts };
+
+let hasBatch = false;
+
+/** Whether this thread got a batch of a push, or stops. */
+const isBusy = () => hasBatch || Atomics.load(stopFlag, 0) === 1;
+
 /** Preparation of this thread; a second task waits for the first one. */
 let warmedUp: Promise<void> | undefined;
 
 /** Prepares this thread for its first batch; piscina calls this function. */
-export async function warmUp({ profiles, counts }: WarmUpTask): Promise<void> {
+export async function warmUp({ profiles, counts, trialGateway }: WarmUpTask): Promise<void> {
   if (warmedUp) return warmedUp;
   const shared = new Int32Array(counts);
   Atomics.add(shared, warmUpCounts.started, 1);
   runOpeningCode();
   warmedUp = Promise.all([
-    db.warmUp((connection) => runBatchStatements(connection)),
+    db.warmUp((connection) => repeat(trialGateway ? customPlans : 1, () => runBatchStatements(connection))),
     ...profiles.map((profile) => senders.warmUp(profile)),
   ])
-    .then(() => undefined)
+    .then(() => trialGateway && sendTrialPushes({ ...senderDeps, vault, publicUrl }, trialGateway, isBusy))
     .catch((error: unknown) => log.warn({ err: error }, 'could not warm up'))
     .finally(() => Atomics.add(shared, warmUpCounts.ended, 1));
   return warmedUp;
@@ -102,7 +105,7 @@ async function runBatchStatements(connection: Handle): Promise<void> {
 
 /** Sends one batch; piscina calls this function. */
 export default async function deliver(task: DeliverTask): Promise<ThreadResult> {
-  const deps = { db, senders, appCache, clock: systemClock, latenessBudget, log, stopFlag, interrupts };
-  const { states, ...result } = await new BatchSender(deps, task).run();
+  hasBatch = true;
+  const { states, ...result } = await new BatchSender(senderDeps, task).run();
   return { ...result, stateBytes: states.bytes };
 }

@@ -10,21 +10,30 @@ import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { warmScans } from '../limits.ts';
 import type { SenderPool } from '../sending/pool.ts';
+import { customPlans, repeat } from '../sending/trial-pushes.ts';
+import { openTrialGateway } from './trial-gateway.ts';
 
 /** Limits of a warm-up: the profiles whose gateways are connected to, and the longest delay of the start. */
 export const warmUpLimits = { profiles: 50, usedWithinMs: hourMs, totalMs: 5000 };
 
+interface WarmUpOptions {
+  limits?: typeof warmUpLimits;
+  /** Whether the code is compiled too, which takes half a second of processor time for each thread. */
+  hasTrialPushes?: boolean;
+}
+
 /**
  * Prepares a fresh process for its first push, which would otherwise be two to three times slower: starts the threads, opens
- * the connections to the database and to recently used gateways, and runs the statements of a batch once. Changes
- * nothing and sends no request. Never rejects: a failure is logged.
+ * the connections to the database and to recently used gateways, runs the statements of a batch, and lets each thread send
+ * pushes of no device to a gateway in this process (sending/trial-pushes.ts). Changes nothing and sends no request to a
+ * gateway of a profile. Never rejects: a failure is logged.
  */
 export async function warmUp(
   deps: Pick<DispatcherDeps, 'db' | 'readDb' | 'small' | 'clock' | 'log' | 'vault'> & {
     pool: Pick<SenderPool, 'warmUp'>;
   },
   stopped: AbortSignal,
-  limits = warmUpLimits,
+  { limits = warmUpLimits, hasTrialPushes = false }: WarmUpOptions = {},
 ): Promise<void> {
   const { db, readDb, small, pool, clock, log, vault } = deps;
   const startedAtMs = clock.monotonicMs();
@@ -35,11 +44,13 @@ export async function warmUp(
   const warmUpThreads = async () => {
     const sinceMs = clock.now() - limits.usedWithinMs;
     const profiles = await findRecentProfiles(db, { sinceMs, limit: limits.profiles });
-    await pool.warmUp(profiles, signal);
+    const trial = hasTrialPushes ? await openTrialGateway(clock.now()) : undefined;
+    await pool.warmUp({ profiles, trialGateway: trial?.gateway }, signal).finally(trial?.close);
   };
+  const rounds = hasTrialPushes ? customPlans : 1;
   const parts = [
     warmUpThreads(),
-    db.warmUp(runStatements),
+    db.warmUp((connection) => repeat(rounds, () => runStatements(connection))),
     readDb.warmUp(readInstallations, warmScans),
     small.warmUp(),
   ];

@@ -46,7 +46,8 @@ export interface Batch {
   unanswered: number;
 }
 
-interface Row {
+/** Columns of a batch as a dispatcher fetches it. */
+export interface BatchRow {
   app_id: string;
   id: number;
   push_id: number;
@@ -62,7 +63,7 @@ interface Row {
   unanswered: number;
 }
 
-const toBatch = (row: Row): Batch => ({
+export const toBatch = (row: BatchRow): Batch => ({
   appId: row.app_id,
   id: row.id,
   pushId: row.push_id,
@@ -154,7 +155,7 @@ const findStatement = prepare(
 );
 
 export async function findBatch(db: Handle, appId: string, id: number): Promise<Batch | undefined> {
-  const { rows } = await db.query<Row>(findStatement, [appId, id]);
+  const { rows } = await db.query<BatchRow>(findStatement, [appId, id]);
   return rows.map(toBatch)[0];
 }
 
@@ -214,7 +215,7 @@ export async function settleBatch(
 
 /** Locks a batch until `tx` ends and returns it; undefined if it is settled. */
 export async function lockBatch(tx: Handle, appId: string, id: number): Promise<Batch | undefined> {
-  const { rows } = await tx.query<Row>(
+  const { rows } = await tx.query<BatchRow>(
     'SELECT * FROM push_batch WHERE app_id = $1 AND id = $2 AND NOT is_settled FOR UPDATE',
     [appId, id],
   );

@@ -46,7 +46,10 @@ export function loadRecipients(
   ids: readonly number[],
   tokenField: TokenField,
 ): Promise<RecipientGroup[]> {
-  return load(db, tokenField, { ids: '$2::bigint[]', values: [appId, `{${ids.join(',')}}`] });
+  return loadRecipientsFrom(db, tokenField, {
+    from: installationsIn('$2::bigint[]'),
+    values: [appId, `{${ids.join(',')}}`],
+  });
 }
 
 /** As `loadRecipients`, for all recipients of a batch, whose ids then need not be sent. Empty where the batch was deleted. */
@@ -55,22 +58,25 @@ export function loadBatchRecipients(
   { appId, batchId }: { appId: string; batchId: number },
   tokenField: TokenField,
 ): Promise<RecipientGroup[]> {
-  return load(db, tokenField, { ids: idsOfBatch, values: [appId, batchId] });
+  return loadRecipientsFrom(db, tokenField, { from: installationsIn(idsOfBatch), values: [appId, batchId] });
 }
 
 const idsOfBatch = '(SELECT recipients FROM push_batch WHERE app_id = $1 AND id = $2)::bigint[]';
 
+const installationsIn = (ids: string): string => `installation WHERE app_id = $1 AND id = ANY(${ids})`;
+
 /** Prepared: without that, PostgreSQL plans each time for all the ids, which takes as long as reading the rows. */
 const statements = new PreparedStatements();
 
-async function load(
+/** As `loadRecipients`, from a relation with the columns of `installation`. */
+export async function loadRecipientsFrom(
   db: Handle,
   tokenField: TokenField,
-  { ids, values }: { ids: string; values: unknown[] },
+  { from, values }: { from: string; values: unknown[] },
 ): Promise<RecipientGroup[]> {
   const token = `coalesce(${tokenColumns[tokenField]}, '')`;
   const read = async (tokens: string) => {
-    const { rows } = await db.query<GroupRow>(statements.of(groupsSql(ids, tokens)), values);
+    const { rows } = await db.query<GroupRow>(statements.of(groupsSql(from, tokens)), values);
     return rows;
   };
   const groups = (await read(`string_agg(${token}, '${tokenSeparator}')`)).map((row) =>
@@ -82,10 +88,10 @@ async function load(
   return groups;
 }
 
-const groupsSql = (ids: string, tokens: string): string =>
+const groupsSql = (from: string, tokens: string): string =>
   `SELECT device_type, vendor_name, topic, team_id, string_agg(id::text, ',') AS ids, ${tokens} AS tokens,
           string_agg(timestamptz_send(updated_at), '') AS saved_at
-     FROM installation WHERE app_id = $1 AND id = ANY(${ids})
+     FROM ${from}
     GROUP BY device_type, vendor_name, topic, team_id`;
 
 const toGroup = (row: GroupRow, tokens: string[]): RecipientGroup => ({
