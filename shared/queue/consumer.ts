@@ -67,10 +67,13 @@ interface Entry<T> {
   job: Job<T>;
   /** What it is counted among; undefined: it has a job permit. */
   held: ParkedJobs | undefined;
+  takenAtMs: number;
   done: Promise<void>;
 }
 
 const heartbeatMs = 3000;
+/** Age from which a job gets a heartbeat: the fetch wrote the first one, and most jobs end before the second. */
+const freshMs = 1500;
 
 /** Takes jobs of one kind while it has permits; NOTIFY wakes it. */
 export class Consumer<T extends object> {
@@ -166,7 +169,8 @@ export class Consumer<T extends object> {
 
   #begin(job: Job<T>): void {
     this.#permits += 1;
-    const entry: Entry<T> = { job, held: undefined, done: Promise.resolve() };
+    const takenAtMs = systemClock.monotonicMs();
+    const entry: Entry<T> = { job, held: undefined, takenAtMs, done: Promise.resolve() };
     entry.done = this.#work(job, { release: (held) => this.#release(entry, held) }).finally(() => {
       this.#active.delete(job.id);
       this.#leave(entry);
@@ -201,7 +205,10 @@ export class Consumer<T extends object> {
   }
 
   async #beat(): Promise<void> {
-    const jobs = [...this.#active.values()].map((entry) => entry.job);
+    const takenBeforeMs = systemClock.monotonicMs() - freshMs;
+    const jobs = [...this.#active.values()]
+      .filter(({ takenAtMs }) => takenAtMs <= takenBeforeMs)
+      .map(({ job }) => job);
     await this.#options.queue.touch(this.#options.kind, jobs).catch((error: unknown) => {
       this.#options.log.warn({ err: error }, 'heartbeat failed');
     });

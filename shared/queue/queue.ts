@@ -60,6 +60,18 @@ const highestPriority = prepare(
     WHERE name = $1 AND state IN ('created', 'retry') AND start_after <= now()`,
 );
 
+/**
+ * Leaves out jobs that another transaction has locked: it ends them as a rule, and many of them in an order of its own, so
+ * that a heartbeat that waited for one could deadlock with it.
+ */
+const heartbeat = prepare(
+  `WITH free AS MATERIALIZED (
+     SELECT j.id FROM unnest($2::uuid[], $3::int[]) AS held (id, attempt)
+       JOIN pgboss.job j ON j.id = held.id AND j.retry_count = held.attempt
+      WHERE j.name = $1 AND j.state = 'active' FOR NO KEY UPDATE OF j SKIP LOCKED)
+   UPDATE pgboss.job j SET heartbeat_on = pgboss.job_now() FROM free WHERE j.name = $1 AND j.id = free.id`,
+);
+
 const commandReply = z.object({ affected: z.number() });
 
 /** Jobs in pg-boss. Only this folder uses that library. */
@@ -219,13 +231,11 @@ export class JobQueue {
     await this.#boss.fail(kind.queue, { id: job.id, retryCount: job.retryCount }, { reason });
   }
 
-  /** Writes a heartbeat for jobs in work. */
+  /** Writes a heartbeat for jobs in work; waits for no lock, so that one which is being ended gets none. */
   async touch<T extends object>(kind: JobKind<T>, jobs: Job<T>[]): Promise<void> {
     if (jobs.length === 0) return;
-    await this.#boss.touch(
-      kind.queue,
-      jobs.map(({ id, retryCount }) => ({ id, retryCount })),
-    );
+    const ids = jobs.map(({ id }) => id);
+    await this.#db.query(heartbeat, [kind.queue, ids, jobs.map(({ retryCount }) => retryCount)]);
   }
 
   /** Returns the highest priority of the jobs that could be taken now; 0 without any. */
