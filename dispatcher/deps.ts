@@ -6,6 +6,7 @@ import type { Metrics } from '../shared/metrics.ts';
 import type { Logger } from '../shared/process/logging.ts';
 import type { JobQueue } from '../shared/queue/queue.ts';
 import type { Breakers } from './breakers/breakers.ts';
+import type { Freezes } from './delivery/freezes.ts';
 import type { ScanShare } from './planning/scan-share.ts';
 import type { GatewayUsage } from './recording/gateway-usage.ts';
 import type { PushCloser } from './recording/push-closer.ts';
@@ -22,6 +23,7 @@ export interface DispatcherDeps {
   appCache: AppCache;
   pool: SenderPool;
   breakers: Breakers;
+  freezes: Freezes;
   gatewayUsage: GatewayUsage;
   closer: PushCloser;
   scans: ScanShare;

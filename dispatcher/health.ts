@@ -79,7 +79,7 @@ function writeJson(response: ServerResponse, status: number, body: object): void
 }
 
 async function writeMetrics(
-  { metrics, queue, pool, breakers, db, readDb, small }: DispatcherDeps,
+  { metrics, queue, pool, breakers, freezes, db, readDb, small }: DispatcherDeps,
   readiness: DatabaseReadiness,
   response: ServerResponse,
 ): Promise<void> {
@@ -88,6 +88,7 @@ async function writeMetrics(
   await reportStandby(db, readDb, metrics).catch(() => undefined);
   pool.reportTo(metrics);
   await breakers.reportTo(metrics).catch(() => undefined);
+  await freezes.reportTo(metrics).catch(() => undefined);
   const text = await metrics.registry.metrics();
   response.writeHead(200, { 'content-type': metrics.registry.contentType }).end(text);
 }

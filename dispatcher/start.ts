@@ -7,6 +7,7 @@ import { Listener } from '../shared/db/listener.ts';
 import { waitForDatabase } from '../shared/db/outage.ts';
 import { Database } from '../shared/db/pool.ts';
 import { DatabaseReadiness } from '../shared/db/schema/readiness.ts';
+import { freezeTopic } from '../shared/db/tables/apps/freezes.ts';
 import { breakerTopic } from '../shared/db/tables/gateways/breakers.ts';
 import { ProcessRegister } from '../shared/db/tables/processes/register.ts';
 import { reportProcess } from '../shared/db/tables/processes/report.ts';
@@ -130,14 +131,18 @@ function startDuties(deps: DispatcherDeps, stack: ClosingStack): void {
   });
 }
 
-/** Listens for paused and cancelled pushes and for changed overrides. */
+/** Listens for paused and cancelled pushes, for freezes and for changed overrides. */
 async function openListener(config: Config, deps: DispatcherDeps, stack: ClosingStack): Promise<Listener> {
-  const { pool, breakers, log } = deps;
+  const { pool, breakers, freezes, log } = deps;
   const listener = new Listener(config.databaseDirectUrl, log, 'dispatcher');
   stack.add('notifications', () => listener.close());
   await listener.start();
   // Without an id the LISTEN connection was lost: any push may have changed.
   await listener.listen(pushTopic, (id) => pool.interrupt(id === '' ? undefined : Number(id)));
+  await listener.listen(freezeTopic, () => {
+    freezes.refresh();
+    pool.interrupt();
+  });
   await listener.listen(breakerTopic, () => {
     // If this fails, the expiry of the cache (400 ms) and the batches' own jobs still apply the change.
     breakers

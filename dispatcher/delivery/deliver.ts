@@ -13,6 +13,7 @@ import { recordUnsent } from '../recording/unsent.ts';
 import type { Lane } from '../sending/pool.ts';
 import type { LoadedBatch, SendSlot } from '../sending/task.ts';
 import { FirstSend } from './first-send.ts';
+import { holdFrozen } from './freezes.ts';
 import { decide, type GateDecision, reserve } from './gates.ts';
 import { traceGateway, tracePush } from './tracing.ts';
 
@@ -106,7 +107,17 @@ async function recordDecision(
       return 'done';
     case 'park':
       return (await recordParked(deps, batch)) ? 'done' : 'changed';
+    case 'hold':
+      return hold(deps, batch);
   }
+}
+
+const roundEnds = { held: 'done', free: 'changed', lost: 'unfinished' } as const;
+
+/** Holds the batch's own job; one without goes back with its planning job, which is held then. */
+async function hold(deps: DispatcherDeps, { job: own }: BatchInWork): Promise<RoundEnd> {
+  if (!own) return 'unfinished';
+  return roundEnds[await holdFrozen(deps, own.kind, own.job)];
 }
 
 interface SendContext extends DeliverContext {

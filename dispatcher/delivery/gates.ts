@@ -18,7 +18,9 @@ export type GateDecision =
   /** It is taken again later; this costs no try. */
   | ({ kind: 'postpone' } & Postponement)
   /** It waits without a job until its push is resumed. */
-  | { kind: 'park' };
+  | { kind: 'park' }
+  /** Its job is held until the freeze of its app, or of the service, ends. */
+  | { kind: 'hold' };
 
 /** One condition that a batch has to meet before it is sent. */
 interface Gate {
@@ -57,6 +59,12 @@ const profileError: Gate = {
 const paused: Gate = {
   name: 'paused',
   check: (_deps, { stored }) => (stored.state === 'paused' ? { kind: 'park' } : send),
+};
+
+/** Last of those that depend on no time: what is cancelled, has expired or is paused needs no hold. */
+const frozen: Gate = {
+  name: 'frozen',
+  check: async ({ freezes }, { ids: { appId } }) => ((await freezes.holds(appId)) ? { kind: 'hold' } : send),
 };
 
 /** A retry batch waits as long as the gateway asked for, even if its push was paused and resumed. */
@@ -115,7 +123,7 @@ const dailyCap: Gate = {
 };
 
 /** Gates that read the state of the push and its gateway; first those that end a batch, then those that delay it. */
-const stateGates: Gate[] = [cancelled, expired, profileError, paused, early, breakerOpen];
+const stateGates: Gate[] = [cancelled, expired, profileError, paused, frozen, early, breakerOpen];
 
 /** Gates that reserve time and recipients for a batch, all of which last when it is taken again. */
 const reservations: Gate[] = [flowControl, gatewayRate, testLimit, dailyCap];

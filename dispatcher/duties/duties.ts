@@ -1,5 +1,6 @@
 import { sleep } from '../../shared/clock.ts';
 import { sealAuthDataOfOldRows } from '../../shared/db/tables/users/unsealed-users.ts';
+import { endFreezes } from '../delivery/freezes.ts';
 import { resumeExpiredPushes } from '../delivery/pause.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closeSettledPushes } from '../recording/closing.ts';
@@ -31,6 +32,13 @@ const pauseEnder: Duty = {
   name: 'pause ender',
   restMs: 2000,
   runOnce: (deps) => resumeExpiredPushes(deps, rowsAtOnce),
+};
+
+/** Gives back the jobs that a freeze held. */
+const freezeEnder: Duty = {
+  name: 'freeze ender',
+  restMs: 500,
+  runOnce: (deps) => endFreezes(deps, rowsAtOnce),
 };
 
 /** Deletes what is older than its retention (`cleaner.ts`). */
@@ -107,6 +115,7 @@ export const openDuties = (): Duty[] => [
   scheduler,
   reaper,
   pauseEnder,
+  freezeEnder,
   jobKeeper(),
   cleaner,
   verificationCleaner,

@@ -16,6 +16,7 @@ import { deliverJob, type PlanJob, planJob, planPriorities } from '../../shared/
 import type { Job } from '../../shared/queue/queue.ts';
 import { deliverBatch } from '../delivery/deliver.ts';
 import { FairPriorities } from '../delivery/fair-priorities.ts';
+import { holdFrozen } from '../delivery/freezes.ts';
 import { parkPlanning, unpark } from '../delivery/pause.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';
@@ -51,6 +52,10 @@ export async function planPush(
   job: Job<PlanJob>,
   context: JobContext,
 ): Promise<boolean> {
+  if (await deps.freezes.holds(job.data.appId)) {
+    const held = await holdFrozen(deps, planJob, job);
+    if (held !== 'free') return held === 'held';
+  }
   if (job.data.isRelease) {
     await unpark(deps, job);
     return true;

@@ -11,6 +11,7 @@ import { packageVersion } from '../../shared/process/version.ts';
 import { deliverJob } from '../../shared/queue/jobs.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
 import { Breakers } from '../breakers/breakers.ts';
+import { Freezes } from '../delivery/freezes.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { batchesPerThread, scansPerApp, warmScans } from '../limits.ts';
 import { ScanShare } from '../planning/scan-share.ts';
@@ -62,6 +63,7 @@ export async function openDeps(
     appCache,
     pool,
     breakers,
+    freezes: new Freezes(db, clock),
     gatewayUsage,
     closer,
     scans,

@@ -108,6 +108,9 @@ function accountGauges(gauge: MakeGauge) {
 /** Gauges of state that all processes share: each shows the same reading, so `max` is right and `sum` is not. */
 function sharedStateGauges(gauge: MakeGauge) {
   return {
+    freezes: gauge('freezes', 'Freezes that hold pushes, by scope: of the whole service, and of apps', [
+      'scope',
+    ]),
     queueJobs: gauge('queue_jobs', 'Jobs of a queue: ready, delayed (not yet due), active', [
       'queue',
       'state',

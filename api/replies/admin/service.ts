@@ -52,3 +52,13 @@ export const waitingJob = component(
     startedAt: timestamp.nullable(),
   }),
 );
+
+export const freeze = component(
+  'Freeze',
+  z.strictObject({
+    appId: id.describe('Null: the whole service.'),
+    reason: z.string(),
+    by: z.string().describe('Name of the operator.'),
+    since: timestamp,
+  }),
+);

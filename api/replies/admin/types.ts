@@ -35,7 +35,7 @@ import type {
   scheduledEntry,
   sentPush,
 } from './sending.ts';
-import type { doctorFinding, seenProcess, waitingJob } from './service.ts';
+import type { doctorFinding, freeze, seenProcess, waitingJob } from './service.ts';
 import type { smsSignature, smsTemplate } from './sms-texts.ts';
 import type { userDetail } from './users.ts';
 
@@ -69,6 +69,7 @@ export type Quotas = z.infer<typeof quotas>;
 export type ListedMessage = z.infer<typeof listedMessage>;
 export type SmsState = z.infer<typeof smsState>;
 export type DoctorFinding = z.infer<typeof doctorFinding>;
+export type Freeze = z.infer<typeof freeze>;
 export type SeenProcess = z.infer<typeof seenProcess>;
 export type WaitingJob = z.infer<typeof waitingJob>;
 export type FailureGroup = z.infer<typeof failureGroup>;

@@ -24,6 +24,7 @@ import { SearchService } from './overview/search.ts';
 import { FailureService } from './pushes/failures.ts';
 import { PushListService } from './pushes/push-list.ts';
 import { AudienceService } from './sending/audience.ts';
+import { FreezeService } from './sending/freezes.ts';
 import { RedriveService } from './sending/redrive.ts';
 import { RedriveForecastService } from './sending/redrive-forecast.ts';
 import { SavedItemService } from './sending/saved-items.ts';
@@ -83,6 +84,7 @@ function createSending(deps: ApiDeps, services: PushServices, pushList: PushList
   const redrives = new RedriveService(deps, services, sending);
   return {
     sending,
+    freezes: new FreezeService(deps),
     redrives,
     redriveForecasts: new RedriveForecastService(deps, redrives),
     audience: new AudienceService(deps),

@@ -1,5 +1,6 @@
 import { checkCredentials } from '../../../api/services/operator/doctor/credentials.ts';
 import { type Finding, reasonOf, warn } from '../../../api/services/operator/doctor/finding.ts';
+import { checkFreezes } from '../../../api/services/operator/doctor/freezes.ts';
 import { checkGateways } from '../../../api/services/operator/doctor/gateways.ts';
 import { checkPlatforms } from '../../../api/services/operator/doctor/platforms.ts';
 import { checkProcesses } from '../../../api/services/operator/doctor/processes.ts';
@@ -52,6 +53,7 @@ async function runDatabaseChecks({ config, databaseUrl }: LocalEnvironment): Pro
     findings.push(await checkDisk(db), ...(await checkUpkeep(db)));
     if (isBlocked) return findings;
     findings.push(...(await checkProcesses(db)), ...(await checkRestoration(db)));
+    findings.push(...(await checkFreezes(db)));
     if (!config) return findings;
     const context = { db, vault: new Vault(config.secrets), nowMs: systemClock.now() };
     findings.push(...(await checkCredentials(context)), ...(await checkSecretKeys(context)));

@@ -1,4 +1,4 @@
-import { type FindingText, type FindingTexts, fine } from './finding-text.ts';
+import { advised, type FindingText, type FindingTexts, fine } from './finding-text.ts';
 import { reasonInChinese } from './reasons/meaning.ts';
 import { upkeepTexts } from './upkeep-texts.ts';
 
@@ -124,6 +124,26 @@ export const doctorTexts = {
       advice: '请逐个恢复或取消：恢复会重发该时间与恢复操作之间已发送的内容。',
     },
   },
+  serviceFrozen: advised(
+    [
+      'the whole service is frozen since {since} by {by}: no push is sent (reason: {reason})',
+      'Release it: `carillon unfreeze`.',
+    ],
+    [
+      '整个服务自 {since} 起被 {by} 冻结：不会发送任何推送（原因：{reason}）',
+      '请解除冻结：`carillon unfreeze`。',
+    ],
+  ),
+  appFrozen: advised(
+    [
+      'app {app} is frozen since {since} by {by}: its pushes wait (reason: {reason})',
+      'Release it: `carillon unfreeze --app {app}`.',
+    ],
+    [
+      '应用 {app} 自 {since} 起被 {by} 冻结：其推送正在等待（原因：{reason}）',
+      '请解除冻结：`carillon unfreeze --app {app}`。',
+    ],
+  ),
 } as const satisfies Record<string, FindingTexts>;
 
 export type FindingCode = keyof typeof doctorTexts;
@@ -139,6 +159,7 @@ export const subjectsZh: Readonly<Record<string, string>> = {
   gateways: '网关',
   platforms: '第三方登录平台',
   restore: '数据库恢复',
+  freeze: '冻结',
   'process clocks': '进程时钟',
   'open files': '打开的文件',
   duties: '后台任务',

@@ -82,6 +82,20 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     await page.getByText('Closed: sends', { exact: true }).first().waitFor();
   });
 
+  test('freezes an app with a reason, says so on its pages, and releases it', async () => {
+    const page = await openApp('/settings');
+    await page.getByLabel('Reason, for the other operators').fill('the text is wrong');
+    await press(page, 'Freeze the app');
+    await confirm(page, 'Freeze the app');
+    await page.getByText('Reason: the text is wrong').waitFor();
+    const { objectId } = (await admin('POST', app, '/push', { where: {}, data: { alert: 'Held' } })).body;
+    await page.goto(`${service.api.url}/console/apps/${app.appId}/pushes`);
+    await page.getByText('This app is frozen: its pushes wait.').waitFor();
+    await press(page, 'Release the app');
+    await page.getByText('This app is frozen: its pushes wait.').waitFor({ state: 'detached' });
+    expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 3 });
+  });
+
   test('saves options after it has shown what they change, and keys on a click only', async () => {
     const page = await openApp('/settings');
     await page.getByLabel('maxRoles').fill('many');

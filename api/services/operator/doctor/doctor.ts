@@ -9,6 +9,7 @@ import {
 import type { ApiDeps } from '../../deps.ts';
 import { checkCredentials } from './credentials.ts';
 import { type Finding, found, reasonOf } from './finding.ts';
+import { checkFreezes } from './freezes.ts';
 import { checkGateways } from './gateways.ts';
 import { checkPlatforms } from './platforms.ts';
 import { checkProcesses } from './processes.ts';
@@ -61,6 +62,7 @@ export class DoctorService {
       () => checkProcesses(db),
       () => checkUpkeep(db),
       () => checkRestoration(db),
+      () => checkFreezes(db),
       () => checkCredentials(context),
       () => checkSecretKeys(context),
       () => checkGateways(db),

@@ -17,6 +17,7 @@ import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { formatCount, formatDuration } from '../../text/format.ts';
 import { BreakerBadge } from './breaker-badge.tsx';
 import { Doctor } from './doctor.tsx';
+import { FreezePanel } from './freeze.tsx';
 import { Jobs } from './jobs.tsx';
 import { Processes } from './processes.tsx';
 
@@ -43,6 +44,7 @@ export function Operating() {
             <Processes />
           </Panel>
           <Doctor />
+          <FreezePanel appId={null} />
         </>
       )}
       <Commands path="/breakers" command="breakers" />

@@ -2,6 +2,7 @@ import { Outlet, useParams, useRouterState } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
 import { useTranslation } from 'react-i18next';
 import { AppMenu } from './app-menu.tsx';
+import { FreezeNotice } from './freeze-notice.tsx';
 import { Navigation } from './navigation.tsx';
 import { PersonMenu } from './person-menu.tsx';
 import { LanguageChoice, ThemeChoice } from './preferences.tsx';
@@ -34,6 +35,7 @@ export function Shell() {
       <Navigation appId={appId} />
       <main id="main" ref={main} className={styles.main} tabIndex={-1}>
         <VersionNotice />
+        <FreezeNotice appId={appId} />
         <Outlet />
       </main>
     </div>

@@ -11,6 +11,7 @@ import { shapesOf } from '../../../kit/form/schema.ts';
 import { type Draft, textOf } from '../../../kit/form/values.ts';
 import { PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Failure, Loading } from '../../../kit/states.tsx';
+import { FreezePanel } from '../../operating/freeze.tsx';
 import { Changes } from './changes.tsx';
 import { groupsOf } from './groups.ts';
 import { Keys } from './keys.tsx';
@@ -71,6 +72,7 @@ function Options({ app, meta }: { app: ShownApp; meta: Meta }) {
           </div>
         </Panel>
       ))}
+      {mayChange && <FreezePanel appId={app.appId} />}
       <Changes app={app} fields={fields} draft={draft} clear={() => setDraft({})} />
     </>
   );

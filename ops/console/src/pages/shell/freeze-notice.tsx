@@ -1,0 +1,36 @@
+import { useTranslation } from 'react-i18next';
+import type { Freeze } from '../../../../../api/replies/admin/types.ts';
+import { useFreezes, useRelease } from '../../api/manage/freezes.ts';
+import { useMay, useOperator } from '../../api/session.tsx';
+import { Button } from '../../kit/controls/button.tsx';
+import { formatTime } from '../../text/format.ts';
+import styles from './freeze-notice.module.css';
+
+/** Says on every page that the service is frozen, or the app of the page, and lets operators release it. */
+export function FreezeNotice({ appId }: { appId: string | undefined }) {
+  const freezes = useFreezes().data?.results ?? [];
+  return freezes
+    .filter((freeze) => freeze.appId === null || freeze.appId === appId)
+    .map((freeze) => <Notice key={freeze.appId ?? ''} freeze={freeze} />);
+}
+
+function Notice({ freeze: { appId, since, by, reason } }: { freeze: Freeze }) {
+  const { t } = useTranslation();
+  const { apps } = useOperator();
+  const mayRelease = useMay('operator') && (appId !== null || apps === null);
+  const release = useRelease(appId);
+  const scope = appId === null ? 'service' : 'app';
+  return (
+    <p className={styles.notice} role="status">
+      <span>
+        <strong>{t(`freeze.${scope}Frozen`)}</strong> {t('freeze.since', { at: formatTime(since), by })}
+        {reason !== '' && ` ${t('freeze.because', { reason })}`}
+      </span>
+      {mayRelease && (
+        <Button isBusy={release.isPending} onClick={() => release.mutate()}>
+          {t(`freeze.release${scope === 'service' ? 'Service' : 'App'}`)}
+        </Button>
+      )}
+    </p>
+  );
+}

@@ -1,0 +1,63 @@
+import type { Handle } from '../../pool.ts';
+
+/** NOTIFY topic of changed freezes. */
+export const freezeTopic = 'carillon_freeze';
+
+/** A freeze: pushes of an app, or of all apps, are accepted and held. */
+export interface Freeze {
+  /** Null: the whole service. */
+  appId: string | null;
+  reason: string;
+  /** Name of the operator. */
+  by: string;
+  since: Date;
+}
+
+const members = 'app_id AS "appId", reason, actor AS "by", since';
+
+/** Lists the freezes, that of the whole service first. */
+export async function listFreezes(db: Handle): Promise<Freeze[]> {
+  const { rows } = await db.query<Freeze>(
+    `SELECT ${members} FROM push_freeze WHERE released_at IS NULL ORDER BY app_id NULLS FIRST`,
+  );
+  return rows;
+}
+
+/**
+ * Freezes an app, or the whole service (null), and tells all dispatchers once `tx` commits; a freeze that exists gets the new
+ * reason. Returns undefined if the app does not exist.
+ */
+export async function insertFreeze(
+  tx: Handle,
+  { appId, reason, by }: Omit<Freeze, 'since'>,
+): Promise<Freeze | undefined> {
+  const { rows } = await tx.query<Freeze>(
+    `INSERT INTO push_freeze AS f (app_id, reason, actor)
+     SELECT $1::text, $2, $3 WHERE $1::text IS NULL OR EXISTS (SELECT FROM app WHERE app_id = $1)
+     ON CONFLICT (app_id) DO UPDATE
+        SET reason = excluded.reason, actor = excluded.actor, released_at = NULL,
+            since = CASE WHEN f.released_at IS NULL THEN f.since ELSE excluded.since END
+     RETURNING ${members}`,
+    [appId, reason, by],
+  );
+  await notifyFreezes(tx);
+  return rows[0];
+}
+
+/**
+ * Ends a freeze and tells all dispatchers once `tx` commits: they give the held jobs back. Returns it; undefined if there is
+ * no such freeze.
+ */
+export async function releaseFreeze(tx: Handle, appId: string | null): Promise<Freeze | undefined> {
+  const { rows } = await tx.query<Freeze>(
+    `UPDATE push_freeze SET released_at = now()
+      WHERE app_id IS NOT DISTINCT FROM $1 AND released_at IS NULL RETURNING ${members}`,
+    [appId],
+  );
+  await notifyFreezes(tx);
+  return rows[0];
+}
+
+async function notifyFreezes(tx: Handle): Promise<void> {
+  await tx.query(`SELECT pg_notify($1, '')`, [freezeTopic]);
+}

@@ -1,0 +1,118 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+let service: TestService;
+
+beforeAll(async () => {
+  // Few streams: a batch takes a while.
+  service = await startTestService({ gateway: { maxStreams: 5 } });
+  await service.dispatch();
+  await service.dispatch();
+});
+afterAll(() => service?.close());
+afterEach(() => service.apns.behave());
+
+const admin = (method: string, path: string, body?: object) =>
+  service.api.request(method, `/console/api${path}`, { admin: true, body });
+const freeze = (path: string, reason = 'a wrong text') => admin('PUT', path, { reason });
+const release = (path: string) => admin('DELETE', path);
+const ofApp = ({ appId }: App) => `/apps/${appId}/freeze`;
+
+const requestsTo = (tokens: string[]) => tokens.reduce((n, token) => n + service.apns.seen(token), 0);
+const notSentOnce = (tokens: string[]) => tokens.filter((token) => service.apns.seen(token) !== 1);
+const outcomesOf = async (app: App, objectId: string) =>
+  (await service.untilDone(app, objectId)).outcomes as Record<string, number>;
+
+/** Counts the jobs of an app by whether they are held; those in work are neither. */
+async function jobsOf({ appId }: App): Promise<{ held: number; active: number }> {
+  const { rows } = await service.db.query<{ held: number; active: number }>(
+    `SELECT count(*) FILTER (WHERE start_after > now() + interval '1 year') AS held,
+            count(*) FILTER (WHERE state = 'active') AS active
+       FROM pgboss.job WHERE data ->> 'appId' = $1 AND state IN ('created', 'retry', 'active')`,
+    [appId],
+  );
+  return rows[0] ?? { held: 0, active: 0 };
+}
+
+/** Waits until no job of the app is in work. Returns how many are held. */
+async function untilHeld(app: App): Promise<number> {
+  await expect.poll(() => jobsOf(app), { interval: 20, timeout: 20_000 }).toMatchObject({ active: 0 });
+  await expect.poll(async () => (await jobsOf(app)).held, { interval: 20 }).toBeGreaterThan(0);
+  return (await jobsOf(app)).held;
+}
+
+test('a frozen app stops in the middle of a push and goes on where it stopped; another app is sent', async () => {
+  const { app, tokens } = await createAppOn(service, null, 2500);
+  service.apns.misbehave({ kind: 'slow', delayMs: 100 });
+  const objectId = await beginPush(service, app, {});
+  await expect.poll(() => requestsTo(tokens), { interval: 10 }).toBeGreaterThan(20);
+  expect(await freeze(ofApp(app))).toMatchObject({
+    status: 200,
+    body: { appId: app.appId, reason: 'a wrong text', since: expect.any(String) },
+  });
+  await untilHeld(app);
+  service.apns.behave();
+  const seen = requestsTo(tokens);
+  expect(seen).toBeLessThan(2500);
+  const other = await createAppOn(service, null, 300);
+  expect(await outcomesOf(other.app, await beginPush(service, other.app, {}))).toMatchObject({ sent: 300 });
+  expect(requestsTo(tokens)).toBe(seen);
+  expect((await release(ofApp(app))).status).toBe(200);
+  expect(await outcomesOf(app, objectId)).toMatchObject({ sent: 2500 });
+  expect(notSentOnce(tokens)).toEqual([]);
+});
+
+test('a frozen service accepts pushes to one device and to several, and sends them when it is released', async () => {
+  const { app, tokens } = await createAppOn(service, null, 5);
+  expect((await freeze('/freeze')).body).toMatchObject({ appId: null });
+  const ids: string[] = [];
+  for (const deviceToken of tokens) ids.push(await beginPush(service, app, { where: { deviceToken } }));
+  await expect.poll(() => jobsOf(app), { interval: 20 }).toEqual({ held: 5, active: 0 });
+  // One more arrives, and is held too.
+  ids.push(await beginPush(service, app, {}));
+  await expect.poll(() => jobsOf(app), { interval: 20 }).toEqual({ held: 6, active: 0 });
+  expect(requestsTo(tokens)).toBe(0);
+  expect((await release('/freeze')).body).toMatchObject({ appId: null });
+  for (const [i, objectId] of ids.entries())
+    expect(await outcomesOf(app, objectId)).toMatchObject({ sent: i < 5 ? 1 : 5 });
+  await expect
+    .poll(async () => (await service.db.query('SELECT FROM push_freeze')).rowCount, { interval: 50 })
+    .toBe(0);
+});
+
+test('an app that is frozen itself stays held when the service is released', async () => {
+  const { app } = await createAppOn(service, null, 1);
+  await freeze('/freeze');
+  await freeze(ofApp(app), 'its own');
+  const objectId = await beginPush(service, app, {});
+  await untilHeld(app);
+  const listed = (await admin('GET', '/freezes')).body.results;
+  expect(listed).toMatchObject([{ appId: null }, { appId: app.appId, reason: 'its own' }]);
+  await release('/freeze');
+  const other = await createAppOn(service, null, 1);
+  await outcomesOf(other.app, await beginPush(service, other.app, {}));
+  expect(await jobsOf(app)).toEqual({ held: 1, active: 0 });
+  await release(ofApp(app));
+  expect(await outcomesOf(app, objectId)).toMatchObject({ sent: 1 });
+});
+
+test('what expires while it is held is counted, and not sent', async () => {
+  const { app, tokens } = await createAppOn(service, null, 3);
+  await freeze(ofApp(app));
+  const objectId = await beginPush(service, app, {});
+  await untilHeld(app);
+  await service.db.query('UPDATE notification SET expires_at = now() WHERE object_id = $1', [objectId]);
+  await release(ofApp(app));
+  expect(await outcomesOf(app, objectId)).toMatchObject({ expired: 3 });
+  expect(requestsTo(tokens)).toBe(0);
+});
+
+test('a freeze that ends is an error the second time, and needs an app that exists', async () => {
+  const { app } = await createAppOn(service, null, 1);
+  expect((await release(ofApp(app))).status).toBe(404);
+  expect((await freeze('/apps/unknown/freeze')).status).toBe(404);
+  expect((await freeze(ofApp(app), 'x'.repeat(201))).status).toBe(400);
+  expect((await release('/freeze')).body).toMatchObject({ error: 'The service is not frozen.' });
+});
