@@ -10,11 +10,13 @@ import { deleteOldRates } from '../../shared/db/tables/gateways/rates.ts';
 import { deleteOldGatewayTokens } from '../../shared/db/tables/gateways/tokens.ts';
 import { deleteOldInvalidTokenNotices } from '../../shared/db/tables/installations/invalid-notices.ts';
 import { deleteOldRequestIds } from '../../shared/db/tables/pushes/request-ids.ts';
-import { deleteOldPushes } from '../../shared/db/tables/pushes/retention.ts';
+import { deleteOldPushes, deleteSurplusFailures } from '../../shared/db/tables/pushes/retention.ts';
 import { deleteOldLoginLocks } from '../../shared/db/tables/users/login-locks.ts';
 import { sessionIdleMs, sessionLifeMs } from '../../shared/domain/admin/operator.ts';
 
 const recordRetentionMs = 7 * dayMs;
+/** Failures that an app keeps, the newest ones: about 2 GB. */
+const keptFailures = 10_000_000;
 const requestRetentionMs = 10 * 60_000;
 /** Failures count for 15 minutes, and lock for as long (protocol/users.md#account-lock). */
 const loginRetentionMs = 35 * 60_000;
@@ -33,6 +35,7 @@ interface CleanerDeps {
 /** Deletions of a pass. Those that are bounded return the number of rows; the others delete all in one pass. */
 const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unknown>)[] = [
   ({ db }, now, rows) => deleteOldPushes(db, new Date(now - recordRetentionMs), rows),
+  ({ db }) => deleteSurplusFailures(db, { most: keptFailures }),
   ({ db }, now, rows) => deleteExpiredMessages(db, new Date(now), rows),
   ({ db }, now) => deleteOldRequestIds(db, new Date(now - requestRetentionMs)),
   ({ db }, now, rows) => deleteOldUsage(db, new Date(now - usageRetentionMs), rows),

@@ -1,7 +1,12 @@
 import { sweepInvalidInstallations } from '../../shared/db/tables/installations/invalid-tokens.ts';
 import { closeIfSettled, findSettledPushes } from '../../shared/db/tables/pushes/progress.ts';
-import { pushBeganAtMs } from '../../shared/domain/pushes/record.ts';
+import { noteFailureCount } from '../../shared/db/tables/pushes/retention.ts';
+import { sumTotals } from '../../shared/domain/outcome.ts';
+import { allTotals, pushBeganAtMs } from '../../shared/domain/pushes/record.ts';
 import type { DispatcherDeps } from '../deps.ts';
+
+/** Failures from which a push counts towards the bound of its app: those of smaller ones are as few as their records. */
+const countedFrom = 100;
 
 /**
  * Closes a push if all its batches are settled; called after the last one in work (`PushCloser`). Also deletes the
@@ -16,6 +21,9 @@ export async function closePush(
   if (!closed) return;
   const tookMs = Math.max(0, deps.clock.now() - pushBeganAtMs(closed));
   deps.metrics.pushCompleteSeconds.observe(tookMs / 1000);
+  const outcomes = allTotals(closed.totals);
+  const unreached = sumTotals(outcomes) - (outcomes.sent ?? 0);
+  if (unreached >= countedFrom) await noteFailureCount(deps.db, { appId, id: pushId }, unreached);
   await sweepInvalidInstallations(deps.db, appId, pushId);
 }
 

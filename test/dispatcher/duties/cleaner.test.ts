@@ -1,7 +1,11 @@
 import { expect, test } from 'vitest';
 import { cleanOnce } from '../../../dispatcher/duties/cleaner.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { deleteOldPushes } from '../../../shared/db/tables/pushes/retention.ts';
+import {
+  deleteOldPushes,
+  deleteSurplusFailures,
+  noteFailureCount,
+} from '../../../shared/db/tables/pushes/retention.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
 const api = useTestApi();
@@ -56,6 +60,21 @@ test('two cleaners at the same time delete each push once', async () => {
   expect(passes.reduce((sum, n) => sum + n, 0)).toBeGreaterThanOrEqual(3);
   while ((await deleteOldPushes(api.db, before, 3)) > 0);
   expect([await countOf('push_failure', appId), await countOf('notification', appId)]).toEqual([0, 0]);
+});
+
+test('beyond the bound of an app, the failures of its oldest push go first; each app has its own', async () => {
+  const apps = [await api.createApp(), await api.createApp()];
+  const left = () => Promise.all(apps.map(({ appId }) => countOf('push_failure', appId)));
+  for (const [i, { appId }] of apps.entries())
+    for (const n of [30, 20 - 15 * i])
+      await noteFailureCount(api.db, { appId, id: await insertOldPush(appId, n) }, n);
+  expect(await deleteSurplusFailures(api.db, { most: 40, rows: 6 })).toBe(6);
+  expect(await left()).toEqual([44, 35]);
+  expect(await deleteSurplusFailures(api.db, { most: 40, rows: 6 })).toBe(4);
+  expect(await deleteSurplusFailures(api.db, { most: 40, rows: 6 })).toBe(0);
+  expect(await left()).toEqual([40, 35]);
+  while ((await deleteOldPushes(api.db, new Date(systemClock.now() - 7 * 86_400_000), rows)) > 0);
+  expect(await countOf('failure_count', apps[0]?.appId ?? '')).toBe(0);
 });
 
 test('a deletion that fails delays no other one, and is reported', async () => {

@@ -209,6 +209,7 @@ const tablesOfApp = [
   'notification',
   'push_batch',
   'push_failure',
+  'failure_count',
   'push_receipt',
   'push_receipt_total',
   'dead_notice',

@@ -99,8 +99,12 @@ export interface ClosedPush {
  * Closes a push whose planning is done and whose batches are all settled: `done`, with its totals. Status
  * is derived from the batches (develop/architecture.md#batches), so calling this too early or twice does nothing.
  */
-export async function closeIfSettled(db: Handle, appId: string, id: number): Promise<ClosedPush | undefined> {
-  const { rows } = await db.query<{ created_at: Date; push_time: Date }>(
+export async function closeIfSettled(
+  db: Handle,
+  appId: string,
+  id: number,
+): Promise<(ClosedPush & { totals: ConnectorTotals }) | undefined> {
+  const { rows } = await db.query<{ created_at: Date; push_time: Date; totals: ConnectorTotals }>(
     `UPDATE notification n
         SET state = 'done', finished_at = now(), updated_at = now(),
             totals = (${totalsOfBatches('n.app_id', 'n.id')}),
@@ -109,10 +113,10 @@ export async function closeIfSettled(db: Handle, appId: string, id: number): Pro
       WHERE n.app_id = $1 AND n.id = $2 AND n.state IN ('sending', 'paused') AND n.is_planned
         AND NOT EXISTS (SELECT 1 FROM push_batch b
                          WHERE b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled)
-      RETURNING n.created_at, n.push_time`,
+      RETURNING n.created_at, n.push_time, n.totals`,
     [appId, id],
   );
-  return rows.map((row) => ({ createdAt: row.created_at, pushTime: row.push_time }))[0];
+  return rows.map((row) => ({ createdAt: row.created_at, pushTime: row.push_time, totals: row.totals }))[0];
 }
 
 /** Returns settled pushes that are still open, after a crash between the last batch and the closing. */

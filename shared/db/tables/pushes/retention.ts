@@ -7,6 +7,7 @@ const rowsOfPass = 10_000;
 const children = [
   { table: 'push_batch', key: 'id' },
   { table: 'push_failure', key: 'installation' },
+  { table: 'failure_count', key: 'n' },
   { table: 'push_receipt', key: 'connector, block' },
   { table: 'push_receipt_total', key: 'connector, slot' },
 ];
@@ -62,4 +63,45 @@ async function deleteChildren(tx: Handle, pushes: unknown[]): Promise<boolean> {
     if ((rowCount ?? 0) >= rowsOfPass) isMore = true;
   }
   return isMore;
+}
+
+/** Notes how many recipients a finished push did not reach, for the bound of its app. */
+export async function noteFailureCount(
+  db: Handle,
+  push: { appId: string; id: number },
+  n: number,
+): Promise<void> {
+  await db.query(
+    'INSERT INTO failure_count (app_id, push_id, n) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING',
+    [push.appId, push.id, n],
+  );
+}
+
+const surplusStatement = `
+  WITH kept AS (
+    SELECT app_id, push_id, least(n, sum(n) OVER (PARTITION BY app_id ORDER BY push_id DESC) - $1)::bigint AS beyond
+      FROM failure_count),
+  surplus AS (
+    SELECT c.app_id, c.push_id, least(k.beyond, $2) AS n
+      FROM kept k JOIN failure_count c USING (app_id, push_id)
+     WHERE k.beyond > 0 ORDER BY c.push_id LIMIT 1 FOR UPDATE OF c SKIP LOCKED),
+  part AS MATERIALIZED (
+    SELECT f.app_id, f.push_id, f.installation FROM surplus s JOIN push_failure f USING (app_id, push_id)
+     LIMIT (SELECT n FROM surplus)),
+  deleted AS (
+    DELETE FROM push_failure f USING part
+     WHERE f.app_id = part.app_id AND f.push_id = part.push_id AND f.installation = part.installation)
+  UPDATE failure_count c SET n = c.n - s.n FROM surplus s WHERE c.app_id = s.app_id AND c.push_id = s.push_id
+  RETURNING s.n`;
+
+/**
+ * Deletes failures beyond the `most` newest ones of an app, those of its oldest push first, at most `rows` in one pass. Counts the pushes
+ * that `noteFailureCount` has. Returns the number of failures.
+ */
+export async function deleteSurplusFailures(
+  db: Handle,
+  { most, rows: limit = rowsOfPass }: { most: number; rows?: number },
+): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(surplusStatement, [most, limit]);
+  return rows[0]?.n ?? 0;
 }
