@@ -6,6 +6,7 @@ import { FunctionService } from './functions/functions.ts';
 import { Hooks } from './functions/hooks.ts';
 import { FunctionHosts } from './functions/hosts.ts';
 import { InstallationService } from './installations/installations.ts';
+import { MessageRedriveService } from './messages/message-redrive.ts';
 import { OutboxService } from './messages/outbox.ts';
 import { AppService } from './operator/apps.ts';
 import { BreakerService } from './operator/breakers.ts';
@@ -63,6 +64,7 @@ export function createServices(deps: ApiDeps) {
     roleLookup,
     roleCache,
     outbox: new OutboxService(deps),
+    messageRedrives: new MessageRedriveService(deps),
     profiles: new ProfileService(deps),
     pushes,
     receipts: new ReceiptService(deps),

@@ -60,3 +60,27 @@ export const undeliveredPush = component(
     redriven: count.describe('Recipients of all connectors that redrives have taken over.'),
   }),
 );
+
+const messageCounts = {
+  messages: count.describe('Messages that are sent again.'),
+  expired: count.describe('Left out: their code has expired.'),
+  unreadable: count.describe('Left out: no key of CARILLON_SECRET decrypts them.'),
+  next: z.string().nullable().describe('`cursor` of the next call; null where no message is left.'),
+};
+
+export const redrivenMessages = component('RedrivenMessages', z.strictObject(messageCounts));
+
+export const messageForecast = component(
+  'MessageForecast',
+  z.strictObject({
+    ...messageCounts,
+    causes: z.array(
+      z.strictObject({
+        kind: z.enum(['sms', 'mail']),
+        reason: z.string().nullable(),
+        n: count,
+        meaning: meaning.optional(),
+      }),
+    ),
+  }),
+);

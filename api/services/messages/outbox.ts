@@ -21,7 +21,7 @@ import { recordChange } from '../operator/audit/actor.ts';
 import { type PageRequest, toPage } from '../operator/lists/page.ts';
 
 /** Returns what `open` decrypts; undefined when no key does. */
-function readable<T>(open: () => T): T | undefined {
+export function readable<T>(open: () => T): T | undefined {
   try {
     return open();
   } catch (error) {

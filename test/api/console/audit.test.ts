@@ -103,6 +103,15 @@ const changes: Record<string, Change> = {
     undefined,
     'message.retry',
   ],
+  redriveMessages: [
+    'POST',
+    async () => {
+      await service.db.query("UPDATE outbox SET state = 'failed' WHERE app_id = $1", [app.appId]);
+      return `/apps/${app.appId}/outbox/redrive`;
+    },
+    {},
+    'message.redrive',
+  ],
   rotateKey: ['POST', of('/keys/hookKey/rotate'), { graceSeconds: 60 }, 'app.rotate-key'],
   resendAppPush: ['POST', () => failedPush('resend'), { outcomes: ['failed'] }, 'push.send'],
   redriveAppPush: ['POST', () => failedPush('redrive'), {}, 'push.send'],

@@ -64,6 +64,8 @@ const commands: Readonly<Record<string, string>> = {
   sendAppPush: 'push',
   listOutbox: 'outbox',
   retryMessage: 'outbox retry',
+  redriveMessages: 'outbox redrive',
+  explainMessageRedrive: 'outbox redrive',
   getSmsState: 'sms-state',
   listProcesses: 'processes',
   runDoctor: 'doctor',

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { hasRole } from '../../../../shared/domain/admin/operator.ts';
 import { listedMessage, outboxMessage, smsState } from '../../../replies/admin/apps.ts';
+import { messageForecast, redrivenMessages } from '../../../replies/admin/redrives.ts';
 import { empty, keysetPageOf, resultsOf } from '../../../replies/common.ts';
-import { json, noBody, route, smallBody } from '../../../route.ts';
-import { idOf, pageOf, pageQuery } from '../../../services/operator/lists/page-query.ts';
+import { json, noBody, operatorBody, route, smallBody } from '../../../route.ts';
+import { idOf, pageOf, pageQuery, timeQuery } from '../../../services/operator/lists/page-query.ts';
 
 /** Mails and SMS of an app (protocol/admin-api.md#outbox). */
 const base = '/console/api/apps/:appId';
@@ -20,6 +21,24 @@ const listQuery = z.object({
 });
 
 const defaultLimit = 50;
+
+const redriveBody = z.strictObject({
+  kind: listQuery.shape.kind.describe('Only messages of this kind.'),
+  state: z
+    .enum(['failed', 'kept'], 'expected failed or kept')
+    .optional()
+    .describe('`failed` by default; `kept`: no provider was configured.'),
+  reason: z.string('expected one reason').min(1).max(1000).optional().describe('Only with this reason.'),
+  from: timeQuery.describe('Only messages of this time or later.'),
+  to: timeQuery.describe('Only messages before this time.'),
+  cursor: pageQuery.cursor.describe('`next` of the call before.'),
+});
+
+const redriveOf = ({ state = 'failed', cursor, ...filter }: z.infer<typeof redriveBody>) => ({
+  ...filter,
+  state,
+  cursor: cursor === undefined ? undefined : Number(cursor),
+});
 
 export default [
   route({
@@ -58,6 +77,36 @@ export default [
       await outbox.retry(params.appId ?? '', idOf(params.id));
       return json({});
     },
+  }),
+  route({
+    method: 'POST',
+    path: `${base}/outbox/redrive/explain`,
+    operation: 'explainMessageRedrive',
+    summary: 'Counts the messages that a redrive of the outbox would send again, by cause; sends nothing.',
+    auth: 'admin',
+    role: 'operator',
+    changesNothing: true,
+    limit: operatorBody,
+    body: redriveBody,
+    reply: messageForecast,
+    refusals: ['notFound'],
+    handle: async ({ params, body }, { messageRedrives }) =>
+      json(await messageRedrives.explain(params.appId ?? '', redriveOf(body))),
+  }),
+  route({
+    method: 'POST',
+    path: `${base}/outbox/redrive`,
+    operation: 'redriveMessages',
+    summary:
+      'Sends messages again that failed or found no provider, the oldest first, at most 1000; leaves out codes that have expired.',
+    auth: 'admin',
+    role: 'operator',
+    limit: operatorBody,
+    body: redriveBody,
+    reply: redrivenMessages,
+    refusals: ['notFound'],
+    handle: async ({ params, body }, { messageRedrives }) =>
+      json(await messageRedrives.redrive(params.appId ?? '', redriveOf(body))),
   }),
   route({
     method: 'GET',

@@ -123,3 +123,44 @@ export async function readSmsState(
     conversion: conversion.rows,
   };
 }
+
+/** Selection among the messages that were not sent. */
+export interface UnsentFilter {
+  kind?: OutboxMessage['kind'] | undefined;
+  state: 'failed' | 'kept';
+  reason?: string | undefined;
+  from?: Date | undefined;
+  to?: Date | undefined;
+}
+
+/** Locks a page of unsent messages, oldest first, without those that another transaction has locked. */
+export async function lockUnsent(
+  tx: Handle,
+  appId: string,
+  { kind, state, reason, from, to }: UnsentFilter,
+  page: { after: number; limit: number },
+): Promise<(ListedMessage & { body: Buffer })[]> {
+  const { rows } = await tx.query<ListedMessage & { body: Buffer }>(
+    `SELECT ${columns}, body FROM outbox
+      WHERE app_id = $1 AND state = $2 AND ($3::text IS NULL OR kind = $3) AND ($4::text IS NULL OR reason = $4)
+        AND ($5::timestamptz IS NULL OR created_at >= $5) AND ($6::timestamptz IS NULL OR created_at < $6) AND id > $7
+      ORDER BY id LIMIT $8 FOR UPDATE SKIP LOCKED`,
+    [appId, state, kind ?? null, reason ?? null, from ?? null, to ?? null, page.after, page.limit],
+  );
+  return rows;
+}
+
+/** Makes locked messages wait again; each until `expiresAt` where its own time is over. */
+export async function reopenMessages(
+  tx: Handle,
+  appId: string,
+  ids: readonly number[],
+  { now, expiresAt }: { now: Date; expiresAt: Date },
+): Promise<void> {
+  await tx.query(
+    `UPDATE outbox SET state = 'waiting', attempts = 0, reason = NULL, settled_at = NULL,
+            expires_at = CASE WHEN expires_at <= $3 THEN $4 ELSE expires_at END
+      WHERE app_id = $1 AND id = ANY($2::bigint[])`,
+    [appId, `{${ids.join(',')}}`, now, expiresAt],
+  );
+}

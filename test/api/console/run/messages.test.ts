@@ -79,6 +79,42 @@ describe('the outbox', () => {
   });
 });
 
+test('failed messages are sent again together; codes that have expired stay', async () => {
+  const other = await api.createApp();
+  const to = `/apps/${other.appId}/outbox`;
+  await api.request('POST', '/1.1/users', { app: other, body: { username: 'b', password: 'p', email } });
+  for (let i = 0; i < 2; i++)
+    await api.request('POST', '/1.1/requestPasswordReset', { app: other, body: { email } });
+  const mobilePhoneNumber = '+8613800138001';
+  await api.request('POST', '/1.1/requestSmsCode', { app: other, master: true, body: { mobilePhoneNumber } });
+  await api.db.query(
+    `UPDATE outbox SET state = 'failed', reason = CASE kind WHEN 'sms' THEN 'expired' ELSE 'refused' END,
+            expires_at = now() - interval '1 hour' WHERE app_id = $1`,
+    [other.appId],
+  );
+  const dryRun = await operator('POST', `${to}/redrive/explain`, { body: {} });
+  expect(dryRun.body).toMatchObject({
+    messages: 2,
+    expired: 1,
+    unreadable: 0,
+    causes: [{ kind: 'mail', reason: 'refused', n: 2 }],
+    next: null,
+  });
+  const none = await operator('POST', `${to}/redrive`, { body: { reason: 'refused', kind: 'sms' } });
+  expect(none.body.messages).toBe(0);
+  const done = { messages: 2, expired: 0, unreadable: 0, next: null };
+  expect((await operator('POST', `${to}/redrive`, { body: { kind: 'mail' } })).body).toEqual(done);
+  const { results } = (await operator('GET', `${to}?limit=10`)).body;
+  expect(results.map(({ kind, state }: Record<string, string>) => `${kind} ${state}`)).toEqual([
+    'sms failed',
+    'mail waiting',
+    'mail waiting',
+  ]);
+  const rest = await operator('POST', `${to}/redrive`, { body: {} });
+  expect(rest.body).toMatchObject({ messages: 0, expired: 1 });
+  expect((await operator('POST', `${to}/redrive`, { body: { state: 'sent' } })).status).toBe(400);
+});
+
 test('the state of SMS has balance, budgets and suspended countries', async () => {
   await api.db.query(
     `INSERT INTO sms_breaker (app_id, prefix, opened_at, open_until)

@@ -1,0 +1,121 @@
+import { dayMs } from '../../../shared/clock.ts';
+import type { Handle } from '../../../shared/db/pool.ts';
+import {
+  type ListedMessage,
+  lockUnsent,
+  openListed,
+  reopenMessages,
+  type UnsentFilter,
+} from '../../../shared/db/tables/messages/outbox-reports.ts';
+import { meaningOf } from '../../../shared/domain/admin/reasons/meaning.ts';
+import { messageJob } from '../../../shared/queue/jobs.ts';
+import type { ApiDeps } from '../deps.ts';
+import { requireApp } from '../operator/apps.ts';
+import { recordChange } from '../operator/audit/actor.ts';
+import { readable } from './outbox.ts';
+
+/** Messages of one call, which is one transaction. */
+const maxMessages = 1000;
+
+/** Selection of messages, and where a call before ended. */
+export interface MessageRedrive extends UnsentFilter {
+  cursor?: number | undefined;
+}
+
+type Locked = ListedMessage & { body: Buffer };
+
+/** Messages of a page by what becomes of them. */
+interface Sorted {
+  possible: Locked[];
+  /** Messages with a code that has expired. */
+  expired: number;
+  /** Messages that no key decrypts. */
+  unreadable: number;
+}
+
+/** Sends mails and SMS again that failed or found no provider (protocol/admin-api.md#outbox). */
+export class MessageRedriveService {
+  readonly #deps: ApiDeps;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Makes selected messages wait for their provider again, the oldest first, at most 1000; one whose time is over gets another
+   * day. Leaves out codes that have expired, and messages that no key decrypts. `next` is where another call goes on; null at
+   * the end. Throws 404.
+   */
+  async redrive(appId: string, request: MessageRedrive) {
+    await requireApp(this.#deps, appId);
+    const { db, clock, queue, metrics } = this.#deps;
+    const now = new Date(clock.now());
+    const { sorted, next } = await db.transaction(async (tx) => {
+      const page = await this.#page(tx, appId, { request, now });
+      const { possible } = page.sorted;
+      if (possible.length === 0) return page;
+      const expiresAt = new Date(now.getTime() + dayMs);
+      const ids = possible.map(({ id }) => id);
+      await reopenMessages(tx, appId, ids, { now, expiresAt });
+      for (const [kind, priority] of [
+        ['sms', 1],
+        ['mail', 0],
+      ] as const) {
+        const jobs = possible
+          .filter((message) => message.kind === kind)
+          .map(({ id }) => ({ appId, messageId: id }));
+        if (jobs.length > 0) await queue.send(messageJob, jobs, { tx, priority });
+      }
+      const { state, kind, reason } = request;
+      const before = {
+        state,
+        ...(kind === undefined ? {} : { kind }),
+        ...(reason === undefined ? {} : { reason }),
+      };
+      const after = { state: 'waiting', messages: ids.length };
+      await recordChange(tx, { action: 'message.redrive', appId, target: 'outbox', before, after });
+      return page;
+    });
+    for (const { kind } of sorted.possible) metrics.redrivenMessages.inc({ kind });
+    return { ...countsOf(sorted), next };
+  }
+
+  /** Counts what `redrive` would do with the same page, by cause; changes nothing. Throws 404. */
+  async explain(appId: string, request: MessageRedrive) {
+    await requireApp(this.#deps, appId);
+    const now = new Date(this.#deps.clock.now());
+    const { sorted, next } = await this.#deps.db.transaction((tx) => this.#page(tx, appId, { request, now }));
+    return { ...countsOf(sorted), causes: causesOf(sorted.possible), next };
+  }
+
+  async #page(tx: Handle, appId: string, { request, now }: { request: MessageRedrive; now: Date }) {
+    const { cursor = 0, ...filter } = request;
+    const messages = await lockUnsent(tx, appId, filter, { after: cursor, limit: maxMessages });
+    const last = messages.length < maxMessages ? undefined : messages.at(-1);
+    const sorted: Sorted = { possible: [], expired: 0, unreadable: 0 };
+    for (const message of messages) {
+      const opened = readable(() => openListed(this.#deps.vault, appId, message));
+      if (opened === undefined) sorted.unreadable += 1;
+      else if (opened.code !== undefined && message.expiresAt <= now) sorted.expired += 1;
+      else sorted.possible.push(message);
+    }
+    return { sorted, next: last === undefined ? null : String(last.id) };
+  }
+}
+
+const countsOf = ({ possible, expired, unreadable }: Sorted) => ({
+  messages: possible.length,
+  expired,
+  unreadable,
+});
+
+/** Counts messages by kind and reason, the most frequent first. */
+function causesOf(messages: readonly Locked[]) {
+  const counts = Map.groupBy(messages, ({ kind, reason }) => `${kind} ${reason ?? ''}`);
+  return [...counts.values()]
+    .sort((one, other) => other.length - one.length)
+    .map((group) => {
+      const { kind = 'mail', reason = null } = group[0] ?? {};
+      return { kind, reason, n: group.length, ...(reason === null ? {} : { meaning: meaningOf(reason) }) };
+    });
+}
