@@ -4,7 +4,7 @@ import { reserveRate } from '../../shared/db/tables/gateways/rates.ts';
 import type { Slot } from '../../shared/db/tables/pushes/pace.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';
-import { isLate, slotToleranceMs } from '../sending/lateness.ts';
+import { isLate, slotToleranceMs } from '../sending/pace/lateness.ts';
 import { type SendTime, sendTimeOf } from './flow-control.ts';
 
 /** Lateness up to which a batch that leaves all at once may use its slot: no other batch has its time. */

@@ -5,7 +5,11 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { hourMs } from '../../shared/clock.ts';
 import type { StoredProfile } from '../../shared/db/tables/apps/profiles.ts';
-import { findTrialBatch, loadTrialRecipients, trial } from '../../shared/db/tables/pushes/trial.ts';
+import {
+  findTrialBatch,
+  loadTrialRecipients,
+  trial,
+} from '../../shared/db/tables/processes/trial-batches.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { BatchSender, type BatchSenderDeps } from './batch-sender.ts';
 import { InFlightBatch } from './in-flight-batch.ts';

@@ -13,7 +13,7 @@ import { secureContextTrusting } from '../../shared/http/trust.ts';
 import { returnMemoryWhenIdle } from '../../shared/process/idle-memory.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { BatchSender } from './batch-sender.ts';
-import { LatenessBudget } from './lateness.ts';
+import { LatenessBudget } from './pace/lateness.ts';
 import { SenderCache } from './sender-cache.ts';
 import { type DeliverTask, type ThreadResult, type WarmUpTask, warmUpCounts } from './task.ts';
 import { readingEveryMs } from './transports.ts';

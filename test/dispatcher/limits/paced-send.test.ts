@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Recipient, SendRequest } from '../../../connectors/contract/connector.ts';
-import { LatenessBudget } from '../../../dispatcher/sending/lateness.ts';
-import { sendPaced } from '../../../dispatcher/sending/paced-send.ts';
+import { LatenessBudget } from '../../../dispatcher/sending/pace/lateness.ts';
+import { sendPaced } from '../../../dispatcher/sending/pace/paced-send.ts';
 import type { Clock } from '../../../shared/clock.ts';
 
 /** Clock that the test advances, since a busy machine may pause between any two lines. */

@@ -1,9 +1,9 @@
-import type { AttemptResult, Sender, SendRequest } from '../../connectors/contract/connector.ts';
-import { isFailure } from '../../connectors/contract/gateway-health.ts';
-import { type Clock, sleep } from '../../shared/clock.ts';
+import type { AttemptResult, Sender, SendRequest } from '../../../connectors/contract/connector.ts';
+import { isFailure } from '../../../connectors/contract/gateway-health.ts';
+import { type Clock, sleep } from '../../../shared/clock.ts';
+import type { RecipientSource } from '../recipients.ts';
+import type { SendSlot } from '../task.ts';
 import { isLate, type LatenessBudget, slotToleranceMs } from './lateness.ts';
-import type { RecipientSource } from './recipients.ts';
-import type { SendSlot } from './task.ts';
 
 /** Distance between the groups of recipients of one slot: smooth for a gateway, cheap for us. */
 const groupIntervalMs = 40;

@@ -4,8 +4,8 @@
  */
 import type { Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
-import { type Batch, type BatchRow, toBatch } from './batches.ts';
-import { loadRecipientsFrom, type RecipientGroup } from './recipients.ts';
+import { type Batch, type BatchRow, toBatch } from '../pushes/batches.ts';
+import { loadRecipientsFrom, type RecipientGroup } from '../pushes/recipients.ts';
 
 /** Ids have as many digits as those of a large table. */
 const firstId = 1_000_000;
