@@ -121,6 +121,10 @@ const changes: Record<string, Change> = {
   openBreaker: ['POST', breaker('open'), undefined, 'breaker.force'],
   closeBreaker: ['POST', breaker('close'), undefined, 'breaker.force'],
   releaseBreaker: ['POST', breaker('release'), undefined, 'breaker.force'],
+  freezeApp: ['PUT', of('/freeze'), { reason: 'wrong' }, 'push.freeze'],
+  releaseApp: ['DELETE', of('/freeze'), undefined, 'push.release'],
+  freezeService: ['PUT', () => '/freeze', {}, 'push.freeze'],
+  releaseService: ['DELETE', () => '/freeze', undefined, 'push.release'],
   putSmsTemplate: ['PUT', of('/sms-templates/hi'), template, 'sms-template.put'],
   approveSmsTemplate: ['POST', of('/sms-templates/hi/approve'), undefined, 'sms-template.approve'],
   deleteSmsTemplate: ['DELETE', of('/sms-templates/hi'), undefined, 'sms-template.delete'],
@@ -243,8 +247,19 @@ describe('the audit', () => {
     expect((await owner('GET', '/audit?from=now')).status).toBe(400);
   });
 
+  test.each(["UPDATE audit SET target = 'another'", 'DELETE FROM audit', 'TRUNCATE audit'])(
+    'is append-only: the database refuses %s',
+    async (statement) => {
+      await expect(service.db.query(statement)).rejects.toThrow('the audit is append-only');
+    },
+  );
+
   test('loses entries of more than 400 days in steps', async () => {
-    await service.db.query("UPDATE audit SET at = now() - interval '401 days' WHERE actor_name = 'admin'");
+    await service.db.query(
+      `ALTER TABLE audit DISABLE TRIGGER audit_row;
+       UPDATE audit SET at = now() - interval '401 days' WHERE actor_name = 'admin';
+       ALTER TABLE audit ENABLE TRIGGER audit_row`,
+    );
     const before = new Date(Date.now() - 400 * 86_400_000);
     expect(await deleteOldAudit(service.db, before, 1)).toBe(1);
     while ((await deleteOldAudit(service.db, before, 2)) > 0);

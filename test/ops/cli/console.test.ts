@@ -46,6 +46,19 @@ describe('carillon token, session and login-link', () => {
   });
 });
 
+test('the audit is exported whole, a JSON object per line', async () => {
+  await api.db.query(
+    `INSERT INTO audit (actor_name, actor_role, address, request_id, action, target)
+     SELECT 'many', 'owner', '127.0.0.1', '', 'test.many', i::text FROM generate_series(1, 401) AS i`,
+  );
+  const { stdout } = await run(['audit', '--lines', '--actor', 'many']);
+  const targets = stdout
+    .trim()
+    .split('\n')
+    .map((line) => Number(JSON.parse(line).target));
+  expect(targets).toEqual(Array.from({ length: 401 }, (_, i) => 401 - i));
+});
+
 test('the commands show what the console shows', async () => {
   const [pushes, failures, list, messageIds, devices, device, search, queues, audit, overview, meta, apps] =
     await Promise.all(

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Report, Shell } from '../../report.ts';
 import { chooseAppId, connect } from '../../service.ts';
+import { addAuditCommand } from './audit.ts';
 import { app, cursor, type Filters, limit, type PageOptions, pageReport, queryOf } from './pages.ts';
 import { addPushReports } from './push-reports.ts';
 import { addServiceReports } from './service.ts';
@@ -26,18 +27,7 @@ export function addReportCommands(shell: Shell): void {
     .action(act(search));
   program.command('queues').description('list the queues with their jobs').action(act(showQueues));
   addServiceReports(shell);
-  program
-    .command('audit')
-    .description('list what was changed by the admin API, newest first')
-    .option('--app <appId>', 'only changes of this application')
-    .option('--actor <name>', 'name of a token; admin for CARILLON_ADMIN_TOKEN')
-    .option('--action <action>', 'such as profile.put, or profile')
-    .option('--target <id>', 'what was changed')
-    .option('--from <time>', 'changed at this time or later, such as 2027-01-31T00:00:00Z')
-    .option('--to <time>', 'changed before this time')
-    .option(...limit)
-    .option(...cursor)
-    .action(act(showAudit));
+  addAuditCommand(shell);
 }
 
 const devices = z.looseObject({
@@ -93,24 +83,4 @@ async function showQueues(): Promise<Report> {
     .results.map((one) => [one.queue, one.ready, one.waiting, one.active, Math.round(one.oldestSeconds)]);
   const headings = ['queue', 'ready', 'waiting', 'active', 'oldest (s)'];
   return pageReport(reply, { headings, rows, next: null });
-}
-
-const audit = z.looseObject({
-  results: z.array(
-    z.looseObject({
-      at: z.string(),
-      actor: z.looseObject({ name: z.string() }),
-      action: z.string(),
-      appId: z.string().nullable(),
-      target: z.string(),
-    }),
-  ),
-  next: z.string().nullable(),
-});
-
-async function showAudit(filters: PageOptions & Filters): Promise<Report> {
-  const reply = await (await connect()).admin('GET', `/audit?${queryOf(filters)}`);
-  const { results, next } = audit.parse(reply);
-  const rows = results.map((one) => [one.at, one.actor.name, one.action, one.appId ?? '-', one.target]);
-  return pageReport(reply, { headings: ['at', 'who', 'action', 'app', 'target'], rows, next });
 }
