@@ -45,7 +45,7 @@ export const appReply = z.looseObject({
 });
 export type AppReply = z.infer<typeof appReply>;
 
-/** Client of the admin API, and of the public API on behalf of an app. Every failure is a `CommandFailure`. */
+/** Client of the admin API. Every failure is a `CommandFailure`. */
 export class ServiceClient {
   readonly #access: ServiceAccess;
 
@@ -67,12 +67,6 @@ export class ServiceClient {
       );
     const all = { ...headers, Authorization: `Bearer ${adminToken}` };
     return this.#call(method, `/console/api${path}`, all, body);
-  }
-
-  /** Calls the public API with the master key of an app. */
-  asMaster(app: AppReply, method: string, path: string, body?: unknown): Promise<unknown> {
-    const headers = { 'X-LC-Id': app.appId, 'X-LC-Key': `${app.masterKey},master` };
-    return this.#call(method, path, headers, body);
   }
 
   async app(appId: string): Promise<AppReply> {
@@ -145,14 +139,4 @@ export async function chooseAppId(service: ServiceClient, appId: string | undefi
   if (others.length > 0)
     throw new UsageError('say which app: --app <appId> (`carillon app list` shows them)');
   return only.appId;
-}
-
-/** Returns the given app, or the only one. Throws `UsageError` without an app, and with several. */
-export async function chooseApp(service: ServiceClient, appId: string | undefined): Promise<AppReply> {
-  if (appId !== undefined) return service.app(appId);
-  const [only, ...others] = await service.apps();
-  if (!only) throw new UsageError('there is no app yet: make one with `carillon app create <name>`');
-  if (others.length > 0)
-    throw new UsageError('say which app: --app <appId> (`carillon app list` shows them)');
-  return only;
 }

@@ -22,12 +22,11 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-const run = (args: string[], stdin = ''): Promise<CliResult> =>
-  carillon(args, {
-    cwd: folder,
-    stdin,
-    env: { PUBLIC_URL: service.api.url, CARILLON_ADMIN_TOKEN: testConfig(service.databaseUrl).adminToken },
-  });
+const run = (args: string[], stdin = '', token?: string): Promise<CliResult> => {
+  const { adminToken } = testConfig(service.databaseUrl);
+  const env = { PUBLIC_URL: service.api.url, CARILLON_ADMIN_TOKEN: token ?? adminToken };
+  return carillon(args, { cwd: folder, stdin, env });
+};
 
 const now = Date.parse('2027-01-01T00:00:00Z');
 
@@ -163,6 +162,28 @@ test('carillon user lists, shows and deletes users', async () => {
   expect((await run(['user', 'list', '--app', app.appId, ...where])).stdout).toBe(
     'There are no such users.\n',
   );
+});
+
+test('a token of the role sender is enough for scheduled pushes and users', async () => {
+  const { appId } = app;
+  const body = { username: 'grace', password: 'open sesame' };
+  const user = Object((await service.api.request('POST', '/1.1/users', { app, body })).body).objectId;
+  const made = { name: 'CI', role: 'sender', apps: [appId] };
+  const { token } = Object(
+    (await service.api.request('POST', '/console/api/tokens', { admin: true, body: made })).body,
+  );
+  const asSender = (...args: string[]) => run([...args, '--app', appId], '', token);
+  const { objectId } = (await asSender('push', '--alert', 'x', '--at', '+2h', '--json')).json();
+  const [waiting, listed, shown] = await Promise.all([
+    asSender('schedule', 'list', '--json'),
+    asSender('user', 'list', '--limit', '1'),
+    asSender('user', 'show', user),
+  ]);
+  const [entry] = waiting.json().results;
+  expect(entry.objectId).toBe(objectId);
+  expect(listed.stdout).toContain(user);
+  expect(shown.stdout).toMatch(/hasPassword +true/);
+  expect((await asSender('schedule', 'cancel', String(entry.id))).code).toBe(0);
 });
 
 test('carillon resend sends a finished push again to those who failed, and only once', async () => {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { confirm } from '../../confirm.ts';
 import { dictionaryOrFile, wholeNumber } from '../../input.ts';
 import { type Report, type Shell, table } from '../../report.ts';
-import { chooseApp, chooseAppId, connect, type ServiceClient } from '../../service.ts';
+import { chooseAppId, connect } from '../../service.ts';
 
 interface AppOption {
   app?: string;
@@ -38,7 +38,7 @@ export function addUserCommands({ program, act, isJson }: Shell): void {
     .description('users, the newest first')
     .option(...app)
     .option('--where <json or file>', 'only users that meet these conditions')
-    .option('--limit <number>', 'how many, at most 1000', '100')
+    .option('--limit <number>', 'how many', '100')
     .action(act(list));
   users
     .command('show <objectId>')
@@ -123,19 +123,27 @@ async function verify(
   return { document, text: `The ${phone ? 'number' : 'address'} of user ${objectId} is verified.` };
 }
 
-/** Calls the users of an app with its master key; `path` follows `/1.1/users`. */
-async function call(app: string | undefined, method: string, path: string): Promise<unknown> {
-  const service: ServiceClient = await connect();
-  return service.asMaster(await chooseApp(service, app), method, `/1.1/users${path}`);
-}
+/** Users of one page of the admin API. */
+const pageSize = 200;
+const page = z.looseObject({ results: z.array(user), next: z.string().nullable() });
 
+/** Lists the newest users, page by page until there are as many as asked for. */
 async function list({ app: asked, where, limit }: ListOptions): Promise<Report> {
-  const query = new URLSearchParams({
-    order: '-createdAt',
-    limit: String(wholeNumber('--limit', limit, 1)),
-    ...(where === undefined ? {} : { where: JSON.stringify(await dictionaryOrFile(where)) }),
-  });
-  return listed(await call(asked, 'GET', `?${query}`));
+  const most = wholeNumber('--limit', limit, 1);
+  const condition: Record<string, string> =
+    where === undefined ? {} : { where: JSON.stringify(await dictionaryOrFile(where)) };
+  const results: z.infer<typeof user>[] = [];
+  for (let cursor: string | null = ''; cursor !== null && results.length < most; ) {
+    const query = new URLSearchParams({
+      ...condition,
+      limit: String(Math.min(pageSize, most - results.length)),
+      ...(cursor === '' ? {} : { cursor }),
+    });
+    const found = page.parse(await ofUser(asked, 'GET', `?${query}`));
+    results.push(...found.results);
+    cursor = found.next;
+  }
+  return listed({ results });
 }
 
 function listed(reply: unknown): Report {
@@ -154,8 +162,9 @@ function listed(reply: unknown): Report {
 }
 
 async function show(objectId: string, { app: asked }: AppOption): Promise<Report> {
-  const reply = await call(asked, 'GET', `/${encodeURIComponent(objectId)}`);
-  const rows = Object.entries(user.parse(reply)).map(([name, value]) => [name, textOf(value)]);
+  const reply = await ofUser(asked, 'GET', `/${encodeURIComponent(objectId)}`);
+  const { user: members, ...account } = z.looseObject({ user }).parse(reply);
+  const rows = Object.entries({ ...members, ...account }).map(([name, value]) => [name, textOf(value)]);
   return { document: reply, text: table(['member', 'value'], rows) };
 }
 

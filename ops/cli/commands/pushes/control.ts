@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { wholeNumber } from '../../input.ts';
 import { type Report, type Shell, table } from '../../report.ts';
-import { chooseApp, chooseAppId, connect } from '../../service.ts';
+import { chooseAppId, connect } from '../../service.ts';
 import { pushRecord } from './result.ts';
 
 interface AppOption {
@@ -77,29 +77,32 @@ async function resend(objectId: string, { app }: AppOption): Promise<Report> {
   return { document: accepted, text: `Push ${accepted.objectId} is accepted.` };
 }
 
-const entry = z.looseObject({
-  id: z.number(),
-  expire_time: z.number(),
-  push_msg: z.looseObject({ id: z.string() }),
+const waiting = z.looseObject({
+  results: z.array(z.looseObject({ id: z.number(), objectId: z.string(), 'push-time': z.string() })),
+  next: z.string().nullable(),
 });
+type Waiting = z.infer<typeof waiting>['results'];
 
+/** Lists all pushes of an app that wait for their time, page by page. */
 async function listSchedule({ app }: AppOption): Promise<Report> {
   const service = await connect();
-  const reply = await service.asMaster(await chooseApp(service, app), 'GET', '/1.1/scheduledPushMessages');
-  const rows = z
-    .object({ results: z.array(entry) })
-    .parse(reply)
-    // The public service has this name for the time of sending (protocol/push.md#scheduled-push-entry).
-    .results.map((one) => [one.id, new Date(one.expire_time).toISOString(), one.push_msg.id]);
+  const path = `/apps/${encodeURIComponent(await chooseAppId(service, app))}/scheduled?limit=200`;
+  const results: Waiting = [];
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const page = waiting.parse(await service.admin('GET', cursor === '' ? path : `${path}&cursor=${cursor}`));
+    results.push(...page.results);
+    cursor = page.next;
+  }
+  const rows = results.map((one) => [one.id, one['push-time'], one.objectId]);
   return {
-    document: reply,
+    document: { results },
     text: rows.length > 0 ? table(['id', 'sent at', 'push'], rows) : 'No push waits for its time.',
   };
 }
 
 async function cancelSchedule(id: string, { app }: AppOption): Promise<Report> {
   const service = await connect();
-  const path = `/1.1/scheduledPushMessages/${encodeURIComponent(id)}`;
-  const reply = await service.asMaster(await chooseApp(service, app), 'DELETE', path);
+  const path = `/apps/${encodeURIComponent(await chooseAppId(service, app))}/scheduled/${encodeURIComponent(id)}`;
+  const reply = await service.admin('DELETE', path);
   return { document: reply, text: `Scheduled push ${id} is cancelled.` };
 }
