@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { Handle } from '../../../shared/db/pool.ts';
+import { listPushPage } from '../../../shared/db/tables/pushes/reports/list.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
 import { type ConsoleCall, callerOf } from './callers.ts';
@@ -52,6 +54,42 @@ describe('the list of pushes', () => {
     expect((await listed(`text=${ids[0]}`)).ids).toEqual([ids[0]]);
     expect((await listed('from=2999-01-01T00:00:00Z&count=1')).count).toBe(0);
     expect(await listed('to=2999-01-01T00:00:00Z&count=1&limit=1')).toMatchObject({ count: 4 });
+  });
+
+  test('of some hours reads no others, page by page', async () => {
+    const busy = await service.api.createApp();
+    // Later than all other pushes, as their ids are.
+    await service.db.query(
+      `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at, created_at)
+       SELECT $1, 'h' || i, 'h' || i, 'done', (SELECT request FROM notification WHERE object_id = $2), 'prod', now(),
+              now() + interval '1 day', '2990-01-01T00:00:00Z'::timestamptz + i * interval '1 minute'
+         FROM generate_series(0, 2999) AS i`,
+      [busy.appId, ids[0]],
+    );
+    const path = `/apps/${busy.appId}/notifications?from=2990-01-01T10:00:00Z&to=2990-01-01T10:05:00Z&limit=2`;
+    const found: string[] = [];
+    for (let next: string | null = ''; next !== null; ) {
+      const { body } = await viewer('GET', next === '' ? path : `${path}&cursor=${next}`);
+      found.push(...body.results.map(({ objectId }: { objectId: string }) => objectId));
+      next = body.next;
+    }
+    expect(found).toEqual(['h604', 'h603', 'h602', 'h601', 'h600']);
+    const asked: { text: string; values: unknown[] | undefined }[] = [];
+    const recording: Handle = {
+      query: (text, values) => {
+        asked.push({ text: String(text), values });
+        return service.db.query(text, values);
+      },
+    };
+    const hour = { from: new Date('2990-01-01T10:00:00Z'), to: new Date('2990-01-01T11:00:00Z') };
+    await listPushPage(recording, busy.appId, hour, { before: null, limit: 51 });
+    const [{ text, values } = { text: '', values: [] }] = asked;
+    const { rows } = await service.db.query<Record<string, string>>(`EXPLAIN ANALYZE ${text}`, values);
+    const plan = rows.flatMap(Object.values).join('\n');
+    const removed = [...plan.matchAll(/Rows Removed by Filter: (\d+)/g)].map(([, n]) => Number(n));
+    expect(plan).toContain('notification_pkey');
+    expect(Math.max(0, ...removed)).toBeLessThan(100);
+    await service.db.query('DELETE FROM notification WHERE app_id = $1', [busy.appId]);
   });
 
   test.each([

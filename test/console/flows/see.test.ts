@@ -105,6 +105,25 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByRole('link', { name: 'Sale ends tonight' }).waitFor();
   });
 
+  test('filters pushes by their time, which is in the address', async () => {
+    const page = await open(`/apps/${app.appId}/pushes`);
+    await page.getByRole('link', { name: 'Sale ends tonight' }).waitFor();
+    await page.getByLabel('Before').fill('2020-01-31T12:30');
+    await page.keyboard.press('Enter');
+    await shows(page, 'No push matches the filters.');
+    const { to } = Object.fromEntries(new URL(page.url()).searchParams);
+    expect(new Date(to ?? '')).toEqual(new Date('2020-01-31T12:30'));
+    await page.reload();
+    await shows(page, 'No push matches the filters.');
+    await page.getByRole('button', { name: 'Clear the filters' }).click();
+    await page.getByRole('link', { name: 'Sale ends tonight' }).waitFor();
+    expect(await page.getByLabel('Before').inputValue()).toBe('');
+    await page.getByLabel('From').fill('2020-01-31T12:30');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/from=/);
+    await page.getByRole('link', { name: 'Sale ends tonight' }).waitFor();
+  });
+
   test('leads from the failures of a push by cause and remedy to the story of a device', async () => {
     const [token = ''] = await service.addIosInstallations(other, 3);
     service.apns.deadTokens.set(token, Date.now());

@@ -63,7 +63,7 @@ test('the commands show what the console shows', async () => {
   const [pushes, failures, list, messageIds, devices, device, search, queues, audit, overview, meta, apps] =
     await Promise.all(
       [
-        ['pushes', '--text', 'hello', '--limit', '1'],
+        ['pushes', '--text', 'hello', '--limit', '1', '--to', '2990-01-31T00:00:00Z'],
         ['failures', objectId],
         ['failures', objectId, '--list', '--outcome', 'failed'],
         ['message-ids', objectId],

@@ -16,6 +16,8 @@ export function addPushReports({ program, act }: Shell): void {
     .addOption(new Option('--status <state>', 'state of the push').choices([...pushStates]))
     .option('--source <service>', '`from-service` of the record')
     .option('--text <text>', 'part of the content, or an id')
+    .option('--from <time>', 'accepted at this time or later, such as 2027-01-31T00:00:00Z')
+    .option('--to <time>', 'accepted before this time')
     .option(...limit)
     .option(...cursor)
     .action(act(listPushes));

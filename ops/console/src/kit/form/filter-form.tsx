@@ -44,6 +44,16 @@ export function FilterText({ label, value, change }: FilterTextProps) {
   );
 }
 
+/** Begin or end of the time of the rows; its label stands beside it. `value` is as of a field `datetime-local`. */
+export function FilterTime({ label, value, change }: FilterTextProps) {
+  return (
+    <label className={styles.time}>
+      <span>{label}</span>
+      <input type="datetime-local" value={value} onChange={(event) => change(event.target.value)} />
+    </label>
+  );
+}
+
 interface FilterChoiceProps {
   label: string;
   /** Text of the option that leaves everything in the list. */

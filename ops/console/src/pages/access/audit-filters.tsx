@@ -3,6 +3,7 @@ import { useTranslation } from 'react-i18next';
 import { useApps } from '../../api/queries.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Choice, TextField } from '../../kit/controls/field.tsx';
+import { isoTime, localTime } from '../../kit/form/local-time.ts';
 import type { AuditFilters as Filters } from '../../search.ts';
 import styles from './access.module.css';
 
@@ -69,14 +70,4 @@ export function AuditFilters({ filters, change }: FiltersProps) {
       </form>
     </search>
   );
-}
-
-const isoTime = (local: string): string | undefined =>
-  local === '' ? undefined : new Date(local).toISOString();
-
-/** Returns a time as a field of a form has it: in the zone of the reader, without a zone. */
-function localTime(iso: string | undefined): string {
-  if (iso === undefined || Number.isNaN(Date.parse(iso))) return '';
-  const time = new Date(iso);
-  return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }

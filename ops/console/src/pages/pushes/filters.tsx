@@ -1,18 +1,29 @@
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { FilterChoice, FilterForm, FilterText } from '../../kit/form/filter-form.tsx';
+import { FilterChoice, FilterForm, FilterText, FilterTime } from '../../kit/form/filter-form.tsx';
+import { isoTime, localTime } from '../../kit/form/local-time.ts';
 import type { PushFilters } from '../../search.ts';
 
 const states = ['scheduled', 'queued', 'sending', 'paused', 'done', 'failed', 'cancelled'] as const;
 const sources = ['push', 'console'] as const;
+const times = ['from', 'to'] as const;
 
 /** Filters of the list of pushes. */
 export function Filters({ filters, change }: { filters: PushFilters; change: (more: PushFilters) => void }) {
   const { t } = useTranslation();
-  const [query, setQuery] = useState(filters.q ?? '');
+  const { q = '', from, to } = filters;
+  const [draft, setDraft] = useState({ q, from: localTime(from), to: localTime(to) });
+  // The fields follow the address: by "Clear the filters" and by the way back.
+  useEffect(() => setDraft({ q, from: localTime(from), to: localTime(to) }), [q, from, to]);
+  const apply = () =>
+    change({ q: draft.q.trim() || undefined, from: isoTime(draft.from), to: isoTime(draft.to) });
   return (
-    <FilterForm apply={() => change({ q: query.trim() || undefined })}>
-      <FilterText label={t('pushes.search')} value={query} change={setQuery} />
+    <FilterForm apply={apply}>
+      <FilterText
+        label={t('pushes.search')}
+        value={draft.q}
+        change={(text) => setDraft({ ...draft, q: text })}
+      />
       <FilterChoice
         label={t('pushes.state')}
         any={t('pushes.anyState')}
@@ -27,6 +38,14 @@ export function Filters({ filters, change }: { filters: PushFilters; change: (mo
         options={sources.map((source) => [source, t(`pushSource.${source}`)] as const)}
         change={(source) => change({ source })}
       />
+      {times.map((name) => (
+        <FilterTime
+          key={name}
+          label={t(`pushes.${name}`)}
+          value={draft[name]}
+          change={(time) => setDraft({ ...draft, [name]: time })}
+        />
+      ))}
     </FilterForm>
   );
 }
