@@ -1,5 +1,5 @@
 import type { Handle } from '../../shared/db/pool.ts';
-import { claimFailures } from '../../shared/db/tables/pushes/redrives.ts';
+import { claimFailures } from '../../shared/db/tables/pushes/reports/redrives.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import type { TargetPage } from './pages.ts';
 

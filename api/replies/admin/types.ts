@@ -25,6 +25,7 @@ import type { moveInState, profileCheck, profileDetail, quotas } from './gateway
 import type { meaning } from './meaning.ts';
 import type { breaker, deviceExplanation, pushForecast, pushProgress } from './pushes.ts';
 import type { listedPush, meta, overview, pushDetail, queueState } from './records.ts';
+import type { messageForecast, redriveForecast } from './redrives.ts';
 import type {
   audience,
   sampledField,
@@ -41,6 +42,8 @@ import type { userDetail } from './users.ts';
 
 /** Replies of the admin API as types, for the console. This module has no code: importing it loads nothing. */
 
+export type RedriveForecast = z.infer<typeof redriveForecast>;
+export type MessageForecast = z.infer<typeof messageForecast>;
 export type Audience = z.infer<typeof audience>;
 export type PushTemplate = z.infer<typeof savedTemplate>;
 export type SavedAudience = z.infer<typeof savedAudience>;

@@ -38,6 +38,24 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
   const confirm = (page: Page, name: string | RegExp) =>
     page.getByRole('alertdialog').getByRole('button', { name }).click();
 
+  test('sends a failed push again after a dry run, and leads from one to the other', async () => {
+    service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge' });
+    const { objectId } = (await admin('POST', app, '/push', { where: {}, data: { alert: 'Lost' } })).body;
+    await service.untilDone(app, objectId);
+    service.apns.behave();
+    const page = await openApp(`/pushes/${objectId}`);
+    await press(page, 'Send again to those it did not reach');
+    const dialog = page.getByRole('alertdialog');
+    await dialog.getByText('3 devices get it.').waitFor();
+    await confirm(page, 'Send again to 3 devices');
+    await page.getByText('Sent again for').waitFor();
+    const [again] = (await admin('GET', app, `/notifications/${objectId}`)).body.redrives;
+    expect(await service.untilDone(app, again)).toMatchObject({ outcomes: { sent: 3 } });
+    await page.getByRole('link', { name: objectId }).click();
+    await page.getByText('3 devices were sent to again by').waitFor();
+    expect(await page.getByRole('button', { name: 'Send again to those it did not reach' }).count()).toBe(0);
+  });
+
   test('takes the credentials of a gateway from its file, and never gives a secret back', async () => {
     const { teamId, keyId, privateKey } = createApnsCredentials();
     const replies: Promise<string>[] = [];

@@ -1,10 +1,10 @@
 import { listPushGroup } from '../../../../shared/db/tables/pushes/pushes.ts';
-import { listRedrives } from '../../../../shared/db/tables/pushes/redrives.ts';
 import {
   countPushPage,
   listPushPage,
   type PushFilter,
 } from '../../../../shared/db/tables/pushes/reports/list.ts';
+import { listRedrives } from '../../../../shared/db/tables/pushes/reports/redrives.ts';
 import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { shortenTokens } from '../../../../shared/domain/admin/shortened.ts';
 import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';

@@ -19,6 +19,10 @@ interface ConfirmProps {
   typed?: string | undefined;
   onConfirm: () => void;
   disabled?: boolean;
+  /** Whether the button that acts is out of use, as while its text is being found out. */
+  isBlocked?: boolean;
+  /** Told when the dialog opens and closes. */
+  onOpen?: (isOpen: boolean) => void;
   /** `primary` for the act that the page is for; `danger` by default. */
   look?: 'danger' | 'primary';
 }
@@ -26,13 +30,15 @@ interface ConfirmProps {
 /** Button of an act that cannot be undone: it asks first. What was typed is forgotten when the dialog closes. */
 export function Confirm(props: ConfirmProps) {
   const { trigger, label, title, children, action, typed, onConfirm, disabled, look = 'danger' } = props;
+  const { isBlocked = false, onOpen } = props;
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
   const [entered, setEntered] = useState('');
-  const isReady = typed === undefined || entered.replaceAll(/\D/g, '') === typed;
+  const isReady = !isBlocked && (typed === undefined || entered.replaceAll(/\D/g, '') === typed);
   const open = (next: boolean) => {
     setOpen(next);
     setEntered('');
+    onOpen?.(next);
   };
   const confirm = () => {
     open(false);

@@ -18,7 +18,7 @@ import { Failures } from './failures.tsx';
 import { GatewayMessages } from './gateway-messages.tsx';
 import { LiveState } from './live-state.tsx';
 import { Progress } from './progress.tsx';
-import { Resend } from './resend.tsx';
+import { Redrive, Redrives } from './redrive.tsx';
 
 const route = getRouteApi('/apps/$appId/pushes/$pushId');
 
@@ -44,7 +44,7 @@ export function Push() {
         side={
           <>
             <Controls appId={appId} push={push} />
-            <Resend appId={appId} push={push} />
+            <Redrive appId={appId} push={push} />
             {maySend && (
               <Link
                 to="/apps/$appId/pushes/new"
@@ -69,6 +69,7 @@ export function Push() {
         <StateBadge state={push.state} />
         {isOpenPush(push) && <LiveState live={live} updatedAtMs={progress.dataUpdatedAt} />}
       </PageHeader>
+      <Redrives appId={appId} push={push} />
       <PushTabs appId={appId} push={push} progress={progress.data} />
       <Commands
         path={appPath(appId, 'notifications', pushId)}

@@ -17,6 +17,7 @@ import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import type { OutboxFilters } from '../../../search.ts';
 import { formatCount } from '../../../text/format.ts';
 import styles from './messages.module.css';
+import { MessageRedrive } from './redrive.tsx';
 
 interface OutboxProps {
   appId: string;
@@ -31,7 +32,7 @@ export function Outbox({ appId, filters }: OutboxProps) {
   return (
     <>
       <Filters appId={appId} filters={filters} />
-      <Panel title={t('messages.list')}>
+      <Panel title={t('messages.list')} side={filters.state === 'failed' && <MessageRedrive appId={appId} />}>
         <MessageTable appId={appId} filters={filters} />
       </Panel>
     </>

@@ -1,5 +1,5 @@
-import type { Handle } from '../../pool.ts';
-import { prepare } from '../../prepared.ts';
+import type { Handle } from '../../../pool.ts';
+import { prepare } from '../../../prepared.ts';
 
 interface PushKey {
   appId: string;

@@ -1,0 +1,139 @@
+import { Link, useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import type { PushDetail, RedriveForecast } from '../../../../../api/replies/admin/types.ts';
+import { connectorName } from '../../api/connectors.ts';
+import { type RedriveSelection, useRedrive, useRedriveForecast } from '../../api/manage/redrive.ts';
+import { isOpenPush } from '../../api/push.ts';
+import { useMay } from '../../api/session.tsx';
+import { Confirm } from '../../kit/controls/confirm.tsx';
+import { Choice } from '../../kit/controls/field.tsx';
+import { Failure, Loading } from '../../kit/states.tsx';
+import { useForecastText } from '../../text/explanation.ts';
+import { formatCount } from '../../text/format.ts';
+import styles from './push.module.css';
+
+/** Recipients from which on their number has to be typed. */
+const typedFrom = 10_000;
+
+type Cause = RedriveForecast['causes'][number];
+
+/**
+ * Sends a finished push again to recipients that it did not reach, after a dry run. Renders nothing if there are none, or if
+ * all of them were sent to again.
+ */
+export function Redrive({ appId, push }: { appId: string; push: PushDetail }) {
+  const { t } = useTranslation();
+  const navigate = useNavigate();
+  const maySend = useMay('sender');
+  const [isAsked, setAsked] = useState(false);
+  const [cause, setCause] = useState<Cause>();
+  const ofPush = { appId, pushId: push.objectId };
+  const all = useRedriveForecast(ofPush, {}, isAsked);
+  const { data, error, isPlaceholderData } = useRedriveForecast(ofPush, selectionOf(cause), isAsked);
+  const redrive = useRedrive(ofPush, (pushId) =>
+    navigate({ to: '/apps/$appId/pushes/$pushId', params: { appId, pushId } }),
+  );
+  const { failed = 0, expired = 0, capped = 0 } = push.outcomes;
+  if (isOpenPush(push) || push.state === 'cancelled' || !maySend) return null;
+  if (failed + expired + capped <= push.redriven) return null;
+  const devices = data?.devices ?? 0;
+  return (
+    <>
+      {redrive.error && <Failure error={redrive.error} />}
+      <Confirm
+        trigger={t('redrive.title')}
+        title={t('redrive.title')}
+        action={data ? t('redrive.now', { devices: formatCount(devices) }) : t('redrive.counting')}
+        typed={devices > typedFrom ? String(devices) : undefined}
+        disabled={redrive.isPending}
+        isBlocked={devices === 0 || isPlaceholderData}
+        onOpen={setAsked}
+        onConfirm={() => redrive.mutate(selectionOf(cause))}
+      >
+        <p>{t('redrive.text')}</p>
+        {all.data && all.data.causes.length > 1 && (
+          <CauseChoice causes={all.data.causes} chosen={cause} choose={setCause} />
+        )}
+        {error ? <Failure error={error} /> : data ? <Forecast forecast={data} /> : <Loading />}
+      </Confirm>
+    </>
+  );
+}
+
+const selectionOf = (cause: Cause | undefined): RedriveSelection =>
+  cause === undefined ? {} : { connector: cause.connector, outcomes: [cause.outcome], reason: cause.reason };
+
+interface CauseChoiceProps {
+  causes: Cause[];
+  chosen: Cause | undefined;
+  choose: (cause: Cause | undefined) => void;
+}
+
+function CauseChoice({ causes, chosen, choose }: CauseChoiceProps) {
+  const { t } = useTranslation();
+  return (
+    <Choice
+      label={t('redrive.cause')}
+      value={chosen === undefined ? '' : causes.indexOf(chosen)}
+      onChange={(event) => choose(event.target.value === '' ? undefined : causes[Number(event.target.value)])}
+    >
+      <option value="">{t('redrive.anyCause')}</option>
+      {causes.map(({ connector, outcome, reason, n }, i) => (
+        <option key={`${connector} ${outcome} ${reason}`} value={i}>
+          {`${connectorName(connector)}, ${t(`outcome.${outcome}`)}: ${reason} (${formatCount(n)})`}
+        </option>
+      ))}
+    </Choice>
+  );
+}
+
+const leftOut = ['redriven', 'unsure', 'gone', 'notKept'] as const;
+
+/** Recipients of a redrive, those that it leaves out, and its limits. */
+function Forecast({ forecast: { devices, failures, texts } }: { forecast: RedriveForecast }) {
+  const { t } = useTranslation();
+  const textOf = useForecastText();
+  return (
+    <div aria-live="polite">
+      <p>
+        <strong>{t('redrive.devices', { devices: formatCount(devices) })}</strong>
+      </p>
+      <ul>
+        {leftOut
+          .filter((name) => failures[name] > 0)
+          .map((name) => (
+            <li key={name}>{t(`redrive.${name}`, { devices: formatCount(failures[name]) })}</li>
+          ))}
+        {texts.limits.map((limit) => (
+          <li key={limit.text}>{textOf(limit)}</li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** Names the push that a redrive belongs to, and the redrives of a push. Renders nothing for a push without either. */
+export function Redrives({ appId, push }: { appId: string; push: PushDetail }) {
+  const { t } = useTranslation();
+  const linkTo = (pushId: string) => (
+    <Link key={pushId} to="/apps/$appId/pushes/$pushId" params={{ appId, pushId }}>
+      <code>{pushId}</code>
+    </Link>
+  );
+  if (push.redriveOf === null && push.redrives.length === 0) return null;
+  return (
+    <p className={styles.redrives}>
+      {push.redriveOf !== null && (
+        <>
+          {t('redrive.of')} {linkTo(push.redriveOf)}{' '}
+        </>
+      )}
+      {push.redrives.length > 0 && (
+        <>
+          {t('redrive.taken', { devices: formatCount(push.redriven) })} {push.redrives.map(linkTo)}
+        </>
+      )}
+    </p>
+  );
+}
