@@ -9,6 +9,7 @@ import { cleanOnce } from './cleaner.ts';
 import { deleteIdle } from './idle.ts';
 import { InboxLimit } from './inbox-limit.ts';
 import { JobKeeper } from './job-keeper.ts';
+import { reviewCanaries } from './profile-rotations.ts';
 import { fireDue } from './scheduler.ts';
 import { rotateForAWhile } from './secret-rotation.ts';
 import { cleanVerification } from './verification-cleaner.ts';
@@ -91,6 +92,9 @@ const tokenSealer: Duty = {
 /** Encrypts values under the first key of CARILLON_SECRET while a rotation is requested. */
 const secretRotation: Duty = { name: 'secret rotation', restMs: 1000, runOnce: rotateForAWhile };
 
+/** Promotes and ends canaries of credentials by their age. */
+const canaries: Duty = { name: 'credential canaries', restMs: 15_000, runOnce: reviewCanaries };
+
 /** Gives jobs to open pushes and batches that have lost theirs. It has a memory, so each dispatcher has its own. */
 function jobKeeper(): Duty {
   const keeper = new JobKeeper();
@@ -122,6 +126,7 @@ export const openDuties = (): Duty[] => [
   idleEnder,
   tokenSealer,
   secretRotation,
+  canaries,
   inboxLimit(),
   gatewayUsage,
   accountReader(),

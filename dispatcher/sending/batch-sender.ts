@@ -96,6 +96,7 @@ export class BatchSender {
     try {
       await this.#sendWith(lease, open, push);
     } finally {
+      await lease.settle?.();
       lease.release();
     }
   }

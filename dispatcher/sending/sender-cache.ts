@@ -1,16 +1,17 @@
-import type { Connector, GatewayCall, MessageStore, Sender } from '../../connectors/contract/connector.ts';
+import type { Connector, Sender } from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
 import { type Clock, sleep } from '../../shared/clock.ts';
 import type { Vault } from '../../shared/crypto.ts';
 import type { AppCache } from '../../shared/db/cache/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { enqueueMessage } from '../../shared/db/tables/channel/messages.ts';
 import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import { callbackUrl } from '../../shared/http/callback-url.ts';
-import { addDuration, type DurationCounts, noDurations } from '../../shared/process/durations.ts';
-import { dayQuota, tokenStore } from './gateway-state.ts';
-import type { CallCount } from './task.ts';
+import { noDurations } from '../../shared/process/durations.ts';
+import { CallLog, type Calls } from './senders/call-log.ts';
+import { type Canary, CanaryBatches } from './senders/canary-batches.ts';
+import { CanarySender } from './senders/canary-sender.ts';
+import { dayQuota, messageStore, tokenStore } from './senders/gateway-state.ts';
 import { TransportLog, type TransportReading } from './transports.ts';
 
 /** Time without use after which a sender is closed. */
@@ -44,6 +45,8 @@ interface OpenProfile {
   /** As they are stored. */
   credentials: unknown;
   version: number;
+  /** Second version that some batches try. */
+  canary?: { credentials: unknown; stagedAt: Date } | undefined;
 }
 
 const keyOf = (appId: string, connector: ConnectorId, profile: string) =>
@@ -53,43 +56,9 @@ const keyOf = (appId: string, connector: ConnectorId, profile: string) =>
 export interface Lease {
   sender: Sender;
   connector: Connector;
+  /** Notes the answers to a candidate, for a batch that was sent with one. */
+  settle?(): Promise<void>;
   release(): void;
-}
-
-/** Requests to one profile's gateway. */
-interface Calls {
-  calls: CallCount[];
-  durations: DurationCounts;
-}
-
-/** Answers of one profile's gateway since the last drain. */
-class CallLog {
-  #counts = new Map<string, CallCount>();
-  /** The one that was counted last: nearly all answers are alike. */
-  #last: CallCount | undefined;
-  #durations = noDurations();
-
-  add({ status, reason, seconds }: GatewayCall): void {
-    addDuration(this.#durations, seconds);
-    if (this.#last?.status !== status || this.#last.reason !== reason)
-      this.#last = this.#find(status, reason);
-    this.#last.count += 1;
-  }
-
-  #find(status: number, reason: string): CallCount {
-    const key = `${status} ${reason}`;
-    const count = this.#counts.get(key) ?? { status, reason, count: 0 };
-    this.#counts.set(key, count);
-    return count;
-  }
-
-  drain(): Calls {
-    const drained = { calls: [...this.#counts.values()], durations: this.#durations };
-    this.#counts = new Map();
-    this.#last = undefined;
-    this.#durations = noDurations();
-    return drained;
-  }
 }
 
 /**
@@ -101,24 +70,61 @@ export class SenderCache {
   readonly #entries = new Map<string, Entry>();
   readonly #calls = new Map<string, CallLog>();
   readonly #transportLog = new TransportLog();
+  readonly #canaries: CanaryBatches;
   readonly #closer: NodeJS.Timeout;
 
   constructor(options: SenderCacheOptions) {
     this.#options = options;
+    this.#canaries = new CanaryBatches(options.db, options.clock);
     this.#closer = setInterval(() => this.#closeIdle(), idleMs / 10).unref();
   }
 
-  /** Returns a sender for a profile, or a hint for the operator on the reason. */
+  /** Returns a sender for a batch of a profile, or a hint for the operator on the reason. */
   async lease(appId: string, connectorId: ConnectorId, profileName: string): Promise<Lease | string> {
+    const found = await this.#find(appId, connectorId, profileName);
+    if (typeof found === 'string') return found;
+    const { connector, profile } = found;
+    const lease = this.#take(connector, profile);
+    if (typeof lease === 'string' || !profile.canary) return lease;
+    const { credentials, stagedAt } = profile.canary;
+    const canary = { appId, connector: connectorId, name: profileName, stagedAt };
+    if (!(await this.#canaries.takesNext(canary))) return lease;
+    const candidate = { ...profile, credentials, version: stagedAt.getTime() };
+    const other = this.#take(connector, candidate, 'candidate');
+    return typeof other === 'string' ? lease : this.#both(canary, other, lease);
+  }
+
+  /** Joins the senders of a candidate and of the current version. */
+  #both(canary: Canary, candidate: Lease, current: Lease): Lease {
+    const sender = new CanarySender(candidate.sender, current.sender);
+    return {
+      sender,
+      connector: current.connector,
+      settle: () => this.#canaries.record(canary, sender.answers),
+      release() {
+        candidate.release();
+        current.release();
+      },
+    };
+  }
+
+  async #find(
+    appId: string,
+    connectorId: ConnectorId,
+    profileName: string,
+  ): Promise<{ connector: Connector; profile: OpenProfile } | string> {
     const connector = connectors.get(connectorId);
     if (!connector) return `${connectorId} is not available on this server`;
     const found = await this.#profile(appId, connector, profileName);
     if (!found) return `the ${connectorId} profile ${profileName} was deleted`;
-    const key = keyOf(appId, connectorId, profileName);
-    const entry =
-      this.#current(key, found.version) ??
-      this.#open(key, connector, { ...found, appId, profile: profileName });
-    if (!entry) return `the ${connectorId} profile ${profileName} has invalid credentials`;
+    return { connector, profile: { ...found, appId, profile: profileName } };
+  }
+
+  /** Takes the sender of a version of a profile; `kind` tells the senders of two versions apart. */
+  #take(connector: Connector, profile: OpenProfile, kind = ''): Lease | string {
+    const key = keyOf(profile.appId, connector.id, profile.profile) + kind;
+    const entry = this.#current(key, profile.version) ?? this.#open(key, connector, profile);
+    if (!entry) return `the ${connector.id} profile ${profile.profile} has invalid credentials`;
     entry.users += 1;
     return { sender: entry.sender, connector, release: () => this.#release(key, entry) };
   }
@@ -128,7 +134,8 @@ export class SenderCache {
     const found = [...connectors.keys()].find((id) => id === connector);
     if (!found) return;
     await this.#options.appCache.app(appId);
-    const lease = await this.lease(appId, found, profile);
+    const known = await this.#find(appId, found, profile);
+    const lease = typeof known === 'string' ? known : this.#take(known.connector, known.profile);
     if (typeof lease === 'string') return;
     const { clock } = this.#options;
     lease.connector.render(
@@ -158,12 +165,14 @@ export class SenderCache {
     appId: string,
     connector: Connector,
     profileName: string,
-  ): Promise<Pick<OpenProfile, 'credentials' | 'version'> | undefined> {
+  ): Promise<Pick<OpenProfile, 'credentials' | 'version' | 'canary'> | undefined> {
     // Our own channel needs no credentials.
     if (connector.tokenField === 'installationId') return { credentials: {}, version: 0 };
     const profiles = await this.#options.appCache.profiles(appId);
     const profile = profiles.find((known) => known.connector === connector.id && known.name === profileName);
-    return profile && { credentials: profile.credentials, version: profile.updatedAt.getTime() };
+    if (!profile) return undefined;
+    const { credentials, canary } = profile;
+    return { credentials, version: profile.updatedAt.getTime(), canary };
   }
 
   /** Returns the sender that was opened with this version of the profile. */
@@ -181,18 +190,20 @@ export class SenderCache {
   #open(
     key: string,
     connector: Connector,
-    { credentials, version, ...owner }: OpenProfile,
+    { credentials, version, appId, profile }: OpenProfile,
   ): Entry | undefined {
     const parsed = connector.credentials.safeParse(credentials);
     if (!parsed.success) return undefined;
+    const owner = { appId, profile };
     const known = this.#entries.get(key);
-    const calls = this.#calls.get(key) ?? new CallLog();
-    this.#calls.set(key, calls);
+    const callsKey = keyOf(owner.appId, connector.id, owner.profile);
+    const calls = this.#calls.get(callsKey) ?? new CallLog();
+    this.#calls.set(callsKey, calls);
     const { clock, db, publicUrl, vault } = this.#options;
     const gateway = { ...owner, connector: connector.id };
     const sender = connector.open(parsed.data, {
       clock,
-      messageStore: this.#messageStore(owner.appId),
+      messageStore: messageStore(db, appId),
       tokens: tokenStore(db, vault, gateway),
       quota: dayQuota(db, gateway),
       callbackUrl: callbackUrl(publicUrl, vault, gateway),
@@ -203,20 +214,6 @@ export class SenderCache {
     this.#entries.set(key, entry);
     if (known?.users === 0) void known.sender.close();
     return entry;
-  }
-
-  #messageStore(appId: string): MessageStore {
-    return {
-      enqueue: async ({ pushId, content, expiresAtMs, recipients }) => {
-        await enqueueMessage(this.#options.db, {
-          appId,
-          pushId,
-          content,
-          expiresAt: new Date(expiresAtMs),
-          installations: recipients.map((recipient) => Number(recipient.id)),
-        });
-      },
-    };
   }
 
   #release(key: string, entry: Entry): void {

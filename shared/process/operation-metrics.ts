@@ -82,6 +82,11 @@ function accountGauges(gauge: MakeGauge) {
       'When credentials of a profile end; only those that say so, the 100 that end first',
       [...profile],
     ),
+    profileRotations: gauge(
+      'profile_rotation',
+      '1 for the state of each rotation of credentials that is open or ended within a day (100 at most)',
+      [...profile, 'state'],
+    ),
     oldSecretValues: gauge(
       'secret_old_values',
       'Encrypted values that are not under the first key of CARILLON_SECRET, while it has several keys',

@@ -20,6 +20,8 @@ const accountReading = z.object({
   credentials: z.array(z.object({ ...profile, endsAtMs: z.number() })),
   /** Encrypted values that are not under the first key of CARILLON_SECRET, by column; empty with a single key. */
   oldSecrets: z.record(z.string(), z.number()).default({}),
+  /** Rotations of credentials that are open or ended within a day. */
+  rotations: z.array(z.object({ ...profile, state: z.string() })).default([]),
 });
 
 /** Use of caps and quotas, and ends of credentials, of the apps that an operator has to look at first. */
@@ -49,6 +51,7 @@ export async function refreshAccountReading(
     quotas: await readQuotas(db),
     credentials: credentials.toSorted((a, b) => a.endsAtMs - b.endsAtMs).slice(0, maxRows),
     oldSecrets,
+    rotations: await readRotations(db),
   };
   const restMs = Math.max(leastRestMs, (performance.now() - startedAtMs) * restPerReading);
   await db.query(
@@ -62,6 +65,15 @@ export async function refreshAccountReading(
 export async function readAccounts(db: Handle): Promise<AccountReading | undefined> {
   const { rows } = await db.query<{ accounts: unknown }>('SELECT accounts FROM shared_reading');
   return accountReading.safeParse(rows[0]?.accounts).data;
+}
+
+async function readRotations(db: Handle): Promise<AccountReading['rotations']> {
+  const { rows } = await db.query<AccountReading['rotations'][number]>(
+    `SELECT app_id AS "appId", connector, name AS profile, state FROM profile_rotation
+      WHERE state IN ('staged', 'checked', 'canary') OR changed_at > now() - interval '1 day'
+      ORDER BY changed_at DESC LIMIT ${maxRows}`,
+  );
+  return rows;
 }
 
 async function readCaps(db: Handle): Promise<AccountReading['caps']> {

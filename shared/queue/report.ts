@@ -17,9 +17,20 @@ export async function reportQueues(db: Database, queue: JobQueue, metrics: Metri
 }
 
 /** Sets the gauges of apps and profiles; those that are no longer in the reading disappear. */
-function recordAccounts(metrics: Metrics, { caps, quotas, credentials, oldSecrets }: AccountReading): void {
-  const { capUsed, quotaUsedUp, gatewayDayRecipients, credentialExpiry, oldSecretValues } = metrics;
-  for (const gauge of [capUsed, quotaUsedUp, gatewayDayRecipients, credentialExpiry, oldSecretValues])
+function recordAccounts(
+  metrics: Metrics,
+  { caps, quotas, credentials, oldSecrets, rotations }: AccountReading,
+): void {
+  const { capUsed, quotaUsedUp, gatewayDayRecipients, credentialExpiry, oldSecretValues, profileRotations } =
+    metrics;
+  for (const gauge of [
+    capUsed,
+    quotaUsedUp,
+    gatewayDayRecipients,
+    credentialExpiry,
+    oldSecretValues,
+    profileRotations,
+  ])
     gauge.reset();
   for (const { appId, usedRatio } of caps) capUsed.set({ app: appId }, usedRatio);
   for (const { appId, connector, profile, recipients, isUsedUp } of quotas) {
@@ -29,6 +40,8 @@ function recordAccounts(metrics: Metrics, { caps, quotas, credentials, oldSecret
   }
   for (const { appId, connector, profile, endsAtMs } of credentials)
     credentialExpiry.set({ connector, app: appId, profile }, endsAtMs / 1000);
+  for (const { appId, connector, profile, state } of rotations)
+    profileRotations.set({ connector, app: appId, profile, state }, 1);
   for (const [column, values] of Object.entries(oldSecrets)) oldSecretValues.set({ column }, values);
 }
 

@@ -15,6 +15,7 @@ import { DoctorService } from './doctor/doctor.ts';
 import { EventService } from './events/events.ts';
 import { ProfileCheckService } from './gateways/profile-check.ts';
 import { ProfileDetailService } from './gateways/profile-detail.ts';
+import { ProfileRotationService } from './gateways/profile-rotations.ts';
 import { QuotaService } from './gateways/quotas.ts';
 import { MetaService } from './overview/meta.ts';
 import { MoveInService } from './overview/move-in.ts';
@@ -53,13 +54,15 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
   consoleSessions.onEnded = () => void events.hub.recheck();
   consoleTokens.onEnded = consoleSessions.onEnded;
   const profileDetails = new ProfileDetailService(deps);
+  const profileChecks = new ProfileCheckService(deps, profileDetails);
   return {
     attempts,
     profileDetails,
     doctor: new DoctorService(deps),
     secretRotation: new SecretRotationService(deps),
     quotas: new QuotaService(deps),
-    profileChecks: new ProfileCheckService(deps, profileDetails),
+    profileChecks,
+    profileRotations: new ProfileRotationService(deps, profileChecks),
     operatorIdentities: identities,
     consoleSessions,
     consoleTokens,

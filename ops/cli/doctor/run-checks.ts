@@ -5,6 +5,7 @@ import { checkGateways } from '../../../api/services/operator/doctor/gateways.ts
 import { checkPlatforms } from '../../../api/services/operator/doctor/platforms.ts';
 import { checkProcesses } from '../../../api/services/operator/doctor/processes.ts';
 import { checkRestoration } from '../../../api/services/operator/doctor/restoration.ts';
+import { checkRotations } from '../../../api/services/operator/doctor/rotations.ts';
 import { checkSecretKeys } from '../../../api/services/operator/doctor/secret-keys.ts';
 import { checkUpkeep } from '../../../api/services/operator/doctor/upkeep.ts';
 import { systemClock } from '../../../shared/clock.ts';
@@ -57,7 +58,7 @@ async function runDatabaseChecks({ config, databaseUrl }: LocalEnvironment): Pro
     if (!config) return findings;
     const context = { db, vault: new Vault(config.secrets), nowMs: systemClock.now() };
     findings.push(...(await checkCredentials(context)), ...(await checkSecretKeys(context)));
-    findings.push(...(await checkGateways(db)));
+    findings.push(...(await checkRotations(context)), ...(await checkGateways(db)));
     const areAppsOpen = !findings.some(({ name, status }) => name === 'secrets' && status === 'fail');
     return areAppsOpen ? [...findings, ...(await checkPlatforms(context))] : findings;
   } catch (error) {

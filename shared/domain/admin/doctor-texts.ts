@@ -155,6 +155,7 @@ export const subjectsZh: Readonly<Record<string, string>> = {
   database: '数据库',
   secrets: '密钥',
   'secret keys': '加密密钥',
+  'credential rotations': '凭证轮换',
   credentials: '凭证',
   gateways: '网关',
   platforms: '第三方登录平台',

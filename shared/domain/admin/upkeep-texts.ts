@@ -88,6 +88,26 @@ export const upkeepTexts = {
       '请检查什么阻止了 autovacuum（长事务、复制槽），然后对最旧的表执行 `VACUUM FREEZE`。',
     ],
   ),
+  candidateUnchecked: advised(
+    [
+      'the staged credentials of profile {connector}/{profile} of app {app} failed their check: {detail}',
+      'Stage others: `carillon profile stage`; no push uses these.',
+    ],
+    [
+      '应用 {app} 的配置 {connector}/{profile} 的候选凭证未通过检查：{detail}',
+      '请提交其他凭证：`carillon profile stage`；推送不会使用这些凭证。',
+    ],
+  ),
+  candidateRolledBack: advised(
+    [
+      'the new credentials of profile {connector}/{profile} of app {app} were rolled back: {detail}',
+      'The current ones go on to send. See `carillon profile status`, and stage others.',
+    ],
+    [
+      '应用 {app} 的配置 {connector}/{profile} 的新凭证已回退：{detail}',
+      '当前凭证继续用于发送。请查看 `carillon profile status`，并提交其他凭证。',
+    ],
+  ),
   secretKeysFine: fine(
     'all values are encrypted under the first key of CARILLON_SECRET, {first}',
     '所有数据都使用 CARILLON_SECRET 的第一个密钥 {first} 加密',

@@ -45,6 +45,7 @@ const ofDevice = (rest: string) => async () =>
 const breaker = (verb: string) => () => `/breakers/apns:${app.appId}:_default/${verb}`;
 const inDays = (days: number) => new Date(systemClock.now() + days * dayMs).toISOString();
 const template = { type: 'notification', text: 'Hello' };
+const unreachable = { appKey: '1', masterSecret: 'very-secret', authEndpoint: 'http://127.0.0.1:9' };
 const oppo = { appKey: '1', masterSecret: 'very-secret' };
 
 const changes: Record<string, Change> = {
@@ -62,6 +63,9 @@ const changes: Record<string, Change> = {
     'app.delete',
   ],
   putProfile: ['PUT', of('/profiles/vendor_d/_default'), oppo, 'profile.put'],
+  stageProfile: ['PUT', of('/profiles/vendor_d/_default/candidate'), unreachable, 'profile.stage'],
+  promoteProfile: ['POST', () => checkedCandidate('/promote'), undefined, 'profile.promote'],
+  rollBackProfile: ['POST', () => checkedCandidate('/rollback'), undefined, 'profile.rollback'],
   deleteProfile: ['DELETE', of('/profiles/vendor_d/_default'), undefined, 'profile.delete'],
   sendAppPush: ['POST', of('/push'), { data: { alert: 'x' } }, 'push.send'],
   updateAppInstallation: ['PUT', ofDevice(''), { valid: true }, 'installation.update'],
@@ -142,6 +146,13 @@ const changes: Record<string, Change> = {
   rotateSecret: ['POST', () => '/secret/rotation', undefined, 'secret.rotate'],
   deleteConsoleSession: ['DELETE', () => newSession(), undefined, 'session.delete'],
 };
+
+async function checkedCandidate(rest: string): Promise<string> {
+  const path = of('/profiles/vendor_d/_default/candidate')();
+  await service.api.request('PUT', `/console/api${path}`, { admin: true, body: unreachable });
+  await service.db.query("UPDATE profile_rotation SET state = 'checked' WHERE app_id = $1", [app.appId]);
+  return path + rest;
+}
 
 async function testDevice(): Promise<string> {
   const body = { deviceType: 'android', installationId: 'test-device' };

@@ -8,6 +8,7 @@ import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
 import { rotateOnce } from '../../../dispatcher/duties/secret-rotation.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { sha256, Vault } from '../../../shared/crypto.ts';
+import { stageCandidate } from '../../../shared/db/tables/apps/profile-rotations.ts';
 import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
 import { claimGatewayToken, saveGatewayToken } from '../../../shared/db/tables/gateways/tokens.ts';
 import { countSealedValues, oldValues, sum } from '../../../shared/db/tables/secrets/counts.ts';
@@ -34,8 +35,9 @@ let session: string;
 const left = async () => sum(Object.values(oldValues(await countSealedValues(api.db, both.keyIds), first)));
 const state = () => findSecretRotation(api.db, first);
 
+/** Rotates to the end; the database may still hold the row for a process that was killed. */
 async function finish(): Promise<void> {
-  while ((await rotateOnce(deps())).isMore);
+  while (!(await state())?.finishedAt) await rotateOnce(deps());
 }
 
 const profileOf = (vault: Vault, appKey: string) =>
@@ -65,6 +67,9 @@ async function addUsers(): Promise<void> {
 beforeAll(async () => {
   app = await api.createApp({ captchaForSms: true });
   await profileOf(before, 'k1');
+  const profile = { appId: app.appId, connector: 'vendor_d', name: '_default' };
+  await stageCandidate(api.db, before, { ...profile, credentials: { appKey: 'next' } });
+  await api.db.query('UPDATE profile_rotation SET previous = candidate');
   const key = { appId: app.appId, connector: 'vendor_d', credential: 'c' };
   await claimGatewayToken(api.db, before, key, 1000);
   const token = { value: 't', madeAtMs: 0, expiresAtMs: 1, isReplacement: false };

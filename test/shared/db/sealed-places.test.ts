@@ -27,6 +27,7 @@ const notEncrypted = [
 const encryptingFiles: Record<string, string[]> = {
   'api/services/captchas/captchas.ts': ['captcha.answer'],
   'shared/db/tables/apps/apps.ts': ['app.secrets'],
+  'shared/db/tables/apps/profile-rotations.ts': ['profile_rotation.candidate', 'profile_rotation.previous'],
   'shared/db/tables/apps/profiles.ts': ['push_profile.credentials'],
   'shared/db/tables/gateways/tokens.ts': ['gateway_token.value'],
   'shared/db/tables/messages/outbox.ts': ['outbox.body'],

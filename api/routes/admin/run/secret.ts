@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { secretState } from '../../../replies/admin/secret.ts';
+import { secretState } from '../../../replies/admin/rotations.ts';
 import { json, noBody, route, smallBody } from '../../../route.ts';
 import type { SecretState } from '../../../services/operator/access/secret-rotation.ts';
 

@@ -14,6 +14,7 @@ import { checkGateways } from './gateways.ts';
 import { checkPlatforms } from './platforms.ts';
 import { checkProcesses } from './processes.ts';
 import { checkRestoration } from './restoration.ts';
+import { checkRotations } from './rotations.ts';
 import { checkSecretKeys } from './secret-keys.ts';
 import { checkUpkeep } from './upkeep.ts';
 
@@ -65,6 +66,7 @@ export class DoctorService {
       () => checkFreezes(db),
       () => checkCredentials(context),
       () => checkSecretKeys(context),
+      () => checkRotations(context),
       () => checkGateways(db),
       () => checkPlatforms(context),
     ];

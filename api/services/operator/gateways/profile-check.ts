@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type {
   AttemptResult,
   Connector,
@@ -10,7 +11,7 @@ import { type Meaning, meaningOf } from '../../../../shared/domain/admin/reasons
 import { type Remedy, remedyFor, remedyOf } from '../../../../shared/domain/admin/remedies.ts';
 import { gatewayFailureText } from '../../../../shared/domain/breaker.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
-import { displayName } from '../../../../shared/domain/labels.ts';
+import { type ConnectorId, displayName } from '../../../../shared/domain/labels.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { ProfileDetailService } from './profile-detail.ts';
 import type { ProfileId } from './profiles.ts';
@@ -57,6 +58,15 @@ export class ProfileCheckService {
     if (this.#running.size >= maxAtOnce) throw new Refusal('tooManyRequests', { retryAfterSeconds: 2 });
     const connector = connectors.get(opened.id);
     const work = this.#ask(connector, opened.profile.credentials).finally(() => this.#running.delete(key));
+    this.#running.set(key, work);
+    return work;
+  }
+
+  /** Asks with credentials that are not stored yet. Throws 429 with many checks at a time. */
+  async checkCandidate(connectorId: ConnectorId, credentials: unknown): Promise<ProfileCheck> {
+    if (this.#running.size >= maxAtOnce) throw new Refusal('tooManyRequests', { retryAfterSeconds: 2 });
+    const key = randomUUID();
+    const work = this.#ask(connectors.get(connectorId), credentials).finally(() => this.#running.delete(key));
     this.#running.set(key, work);
     return work;
   }

@@ -1,4 +1,5 @@
 import { checkCredentials, credentialsOf } from '../../../../connectors/registry.ts';
+import { endRotation } from '../../../../shared/db/tables/apps/profile-rotations.ts';
 import {
   deleteProfile,
   listProfiles,
@@ -37,11 +38,10 @@ export class ProfileService {
     const known = connectorOf(connector);
     checkName(name);
     await requireApp(this.#deps, appId);
-    const checked = checkCredentials(known, sent);
-    if (!checked.ok) throw refuse('incorrectType', `${toErrorText(checked.error)}.`);
-    const profile = { appId, connector: known, name, credentials: checked.credentials };
+    const profile = { appId, connector: known, name, credentials: checkedCredentials(known, sent) };
     const entry = await db.transaction(async (tx) => {
       const put = await putProfile(tx, vault, profile);
+      await endRotation(tx, profile);
       const after = maskedCredentials(sent);
       const change = { action: 'profile.put', appId, target: `${known}/${name}` };
       if (put)
@@ -76,6 +76,13 @@ export function noSuchProfile(): never {
   throw refuse('notFound', 'There is no such profile.');
 }
 
+/** Returns credentials as they are stored. Throws 400 with the wrong member. */
+export function checkedCredentials(connector: ConnectorId, sent: JsonObject): unknown {
+  const checked = checkCredentials(connector, sent);
+  if (!checked.ok) throw refuse('incorrectType', `${toErrorText(checked.error)}.`);
+  return checked.credentials;
+}
+
 /** Earlier credentials in the audit, which does not decrypt them. */
 const maskedMembers = { credentials: maskText };
 
@@ -90,7 +97,7 @@ export function connectorOf(text: string): ConnectorId {
   });
 }
 
-function checkName(name: string): void {
+export function checkName(name: string): void {
   if (!namePattern.test(name))
     throw refuse(
       'invalidParameter',

@@ -1,15 +1,11 @@
 import { z } from 'zod';
-import {
-  brandOf,
-  type ConnectorId,
-  displayName,
-  findConnector,
-  profileConnectorIds,
-} from '../../../../shared/domain/labels.ts';
+import { brandOf, displayName } from '../../../../shared/domain/labels.ts';
 import { type CredentialOptions, credentialsFrom } from '../../credentials/credentials.ts';
 import { describeCredentials, describeGateways } from '../../credentials/help.ts';
-import { type Report, type Shell, table, UsageError } from '../../report.ts';
+import { type Report, type Shell, table } from '../../report.ts';
 import { connect } from '../../service.ts';
+import { addCredentialOptions, connectorOf, profilePath } from './profile-arguments.ts';
+import { addRotationCommands } from './profile-rotation.ts';
 
 const entries = z.object({
   results: z.array(
@@ -22,29 +18,17 @@ const entries = z.object({
   ),
 });
 
-const profilePath = (appId: string, connector: ConnectorId, name: string) =>
-  `/apps/${encodeURIComponent(appId)}/profiles/${connector}/${encodeURIComponent(name)}`;
-
 /** Adds `carillon profile …`: credentials of push gateways, which can be written but not read. */
 export function addProfileCommands({ program, act }: Shell): void {
   // `profile help` explains credentials; the list of commands stays under --help.
   const profile = program.command('profile').description('credentials of push gateways').helpCommand(false);
-  profile
+  const put = profile
     .command('put <appId> <connector> <files...>')
     .description(
       'store credentials: a JSON file, - for standard input, or files as the vendor hands them out (.p8, .p12, PEM, service account)',
-    )
-    .option('--name <name>', 'name of the profile', '_default')
-    .option('--team <id>', 'Apple: Team ID of a .p8 key')
-    .option('--key <id>', 'Apple: Key ID, if the name of the .p8 file does not contain it')
-    .option('--topic <bundleIds...>', 'Apple: bundle ids that the key or certificate serves')
-    .option('--environment <name>', 'Apple: prod or dev, if the profile serves only one of them')
-    .option('--password-file <file>', 'password of a .p12 file; without it there is a prompt')
-    .option(
-      '--secret-file <file>',
-      'Huawei: app secret for agconnect-services.json; without it there is a prompt',
-    )
-    .action(act(put));
+    );
+  addCredentialOptions(put).action(act(store));
+  addRotationCommands(profile, act);
   profile
     .command('help [connector]')
     .description('describe the credentials of a gateway and where to find them in its console')
@@ -67,15 +51,7 @@ export function addProfileCommands({ program, act }: Shell): void {
     .action(act(remove));
 }
 
-/** Returns the connector with this id or display name. Throws `UsageError`. */
-function connectorOf(name: string): ConnectorId {
-  const connector = findConnector(name);
-  if (connector && profileConnectorIds.some((id) => id === connector)) return connector;
-  const known = profileConnectorIds.map((id) => `${id} (${brandOf(id)})`).join(', ');
-  throw new UsageError(`there is no gateway of that name: expected one of ${known}`);
-}
-
-async function put(
+async function store(
   appId: string,
   gateway: string,
   files: string[],

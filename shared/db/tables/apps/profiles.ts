@@ -1,4 +1,4 @@
-import type { Vault } from '../../../crypto.ts';
+import { SealError, type Vault } from '../../../crypto.ts';
 import { sealContexts } from '../../../domain/apps/seal-contexts.ts';
 import type { Handle } from '../../pool.ts';
 
@@ -9,6 +9,8 @@ export interface StoredProfile {
   credentials: unknown;
   /** Changes with every upload of the profile, so that connections with older credentials are closed. */
   updatedAt: Date;
+  /** Second version that is tried on some batches; absent without a canary. */
+  canary?: { credentials: unknown; stagedAt: Date };
 }
 
 export interface ProfileEntry {
@@ -80,18 +82,39 @@ export async function listProfileVersions(db: Handle, limit: number): Promise<Pr
   return rows;
 }
 
+interface SendingRow extends ProfileRow {
+  candidate: Buffer | null;
+  staged_at: Date | null;
+}
+
 /** Lists the profiles of an app with their credentials, for sending. */
 export async function openProfiles(db: Handle, vault: Vault, appId: string): Promise<StoredProfile[]> {
-  const { rows } = await db.query<ProfileRow>(
-    'SELECT * FROM push_profile WHERE app_id = $1 ORDER BY connector, name',
+  const { rows } = await db.query<SendingRow>(
+    `SELECT p.*, r.candidate, r.staged_at FROM push_profile p
+       LEFT JOIN profile_rotation r ON r.app_id = p.app_id AND r.connector = p.connector AND r.name = p.name AND r.state = 'canary'
+      WHERE p.app_id = $1 ORDER BY p.connector, p.name`,
     [appId],
   );
   return rows.map((row) => ({
+    ...canaryOf(row, vault, appId),
     connector: row.connector,
     name: row.name,
     credentials: vault.open(row.credentials, sealContexts.profile(appId, row.connector, row.name)),
     updatedAt: row.updated_at,
   }));
+}
+
+/** Returns the candidate of a profile. One that no key decrypts is not tried: the current version sends. */
+function canaryOf(row: SendingRow, vault: Vault, appId: string): Pick<StoredProfile, 'canary'> {
+  const { candidate, staged_at: stagedAt } = row;
+  if (!candidate || !stagedAt) return {};
+  try {
+    const credentials = vault.open(candidate, sealContexts.profile(appId, row.connector, row.name));
+    return { canary: { credentials, stagedAt } };
+  } catch (error) {
+    if (error instanceof SealError) return {};
+    throw error;
+  }
 }
 
 /** Finds a profile with its credentials. Throws `SealError` when they cannot be decrypted. */

@@ -118,6 +118,11 @@ export const sealedPlaces: readonly SealedPlace[] = [
     { table: 'push_profile', column: 'credentials', key: { connector: 'text', name: 'text' } },
     (row) => sealContexts.profile(row.appId, column(row, 'connector'), column(row, 'name')),
   ),
+  ...['candidate', 'previous'].map((name) =>
+    bytesPlace({ table: 'profile_rotation', column: name, key: { connector: 'text', name: 'text' } }, (row) =>
+      sealContexts.profile(row.appId, column(row, 'connector'), column(row, 'name')),
+    ),
+  ),
   bytesPlace(
     { table: 'gateway_token', column: 'value', key: { connector: 'text', credential: 'bytea' } },
     (row) => sealContexts.gatewayToken(row.appId, column(row, 'connector')),

@@ -1,13 +1,14 @@
-import type { DayQuota, TokenStore } from '../../connectors/contract/connector.ts';
-import { SealError, type Vault } from '../../shared/crypto.ts';
-import type { Database } from '../../shared/db/pool.ts';
-import { closeClass, closedReason, type ProfileKey } from '../../shared/db/tables/gateways/daily-use.ts';
+import type { DayQuota, MessageStore, TokenStore } from '../../../connectors/contract/connector.ts';
+import { SealError, type Vault } from '../../../shared/crypto.ts';
+import type { Database } from '../../../shared/db/pool.ts';
+import { enqueueMessage } from '../../../shared/db/tables/channel/messages.ts';
+import { closeClass, closedReason, type ProfileKey } from '../../../shared/db/tables/gateways/daily-use.ts';
 import {
   claimGatewayToken,
   readGatewayToken,
   releaseGatewayToken,
   saveGatewayToken,
-} from '../../shared/db/tables/gateways/tokens.ts';
+} from '../../../shared/db/tables/gateways/tokens.ts';
 
 /** The access tokens of one app and connector, kept in the database. */
 export function tokenStore(
@@ -31,6 +32,19 @@ export function tokenStore(
     release: (credential) => releaseGatewayToken(db, vault, keyOf(credential)),
   };
 }
+
+/** The messages of one app for the own channel, kept in the database. */
+export const messageStore = (db: Database, appId: string): MessageStore => ({
+  enqueue: async ({ pushId, content, expiresAtMs, recipients }) => {
+    await enqueueMessage(db, {
+      appId,
+      pushId,
+      content,
+      expiresAt: new Date(expiresAtMs),
+      installations: recipients.map((recipient) => Number(recipient.id)),
+    });
+  },
+});
 
 /** The day quotas of one profile, kept in the database. */
 export function dayQuota(db: Database, key: ProfileKey): DayQuota {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { rotationStates } from '../../../shared/domain/apps/canary.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
 
@@ -45,3 +46,32 @@ export const secretState = component(
     ),
   }),
 );
+
+export const profileRotation = component(
+  'ProfileRotation',
+  z
+    .strictObject({
+      connector: z.string(),
+      name: z.string(),
+      state: z.enum(rotationStates),
+      stagedAt: timestamp,
+      changedAt: timestamp.describe('When it came to its state.'),
+      reason: z
+        .string()
+        .nullable()
+        .describe(
+          'Why it was rolled back: `refused`, `worse`, `noTraffic`, `operator`, `replaced`; or why the check failed.',
+        ),
+      detail: z.string().nullable().describe('What the check or the gateway said.'),
+      mayRollBack: z.boolean().describe('Whether a rollback has something to undo.'),
+      batches: count.describe('Batches that were sent with the candidate.'),
+      batchesSeen: count.describe('Batches of the profile since the canary began.'),
+      asked: count.describe('Recipients of those batches that the gateway was asked for with the candidate.'),
+      accepted: count.describe('Recipients that it accepted.'),
+      refused: count.describe('Recipients that it refused for authentication or configuration.'),
+      worse: count.describe('Recipients without an acceptance that the current version got right after.'),
+      enough: count.describe('Accepted recipients after which the candidate is promoted.'),
+    })
+    .describe('Last rotation of the credentials of a profile; holds no credentials.'),
+);
+export type ProfileRotationReply = z.infer<typeof profileRotation>;

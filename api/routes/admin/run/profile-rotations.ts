@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import type { ProfileRotation } from '../../../../shared/db/tables/apps/profile-rotations.ts';
+import { enoughRecipients } from '../../../../shared/domain/apps/canary.ts';
+import { profileRotation } from '../../../replies/admin/rotations.ts';
+import { json, noBody, operatorBody, route, smallBody } from '../../../route.ts';
+
+/** Rotation of credentials by a canary (protocol/admin-api.md#rotation-of-credentials). */
+const path = '/console/api/apps/:appId/profiles/:connector/:name/candidate';
+
+const credentials = z.record(z.string(), z.json(), 'expected an object');
+
+const stageQuery = z.object({
+  hold: z
+    .enum(['0', '1'], 'expected 0 or 1')
+    .default('0')
+    .describe('1: after the check the candidate waits for a promotion, and no push tries it.'),
+});
+
+const profileOf = ({ params }: { params: Record<string, string> }) => ({
+  appId: params.appId ?? '',
+  connector: params.connector ?? '',
+  name: params.name ?? '',
+});
+
+/** Returns a rotation as the admin API shows it. */
+function toPublic(rotation: ProfileRotation) {
+  const { appId: _, stagedAt, changedAt, hasPrevious, ...rest } = rotation;
+  return {
+    ...rest,
+    stagedAt: stagedAt.toISOString(),
+    changedAt: changedAt.toISOString(),
+    mayRollBack: rotation.state === 'promoted' ? hasPrevious : rotation.state !== 'rolled_back',
+    enough: enoughRecipients,
+  };
+}
+
+export default [
+  route({
+    method: 'PUT',
+    path,
+    operation: 'stageProfile',
+    summary:
+      'Stages a second version of the credentials, checks it at the gateway, and tries it on 1 % of the batches of pushes.',
+    auth: 'admin',
+    role: 'operator',
+    limit: operatorBody,
+    query: stageQuery,
+    body: credentials,
+    reply: profileRotation,
+    refusals: ['notFound', 'tooManyRequests'],
+    handle: async (call, { profileRotations }) =>
+      json(toPublic(await profileRotations.stage(profileOf(call), call.body, call.query.hold === '1'))),
+  }),
+  route({
+    method: 'GET',
+    path,
+    operation: 'getProfileRotation',
+    summary: 'Shows the last rotation of the credentials of a profile, without credentials.',
+    auth: 'admin',
+    role: 'operator',
+    limit: noBody,
+    reply: profileRotation,
+    refusals: ['notFound'],
+    handle: async (call, { profileRotations }) => json(toPublic(await profileRotations.get(profileOf(call)))),
+  }),
+  route({
+    method: 'POST',
+    path: `${path}/promote`,
+    operation: 'promoteProfile',
+    summary: 'Makes the checked candidate the current version now; the replaced one is kept for 7 days.',
+    auth: 'admin',
+    role: 'operator',
+    limit: smallBody,
+    reply: profileRotation,
+    refusals: ['notFound', 'conflict'],
+    handle: async (call, { profileRotations }) =>
+      json(toPublic(await profileRotations.promote(profileOf(call)))),
+  }),
+  route({
+    method: 'POST',
+    path: `${path}/rollback`,
+    operation: 'rollBackProfile',
+    summary: 'Drops the candidate, or brings the version before the last promotion back.',
+    auth: 'admin',
+    role: 'operator',
+    limit: smallBody,
+    reply: profileRotation,
+    refusals: ['notFound', 'conflict'],
+    handle: async (call, { profileRotations }) =>
+      json(toPublic(await profileRotations.rollBack(profileOf(call)))),
+  }),
+];

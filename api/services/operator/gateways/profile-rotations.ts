@@ -1,0 +1,120 @@
+import {
+  findRotation,
+  lockRotation,
+  type ProfileRotation,
+  promoteCandidate,
+  rollBackCandidate,
+  saveCheck,
+  stageCandidate,
+} from '../../../../shared/db/tables/apps/profile-rotations.ts';
+import { maskedCredentials } from '../../../../shared/domain/admin/masked.ts';
+import type { RotationState } from '../../../../shared/domain/apps/canary.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { requireApp } from '../apps.ts';
+import { recordChange } from '../audit/actor.ts';
+import type { ProfileCheckService } from './profile-check.ts';
+import { checkedCredentials, checkName, connectorOf, noSuchProfile, type ProfileId } from './profiles.ts';
+
+type Checks = Pick<ProfileCheckService, 'checkCandidate'>;
+
+/** Rotates the credentials of a profile by a canary (protocol/admin-api.md#rotation-of-credentials). */
+export class ProfileRotationService {
+  readonly #deps: ApiDeps;
+  readonly #checks: Checks;
+
+  constructor(deps: ApiDeps, checks: Checks) {
+    this.#deps = deps;
+    this.#checks = checks;
+  }
+
+  /** Throws 404 when there is no such profile, or it was never rotated. */
+  async get(id: ProfileId): Promise<ProfileRotation> {
+    const profile = await this.#known(id);
+    return (await findRotation(this.#deps.db, profile)) ?? noRotation();
+  }
+
+  /**
+   * Stages credentials and asks the gateway with them. If it accepts them, they are tried on real pushes, or held with
+   * `isHeld`; else they stay staged with the reason. Throws 404 without a profile, 400 for invalid credentials.
+   */
+  async stage(id: ProfileId, sent: JsonObject, isHeld: boolean): Promise<ProfileRotation> {
+    const { db, vault } = this.#deps;
+    const known = await this.#known(id);
+    const credentials = checkedCredentials(connectorOf(id.connector), sent);
+    const staged = await db.transaction(async (tx) => {
+      const rotation = await stageCandidate(tx, vault, { ...known, credentials });
+      if (rotation) await this.#audit(tx, known, 'profile.stage', { after: maskedCredentials(sent) });
+      return rotation;
+    });
+    if (!staged) return noSuchProfile();
+    const { ok, reason, sentence } = await this.#checks.checkCandidate(
+      connectorOf(id.connector),
+      credentials,
+    );
+    const to = ok ? (isHeld ? 'checked' : 'canary') : 'staged';
+    const result = { stagedAt: staged.stagedAt, to, reason, detail: ok ? null : sentence } as const;
+    const checked = await db.transaction((tx) => saveCheck(tx, known, result));
+    this.#deps.appCache.forget(id.appId);
+    return checked ?? this.get(id);
+  }
+
+  /** Makes the candidate the current version now. Throws 409 unless the gateway accepted it in the check. */
+  promote(id: ProfileId): Promise<ProfileRotation> {
+    return this.#change(id, 'profile.promote', async (tx, rotation) => {
+      if (rotation.state !== 'checked' && rotation.state !== 'canary')
+        throw refuse('conflict', `There is no checked candidate: the rotation is ${rotation.state}.`);
+      await promoteCandidate(tx, rotation);
+    });
+  }
+
+  /** Drops the candidate, or brings the version before a promotion back. Throws 409 if there is neither. */
+  rollBack(id: ProfileId): Promise<ProfileRotation> {
+    return this.#change(id, 'profile.rollback', async (tx, rotation) => {
+      if (rotation.state === 'rolled_back' || (rotation.state === 'promoted' && !rotation.hasPrevious))
+        throw refuse('conflict', 'There is neither a candidate nor a version before it.');
+      await rollBackCandidate(tx, rotation, { reason: 'operator' });
+    });
+  }
+
+  async #change(
+    id: ProfileId,
+    action: string,
+    change: (tx: Parameters<typeof lockRotation>[0], rotation: ProfileRotation) => Promise<void>,
+  ): Promise<ProfileRotation> {
+    const known = await this.#known(id);
+    const changed = await this.#deps.db.transaction(async (tx) => {
+      const rotation = (await lockRotation(tx, known)) ?? noRotation();
+      await change(tx, rotation);
+      const after = (await findRotation(tx, known)) ?? noRotation();
+      await this.#audit(tx, known, action, {
+        before: { state: rotation.state },
+        after: { state: after.state },
+      });
+      return after;
+    });
+    this.#deps.appCache.forget(id.appId);
+    return changed;
+  }
+
+  #audit(
+    tx: Parameters<typeof recordChange>[0],
+    { appId, connector, name }: ProfileId,
+    action: string,
+    change: { before?: { state: RotationState }; after: JsonObject },
+  ): Promise<void> {
+    return recordChange(tx, { action, appId, target: `${connector}/${name}`, ...change });
+  }
+
+  async #known({ appId, connector, name }: ProfileId): Promise<ProfileId> {
+    const known = { appId, connector: connectorOf(connector), name };
+    checkName(name);
+    await requireApp(this.#deps, appId);
+    return known;
+  }
+}
+
+function noRotation(): never {
+  throw refuse('notFound', 'The credentials of this profile were never staged, or there is no such profile.');
+}

@@ -1,0 +1,72 @@
+import type {
+  AttemptResult,
+  Recipient,
+  Sender,
+  SendRequest,
+} from '../../../connectors/contract/connector.ts';
+import type { CanaryAnswers } from '../../../shared/db/tables/apps/canary-decisions.ts';
+
+/**
+ * Sends a batch with the candidate of a profile, and to every recipient that it was not accepted for, in the same attempt,
+ * with the current version: its answer counts, so that a wrong candidate neither delays a retry nor retires a token. After
+ * the first refusal for authentication the candidate gets no more requests.
+ */
+export class CanarySender implements Sender {
+  readonly #candidate: Sender;
+  readonly #current: Sender;
+  readonly #answers: CanaryAnswers = { asked: 0, accepted: 0, refused: 0, worse: 0, detail: null };
+
+  constructor(candidate: Sender, current: Sender) {
+    this.#candidate = candidate;
+    this.#current = current;
+  }
+
+  /** Answers to the candidate so far. */
+  get answers(): CanaryAnswers {
+    return { ...this.#answers };
+  }
+
+  async send(request: SendRequest): Promise<void> {
+    if (this.#answers.refused > 0) return this.#current.send(request);
+    const left: Recipient[] = [];
+    const byIndex = new Map(request.recipients.map((recipient) => [recipient.index, recipient]));
+    await this.#candidate.send({
+      ...request,
+      report: (index, attempt) => {
+        this.#count(attempt);
+        const recipient = byIndex.get(index);
+        if (isFinal(attempt) || !recipient) request.report(index, attempt);
+        else left.push(recipient);
+      },
+    });
+    if (left.length === 0) return;
+    await this.#current.send({
+      ...request,
+      recipients: left,
+      report: (index, attempt) => {
+        if (attempt.kind === 'sent') this.#answers.worse += 1;
+        request.report(index, attempt);
+      },
+    });
+  }
+
+  async warmUp(message: Parameters<NonNullable<Sender['warmUp']>>[0]): Promise<void> {
+    await Promise.all([this.#candidate.warmUp?.(message), this.#current.warmUp?.(message)]);
+  }
+
+  /** Its senders belong to the cache, which closes them. */
+  async close(): Promise<void> {}
+
+  #count(attempt: AttemptResult): void {
+    this.#answers.asked += 1;
+    if (attempt.kind === 'sent') this.#answers.accepted += 1;
+    else this.#answers.detail ??= `${'status' in attempt ? attempt.status : 0} ${attempt.reason}`;
+    if (attempt.kind === 'profile_error') this.#answers.refused += 1;
+    // It may have been delivered, so the current version cannot be asked: a gateway that does not answer is no success.
+    if (attempt.kind === 'unknown') this.#answers.worse += 1;
+  }
+}
+
+/** Tells whether the current version must not send the message again: it was accepted, or may have been. */
+const isFinal = (attempt: AttemptResult): attempt is Extract<AttemptResult, { kind: 'sent' | 'unknown' }> =>
+  attempt.kind === 'sent' || attempt.kind === 'unknown';

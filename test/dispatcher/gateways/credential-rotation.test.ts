@@ -1,0 +1,191 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { checkRotations } from '../../../api/services/operator/doctor/rotations.ts';
+import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
+import { reviewCanaries } from '../../../dispatcher/duties/profile-rotations.ts';
+import {
+  type ApnsGateway,
+  createApnsCredentials,
+  startApnsGateway,
+} from '../../../ops/sandbox/apns/server.ts';
+import { sleep, systemClock } from '../../../shared/clock.ts';
+import { Vault } from '../../../shared/crypto.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { judgeCanary } from '../../../shared/domain/apps/canary.ts';
+import { silentLog, testConfig } from '../../support/api.ts';
+import { loopbackIdentity } from '../../support/gateways/identity.ts';
+import { useTestService } from '../../support/service.ts';
+
+const [first, second, unknown] = [createApnsCredentials(), createApnsCredentials(), createApnsCredentials()];
+const service = useTestService({ gateway: { keys: [first, second] } });
+let app: App;
+let other: ApnsGateway;
+
+const path = () => `/console/api/apps/${app.appId}/profiles/apns/_default`;
+const admin = (method: string, rest: string, body?: object) =>
+  service.api.request(method, path() + rest, { admin: true, ...(body ? { body } : {}) });
+
+/** Returns the credentials of a profile that uses a key at a gateway. */
+function using({ publicKey: _, ...key }: typeof first, { url, ca } = { url: '', ca: '' }) {
+  const gateway = url === '' ? service.apns : { url, ca };
+  return { auth: 'token', ...key, endpoint: gateway.url, ca: gateway.ca };
+}
+
+const state = async () => (await admin('GET', '/candidate')).body;
+
+/** Pushes to `devices` new devices of their own, and returns the record and how often the gateway accepted each. */
+async function push(devices: number) {
+  const tag = `p${Math.random()}`;
+  await service.addIosInstallations(app, devices, { tag });
+  const accepted = service.apns.accepted;
+  const body = { where: { tag }, data: { alert: 'x' } };
+  const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
+  const record = await service.untilDone(app, reply.body.objectId);
+  return { record, accepted: service.apns.accepted - accepted };
+}
+
+/** Pushes until the dispatcher has noticed a change, which takes half a second; returns the last push. */
+async function pushUntil(devices: number, isNoticed: () => Promise<boolean> | boolean) {
+  for (;;) {
+    const pushed = await push(devices);
+    expect([pushed.record.status, pushed.record.successes, pushed.accepted]).toEqual([
+      ...['done', devices, devices],
+    ]);
+    if (await isNoticed()) return pushed;
+    await sleep(50);
+  }
+}
+
+const isTried = async () => (await state()).asked > 0;
+const usesKey = ({ keyId }: typeof first) => pushUntil(1, () => keyOf(service.apns) === keyId);
+
+beforeAll(async () => {
+  app = await service.api.createApp();
+  other = await startApnsGateway({ keys: [first, second], ...(await loopbackIdentity()) });
+  expect((await admin('PUT', '', using(first))).status).toBe(200);
+  await service.dispatch();
+});
+afterAll(() => other?.close());
+
+describe('a rotation of credentials', () => {
+  test('with the right key is tried by the first batch and promoted; every device gets one message', async () => {
+    const staged = await admin('PUT', '/candidate', using(second));
+    expect([staged.status, staged.body]).toMatchObject([200, { state: 'canary', asked: 0, reason: null }]);
+    await pushUntil(1000, isTried);
+    const promoted = { accepted: 1000, refused: 0, worse: 0, batches: 1, mayRollBack: true };
+    expect(await state()).toMatchObject({ ...promoted, state: 'promoted' });
+    await usesKey(second);
+  });
+
+  test('is rolled back after a promotion by a call; then there is nothing to undo', async () => {
+    expect((await admin('POST', '/candidate/rollback')).body).toMatchObject({ state: 'rolled_back' });
+    await usesKey(first);
+    expect((await admin('POST', '/candidate/rollback')).status).toBe(409);
+    expect((await admin('POST', '/candidate/promote')).status).toBe(409);
+  });
+
+  test('with a wrong key is rolled back by itself; its batch is sent with the current key in the same attempt', async () => {
+    await admin('PUT', '/candidate', using(unknown));
+    await pushUntil(300, isTried);
+    expect(service.apns.refusals('InvalidProviderToken')).toBeGreaterThan(0);
+    const rotation = await state();
+    const refused = { state: 'rolled_back', reason: 'refused', detail: expect.stringMatching(/^403 /) };
+    expect(rotation).toMatchObject(refused);
+    expect(rotation.refused).toBeGreaterThan(0);
+    const { rows } = await service.db.query<{ batches: number }>(
+      `SELECT count(*) AS batches FROM push_batch WHERE app_id = $1 AND attempt > 0`,
+      [app.appId],
+    );
+    expect(rows).toEqual([{ batches: 0 }]);
+    expect(await checkRotations({ db: service.db, nowMs: Date.now() })).toMatchObject([
+      { code: 'candidateRolledBack', status: 'warn' },
+    ]);
+    const audit = await service.api.request('GET', '/console/api/audit?action=profile.rollback&limit=1', {
+      admin: true,
+    });
+    expect(audit.body.results[0]).toMatchObject({
+      actor: { name: 'carillon (canary)' },
+      after: { state: 'rolled_back', reason: 'refused' },
+    });
+  });
+
+  test('that gets worse answers is rolled back, and retires no token', async () => {
+    await admin('PUT', '/candidate', using(second, other));
+    other.misbehave({ kind: 'answer', status: 400, reason: 'BadDeviceToken' });
+    await pushUntil(200, isTried);
+    expect(await state()).toMatchObject({ state: 'rolled_back', reason: 'worse', asked: 200, worse: 200 });
+    expect(other.total).toBe(200);
+    const { rows } = await service.db.query('SELECT FROM installation WHERE app_id = $1 AND NOT valid', [
+      app.appId,
+    ]);
+    expect(rows).toEqual([]);
+  });
+
+  test('uses the candidate for one of a hundred batches', async () => {
+    await admin('PUT', '/candidate', using(second));
+    await pushUntil(1, isTried);
+    for (let i = 0; i < 10; i += 1) await push(1);
+    expect(await state()).toMatchObject({ state: 'canary', batches: 1, batchesSeen: 20, accepted: 1 });
+    await service.db.query('UPDATE shared_reading SET accounts_next_at = now()');
+    const vault = new Vault(testConfig(service.databaseUrl).secrets);
+    await new AccountReader().run({ db: service.db, clock: systemClock, vault });
+    expect((await service.api.request('GET', '/metrics')).body).toContain(
+      `carillon_profile_rotation{connector="apns",app="${app.appId}",profile="_default",state="canary"} 1`,
+    );
+  });
+
+  test('is promoted by its age with a single accepted recipient, and forgets the replaced credentials', async () => {
+    const hours = (count: number) => ({
+      ...systemClock,
+      now: () => Date.now() + count * 3_600_000,
+    });
+    const deps = { db: service.db, log: silentLog };
+    expect(await reviewCanaries({ ...deps, clock: hours(0) })).toBe(0);
+    expect(await reviewCanaries({ ...deps, clock: hours(2) })).toBe(1);
+    expect(await state()).toMatchObject({ state: 'promoted', mayRollBack: true });
+    expect(await reviewCanaries({ ...deps, clock: hours(8 * 24) })).toBe(1);
+    expect(await state()).toMatchObject({ state: 'promoted', mayRollBack: false });
+  });
+
+  test('stays staged if the gateway cannot be reached, can be held after its check, and ends with an upload', async () => {
+    const away = { ...using(first), endpoint: 'https://127.0.0.1:9' };
+    const staged = (await admin('PUT', '/candidate', away)).body;
+    expect(staged).toMatchObject({ state: 'staged', reason: expect.any(String), detail: expect.any(String) });
+    expect((await admin('POST', '/candidate/promote')).status).toBe(409);
+    expect((await admin('PUT', '/candidate?hold=1', using(first))).body.state).toBe('checked');
+    await push(1);
+    expect(await state()).toMatchObject({ state: 'checked', batchesSeen: 0 });
+    expect((await admin('PUT', '', using(first))).status).toBe(200);
+    expect(await state()).toMatchObject({ state: 'rolled_back', reason: 'replaced', mayRollBack: false });
+    expect((await admin('PUT', '/candidate', { auth: 'token' })).status).toBe(400);
+  });
+});
+
+/** Returns the id of the key that the last request was signed with. */
+function keyOf(gateway: ApnsGateway): string {
+  const { headers } = gateway.requests.at(-1) ?? {};
+  const head =
+    String(headers?.authorization)
+      .replace(/^bearer /, '')
+      .split('.')[0] ?? '';
+  return JSON.parse(Buffer.from(head, 'base64url').toString('utf8')).kid;
+}
+
+describe('the decision', () => {
+  const none = { batches: 1, asked: 0, accepted: 0, refused: 0, worse: 0 };
+  const day = 86_400_000;
+
+  test.each([
+    [{}, 0, undefined],
+    [{ asked: 1, refused: 1 }, 0, { to: 'rolled_back', reason: 'refused' }],
+    [{ asked: 99, accepted: 1, worse: 98 }, 0, undefined],
+    [{ asked: 200, accepted: 197, worse: 3 }, 0, { to: 'rolled_back', reason: 'worse' }],
+    [{ asked: 1010, accepted: 1000, worse: 10 }, 0, { to: 'promoted' }],
+    [{ asked: 999, accepted: 999 }, 0, undefined],
+    [{ asked: 1, accepted: 1 }, day, { to: 'promoted' }],
+    [{ asked: 50, accepted: 40, worse: 10 }, day, undefined],
+    [{ asked: 50, accepted: 40, worse: 10 }, 7 * day, { to: 'rolled_back', reason: 'worse' }],
+    [{}, 7 * day, { to: 'rolled_back', reason: 'noTraffic' }],
+  ])('on %j after %d ms is %j', (counts, ageMs, verdict) => {
+    expect(judgeCanary({ ...none, ...counts }, ageMs)).toEqual(verdict);
+  });
+});
