@@ -177,6 +177,7 @@ async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Prom
     });
     if (!isOurs) throw new Superseded();
     const page = toBatches(targets, terms);
+    if (step.mark === 0) prepareSenders(deps, push, page);
     await writeRows(deps, tx, plan, { page, isQueued: !step.isSmall });
     if ((step.isLast && !step.isSmall) || step.isContinued) await deps.queue.complete(planJob, job, tx);
     if (step.isContinued)
@@ -191,6 +192,14 @@ async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Prom
     );
   if (step.isLast && !step.isSmall && page.batches.length === 0) await closePush(deps, push.appId, push.id);
   return through;
+}
+
+/** Opens the senders of a fresh push while its first batches are written: a connection takes several round trips. */
+function prepareSenders({ pool }: DispatcherDeps, push: Push, { batches }: PageOfBatches): void {
+  const { appId, pushOrder } = push;
+  const routes = new Map(batches.map((batch) => [`${batch.connector}/${batch.profile}`, batch]));
+  for (const { connector, profile } of routes.values())
+    pool.prepare({ appId, connector, profile, prod: pushOrder.prod });
 }
 
 async function writeRows(

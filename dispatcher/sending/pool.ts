@@ -1,5 +1,6 @@
 import { Piscina } from 'piscina';
 import { sleep, systemClock } from '../../shared/clock.ts';
+import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import { moduleUrl } from '../../shared/process/module-url.ts';
@@ -47,7 +48,11 @@ const bulkNiceness = 5;
  */
 const threadMemory = { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 256 };
 
-type Threads = Piscina<DeliverTask | WarmUpTask, ThreadResult>;
+/** Time for which prepared senders count as open, and most profiles that are remembered. */
+const preparedForMs = 60_000;
+const maxPrepared = 1000;
+
+type Threads = Piscina<DeliverTask | WarmUpTask | RecentProfile, ThreadResult>;
 
 function openThreads(
   threads: number,
@@ -84,6 +89,7 @@ async function warmUpThreads(
       threads.run({ ...task, counts }, { name: 'warmUp' }).catch(() => undefined);
     await sleep(warmUpPollMs, signal);
   }
+  Atomics.store(new Int32Array(counts), warmUpCounts.isOver, 1);
 }
 
 /** The worker threads that send. Only this file uses piscina. */
@@ -95,6 +101,8 @@ export class SenderPool {
   readonly #threads: number;
   readonly #transports = new TransportReadings(() => systemClock.monotonicMs());
   readonly #busyMs = new Map<number, number>();
+  /** When the senders of a profile were last prepared, by the profile. */
+  readonly #preparedAtMs = new Map<string, number>();
   #active = 0;
 
   constructor({ threads, data }: PoolOptions) {
@@ -123,6 +131,21 @@ export class SenderPool {
       warmUpThreads(this.#bulk, { count: this.#threads, task, signal }),
       warmUpThreads(this.#express, { count: 1, task, signal }),
     ]);
+  }
+
+  /**
+   * Opens the sender of a profile in all threads while its first batches are written, unless that was done a short time ago.
+   * Never rejects; a batch does without.
+   */
+  prepare(profile: RecentProfile): void {
+    const nowMs = systemClock.monotonicMs();
+    const key = JSON.stringify(profile);
+    if (nowMs - (this.#preparedAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < preparedForMs) return;
+    if (this.#preparedAtMs.size >= maxPrepared) this.#preparedAtMs.clear();
+    this.#preparedAtMs.set(key, nowMs);
+    // One task for each thread: piscina gives a task to the thread that has the fewest.
+    const threads = [this.#express, ...Array.from({ length: this.#threads }, () => this.#bulk)];
+    for (const thread of threads) thread.run(profile, { name: 'prepare' }).catch(() => undefined);
   }
 
   /** HTTP/2 connections to gateways that are open. */

@@ -7,6 +7,7 @@ import { AppCache } from '../../shared/db/cache/app-cache.ts';
 import { Database, type Handle } from '../../shared/db/pool.ts';
 import { checkpointBatch, findBatch } from '../../shared/db/tables/pushes/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
+import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
 import { loadBatchRecipients } from '../../shared/db/tables/pushes/recipients.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import { secureContextTrusting } from '../../shared/http/trust.ts';
@@ -75,10 +76,19 @@ export async function warmUp({ profiles, counts, trialGateway }: WarmUpTask): Pr
     db.warmUp((connection) => repeat(trialGateway ? customPlans : 1, () => runBatchStatements(connection))),
     ...profiles.map((profile) => senders.warmUp(profile)),
   ])
-    .then(() => trialGateway && sendTrialPushes({ ...senderDeps, vault, publicUrl }, trialGateway, isBusy))
+    .then(() => {
+      const isOver = () => isBusy() || Atomics.load(shared, warmUpCounts.isOver) === 1;
+      return trialGateway && sendTrialPushes({ ...senderDeps, vault, publicUrl }, trialGateway, isOver);
+    })
     .catch((error: unknown) => log.warn({ err: error }, 'could not warm up'))
     .finally(() => Atomics.add(shared, warmUpCounts.ended, 1));
   return warmedUp;
+}
+
+/** Opens the sender of a profile and connects it, for batches that are on their way; piscina calls this function. */
+export function prepare(profile: RecentProfile): Promise<void> {
+  hasBatch = true;
+  return senders.warmUp(profile);
 }
 
 /**
