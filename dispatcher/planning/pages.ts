@@ -68,7 +68,8 @@ async function* pagesByKey({ database, app, push, clock }: Scan): AsyncGenerator
   }
 }
 
-function pageOfGroups(rows: TargetGroupRow[]): TargetPage {
+/** Reads a page of groups. */
+export function pageOfGroups(rows: TargetGroupRow[]): TargetPage {
   const page: TargetPage = { size: 0, lastId: 0, idsByTraits: new Map() };
   for (const { traits, ids: list } of rows) {
     const ids = inOrder(parseIdList(list));

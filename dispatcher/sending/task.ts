@@ -73,8 +73,8 @@ export interface WarmUpTask {
   counts: SharedArrayBuffer;
 }
 
-/** Places in the counts of a warm-up: threads that have loaded their modules, and threads that are prepared. */
-export const warmUpCounts = { started: 0, ended: 1 } as const;
+/** Places in the counts of a warm-up: threads that have loaded their modules, threads that are prepared, and 1 for its end. */
+export const warmUpCounts = { started: 0, ended: 1, isOver: 2 } as const;
 
 /** Cause of a try without success. */
 export interface Why {

@@ -31,19 +31,19 @@ export async function repeat(times: number, work: () => Promise<void>): Promise<
 const pushes = 4;
 const batchSizes = [1000, 2500, 2500];
 /** Longest time that the trial pushes take. */
-const totalMs = 1000;
+const totalMs = 3000;
 
 type TrialDeps = Omit<BatchSenderDeps, 'senders' | 'appCache'> &
   Pick<SenderCacheOptions, 'vault' | 'publicUrl'>;
 
 /**
- * Sends trial pushes until the time is over or `isBusy`. Each has a sender of its own, since
+ * Sends trial pushes until the time is over or `isOver`, or one of them fails. Each has a sender of its own, since
  * the code for the beginning of a connection would otherwise run once.
  */
 export async function sendTrialPushes(
   deps: TrialDeps,
   gateway: TrialGateway,
-  isBusy: () => boolean,
+  isOver: () => boolean,
 ): Promise<void> {
   const { clock } = deps;
   const endsAtMs = clock.monotonicMs() + totalMs;
@@ -53,8 +53,8 @@ export async function sendTrialPushes(
     const senders = new SenderCache({ ...deps, appCache });
     try {
       for (const size of batchSizes) {
-        if (isBusy() || clock.monotonicMs() > endsAtMs) return;
-        await sendTrialBatch({ ...deps, appCache, senders }, size);
+        if (isOver() || clock.monotonicMs() > endsAtMs) return;
+        if (!(await sendTrialBatch({ ...deps, appCache, senders }, size))) return;
       }
     } finally {
       await senders.close();
@@ -62,7 +62,8 @@ export async function sendTrialPushes(
   }
 }
 
-async function sendTrialBatch(deps: BatchSenderDeps, size: number): Promise<void> {
+/** Returns whether the gateway took every request. */
+async function sendTrialBatch(deps: BatchSenderDeps, size: number): Promise<boolean> {
   const push = trialPush(deps.clock.now());
   const load = async () => {
     const [batch, groups] = await Promise.all([
@@ -74,7 +75,8 @@ async function sendTrialBatch(deps: BatchSenderDeps, size: number): Promise<void
   const { appId, connector } = trial;
   const progressMemory = new InFlightBatch().memory;
   const task = { appId, pushId: push.id, batchId: 0, connector, progressMemory };
-  await new BatchSender({ ...deps, load }, task).run();
+  const { health } = await new BatchSender({ ...deps, load }, task).run();
+  return health.asked === size && health.failed === 0;
 }
 
 function profileOf({ endpoint, ca }: TrialGateway): StoredProfile {

@@ -1,17 +1,11 @@
 import { hourMs, sleep } from '../../shared/clock.ts';
-import type { Handle } from '../../shared/db/pool.ts';
-import { grantRecipients } from '../../shared/db/tables/apps/usage.ts';
-import { findBatchesWithoutJob, lockBatch, settleBatch } from '../../shared/db/tables/pushes/batches.ts';
-import { readBatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
-import { closeIfSettled, markFirstSend, startPush } from '../../shared/db/tables/pushes/progress.ts';
 import { findRecentProfiles } from '../../shared/db/tables/pushes/recent-profiles.ts';
-import { loadRecipients } from '../../shared/db/tables/pushes/recipients.ts';
-import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { warmScans } from '../limits.ts';
 import type { SenderPool } from '../sending/pool.ts';
 import { customPlans, repeat } from '../sending/trial-pushes.ts';
 import { openTrialGateway } from './trial-gateway.ts';
+import { planTrialPages, runPushStatements, runScanStatements } from './trial-plans.ts';
 
 /** Limits of a warm-up: the profiles whose gateways are connected to, and the longest delay of the start. */
 export const warmUpLimits = { profiles: 50, usedWithinMs: hourMs, totalMs: 5000 };
@@ -29,13 +23,13 @@ interface WarmUpOptions {
  * gateway of a profile. Never rejects: a failure is logged.
  */
 export async function warmUp(
-  deps: Pick<DispatcherDeps, 'db' | 'readDb' | 'small' | 'clock' | 'log' | 'vault'> & {
+  deps: Pick<DispatcherDeps, 'db' | 'readDb' | 'queue' | 'small' | 'clock' | 'log' | 'vault'> & {
     pool: Pick<SenderPool, 'warmUp'>;
   },
   stopped: AbortSignal,
   { limits = warmUpLimits, hasTrialPushes = false }: WarmUpOptions = {},
 ): Promise<void> {
-  const { db, readDb, small, pool, clock, log, vault } = deps;
+  const { db, readDb, queue, small, pool, clock, log, vault } = deps;
   const startedAtMs = clock.monotonicMs();
   const end = new AbortController();
   const signal = AbortSignal.any([stopped, end.signal]);
@@ -48,10 +42,11 @@ export async function warmUp(
     await pool.warmUp({ profiles, trialGateway: trial?.gateway }, signal).finally(trial?.close);
   };
   const rounds = hasTrialPushes ? customPlans : 1;
+  if (hasTrialPushes) planTrialPages();
   const parts = [
     warmUpThreads(),
-    db.warmUp((connection) => repeat(rounds, () => runStatements(connection))),
-    readDb.warmUp(readInstallations, warmScans),
+    db.warmUp((connection) => repeat(rounds, () => runPushStatements(connection, queue))),
+    readDb.warmUp((connection) => repeat(rounds, () => runScanStatements(connection)), warmScans),
     small.warmUp(),
   ];
   const work = Promise.all(
@@ -60,23 +55,4 @@ export async function warmUp(
   await Promise.race([work, sleep(limits.totalMs, signal)]);
   end.abort();
   log.debug({ tookMs: clock.monotonicMs() - startedAtMs }, 'warmed up');
-}
-
-const readInstallations = (connection: Handle) => loadRecipients(connection, '', [], 'deviceToken');
-
-/**
- * Runs the statements of a batch for a push that does not exist: PostgreSQL then has its tables in the connection's
- * caches.
- */
-async function runStatements(connection: Handle): Promise<void> {
-  const batch = { appId: '', id: 0, batchId: 0, retriedCount: 0 };
-  const states = new RecipientStates(new Uint8Array(1));
-  await startPush(connection, batch.appId, batch.id);
-  await findBatchesWithoutJob(connection, batch.appId, batch.id);
-  await readBatchSnapshot(connection, batch.appId, batch.id);
-  await grantRecipients(connection, batch, 0);
-  await markFirstSend(connection, batch.appId, batch.id, new Date(0));
-  await lockBatch(connection, batch.appId, batch.id);
-  await settleBatch(connection, batch, states, {});
-  await closeIfSettled(connection, batch.appId, batch.id);
 }

@@ -11,6 +11,9 @@ import { redriveCondition } from './redrive.ts';
 
 export { Params };
 
+/** What the conditions read of an app. */
+export type TargetApp = Pick<App, 'appId'> & { options: Pick<App['options'], 'installationValidityDays'> };
+
 /** Checks the `where` of a push, and the sender's right to ask it, when the push is accepted. Throws as `parseWhere`. */
 export function checkTargets(pushOrder: PushOrder, viewer: Viewer): void {
   if (pushOrder.target.kind === 'query') parseWhere(pushOrder.target.where, installationClass, viewer);
@@ -20,13 +23,16 @@ export function checkTargets(pushOrder: PushOrder, viewer: Viewer): void {
  * Returns the SQL condition for active installations: updated within the app's validity period
  * (protocol/installations.md#idle-installations). For imported ones the period starts at the import.
  */
-export function activeCondition(app: App, { params, nowMs }: { params: Params; nowMs: number }): string {
+export function activeCondition(
+  app: TargetApp,
+  { params, nowMs }: { params: Params; nowMs: number },
+): string {
   const since = params.add(activeSince(app, nowMs));
   return `(updated_at >= ${since} OR imported_at >= ${since})`;
 }
 
 /** Returns since when an installation must have been updated to be active. */
-export const activeSince = (app: App, nowMs: number): Date =>
+export const activeSince = (app: TargetApp, nowMs: number): Date =>
   new Date(nowMs - app.options.installationValidityDays * dayMs);
 
 /**
@@ -35,7 +41,7 @@ export const activeSince = (app: App, nowMs: number): Date =>
  * may leave out failures up to an id.
  */
 export function targetCondition(
-  app: App,
+  app: TargetApp,
   pushOrder: PushOrder,
   { params, nowMs, afterId }: { params: Params; nowMs: number; afterId?: number },
 ): string {
@@ -106,7 +112,7 @@ export interface TargetQuery {
  * (develop/decisions.md#why-one-cursor).
  */
 export function targetQuery(
-  app: App,
+  app: TargetApp,
   pushOrder: PushOrder,
   from: { afterId: number; nowMs: number },
 ): TargetQuery {
@@ -134,7 +140,7 @@ export interface TargetGroupRow {
  * the last one ended.
  */
 export function targetPageQuery(
-  app: App,
+  app: TargetApp,
   pushOrder: PushOrder,
   from: { afterId: number; nowMs: number; size: number },
 ): TargetQuery {

@@ -96,7 +96,7 @@ export interface RecipientFailure {
 const newBatchColumns = `connector text, profile text, recipients text, size int, badges int[], attempt int, settled text,
   totals jsonb, has_job boolean, tries int, last_reason text, not_before timestamptz, unanswered int, repeats int`;
 
-const insertStatement = prepare(
+export const insertBatchesStatement = prepare(
   `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, badges, attempt, settled, totals,
                            is_settled, has_job, tries, last_reason, not_before, unanswered, repeats, settled_at)
    SELECT $1, $2, b.connector, b.profile, b.recipients::bigint[], b.size, b.badges, b.attempt, decode(b.settled, 'hex'), b.totals,
@@ -115,7 +115,7 @@ export async function insertBatches(
 ): Promise<number[]> {
   if (batches.length === 0) return [];
   const values = [appId, pushId, JSON.stringify(batches.map(toColumns))];
-  const { rows } = await tx.query<{ id: number }>(insertStatement, values);
+  const { rows } = await tx.query<{ id: number }>(insertBatchesStatement, values);
   return rows.map((row) => row.id);
 }
 

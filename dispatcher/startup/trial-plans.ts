@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto';
+import type { Handle } from '../../shared/db/pool.ts';
+import { grantRecipients } from '../../shared/db/tables/apps/usage.ts';
+import {
+  findBatchesWithoutJob,
+  insertBatchesStatement,
+  lockBatch,
+  settleBatch,
+} from '../../shared/db/tables/pushes/batches.ts';
+import { readBatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
+import {
+  advancePlanning,
+  closeIfSettled,
+  countOpenPushes,
+  markFirstSend,
+  startPush,
+} from '../../shared/db/tables/pushes/progress.ts';
+import { loadRecipients } from '../../shared/db/tables/pushes/recipients.ts';
+import { RecipientStates } from '../../shared/domain/recipient-states.ts';
+import { targetPageQuery } from '../../shared/query/targets/targets.ts';
+import { deliverJob } from '../../shared/queue/jobs.ts';
+import type { JobQueue } from '../../shared/queue/queue.ts';
+import { toBatches } from '../planning/batches.ts';
+import { pageOfGroups, pageSize } from '../planning/pages.ts';
+
+/** A push and a batch that do not exist. */
+const none = { appId: '', id: 0, batchId: 0, retriedCount: 0 };
+
+/**
+ * Runs the statements of planning and of a batch for a push that does not exist: PostgreSQL then has its tables in the
+ * connection's caches.
+ */
+export async function runPushStatements(connection: Handle, queue: JobQueue): Promise<void> {
+  const { appId, id } = none;
+  const kind = deliverJob('apns');
+  await startPush(connection, appId, id);
+  await findBatchesWithoutJob(connection, appId, id);
+  await connection.query('BEGIN');
+  await advancePlanning(connection, none, { from: 0, through: 0, devices: 0, isLast: false });
+  await connection.query(insertBatchesStatement, [appId, id, '[]']);
+  await queue.highestPriority(kind, connection);
+  await countOpenPushes(connection, appId);
+  await connection.query('COMMIT');
+  await readBatchSnapshot(connection, appId, none.batchId);
+  await grantRecipients(connection, none, 0);
+  await markFirstSend(connection, appId, id, new Date(0));
+  await connection.query('BEGIN');
+  await lockBatch(connection, appId, none.batchId);
+  await settleBatch(connection, none, new RecipientStates(new Uint8Array(1)), {});
+  const job = { id: randomUUID(), retryCount: 0, data: { appId, pushId: id, batchId: none.batchId } };
+  await queue.complete(kind, job, connection);
+  await connection.query('COMMIT');
+  await closeIfSettled(connection, appId, id);
+}
+
+/** Reads the targets of such a push. */
+export async function runScanStatements(connection: Handle): Promise<void> {
+  const app = { appId: none.appId, options: { installationValidityDays: 1 } };
+  const target = { kind: 'query', where: {}, channels: null } as const;
+  const order = { ...noContent, target };
+  const { text, values } = targetPageQuery(app, order, { afterId: 0, nowMs: 0, size: pageSize });
+  await connection.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
+  await connection.query(text, values);
+  await connection.query('COMMIT');
+  await loadRecipients(connection, none.appId, [], 'deviceToken');
+}
+
+const noContent = {
+  data: {},
+  prod: 'prod',
+  topic: null,
+  teamId: null,
+  flowControl: null,
+  notificationChannel: null,
+} as const;
+
+/** Pages after which the code of planning is compiled; they take a few milliseconds. */
+const trialPages = 20;
+
+/** Sorts pages of targets into batches, which are not stored. */
+export function planTrialPages(): void {
+  const ids = Array.from({ length: pageSize }, (_, i) => 1_000_000 + i).join(',');
+  const route = { connector: 'apns', profile: '_default' } as const;
+  const terms = { router: { routeOf: () => route }, flowControl: null };
+  for (let page = 0; page < trialPages; page += 1)
+    toBatches(pageOfGroups([{ traits: '(ios)', ids }]), { ...terms, planned: page * pageSize });
+}
