@@ -18,7 +18,6 @@ export interface Metrics extends OperationMetrics {
   gatewayResponses: Counter<'connector' | 'status' | 'reason'>;
   receipts: Counter<'connector' | 'event'>;
   messages: Counter<'kind' | 'outcome'>;
-  redrivenMessages: Counter<'kind'>;
   hooks: Counter<'hook' | 'outcome'>;
   smsRequests: Counter<'app' | 'type' | 'outcome'>;
   smsVerifications: Counter<'app' | 'outcome'>;
@@ -153,12 +152,6 @@ function countersIn(registers: Registry[]) {
       name: 'carillon_messages_total',
       help: 'Mail and SMS sent through a provider, by outcome: sent, kept (no provider is configured), retried, failed',
       labelNames: ['kind', 'outcome'],
-      registers,
-    }),
-    redrivenMessages: new Counter({
-      name: 'carillon_messages_redriven_total',
-      help: 'Mail and SMS that an operator had sent again together',
-      labelNames: ['kind'],
       registers,
     }),
     hooks: new Counter({

@@ -17,6 +17,7 @@ import { UsageService } from './operator/usage.ts';
 import { UserAdminService } from './operator/users/users.ts';
 import { DryRunService } from './push/explain/dry-run.ts';
 import { PushTraceService } from './push/explain/push-trace.ts';
+import { FailedReceiptService } from './push/failed-receipts.ts';
 import { PushControlService } from './push/push-control.ts';
 import { PushRecordService } from './push/push-records.ts';
 import { PushService } from './push/pushes.ts';
@@ -42,6 +43,7 @@ export function createServices(deps: ApiDeps) {
   const roleCache = new RoleCache(deps.db, deps.clock);
   const pushTraces = new PushTraceService(deps);
   const pushes = new PushService(deps);
+  const receipts = new ReceiptService(deps);
   const dryRun = new DryRunService(deps);
   const operator = createConsole(deps, { records: pushRecords, traces: pushTraces, pushes, dryRun });
   const roleLookup = new RoleLookup(deps, accounts.lookup);
@@ -67,7 +69,8 @@ export function createServices(deps: ApiDeps) {
     messageRedrives: new MessageRedriveService(deps),
     profiles: new ProfileService(deps),
     pushes,
-    receipts: new ReceiptService(deps),
+    receipts,
+    failedReceipts: new FailedReceiptService(deps, receipts),
     scans: new ScanService(deps),
     schedules: new ScheduleService(deps),
     sms: messaging.sms,

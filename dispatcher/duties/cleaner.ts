@@ -5,6 +5,7 @@ import { deleteExpiredMessages } from '../../shared/db/tables/channel/messages.t
 import { deleteOldAudit } from '../../shared/db/tables/console/audit.ts';
 import { deleteEndedSessions } from '../../shared/db/tables/console/sessions.ts';
 import { deleteOldGatewayDays } from '../../shared/db/tables/gateways/daily-use.ts';
+import { deleteOldFailedReceipts } from '../../shared/db/tables/gateways/failed-receipts.ts';
 import { deleteOldGatewayMessages } from '../../shared/db/tables/gateways/messages.ts';
 import { deleteOldRates } from '../../shared/db/tables/gateways/rates.ts';
 import { deleteOldGatewayTokens } from '../../shared/db/tables/gateways/tokens.ts';
@@ -39,6 +40,7 @@ const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unkn
   ({ db }, now, rows) => deleteExpiredMessages(db, new Date(now), rows),
   ({ db }, now) => deleteOldRequestIds(db, new Date(now - requestRetentionMs)),
   ({ db }, now, rows) => deleteOldUsage(db, new Date(now - usageRetentionMs), rows),
+  ({ db }, now, rows) => deleteOldFailedReceipts(db, new Date(now - recordRetentionMs), rows),
   ({ db }, now, rows) => deleteOldGatewayMessages(db, new Date(now - recordRetentionMs), rows),
   ({ db }, now, rows) => deleteOldGatewayDays(db, new Date(now - usageRetentionMs), rows),
   ({ db }, now) =>

@@ -15,6 +15,7 @@ export function operationMetricsIn(registers: Registry[]) {
     ...processMetrics(gauge, counter),
     ...sharedStateGauges(gauge),
     ...accountGauges(gauge),
+    ...redriveCounters(counter),
     channelMessages: counter(
       'channel_messages_total',
       'Messages on the device channel: sent (as often as they were), acknowledged, displaced (dropped for newer ones)',
@@ -130,3 +131,17 @@ function sharedStateGauges(gauge: MakeGauge) {
     ),
   };
 }
+
+/** What was undeliverable: sent again, and kept to be processed again. */
+const redriveCounters = (counter: MakeCounter) => ({
+  redrivenMessages: counter(
+    'messages_redriven_total',
+    'Mail and SMS that an operator had sent again together',
+    ['kind'],
+  ),
+  refusedReceiptCalls: counter(
+    'receipt_calls_refused_total',
+    'Calls of gateways that were no receipts or had a wrong signature; kept: they can be processed again',
+    ['connector', 'kept'],
+  ),
+});

@@ -83,6 +83,28 @@ describe('receipts at the callback URL of the message', () => {
     expect(await counts(app, id)).toEqual({ delivered: 5, clicked: 2 });
   });
 
+  test('are kept when their token is wrong, and counted once it is right', async () => {
+    const app = await vendors.app('vendor_c');
+    const ids = await vendors.add(app, 'vendor_c', 4);
+    const { meizu } = vendors.gateways;
+    const id = await push(app);
+    const path = `/console/api/apps/${app.appId}/failed-receipts`;
+    const redrive = (verb = '') =>
+      service.api.request('POST', `${path}/redrive${verb}`, { admin: true, body: { connector: 'vendor_c' } });
+    for (let i = 0; i < 2; i += 1) expect(await meizu.sendReceipt(1, ids, 'another')).toEqual([401]);
+    const { results } = (await service.api.request('GET', path, { admin: true })).body;
+    expect(results).toMatchObject([{ connector: 'vendor_c', status: 401, reason: expect.any(String) }]);
+    expect((await redrive()).body).toEqual({ processed: 0, refused: 1, next: null });
+    await vendors.put(app, vendors.instance('vendor_c'), { receiptToken: 'another' });
+    // A changed profile counts within one second on every process.
+    const possible = async () => (await redrive('/explain')).body;
+    await expect.poll(possible).toEqual({ processed: 1, refused: 0, next: null });
+    expect(await counts(app, id)).toEqual({ delivered: 0, clicked: 0 });
+    expect((await redrive()).body).toEqual({ processed: 1, refused: 0, next: null });
+    expect(await counts(app, id)).toEqual({ delivered: 4, clicked: 0 });
+    expect((await redrive()).body).toEqual({ processed: 0, refused: 0, next: null });
+  });
+
   test('of OPPO come one by one', async () => {
     const app = await vendors.app('vendor_d');
     const ids = await vendors.add(app, 'vendor_d', 12);

@@ -84,3 +84,24 @@ export const messageForecast = component(
     ),
   }),
 );
+
+export const failedReceipt = component(
+  'FailedReceipt',
+  z.strictObject({
+    id: z.string(),
+    connector: z.enum(connectorIds),
+    status: z.int().describe('Status that the gateway got.'),
+    reason: z.string().describe('Why the call was refused.'),
+    bytes: count.describe('Size of the body.'),
+    at: timestamp,
+  }),
+);
+
+export const redrivenReceipts = component(
+  'RedrivenReceipts',
+  z.strictObject({
+    processed: count.describe('Calls that were read; a receipt counts once, however often its call is read.'),
+    refused: count.describe('Calls that are refused again, or that no key of CARILLON_SECRET decrypts.'),
+    next: z.string().nullable().describe('`cursor` of the next call; null where no call is left.'),
+  }),
+);

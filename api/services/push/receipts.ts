@@ -1,4 +1,4 @@
-import type { Receipt, ReceiptCall } from '../../../connectors/contract/connector.ts';
+import type { Receipt, ReceiptCall, ReceiptsResult } from '../../../connectors/contract/connector.ts';
 import { connectors } from '../../../connectors/registry.ts';
 import { isDeadlock } from '../../../shared/db/limits/database-errors.ts';
 import {
@@ -17,10 +17,11 @@ import {
 } from '../../../shared/db/tables/pushes/receipts.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { type ConnectorId, isConnectorId } from '../../../shared/domain/labels.ts';
+import { isConnectorId } from '../../../shared/domain/labels.ts';
 import { FairQueue, QueueFull } from '../../../shared/fairness/fair-queue.ts';
 import { isCallbackSecret } from '../../../shared/http/callback-url.ts';
 import type { ApiDeps } from '../deps.ts';
+import { keepRefusedCall } from './refused-calls.ts';
 
 /** Parameters of the callback URL that a gateway calls. */
 export interface CallbackPath {
@@ -69,28 +70,41 @@ export class ReceiptService {
    * no receipt of this gateway, 413 for too many receipts, 429 while too many calls of the app wait.
    */
   async record(path: CallbackPath, call: ReceiptCall): Promise<JsonObject> {
-    const { source, read } = await this.#source(path);
-    const profiles = await this.#deps.appCache.profiles(source.appId);
-    const credentials = profiles
-      .filter((profile) => profile.connector === source.connector)
-      .map((profile) => profile.credentials);
-    const result = read(call, credentials);
-    if (!result.ok)
+    const source = await this.#source(path);
+    const result = await this.read(source, call);
+    if (!result.ok) {
+      await keepRefusedCall(this.#deps, source, call, result);
       throw refuse(result.status === 401 ? 'unauthorized' : 'invalidParameter', toErrorText(result.error));
+    }
     const { receipts, reply = {} } = result;
-    if (receipts.length > maxReceipts) throw new Refusal('payloadTooLarge');
-    for (const { event } of receipts) this.#deps.metrics.receipts.inc({ connector: source.connector, event });
-    await this.#writeInTurn(source, receipts.filter(isMatchable));
+    await this.take(source, receipts);
     return reply;
   }
 
+  /** Reads a call with the credentials of now. */
+  async read({ appId, connector }: ReceiptSource, call: ReceiptCall): Promise<ReceiptsResult> {
+    const profiles = await this.#deps.appCache.profiles(appId);
+    const credentials = profiles
+      .filter((profile) => profile.connector === connector)
+      .map((profile) => profile.credentials);
+    const read = connectors.get(connector)?.receipts;
+    return read?.(call, credentials) ?? { ok: false, status: 400, error: 'this gateway sends no receipts' };
+  }
+
+  /** Records receipts. Throws 413 for too many, 429 while too many calls of the app wait. */
+  async take(source: ReceiptSource, receipts: Receipt[]): Promise<void> {
+    if (receipts.length > maxReceipts) throw new Refusal('payloadTooLarge');
+    for (const { event } of receipts) this.#deps.metrics.receipts.inc({ connector: source.connector, event });
+    await this.#writeInTurn(source, receipts.filter(isMatchable));
+  }
+
   /** Checks the secret before the app: a caller without it costs no query and cannot learn whether the app exists. */
-  async #source({ connector, appId, secret }: CallbackPath) {
+  async #source({ connector, appId, secret }: CallbackPath): Promise<ReceiptSource> {
     const read = isConnectorId(connector) ? connectors.get(connector)?.receipts : undefined;
     const isKnown = isCallbackSecret(this.#deps.vault, { connector, appId }, secret);
     if (!isKnown || !isConnectorId(connector) || !read) throw refuse('notFound');
     if (!(await this.#deps.appCache.app(appId))) throw refuse('notFound');
-    return { source: { appId, connector } satisfies { appId: string; connector: ConnectorId }, read };
+    return { appId, connector };
   }
 
   async #writeInTurn(source: ReceiptSource, receipts: Receipt[]): Promise<void> {

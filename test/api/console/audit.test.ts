@@ -2,8 +2,12 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { AuditEntry } from '../../../api/replies/admin/types.ts';
 import { loadRoutes } from '../../../api/route-loader.ts';
 import { dayMs, systemClock } from '../../../shared/clock.ts';
+import { Vault } from '../../../shared/crypto.ts';
 import { deleteOldAudit } from '../../../shared/db/tables/console/audit.ts';
+import { keepFailedReceipt } from '../../../shared/db/tables/gateways/failed-receipts.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
+import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
 import { type ConsoleCall, callerOf, createToken } from './callers.ts';
 
@@ -107,6 +111,7 @@ const changes: Record<string, Change> = {
     undefined,
     'message.retry',
   ],
+  redriveReceipts: ['POST', () => failedReceipt(), {}, 'receipts.redrive'],
   redriveMessages: [
     'POST',
     async () => {
@@ -176,6 +181,16 @@ async function failedPush(verb: string): Promise<string> {
     [id],
   );
   return of(`/notifications/${id}/${verb}`)();
+}
+
+async function failedReceipt(): Promise<string> {
+  const vault = new Vault(testConfig(service.databaseUrl).secrets);
+  const source = { appId: app.appId, connector: 'vendor_d' } as const;
+  const digest = 'audited';
+  const call = vault.seal({ headers: {}, body: '[]' }, sealContexts.receipt(app.appId, 'vendor_d', digest));
+  const refused = { ...source, digest, call, status: 400, reason: 'x', bytes: 2 };
+  await keepFailedReceipt(service.db, app.appId, refused, 1);
+  return of('/failed-receipts/redrive')();
 }
 
 async function newSession(): Promise<string> {

@@ -26,6 +26,7 @@ const notEncrypted = [
 /** Files that encrypt, each with the columns that its values are stored in. */
 const encryptingFiles: Record<string, string[]> = {
   'api/services/captchas/captchas.ts': ['captcha.answer'],
+  'api/services/push/refused-calls.ts': ['failed_receipt.call'],
   'shared/db/tables/apps/apps.ts': ['app.secrets'],
   'shared/db/tables/apps/profile-rotations.ts': ['profile_rotation.candidate', 'profile_rotation.previous'],
   'shared/db/tables/apps/profiles.ts': ['push_profile.credentials'],

@@ -210,6 +210,7 @@ const tablesOfApp = [
   'push_batch',
   'push_failure',
   'failure_count',
+  'failed_receipt',
   'push_receipt',
   'push_receipt_total',
   'dead_notice',

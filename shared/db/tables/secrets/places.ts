@@ -137,6 +137,10 @@ export const sealedPlaces: readonly SealedPlace[] = [
         type: column(row, 'type'),
       }),
   ),
+  bytesPlace(
+    { table: 'failed_receipt', column: 'call', key: { id: 'bigint' }, context: ['connector', 'digest'] },
+    (row) => sealContexts.receipt(row.appId, column(row, 'connector'), column(row, 'digest')),
+  ),
   bytesPlace({ table: 'captcha', column: 'answer', key: { token: 'text' } }, (row) =>
     sealContexts.captcha(row.appId, column(row, 'token')),
   ),
