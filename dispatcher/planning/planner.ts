@@ -21,6 +21,7 @@ import { parkPlanning, unpark } from '../delivery/pause.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';
 import { planSmall } from '../small/plan-small.ts';
+import { waitForApproval } from './approval.ts';
 import { type PageOfBatches, toBatches } from './batches.ts';
 import { claimPage } from './claims.ts';
 import { endBeyondLimit } from './mass-limit.ts';
@@ -134,6 +135,7 @@ async function writeBatches(deps: DispatcherDeps, plan: Plan, signal: AbortSigna
   let mark = push.plannedThrough;
   let planned = push.devices;
   if (mark === 0 && (await endBeyondLimit(deps, plan, targets))) return false;
+  if (mark === 0 && (await waitForApproval(deps, plan, targets))) return false;
   const endsAtMs = deps.clock.monotonicMs() + turnMs;
   for await (const { page, isLast } of targets()) {
     if (signal.aborted) return false;

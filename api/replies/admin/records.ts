@@ -40,6 +40,16 @@ export const pushDetail = component(
     halts: z
       .record(z.string(), z.string())
       .describe('Profiles that the push stopped using, as `<connector>/<profile>`, each with the reason.'),
+    approval: z
+      .strictObject({
+        above: count
+          .nullable()
+          .describe('Devices above which the app wants it; null if it was given before.'),
+        givenBy: z.string().nullable().describe('Null while the push waits for it.'),
+        givenAt: timestamp.nullable(),
+      })
+      .nullable()
+      .describe('Approval of a push to many devices; null if none was asked or given.'),
     redrives: z.array(z.string()).describe('Redrives of this push, newest first, at most 100.'),
     groupOf: z
       .array(z.string())

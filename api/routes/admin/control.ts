@@ -59,4 +59,17 @@ export default [
     handle: async (call, { pushControl }) =>
       json(await pushControl.resume(pushOf(call), call.body.flow_control)),
   }),
+  route({
+    method: 'POST',
+    path: `${pushPath}/approve`,
+    operation: 'approvePush',
+    summary: 'Approves a push to many devices that another person or the app sent, and returns its record.',
+    auth: 'admin',
+    role: 'operator',
+    limit: smallBody,
+    reply: pushRecord,
+    refusals: ['objectNotFound', 'conflict'],
+    handle: async (call, { pushControl }) =>
+      json(await pushControl.approve({ ...pushOf(call), controller: call.operator })),
+  }),
 ];

@@ -1,4 +1,5 @@
 import type { Handle } from '../../../shared/db/pool.ts';
+import { findApproval, giveApproval } from '../../../shared/db/tables/pushes/approvals.ts';
 import {
   markPushPaused,
   markPushResumed,
@@ -32,11 +33,16 @@ export interface PushName {
 
 /** Push with the change of its state, as a participle for texts. */
 interface ControlledPush extends PushName {
-  verb: 'cancelled' | 'paused' | 'resumed';
+  verb: 'cancelled' | 'paused' | 'resumed' | 'approved';
   flowControl?: number | null | undefined;
 }
 
-const actions = { cancelled: 'push.cancel', paused: 'push.pause', resumed: 'push.resume' } as const;
+const actions = {
+  cancelled: 'push.cancel',
+  paused: 'push.pause',
+  resumed: 'push.resume',
+  approved: 'push.approve',
+} as const;
 
 /** Throws 403 for a sender and a push that its token did not send. */
 export function requireControl({ role, tokenId }: Controller, { createdToken }: Push): void {
@@ -89,6 +95,9 @@ export class PushControlService {
    */
   resume(push: PushName, flowControl: number | null | undefined): Promise<JsonObject> {
     return this.#changeState({ ...push, verb: 'resumed', flowControl }, async (tx, app, id, record) => {
+      const approval = await findApproval(tx, { appId: app, id });
+      if (approval && !approval.givenAt)
+        throw refuse('conflict', 'The push waits for the approval of a second person.');
       if (!(await markPushResumed(tx, app, id))) return false;
       const pace = flowControl === undefined ? record.pushOrder.flowControl : flowControlOf(flowControl);
       // Also with an unchanged rate: slots reserved before the pause are void.
@@ -96,6 +105,21 @@ export class PushControlService {
       await this.#deps.queue.rescheduleVoidSlots(tx, app, id);
       await this.#release(tx, app, id);
       return true;
+    });
+  }
+
+  /**
+   * Approves a push to many devices, which then goes on (protocol/admin-api.md#approvals). Throws 404/101, 403 for the person
+   * that sent it, 409 when it is done or approved.
+   */
+  async approve({ controller, ...push }: PushName & { controller: Operator }): Promise<JsonObject> {
+    const record = await this.#records.find(push.appId, push.publicId);
+    if (record.createdBy !== null && record.createdToken === controller.tokenId)
+      throw refuse('forbidden', 'A second person approves a push: this token sent it.');
+    return this.#changeState({ ...push, verb: 'approved' }, async (tx, appId, id) => {
+      const result = await giveApproval(tx, { appId, id }, controller.name);
+      if (result === 'resumed') await this.#release(tx, appId, id);
+      return result !== undefined;
     });
   }
 

@@ -56,6 +56,12 @@ const optionShape = {
     .min(0)
     .max(1_000_000_000_000)
     .describe('Recipients that an app may send to in a day; further ones are counted `capped`.'),
+  approvalAboveDevices: z
+    .int()
+    .min(1)
+    .max(1_000_000_000)
+    .nullable()
+    .describe('A push to more devices waits until a second person approves it; null for none.'),
   installationValidityDays: z
     .int()
     .min(1)
@@ -166,6 +172,7 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
     maxRoles: 10_000,
     pushCallsPerMinute: limits.pushCallsPerMinute,
     dailyRecipientCap: limits.dailyRecipientCap,
+    approvalAboveDevices: null,
     installationValidityDays: 90,
     functionsUrl: null,
     functionsStagingUrl: null,

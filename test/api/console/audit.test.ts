@@ -127,6 +127,7 @@ const changes: Record<string, Change> = {
   cancelPush: ['POST', ofPush('cancel'), undefined, 'push.cancel'],
   pausePush: ['POST', ofPush('pause'), undefined, 'push.pause'],
   resumePush: ['POST', ofPush('resume'), { flow_control: 2000 }, 'push.resume'],
+  approvePush: ['POST', ofPush('approve'), undefined, 'push.approve'],
   openBreaker: ['POST', breaker('open'), undefined, 'breaker.force'],
   closeBreaker: ['POST', breaker('close'), undefined, 'breaker.force'],
   releaseBreaker: ['POST', breaker('release'), undefined, 'breaker.force'],

@@ -173,6 +173,7 @@ describe('POST /console/api/apps', () => {
       maxRoles: 10_000,
       pushCallsPerMinute: 600,
       dailyRecipientCap: 1_000_000,
+      approvalAboveDevices: null,
       installationValidityDays: 90,
       functionsUrl: null,
       functionsStagingUrl: null,

@@ -58,6 +58,19 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(await page.getByRole('heading', { name: 'To the first push' }).count()).toBe(0);
   });
 
+  test('lets a second person approve a push to many devices', async () => {
+    const guarded = await service.api.createApp({ approvalAboveDevices: 2 });
+    await service.addApnsProfile(guarded);
+    await service.addIosInstallations(guarded, 3);
+    const request = { app: guarded, master: true, body: { data: { alert: 'To many' } } };
+    const { objectId } = (await service.api.request('POST', '/1.1/push', request)).body;
+    const page = await open(`/apps/${guarded.appId}/pushes/${objectId}`);
+    await page.getByText('It waits until a second person approves it').waitFor();
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.getByText(/^Approved by admin/).waitFor();
+    expect(await service.untilDone(guarded, objectId)).toMatchObject({ successes: 3 });
+  });
+
   test('shows one body as form, JSON and curl, and keeps what the form does not know', async () => {
     const page = await compose(app);
     await page.getByLabel('Title').fill('News');

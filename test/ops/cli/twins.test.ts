@@ -58,6 +58,7 @@ const commands: Readonly<Record<string, string>> = {
   deleteConsoleToken: 'token delete',
   cancelPush: 'cancel',
   pausePush: 'pause',
+  approvePush: 'approve',
   resumePush: 'resume',
   resendAppPush: 'resend',
   redriveAppPush: 'redrive',

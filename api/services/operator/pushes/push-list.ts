@@ -1,3 +1,4 @@
+import { findApproval } from '../../../../shared/db/tables/pushes/approvals.ts';
 import { listPushGroup } from '../../../../shared/db/tables/pushes/pushes.ts';
 import {
   countPushPage,
@@ -57,6 +58,11 @@ export class PushListService {
     }));
   }
 
+  async #approvalOf(push: Push): Promise<JsonObject | null> {
+    const found = await findApproval(this.#deps.db, push);
+    return found ? { ...found, givenAt: found.givenAt?.toISOString() ?? null } : null;
+  }
+
   /** Returns one record with its request. Throws 404/101 when there is no such record. */
   async get(operator: Operator, appId: string, publicId: string): Promise<JsonObject> {
     const push = await this.#records.find(appId, publicId);
@@ -69,6 +75,7 @@ export class PushListService {
       acked: push.acked,
       request: visibleTo(operator, requestOf(push.pushOrder)),
       halts: push.profileErrors,
+      approval: await this.#approvalOf(push),
       redrives: await listRedrives(this.#deps.db, push),
       groupOf: ids.length > 1 ? ids.slice(0, maxShownIds) : [],
     };

@@ -9,17 +9,29 @@ interface AppOption {
 }
 
 /** State of a push after each verb. */
-const results = { pause: 'is paused', resume: 'goes on', cancel: 'is cancelled' } as const;
+const results = {
+  pause: 'is paused',
+  resume: 'goes on',
+  cancel: 'is cancelled',
+  approve: 'is approved',
+} as const;
 type Verb = keyof typeof results;
 
-/** Adds `carillon pause|resume|cancel` for unfinished pushes, and `carillon schedule` for scheduled ones. */
+const plainVerbs = [
+  ['pause', 'pause a push'],
+  ['cancel', 'cancel a push; the remaining recipients do not get it'],
+  ['approve', 'approve a push to many devices that another person or the application sent'],
+] as const;
+
+/** Adds `carillon pause|resume|cancel|approve` for unfinished pushes, and `carillon schedule` for scheduled ones. */
 export function addControlCommands({ program, act }: Shell): void {
   const app = ['--app <appId>', 'the application; not needed when there is only one'] as const;
-  program
-    .command('pause <objectId>')
-    .description('pause a push')
-    .option(...app)
-    .action(act((objectId: string, options: AppOption) => control('pause', objectId, options)));
+  for (const [verb, description] of plainVerbs)
+    program
+      .command(`${verb} <objectId>`)
+      .description(description)
+      .option(...app)
+      .action(act((objectId: string, options: AppOption) => control(verb, objectId, options)));
   program
     .command('resume <objectId>')
     .description('resume a paused push')
@@ -30,11 +42,6 @@ export function addControlCommands({ program, act }: Shell): void {
         control('resume', objectId, options),
       ),
     );
-  program
-    .command('cancel <objectId>')
-    .description('cancel a push; the remaining recipients do not get it')
-    .option(...app)
-    .action(act((objectId: string, options: AppOption) => control('cancel', objectId, options)));
   program
     .command('resend <objectId>')
     .description('send a finished push again to those who failed or expired')

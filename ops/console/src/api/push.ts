@@ -76,9 +76,9 @@ function useReload(status: string | undefined, reload: () => void): void {
   });
 }
 
-export type PushControl = 'pause' | 'resume' | 'cancel';
+export type PushControl = 'pause' | 'resume' | 'cancel' | 'approve';
 
-/** Pauses, resumes or cancels a push, then loads it again. */
+/** Pauses, resumes, cancels or approves a push, then loads it again. */
 export function usePushControl(appId: string, pushId: string) {
   const client = useQueryClient();
   return useMutation({

@@ -13,6 +13,7 @@ export function Controls({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
   const control = usePushControl(appId, push.objectId);
   const isOwn = useOperator().name === push.createdBy;
+  const mayApprove = useMay('operator');
   const mayControl = useMay(isOwn ? 'sender' : 'operator');
   const undoMs = useUndoMs(push);
   if (!isOpenPush(push) || !mayControl) return null;
@@ -23,13 +24,16 @@ export function Controls({ appId, push }: { appId: string; push: PushDetail }) {
         <Undo leftMs={undoMs} isBusy={control.isPending} undo={() => control.mutate('cancel')} />
       </>
     );
-  const isPaused = push.state === 'paused';
+  const isWaiting = push.approval !== null && push.approval.givenAt === null;
+  const next = isWaiting ? 'approve' : push.state === 'paused' ? 'resume' : 'pause';
   return (
     <>
       {control.error && <Failure error={control.error} />}
-      <Button isBusy={control.isPending} onClick={() => control.mutate(isPaused ? 'resume' : 'pause')}>
-        {t(isPaused ? 'push.resume' : 'push.pause')}
-      </Button>
+      {(next !== 'approve' || (mayApprove && !isOwn)) && (
+        <Button isBusy={control.isPending} onClick={() => control.mutate(next)}>
+          {t(`push.${next}`)}
+        </Button>
+      )}
       <Confirm
         trigger={t('push.cancel')}
         title={t('push.cancelTitle')}

@@ -11,6 +11,7 @@ import { PageHeader } from '../../kit/panel.tsx';
 import { Failure, Loading } from '../../kit/states.tsx';
 import type { PushTab } from '../../search.ts';
 import { StateBadge, titleOf } from '../pushes/shown-push.tsx';
+import { Approval } from './approval.tsx';
 import { Audience } from './audience.tsx';
 import { Content } from './content.tsx';
 import { Controls } from './controls.tsx';
@@ -69,6 +70,7 @@ export function Push() {
         <StateBadge state={push.state} />
         {isOpenPush(push) && <LiveState live={live} updatedAtMs={progress.dataUpdatedAt} />}
       </PageHeader>
+      <Approval push={push} />
       <Redrives appId={appId} push={push} />
       <PushTabs appId={appId} push={push} progress={progress.data} />
       <Commands

@@ -7,6 +7,7 @@ const groups = {
     'forbidClientPush',
     'pushCallsPerMinute',
     'dailyRecipientCap',
+    'approvalAboveDevices',
     'installationValidityDays',
     'unknownOutcome',
   ],

@@ -1,0 +1,13 @@
+import { useTranslation } from 'react-i18next';
+import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
+import { formatCount, formatTime } from '../../text/format.ts';
+
+/** Says that a push waits for the approval of a second person, or who gave it. */
+export function Approval({ push: { approval, state } }: { push: Pick<PushDetail, 'approval' | 'state'> }) {
+  const { t } = useTranslation();
+  if (!approval) return null;
+  const { above, givenBy, givenAt } = approval;
+  if (givenAt !== null) return <p>{t('push.approvedBy', { by: givenBy ?? '', at: formatTime(givenAt) })}</p>;
+  if (state !== 'paused') return null;
+  return <p role="status">{t('push.waitsForApproval', { above: formatCount(above ?? 0) })}</p>;
+}

@@ -1,0 +1,72 @@
+import type { Handle } from '../../pool.ts';
+
+/** Key of a push. */
+interface PushKey {
+  appId: string;
+  id: number;
+}
+
+/** Approval of a push to many devices; it waits while `givenAt` is null. */
+export interface Approval {
+  /** Devices above which the app wants an approval; null for a push that was approved before it was planned. */
+  above: number | null;
+  givenBy: string | null;
+  givenAt: Date | null;
+}
+
+/** Finds the approval of a push; undefined if none was asked or given. */
+export async function findApproval(db: Handle, { appId, id }: PushKey): Promise<Approval | undefined> {
+  const { rows } = await db.query<Approval>(
+    `SELECT above, given_by AS "givenBy", given_at AS "givenAt" FROM push_approval WHERE app_id = $1 AND push_id = $2`,
+    [appId, id],
+  );
+  return rows[0];
+}
+
+/**
+ * Pauses a push whose planning begins, with its planning parked, until it is approved. Returns false, and changes nothing, if
+ * it was approved or stopped in this time.
+ */
+export async function askForApproval(tx: Handle, { appId, id }: PushKey, above: number): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `WITH asked AS (
+       INSERT INTO push_approval AS a (app_id, push_id, above) VALUES ($1, $2, $3)
+       ON CONFLICT (app_id, push_id) DO UPDATE SET above = excluded.above WHERE a.given_at IS NULL
+       RETURNING 1)
+     UPDATE notification SET state = 'paused', is_plan_held = true, updated_at = now() FROM asked
+      WHERE app_id = $1 AND id = $2 AND state = 'sending' AND planned_through = 0 AND NOT is_planned`,
+    [appId, id, above],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/**
+ * Approves a push that is not done, and resumes it if it waited for that. Returns `resumed`, or `noted` for one that is not
+ * planned yet; undefined if it is done, cancelled or approved already.
+ */
+export async function giveApproval(
+  tx: Handle,
+  { appId, id }: PushKey,
+  by: string,
+): Promise<'resumed' | 'noted' | undefined> {
+  const { rows } = await tx.query<{ state: string }>(
+    `SELECT state FROM notification WHERE app_id = $1 AND id = $2
+        AND state IN ('scheduled', 'queued', 'sending', 'paused') FOR UPDATE`,
+    [appId, id],
+  );
+  if (rows.length === 0) return undefined;
+  const { rows: given } = await tx.query<{ above: number | null }>(
+    `INSERT INTO push_approval AS a (app_id, push_id, given_by, given_at) VALUES ($1, $2, $3, now())
+     ON CONFLICT (app_id, push_id) DO UPDATE SET given_by = excluded.given_by, given_at = excluded.given_at
+      WHERE a.given_at IS NULL
+     RETURNING above`,
+    [appId, id, by],
+  );
+  if (given.length === 0) return undefined;
+  if (given[0]?.above === null || rows[0]?.state !== 'paused') return 'noted';
+  await tx.query(
+    `UPDATE notification SET state = 'sending', updated_at = now() WHERE app_id = $1 AND id = $2`,
+    [appId, id],
+  );
+  return 'resumed';
+}
