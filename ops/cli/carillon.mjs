@@ -7,10 +7,16 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const neededMajor = 24;
-/** Main module: bundled in an image, of a checkout, or as compiled by `npm pack` (ops/package/build.mjs). */
-const main = ['../../bundle/ops/cli/main.js', './main.ts', '../../dist/ops/cli/main.js']
+/** Main module: of an image's bundle, of a checkout, or of the bundle of `npm pack` (ops/package/build.mjs). */
+const commandLine = ['../../bundle/ops/cli/main.js', './main.ts', '../../dist/bundle/ops/cli/main.js']
   .map((path) => new URL(path, import.meta.url))
   .find((url) => existsSync(url));
+/** Processes that start without the command line where they are bundled, since it takes 4 MB. */
+const isProcess = process.argv.length === 3 && ['api', 'dispatcher'].includes(process.argv[2]);
+const main =
+  isProcess && commandLine.href.endsWith('.js')
+    ? new URL(`../../${process.argv[2]}/main.js`, commandLine)
+    : commandLine;
 /** Tells where `npm start` keeps a bundle of the sources of a checkout. */
 const bundles = new URL('../package/bundle/place.mjs', import.meta.url);
 

@@ -1,17 +1,21 @@
 // Bundles the sources of a checkout if they changed since the last bundle, and prints the URL of its folder. Concurrent runs are
-// safe: each bundles apart, and the first one is published.
+// safe: each bundles apart, and the first one is published. With the path of a folder it bundles into this one.
 import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join, resolve, sep } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { bundleFolder, bundlesFolder, root } from './place.mjs';
 
 /** Bundles that are kept: a running service loads modules from the one that it was started from. */
 const kept = 4;
 
-const folder = bundleFolder();
+const [, , given] = process.argv;
+const folder = given === undefined ? bundleFolder() : pathToFileURL(join(resolve(given), sep));
 const path = fileURLToPath(folder);
-if (!existsSync(path)) {
+if (given !== undefined) {
+  const { bundle } = await import('./bundler.mjs');
+  await bundle(root, resolve(given));
+} else if (!existsSync(path)) {
   const { bundle } = await import('./bundler.mjs');
   const temporary = `${path.replace(/[/\\]$/, '')}.${randomBytes(4).toString('hex')}`;
   try {
