@@ -85,14 +85,29 @@ async function treeOf(pid: number): Promise<number[]> {
 const megabytes = (rollup: string | undefined, field: string): number =>
   (Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(rollup ?? '')?.[1] ?? 0) * 1024) / 1e6;
 
+/** Proportional memory at rest that the service is built for, in MB; a dispatcher has two threads. */
+const goals = new Map([
+  ['api', '≤ 90'],
+  ['dispatcher', '≤ 120'],
+  ['all', '≤ 450'],
+]);
+
 /** PSS adds up over processes, RSS does not; RSS is what one process of its own takes. */
 function figuresOf(found: Map<string, Memory>): Figure[] {
   const rows = [...found].sort(([a], [b]) => a.localeCompare(b));
   return [
     ...rows.flatMap(([kind, { rss, pss }]) => [
       ...(kind === 'PostgreSQL' ? [] : [{ name: `${kind}, resident`, value: rss, unit: 'MB' }]),
-      { name: `${kind}, proportional`, value: pss, unit: 'MB' },
+      proportional(kind, pss),
     ]),
-    { name: 'all, proportional', value: rows.reduce((sum, [, { pss }]) => sum + pss, 0), unit: 'MB' },
+    proportional(
+      'all',
+      rows.reduce((sum, [, { pss }]) => sum + pss, 0),
+    ),
   ];
+}
+
+function proportional(kind: string, value: number): Figure {
+  const goal = goals.get(kind);
+  return { name: `${kind}, proportional`, value, unit: 'MB', ...(goal === undefined ? {} : { goal }) };
 }
