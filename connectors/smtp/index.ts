@@ -1,4 +1,4 @@
-import { createTransport } from 'nodemailer';
+import { createRequire } from 'node:module';
 import type { MailMessage, Provider, ProviderResult } from '../provider.ts';
 import { readFailure } from './errors.ts';
 
@@ -19,6 +19,11 @@ export interface SmtpTiming {
   silenceMs: number;
 }
 
+const require = createRequire(import.meta.url);
+
+/** Loads nodemailer with the first transport: it takes 5 MB, and many services send no mail. */
+const loadMailer = (): typeof import('nodemailer') => require('nodemailer');
+
 const defaultTiming: SmtpTiming = { connectMs: 10_000, greetingMs: 10_000, silenceMs: 30_000 };
 
 /** Pooled connections, and mails per connection. */
@@ -31,7 +36,7 @@ const singleAddress = /^[^\s<>,;:"()[\]\\@]+@[^\s<>,;:"()[\]\\@]+$/;
 /** Opens the SMTP provider (protocol/codes.md#e-mail-and-password-reset). Only this folder imports nodemailer. */
 export function openSmtp({ url, host, timing = defaultTiming }: SmtpOptions): Provider<MailMessage> {
   const { transportUrl, from } = readSmtpUrl(url, host);
-  const transport = createTransport({
+  const transport = loadMailer().createTransport({
     url: transportUrl,
     pool: true,
     maxConnections,
@@ -57,7 +62,7 @@ export function openSmtp({ url, host, timing = defaultTiming }: SmtpOptions): Pr
  */
 export async function checkSmtp(url: string, timing: SmtpTiming = defaultTiming): Promise<string | null> {
   const { transportUrl } = readSmtpUrl(url, 'localhost');
-  const transport = createTransport({
+  const transport = loadMailer().createTransport({
     url: transportUrl,
     connectionTimeout: timing.connectMs,
     greetingTimeout: timing.greetingMs,
@@ -81,7 +86,9 @@ interface Sender {
 
 /** Part of the library's transport that this module uses. */
 interface Transport {
-  sendMail(mail: Parameters<ReturnType<typeof createTransport>['sendMail']>[0]): Promise<unknown>;
+  sendMail(
+    mail: Parameters<ReturnType<typeof import('nodemailer').createTransport>['sendMail']>[0],
+  ): Promise<unknown>;
 }
 
 async function sendMail(
