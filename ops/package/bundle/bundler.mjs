@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs';
+import http from 'node:http';
 import { extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -41,7 +42,7 @@ export async function bundle(root, folder) {
     logLevel: 'silent',
     input: Object.fromEntries([...started, ...found].map((name) => [name, join(root, name + type)])),
     external: (id) => apart.some((name) => id === name || id.startsWith(`${name}/`)),
-    plugins: [places(root, folder)],
+    plugins: [places(root, folder), lightHttp],
   });
   const names = { entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js' };
   await build.write({ dir: folder, format: 'esm', comments: false, ...names });
@@ -80,6 +81,28 @@ function places(root, folder) {
     },
   };
 }
+
+/** Members of `node:http` that load Node's client of `fetch`. */
+const heavy = new Set(['CloseEvent', 'MessageEvent', 'WebSocket']);
+const lightHttpName = 'light-http';
+
+/**
+ * Imports `node:http` as `require` does. An `import` reads all members, and one of them loads the client of `fetch`, which takes
+ * 7 MB of each process and thread.
+ */
+const lightHttp = {
+  name: 'light-http',
+  resolveId(id, _importer, { kind }) {
+    return kind === 'import-statement' && /^(?:node:)?http$/.test(id) ? lightHttpName : null;
+  },
+  load(id) {
+    if (id !== lightHttpName) return null;
+    const names = Object.keys(http).filter((name) => !heavy.has(name));
+    return `const http = process.getBuiltinModule('node:http');
+export default http;
+export const { ${names.join(', ')} } = http;`;
+  },
+};
 
 const toUrl = (path) => path.split(sep).join('/');
 
