@@ -1,7 +1,7 @@
 /** Numbers of jobs that one dispatcher has in work. */
 
-/** Pushes that are planned at a time; the same job delivers a small one. */
-export const freshPlansAtOnce = 32;
+/** Pushes that are planned at a time, and the most of one fetch; the same job delivers a small one. */
+export const freshPlansAtOnce = 64;
 
 /** Pushes to one device in work beyond the permits of `freshPlansAtOnce`; their statements are shared. */
 export const smallPushesAtOnce = 256;

@@ -24,6 +24,8 @@ export interface ConsumerOptions<T extends object> {
    * statements starts together. A job that arrives later than this after the last fetch is taken at once.
    */
   restMs?: number;
+  /** The same after `jobs` or more were taken since the last rest: under load, fewer and larger groups cost less. */
+  busyRest?: { jobs: number; ms: number } | undefined;
   /** Does the work and completes the job in its own transaction. The job is put back when it throws or returns false. */
   handle(job: Job<T>, shift: JobContext): Promise<boolean>;
 }
@@ -84,6 +86,8 @@ export class Consumer<T extends object> {
   readonly #turns: GroupTurns<T>;
   /** Job permits in use. */
   #permits = 0;
+  /** Jobs taken so far. */
+  #taken = 0;
   /**
    * The last fetch took all jobs that were due: NOTIFY or the poll reports others, so a job that ends need not look for
    * them.
@@ -125,24 +129,29 @@ export class Consumer<T extends object> {
   }
 
   async #run(): Promise<void> {
-    const { pollMs, restMs = 0 } = this.#options;
     while (!this.#stop.signal.aborted) {
       this.#wake = new AbortController();
       const beganAtMs = systemClock.monotonicMs();
-      await this.#fill();
-      await sleep(pollMs, this.#wake.signal);
+      const restMs = this.#restMsAfter(await this.#fill());
+      await sleep(this.#options.pollMs, this.#wake.signal);
       const leftMs = beganAtMs + restMs - systemClock.monotonicMs();
       // Jobs that end in the same turn of the event loop free their permits for the same fetch.
       await (leftMs > 0 ? sleep(leftMs, this.#stop.signal) : setImmediate());
     }
   }
 
+  #restMsAfter(taken: number): number {
+    const { restMs = 0, busyRest } = this.#options;
+    return busyRest && taken >= busyRest.jobs ? busyRest.ms : restMs;
+  }
+
   /**
-   * Takes jobs for all free permits. A job that ends wakes the loop, so freed capacity is used without waiting for the
+   * Takes jobs for all free permits, and returns how many. A job that ends wakes the loop, so freed capacity is used without waiting for the
    * poll.
    */
-  async #fill(): Promise<void> {
+  async #fill(): Promise<number> {
     this.#isDrained = false;
+    const takenBefore = this.#taken;
     try {
       const ignoreGroups = this.#turns.busyGroups(this.#active.values());
       if (ignoreGroups) await this.#turns.measure(() => this.#take({ ignoreGroups }));
@@ -150,6 +159,7 @@ export class Consumer<T extends object> {
     } catch (error) {
       this.#options.log.warn({ err: error, queue: this.#options.kind.queue }, 'could not fetch jobs');
     }
+    return this.#taken - takenBefore;
   }
 
   /** Returns whether no further job was due. */
@@ -169,6 +179,7 @@ export class Consumer<T extends object> {
 
   #begin(job: Job<T>): void {
     this.#permits += 1;
+    this.#taken += 1;
     const takenAtMs = systemClock.monotonicMs();
     const entry: Entry<T> = { job, held: undefined, takenAtMs, done: Promise.resolve() };
     entry.done = this.#work(job, { release: (held) => this.#release(entry, held) }).finally(() => {

@@ -8,7 +8,18 @@ import { useTestService } from '../../support/service.ts';
 
 const service = useTestService();
 
-test('jobs that arrive within the rest after a fetch are taken by one', async () => {
+test.each([
+  { name: 'the rest after a fetch', first: 1, rests: { restMs: 1500 }, expected: [[1], [2, 3, 4]] },
+  {
+    name: 'the longer rest after a fetch of many',
+    first: 2,
+    rests: { restMs: 1, busyRest: { jobs: 2, ms: 1500 } },
+    expected: [
+      [1, 2],
+      [3, 4, 5],
+    ],
+  },
+])('jobs that arrive within $name are taken by one', async ({ first, rests, expected }) => {
   const { db } = service;
   const queue = new JobQueue(db, silentLog, { supervise: false });
   await queue.start();
@@ -16,7 +27,6 @@ test('jobs that arrive within the rest after a fetch are taken by one', async ()
   await listener.start();
   const fetched: number[][] = [];
   const fetch = queue.fetch.bind(queue);
-  const restMs = 1500;
   const counting = Object.assign(queue, {
     fetch: async (...args: Parameters<typeof fetch>) => {
       const jobs = await fetch(...args);
@@ -27,21 +37,29 @@ test('jobs that arrive within the rest after a fetch are taken by one', async ()
   const done = Promise.withResolvers<void>();
   let handled = 0;
   const consumer = new Consumer<MessageJob>({
-    ...{ queue: counting, listener, log: silentLog, kind: messageJob, capacity: 10, pollMs: 60_000, restMs },
+    ...{
+      queue: counting,
+      listener,
+      log: silentLog,
+      kind: messageJob,
+      capacity: 10,
+      pollMs: 60_000,
+      ...rests,
+    },
     handle: async (job) => {
       await queue.complete(messageJob, job, db);
       handled += 1;
-      if (handled === 1) await Promise.all([2, 3, 4].map(send));
-      if (handled === 4) done.resolve();
+      if (handled === first) await Promise.all([1, 2, 3].map((n) => send(first + n)));
+      if (handled === first + 3) done.resolve();
       return true;
     },
   });
   const send = (messageId: number) =>
     db.transaction((tx) => queue.send(messageJob, [{ appId: 'app', messageId }], { tx }));
-  await send(1);
+  for (let messageId = 1; messageId <= first; messageId += 1) await send(messageId);
   await consumer.start();
   await done.promise;
-  expect(fetched).toEqual([[1], [2, 3, 4]]);
+  expect(fetched).toEqual(expected);
   await consumer.stop(0);
   await listener.close();
   await queue.stop();
