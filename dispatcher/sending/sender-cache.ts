@@ -12,7 +12,7 @@ import { CallLog, type Calls } from './senders/call-log.ts';
 import { type Canary, CanaryBatches } from './senders/canary-batches.ts';
 import { CanarySender } from './senders/canary-sender.ts';
 import { dayQuota, messageStore, tokenStore } from './senders/gateway-state.ts';
-import { TransportLog, type TransportReading } from './transports.ts';
+import { TransportLog, type TransportReading } from './threads/transports.ts';
 
 /** Time without use after which a sender is closed. */
 const idleMs = 10 * 60_000;

@@ -17,7 +17,8 @@ import { BatchSender } from './batch-sender.ts';
 import { LatenessBudget } from './pace/lateness.ts';
 import { SenderCache } from './sender-cache.ts';
 import { type DeliverTask, type ThreadResult, type WarmUpTask, warmUpCounts } from './task.ts';
-import { readingEveryMs } from './transports.ts';
+import { GroupResults, type GroupTask } from './threads/task-groups.ts';
+import { readingEveryMs } from './threads/transports.ts';
 import { customPlans, repeat, sendTrialPushes } from './trial-pushes.ts';
 
 /** Those that stay open while the thread is idle, so that a single push needs not connect first. */
@@ -118,4 +119,11 @@ export default async function deliver(task: DeliverTask): Promise<ThreadResult> 
   hasBatch = true;
   const { states, ...result } = await new BatchSender(senderDeps, task).run();
   return { ...result, stateBytes: states.bytes };
+}
+
+const groupResults = new GroupResults((message) => parentPort?.postMessage(message));
+
+/** Sends many batches, each of which ends on its own (`TaskGroups`); piscina calls this function. */
+export function deliverGroup(group: GroupTask): Promise<void> {
+  return groupResults.run(group, deliver);
 }

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import { TransportLog, TransportReadings } from '../../../dispatcher/sending/transports.ts';
+import { TransportLog, TransportReadings } from '../../../dispatcher/sending/threads/transports.ts';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import type { ConnectorId } from '../../../shared/domain/labels.ts';
 import { createMetrics } from '../../../shared/metrics.ts';

@@ -3,9 +3,9 @@
  * connections, and the main thread adds them up.
  */
 import { z } from 'zod';
-import type { SenderContext } from '../../connectors/contract/connector.ts';
-import { type ConnectorId, connectorIds } from '../../shared/domain/labels.ts';
-import type { Metrics } from '../../shared/metrics.ts';
+import type { SenderContext } from '../../../connectors/contract/connector.ts';
+import { type ConnectorId, connectorIds } from '../../../shared/domain/labels.ts';
+import type { Metrics } from '../../../shared/metrics.ts';
 
 /** Interval in which a thread posts its readings. */
 export const readingEveryMs = 1000;
