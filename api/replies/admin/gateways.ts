@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { importReport } from '../../../shared/domain/admin/import-report.ts';
 import { remedyCodes } from '../../../shared/domain/admin/remedies.ts';
+import { rotationStates } from '../../../shared/domain/apps/canary.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
 import { pushProfile } from './apps.ts';
@@ -23,6 +24,10 @@ export const profileDetail = component(
       devicesAreLeast: z.literal(true).optional().describe('The app has more than 100,000 devices.'),
       findings: z.array(z.string()).describe('Problems that an operator must fix.'),
       meanings: z.array(meaning).describe('What each of `findings` means.'),
+      rotation: z
+        .enum(rotationStates)
+        .nullable()
+        .describe('State of its last rotation; null if it was never rotated.'),
     })
     .describe('Push profile with fingerprints in place of its secrets.'),
 );

@@ -74,4 +74,3 @@ export const profileRotation = component(
     })
     .describe('Last rotation of the credentials of a profile; holds no credentials.'),
 );
-export type ProfileRotationReply = z.infer<typeof profileRotation>;

@@ -26,6 +26,7 @@ import type { meaning } from './meaning.ts';
 import type { breaker, deviceExplanation, pushForecast, pushProgress } from './pushes.ts';
 import type { listedPush, meta, overview, pushDetail, queueState } from './records.ts';
 import type { messageForecast, redriveForecast } from './redrives.ts';
+import type { profileRotation } from './rotations.ts';
 import type {
   audience,
   sampledField,
@@ -67,6 +68,7 @@ export type SearchHit = z.infer<typeof searchHit>;
 export type MoveInState = z.infer<typeof moveInState>;
 export type ProfileCheck = z.infer<typeof profileCheck>;
 export type ProfileDetail = z.infer<typeof profileDetail>;
+export type ProfileRotation = z.infer<typeof profileRotation>;
 export type UserDetail = z.infer<typeof userDetail>;
 export type Quotas = z.infer<typeof quotas>;
 export type ListedMessage = z.infer<typeof listedMessage>;

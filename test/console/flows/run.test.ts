@@ -92,6 +92,21 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     expect((await admin('GET', app, '/profiles')).body.results).toHaveLength(1);
   });
 
+  test('stages other credentials, shows what the check said, and rolls back', async () => {
+    const path = `/console/api/apps/${app.appId}/profiles/vendor_d/_default`;
+    const body = { appKey: 'k', masterSecret: 's', authEndpoint: 'http://127.0.0.1:9' };
+    expect((await service.api.request('PUT', path, { admin: true, body })).status).toBe(200);
+    const page = await openApp('/profiles/vendor_d/_default');
+    for (const name of ['appKey', 'masterSecret']) await page.getByLabel(name, { exact: true }).fill('new');
+    await press(page, 'Try on 1 % of the batches first');
+    await page.getByRole('heading', { name: 'Rotation of the credentials' }).waitFor();
+    await page.getByText('ECONNREFUSED').first().waitFor();
+    await press(page, 'Roll back');
+    await confirm(page, 'Roll back');
+    await page.getByText('Rolled back by hand.').waitFor();
+    expect((await service.api.request('DELETE', path, { admin: true })).status).toBe(200);
+  });
+
   test('stops sending by a gateway, and lets it go on', async () => {
     const page = await open('/operating');
     await press(page, 'Stop sending by APNs, _default');

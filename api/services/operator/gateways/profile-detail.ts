@@ -3,6 +3,7 @@ import { inspectCredentials } from '../../../../connectors/registry.ts';
 import { listProfiles, openProfile, type StoredProfile } from '../../../../shared/db/tables/apps/profiles.ts';
 import { viewCredentials } from '../../../../shared/domain/admin/credential-view.ts';
 import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
+import type { RotationState } from '../../../../shared/domain/apps/canary.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
@@ -15,7 +16,7 @@ const environments = z.object({ environment: z.literal('dev') });
 /** Profile with its decrypted credentials. */
 interface OpenedProfile {
   id: ConnectorId;
-  profile: StoredProfile & { createdAt: Date };
+  profile: StoredProfile & { createdAt: Date; rotation: RotationState | null };
 }
 
 /** Shows a push profile without its secrets (protocol/admin-api.md#profiles). */
@@ -66,7 +67,7 @@ export class ProfileDetailService {
       profile.credentials,
       this.#deps.clock.now(),
     );
-    const { name, createdAt, updatedAt } = profile;
+    const { name, createdAt, updatedAt, rotation } = profile;
     return {
       ...{ connector: id, name, createdAt, updatedAt, kind },
       ...viewCredentials(credentialObject.parse(profile.credentials)),
@@ -74,6 +75,7 @@ export class ProfileDetailService {
       ...servedBy({ id, profile }, routed),
       findings: problems,
       meanings: problems.map(meaningOf),
+      rotation,
     };
   }
 }

@@ -1,4 +1,5 @@
 import { SealError, type Vault } from '../../../crypto.ts';
+import type { RotationState } from '../../../domain/apps/canary.ts';
 import { sealContexts } from '../../../domain/apps/seal-contexts.ts';
 import type { Handle } from '../../pool.ts';
 
@@ -117,15 +118,22 @@ function canaryOf(row: SendingRow, vault: Vault, appId: string): Pick<StoredProf
   }
 }
 
+interface RotationOf {
+  /** State of its last rotation; null if it was never rotated. */
+  rotation: RotationState | null;
+}
+
 /** Finds a profile with its credentials. Throws `SealError` when they cannot be decrypted. */
 export async function openProfile(
   db: Handle,
   vault: Vault,
   profile: { appId: string; connector: string; name: string },
-): Promise<(StoredProfile & Pick<ProfileEntry, 'createdAt'>) | undefined> {
+): Promise<(StoredProfile & Pick<ProfileEntry, 'createdAt'> & RotationOf) | undefined> {
   const { appId, connector, name } = profile;
-  const { rows } = await db.query<ProfileRow>(
-    'SELECT * FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3',
+  const { rows } = await db.query<ProfileRow & RotationOf>(
+    `SELECT p.*, (SELECT r.state FROM profile_rotation r
+                   WHERE r.app_id = p.app_id AND r.connector = p.connector AND r.name = p.name) AS rotation
+       FROM push_profile p WHERE p.app_id = $1 AND p.connector = $2 AND p.name = $3`,
     [appId, connector, name],
   );
   return rows.map((row) => ({
@@ -134,6 +142,7 @@ export async function openProfile(
     credentials: vault.open(row.credentials, sealContexts.profile(appId, row.connector, row.name)),
     createdAt: row.created_at,
     updatedAt: row.updated_at,
+    rotation: row.rotation,
   }))[0];
 }
 

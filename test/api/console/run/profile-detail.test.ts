@@ -117,6 +117,7 @@ describe('the check of a profile', () => {
       credentials: oppo(silentUrl).body,
       createdAt: new Date(),
       updatedAt: new Date(),
+      rotation: null,
     };
     // Opened without a database, all checks begin in one turn of the event loop.
     const open = async () => ({ id: 'vendor_d', profile }) as const;

@@ -3,6 +3,7 @@ import type {
   Meta,
   ProfileCheck,
   ProfileDetail,
+  ProfileRotation,
   PushProfile,
   Results,
 } from '../../../../../api/replies/admin/types.ts';
@@ -64,6 +65,37 @@ export function useProfileCheck(id: ProfileId) {
   return useMutation({
     mutationFn: () => call<ProfileCheck>(`${profilePath(id)}/check`, { method: 'POST' }),
   });
+}
+
+const rotationRefreshMs = 5000;
+
+/** Last rotation of the credentials, again every few seconds while a canary goes on. */
+export function useRotation(id: ProfileId) {
+  return useQuery({
+    queryKey: ['profile-rotation', id.appId, id.connector, id.name],
+    queryFn: ({ signal }) => call<ProfileRotation>(`${profilePath(id)}/candidate`, { signal }),
+    refetchInterval: ({ state }) => (state.data?.state === 'canary' ? rotationRefreshMs : false),
+  });
+}
+
+/** Stages, promotes or rolls back a candidate, then loads what shows the profile again. */
+export function useRotationChange(id: ProfileId) {
+  const client = useQueryClient();
+  const path = `${profilePath(id)}/candidate`;
+  const onSuccess = () => {
+    const keys = ['profiles', 'profile', 'profile-rotation'];
+    void client.invalidateQueries({ predicate: ({ queryKey }) => keys.includes(String(queryKey[0])) });
+  };
+  const stage = useMutation({
+    mutationFn: (credentials: object) => call<ProfileRotation>(path, { method: 'PUT', body: credentials }),
+    onSuccess,
+  });
+  const act = useMutation({
+    mutationFn: (verb: 'promote' | 'rollback') =>
+      call<ProfileRotation>(`${path}/${verb}`, { method: 'POST' }),
+    onSuccess,
+  });
+  return { stage, act };
 }
 
 /** Stores or deletes a profile, then loads what shows it again. */

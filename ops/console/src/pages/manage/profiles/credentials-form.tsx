@@ -1,6 +1,11 @@
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { type DescribedConnector, type ProfileId, useProfileChange } from '../../../api/manage/profiles.ts';
+import {
+  type DescribedConnector,
+  type ProfileId,
+  useProfileChange,
+  useRotationChange,
+} from '../../../api/manage/profiles.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Choice } from '../../../kit/controls/field.tsx';
 import { FileDrop } from '../../../kit/controls/file-drop.tsx';
@@ -31,13 +36,17 @@ export function CredentialsForm({ id, connector, members, isStored }: Credential
   const [faults, setFaults] = useState<Record<string, Fault>>({});
   const [isUnknownFile, setUnknownFile] = useState(false);
   const { put } = useProfileChange(id);
+  const { stage } = useRotationChange(id);
   const help = useCredentialHelp(connector);
   if (!shape) return null;
-  const onSubmit = (event: FormEvent) => {
-    event.preventDefault();
+  const submit = (change: (credentials: object) => void) => {
     const read = objectOf(shape.fields, draft);
     setFaults(read.faults);
-    if (Object.keys(read.faults).length === 0) put.mutate({ ...shape.constants, ...read.object });
+    if (Object.keys(read.faults).length === 0) change({ ...shape.constants, ...read.object });
+  };
+  const onSubmit = (event: FormEvent) => {
+    event.preventDefault();
+    submit(put.mutate);
   };
   const take = (file: { name: string; text: string }) => {
     const filled = draftOfFile(shape.fields, file);
@@ -66,11 +75,19 @@ export function CredentialsForm({ id, connector, members, isStored }: Credential
           </div>
         </details>
         {put.error && <Failure error={put.error} />}
+        {stage.error && <Failure error={stage.error} />}
         <div className={styles.submit}>
           <Button look="primary" type="submit" isBusy={put.isPending}>
             {t(isStored ? 'profile.replaceNow' : 'profile.save')}
           </Button>
-          <span aria-live="polite">{put.isSuccess && t('profile.saved')}</span>
+          {isStored && (
+            <Button isBusy={stage.isPending} onClick={() => submit(stage.mutate)}>
+              {t('rotation.stage')}
+            </Button>
+          )}
+          <span aria-live="polite">
+            {put.isSuccess ? t('profile.saved') : stage.isSuccess && t(`rotation.is.${stage.data.state}`)}
+          </span>
         </div>
       </form>
     </Panel>

@@ -17,6 +17,7 @@ import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import { formatCount } from '../../../text/format.ts';
 import { Check } from './check.tsx';
 import { CredentialsForm } from './credentials-form.tsx';
+import { Rotation } from './rotation.tsx';
 import { State } from './state.tsx';
 
 const route = getRouteApi('/apps/$appId/profiles/$connector/$name');
@@ -52,6 +53,7 @@ export function Profile() {
           {stored && <State profile={stored} appId={appId} detail={detail.data} />}
           {detail.error && <Failure error={detail.error} retry={() => void detail.refetch()} />}
           {stored && mayChange && <Check id={id} />}
+          {detail.data?.rotation && <Rotation id={id} />}
           {mayChange && !(isStored && detail.isPending) && (
             <CredentialsForm
               key={`${connector}/${name}`}
