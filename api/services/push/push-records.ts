@@ -84,8 +84,12 @@ export class PushRecordService {
   /** Returns the progress of a push that the caller has just read. */
   async progressOf(record: Push): Promise<JsonObject> {
     const { appId } = record;
-    const { totals: connectors, open } = record.totals
-      ? { totals: record.totals, open: {} }
+    const {
+      totals: connectors,
+      open,
+      repeats,
+    } = record.totals
+      ? { totals: record.totals, open: {}, repeats: record.repeats }
       : await readProgress(this.#deps.db, appId, record.id);
     const outcomes = allTotals(connectors);
     const settled = sumTotals(outcomes);
@@ -100,7 +104,7 @@ export class PushRecordService {
       outcomes,
       connectors,
       open,
-      repeats: await this.#repeatsOf(record),
+      repeats,
       delivered: receipts.delivered,
       clicked: receipts.clicked,
       perSecond,

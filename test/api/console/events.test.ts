@@ -1,6 +1,7 @@
-import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { EventHub } from '../../../api/services/operator/events/hub.ts';
 import type { Topic } from '../../../api/services/operator/events/poller.ts';
+import { PushRecordService } from '../../../api/services/push/push-records.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
@@ -86,6 +87,18 @@ describe('live updates', () => {
     one.close();
     other.close();
     await untilPolled(0);
+  });
+
+  test('of one push look it up once for all tabs', async () => {
+    const headers = await bearer('viewer');
+    const find = vi.spyOn(PushRecordService.prototype, 'find');
+    const tabs = await Promise.all(
+      Array.from({ length: 20 }, () => watch(`push:${app.appId}/${objectId}`, headers)),
+    );
+    for (const tab of tabs) await tab.until('progress', ({ state }) => state === 'done');
+    // Polls of a finished push find it too, every five seconds.
+    expect(find.mock.calls.length).toBeLessThan(10);
+    find.mockRestore();
   });
 
   test('show the overview and the breakers of the own apps', async () => {

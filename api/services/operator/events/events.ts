@@ -30,6 +30,8 @@ export class EventService {
   readonly #deps: ApiDeps;
   readonly #services: EventServices;
   readonly hub = new EventHub();
+  /** Pushes that are being looked up, by topic: tabs that open together share the look-up. */
+  readonly #lookups = new Map<string, Promise<string>>();
 
   constructor(deps: ApiDeps, services: EventServices) {
     this.#deps = deps;
@@ -70,10 +72,10 @@ export class EventService {
   async #pushTopic(operator: Operator, name: string, subject: string): Promise<Topic> {
     const [appId = '', id = ''] = splitOnce(subject, '/');
     requireOwnApp(operator, appId);
-    const { objectId } = await this.#services.records.find(appId, id);
+    const objectId = await this.#objectIdOf(appId, id);
     let lastStatus: unknown;
     return {
-      key: `push:${appId}/${objectId}`,
+      key: pushKey(appId, objectId),
       name,
       poll: async () => {
         const push = await this.#services.records.find(appId, objectId);
@@ -85,6 +87,17 @@ export class EventService {
         return { event, data: { state, ...progress }, restMs };
       },
     };
+  }
+
+  /** Finds a push by an id, without a query if its topic is polled. Throws 404/101 when there is no such push. */
+  async #objectIdOf(appId: string, id: string): Promise<string> {
+    const key = pushKey(appId, id);
+    if (this.hub.isPolled(key)) return id;
+    const known = this.#lookups.get(key);
+    if (known) return known;
+    const lookup = this.#services.records.find(appId, id).then(({ objectId }) => objectId);
+    this.#lookups.set(key, lookup);
+    return lookup.finally(() => this.#lookups.delete(key));
   }
 
   /** All listeners share one state, so it has what the lowest role sees. */
@@ -116,6 +129,8 @@ export class EventService {
     return { event: 'queues', data: { results: await this.#deps.queue.states() }, restMs: stateRestMs };
   }
 }
+
+const pushKey = (appId: string, objectId: string): string => `push:${appId}/${objectId}`;
 
 const keyOf = (apps: readonly string[] | null): string => (apps === null ? '*' : apps.toSorted().join(' '));
 

@@ -64,6 +64,11 @@ export class EventHub {
     return this.#pollers.size;
   }
 
+  /** Tells whether a topic is polled, so that its subject exists. */
+  isPolled(key: string): boolean {
+    return this.#pollers.has(key);
+  }
+
   /** Opens a stream of topics. Throws 400 for too many topics, 429 for too many streams, 503 when the process stops. */
   open(topics: readonly Topic[], watcher: Watcher): EventStream {
     this.#admit(topics, watcher);

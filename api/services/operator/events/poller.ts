@@ -22,9 +22,12 @@ export type Deliver = (topic: string, bytes: Buffer) => void;
 /** Shortest pause between two polls, so that a topic has at most four events a second. */
 export const minRestMs = 250;
 const failedRestMs = 2000;
-/** Part of the time that polls of a topic may take; a push of millions then has fewer events, at least one a second. */
-const pollShare = 0.1;
-const maxSlowRestMs = 1000;
+/**
+ * Part of the time that polls of a topic may take: a push of millions, or a busy machine, then has fewer events, at least
+ * one in 750 ms. The push itself must not notice that it is watched.
+ */
+const pollShare = 0.03;
+const maxSlowRestMs = 750;
 
 /** Polls a topic while anybody listens, and tells all listeners each change. */
 export class Poller {

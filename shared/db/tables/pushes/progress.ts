@@ -147,6 +147,8 @@ const bytesReadOf = 256;
 /** Recipients of an open push by connector: those that have ended, and those that have not. */
 export interface Progress {
   totals: ConnectorTotals;
+  /** Recipients that are sent to again after an unanswered request. */
+  repeats: number;
   open: Partial<Record<ConnectorId, number>>;
 }
 
@@ -157,12 +159,12 @@ export interface Progress {
  */
 export async function readProgress(db: Handle, appId: string, id: number): Promise<Progress> {
   const { rows } = await db.query<
-    | { totals: ConnectorTotals; connector: null }
+    | { totals: ConnectorTotals; connector: null; size: number }
     | { totals: null; connector: ConnectorId; size: number; settled: null }
     | { totals: null; connector: ConnectorId; size: null; settled: Buffer; moved: number[] | null }
   >(
-    `SELECT (${totalsOfBatches('$1', '$2')}) AS totals, NULL AS connector, NULL::int AS size,
-            NULL::bytea AS settled, NULL::int[] AS moved
+    `SELECT (${totalsOfBatches('$1', '$2')}) AS totals, NULL AS connector,
+            (${repeatsOfBatches('$1', '$2')})::int AS size, NULL::bytea AS settled, NULL::int[] AS moved
       UNION ALL
      (SELECT NULL, b.connector, sum(b.size)::int, NULL, NULL FROM push_batch b
        WHERE b.app_id = $1 AND b.push_id = $2 AND NOT b.is_settled AND b.size IS NOT NULL GROUP BY b.connector)
@@ -174,9 +176,12 @@ export async function readProgress(db: Handle, appId: string, id: number): Promi
   );
   const totals: ConnectorTotals = {};
   const open: Progress['open'] = {};
+  let repeats = 0;
   for (const row of rows) {
-    if (row.connector === null) Object.assign(totals, row.totals);
-    else if (row.settled === null) open[row.connector] = row.size;
+    if (row.connector === null) {
+      Object.assign(totals, row.totals);
+      repeats = row.size;
+    } else if (row.settled === null) open[row.connector] = row.size;
     else {
       const ended = RecipientStates.ofRow(row, row.settled.length).totals();
       totals[row.connector] = addTotals(totals[row.connector] ?? {}, ended);
@@ -185,7 +190,7 @@ export async function readProgress(db: Handle, appId: string, id: number): Promi
       open[row.connector] = Math.max(0, (open[row.connector] ?? 0) - gone);
     }
   }
-  return { totals, open };
+  return { totals, open, repeats };
 }
 
 /** Returns a subquery for `{connector: {outcome: n}}`, summed over the settled batches of a push. */
