@@ -6,12 +6,14 @@ import { json, operatorBody, route, smallBody } from '../../route.ts';
 import type { PushName } from '../../services/push/push-control.ts';
 
 /**
- * Cancel, pause and resume a push that is not done (protocol/admin-api.md#control-of-a-push); each returns the push record. A
+ * Cancel, pause, resume and pace a push that is not done (protocol/admin-api.md#control-of-a-push); each returns the push record. A
  * sender controls the pushes of its own token.
  */
 const pushPath = '/console/api/apps/:appId/notifications/:id';
 
 const resumption = z.strictObject({ flow_control: flowControl });
+
+const pace = z.strictObject({ flow_control: flowControl.unwrap() });
 
 const pushOf = ({ params, operator }: { params: Record<string, string>; operator: Operator }): PushName => ({
   controller: operator,
@@ -71,5 +73,21 @@ export default [
     refusals: ['objectNotFound', 'conflict'],
     handle: async (call, { pushControl }) =>
       json(await pushControl.approve({ ...pushOf(call), controller: call.operator })),
+  }),
+  route({
+    method: 'POST',
+    path: `${pushPath}/pace`,
+    operation: 'pacePush',
+    summary:
+      'Changes the recipients per second of a push that is not done, null for no limit; returns its record.',
+    auth: 'admin',
+    role: 'sender',
+    limit: operatorBody,
+    isBodyRequired: true,
+    body: pace,
+    reply: pushRecord,
+    refusals: ['objectNotFound', 'conflict'],
+    handle: async (call, { pushControl }) =>
+      json(await pushControl.pace(pushOf(call), call.body.flow_control)),
   }),
 ];

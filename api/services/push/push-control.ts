@@ -33,7 +33,7 @@ export interface PushName {
 
 /** Push with the change of its state, as a participle for texts. */
 interface ControlledPush extends PushName {
-  verb: 'cancelled' | 'paused' | 'resumed' | 'approved';
+  verb: 'cancelled' | 'paused' | 'resumed' | 'approved' | 'paced';
   flowControl?: number | null | undefined;
 }
 
@@ -42,6 +42,7 @@ const actions = {
   paused: 'push.pause',
   resumed: 'push.resume',
   approved: 'push.approve',
+  paced: 'push.pace',
 } as const;
 
 /** Throws 403 for a sender and a push that its token did not send. */
@@ -61,7 +62,7 @@ function toChange(
   return { ...change, before, after: { flowControl: flowControlOf(flowControl) } };
 }
 
-/** Cancels, pauses and resumes pushes (protocol/admin-api.md#control-of-a-push). */
+/** Cancels, pauses, resumes and paces pushes (protocol/admin-api.md#control-of-a-push). */
 export class PushControlService {
   readonly #deps: ApiDeps;
   readonly #records: PushRecordService;
@@ -120,6 +121,18 @@ export class PushControlService {
       const result = await giveApproval(tx, { appId, id }, controller.name);
       if (result === 'resumed') await this.#release(tx, appId, id);
       return result !== undefined;
+    });
+  }
+
+  /**
+   * Changes the rate of an unfinished push within a second; null removes the limit (protocol/push.md#flow-control). A paused
+   * push stays paused. Throws 404/101, 409 when it is finished.
+   */
+  pace(push: PushName, flowControl: number | null): Promise<JsonObject> {
+    return this.#changeState({ ...push, verb: 'paced', flowControl }, async (tx, app, id) => {
+      if (!(await changePace(tx, app, id, flowControlOf(flowControl)))) return false;
+      await this.#deps.queue.rescheduleVoidSlots(tx, app, id);
+      return true;
     });
   }
 

@@ -212,6 +212,11 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByText('● Live').waitFor();
     await page.getByRole('button', { name: 'Resume' }).click();
     await page.getByRole('heading', { name: /^[1-9][\d,]* of 10,000$/ }).waitFor();
+    await page.getByRole('button', { name: 'Change pace' }).click();
+    await page.getByLabel('Recipients per second').fill('1,200');
+    await page.getByRole('button', { name: 'Change it' }).click();
+    const pace = async () => (await service.api.request('GET', path, { admin: true })).body.flowControl;
+    await expect.poll(pace).toBe(1200);
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.getByText('Paused', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Cancel', exact: true }).click();

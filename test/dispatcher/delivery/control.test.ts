@@ -158,13 +158,37 @@ describe('a push that is cancelled while it is sent', () => {
   });
 });
 
-describe('cancel, pause and resume refuse', () => {
+describe('a push that is given another pace while it is sent', () => {
+  test('keeps to it from then on, and reaches every recipient once', async () => {
+    const { app, tokens } = await appWithIos(1500);
+    const objectId = await startPush(app, tokens);
+    const reply = await control(app, objectId, 'pace', { flow_control: 1000 });
+    expect(reply).toMatchObject({ status: 200, body: { objectId, status: 'in-queue' } });
+    const [repliedAtMs, left] = [performance.now(), 1500 - requestsTo(tokens)];
+    service.apns.behave();
+    expect(await service.untilDone(app, objectId)).toMatchObject({ status: 'done', successes: 1500 });
+    // Requests that were open at the reply count for the rest; a slower machine takes longer.
+    expect(performance.now() - repliedAtMs).toBeGreaterThan(left * 0.9 - 100);
+    expect(notSentOnce(tokens)).toEqual([]);
+  });
+
+  test('stays paused, or scheduled', async () => {
+    const { app } = await appWithIos(1);
+    const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
+    const body = { flow_control: 2000 };
+    expect((await control(app, objectId, 'pace', body)).body).toMatchObject({ status: 'scheduled' });
+    expect((await control(app, objectId, 'pace', {})).status).toBe(400);
+    expect((await control(app, 'nothing', 'pace', body)).status).toBe(404);
+  });
+});
+
+describe('cancel, pause, resume and pace refuse', () => {
   test('a push that is done, with a message', async () => {
     const { app } = await appWithIos(1);
     const objectId = await begin(app);
     await service.untilDone(app, objectId);
-    for (const verb of ['cancel', 'pause', 'resume']) {
-      const reply = await control(app, objectId, verb);
+    for (const verb of ['cancel', 'pause', 'resume', 'pace']) {
+      const reply = await control(app, objectId, verb, verb === 'pace' ? { flow_control: 2000 } : undefined);
       expect(reply).toMatchObject({ status: 409, body: { code: 409 } });
       expect(reply.body.error).toMatch(/done/);
     }

@@ -143,6 +143,20 @@ describe('flow_control', () => {
     expectPace(changed, 10_000);
   });
 
+  test('that is changed by a call applies within a second', async () => {
+    const { app, tokens } = await appWithIos(10_000);
+    const objectId = await begin(app, 1000);
+    await expect.poll(() => slotsOf(app), { timeout: timeoutMs }).toHaveLength(10);
+    const path = `/console/api/apps/${app.appId}/notifications/${objectId}/pace`;
+    const body = { flow_control: 10_000 };
+    expect((await service.api.request('POST', path, { admin: true, body })).status).toBe(200);
+    expect(await service.untilDone(app, objectId, timeoutMs)).toMatchObject({ successes: 10_000 });
+    const changed = (await slotsOf(app)).filter((slot) => slot.durationMs <= 100);
+    expect(changed.length).toBeGreaterThan(3);
+    expectPace(changed, 10_000);
+    expect(tokens.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
+  });
+
   test('reserves no slot for a push without it', async () => {
     const { app } = await appWithIos(10);
     await service.untilDone(app, await beginPush(service, app));

@@ -114,6 +114,8 @@ describe('an unfinished push', () => {
     expect((await run(['pause', objectId, '--app', app.appId])).stdout).toBe(`Push ${objectId} is paused.\n`);
     const resumed = await run(['resume', objectId, '--app', app.appId, '--flow-control', '2000', '--json']);
     expect(resumed.json()).toMatchObject({ objectId });
+    const paced = await run(['pace', objectId, '3000', '--app', app.appId]);
+    expect(paced.stdout).toBe(`Push ${objectId} goes at 3000 a second.\n`);
     expect((await run(['cancel', objectId, '--app', app.appId])).code).toBe(0);
     const again = await run(['cancel', objectId, '--app', app.appId]);
     expect(again.code).toBe(1);

@@ -60,6 +60,7 @@ const commands: Readonly<Record<string, string>> = {
   pausePush: 'pause',
   approvePush: 'approve',
   resumePush: 'resume',
+  pacePush: 'pace',
   resendAppPush: 'resend',
   redriveAppPush: 'redrive',
   explainRedrive: 'redrive',

@@ -23,9 +23,10 @@ const plainVerbs = [
   ['approve', 'approve a push to many devices that another person or the application sent'],
 ] as const;
 
-/** Adds `carillon pause|resume|cancel|approve` for unfinished pushes, and `carillon schedule` for scheduled ones. */
+const app = ['--app <appId>', 'the application; not needed when there is only one'] as const;
+
+/** Adds `carillon pause|resume|pace|cancel|approve` for unfinished pushes, and `carillon schedule` for scheduled ones. */
 export function addControlCommands({ program, act }: Shell): void {
-  const app = ['--app <appId>', 'the application; not needed when there is only one'] as const;
   for (const [verb, description] of plainVerbs)
     program
       .command(`${verb} <objectId>`)
@@ -43,10 +44,19 @@ export function addControlCommands({ program, act }: Shell): void {
       ),
     );
   program
+    .command('pace <objectId> <perSecond>')
+    .description('change the recipients per second of an unfinished push, at least 1000; `none` for no limit')
+    .option(...app)
+    .action(act(pace));
+  program
     .command('resend <objectId>')
     .description('send a finished push again to those who failed or expired')
     .option(...app)
     .action(act(resend));
+  addScheduleCommands({ program, act });
+}
+
+function addScheduleCommands({ program, act }: Pick<Shell, 'program' | 'act'>): void {
   const schedule = program.command('schedule').description('scheduled pushes');
   schedule
     .command('list')
@@ -63,21 +73,32 @@ export function addControlCommands({ program, act }: Shell): void {
 async function control(
   verb: Verb,
   objectId: string,
-  { app, flowControl }: AppOption & { flowControl?: string },
+  { app: asked, flowControl }: AppOption & { flowControl?: string },
 ): Promise<Report> {
   const body =
     flowControl === undefined ? {} : { flow_control: wholeNumber('--flow-control', flowControl, 1) };
   const service = await connect();
-  const appId = await chooseAppId(service, app);
+  const appId = await chooseAppId(service, asked);
   const path = `/apps/${encodeURIComponent(appId)}/notifications/${encodeURIComponent(objectId)}/${verb}`;
   const reply = await service.admin('POST', path, body);
   const record = pushRecord.parse(reply);
   return { document: reply, text: `Push ${record.objectId} ${results[verb]}.` };
 }
 
-async function resend(objectId: string, { app }: AppOption): Promise<Report> {
+async function pace(objectId: string, perSecond: string, { app: asked }: AppOption): Promise<Report> {
+  const flow_control = perSecond === 'none' ? null : wholeNumber('<perSecond>', perSecond, 1);
   const service = await connect();
-  const appId = await chooseAppId(service, app);
+  const appId = await chooseAppId(service, asked);
+  const path = `/apps/${encodeURIComponent(appId)}/notifications/${encodeURIComponent(objectId)}/pace`;
+  const reply = await service.admin('POST', path, { flow_control });
+  const record = pushRecord.parse(reply);
+  const text = flow_control === null ? 'has no limit' : `goes at ${Math.max(1000, flow_control)} a second`;
+  return { document: reply, text: `Push ${record.objectId} ${text}.` };
+}
+
+async function resend(objectId: string, { app: asked }: AppOption): Promise<Report> {
+  const service = await connect();
+  const appId = await chooseAppId(service, asked);
   const path = `/apps/${encodeURIComponent(appId)}/notifications/${encodeURIComponent(objectId)}/resend`;
   const reply = await service.admin('POST', path, { outcomes: ['failed', 'expired'] });
   const accepted = z.looseObject({ objectId: z.string() }).parse(reply);
@@ -91,9 +112,9 @@ const waiting = z.looseObject({
 type Waiting = z.infer<typeof waiting>['results'];
 
 /** Lists all pushes of an app that wait for their time, page by page. */
-async function listSchedule({ app }: AppOption): Promise<Report> {
+async function listSchedule({ app: asked }: AppOption): Promise<Report> {
   const service = await connect();
-  const path = `/apps/${encodeURIComponent(await chooseAppId(service, app))}/scheduled?limit=200`;
+  const path = `/apps/${encodeURIComponent(await chooseAppId(service, asked))}/scheduled?limit=200`;
   const results: Waiting = [];
   for (let cursor: string | null = ''; cursor !== null; ) {
     const page = waiting.parse(await service.admin('GET', cursor === '' ? path : `${path}&cursor=${cursor}`));
@@ -107,9 +128,9 @@ async function listSchedule({ app }: AppOption): Promise<Report> {
   };
 }
 
-async function cancelSchedule(id: string, { app }: AppOption): Promise<Report> {
+async function cancelSchedule(id: string, { app: asked }: AppOption): Promise<Report> {
   const service = await connect();
-  const path = `/apps/${encodeURIComponent(await chooseAppId(service, app))}/scheduled/${encodeURIComponent(id)}`;
+  const path = `/apps/${encodeURIComponent(await chooseAppId(service, asked))}/scheduled/${encodeURIComponent(id)}`;
   const reply = await service.admin('DELETE', path);
   return { document: reply, text: `Scheduled push ${id} is cancelled.` };
 }

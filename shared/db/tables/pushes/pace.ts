@@ -67,22 +67,24 @@ export async function reserveSlot(
 const heldSeconds = 1;
 
 /**
- * Changes the flow control of a running push; null removes it. Slots that start within a second
- * stay, later ones are void: their batches reserve again when they are fetched (`JobQueue.rescheduleVoidSlots`).
+ * Changes the flow control of an unfinished push; null removes it. Slots that start within a second
+ * stay, later ones are void: their batches reserve again when they are fetched (`JobQueue.rescheduleVoidSlots`). Returns
+ * false for a push that is finished.
  */
 export async function changePace(
   tx: Handle,
   appId: string,
   pushId: number,
   flowControl: number | null,
-): Promise<void> {
-  await tx.query(
+): Promise<boolean> {
+  const { rowCount } = await tx.query(
     `UPDATE notification
         SET request = jsonb_set(request, '{flowControl}', coalesce(to_jsonb($3::float8), 'null'::jsonb)),
             pace_epoch = pace_epoch + 1, updated_at = now(),
             pace_epoch_at = clock_timestamp() + make_interval(secs => ${heldSeconds}),
             pace_next_at = least(pace_next_at, clock_timestamp() + make_interval(secs => ${heldSeconds}))
-      WHERE app_id = $1 AND id = $2`,
+      WHERE app_id = $1 AND id = $2 AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
     [appId, pushId, flowControl === null ? null : Math.max(flowControl, minRate)],
   );
+  return (rowCount ?? 0) > 0;
 }

@@ -25,12 +25,14 @@ interface ConfirmProps {
   onOpen?: (isOpen: boolean) => void;
   /** `primary` for the act that the page is for; `danger` by default. */
   look?: 'danger' | 'primary';
+  /** Look of the button that opens the dialog; as `look` by default. */
+  triggerLook?: 'danger' | 'primary' | 'plain';
 }
 
 /** Button of an act that cannot be undone: it asks first. What was typed is forgotten when the dialog closes. */
 export function Confirm(props: ConfirmProps) {
   const { trigger, label, title, children, action, typed, onConfirm, disabled, look = 'danger' } = props;
-  const { isBlocked = false, onOpen } = props;
+  const { isBlocked = false, onOpen, triggerLook = look } = props;
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
   const [entered, setEntered] = useState('');
@@ -47,7 +49,7 @@ export function Confirm(props: ConfirmProps) {
   return (
     <AlertDialog.Root open={isOpen} onOpenChange={open}>
       <AlertDialog.Trigger
-        className={`${button.button} ${button[look]}`}
+        className={`${button.button} ${button[triggerLook]}`}
         disabled={disabled}
         aria-label={label}
       >

@@ -6,6 +6,7 @@ import { Button } from '../../kit/controls/button.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Failure } from '../../kit/states.tsx';
 import { formatCount } from '../../text/format.ts';
+import { Pace } from './pace.tsx';
 import { Undo, useUndoMs } from './undo.tsx';
 
 /** Buttons that stop a push: pause at once, cancel after a question, undo in the seconds before it begins. */
@@ -34,6 +35,7 @@ export function Controls({ appId, push }: { appId: string; push: PushDetail }) {
           {t(`push.${next}`)}
         </Button>
       )}
+      <Pace appId={appId} push={push} />
       <Confirm
         trigger={t('push.cancel')}
         title={t('push.cancelTitle')}
