@@ -3,25 +3,25 @@ import type { Freeze } from '../../../../../api/replies/admin/types.ts';
 import { useFreezes, useRelease } from '../../api/manage/freezes.ts';
 import { useMay, useOperator } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
+import { Notice } from '../../kit/notice.tsx';
 import { formatTime } from '../../text/format.ts';
-import styles from './freeze-notice.module.css';
 
 /** Says on every page that the service is frozen, or the app of the page, and lets operators release it. */
 export function FreezeNotice({ appId }: { appId: string | undefined }) {
   const freezes = useFreezes().data?.results ?? [];
   return freezes
     .filter((freeze) => freeze.appId === null || freeze.appId === appId)
-    .map((freeze) => <Notice key={freeze.appId ?? ''} freeze={freeze} />);
+    .map((freeze) => <OfFreeze key={freeze.appId ?? ''} freeze={freeze} />);
 }
 
-function Notice({ freeze: { appId, since, by, reason } }: { freeze: Freeze }) {
+function OfFreeze({ freeze: { appId, since, by, reason } }: { freeze: Freeze }) {
   const { t } = useTranslation();
   const { apps } = useOperator();
   const mayRelease = useMay('operator') && (appId !== null || apps === null);
   const release = useRelease(appId);
   const scope = appId === null ? 'service' : 'app';
   return (
-    <p className={styles.notice} role="status">
+    <Notice look="warn">
       <span>
         <strong>{t(`freeze.${scope}Frozen`)}</strong> {t('freeze.since', { at: formatTime(since), by })}
         {reason !== '' && ` ${t('freeze.because', { reason })}`}
@@ -31,6 +31,6 @@ function Notice({ freeze: { appId, since, by, reason } }: { freeze: Freeze }) {
           {t(`freeze.release${scope === 'service' ? 'Service' : 'App'}`)}
         </Button>
       )}
-    </p>
+    </Notice>
   );
 }

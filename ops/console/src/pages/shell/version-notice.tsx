@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
 import { Button } from '../../kit/controls/button.tsx';
-import styles from './version-notice.module.css';
+import { Notice } from '../../kit/notice.tsx';
 
 const lookEveryMs = 60_000;
 
@@ -21,9 +21,9 @@ export function VersionNotice() {
   });
   if (typeof data !== 'string' || data === __BUILD__) return null;
   return (
-    <p className={styles.notice} role="status">
+    <Notice look="plain">
       {t('shell.newVersion')}
       <Button onClick={() => window.location.reload()}>{t('shell.reload')}</Button>
-    </p>
+    </Notice>
   );
 }
