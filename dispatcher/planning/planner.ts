@@ -179,7 +179,7 @@ async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Prom
     });
     if (!isOurs) throw new Superseded();
     const page = toBatches(targets, terms);
-    if (step.mark === 0) prepareSenders(deps, push, page);
+    if (step.mark === 0 && !step.isSmall) prepareSenders(deps, push, page);
     await writeRows(deps, tx, plan, { page, isQueued: !step.isSmall });
     if ((step.isLast && !step.isSmall) || step.isContinued) await deps.queue.complete(planJob, job, tx);
     if (step.isContinued)
