@@ -3,8 +3,11 @@ import { pushBeganAtMs } from '../../shared/domain/pushes/record.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';
 
-/** Time after which the first send of a small push is saved without waiting for its end. */
-const slowMs = 250;
+/**
+ * Time after which the first send of a small push is saved without waiting for its end: longer than such a push takes on a busy
+ * dispatcher, where thousands of statements more would delay all of them.
+ */
+const slowMs = 1000;
 
 /** The time of a push's first send: saved beside the sending, for a small push together with its end. */
 export class FirstSend {
