@@ -31,4 +31,6 @@ export interface DispatcherDeps {
   clock: Clock;
   log: Logger;
   metrics: Metrics;
+  /** Mail address for notices to the operator, if there is one. */
+  operatorMail: string | undefined;
 }

@@ -9,12 +9,14 @@ import { findSecretRotation } from '../../shared/db/tables/secrets/rotation.ts';
 import { isConnectorId } from '../../shared/domain/labels.ts';
 import { type EndingCredentials, refreshAccountReading } from '../../shared/queue/account-reading.ts';
 import type { DispatcherDeps } from '../deps.ts';
+import { noticeEnding } from './credential-notices.ts';
 
 /** Profiles whose credentials a dispatcher knows, and those that it decrypts in one pass. */
 const maxProfiles = 20_000;
 const newAtOnce = 500;
 
 type ReaderDeps = Pick<DispatcherDeps, 'db' | 'vault' | 'clock'>;
+type NoticeDeps = Pick<DispatcherDeps, 'queue' | 'operatorMail'>;
 
 const keyOf = ({ appId, connector, name }: ProfileVersion): string => `${appId} ${connector} ${name}`;
 
@@ -24,16 +26,18 @@ interface KnownEnd {
   endsAtMs: number | null;
 }
 
-/** Reads use and ends of credentials for the metrics, and remembers the ends: a profile is decrypted once. */
+/** Reads use and ends of credentials for the metrics, tells the operator of those that end, and remembers the ends: a profile is decrypted once. */
 export class AccountReader {
   #known = new Map<string, KnownEnd>();
 
   /** Reads, if no other dispatcher has done so lately. Returns 0: one pass is enough. */
-  async run(deps: ReaderDeps): Promise<number> {
-    await refreshAccountReading(deps.db, async () => ({
-      credentials: await this.#readCredentials(deps),
-      oldSecrets: await readOldSecrets(deps),
-    }));
+  async run(deps: ReaderDeps & Partial<NoticeDeps>): Promise<number> {
+    const { queue, operatorMail } = deps;
+    await refreshAccountReading(deps.db, async () => {
+      const credentials = await this.#readCredentials(deps);
+      if (queue) await noticeEnding({ ...deps, queue, operatorMail }, credentials);
+      return { credentials, oldSecrets: await readOldSecrets(deps) };
+    });
     return 0;
   }
 

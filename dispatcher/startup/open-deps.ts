@@ -71,6 +71,7 @@ export async function openDeps(
     clock,
     log,
     metrics,
+    operatorMail: config.operatorMail,
   };
 }
 

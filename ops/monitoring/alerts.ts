@@ -163,7 +163,7 @@ const delivery: Alert[] = [
   {
     name: 'CarillonCertificateEnds',
     severity: 'ticket',
-    expr: 'min by (connector, app, profile) (carillon_gateway_credential_expiry_timestamp_seconds) - time() < 14 * 86400',
+    expr: 'min by (connector, app, profile) (carillon_gateway_credential_expiry_timestamp_seconds) - time() < 30 * 86400',
     for: '1h',
     summary:
       'Credentials of {{ $labels.connector }} end in {{ $value | humanizeDuration }}: profile {{ $labels.profile }} of {{ $labels.app }}',

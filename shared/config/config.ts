@@ -35,6 +35,8 @@ const schema = processVariables.transform((env) => ({
   metricsToken: env.METRICS_TOKEN,
   trustedProxies: env.TRUSTED_PROXIES,
   smtpUrl: env.SMTP_URL,
+  /** Address for notices to the operator. */
+  operatorMail: env.OPERATOR_MAIL,
   smsWebhookUrl: env.SMS_WEBHOOK_URL,
   /** Function host of apps without `functionsUrl`, and the token of calls to it. */
   functionsUrl: env.CARILLON_FUNCTIONS_URL,

@@ -119,6 +119,12 @@ export const processVariables = z.object({
     .url({ protocol: /^smtps?$/, error: 'expected an smtp:// or smtps:// URL' })
     .optional()
     .meta(meaning('SMTP server that sends mail (dispatcher).', 'mail stays in the outbox')),
+  OPERATOR_MAIL: z
+    .email('expected a mail address')
+    .optional()
+    .meta(
+      meaning('Mail address that is told of credentials that end within 30 days (dispatcher).', 'no mail'),
+    ),
   SMS_WEBHOOK_URL: httpUrl
     .optional()
     .meta(meaning('URL that sends SMS and voice messages (dispatcher).', 'messages stay in the outbox')),

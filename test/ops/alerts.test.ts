@@ -167,7 +167,7 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
   },
   CarillonCertificateEnds: {
     fires: one(`carillon_gateway_credential_expiry_timestamp_seconds{${profile}}`, '864000x120', '90m'),
-    silent: one(`carillon_gateway_credential_expiry_timestamp_seconds{${profile}}`, '1728000x120', '90m'),
+    silent: one(`carillon_gateway_credential_expiry_timestamp_seconds{${profile}}`, '3024000x120', '90m'),
   },
   CarillonQuotaUsedUp: {
     fires: one(`carillon_gateway_quota_used_up{${profile}}`, '1x20', '10m'),

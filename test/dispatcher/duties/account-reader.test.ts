@@ -4,7 +4,8 @@ import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
 import { readAccounts } from '../../../shared/queue/account-reading.ts';
-import { testConfig } from '../../support/api.ts';
+import { JobQueue } from '../../../shared/queue/queue.ts';
+import { silentLog, testConfig } from '../../support/api.ts';
 import { certificateUntil } from '../../support/gateways/certificates.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
@@ -53,6 +54,26 @@ test('caps, quotas and ends of certificates are in the metrics of every process'
   await isDue();
   await new AccountReader().run(deps());
   expect((await api.request('GET', '/metrics')).body).not.toContain('carillon_gateway_quota_used_up{');
+});
+
+test('the operator gets a mail 30 days before a certificate ends, once, and others nearer to the end', async () => {
+  const app = await api.createApp();
+  const endMs = Date.now() + 20 * 86_400_000;
+  const credentials = await certificateUntil(endMs);
+  await putProfile(api.db, vault(), { appId: app.appId, connector: 'apns', name: '_default', credentials });
+  const queue = new JobQueue(api.db, silentLog, { supervise: false });
+  await queue.start();
+  const at = (days: number) => ({ ...systemClock, now: () => endMs - days * 86_400_000 });
+  const mails: string[] = [];
+  for (const clock of [at(40), at(20), at(19), at(6), at(0.5), at(-1), at(-2)]) {
+    await isDue();
+    await new AccountReader().run({ ...deps(), clock, queue, operatorMail: 'ops@example.com' });
+    const path = `/console/api/apps/${app.appId}/outbox?kind=mail&to=ops@example.com`;
+    const { results } = (await api.request('GET', path, { admin: true })).body;
+    mails.push(`${results.length} ${results[0]?.text.includes('apns/_default')}`);
+  }
+  expect(mails).toEqual(['0 undefined', '1 true', '1 true', '2 true', '3 true', '4 true', '4 true']);
+  await queue.stop();
 });
 
 test('one dispatcher at a time reads, and the labels are bounded', async () => {

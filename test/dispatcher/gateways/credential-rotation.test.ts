@@ -5,6 +5,7 @@ import { reviewCanaries } from '../../../dispatcher/duties/profile-rotations.ts'
 import {
   type ApnsGateway,
   createApnsCredentials,
+  type SeenRequest,
   startApnsGateway,
 } from '../../../ops/sandbox/apns/server.ts';
 import { sleep, systemClock } from '../../../shared/clock.ts';
@@ -160,13 +161,69 @@ describe('a rotation of credentials', () => {
   });
 });
 
+describe('two rotations under load', () => {
+  /** Recipients of one push; pushes follow each other until both rotations have ended. */
+  const devices = 1000;
+
+  test('delay no push, fail no recipient, and send no message twice', async () => {
+    await usesKey(first);
+    const before = { total: service.apns.total, wrong: service.apns.refusals('InvalidProviderToken') };
+    let sent = 0;
+    for (const key of [second, first]) {
+      expect((await admin('PUT', '/candidate', using(key))).body.state).toBe('canary');
+      do {
+        const { record, accepted } = await push(devices);
+        expect([record.status, record.successes, accepted]).toEqual(['done', devices, devices]);
+        sent += devices;
+      } while ((await state()).state === 'canary');
+      expect(await state()).toMatchObject({ state: 'promoted', refused: 0, worse: 0 });
+    }
+    // The gateway got each message once, and no request that it refused.
+    expect(service.apns.total - before.total).toBe(sent);
+    expect(service.apns.refusals('InvalidProviderToken')).toBe(before.wrong);
+    const { rows } = await service.db.query<{ retries: number }>(
+      'SELECT count(*) AS retries FROM push_batch WHERE app_id = $1 AND attempt > 0',
+      [app.appId],
+    );
+    expect(rows).toEqual([{ retries: 0 }]);
+  });
+
+  test('keys of two teams send at once, each to the devices of its team', async () => {
+    const ofTeam = ({ teamId }: typeof first, digit: string) =>
+      service.db.query(
+        `INSERT INTO installation (app_id, object_id, device_type, device_token, topic, team_id, fields)
+         VALUES ($1, $2, 'ios', $3, 'com.example.app', $4, '{"tag": "teams"}')`,
+        [app.appId, `team${digit}`, digit.repeat(64), teamId],
+      );
+    await Promise.all([ofTeam(first, '1'), ofTeam(second, '2')]);
+    const put = { admin: true, body: using(second) };
+    const other = await service.api.request('PUT', path().replace('_default', 'other_team'), put);
+    expect(other.status).toBe(200);
+    const body = { where: { tag: 'teams' }, data: { alert: 'x' } };
+    for (;;) {
+      const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
+      const record = await service.untilDone(app, reply.body.objectId);
+      // Before the dispatcher knows of the second profile, that team has none.
+      if (record.successes === 2) break;
+      await sleep(50);
+    }
+    const keys = service.apns.requests.slice(-2).map((request) => [request.token[0], keyIn(request)]);
+    expect(keys.toSorted()).toEqual([
+      ['1', first.keyId],
+      ['2', second.keyId],
+    ]);
+  });
+});
+
 /** Returns the id of the key that the last request was signed with. */
 function keyOf(gateway: ApnsGateway): string {
-  const { headers } = gateway.requests.at(-1) ?? {};
-  const head =
-    String(headers?.authorization)
-      .replace(/^bearer /, '')
-      .split('.')[0] ?? '';
+  return keyIn(gateway.requests.at(-1));
+}
+
+function keyIn({ headers }: Partial<SeenRequest> = {}): string {
+  const [head = ''] = String(headers?.authorization)
+    .replace(/^bearer /, '')
+    .split('.');
   return JSON.parse(Buffer.from(head, 'base64url').toString('utf8')).kid;
 }
 

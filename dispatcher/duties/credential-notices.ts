@@ -1,0 +1,52 @@
+import { dayMs } from '../../shared/clock.ts';
+import { noteNotice } from '../../shared/db/tables/apps/credential-notices.ts';
+import { insertOutboxMessage } from '../../shared/db/tables/messages/outbox.ts';
+import { displayName } from '../../shared/domain/labels.ts';
+import type { EndingCredentials } from '../../shared/queue/account-reading.ts';
+import { messageJob } from '../../shared/queue/jobs.ts';
+import type { DispatcherDeps } from '../deps.ts';
+
+/** Days before the end of credentials at which the operator gets a mail; 0: they have ended. */
+const steps = [0, 1, 7, 30] as const;
+
+type NoticeDeps = Pick<DispatcherDeps, 'db' | 'vault' | 'clock' | 'queue' | 'operatorMail'>;
+
+/**
+ * Mails the operator (`OPERATOR_MAIL`) about credentials that end within 30 days: at each step once. The mail is a message
+ * of the app's outbox, stored together with the note that it was told. Returns the number of mails.
+ */
+export async function noticeEnding(
+  deps: NoticeDeps,
+  credentials: readonly EndingCredentials[],
+): Promise<number> {
+  const { operatorMail: to, clock } = deps;
+  if (to === undefined) return 0;
+  let mails = 0;
+  for (const ending of credentials) {
+    const days = steps.find((step) => ending.endsAtMs - clock.now() <= step * dayMs);
+    if (days !== undefined && (await mailOnce(deps, ending, { to, days }))) mails += 1;
+  }
+  return mails;
+}
+
+function mailOnce(
+  { db, vault, queue }: NoticeDeps,
+  { appId, connector, profile, endsAtMs }: EndingCredentials,
+  { to, days }: { to: string; days: number },
+): Promise<boolean> {
+  const endsAt = new Date(endsAtMs);
+  const subject = `Credentials of ${displayName(connector)} ${days === 0 ? 'have ended' : `end within ${days} days`}`;
+  const text = [
+    `The credentials of the profile ${connector}/${profile} of app ${appId} end at ${endsAt.toISOString()}.`,
+    'After that the gateway refuses every push of this profile.',
+    `Make new ones, and try them first: carillon profile stage ${appId} ${connector} <files> --name ${profile}`,
+  ].join('\n');
+  return db.transaction(async (tx) => {
+    if (!(await noteNotice(tx, { appId, connector, profile, endsAt, days }))) return false;
+    const mail = { fromName: 'Carillon', subject };
+    const message = { kind: 'mail', to, type: 'credentialsEnd', text, mail } as const;
+    const messageId = await insertOutboxMessage(tx, vault, appId, message);
+    await queue.send(messageJob, [{ appId, messageId }], { tx });
+    return true;
+  });
+}
