@@ -1,6 +1,6 @@
 import { beforeAll, expect, test, vi } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
+import { beginPush, createAppOn, startRestartableGateway } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
 
 const service = useTestService();
@@ -106,4 +106,24 @@ test('a selection by reason leaves the others, and a device that is gone is not 
   const { body } = await call(app, objectId, selection);
   expect(await service.untilDone(app, body.objectId)).toMatchObject({ devices: 1, outcomes: { sent: 1 } });
   expect(requests()).toEqual([0, 1, 0, 0]);
+});
+
+test('of a gateway that broke off, a redrive reaches those who certainly did not get the push, and no other', async () => {
+  const gateway = await startRestartableGateway();
+  const { app, tokens } = await createAppOn(service, gateway.own, 1500);
+  gateway.now().misbehave({ kind: 'disconnect' });
+  const objectId = await beginPush(service, app, { expiration_interval: 2 });
+  expect((await service.untilDone(app, objectId)).successes).toBe(0);
+  gateway.now().behave();
+  const seen = () => tokens.map((token) => gateway.now().seen(token));
+  const before = seen();
+  const { body } = await call(app, objectId, { expiration_interval: 600 });
+  const { devices, outcomes } = await service.untilDone(app, body.objectId);
+  expect(outcomes).toEqual({ sent: devices });
+  const after = seen();
+  // The gateway processed a request and did not answer it: such a device may have the push.
+  expect(after.filter((n, i) => before[i] !== 0 && n !== before[i])).toEqual([]);
+  expect(after.filter((n, i) => n === (before[i] ?? 0) + 1)).toHaveLength(Number(devices));
+  expect(Number(devices)).toBeGreaterThan(0);
+  await gateway.stop();
 });
