@@ -8,6 +8,7 @@ import { dispatcherFlags, dispatcherMemory } from '../../local/node-flags.ts';
 import { choosePort } from '../../local/ports.ts';
 import { LocalService } from '../../local/service.ts';
 import { Supervised } from '../../local/supervised.ts';
+import { bundleInBackground } from '../../package/bundle/background.ts';
 import { type BenchGateway, startBenchGateway } from '../gateway/gateway.ts';
 import type { Setup } from './arguments.ts';
 
@@ -60,7 +61,11 @@ async function startBench({ dataDir, log, setup, closers }: BenchStart): Promise
   const secret = randomBytes(32).toString('base64');
   const url = `http://${host}:${port}`;
   const access = { host, port, publicUrl: url, metricsPort, adminToken, secret };
-  const service = new LocalService({ ...access, dataDir, databaseUrl: setup.database?.url, env, log });
+  // As `npm start` does.
+  const bundling = bundleInBackground(log);
+  closers.push(() => bundling.stop());
+  const options = { ...access, dataDir, databaseUrl: setup.database?.url, env, log };
+  const service = new LocalService({ ...options, bundle: bundling.folder });
   await service.start();
   closers.push(() => service.stop());
   const { databaseUrl } = service;
@@ -73,7 +78,12 @@ async function startBench({ dataDir, log, setup, closers }: BenchStart): Promise
     CARILLON_ADMIN_TOKEN: adminToken,
     CARILLON_SECRET: secret,
   };
-  const others = await startDispatchers((setup.dispatchers ?? 1) - 1, { env: ofDispatcher, log, closers });
+  const others = await startDispatchers((setup.dispatchers ?? 1) - 1, {
+    env: ofDispatcher,
+    bundle: await bundling.folder,
+    log,
+    closers,
+  });
   const db = new Database({ url: databaseUrl, applicationName: 'bench', statementTimeoutMs: 0 });
   closers.push(() => db.close());
   const pids = () => ({
@@ -97,13 +107,22 @@ function environmentOf({ threads, streams, gateway, database, logLevel }: Setup)
 /** Starts additional dispatchers on the same database. */
 async function startDispatchers(
   count: number,
-  { env, log, closers }: Pick<BenchStart, 'log' | 'closers'> & { env: Environment },
+  {
+    env,
+    bundle,
+    log,
+    closers,
+  }: Pick<BenchStart, 'log' | 'closers'> & {
+    env: Environment;
+    bundle: URL | undefined;
+  },
 ): Promise<Supervised[]> {
   const others: Supervised[] = [];
   for (let i = 0; i < count; i++) {
     const other = new Supervised({
       name: `dispatcher ${i + 2}`,
       file: 'dispatcher/main.ts',
+      bundle,
       flags: dispatcherFlags,
       env: { ...dispatcherMemory, ...env },
       log,
