@@ -1,5 +1,11 @@
-import forge from 'node-forge';
+import { createRequire } from 'node:module';
+import type forge from 'node-forge';
 import { CommandFailure } from '../report.ts';
+
+const require = createRequire(import.meta.url);
+
+/** Loads the library with the first file: it takes 3 MB of every command. */
+const load = (): typeof forge => require('node-forge');
 
 /** A certificate and its key, both in PEM. */
 export interface CertificatePair {
@@ -12,28 +18,30 @@ export interface CertificatePair {
  * Node's OpenSSL refuses. Throws `CommandFailure` for a wrong password and for a file without the pair.
  */
 export function openPkcs12(content: Buffer, password: string): CertificatePair {
+  const { pki } = load();
   const bags = readBags(content, password);
-  const keys = [...bagsOf(bags, forge.pki.oids.pkcs8ShroudedKeyBag), ...bagsOf(bags, forge.pki.oids.keyBag)];
+  const keys = [...bagsOf(bags, pki.oids.pkcs8ShroudedKeyBag), ...bagsOf(bags, pki.oids.keyBag)];
   const key = keys.find((bag) => bag.key)?.key;
-  const certificates = bagsOf(bags, forge.pki.oids.certBag).flatMap((bag) => bag.cert ?? []);
+  const certificates = bagsOf(bags, pki.oids.certBag).flatMap((bag) => bag.cert ?? []);
   const certificate = certificates.find((one) => key !== undefined && isPair(one, key));
   if (!key || !certificate)
     throw new CommandFailure('The .p12 file holds no certificate with its key: export both together.');
   return {
-    certificate: forge.pki.certificateToPem(certificate),
-    privateKey: forge.pki.privateKeyInfoToPem(forge.pki.wrapRsaPrivateKey(forge.pki.privateKeyToAsn1(key))),
+    certificate: pki.certificateToPem(certificate),
+    privateKey: pki.privateKeyInfoToPem(pki.wrapRsaPrivateKey(pki.privateKeyToAsn1(key))),
   };
 }
 
 function readBags(content: Buffer, password: string): forge.pkcs12.Pkcs12Pfx {
+  const { asn1, pkcs12 } = load();
   let file: forge.asn1.Asn1;
   try {
-    file = forge.asn1.fromDer(content.toString('binary'));
+    file = asn1.fromDer(content.toString('binary'));
   } catch {
     throw new CommandFailure('The .p12 file is not a PKCS#12 file.');
   }
   try {
-    return forge.pkcs12.pkcs12FromAsn1(file, password);
+    return pkcs12.pkcs12FromAsn1(file, password);
   } catch {
     throw new CommandFailure('The .p12 file cannot be opened with this password.');
   }
