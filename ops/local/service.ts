@@ -2,11 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { Environment } from '../../shared/config/config.ts';
-import { migrate } from '../../shared/queue/migrate.ts';
+import { pendingChanges } from '../../shared/queue/migrate.ts';
 import { functionEnvironment } from '../functions/confinement.ts';
 import { type SupervisedDatabase, superviseDatabase } from './database.ts';
 import { apiFlags, dispatcherFlags, dispatcherMemory } from './node-flags.ts';
 import { choosePort } from './ports.ts';
+import { migrateInThread } from './postgres/migration.ts';
 import { Supervised } from './supervised.ts';
 
 /** First message of the sandbox process: credentials that its gateways accept, and the address of its page. */
@@ -119,8 +120,9 @@ export class LocalService {
         ...(durable === undefined ? {} : { durable }),
       });
     this.#databaseUrl = databaseUrl ?? this.#database?.databaseUrl ?? '';
-    const ran = await migrate(this.#databaseUrl);
-    if (ran.length > 0) log(`database migrated: ${ran.length} steps`);
+    if ((await pendingChanges(this.#databaseUrl)).length === 0) return;
+    const ran = await migrateInThread(this.#databaseUrl);
+    log(`database migrated: ${ran.length} steps`);
   }
 
   /** Starts the function host on a port that stays the same over restarts. Returns the api's variables for it. */

@@ -1,4 +1,3 @@
-import { PgBoss } from 'pg-boss';
 import { connectionUrl } from '../config/database-url.ts';
 import {
   aloneInMigrating,
@@ -25,7 +24,10 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
 }
 
 async function migrateQueues(databaseUrl: string, options: MigrateOptions): Promise<string[]> {
+  if ((await pendingQueues(databaseUrl)).length === 0) return [];
   const { lockTimeoutMs } = { ...defaultPatience, ...options };
+  // Loaded here, since `npm start` keeps the modules of this file.
+  const { PgBoss } = await import('pg-boss');
   const boss = new PgBoss({
     connectionString: connectionUrl(databaseUrl),
     schema: 'pgboss',

@@ -12,6 +12,7 @@ const started = [
   'dispatcher/sending/worker',
   'ops/cli/main',
   'ops/console/build',
+  'ops/local/postgres/migrate-worker',
   'ops/local/recovery/backup',
   'ops/local/recovery/restore',
   'ops/local/up',

@@ -1,5 +1,4 @@
 import { basename } from 'node:path';
-import { runner } from 'node-pg-migrate';
 import pg from 'pg';
 import { sleep } from '../../clock.ts';
 import { connectionUrl } from '../../config/database-url.ts';
@@ -94,6 +93,8 @@ export async function retryLocks<T>(options: MigrateOptions, work: () => Promise
 
 async function runPending(databaseUrl: string, options: MigrateOptions): Promise<void> {
   const { lockTimeoutMs } = { ...defaultPatience, ...options };
+  // Loaded here, since most starts of a service have nothing to migrate.
+  const { runner } = await import('node-pg-migrate');
   await runner({
     dir: options.folder ?? migrationFolder,
     migrationsTable: migrationTable,
