@@ -7,6 +7,7 @@ import {
   isUndefinedTable,
 } from '../../shared/db/limits/database-errors.ts';
 import { ResultTooLarge } from '../../shared/db/limits/transaction.ts';
+import { detailOf } from '../../shared/domain/errors/details.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { messageIn } from '../../shared/domain/errors/errors-zh.ts';
 import { QueueFull } from '../../shared/fairness/fair-queue.ts';
@@ -15,6 +16,9 @@ import { languageOf } from './language.ts';
 /** Paths whose refusals carry their name, with which the console finds its own text (protocol/admin-api.md#errors). */
 const adminApi = '/console/api/';
 const refusalHeader = 'X-Carillon-Refusal';
+const detailHeader = 'X-Carillon-Refusal-Detail';
+/** Longest header: proxies refuse replies with more than a few kilobytes of them. */
+const maxDetailLength = 4096;
 
 /**
  * Writes all error replies: `{"code","error"}` with the status of the table (protocol/errors.md#error-replies). The cause
@@ -39,10 +43,18 @@ function writeRefusal(ctx: Context, refusal: Refusal): void {
   ctx.status = refusal.status;
   ctx.body = { code: refusal.code, error: messageIn(languageOf(ctx), refusal) };
   ctx.vary('Accept-Language');
-  if (ctx.path.startsWith(adminApi)) ctx.set(refusalHeader, refusal.kind);
+  if (ctx.path.startsWith(adminApi)) nameRefusal(ctx, refusal);
   // Do not wait for the rest of the body.
   if (refusal.kind === 'requestTimeout') ctx.set('Connection', 'close');
   if (refusal.retryAfterSeconds !== undefined) ctx.set('Retry-After', String(refusal.retryAfterSeconds));
+}
+
+/** Names a refusal in headers, and the text of its own as a code with members: a header has ASCII only. */
+function nameRefusal(ctx: Context, { kind, hasOwnText, message }: Refusal): void {
+  ctx.set(refusalHeader, kind);
+  const detail = hasOwnText ? detailOf(message) : undefined;
+  const encoded = detail && encodeURIComponent(JSON.stringify(detail));
+  if (encoded && encoded.length <= maxDetailLength) ctx.set(detailHeader, encoded);
 }
 
 /** Returns the refusal for an error; an unknown error is 500. */

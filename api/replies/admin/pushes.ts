@@ -122,6 +122,7 @@ export const pushForecast = component(
         limits: z.array(forecastText),
         pace: forecastText,
         warning: forecastText.nullable(),
+        warnings: z.array(forecastText).optional().describe('Of members that have no effect.'),
       })
       .describe('The sentences by code with parameters, in the same order.'),
     forecast,

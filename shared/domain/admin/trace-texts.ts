@@ -1,3 +1,4 @@
+import { detailOf } from '../errors/details.ts';
 import { chineseBrandOf, displayName, isConnectorId } from '../labels.ts';
 import { reasonInChinese } from './reasons/meaning.ts';
 
@@ -154,7 +155,7 @@ function valueIn(params: TextParams, name: string, language: TextLanguage): stri
   if (typeof value === 'object') return writeText(value, language);
   const text = String(value);
   if (name === 'connector') return nameOf(text, language);
-  if (name === 'why' && language === 'zh') return reasonInChinese(text);
+  if (name === 'why' && language === 'zh') return detailOf(text)?.zh ?? reasonInChinese(text);
   return name === 'state' && language === 'zh' ? (chineseStates[text] ?? text) : text;
 }
 

@@ -341,6 +341,13 @@ describe('GET /console/api/apps/:appId/outbox', () => {
   });
 });
 
+test('a refusal with a text of its own has its code and members in a header', async () => {
+  const { body, headers } = await admin('GET', '/console/api/apps/nowhere/notifications');
+  expect(body.error).toBe('There is no such app.');
+  const detail = headers.get('x-carillon-refusal-detail') ?? '';
+  expect(JSON.parse(decodeURIComponent(detail))).toEqual({ code: 'noApp', params: {}, zh: '没有此应用。' });
+});
+
 test('unknown paths and methods under /console/api are answered in JSON', async () => {
   const missing = await admin('GET', '/console/api/nothing');
   expect(missing.body).toEqual({ code: 404, error: 'Not found.' });

@@ -56,6 +56,9 @@ describe('the audience', () => {
     const { app } = await appWith(1);
     const explanation = await explain(app, { data, where: {}, chanels: 'news' });
     expect(explanation.warnings).toEqual(['"chanels" is no member of a push and was ignored.']);
+    expect(explanation.texts.warnings).toMatchObject([
+      { code: 'ignored', params: { member: 'chanels' }, zh: '推送没有成员“chanels”，已忽略。' },
+    ]);
     expect(await explain(app, { data })).not.toHaveProperty('warnings');
   });
 

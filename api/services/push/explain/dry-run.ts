@@ -8,6 +8,7 @@ import {
 } from '../../../../shared/db/tables/installations/audience.ts';
 import { shownText, writeForecast } from '../../../../shared/domain/admin/forecast-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
+import { detailOf } from '../../../../shared/domain/errors/details.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { newPushObjectId } from '../../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
@@ -63,7 +64,8 @@ export class DryRunService {
       timeoutMs: countTimeoutMs,
     });
     const report = { ...measured, digest: this.#seal.of({ appId, body: draft.body }, measured.devices) };
-    return warnings.length > 0 ? { ...report, warnings } : report;
+    if (warnings.length === 0) return report;
+    return { ...report, warnings, texts: { ...report.texts, warnings: warnings.map(shownWarning) } };
   }
 
   /**
@@ -102,6 +104,12 @@ export function parseDraft(appId: string, { body, prodHeader }: PushDraft, nowMs
   const request = parse(withoutCql(body), prodHeader, nowMs);
   checkTargets(request.pushOrder, masterViewer(appId));
   return request;
+}
+
+/** Returns a warning about a member as replies show it. */
+function shownWarning(text: string): JsonObject {
+  const { code = 'other', params = {}, zh = text } = detailOf(text) ?? {};
+  return { code, params, text, zh };
 }
 
 /** Values that a dry run is made of. */

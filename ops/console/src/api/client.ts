@@ -5,6 +5,8 @@ export class ApiError extends Error {
   readonly requestId: string | null;
   /** Name of the refusal in the table of errors; null if the server gave none. */
   readonly kind: string | null;
+  /** Its text in Chinese where that is not the text of its kind; null if the server gave none. */
+  readonly detail: string | null;
   /** Whole JSON of the refusal; some name more than code and text. */
   readonly reply: unknown;
 
@@ -14,6 +16,7 @@ export class ApiError extends Error {
     this.code = details.code;
     this.requestId = details.requestId;
     this.kind = details.kind ?? null;
+    this.detail = details.detail ?? null;
     this.reply = details.reply;
   }
 }
@@ -23,6 +26,7 @@ interface RefusalDetails {
   code: number;
   requestId: string | null;
   kind?: string | null;
+  detail?: string | null;
   reply?: unknown;
 }
 
@@ -82,7 +86,15 @@ function refusalOf(response: Response, reply: unknown): ApiError {
   const isRefusal = typeof reply === 'object' && reply !== null && 'error' in reply && 'code' in reply;
   const message = isRefusal ? String(reply.error) : '';
   const code = isRefusal ? Number(reply.code) : response.status;
-  return new ApiError(message, { status: response.status, code, requestId, kind, reply });
+  const detail = detailIn(response.headers.get('x-carillon-refusal-detail'));
+  return new ApiError(message, { status: response.status, code, requestId, kind, detail, reply });
+}
+
+/** Returns the Chinese text of a refusal that is not that of its kind. */
+function detailIn(header: string | null): string | null {
+  if (header === null) return null;
+  const detail: unknown = JSON.parse(decodeURIComponent(header));
+  return typeof detail === 'object' && detail !== null && 'zh' in detail ? String(detail.zh) : null;
 }
 
 /** Returns a query string of the members that have a value, with its `?`; an empty text without any. */

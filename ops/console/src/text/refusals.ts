@@ -16,6 +16,7 @@ export function useRefusalText(refusal: ApiError | undefined): RefusalText {
   if (!refusal) return { text: t('state.broken') };
   if (refusal.status === 0) return { text: t('state.unreachable') };
   const original = refusal.message || t('state.broken');
-  const text = i18n.language === 'zh' && refusal.kind !== null ? chineseTexts[refusal.kind] : undefined;
+  if (i18n.language !== 'zh' || refusal.kind === null) return { text: original };
+  const text = refusal.detail ?? chineseTexts[refusal.kind];
   return text === undefined ? { text: original } : { text, original };
 }

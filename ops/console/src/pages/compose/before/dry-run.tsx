@@ -81,7 +81,7 @@ export const isRefused = ({ texts }: PushForecast): boolean =>
 function Limits({ forecast, isBlank }: { forecast: PushForecast; isBlank: boolean }) {
   const { t } = useTranslation();
   const textOf = useForecastText();
-  const { texts, warnings = [], estimatedSeconds } = forecast;
+  const { texts, estimatedSeconds } = forecast;
   const limits = [...(isBlank ? [] : texts.limits), ...(texts.warning === null ? [] : [texts.warning])];
   return (
     <>
@@ -90,9 +90,9 @@ function Limits({ forecast, isBlank }: { forecast: PushForecast; isBlank: boolea
           {textOf(limit)}
         </p>
       ))}
-      {warnings.map((warning) => (
-        <p key={warning} className={styles.warning}>
-          {t('compose.noEffect')} <span lang="en">{warning}</span>
+      {texts.warnings?.map((warning) => (
+        <p key={warning.text} className={styles.warning}>
+          {t('compose.noEffect')} {textOf(warning)}
         </p>
       ))}
       {estimatedSeconds !== null && (
