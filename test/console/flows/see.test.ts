@@ -105,6 +105,14 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByRole('link', { name: 'Sale ends tonight' }).waitFor();
   });
 
+  test('tells a refusal and its members in the language of the page', async () => {
+    const page = await open(`/apps/${app.appId}/pushes?from=yesterday`, { language: 'zh-CN' });
+    await shows(page, '参数无效。');
+    await page.goto(`${service.api.url}/console/apps/nowhere/pushes`);
+    await shows(page, '没有此应用。');
+    await shows(page, 'There is no such app.');
+  });
+
   test('filters pushes by their time, which is in the address', async () => {
     const page = await open(`/apps/${app.appId}/pushes`);
     await page.getByRole('link', { name: 'Sale ends tonight' }).waitFor();
