@@ -25,7 +25,7 @@ import type { moveInState, profileCheck, profileDetail, quotas } from './gateway
 import type { meaning } from './meaning.ts';
 import type { breaker, deviceExplanation, pushForecast, pushProgress } from './pushes.ts';
 import type { listedPush, meta, overview, pushDetail, queueState } from './records.ts';
-import type { messageForecast, redriveForecast } from './redrives.ts';
+import type { failedReceipt, messageForecast, redriveForecast, redrivenReceipts } from './redrives.ts';
 import type { profileRotation } from './rotations.ts';
 import type {
   audience,
@@ -43,6 +43,8 @@ import type { userDetail } from './users.ts';
 
 /** Replies of the admin API as types, for the console. This module has no code: importing it loads nothing. */
 
+export type FailedReceipt = z.infer<typeof failedReceipt>;
+export type RedrivenReceipts = z.infer<typeof redrivenReceipts>;
 export type RedriveForecast = z.infer<typeof redriveForecast>;
 export type MessageForecast = z.infer<typeof messageForecast>;
 export type Audience = z.infer<typeof audience>;

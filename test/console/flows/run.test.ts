@@ -1,7 +1,10 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
+import { Vault } from '../../../shared/crypto.ts';
+import { keepFailedReceipt } from '../../../shared/db/tables/gateways/failed-receipts.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
 import { hasChromium, useBrowser } from '../browser/browser.ts';
@@ -54,6 +57,25 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     await page.getByRole('link', { name: objectId }).click();
     await page.getByText('3 devices were sent to again by').waitFor();
     expect(await page.getByRole('button', { name: 'Send again to those it did not reach' }).count()).toBe(0);
+  });
+
+  test('processes a refused call of a gateway again', async () => {
+    const digest = 'refused';
+    const vault = new Vault(testConfig(service.databaseUrl).secrets);
+    const call = vault.seal({ headers: {}, body: '[]' }, sealContexts.receipt(app.appId, 'vendor_d', digest));
+    const refused = {
+      connector: 'vendor_d',
+      digest,
+      call,
+      status: 400,
+      reason: 'expected a list',
+      bytes: 2,
+    } as const;
+    await keepFailedReceipt(service.db, app.appId, refused, 1);
+    const page = await openApp('/profiles');
+    await page.getByText('400 expected a list').waitFor();
+    await press(page, 'Process again');
+    await page.getByText('1 calls were processed, 0 are refused again.').waitFor();
   });
 
   test('takes the credentials of a gateway from its file, and never gives a secret back', async () => {

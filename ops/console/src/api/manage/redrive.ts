@@ -1,6 +1,12 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import type { MessageForecast, RedriveForecast } from '../../../../../api/replies/admin/types.ts';
-import { appPath, call } from '../client.ts';
+import type {
+  FailedReceipt,
+  KeysetPage,
+  MessageForecast,
+  RedriveForecast,
+  RedrivenReceipts,
+} from '../../../../../api/replies/admin/types.ts';
+import { appPath, call, queryOf } from '../client.ts';
 
 interface OfPush {
   appId: string;
@@ -63,5 +69,34 @@ export function useMessageRedrive(appId: string) {
       }
     },
     onSettled: () => client.invalidateQueries({ queryKey: ['outbox'] }),
+  });
+}
+
+/** Refused calls of gateways, newest first. */
+export function useFailedReceipts(appId: string) {
+  const path = appPath(appId, 'failed-receipts') + queryOf({ limit: 20 });
+  return useQuery({
+    queryKey: ['failed-receipts', appId],
+    queryFn: ({ signal }) => call<KeysetPage<FailedReceipt>>(path, { signal }),
+  });
+}
+
+/** Processes refused calls again, call by call; returns the numbers. */
+export function useReceiptRedrive(appId: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async () => {
+      const sum = { processed: 0, refused: 0 };
+      const path = appPath(appId, 'failed-receipts', 'redrive');
+      for (let cursor: string | null | undefined; cursor !== null; ) {
+        const body = cursor === undefined ? {} : { cursor };
+        const page: RedrivenReceipts = await call(path, { method: 'POST', body });
+        sum.processed += page.processed;
+        sum.refused += page.refused;
+        cursor = page.next;
+      }
+      return sum;
+    },
+    onSettled: () => client.invalidateQueries({ queryKey: ['failed-receipts', appId] }),
   });
 }

@@ -23,6 +23,7 @@ import { Time } from '../../../kit/data/time.tsx';
 import { PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import { BreakerBadge } from '../../operating/breaker-badge.tsx';
+import { FailedReceipts } from './failed-receipts.tsx';
 import styles from './profiles.module.css';
 import { shownDevices } from './shown-devices.ts';
 
@@ -44,6 +45,7 @@ export function Profiles() {
           <NewProfile appId={appId} />
         </Panel>
       )}
+      <FailedReceipts appId={appId} />
       <Commands path={appPath(appId, 'profiles')} command={`profile list ${appId}`} />
     </>
   );
