@@ -35,22 +35,32 @@ export async function runPushStatements(connection: Handle, queue: JobQueue): Pr
   const kind = deliverJob('apns');
   await startPush(connection, appId, id);
   await findBatchesWithoutJob(connection, appId, id);
-  await connection.query('BEGIN');
-  await advancePlanning(connection, none, { from: 0, through: 0, devices: 0, isLast: false });
-  await connection.query(insertBatchesStatement, [appId, id, '[]']);
-  await queue.highestPriority(kind, connection);
-  await countOpenPushes(connection, appId);
-  await connection.query('COMMIT');
+  await withinTransaction(connection, 'BEGIN', async () => {
+    await advancePlanning(connection, none, { from: 0, through: 0, devices: 0, isLast: false });
+    await connection.query(insertBatchesStatement, [appId, id, '[]']);
+    await queue.highestPriority(kind, connection);
+    await countOpenPushes(connection, appId);
+  });
   await readBatchSnapshot(connection, appId, none.batchId);
   await grantRecipients(connection, none, 0);
   await markFirstSend(connection, appId, id, new Date(0));
-  await connection.query('BEGIN');
-  await lockBatch(connection, appId, none.batchId);
-  await settleBatch(connection, none, new RecipientStates(new Uint8Array(1)), {});
-  const job = { id: randomUUID(), retryCount: 0, data: { appId, pushId: id, batchId: none.batchId } };
-  await queue.complete(kind, job, connection);
-  await connection.query('COMMIT');
+  await withinTransaction(connection, 'BEGIN', async () => {
+    await lockBatch(connection, appId, none.batchId);
+    await settleBatch(connection, none, new RecipientStates(new Uint8Array(1)), {});
+    const job = { id: randomUUID(), retryCount: 0, data: { appId, pushId: id, batchId: none.batchId } };
+    await queue.complete(kind, job, connection);
+  });
   await closeIfSettled(connection, appId, id);
+}
+
+/** Runs statements that change nothing. Rolls back, so that a failed one leaves no transaction open in its connection. */
+async function withinTransaction(
+  connection: Handle,
+  begin: string,
+  work: () => Promise<unknown>,
+): Promise<void> {
+  await connection.query(begin);
+  await work().finally(() => connection.query('ROLLBACK'));
 }
 
 /** Reads the targets of such a push. */
@@ -59,9 +69,9 @@ export async function runScanStatements(connection: Handle): Promise<void> {
   const target = { kind: 'query', where: {}, channels: null } as const;
   const order = { ...noContent, target };
   const { text, values } = targetPageQuery(app, order, { afterId: 0, nowMs: 0, size: pageSize });
-  await connection.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
-  await connection.query(text, values);
-  await connection.query('COMMIT');
+  await withinTransaction(connection, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', () =>
+    connection.query(text, values),
+  );
   await loadRecipients(connection, none.appId, [], 'deviceToken');
 }
 

@@ -35,10 +35,11 @@ export async function warmUp(
   const signal = AbortSignal.any([stopped, end.signal]);
   // The first decryption takes 5 ms; planning a push decrypts the profiles of its app.
   vault.open(vault.seal({}, ''), '');
+  const warn = (error: unknown) => void log.warn({ err: error }, 'could not warm up');
   const warmUpThreads = async () => {
     const sinceMs = clock.now() - limits.usedWithinMs;
     const profiles = await findRecentProfiles(db, { sinceMs, limit: limits.profiles });
-    const trial = hasTrialPushes ? await openTrialGateway(clock.now()) : undefined;
+    const trial = hasTrialPushes ? await openTrialGateway(clock.now()).catch(warn) : undefined;
     await pool.warmUp({ profiles, trialGateway: trial?.gateway }, signal).finally(trial?.close);
   };
   const rounds = hasTrialPushes ? customPlans : 1;
@@ -49,9 +50,7 @@ export async function warmUp(
     readDb.warmUp((connection) => repeat(rounds, () => runScanStatements(connection)), warmScans),
     small.warmUp(),
   ];
-  const work = Promise.all(
-    parts.map((part) => part.catch((error: unknown) => log.warn({ err: error }, 'could not warm up'))),
-  );
+  const work = Promise.all(parts.map((part) => part.catch(warn)));
   await Promise.race([work, sleep(limits.totalMs, signal)]);
   end.abort();
   log.debug({ tookMs: clock.monotonicMs() - startedAtMs }, 'warmed up');
