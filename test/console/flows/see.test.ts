@@ -105,6 +105,12 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByRole('link', { name: 'Sale ends tonight' }).waitFor();
   });
 
+  test('says which quotas only the makers know', async () => {
+    const page = await open(`/apps/${app.appId}/quotas`);
+    await page.getByRole('cell', { name: 'not told' }).first().waitFor();
+    await shows(page, 'Not told: only the maker knows this quota');
+  });
+
   test('tells a refusal and its members in the language of the page', async () => {
     const page = await open(`/apps/${app.appId}/pushes?from=yesterday`, { language: 'zh-CN' });
     await shows(page, '参数无效。');

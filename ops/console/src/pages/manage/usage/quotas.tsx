@@ -63,12 +63,17 @@ function Report({ appId, quotas }: { appId: string; quotas: QuotasData }) {
             </Link>
           </Empty>
         ) : (
-          <Table
-            label={t('quotas.gateways')}
-            columns={columnsOf(results, t)}
-            rows={results}
-            keyOf={(row) => `${row.connector}/${row.profile}/${row.class}`}
-          />
+          <>
+            <Table
+              label={t('quotas.gateways')}
+              columns={columnsOf(results, t)}
+              rows={results}
+              keyOf={(row) => `${row.connector}/${row.profile}/${row.class}`}
+            />
+            {results.some(({ limit }) => limit === null) && (
+              <p className={styles.note}>{t('quotas.unknownHint')}</p>
+            )}
+          </>
         )}
       </Panel>
       <Panel
