@@ -122,6 +122,16 @@ export const upkeepTexts = {
       '请执行 `carillon secret rotate`；在它说明不再需要旧密钥之前，请保留其他密钥。',
     ],
   ),
+  secretsUncounted: advised(
+    [
+      'the values under the keys of CARILLON_SECRET could not be counted in time',
+      'Run `carillon secret rotate`: it counts them, and says what is left.',
+    ],
+    [
+      '未能及时统计使用 CARILLON_SECRET 各密钥加密的数据',
+      '请执行 `carillon secret rotate`：它会统计并说明剩余数量。',
+    ],
+  ),
   otherSecretKeys: advised(
     [
       'the {kind} on {host} (pid {pid}) has other keys than the first one here, or another first key',

@@ -1,4 +1,5 @@
 import type { Vault } from '../../../../shared/crypto.ts';
+import { isStatementTimeout } from '../../../../shared/db/limits/database-errors.ts';
 import type { Database } from '../../../../shared/db/pool.ts';
 import { countSealedValues, oldValues } from '../../../../shared/db/tables/secrets/counts.ts';
 import { listKeyMismatches } from '../../../../shared/db/tables/secrets/mismatches.ts';
@@ -16,10 +17,14 @@ export async function checkSecretKeys({ db, vault }: { db: Database; vault: Vaul
   const mismatches = (await listKeyMismatches(db, first)).map(({ kind, host, pid }) =>
     found({ name, status: 'warn', code: 'otherSecretKeys', params: { kind, host, pid } }),
   );
-  const counts = await db.transaction((tx) => countSealedValues(tx, vault.keyIds), {
-    statementTimeoutMs: countTimeoutMs,
-  });
   const rotation = await findSecretRotation(db, first);
+  const counts = await db
+    .transaction((tx) => countSealedValues(tx, vault.keyIds), { statementTimeoutMs: countTimeoutMs })
+    .catch((error: unknown) => {
+      if (isStatementTimeout(error)) return rotation?.counts;
+      throw error;
+    });
+  if (!counts) return [...mismatches, found({ name, status: 'warn', code: 'secretsUncounted' })];
   const old = Object.entries(oldValues(counts, first, rotation?.unreadable))
     .filter(([, values]) => values > 0)
     .map(([column, values]) =>
