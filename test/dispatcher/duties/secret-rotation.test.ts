@@ -14,6 +14,7 @@ import { claimGatewayToken, saveGatewayToken } from '../../../shared/db/tables/g
 import { countSealedValues, oldValues, sum } from '../../../shared/db/tables/secrets/counts.ts';
 import { findSecretRotation, requestSecretRotation } from '../../../shared/db/tables/secrets/rotation.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { newSessionNonce, sessionTokens } from '../../../shared/domain/users/session-tokens.ts';
 import { silentLog, startTestApi } from '../../support/api.ts';
 import { useTestApi } from '../../support/test-api.ts';
@@ -70,6 +71,11 @@ beforeAll(async () => {
   const profile = { appId: app.appId, connector: 'vendor_d', name: '_default' };
   await stageCandidate(api.db, before, { ...profile, credentials: { appKey: 'next' } });
   await api.db.query('UPDATE profile_rotation SET previous = candidate');
+  await api.db.query(
+    `INSERT INTO failed_receipt (app_id, connector, digest, status, reason, bytes, call)
+     VALUES ($1, 'vendor_d', 'd', 400, 'x', 1, $2)`,
+    [app.appId, before.seal('call', sealContexts.receipt(app.appId, 'vendor_d', 'd'))],
+  );
   const key = { appId: app.appId, connector: 'vendor_d', credential: 'c' };
   await claimGatewayToken(api.db, before, key, 1000);
   const token = { value: 't', madeAtMs: 0, expiresAtMs: 1, isReplacement: false };
