@@ -85,12 +85,12 @@ module.exports = {
       to: { path: '^(api|dispatcher|ops|test)/|^shared/(db|queue|query)/' },
     },
     {
-      name: 'the dispatcher may import only shared and the connector registries, contracts and routing',
+      name: 'the dispatcher may import only shared and the connector registries, contracts, routing and trial gateway',
       severity: 'error',
       from: { path: '^dispatcher/' },
       to: {
         path: '^(api|ops|test)/|^connectors/',
-        pathNot: '^connectors/(contract/|(registry|routing|providers|provider)\\.ts$)',
+        pathNot: '^connectors/(contract/|trial/gateway\\.ts$|(registry|routing|providers|provider)\\.ts$)',
       },
     },
     {

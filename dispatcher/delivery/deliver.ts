@@ -13,8 +13,8 @@ import { recordUnsent } from '../recording/unsent.ts';
 import type { Lane } from '../sending/pool.ts';
 import type { LoadedBatch, SendSlot } from '../sending/task.ts';
 import { FirstSend } from './first-send.ts';
-import { holdFrozen } from './freezes.ts';
 import { decide, type GateDecision, reserve } from './gates.ts';
+import { holdFrozen } from './hold.ts';
 import { traceGateway, tracePush } from './tracing.ts';
 
 /** A batch that its planning job has just written, with all that was read of it. */

@@ -3,10 +3,6 @@ import { ShortCache } from '../../shared/db/cache/short-cache.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { listFreezes } from '../../shared/db/tables/apps/freezes.ts';
 import type { Metrics } from '../../shared/metrics.ts';
-import { giveBackHeldJobs, holdJob } from '../../shared/queue/held-jobs.ts';
-import type { JobKind } from '../../shared/queue/jobs.ts';
-import type { Job } from '../../shared/queue/queue.ts';
-import type { DispatcherDeps } from '../deps.ts';
 
 /** Scope of the whole service, beside the ids of apps. */
 const service = '';
@@ -41,21 +37,3 @@ export class Freezes {
     this.#scopes.forget('');
   }
 }
-
-/** Result of holding a job: `free`: the freeze has ended, and the job is to be worked on; `lost`: another consumer has it. */
-type HoldEnd = 'held' | 'free' | 'lost';
-
-/** Holds a job of a frozen app, so that no consumer takes it until the freeze ends. */
-export async function holdFrozen<T extends { appId: string }>(
-  { db, freezes }: Pick<DispatcherDeps, 'db' | 'freezes'>,
-  kind: JobKind<T>,
-  job: Job<T>,
-): Promise<HoldEnd> {
-  if (await holdJob(db, kind, job)) return 'held';
-  freezes.refresh();
-  return (await freezes.holds(job.data.appId)) ? 'lost' : 'free';
-}
-
-/** Gives back jobs whose freeze has ended; returns how many. */
-export const endFreezes = ({ db }: Pick<DispatcherDeps, 'db'>, limit: number): Promise<number> =>
-  db.transaction((tx) => giveBackHeldJobs(tx, limit));

@@ -1,6 +1,6 @@
 import { sleep } from '../../shared/clock.ts';
 import { sealAuthDataOfOldRows } from '../../shared/db/tables/users/unsealed-users.ts';
-import { endFreezes } from '../delivery/freezes.ts';
+import { endFreezes } from '../delivery/hold.ts';
 import { resumeExpiredPushes } from '../delivery/pause.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closeSettledPushes } from '../recording/closing.ts';

@@ -16,7 +16,7 @@ import { deliverJob, type PlanJob, planJob, planPriorities } from '../../shared/
 import type { Job } from '../../shared/queue/queue.ts';
 import { deliverBatch } from '../delivery/deliver.ts';
 import { FairPriorities } from '../delivery/fair-priorities.ts';
-import { holdFrozen } from '../delivery/freezes.ts';
+import { holdFrozen } from '../delivery/hold.ts';
 import { parkPlanning, unpark } from '../delivery/pause.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';

@@ -1,4 +1,5 @@
 /** Messages between the main thread and the worker threads. They are cloned, so they hold plain data only. */
+import type { TrialGateway } from '../../connectors/trial/gateway.ts';
 import type { HealthSample } from '../../shared/breaker.ts';
 import type { Pooler } from '../../shared/db/limits/pooler.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateways/messages.ts';
@@ -54,14 +55,6 @@ export type DeliverTask = DeliverJob & {
   /** Absent: the thread reads the rows. */
   loaded?: LoadedBatch | undefined;
 };
-
-/** Gateway in this process that takes every request. */
-export interface TrialGateway {
-  /** Base URL. */
-  endpoint: string;
-  /** PEM of its certificate. */
-  ca: string;
-}
 
 /** Preparation of a thread for its first batch. */
 export interface WarmUpTask {

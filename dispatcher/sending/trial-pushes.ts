@@ -1,8 +1,9 @@
 /**
- * Batches of no push that a fresh thread sends to a gateway in its own process (startup/trial-gateway.ts), so that its code is
+ * Batches of no push that a fresh thread sends to a gateway in its own process (connectors/trial/gateway.ts), so that its code is
  * compiled before the first push. Nothing is written to the database.
  */
 import { generateKeyPairSync } from 'node:crypto';
+import type { TrialGateway } from '../../connectors/trial/gateway.ts';
 import { hourMs } from '../../shared/clock.ts';
 import type { StoredProfile } from '../../shared/db/tables/apps/profiles.ts';
 import {
@@ -14,7 +15,6 @@ import type { Push } from '../../shared/domain/pushes/record.ts';
 import { BatchSender, type BatchSenderDeps } from './batch-sender.ts';
 import { InFlightBatch } from './in-flight-batch.ts';
 import { SenderCache, type SenderCacheOptions } from './sender-cache.ts';
-import type { TrialGateway } from './task.ts';
 
 /**
  * Executions of a prepared statement for which PostgreSQL makes a plan of its own. The next one makes the plan that the

@@ -1,10 +1,10 @@
+import { openTrialGateway } from '../../connectors/trial/gateway.ts';
 import { hourMs, sleep } from '../../shared/clock.ts';
 import { findRecentProfiles } from '../../shared/db/tables/pushes/recent-profiles.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { warmScans } from '../limits.ts';
 import type { SenderPool } from '../sending/pool.ts';
 import { customPlans, repeat } from '../sending/trial-pushes.ts';
-import { openTrialGateway } from './trial-gateway.ts';
 import { planTrialPages, runPushStatements, runScanStatements } from './trial-plans.ts';
 
 /** Limits of a warm-up: the profiles whose gateways are connected to, and the longest delay of the start. */

@@ -51,10 +51,10 @@ async function call(
 
 /** Starts Parse Server, which creates its tables. */
 async function start({ url, ca, topic, database, packages }: RivalOrder): Promise<Running> {
-  const require = createRequire(join(packages, 'package.json'));
-  const { ParseServer } = require('parse-server');
+  const load = createRequire(join(packages, 'package.json'));
+  const { ParseServer } = load('parse-server');
   const { hostname, port } = new URL(url);
-  const http: Server = require('express')().listen(0, host);
+  const http: Server = load('express')().listen(0, host);
   await once(http, 'listening');
   const address = http.address();
   const api = `http://${host}:${typeof address === 'object' ? address?.port : ''}/parse`;
@@ -71,7 +71,7 @@ async function start({ url, ca, topic, database, packages }: RivalOrder): Promis
     logsFolder: null,
   });
   await server.start();
-  const app = require('express')();
+  const app = load('express')();
   app.use('/parse', server.app);
   http.removeAllListeners('request').on('request', app);
   const databaseUrl = `postgresql://${database.user}@/${database.name}?host=${encodeURIComponent(database.host)}&port=5432`;

@@ -15,6 +15,8 @@ export function VersionNotice() {
       const reply: unknown = response.ok ? await response.json() : {};
       return typeof reply === 'object' && reply !== null && 'digest' in reply ? reply.digest : null;
     },
+    // The page has just been loaded: the first request follows after a minute.
+    initialData: __BUILD__,
     refetchInterval: lookEveryMs,
     staleTime: lookEveryMs,
     retry: false,

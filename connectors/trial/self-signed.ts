@@ -23,7 +23,8 @@ const timeOf = (atMs: number): Buffer =>
 
 /**
  * Creates a key and a certificate for a TLS server on 127.0.0.1 that it signs itself (RFC 5280), valid from yesterday until
- * tomorrow.
+ * tomorrow. Encoded here, because a certificate library would stay in the memory of every dispatcher for one certificate of
+ * fixed form.
  */
 export function selfSignedCertificate(nowMs: number): { certificate: string; privateKey: KeyObject } {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

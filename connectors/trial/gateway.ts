@@ -10,8 +10,7 @@ import {
   readUint31,
   setting,
   settingsFrame,
-} from '../../connectors/http2/native/frames/wire-format.ts';
-import type { TrialGateway } from '../sending/task.ts';
+} from '../http2/native/frames/wire-format.ts';
 import { selfSignedCertificate } from './self-signed.ts';
 
 /** As many streams as Apple's gateways allow, and bodies of any size. */
@@ -27,6 +26,13 @@ const settingsAck = frameOf(frame.settings, flag.ack, 0, Buffer.alloc(0));
 
 /** `:status: 200` of the static table (RFC 7541 A). */
 const accepted = Buffer.from([0x88]);
+
+/** Gateway in this process that accepts every request. */
+export interface TrialGateway {
+  endpoint: string;
+  /** Certificate, PEM. */
+  ca: string;
+}
 
 interface OpenTrialGateway {
   gateway: TrialGateway;

@@ -2,8 +2,8 @@ import { X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openTransport } from '../../connectors/http2/open.ts';
 import { defaultTiming, type RequestResult, type Transport } from '../../connectors/http2/transport.ts';
-import { selfSignedCertificate } from '../../dispatcher/startup/self-signed.ts';
-import { openTrialGateway } from '../../dispatcher/startup/trial-gateway.ts';
+import { openTrialGateway } from '../../connectors/trial/gateway.ts';
+import { selfSignedCertificate } from '../../connectors/trial/self-signed.ts';
 import { systemClock } from '../../shared/clock.ts';
 
 let trial: Awaited<ReturnType<typeof openTrialGateway>>;
