@@ -1,5 +1,9 @@
+import type { Page } from 'playwright-core';
+import { beforeAll } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import type { TestService } from '../../support/service.ts';
+import { testConfig } from '../../support/api.ts';
+import { type TestService, useTestService } from '../../support/service.ts';
+import { type PageOptions, useBrowser } from './browser.ts';
 
 /** App with data for every page of the console. */
 export interface Scene {
@@ -26,8 +30,39 @@ const waiting = { title: 'Weekend', alert: 'Two for one, until Sunday' };
 /** Matches the texts of the pushes. */
 export const sceneTexts = /Order shipped|Build 4|Sale ends|Weekend/;
 
+/** Starts a service with the scene and a browser, for the tests of a file that look at every page. */
+export function useScene() {
+  const service = useTestService();
+  const browser = useBrowser();
+  const prepared: { scene?: Scene } = {};
+  beforeAll(async () => {
+    await service.dispatch();
+    prepared.scene = await createScene(service);
+  });
+  const scene = (): Scene => {
+    if (!prepared.scene) throw new Error('the scene is not prepared');
+    return prepared.scene;
+  };
+  const show = (page: Page, path: string) => browser.show(page, `${service.api.url}/console${path}`);
+  return {
+    service,
+    browser,
+    scene,
+    /** Opens a path below `/console` in a tab that is logged in. */
+    show,
+    /** Logs in as the administrator in a tab of its own. */
+    login: async (options: PageOptions = {}): Promise<Page> => {
+      const page = await browser.page(options);
+      await browser.login(page, service.api.url, testConfig(service.databaseUrl).adminToken);
+      return page;
+    },
+    /** Opens a page of the list. */
+    showPage: (page: Page, { path }: { path: (scene: Scene) => string }) => show(page, path(scene())),
+  };
+}
+
 /** Fills a service whose dispatcher runs: devices, pushes that are done, one with failures, one that waits. */
-export async function createScene(service: TestService): Promise<Scene> {
+async function createScene(service: TestService): Promise<Scene> {
   const { api } = service;
   const app = await api.createApp({ dailyRecipientCap: 5000, hybridPush: true });
   const body = { name: 'Shop' };

@@ -1,10 +1,8 @@
 import type { Page } from 'playwright-core';
-import { beforeAll, describe, expect, test } from 'vitest';
-import { testConfig } from '../../support/api.ts';
-import { useTestService } from '../../support/service.ts';
-import { hasChromium, useBrowser } from '../browser/browser.ts';
+import { describe, expect, test } from 'vitest';
+import { hasChromium } from '../browser/browser.ts';
 import { consolePages } from '../browser/pages.ts';
-import { createScene, type Scene } from '../browser/scene.ts';
+import { useScene } from '../browser/scene.ts';
 
 /** The walk through all pages: on a busy machine a page takes two seconds. */
 const maxMs = 180_000;
@@ -40,13 +38,7 @@ const reach = `(() => {
 const unreached = `[...document.querySelectorAll('[data-unreached]')].map((one) => one.outerHTML.slice(0, 160))`;
 
 describe.skipIf(!hasChromium)('the console by keys only', () => {
-  const service = useTestService();
-  const browser = useBrowser();
-  let scene: Scene;
-  beforeAll(async () => {
-    await service.dispatch();
-    scene = await createScene(service);
-  });
+  const { login, showPage } = useScene();
 
   /** Presses Tab until the focus leaves the page, and returns what is unreachable or shows no focus. */
   async function faultsOf(page: Page): Promise<string[]> {
@@ -66,12 +58,11 @@ describe.skipIf(!hasChromium)('the console by keys only', () => {
   test('reaches everything on every page, shows where it is, and leaves the page', {
     timeout: maxMs,
   }, async () => {
-    const page = await browser.page();
-    await browser.login(page, service.api.url, testConfig(service.databaseUrl).adminToken);
+    const page = await login();
     const faults: string[] = [];
-    for (const { name, path } of consolePages) {
-      await browser.show(page, `${service.api.url}/console${path(scene)}`);
-      faults.push(...(await faultsOf(page)).map((fault) => `${name}: ${fault}`));
+    for (const shown of consolePages) {
+      await showPage(page, shown);
+      faults.push(...(await faultsOf(page)).map((fault) => `${shown.name}: ${fault}`));
     }
     expect(faults).toEqual([]);
   });

@@ -1,12 +1,10 @@
 import type { Page } from 'playwright-core';
-import { beforeAll, describe, expect, test } from 'vitest';
-import { testConfig } from '../../support/api.ts';
-import { useTestService } from '../../support/service.ts';
+import { describe, expect, test } from 'vitest';
 import { accessibilityFaults } from '../browser/accessibility.ts';
-import { hasChromium, type PageOptions, useBrowser } from '../browser/browser.ts';
+import { hasChromium } from '../browser/browser.ts';
 import { englishIn } from '../browser/languages.ts';
 import { consolePages } from '../browser/pages.ts';
-import { createScene, type Scene } from '../browser/scene.ts';
+import { useScene } from '../browser/scene.ts';
 
 /** Looks at every page, which together have each theme in each width: colours do not depend on the language. */
 const looks = {
@@ -24,29 +22,18 @@ const looks = {
 const maxMs = 180_000;
 
 describe.skipIf(!hasChromium)('pages of the console', () => {
-  const service = useTestService();
-  const browser = useBrowser();
-  let scene: Scene;
-  beforeAll(async () => {
-    await service.dispatch();
-    scene = await createScene(service);
-  });
-  const open = async (path = '', options: PageOptions = {}): Promise<Page> => {
-    const page = await browser.page(options);
-    await browser.login(page, service.api.url, testConfig(service.databaseUrl).adminToken);
-    if (path !== '') await browser.show(page, service.api.url + path);
-    return page;
-  };
+  const { service, scene, login, show, showPage } = useScene();
   const focused = (page: Page) => page.evaluate<string>('document.activeElement?.textContent ?? ""');
 
   test.for(['en', 'zh-CN'] as const)(
     'have no fault of WCAG 2.2 AA, and fit every screen: %s',
     { timeout: maxMs },
     async (language) => {
-      const page = await open('', { language });
+      const page = await login({ language });
       const faults: string[] = [];
-      for (const { name, path } of consolePages) {
-        await browser.show(page, `${service.api.url}/console${path(scene)}`);
+      for (const one of consolePages) {
+        const { name } = one;
+        await showPage(page, one);
         if (language === 'zh-CN')
           faults.push(...(await englishIn(page)).map((text) => `${name}: not Chinese: ${text}`));
         for (const [width, theme] of looks[language]) {
@@ -63,7 +50,8 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
   );
 
   test('are found by their names of the public service, in both languages', async () => {
-    const page = await open(`/console/apps/${scene.app.appId}`);
+    const page = await login();
+    await show(page, `/apps/${scene().app.appId}`);
     await page.keyboard.press('Control+k');
     const field = page.getByRole('combobox');
     await field.waitFor();
@@ -82,14 +70,15 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
   });
 
   test('show what an id, a token or a name finds, by keys only', async () => {
-    const { app, pushId, deviceId, deviceToken } = scene;
+    const { app, pushId, deviceId, deviceToken } = scene();
     const { rows } = await service.db.query<{ object_id: string }>(
       'SELECT object_id FROM installation WHERE app_id = $1 AND device_token = $2',
       [app.appId, deviceToken],
     );
     const body = { username: 'anna', password: 'secret' };
     const user = await service.api.request('POST', '/1.1/users', { app, body });
-    const page = await open('/console/operating');
+    const page = await login();
+    await show(page, '/operating');
     for (const [text, title, path] of [
       [pushId, 'Sale ends tonight · Everything −30 %', `/pushes/${pushId}`],
       [deviceToken, `Device ${rows[0]?.object_id}`, `/devices/${rows[0]?.object_id}`],
@@ -108,13 +97,13 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
   });
 
   test('are live, ask where the stream is lost, and are live again', async () => {
-    const { app, openPushId } = scene;
+    const { app, openPushId } = scene();
     const path = `/apps/${app.appId}/notifications/${openPushId}`;
     const control = (verb: string) =>
       service.api.request('POST', `/console/api${path}/${verb}`, { admin: true, body: {} });
-    const page = await open('/console');
+    const page = await login();
     await page.route('**/console/api/events*', (route) => route.abort());
-    await browser.show(page, `${service.api.url}/console/apps/${app.appId}/pushes/${openPushId}`);
+    await show(page, `/apps/${app.appId}/pushes/${openPushId}`);
     await page.getByText('breaker open, 298 wait').waitFor();
     await page.getByText(/^○ As of/).waitFor();
     await control('pause');

@@ -1,13 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { currentEnvironment } from '../../../shared/config/config.ts';
-import { testConfig } from '../../support/api.ts';
-import { useTestService } from '../../support/service.ts';
-import { hasChromium, type PageOptions, useBrowser } from '../browser/browser.ts';
+import { hasChromium, type PageOptions } from '../browser/browser.ts';
 import { type ConsolePage, consolePages } from '../browser/pages.ts';
-import { createScene, type Scene } from '../browser/scene.ts';
+import { useScene } from '../browser/scene.ts';
 import { toPalette } from './palette.ts';
 
 /**
@@ -29,25 +27,14 @@ const looks: Record<string, PageOptions> = {
 };
 
 describe.skipIf(!isAsked)('the pictures of the console', () => {
-  const service = useTestService();
-  const browser = useBrowser();
-  let scene: Scene;
-  beforeAll(async () => {
-    await service.dispatch();
-    scene = await createScene(service);
-  });
-  const open = async (options: PageOptions) => {
-    const page = await browser.page(options);
-    await browser.login(page, service.api.url, testConfig(service.databaseUrl).adminToken);
-    return page;
-  };
-  const show = async (page: Page, { path }: ConsolePage) => {
-    await browser.show(page, `${service.api.url}/console${path(scene)}`);
+  const { login, showPage } = useScene();
+  const show = async (page: Page, shown: ConsolePage) => {
+    await showPage(page, shown);
     await page.waitForLoadState('networkidle');
   };
 
   test.skipIf(target !== 'docs')('of the documents are small', { timeout: maxMs }, async () => {
-    const page = await open({});
+    const page = await login();
     await page.setViewportSize({ width: 1280, height: 720 });
     await mkdir(documents, { recursive: true });
     for (const shown of consolePages.filter(({ picture }) => picture !== undefined)) {
@@ -64,7 +51,7 @@ describe.skipIf(!isAsked)('the pictures of the console', () => {
     async ([look, options]) => {
       const folder = join(target ?? '', look);
       await mkdir(folder, { recursive: true });
-      const page = await open(options);
+      const page = await login(options);
       for (const shown of consolePages) {
         await show(page, shown);
         const path = join(folder, `${shown.name.replaceAll(/\W+/g, '-')}.png`);
