@@ -149,7 +149,8 @@ class RivalProcess implements Rival {
     this.#process = new Supervised({
       name: kind.name,
       file: `ops/bench/pipeline/rivals/${kind.file}`,
-      env: { ...currentEnvironment(), NODE_ENV: 'production' },
+      // Parse Server writes its logs into files of the working directory otherwise.
+      env: { ...currentEnvironment(), NODE_ENV: 'production', PARSE_SERVER_LOGS_FOLDER: 'null' },
       log,
       onMessage: (message) => this.#onAnswer?.(message),
     });
