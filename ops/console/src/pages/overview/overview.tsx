@@ -3,6 +3,8 @@ import { useTranslation } from 'react-i18next';
 import type { Overview as OverviewData } from '../../../../../api/replies/admin/types.ts';
 import { connectorName } from '../../api/connectors.ts';
 import { useApps, useOverview } from '../../api/queries.ts';
+import { useMay } from '../../api/session.tsx';
+import { buttonLook } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Badge } from '../../kit/data/badge.tsx';
 import { Bar } from '../../kit/data/bar.tsx';
@@ -19,12 +21,23 @@ import styles from './overview.module.css';
 /** State of one app: what runs, what needs the operator, today's use. */
 export function Overview() {
   const { appId = '' } = useParams({ strict: false });
+  const { t } = useTranslation();
+  const maySend = useMay('sender');
   const { data, error, isPending, refetch, live, dataUpdatedAt } = useOverview(appId);
   const apps = useApps();
   const name = apps.data?.results.find((app) => app.appId === appId)?.name ?? appId;
   return (
     <>
-      <PageHeader title={<span translate="no">{name}</span>}>
+      <PageHeader
+        title={<span translate="no">{name}</span>}
+        side={
+          maySend && (
+            <Link to="/apps/$appId/pushes/new" params={{ appId }} className={buttonLook('primary')}>
+              {t('compose.heading')}
+            </Link>
+          )
+        }
+      >
         <LiveState live={live} updatedAtMs={dataUpdatedAt} />
       </PageHeader>
       {isPending ? (
