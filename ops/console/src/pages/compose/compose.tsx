@@ -85,7 +85,7 @@ function Composer({ appId }: { appId: string }) {
             <Send {...{ appId, dryRun, isUndo, isBlank, isIncomplete }} />
             <TestDevices appId={appId} isBlank={isBlank} />
           </DryRunPanel>
-          <Preview appId={appId} forecast={dryRun.last?.forecast} />
+          <Preview appId={appId} forecast={isBlank ? undefined : dryRun.last?.forecast} isBlank={isBlank} />
         </div>
       </div>
     </FormProvider>

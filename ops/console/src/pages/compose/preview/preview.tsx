@@ -22,10 +22,12 @@ type Share = NonNullable<PushForecast['connectors']['apns']>;
 interface PreviewProps {
   appId: string;
   forecast: PushForecast | undefined;
+  /** Whether nothing is written yet. */
+  isBlank: boolean;
 }
 
 /** Notification as the makers' systems show it, drawn from the requests that their gateways would get. */
-export function Preview({ appId, forecast }: PreviewProps) {
+export function Preview({ appId, forecast, isBlank }: PreviewProps) {
   const { t } = useTranslation();
   const [chosen, setChosen] = useState<string>();
   const [theme, setTheme] = useState<'light' | 'dark'>(pageTheme);
@@ -45,7 +47,7 @@ export function Preview({ appId, forecast }: PreviewProps) {
       }
     >
       {id === undefined || share === undefined ? (
-        <Empty title={t('preview.none')} />
+        <Empty title={t(isBlank ? 'preview.blank' : 'preview.none')} />
       ) : (
         <div className={styles.preview}>
           <Choice
