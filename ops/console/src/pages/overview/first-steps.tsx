@@ -1,6 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import type { Overview } from '../../../../../api/replies/admin/types.ts';
+import { useApp } from '../../api/manage/settings.ts';
 import { buttonLook } from '../../kit/controls/button.tsx';
 import { Snippet } from '../../kit/controls/copy.tsx';
 import { Badge } from '../../kit/data/badge.tsx';
@@ -14,8 +15,9 @@ const steps = [
   },
   {
     name: 'device',
-    command: (appId: string) =>
-      `curl ${window.location.origin}/1.1/installations -H 'X-LC-Id: ${appId}' -H "X-LC-Key: $APP_KEY" \\\n  -H 'Content-Type: application/json' -d '{"deviceType":"ios","deviceToken":"…"}'`,
+    // A device of the own channel, which needs no credentials.
+    command: (appId: string, appKey = '$APP_KEY') =>
+      `curl ${window.location.origin}/1.1/installations -H 'X-LC-Id: ${appId}' -H "X-LC-Key: ${appKey}" \\\n  -H 'Content-Type: application/json' -d '{"deviceType":"android","installationId":"my-first-device"}'`,
   },
   { name: 'push', command: (appId: string) => `npx carillon push --app ${appId} --alert Hello` },
 ] as const;
@@ -32,6 +34,7 @@ const pages: Partial<
 /** The three steps to the first push of a new app; done ones have a tick. */
 export function FirstSteps({ appId, setup }: { appId: string; setup: NonNullable<Overview['setup']> }) {
   const { t } = useTranslation();
+  const appKey = useApp(appId).data?.appKey;
   const done = { profile: setup.hasProfile, device: setup.hasDevice, push: setup.hasPush };
   const next = steps.find(({ name }) => !done[name])?.name;
   return (
@@ -59,7 +62,7 @@ export function FirstSteps({ appId, setup }: { appId: string; setup: NonNullable
                 </Link>
               )}
             </span>
-            {!done[name] && <Snippet label={t(`steps.${name}Hint`)} text={command(appId)} />}
+            {!done[name] && <Snippet label={t(`steps.${name}Hint`)} text={command(appId, appKey)} />}
           </li>
         ))}
       </ol>
