@@ -71,7 +71,7 @@ function Report({ appId, quotas }: { appId: string; quotas: QuotasData }) {
               keyOf={(row) => `${row.connector}/${row.profile}/${row.class}`}
             />
             {results.some(({ limit }) => limit === null) && (
-              <p className={styles.note}>{t('quotas.unknownHint')}</p>
+              <p className={styles.unknown}>{t('quotas.unknownHint')}</p>
             )}
           </>
         )}
