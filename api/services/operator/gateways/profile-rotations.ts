@@ -8,7 +8,7 @@ import {
   stageCandidate,
 } from '../../../../shared/db/tables/apps/profile-rotations.ts';
 import { maskedCredentials } from '../../../../shared/domain/admin/masked.ts';
-import type { RotationState } from '../../../../shared/domain/apps/canary.ts';
+import type { RollbackReason, RotationState } from '../../../../shared/domain/apps/canary.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -18,6 +18,9 @@ import type { ProfileCheckService } from './profile-check.ts';
 import { checkedCredentials, checkName, connectorOf, noSuchProfile, type ProfileId } from './profiles.ts';
 
 type Checks = Pick<ProfileCheckService, 'checkCandidate'>;
+
+/** A rollback that somebody asked for. */
+const byOperator: RollbackReason = 'operator';
 
 /** Rotates the credentials of a profile by a canary (protocol/admin-api.md#rotation-of-credentials). */
 export class ProfileRotationService {
@@ -74,7 +77,7 @@ export class ProfileRotationService {
     return this.#change(id, 'profile.rollback', async (tx, rotation) => {
       if (rotation.state === 'rolled_back' || (rotation.state === 'promoted' && !rotation.hasPrevious))
         throw refuse('conflict', 'There is neither a candidate nor a version before it.');
-      await rollBackCandidate(tx, rotation, { reason: 'operator' });
+      await rollBackCandidate(tx, rotation, { reason: byOperator });
     });
   }
 
