@@ -4,6 +4,8 @@ import { Button } from '../../kit/controls/button.tsx';
 import { Notice } from '../../kit/notice.tsx';
 
 const lookEveryMs = 60_000;
+/** The first look is not among the requests that the page needs to show itself. */
+const firstLookMs = 2000;
 
 /** Says that the server has another version of the console than this page, which may not know its replies. */
 export function VersionNotice() {
@@ -15,9 +17,8 @@ export function VersionNotice() {
       const reply: unknown = response.ok ? await response.json() : {};
       return typeof reply === 'object' && reply !== null && 'digest' in reply ? reply.digest : null;
     },
-    // The page has just been loaded: the first request follows after a minute.
     initialData: __BUILD__,
-    refetchInterval: lookEveryMs,
+    refetchInterval: ({ state }) => (state.dataUpdateCount === 0 ? firstLookMs : lookEveryMs),
     staleTime: lookEveryMs,
     retry: false,
   });
