@@ -31,7 +31,9 @@ export function Overview() {
       <PageHeader
         title={<span translate="no">{name}</span>}
         side={
-          maySend && (
+          maySend &&
+          data &&
+          !isNewApp(data) && (
             <Link to="/apps/$appId/pushes/new" params={{ appId }} className={buttonLook('primary')}>
               {t('compose.heading')}
             </Link>
@@ -52,12 +54,15 @@ export function Overview() {
   );
 }
 
+/** Whether steps to the first push are left; they lead to it themselves. */
+const isNewApp = ({ setup }: OverviewData): boolean =>
+  setup !== null && !(setup.hasProfile && setup.hasDevice && setup.hasPush);
+
 function Panels({ appId, overview }: { appId: string; overview: OverviewData }) {
   const { setup } = overview;
-  const isNew = setup !== null && !(setup.hasProfile && setup.hasDevice && setup.hasPush);
   return (
     <>
-      {isNew && <FirstSteps appId={appId} setup={setup} />}
+      {setup !== null && isNewApp(overview) && <FirstSteps appId={appId} setup={setup} />}
       <div className={styles.grid}>
         <Running appId={appId} overview={overview} />
         <Attention overview={overview} />
