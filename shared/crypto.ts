@@ -24,6 +24,16 @@ export class SealError extends Error {
   override name = 'SealError';
 }
 
+/** Returns what `open` decrypts; undefined if no key does. */
+export function readable<T>(open: () => T): T | undefined {
+  try {
+    return open();
+  } catch (error) {
+    if (error instanceof SealError) return undefined;
+    throw error;
+  }
+}
+
 /**
  * Encrypts values at rest with AES-256-GCM (develop/architecture.md#secrets, protocol/operation.md#environment): the
  * first key seals, all open. `context` is bound into the seal, so a value copied to another row does not open.

@@ -1,3 +1,4 @@
+import { hasEndedFreeze } from '../../shared/db/tables/apps/freezes.ts';
 import { giveBackHeldJobs, holdJob } from '../../shared/queue/held-jobs.ts';
 import type { JobKind } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
@@ -17,6 +18,7 @@ export async function holdFrozen<T extends { appId: string }>(
   return (await freezes.holds(job.data.appId)) ? 'lost' : 'free';
 }
 
-/** Gives back jobs whose freeze has ended; returns how many. */
-export const endFreezes = ({ db }: Pick<DispatcherDeps, 'db'>, limit: number): Promise<number> =>
-  db.transaction((tx) => giveBackHeldJobs(tx, limit));
+/** Gives back jobs whose freeze has ended; returns how many. Without an ended freeze it is one small query. */
+export async function endFreezes({ db }: Pick<DispatcherDeps, 'db'>, limit: number): Promise<number> {
+  return (await hasEndedFreeze(db)) ? db.transaction((tx) => giveBackHeldJobs(tx, limit)) : 0;
+}

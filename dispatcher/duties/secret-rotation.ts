@@ -4,6 +4,7 @@ import { countSealedValues, oldValues, sum } from '../../shared/db/tables/secret
 import { readSealedPage, resealRows } from '../../shared/db/tables/secrets/pages.ts';
 import { nameOf, sealedPlaces } from '../../shared/db/tables/secrets/places.ts';
 import {
+  findSecretRotation,
   lockSecretRotation,
   nextAppId,
   type SecretRotation,
@@ -24,8 +25,13 @@ const countTimeoutMs = 10 * 60_000;
 
 type RotationDeps = Pick<DispatcherDeps, 'vault' | 'log'> & { db: Pick<Database, 'transaction'> };
 
-/** Goes on with a requested rotation for some seconds. Returns how many values it encrypted. */
+/**
+ * Goes on with a requested rotation for some seconds. Returns how many values it encrypted. Without a request it is one small
+ * query.
+ */
 export async function rotateForAWhile(deps: DispatcherDeps): Promise<number> {
+  const requested = await findSecretRotation(deps.db, deps.vault.keyIds[0]);
+  if (!requested || requested.finishedAt) return 0;
   const endMs = deps.clock.monotonicMs() + runMs;
   let changed = 0;
   while (deps.clock.monotonicMs() < endMs) {

@@ -237,13 +237,7 @@ describe('a database of another version', () => {
 });
 
 test('a server that only reads, as a former primary does, is answered with 503 until it writes again', async () => {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
-  const db = new Client({ connectionString: database.url });
-  await db.connect();
-  onTestFinished(() => db.end());
-  const api = await startTestApi({ databaseUrl: database.url });
-  onTestFinished(() => api.close());
+  const { db, api } = await startOnDatabase();
   const app = await api.createApp();
   /** New connections only read, or write; the old ones end. */
   const setReadOnly = async (value: 'on' | 'off') => {

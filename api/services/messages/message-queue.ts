@@ -3,6 +3,9 @@ import { insertOutboxMessage, type OutboxMessage } from '../../../shared/db/tabl
 import { messageJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 
+/** Returns the priority of a message's job: users wait for a code, so it is sent before mails. */
+export const messagePriority = (kind: OutboxMessage['kind']): number => (kind === 'sms' ? 1 : 0);
+
 /**
  * Stores a message and the job that sends it within `tx`, so that it is sent if and only if `tx` commits. Without a
  * provider it stays in the outbox.
@@ -14,6 +17,5 @@ export async function enqueueMessage(
   message: OutboxMessage & { expiresAt?: Date },
 ): Promise<void> {
   const messageId = await insertOutboxMessage(tx, vault, appId, message);
-  // Users wait for a code, so it is sent before mails.
-  await queue.send(messageJob, [{ appId, messageId }], { tx, priority: message.kind === 'sms' ? 1 : 0 });
+  await queue.send(messageJob, [{ appId, messageId }], { tx, priority: messagePriority(message.kind) });
 }

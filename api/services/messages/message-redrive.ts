@@ -1,4 +1,5 @@
 import { dayMs } from '../../../shared/clock.ts';
+import { readable } from '../../../shared/crypto.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import {
   type ListedMessage,
@@ -12,7 +13,7 @@ import { messageJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireApp } from '../operator/apps.ts';
 import { recordChange } from '../operator/audit/actor.ts';
-import { readable } from './outbox.ts';
+import { messagePriority } from './message-queue.ts';
 
 /** Messages of one call, which is one transaction. */
 const maxMessages = 1000;
@@ -57,15 +58,9 @@ export class MessageRedriveService {
       const expiresAt = new Date(now.getTime() + dayMs);
       const ids = possible.map(({ id }) => id);
       await reopenMessages(tx, appId, ids, { now, expiresAt });
-      for (const [kind, priority] of [
-        ['sms', 1],
-        ['mail', 0],
-      ] as const) {
-        const jobs = possible
-          .filter((message) => message.kind === kind)
-          .map(({ id }) => ({ appId, messageId: id }));
-        if (jobs.length > 0) await queue.send(messageJob, jobs, { tx, priority });
-      }
+      const jobs = possible.map(({ id }) => ({ appId, messageId: id }));
+      const priority = (place: number) => messagePriority(possible[place]?.kind ?? 'mail');
+      await queue.send(messageJob, jobs, { tx, priority });
       const { state, kind, reason } = request;
       const before = {
         state,

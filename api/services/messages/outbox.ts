@@ -1,5 +1,5 @@
 import { dayMs, hourMs } from '../../../shared/clock.ts';
-import { SealError } from '../../../shared/crypto.ts';
+import { readable } from '../../../shared/crypto.ts';
 import { listOutboxMessages, type SentMessage } from '../../../shared/db/tables/messages/outbox.ts';
 import {
   listOutboxPage,
@@ -19,16 +19,7 @@ import type { ApiDeps } from '../deps.ts';
 import { requireApp } from '../operator/apps.ts';
 import { recordChange } from '../operator/audit/actor.ts';
 import { type PageRequest, toPage } from '../operator/lists/page.ts';
-
-/** Returns what `open` decrypts; undefined when no key does. */
-export function readable<T>(open: () => T): T | undefined {
-  try {
-    return open();
-  } catch (error) {
-    if (error instanceof SealError) return undefined;
-    throw error;
-  }
-}
+import { messagePriority } from './message-queue.ts';
 
 /** Largest number of messages in a reply; a filter by recipient finds older ones. */
 const maxMessages = 1000;
@@ -95,7 +86,7 @@ export class OutboxService {
       if (isOver && opened.code !== undefined) throw refuse('conflict', 'The code has expired.');
       const expiresAt = isOver ? new Date(clock.now() + dayMs) : message.expiresAt;
       await reopenMessage(tx, appId, { id: message.id, expiresAt });
-      const priority = message.kind === 'sms' ? 1 : 0;
+      const priority = messagePriority(message.kind);
       await queue.send(messageJob, [{ appId, messageId: message.id }], { tx, priority });
       const { state, reason } = message;
       await recordChange(tx, {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ReceiptCall } from '../../../connectors/contract/connector.ts';
-import { SealError, sha256 } from '../../../shared/crypto.ts';
+import { readable, sha256 } from '../../../shared/crypto.ts';
 import { keepFailedReceipt, type SealedCall } from '../../../shared/db/tables/gateways/failed-receipts.ts';
 import type { ReceiptSource } from '../../../shared/db/tables/pushes/receipts.ts';
 import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
@@ -53,10 +53,5 @@ export function openRefusedCall(
   { appId, connector }: ReceiptSource,
   { call, digest }: SealedCall,
 ): ReceiptCall | undefined {
-  try {
-    return storedCall.parse(vault.open(call, sealContexts.receipt(appId, connector, digest)));
-  } catch (error) {
-    if (error instanceof SealError) return undefined;
-    throw error;
-  }
+  return readable(() => storedCall.parse(vault.open(call, sealContexts.receipt(appId, connector, digest))));
 }

@@ -1,4 +1,4 @@
-import { SealError, sha256 } from '../../../../shared/crypto.ts';
+import { readable, sha256 } from '../../../../shared/crypto.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { findSessionOwner, findUser, replaceSession } from '../../../../shared/db/tables/users/users.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
@@ -107,11 +107,6 @@ export class Sessions {
 
   /** Returns the tokens of a nonce, one per key, the first key's first; or the encrypted token, if a key decrypts it. */
   #tokens(appId: string, objectId: string, nonce: Buffer): string[] {
-    try {
-      return sessionTokens(this.#deps.vault, appId, objectId, nonce);
-    } catch (error) {
-      if (error instanceof SealError) return [];
-      throw error;
-    }
+    return readable(() => sessionTokens(this.#deps.vault, appId, objectId, nonce)) ?? [];
   }
 }

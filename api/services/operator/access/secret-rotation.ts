@@ -1,5 +1,5 @@
 import {
-  countSealedValues,
+  countSealedSoon,
   oldValues,
   otherKey,
   type SealedCounts,
@@ -14,9 +14,6 @@ import {
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { recordChange } from '../audit/actor.ts';
-
-/** Limit of one statement that counts for a caller who waits; a rotation itself has more time. */
-const countTimeoutMs = 8000;
 
 /** Key of CARILLON_SECRET, and what is encrypted under it. */
 export interface KeyUse {
@@ -52,11 +49,7 @@ export class SecretRotationService {
   async state(isCounted: boolean): Promise<SecretState> {
     const { db, vault, clock } = this.#deps;
     const rotation = (await findSecretRotation(db, vault.keyIds[0])) ?? null;
-    const fresh = isCounted
-      ? await db.transaction((tx) => countSealedValues(tx, vault.keyIds), {
-          statementTimeoutMs: countTimeoutMs,
-        })
-      : null;
+    const fresh = isCounted ? await countSealedSoon(db, vault.keyIds) : null;
     return this.#stateOf(rotation, {
       counts: fresh ?? rotation?.counts ?? null,
       countedAt: fresh ? new Date(clock.now()) : (rotation?.countedAt ?? null),

@@ -1,14 +1,12 @@
 import type { Vault } from '../../../../shared/crypto.ts';
 import { isStatementTimeout } from '../../../../shared/db/limits/database-errors.ts';
 import type { Database } from '../../../../shared/db/pool.ts';
-import { countSealedValues, oldValues } from '../../../../shared/db/tables/secrets/counts.ts';
+import { countSealedSoon, oldValues } from '../../../../shared/db/tables/secrets/counts.ts';
 import { listKeyMismatches } from '../../../../shared/db/tables/secrets/mismatches.ts';
 import { findSecretRotation } from '../../../../shared/db/tables/secrets/rotation.ts';
 import { type Finding, found } from './finding.ts';
 
 const name = 'secret keys';
-/** Limit of one statement that counts: it reads every user. */
-const countTimeoutMs = 8000;
 
 /** Counts the values that are not under the first key of CARILLON_SECRET; says nothing while it has a single key. */
 export async function checkSecretKeys({ db, vault }: { db: Database; vault: Vault }): Promise<Finding[]> {
@@ -18,12 +16,10 @@ export async function checkSecretKeys({ db, vault }: { db: Database; vault: Vaul
     found({ name, status: 'warn', code: 'otherSecretKeys', params: { kind, host, pid } }),
   );
   const rotation = await findSecretRotation(db, first);
-  const counts = await db
-    .transaction((tx) => countSealedValues(tx, vault.keyIds), { statementTimeoutMs: countTimeoutMs })
-    .catch((error: unknown) => {
-      if (isStatementTimeout(error)) return rotation?.counts;
-      throw error;
-    });
+  const counts = await countSealedSoon(db, vault.keyIds).catch((error: unknown) => {
+    if (isStatementTimeout(error)) return rotation?.counts;
+    throw error;
+  });
   if (!counts) return [...mismatches, found({ name, status: 'warn', code: 'secretsUncounted' })];
   const old = Object.entries(oldValues(counts, first, rotation?.unreadable))
     .filter(([, values]) => values > 0)

@@ -55,17 +55,16 @@ export class ProfileCheckService {
     const key = JSON.stringify([profile, opened.profile.updatedAt]);
     const running = this.#running.get(key);
     if (running) return running;
-    if (this.#running.size >= maxAtOnce) throw new Refusal('tooManyRequests', { retryAfterSeconds: 2 });
-    const connector = connectors.get(opened.id);
-    const work = this.#ask(connector, opened.profile.credentials).finally(() => this.#running.delete(key));
-    this.#running.set(key, work);
-    return work;
+    return this.#start(key, opened.id, opened.profile.credentials);
   }
 
   /** Asks with credentials that are not stored yet. Throws 429 with many checks at a time. */
   async checkCandidate(connectorId: ConnectorId, credentials: unknown): Promise<ProfileCheck> {
+    return this.#start(randomUUID(), connectorId, credentials);
+  }
+
+  #start(key: string, connectorId: ConnectorId, credentials: unknown): Promise<ProfileCheck> {
     if (this.#running.size >= maxAtOnce) throw new Refusal('tooManyRequests', { retryAfterSeconds: 2 });
-    const key = randomUUID();
     const work = this.#ask(connectors.get(connectorId), credentials).finally(() => this.#running.delete(key));
     this.#running.set(key, work);
     return work;

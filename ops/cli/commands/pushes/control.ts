@@ -70,37 +70,39 @@ function addScheduleCommands({ program, act }: Pick<Shell, 'program' | 'act'>): 
     .action(act(cancelSchedule));
 }
 
-async function control(
-  verb: Verb,
+/** Calls a verb of a push. */
+async function ask(
+  verb: string,
   objectId: string,
-  { app: asked, flowControl }: AppOption & { flowControl?: string },
-): Promise<Report> {
-  const body =
-    flowControl === undefined ? {} : { flow_control: wholeNumber('--flow-control', flowControl, 1) };
+  { app: asked }: AppOption,
+  body: object = {},
+): Promise<unknown> {
   const service = await connect();
   const appId = await chooseAppId(service, asked);
   const path = `/apps/${encodeURIComponent(appId)}/notifications/${encodeURIComponent(objectId)}/${verb}`;
-  const reply = await service.admin('POST', path, body);
-  const record = pushRecord.parse(reply);
-  return { document: reply, text: `Push ${record.objectId} ${results[verb]}.` };
+  return service.admin('POST', path, body);
 }
 
-async function pace(objectId: string, perSecond: string, { app: asked }: AppOption): Promise<Report> {
+async function control(
+  verb: Verb,
+  objectId: string,
+  { flowControl, ...options }: AppOption & { flowControl?: string },
+): Promise<Report> {
+  const body =
+    flowControl === undefined ? {} : { flow_control: wholeNumber('--flow-control', flowControl, 1) };
+  const reply = await ask(verb, objectId, options, body);
+  return { document: reply, text: `Push ${pushRecord.parse(reply).objectId} ${results[verb]}.` };
+}
+
+async function pace(objectId: string, perSecond: string, options: AppOption): Promise<Report> {
   const flow_control = perSecond === 'none' ? null : wholeNumber('<perSecond>', perSecond, 1);
-  const service = await connect();
-  const appId = await chooseAppId(service, asked);
-  const path = `/apps/${encodeURIComponent(appId)}/notifications/${encodeURIComponent(objectId)}/pace`;
-  const reply = await service.admin('POST', path, { flow_control });
-  const record = pushRecord.parse(reply);
+  const reply = await ask('pace', objectId, options, { flow_control });
   const text = flow_control === null ? 'has no limit' : `goes at ${Math.max(1000, flow_control)} a second`;
-  return { document: reply, text: `Push ${record.objectId} ${text}.` };
+  return { document: reply, text: `Push ${pushRecord.parse(reply).objectId} ${text}.` };
 }
 
-async function resend(objectId: string, { app: asked }: AppOption): Promise<Report> {
-  const service = await connect();
-  const appId = await chooseAppId(service, asked);
-  const path = `/apps/${encodeURIComponent(appId)}/notifications/${encodeURIComponent(objectId)}/resend`;
-  const reply = await service.admin('POST', path, { outcomes: ['failed', 'expired'] });
+async function resend(objectId: string, options: AppOption): Promise<Report> {
+  const reply = await ask('resend', objectId, options, { outcomes: ['failed', 'expired'] });
   const accepted = z.looseObject({ objectId: z.string() }).parse(reply);
   return { document: accepted, text: `Push ${accepted.objectId} is accepted.` };
 }

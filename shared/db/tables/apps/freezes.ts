@@ -58,6 +58,12 @@ export async function releaseFreeze(tx: Handle, appId: string | null): Promise<F
   return rows[0];
 }
 
+/** Tells whether jobs of an ended freeze may still be held. */
+export async function hasEndedFreeze(db: Handle): Promise<boolean> {
+  const { rowCount } = await db.query('SELECT FROM push_freeze WHERE released_at IS NOT NULL LIMIT 1');
+  return (rowCount ?? 0) > 0;
+}
+
 async function notifyFreezes(tx: Handle): Promise<void> {
   await tx.query(`SELECT pg_notify($1, '')`, [freezeTopic]);
 }

@@ -1,4 +1,4 @@
-import { SealError, type Vault } from '../../../crypto.ts';
+import { readable, type Vault } from '../../../crypto.ts';
 import type { RotationState } from '../../../domain/apps/canary.ts';
 import { sealContexts } from '../../../domain/apps/seal-contexts.ts';
 import type { Handle } from '../../pool.ts';
@@ -109,13 +109,8 @@ export async function openProfiles(db: Handle, vault: Vault, appId: string): Pro
 function canaryOf(row: SendingRow, vault: Vault, appId: string): Pick<StoredProfile, 'canary'> {
   const { candidate, staged_at: stagedAt } = row;
   if (!candidate || !stagedAt) return {};
-  try {
-    const credentials = vault.open(candidate, sealContexts.profile(appId, row.connector, row.name));
-    return { canary: { credentials, stagedAt } };
-  } catch (error) {
-    if (error instanceof SealError) return {};
-    throw error;
-  }
+  const context = sealContexts.profile(appId, row.connector, row.name);
+  return readable(() => ({ canary: { credentials: vault.open(candidate, context), stagedAt } })) ?? {};
 }
 
 interface RotationOf {

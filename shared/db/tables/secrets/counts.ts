@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Handle } from '../../pool.ts';
+import type { Database, Handle } from '../../pool.ts';
 import { nameOf, sealedPlaces } from './places.ts';
 
 /** Name of the group of values whose key is not among CARILLON_SECRET, or not known yet (sessions of older versions). */
@@ -23,6 +23,16 @@ export async function countSealedValues(db: Handle, keyIds: readonly string[]): 
   }
   return counts;
 }
+
+/** Limit of one statement that counts for a caller who waits. */
+const waitingMs = 8000;
+
+/** As `countSealedValues`, for a caller who waits. Throws PostgreSQL's error of a statement over its time limit. */
+export const countSealedSoon = (
+  db: Pick<Database, 'transaction'>,
+  keyIds: readonly string[],
+): Promise<SealedCounts> =>
+  db.transaction((tx) => countSealedValues(tx, keyIds), { statementTimeoutMs: waitingMs });
 
 /**
  * Returns the number of values by place that are under another key than the first; `unreadable` are those that no key

@@ -1,4 +1,4 @@
-import { SealError, sha256, type Vault } from '../../../crypto.ts';
+import { readable, sha256, type Vault } from '../../../crypto.ts';
 import { sealContexts } from '../../../domain/apps/seal-contexts.ts';
 import type { AuthData } from '../../../domain/users/auth-data.ts';
 import { resealedMembers } from '../../../domain/users/auth-tokens.ts';
@@ -35,12 +35,7 @@ const textOf = (bytes: Buffer): string => `\\x${bytes.toString('hex')}`;
 
 /** Decrypts and encrypts; undefined if no key decrypts the value. */
 function renewed(vault: Vault, value: string, context: string): string | undefined {
-  try {
-    return textOf(vault.seal(vault.open(bytesOf(value), context), context));
-  } catch (error) {
-    if (error instanceof SealError) return undefined;
-    throw error;
-  }
+  return readable(() => textOf(vault.seal(vault.open(bytesOf(value), context), context)));
 }
 
 /** Describes a column of bytes that holds one encrypted value: version, key id (4 bytes), and the rest. */
@@ -75,17 +70,9 @@ const sessions: SealedPlace = {
 function resealSession(vault: Vault, row: SealedRow): string | undefined {
   const [objectId, nonce] = [column(row, 'object_id'), bytesOf(row.value)];
   const hash = bytesOf(column(row, 'session_hash'));
-  const token = tokensOf(vault, row.appId, objectId, nonce).find((one) => sha256(one).equals(hash));
+  const tokens = readable(() => sessionTokens(vault, row.appId, objectId, nonce)) ?? [];
+  const token = tokens.find((one) => sha256(one).equals(hash));
   return token === undefined ? undefined : textOf(sealedSession(vault, row.appId, objectId, token));
-}
-
-function tokensOf(vault: Vault, appId: string, objectId: string, nonce: Buffer): string[] {
-  try {
-    return sessionTokens(vault, appId, objectId, nonce);
-  } catch (error) {
-    if (error instanceof SealError) return [];
-    throw error;
-  }
 }
 
 const platforms: SealedPlace = {

@@ -19,7 +19,7 @@ const typedFrom = 10_000;
 type Cause = RedriveForecast['causes'][number];
 
 /**
- * Sends a finished push again to recipients that it did not reach, after a dry run. Renders nothing if there are none, or if
+ * Sends a finished push again to recipients that it did not reach, after a dry run. Renders nothing without such a recipient, or if
  * all of them were sent to again.
  */
 export function Redrive({ appId, push }: { appId: string; push: PushDetail }) {

@@ -11,7 +11,7 @@ import { Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
 import { formatCount } from '../../../text/format.ts';
 
-/** Calls of gateways that were refused, with a button that processes them again. Renders nothing if there are none. */
+/** Calls of gateways that were refused, with a button that processes them again. Renders nothing for an empty list. */
 export function FailedReceipts({ appId }: { appId: string }) {
   const { t } = useTranslation();
   const mayChange = useMay('operator');
