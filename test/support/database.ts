@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
 import { inject } from 'vitest';
 // Declares the type of `inject('postgres')`.
+import type { Handle } from '../../shared/db/pool.ts';
 import type {} from './global-setup.ts';
 
 /** Database of one test file. */
@@ -44,4 +45,13 @@ async function administrate(statement: string): Promise<void> {
   } finally {
     await client.end();
   }
+}
+
+/** Counts the connections to the database of `db` that wait for a lock. Ask outside a transaction, which sees one moment only. */
+export async function countWaitingForLocks(db: Handle): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `SELECT count(*)::int AS n FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+  );
+  return rows[0]?.n ?? 0;
 }

@@ -38,6 +38,11 @@ export interface ChangedUser {
   sessionToken?: string;
 }
 
+/** Error: an entry was stored when the call began, so the platform was not asked, and a concurrent call has unlinked it since. */
+class UncheckedEntry extends Error {
+  override name = 'UncheckedEntry';
+}
+
 /** Limit of ids per DELETE: each of them may wait for a hook. */
 const maxIdsPerDelete = 100;
 
@@ -76,7 +81,7 @@ export class UserService {
     const changes = await hooks.onAuthData(caller, body, readUserChanges(body));
     const before = await this.#require(this.#deps.db, caller, objectId);
     requireMaySetPassword(caller, before, changes);
-    const checked = this.#newEntries(caller.app, before, changes.authData);
+    let checked = this.#newEntries(caller.app, before, changes.authData);
     await platforms.check(caller.app, checked);
     const hash = await this.#hash(caller.app, changes);
     const { touched } = changes;
@@ -86,15 +91,20 @@ export class UserService {
       const current = await this.#require(tx, caller, objectId, true);
       requireCurrentSession(caller, current);
       requireMaySetPassword(caller, current, changes);
-      // An entry that was stored at the check was not checked; it may have been unlinked since.
       for (const platform of this.#newEntries(caller.app, current, changes.authData).keys())
-        if (!checked.has(platform)) throw refuse('conflict');
+        if (!checked.has(platform)) throw new UncheckedEntry();
       await this.#requireCondition(tx, current, condition);
       const written = await this.#write(tx, caller, { current, changes, hash });
       if (isAudited()) await recordUpdate(tx, caller.app, { current, changes, changed: written.changed });
       return written;
     };
-    const changed = await this.#parts.store.transaction(change, condition && caller);
+    const run = () => this.#parts.store.transaction(change, condition && caller);
+    const changed = await run().catch(async (error: unknown) => {
+      if (!(error instanceof UncheckedEntry)) throw error;
+      checked = changes.authData;
+      await platforms.check(caller.app, checked);
+      return run();
+    });
     hooks.afterUpdate(caller, changed.document, { body, touched });
     return changed;
   }

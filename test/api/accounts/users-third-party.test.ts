@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { countWaitingForLocks } from '../../support/database.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { enterWith, newName, newUid, refusalOf, refused, shown, signUp } from '../../support/users.ts';
 
@@ -359,6 +360,25 @@ describe('linking and unlinking', () => {
       [app.appId],
     );
     expect(rows).toEqual([]);
+  });
+
+  test('a link of an account that a concurrent call unlinks is checked and made again', async () => {
+    const authData = github();
+    const user = await signUp(api, app);
+    await user.put({ authData });
+    const { link } = await api.db.transaction(async (tx) => {
+      await tx.query('SELECT FROM app_user WHERE object_id = $1 FOR UPDATE', [user.id]);
+      const begun = user.put({ authData });
+      await vi.waitUntil(async () => (await countWaitingForLocks(api.db)) === 1, { timeout: 20_000 });
+      await tx.query('UPDATE app_user SET auth_data = NULL WHERE object_id = $1', [user.id]);
+      await tx.query(
+        'DELETE FROM user_identity WHERE user_id = (SELECT id FROM app_user WHERE object_id = $1)',
+        [user.id],
+      );
+      return { link: begun };
+    });
+    expect((await link).status).toBe(200);
+    expect((await post(authData)).body.objectId).toBe(user.id);
   });
 
   test("concurrent links of each other's accounts succeed or are 208, without a deadlock", async () => {

@@ -7,6 +7,7 @@ import { Vault } from '../../../../shared/crypto.ts';
 import { findUser } from '../../../../shared/db/tables/users/users.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { startTestApi, testConfig } from '../../../support/api.ts';
+import { countWaitingForLocks } from '../../../support/database.ts';
 import { useTestApi } from '../../../support/test-api.ts';
 import { newName, newPhone, refusalOf, refused, signUp, type TestUser } from '../../../support/users.ts';
 
@@ -149,14 +150,6 @@ describe('POST /1.1/login', () => {
 describe('a session', () => {
   test('that ends while a call waits for the user makes the call fail', async () => {
     const user = await signUp(api, app);
-    // Outside the transaction below, which would always see the same activity.
-    const waiting = async () => {
-      const { rows } = await api.db.query<{ n: number }>(
-        `SELECT count(*)::int AS n FROM pg_stat_activity
-          WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-      );
-      return rows[0]?.n;
-    };
     const { calls } = await api.db.transaction(async (tx) => {
       await tx.query('SELECT 1 FROM app_user WHERE object_id = $1 FOR UPDATE', [user.id]);
       const begun = [
@@ -164,7 +157,9 @@ describe('a session', () => {
         user.request('PUT', `/1.1/users/${user.id}/refreshSessionToken`),
         user.request('DELETE', `/1.1/users/${user.id}`),
       ];
-      await vi.waitUntil(async () => (await waiting()) === begun.length, { timeout: 20_000 });
+      await vi.waitUntil(async () => (await countWaitingForLocks(api.db)) === begun.length, {
+        timeout: 20_000,
+      });
       await tx.query('UPDATE app_user SET session_hash = sha256(session_hash) WHERE object_id = $1', [
         user.id,
       ]);
