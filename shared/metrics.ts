@@ -14,7 +14,7 @@ export interface Metrics extends OperationMetrics {
   recipients: Counter<'app' | 'connector' | 'outcome'>;
   recipientsRepeated: Counter<'connector' | 'reason'>;
   redrivenRecipients: Counter<'app'>;
-  gatewayRequestSeconds: DurationHistogram;
+  gatewayRequestSeconds: DurationHistogram<'connector'>;
   gatewayResponses: Counter<'connector' | 'status' | 'reason'>;
   receipts: Counter<'connector' | 'event'>;
   messages: Counter<'kind' | 'outcome'>;
@@ -55,7 +55,8 @@ export function createMetrics(build?: BuildInfo): Metrics {
   // A counter that is absent until its first event hides that event from `rate`.
   for (const kind of ['mail', 'sms', 'voice'])
     for (const outcome of ['sent', 'kept', 'retried', 'failed']) metrics.messages.inc({ kind, outcome }, 0);
-  for (const event of ['sent', 'acknowledged', 'displaced']) metrics.channelMessages.inc({ event }, 0);
+  for (const event of ['sent', 'acknowledged', 'displaced', 'expired'])
+    metrics.channelMessages.inc({ event }, 0);
   for (const database of ['primary', 'standby']) metrics.scans.inc({ database }, 0);
   for (const connector of connectorIds) metrics.recipientsRetried.inc({ connector }, 0);
   return metrics;
@@ -73,6 +74,7 @@ function openMetrics(): Metrics {
     gatewayRequestSeconds: new DurationHistogram({
       name: 'carillon_gateway_request_seconds',
       help: 'Time from a request to a gateway to its answer',
+      label: 'connector',
       registers,
     }),
     http2RoundTripSeconds: new Histogram({

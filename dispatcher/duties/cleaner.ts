@@ -14,6 +14,7 @@ import { deleteOldRequestIds } from '../../shared/db/tables/pushes/request-ids.t
 import { deleteOldPushes, deleteSurplusFailures } from '../../shared/db/tables/pushes/retention.ts';
 import { deleteOldLoginLocks } from '../../shared/db/tables/users/login-locks.ts';
 import { sessionIdleMs, sessionLifeMs } from '../../shared/domain/admin/operator.ts';
+import type { Metrics } from '../../shared/metrics.ts';
 
 const recordRetentionMs = 7 * dayMs;
 /** Failures that an app keeps, the newest ones: about 2 GB. */
@@ -31,13 +32,17 @@ const auditRetentionMs = 400 * dayMs;
 interface CleanerDeps {
   db: Database;
   clock: Clock;
+  metrics: Pick<Metrics, 'channelMessages'>;
 }
 
 /** Deletions of a pass. Those that are bounded return the number of rows; the others delete all in one pass. */
 const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unknown>)[] = [
   ({ db }, now, rows) => deleteOldPushes(db, new Date(now - recordRetentionMs), rows),
   ({ db }) => deleteSurplusFailures(db, { most: keptFailures }),
-  ({ db }, now, rows) => deleteExpiredMessages(db, new Date(now), rows),
+  ({ db, metrics }, now, rows) =>
+    deleteExpiredMessages(db, new Date(now), rows, (expired) =>
+      metrics.channelMessages.inc({ event: 'expired' }, expired),
+    ),
   ({ db }, now) => deleteOldRequestIds(db, new Date(now - requestRetentionMs)),
   ({ db }, now, rows) => deleteOldUsage(db, new Date(now - usageRetentionMs), rows),
   ({ db }, now, rows) => deleteOldFailedReceipts(db, new Date(now - recordRetentionMs), rows),

@@ -15,6 +15,7 @@ import {
 } from './task.ts';
 import { type GroupTask, TaskGroups } from './threads/task-groups.ts';
 import { TransportReadings } from './threads/transports.ts';
+import { ThreadUsages } from './threads/usage.ts';
 
 /**
  * Batches of one thread at a time: while some wait for a gateway, others load and render. This is more than all job
@@ -103,6 +104,7 @@ export class SenderPool {
   readonly #interrupts = new SharedArrayBuffer(interruptBytes);
   readonly #threads: number;
   readonly #transports = new TransportReadings(() => systemClock.monotonicMs());
+  readonly #usages = new ThreadUsages();
   readonly #busyMs = new Map<number, number>();
   /** When the senders of a profile were last prepared, by the profile. */
   readonly #preparedAtMs = new Map<string, number>();
@@ -116,7 +118,9 @@ export class SenderPool {
     this.#groups = new TaskGroups((group) => this.#express.run(group, { name: 'deliverGroup' }));
     for (const threads of [this.#bulk, this.#express])
       threads.on('message', (message: unknown) => {
-        if (!this.#groups.take(message)) this.#transports.take(message);
+        if (this.#groups.take(message)) return;
+        this.#transports.take(message);
+        this.#usages.take(message);
       });
   }
 
@@ -184,6 +188,8 @@ export class SenderPool {
     metrics.workerThreads.set({ state: 'busy' }, busy);
     metrics.workerThreads.set({ state: 'idle' }, this.#threads - busy);
     this.#transports.reportTo(metrics);
+    const running = [...this.#bulk.threads, ...this.#express.threads].map(({ threadId }) => threadId);
+    this.#usages.reportTo(metrics, running);
     metrics.workerBusySeconds.inc(this.#newBusySeconds());
   }
 

@@ -19,6 +19,7 @@ import { SenderCache } from './sender-cache.ts';
 import { type DeliverTask, type ThreadResult, type WarmUpTask, warmUpCounts } from './task.ts';
 import { GroupResults, type GroupTask } from './threads/task-groups.ts';
 import { readingEveryMs } from './threads/transports.ts';
+import { readUsage } from './threads/usage.ts';
 import { customPlans, repeat, sendTrialPushes } from './trial-pushes.ts';
 
 /** Those that stay open while the thread is idle, so that a single push needs not connect first. */
@@ -51,7 +52,7 @@ const { publicUrl } = data;
 const senders = new SenderCache({ db, appCache, clock: systemClock, vault, publicUrl });
 const latenessBudget = new LatenessBudget();
 setInterval(() => {
-  parentPort?.postMessage({ thread: threadId, http2: senders.drainTransports() });
+  parentPort?.postMessage({ thread: threadId, http2: senders.drainTransports(), usage: readUsage(db) });
 }, readingEveryMs).unref();
 returnMemoryWhenIdle();
 const stopFlag = new Int32Array(data.stopFlag);

@@ -1,8 +1,9 @@
 import pg from 'pg';
 import Cursor from 'pg-cursor';
-import { sleep } from '../clock.ts';
 import { connectionUrl } from '../config/database-url.ts';
 import type { FairQueue } from '../fairness/fair-queue.ts';
+import type { DurationCounts } from '../process/durations.ts';
+import { closeCursor } from './cursor.ts';
 import { parseIdList } from './id-list.ts';
 import { type FailureKind, failureKind } from './limits/failure-kind.ts';
 import { currentLane } from './limits/lane.ts';
@@ -14,6 +15,7 @@ import {
   settingsOf,
   UnnamedClient,
 } from './limits/pooler.ts';
+import { TimedPool } from './limits/timed-pool.ts';
 import { beginText, limitStatements, type TransactionOptions } from './limits/transaction.ts';
 import type { PreparedStatement } from './prepared.ts';
 
@@ -27,9 +29,6 @@ export interface Handle {
     values?: unknown[],
   ): Promise<pg.QueryResult<R>>;
 }
-
-/** Time limit for closing a cursor: a lost connection never confirms it. */
-const cursorCloseMs = 5000;
 
 /** Parses bigint columns as numbers: ids and counts stay far below 2^53. */
 const typeParsers: pg.CustomTypesConfig = {
@@ -64,7 +63,7 @@ export interface DatabaseOptions {
 export class Database implements Handle {
   readonly url: string;
   readonly #name: string;
-  readonly #pool: pg.Pool;
+  readonly #pool: TimedPool;
   readonly #turns: FairQueue | undefined;
   /** Settings of every transaction, where a connection keeps none; undefined without a pooler. */
   readonly #localSettings: ServerSettings | undefined;
@@ -79,7 +78,7 @@ export class Database implements Handle {
     this.#name = options.applicationName;
     this.#turns = options.turns;
     this.#localSettings = isPooled ? { statement_timeout: statementTimeoutMs, ...settings } : undefined;
-    this.#pool = new pg.Pool({
+    this.#pool = new TimedPool({
       connectionString: connectionUrl(options.url),
       application_name: options.applicationName,
       max: options.maxConnections ?? 10,
@@ -115,6 +114,11 @@ export class Database implements Handle {
     const taken = this.#failures;
     this.#failures = {};
     return taken;
+  }
+
+  /** Returns how long calls waited for a connection, with the turn of their app, since the last call. */
+  takeWaits(): DurationCounts {
+    return this.#pool.takeWaits();
   }
 
   /** Returns how many connections are in use, and how many calls wait for one or for their app's turn. */
@@ -162,7 +166,9 @@ export class Database implements Handle {
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const running = this.#turns ? this.#turns.run(currentLane(), work) : work();
+    const askedAtMs = performance.now();
+    const begin = () => this.#pool.since(askedAtMs, work);
+    const running = this.#turns ? this.#turns.run(currentLane(), begin) : work();
     return running.catch((error: unknown) => {
       const kind = failureKind(error);
       if (kind !== undefined) this.#failures[kind] = (this.#failures[kind] ?? 0) + 1;
@@ -235,15 +241,6 @@ export class Database implements Handle {
   async close(): Promise<void> {
     await this.#pool.end();
   }
-}
-
-/** Closes a cursor; resolves false if the server did not respond in time and the connection must not be reused. */
-function closeCursor(cursor: Cursor): Promise<boolean> {
-  const closed = cursor.close().then(
-    () => true,
-    () => false,
-  );
-  return Promise.race([closed, sleep(cursorCloseMs).then(() => false)]);
 }
 
 /** Rolls back a failed transaction; returns an error if the connection must not be reused. */

@@ -4,36 +4,41 @@ import { addDurations, type DurationCounts, gatewayBuckets, noDurations } from '
 type Values = MetricObjectWithValues<MetricValueWithName<string>>;
 
 /**
- * Histogram of durations that threads have counted by bucket: one sum for each batch, in place of an observation for each
- * request.
+ * Histogram of durations that were counted by bucket elsewhere, such as in threads: one sum for each batch, in place of an
+ * observation for each request.
  */
-export class DurationHistogram extends Histogram<'connector'> {
+export class DurationHistogram<Label extends string = string> extends Histogram<Label> {
   readonly #name: string;
+  readonly #label: Label;
   /** Describes this metric: the inherited methods call each other. */
   readonly #empty: Histogram;
-  readonly #byConnector = new Map<string, DurationCounts>();
+  readonly #byLabel = new Map<string, DurationCounts>();
 
-  constructor(options: {
+  constructor({
+    label,
+    ...options
+  }: {
     name: string;
     help: string;
+    label: Label;
     registers: ConstructorParameters<typeof Histogram>[0]['registers'];
   }) {
-    const form = { labelNames: ['connector' as const], buckets: gatewayBuckets };
+    const form = { labelNames: [label], buckets: gatewayBuckets };
     super({ ...options, ...form });
     this.#name = options.name;
+    this.#label = label;
     this.#empty = new Histogram({ ...options, ...form, registers: [] });
   }
 
-  add(connector: string, durations: DurationCounts): void {
-    const known = this.#byConnector.get(connector) ?? noDurations();
+  /** Adds durations under a value of the label. */
+  add(value: string, durations: DurationCounts): void {
+    const known = this.#byLabel.get(value) ?? noDurations();
     addDurations(known, durations);
-    this.#byConnector.set(connector, known);
+    this.#byLabel.set(value, known);
   }
 
   override async get(): Promise<Values> {
-    const values = [...this.#byConnector].flatMap(([connector, durations]) =>
-      this.#values(connector, durations),
-    );
+    const values = [...this.#byLabel].flatMap(([value, durations]) => this.#values(value, durations));
     return { ...(await this.#empty.get()), values };
   }
 
@@ -42,17 +47,18 @@ export class DurationHistogram extends Histogram<'connector'> {
     return this.get();
   }
 
-  #values(connector: string, { counts, sumSeconds }: DurationCounts): MetricValueWithName<string>[] {
+  #values(value: string, { counts, sumSeconds }: DurationCounts): MetricValueWithName<string>[] {
+    const own = { [this.#label]: value };
     let total = 0;
     const buckets = counts.map((count, bucket) => {
       total += count;
-      const labels = { le: gatewayBuckets[bucket] ?? '+Inf', connector };
+      const labels = { le: gatewayBuckets[bucket] ?? '+Inf', ...own };
       return { labels, value: total, metricName: `${this.#name}_bucket` };
     });
     return [
       ...buckets,
-      { labels: { connector }, value: sumSeconds, metricName: `${this.#name}_sum` },
-      { labels: { connector }, value: total, metricName: `${this.#name}_count` },
+      { labels: own, value: sumSeconds, metricName: `${this.#name}_sum` },
+      { labels: own, value: total, metricName: `${this.#name}_count` },
     ];
   }
 }

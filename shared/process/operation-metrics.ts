@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { DurationHistogram } from './duration-histogram.ts';
 
 const planningBuckets = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900];
 
@@ -16,21 +17,16 @@ export function operationMetricsIn(registers: Registry[]) {
     ...sharedStateGauges(gauge),
     ...accountGauges(gauge),
     ...redriveCounters(counter),
+    ...dutyMetrics(gauge, counter),
+    ...threadMetrics(gauge, counter),
     channelMessages: counter(
       'channel_messages_total',
-      'Messages on the device channel: sent (as often as they were), acknowledged, displaced (dropped for newer ones)',
+      'Messages on the device channel: sent (as often as they were), acknowledged, displaced (dropped for newer ones), expired (deleted without an acknowledgement)',
       ['event'],
     ),
     scans: counter('scans_total', 'Scans for the devices of pushes, by the database that served them', [
       'database',
     ]),
-    dutyLastSuccess: gauge(
-      'duty_last_success_timestamp_seconds',
-      'When a background duty of this dispatcher last succeeded; its start before that',
-      ['duty'],
-    ),
-    dutyFailures: counter('duty_failures_total', 'Passes of background duties that failed', ['duty']),
-    dutyRows: counter('duty_rows_total', 'Rows that background duties handled', ['duty']),
     plannedRecipients: counter('planned_recipients_total', 'Recipients written into batches'),
     planningSeconds: new Histogram({
       name: 'carillon_planning_seconds',
@@ -38,10 +34,12 @@ export function operationMetricsIn(registers: Registry[]) {
       buckets: planningBuckets,
       registers,
     }),
-    workerBusySeconds: counter(
-      'worker_busy_seconds_total',
-      'Time that event loops of worker threads were busy',
-    ),
+    poolWaitSeconds: new DurationHistogram({
+      name: 'carillon_db_pool_wait_seconds',
+      help: "Time that calls waited for a database connection of a pool, with their app's turn",
+      label: 'pool',
+      registers,
+    }),
     recipientsRetried: counter(
       'recipients_retried_total',
       'Recipients that wait for another attempt because the gateway was busy or did not answer',
@@ -143,5 +141,27 @@ const redriveCounters = (counter: MakeCounter) => ({
     'receipt_calls_refused_total',
     'Calls of gateways that were no receipts or had a wrong signature; kept: they can be processed again',
     ['connector', 'kept'],
+  ),
+});
+
+const dutyMetrics = (gauge: MakeGauge, counter: MakeCounter) => ({
+  dutyLastSuccess: gauge(
+    'duty_last_success_timestamp_seconds',
+    'When a background duty of this dispatcher last succeeded; its start before that',
+    ['duty'],
+  ),
+  dutyFailures: counter('duty_failures_total', 'Passes of background duties that failed', ['duty']),
+  dutyRows: counter('duty_rows_total', 'Rows that background duties handled', ['duty']),
+});
+
+const threadMetrics = (gauge: MakeGauge, counter: MakeCounter) => ({
+  workerBusySeconds: counter(
+    'worker_busy_seconds_total',
+    'Time that event loops of worker threads were busy',
+  ),
+  workerHeapBytes: gauge(
+    'worker_heap_bytes',
+    'Heap of worker threads: used by all of them, used by the largest one, and the limit of one',
+    ['kind'],
   ),
 });

@@ -82,6 +82,7 @@ export async function reportDatabases(
   for (const database of databases) {
     const { name, ...use } = database.use;
     const pool = name.replace(/^carillon /, '');
+    metrics.poolWaitSeconds.add(pool, database.takeWaits());
     for (const [state, value] of Object.entries(use)) metrics.poolConnections.set({ pool, state }, value);
     const failures = database.takeFailures();
     for (const kind of failureKinds) metrics.databaseErrors.inc({ kind }, failures[kind] ?? 0);

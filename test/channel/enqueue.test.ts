@@ -80,12 +80,18 @@ describe('messages in the database', () => {
     );
     const minutesLater = (minutes: number) => new Date(expiresAt.getTime() + minutes * 60_000);
     expect(await deleteExpiredMessages(fixture.db, minutesLater(9), 10)).toBe(0);
+    const { rows } = await fixture.db.query<{ n: number }>('SELECT count(*) AS n FROM channel_inbox');
     let passes = 0;
+    let expired = 0;
+    const count = (messages: number) => {
+      expired += messages;
+    };
     for (let deleted = 10; deleted === 10; passes += 1) {
-      deleted = await deleteExpiredMessages(fixture.db, minutesLater(10), 10);
+      deleted = await deleteExpiredMessages(fixture.db, minutesLater(10), 10, count);
       expect(deleted).toBeLessThanOrEqual(10);
     }
     expect(passes).toBeGreaterThan(2);
+    expect(expired).toBe(rows[0]?.n);
     for (const table of ['channel_inbox', 'channel_deposit', 'channel_message'])
       expect(await countOf(table, pushId), table).toBe(0);
   });

@@ -211,7 +211,7 @@ describe('messages of connected devices', () => {
       "UPDATE channel_group SET created_at = now() - interval '1 day' WHERE push_id = $1",
       [gone],
     );
-    await moveToInboxes(fixture.db, 3_600_000);
+    expect(await moveToInboxes(fixture.db, 3_600_000)).toBe(1);
     for (const table of ['channel_group', 'channel_inbox']) expect(await countOf(table, gone)).toBe(0);
     expect(await countOf('channel_group', kept)).toBe(1);
     await deleteExpiredMessages(fixture.db, new Date(Date.now() + 11 * 60_000), 1000);

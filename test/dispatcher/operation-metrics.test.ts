@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import { failureKind } from '../../shared/db/limits/failure-kind.ts';
 import { Database } from '../../shared/db/pool.ts';
+import { FairQueue } from '../../shared/fairness/fair-queue.ts';
 import { readSharedState } from '../../shared/queue/shared-reading.ts';
 import { useTestService } from '../support/service.ts';
 
@@ -42,6 +43,41 @@ describe('the metrics of processes', () => {
     expect(pools['{pool="api",state="limit"}']).toBe(10);
     expect(pools['{pool="api (queries)",state="waiting"}']).toBe(0);
     expect(pools['{pool="dispatcher (scan)",state="limit"}']).toBe(18);
+  });
+
+  test('tell how long calls waited for a connection, and for the turn of their app', async () => {
+    const turns = new FairQueue({ atOnce: 1, maxWaiting: 10 });
+    const db = new Database({ url: service.databaseUrl, applicationName: 'test', maxConnections: 2, turns });
+    const single = new Database({ url: service.databaseUrl, applicationName: 'test', maxConnections: 1 });
+    for (const limited of [db, single]) {
+      await limited.query('SELECT 1');
+      limited.takeWaits();
+      // The second waits for the first one, and the transaction for both.
+      await Promise.all([
+        limited.query('SELECT pg_sleep(0.1)'),
+        limited.query('SELECT 1'),
+        limited.transaction((tx) => tx.query('SELECT 1')),
+      ]);
+      const { counts, sumSeconds } = limited.takeWaits();
+      expect(counts.reduce((sum, count) => sum + count)).toBe(3);
+      expect(sumSeconds).toBeGreaterThan(0.15);
+      expect(limited.takeWaits().sumSeconds).toBe(0);
+      await limited.close();
+    }
+    const waits = 'carillon_db_pool_wait_seconds_count';
+    expect(valuesIn(await scrapeApi(), waits)['{pool="api"}']).toBeGreaterThan(0);
+    await expect
+      .poll(async () => Object.keys(valuesIn(await scrapeDispatcher(), waits)))
+      .toEqual(expect.arrayContaining(['{pool="dispatcher"}', '{pool="dispatcher thread"}']));
+  });
+
+  test('show the heap of the worker threads beside their limit', async () => {
+    const heap = async () => valuesIn(await scrapeDispatcher(), 'carillon_worker_heap_bytes');
+    // Each thread tells it every second.
+    await expect.poll(async () => (await heap())['{kind="largest"}']).toBeGreaterThan(1e6);
+    const { '{kind="used"}': used, '{kind="largest"}': largest, '{kind="limit"}': limit } = await heap();
+    expect(used).toBeGreaterThanOrEqual(largest ?? Number.NaN);
+    expect(limit).toBeGreaterThan(largest ?? Number.NaN);
   });
 
   test('count refusals by code and a push from planning to its end', async () => {

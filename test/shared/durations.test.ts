@@ -8,7 +8,7 @@ const name = 'carillon_gateway_request_seconds';
 
 test('durations that are counted by bucket read like those that are observed one by one', async () => {
   const [counted, observed] = [new Registry(), new Registry()];
-  const ours = new DurationHistogram({ name, help, registers: [counted] });
+  const ours = new DurationHistogram({ name, help, label: 'connector', registers: [counted] });
   const theirs = new Histogram({
     name,
     help,

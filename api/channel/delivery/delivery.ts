@@ -83,8 +83,8 @@ export class Delivery {
    * was not sent: covers missed notifications.
    */
   async pullAll(ageMs: number): Promise<void> {
-    const { db, presence } = this.#deps;
-    await moveToInboxes(db, ageMs);
+    const { db, presence, metrics } = this.#deps;
+    metrics.channelMessages.inc({ event: 'expired' }, await moveToInboxes(db, ageMs));
     const devices = await devicesWithMessages(db, presence.nodeId);
     await Promise.all(
       devices.map(async ({ appId, installation, messages }) => {

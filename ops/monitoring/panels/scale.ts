@@ -32,6 +32,13 @@ export const scale: readonly Panel[] = [
     ],
   },
   {
+    title: 'Heap of worker threads',
+    unit: 'bytes',
+    queries: [
+      { expr: 'sum by (instance, kind) (carillon_worker_heap_bytes)', legend: '{{instance}} {{kind}}' },
+    ],
+  },
+  {
     title: 'Recipients per second by dispatcher',
     unit: 'ops',
     queries: [{ expr: rate('carillon_recipients_total', 'instance'), legend: '{{instance}}' }],
@@ -53,6 +60,11 @@ export const scale: readonly Panel[] = [
       { expr: 'sum by (pool) (carillon_db_pool_connections{state="used"})', legend: '{{pool}} used' },
       { expr: 'sum by (pool) (carillon_db_pool_connections{state="waiting"})', legend: '{{pool}} waiting' },
     ],
+  },
+  {
+    title: 'Wait for a connection, p95',
+    unit: 's',
+    queries: [{ expr: quantile(0.95, 'carillon_db_pool_wait_seconds', 'pool'), legend: '{{pool}}' }],
   },
   {
     title: 'Failed statements by kind',

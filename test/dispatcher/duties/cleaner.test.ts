@@ -1,11 +1,13 @@
 import { expect, test } from 'vitest';
 import { cleanOnce } from '../../../dispatcher/duties/cleaner.ts';
 import { systemClock } from '../../../shared/clock.ts';
+import { enqueueMessage } from '../../../shared/db/tables/channel/messages.ts';
 import {
   deleteOldPushes,
   deleteSurplusFailures,
   noteFailureCount,
 } from '../../../shared/db/tables/pushes/retention.ts';
+import { createMetrics } from '../../../shared/metrics.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
 const api = useTestApi();
@@ -86,12 +88,25 @@ test('a deletion that fails delays no other one, and is reported', async () => {
   );
   await api.db.query('ALTER TABLE push_failure RENAME TO push_failure_away');
   try {
-    await expect(cleanOnce({ db: api.db, clock: systemClock }, rows)).rejects.toThrow(/push_failure/);
+    await expect(
+      cleanOnce({ db: api.db, clock: systemClock, metrics: createMetrics() }, rows),
+    ).rejects.toThrow(/push_failure/);
     expect(await countOf('request_ledger', appId)).toBe(0);
     expect(await countOf('notification', appId)).toBe(1);
   } finally {
     await api.db.query('ALTER TABLE push_failure_away RENAME TO push_failure');
   }
-  await cleanOnce({ db: api.db, clock: systemClock }, rows);
+  await cleanOnce({ db: api.db, clock: systemClock, metrics: createMetrics() }, rows);
   expect(await countOf('notification', appId)).toBe(0);
+});
+
+test('messages of the channel that expired are deleted and counted, one for each device', async () => {
+  const { appId } = await api.createApp();
+  const expiresAt = new Date(systemClock.now() - 3_600_000);
+  const message = { appId, pushId: 1, content: {}, expiresAt, installations: [1, 2, 3] };
+  expect(await enqueueMessage(api.db, message)).toBe(3);
+  const metrics = createMetrics();
+  await cleanOnce({ db: api.db, clock: systemClock, metrics }, rows);
+  const { values } = await metrics.channelMessages.get();
+  expect(values.find(({ labels }) => labels.event === 'expired')?.value).toBe(3);
 });

@@ -156,20 +156,29 @@ const moveStatement = `
   ), removed AS (
     DELETE FROM channel_group g USING old o WHERE g.app_id = o.app_id AND g.id = o.id
   )
-  SELECT count(*) AS moved FROM old`;
+  SELECT count(*) AS moved,
+         coalesce(sum(cardinality(pending)) FILTER (WHERE expires_at <= now()), 0)::bigint AS expired
+    FROM old`;
 
 /**
  * Moves messages that were not acknowledged within `afterMs` from their groups to inboxes, where a message takes no room in
- * the rows of others. A message keeps its place among those of its device.
+ * the rows of others. A message keeps its place among those of its device. Deletes expired ones instead, and returns their
+ * number, one for each device.
  */
-export async function moveToInboxes(db: Handle, afterMs: number): Promise<void> {
+export async function moveToInboxes(db: Handle, afterMs: number): Promise<number> {
   // Read once: while pushes go on, there is always a newer group. The margin covers the rounding to milliseconds.
   const { rows: times } = await db.query<{ before: Date }>(
     `SELECT now() + interval '10 milliseconds' - $1 * interval '1 millisecond' AS before`,
     [afterMs],
   );
+  let expired = 0;
   for (let moved = groupsPerMove; moved > 0; ) {
-    const { rows } = await db.query<{ moved: number }>(moveStatement, [times[0]?.before, groupsPerMove]);
+    const { rows } = await db.query<{ moved: number; expired: number }>(moveStatement, [
+      times[0]?.before,
+      groupsPerMove,
+    ]);
     moved = rows[0]?.moved ?? 0;
+    expired += rows[0]?.expired ?? 0;
   }
+  return expired;
 }

@@ -192,10 +192,11 @@ const expiredStatements = [
      SELECT i.app_id, i.id FROM channel_message m
        JOIN channel_inbox i ON i.app_id = m.app_id AND i.message_id = m.id
       WHERE m.expires_at <= $1 LIMIT $2 FOR UPDATE OF i SKIP LOCKED)
-   DELETE FROM channel_inbox i USING old WHERE i.app_id = old.app_id AND i.id = old.id`,
+   DELETE FROM channel_inbox i USING old WHERE i.app_id = old.app_id AND i.id = old.id RETURNING 1 AS messages`,
   `WITH old AS MATERIALIZED (
      SELECT app_id, id FROM channel_group WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
-   DELETE FROM channel_group g USING old WHERE g.app_id = old.app_id AND g.id = old.id`,
+   DELETE FROM channel_group g USING old WHERE g.app_id = old.app_id AND g.id = old.id
+   RETURNING cardinality(g.pending) AS messages`,
   `WITH old AS MATERIALIZED (
      SELECT app_id, id FROM channel_deposit WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
    DELETE FROM channel_deposit d USING old WHERE d.app_id = old.app_id AND d.id = old.id`,
@@ -206,15 +207,22 @@ const expiredStatements = [
 
 /**
  * Deletes messages that expired at least ten minutes ago, with their inbox rows, groups and recipient lists: at most `limit`
- * rows. Returns their number; fewer than `limit` means that none is left.
+ * rows. Returns their number; fewer than `limit` means that none is left. `count` gets the number of messages that devices did
+ * not acknowledge, one for each device.
  */
-export async function deleteExpiredMessages(db: Handle, now: Date, limit: number): Promise<number> {
+export async function deleteExpiredMessages(
+  db: Handle,
+  now: Date,
+  limit: number,
+  count: (messages: number) => void = () => undefined,
+): Promise<number> {
   const before = new Date(now.getTime() - graceMs);
   let deleted = 0;
   for (const statement of expiredStatements) {
     if (deleted >= limit) break;
-    const { rowCount } = await db.query(statement, [before, limit - deleted]);
+    const { rowCount, rows } = await db.query<{ messages: number }>(statement, [before, limit - deleted]);
     deleted += rowCount ?? 0;
+    if (rows.length > 0) count(rows.reduce((sum, { messages }) => sum + messages, 0));
   }
   return deleted;
 }
