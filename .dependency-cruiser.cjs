@@ -22,7 +22,7 @@ module.exports = {
       to: { couldNotResolve: true },
     },
     {
-      name: 'shared/domain may import only itself, zod and libphonenumber-js',
+      name: 'shared/domain may import only itself, zod, libphonenumber-js and cron-parser',
       severity: 'error',
       from: { path: '^shared/domain/' },
       to: {
@@ -31,6 +31,7 @@ module.exports = {
           '^shared/clock\\.ts$',
           '^node_modules/zod/',
           '^node_modules/libphonenumber-js/',
+          '^node_modules/cron-parser/',
           '^node:',
           '^crypto$',
         ],
@@ -176,6 +177,7 @@ module.exports = {
     ]),
     onlyIn('opossum', ['shared/breaker.ts']),
     onlyIn('libphonenumber-js', ['shared/domain/messages/phone.ts']),
+    onlyIn('cron-parser', ['shared/domain/pushes/recurrence.ts']),
     onlyIn('nodemailer', ['connectors/smtp/']),
     onlyIn('handlebars', ['shared/template.ts']),
     onlyIn('protobufjs', ['api/channel/protocols/']),

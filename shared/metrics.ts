@@ -57,6 +57,8 @@ export function createMetrics(build?: BuildInfo): Metrics {
     for (const outcome of ['sent', 'kept', 'retried', 'failed']) metrics.messages.inc({ kind, outcome }, 0);
   for (const event of ['sent', 'acknowledged', 'displaced', 'expired'])
     metrics.channelMessages.inc({ event }, 0);
+  for (const outcome of ['started', 'caught_up', 'missed', 'held_back'])
+    metrics.recurringStarts.inc({ outcome }, 0);
   for (const database of ['primary', 'standby']) metrics.scans.inc({ database }, 0);
   for (const connector of connectorIds) metrics.recipientsRetried.inc({ connector }, 0);
   return metrics;

@@ -10,6 +10,7 @@ import { deleteIdle } from './idle.ts';
 import { InboxLimit } from './inbox-limit.ts';
 import { JobKeeper } from './job-keeper.ts';
 import { reviewCanaries } from './profile-rotations.ts';
+import { startRecurring } from './recurring.ts';
 import { fireDue } from './scheduler.ts';
 import { rotateForAWhile } from './secret-rotation.ts';
 import { cleanVerification } from './verification-cleaner.ts';
@@ -47,6 +48,13 @@ const cleaner: Duty = { name: 'cleaner', restMs: 60_000, runOnce: (deps) => clea
 
 /** Scheduled pushes start within 1 s of their time (protocol/delivery.md#promise-8). */
 const scheduler: Duty = { name: 'scheduler', restMs: 100, runOnce: (deps) => fireDue(deps, rowsAtOnce) };
+
+/** Makes the pushes of recurring pushes within 1 s of their times. */
+const recurring: Duty = {
+  name: 'recurring pushes',
+  restMs: 500,
+  runOnce: (deps) => startRecurring(deps, rowsAtOnce),
+};
 
 /** Renews the breaker states that the admin API shows. */
 const breakers: Duty = {
@@ -117,6 +125,7 @@ function inboxLimit(): Duty {
 export const openDuties = (): Duty[] => [
   breakers,
   scheduler,
+  recurring,
   reaper,
   pauseEnder,
   freezeEnder,

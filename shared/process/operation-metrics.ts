@@ -19,6 +19,7 @@ export function operationMetricsIn(registers: Registry[]) {
     ...redriveCounters(counter),
     ...dutyMetrics(gauge, counter),
     ...threadMetrics(gauge, counter),
+    ...recurringCounters(counter),
     channelMessages: counter(
       'channel_messages_total',
       'Messages on the device channel: sent (as often as they were), acknowledged, displaced (dropped for newer ones), expired (deleted without an acknowledgement)',
@@ -131,6 +132,14 @@ function sharedStateGauges(gauge: MakeGauge) {
 }
 
 /** What was undeliverable: sent again, and kept to be processed again. */
+const recurringCounters = (counter: MakeCounter) => ({
+  recurringStarts: counter(
+    'recurring_starts_total',
+    'Times of recurring pushes: started, caught_up (late), missed, held_back (too many open pushes)',
+    ['outcome'],
+  ),
+});
+
 const redriveCounters = (counter: MakeCounter) => ({
   redrivenMessages: counter(
     'messages_redriven_total',

@@ -26,6 +26,10 @@ const listed = {
     .nullable()
     .describe('Push whose recipients this one sends to again; null for any other push.'),
   redriven: count.describe('Recipients that redrives of this push have taken over.'),
+  recurring: z
+    .strictObject({ id: z.int(), name: z.string() })
+    .nullable()
+    .describe('Recurring push that this push was made from; null for any other push.'),
 };
 
 export const listedPush = component('ListedPush', z.strictObject(listed));

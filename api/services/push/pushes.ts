@@ -7,6 +7,7 @@ import { newPushObjectId } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import {
   defaultExpiryMs,
+  expiryAfter,
   type PushOrder,
   type PushRequest,
   type PushTiming,
@@ -169,6 +170,5 @@ export function expiryOf(
 ): Date {
   if (timing.expirationTime) return timing.expirationTime;
   const lifeMs = timing.expirationSeconds === null ? defaultExpiryMs : timing.expirationSeconds * 1000;
-  // PostgreSQL and JSON cannot hold later dates; such an expiry means "never".
-  return new Date(Math.min(pushTime.getTime() + lifeMs, Date.UTC(9999, 0, 1)));
+  return expiryAfter(pushTime, lifeMs);
 }

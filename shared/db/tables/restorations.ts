@@ -34,6 +34,7 @@ export async function holdRestoredWork(tx: Handle, asOf: Date): Promise<HeldWork
     messages: await changed(tx, dropMessages),
     channelMessages: await changed(tx, dropChannelMessages),
   };
+  await tx.query(skipPastStarts);
   await tx.query(moveIds);
   await tx.query('UPDATE restoration SET report = $2 WHERE id = $1', [id, held]);
   return held;
@@ -63,6 +64,9 @@ const dropChannelMessages = `
     FROM notification n
    WHERE n.app_id = m.app_id AND n.id = m.push_id AND m.expires_at > now()
      AND greatest(n.created_at, n.push_time) < now() - ${droppedAfter}`;
+
+/** Starts whose time has passed were probably made after the backup. */
+const skipPastStarts = 'UPDATE recurring_push SET skip_before = now() WHERE next_at <= now()';
 
 const moveIds = `
   SELECT setval(name, nextval(name) + ${skippedIds})

@@ -29,6 +29,14 @@ export interface PushOrder {
   notificationChannel: string | null;
   /** Present where the push goes to recipients that another one did not reach; `target` then names no device. */
   redrive?: Redrive;
+  /** Present where the push was made from a recurring push. */
+  recurring?: RecurringName;
+}
+
+/** Recurring push that a push was made from, as it was named then. */
+export interface RecurringName {
+  id: number;
+  name: string;
 }
 
 /** Recipients of a push that another one sends to again. */
@@ -79,6 +87,10 @@ export const pushBodyBytesBelow = 4096;
 const minFlowControl = 1000;
 /** Default lifetime of a push (protocol/push.md#expiry: seven days). */
 export const defaultExpiryMs = 7 * dayMs;
+/** Returns when a push of this lifetime expires. PostgreSQL and JSON cannot hold later dates; such an expiry means "never". */
+export const expiryAfter = (pushTime: Date, lifeMs: number): Date =>
+  new Date(Math.min(pushTime.getTime() + lifeMs, Date.UTC(9999, 0, 1)));
+
 /** A push with a `push_time` less than this ahead is sent at once (protocol/push.md#scheduling). */
 const soonMs = 60_000;
 /** Limit of `push_time`: ten years ahead. */

@@ -55,6 +55,7 @@ export class PushListService {
       createdBy: push.createdBy,
       redriveOf: push.pushOrder.redrive?.objectId ?? null,
       redriven: push.redriven,
+      recurring: toRecurringName(push.pushOrder),
     }));
   }
 
@@ -82,8 +83,11 @@ export class PushListService {
   }
 }
 
+const toRecurringName = ({ recurring }: PushOrder): JsonObject | null =>
+  recurring ? { id: recurring.id, name: recurring.name } : null;
+
 /** Returns the checked request as JSON; of listed devices the first ids and their number. */
-function requestOf({ target: own, redrive, ...rest }: PushOrder): JsonObject {
+function requestOf({ target: own, redrive, recurring: _, ...rest }: PushOrder): JsonObject {
   if (redrive) {
     const { target, pushId: _, outcomes, ...selection } = redrive;
     return { ...rest, target, redrive: { ...selection, outcomes: [...outcomes] } };

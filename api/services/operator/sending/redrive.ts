@@ -114,7 +114,9 @@ const rivalText = ({ objectId, isRedrive }: RivalPush): string =>
 
 /** Returns what the redrive of a push sends, and to which failures. */
 export function orderOf(push: Push, request: RedriveRequest): PushOrder {
-  const { pushOrder, id: pushId, objectId } = push;
+  const { id: pushId, objectId } = push;
+  // A redrive is not a start of a recurring push.
+  const { recurring: _, ...pushOrder } = push.pushOrder;
   const { outcomes, connector, reason, from, to, flowControl } = request;
   const redrive = { pushId, objectId, outcomes, connector, reason, from, to, target: shortened(pushOrder) };
   const perSecond = flowControl === undefined ? pushOrder.flowControl : flowControlOf(flowControl);

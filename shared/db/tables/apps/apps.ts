@@ -205,6 +205,8 @@ export async function rotateKey(
 
 /** Tables with rows of an app, besides those with a foreign key that cascades. */
 const tablesOfApp = [
+  // First: a dispatcher that makes a push from one of these has committed it when this deletion goes on.
+  'recurring_push',
   'installation',
   'notification',
   'push_batch',

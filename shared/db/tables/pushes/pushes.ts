@@ -80,11 +80,11 @@ export interface NewPush {
 
 /** Inserts pushes from one parameter, a JSON list of `toRowText`, and returns their keys. */
 export const insertPushesText = `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at,
-                             created_at, updated_at, from_service, created_by, created_token, trace_parent, redrive_of)
+                             created_at, updated_at, from_service, created_by, created_token, trace_parent, redrive_of, recurring_id)
    SELECT app_id, object_id, notification_id, state, request, request ->> 'prod', to_timestamp(push_ms / 1000.0),
           to_timestamp(expires_ms / 1000.0), to_timestamp(created_ms / 1000.0), to_timestamp(created_ms / 1000.0),
           coalesce(from_service, 'push'), created_by, created_token, trace_parent,
-          (request #>> '{redrive,pushId}')::bigint
+          (request #>> '{redrive,pushId}')::bigint, (request #>> '{recurring,id}')::bigint
      FROM json_to_recordset($1::json) AS p (
        app_id text, object_id text, notification_id text, state text, request jsonb,
        push_ms float8, expires_ms float8, created_ms float8, from_service text, created_by text, created_token bigint,
@@ -125,9 +125,11 @@ const toRowText = (push: NewPush): string =>
     created_ms: push.createdAt.getTime(),
     ...(push.traceParent === undefined ? {} : { trace_parent: push.traceParent }),
     ...(push.sender
-      ? { from_service: 'console', created_by: push.sender.name, created_token: push.sender.tokenId }
+      ? { from_service: sourceOf(push), created_by: push.sender.name, created_token: push.sender.tokenId }
       : {}),
   });
+
+const sourceOf = ({ pushOrder }: NewPush): string => (pushOrder.recurring ? 'recurring' : 'console');
 
 /** Columns of a `PushRow`. */
 export const pushColumns = `app_id, id, object_id, notification_id, state, error, request, from_service, push_time, expires_at,

@@ -1,0 +1,132 @@
+import { describe, expect, test } from 'vitest';
+import { dayMs, hourMs, minuteMs } from '../../shared/clock.ts';
+import {
+  checkRecurrence,
+  dueTimes,
+  localText,
+  nextTime,
+  nextTimes,
+  type Recurrence,
+} from '../../shared/domain/pushes/recurrence.ts';
+
+const of = (expression: string, timeZone = 'UTC', more: Partial<Recurrence> = {}): Recurrence => ({
+  expression,
+  timeZone,
+  startsAt: null,
+  endsAt: null,
+  ...more,
+});
+
+describe('a recurrence', () => {
+  test.each([
+    ['four fields', of('0 9 * *')],
+    ['six fields', of('0 0 9 * * *')],
+    ['an alias', of('@daily')],
+    ['a random field', of('H 9 * * *')],
+    ['a minute of 60', of('60 9 * * *')],
+    ['a day that never comes', of('0 9 30 2 *')],
+    ['a control character', of('0 9 * * *\0')],
+    ['101 characters', of(`${'0,'.repeat(46)}0 9 * * *`)],
+    ['times four minutes apart', of('*/4 * * * *')],
+    ['the last minute of an hour and the first of the next', of('0,58 9,10 * * *')],
+    ['the last minute of a day and the first of the next', of('0,58 0,23 * * *')],
+    ['an unknown time zone', of('0 9 * * *', 'Mars/Olympus')],
+    ['a distance from UTC', of('0 9 * * *', '+08:00')],
+    ['an end before its start', of('0 9 * * *', 'UTC', { startsAt: new Date(2), endsAt: new Date(1) })],
+  ])('is refused with %s', (_name, recurrence) => {
+    expect(() => checkRecurrence(recurrence)).toThrow(expect.objectContaining({ code: 1 }));
+  });
+
+  test.each(['*/5 * * * *', '0,58 9 * * *', '0 9 L * *', '30 8 * * 1#1', '0 9 * JAN-MAR mon-fri'])(
+    'takes %s',
+    (expression) => {
+      expect(checkRecurrence(of(`  ${expression.replace(' ', '   ')}`)).expression).toBe(expression);
+    },
+  );
+
+  test('begins with the first time, and ends before the last one', () => {
+    const at = (text: string) => new Date(`2027-01-${text}:00Z`);
+    const limits = { startsAt: at('05T09:00'), endsAt: at('07T09:00') };
+    const recurrence = of('0 9 * * *', 'UTC', limits);
+    expect(nextTimes(recurrence, at('01T00:00'), 5)).toEqual([at('05T09:00'), at('06T09:00')]);
+    expect(nextTime(recurrence, at('05T09:00'))).toEqual(at('06T09:00'));
+    expect(nextTime(recurrence, at('06T09:00'))).toBeNull();
+  });
+});
+
+describe('at a change of the clock', () => {
+  const shown = (recurrence: Recurrence, after: string, count: number) =>
+    nextTimes(recurrence, new Date(after), count).map((at) => localText(at, recurrence.timeZone));
+
+  test('a time that is left out moves on by an hour', () => {
+    expect(shown(of('30 2 * * *', 'America/New_York'), '2027-03-13T05:00:00Z', 3)).toEqual([
+      '2027-03-13T02:30:00-05:00',
+      '2027-03-14T03:30:00-04:00',
+      '2027-03-15T02:30:00-04:00',
+    ]);
+  });
+
+  test('a time that is left out and one that follows make one push', () => {
+    expect(shown(of('0 2,3 * * *', 'Europe/Paris'), '2027-03-27T12:00:00Z', 2)).toEqual([
+      '2027-03-28T03:00:00+02:00',
+      '2027-03-29T02:00:00+02:00',
+    ]);
+  });
+
+  test('of two equal times the first counts', () => {
+    expect(shown(of('30 1 * * *', 'America/New_York'), '2027-11-07T00:00:00Z', 2)).toEqual([
+      '2027-11-07T01:30:00-04:00',
+      '2027-11-08T01:30:00-05:00',
+    ]);
+  });
+
+  test('an expression for every hour counts each hour', () => {
+    expect(shown(of('30 * * * *', 'America/New_York'), '2027-11-07T05:00:00Z', 3)).toEqual([
+      '2027-11-07T01:30:00-04:00',
+      '2027-11-07T01:30:00-05:00',
+      '2027-11-07T02:30:00-05:00',
+    ]);
+  });
+
+  test('a midnight that is left out is an hour later', () => {
+    expect(shown(of('0 0 * * *', 'Asia/Beirut'), '2027-03-27T12:00:00Z', 1)).toEqual([
+      '2027-03-28T01:00:00+03:00',
+    ]);
+  });
+});
+
+describe('due times', () => {
+  const now = new Date('2027-06-10T09:10:00Z');
+  const ago = (ms: number) => new Date(now.getTime() - ms);
+  const due = (first: Date, more: { lifeMs?: number; skipBefore?: Date; recurrence?: Recurrence } = {}) =>
+    dueTimes(more.recurrence ?? of('0 9 * * *'), {
+      first,
+      now,
+      lifeMs: more.lifeMs ?? dayMs,
+      skipBefore: more.skipBefore ?? null,
+    });
+  const nine = ago(10 * minuteMs);
+  const next = new Date('2027-06-11T09:00:00Z');
+
+  test('one of them is made up for', () => {
+    expect(due(nine)).toEqual({ start: nine, missed: 0, next });
+    expect(due(ago(10 * minuteMs + 3 * dayMs))).toEqual({ start: nine, missed: 3, next });
+  });
+
+  test('none is made up for after an hour, after its lifetime, and after a restore', () => {
+    const late = of('0 8 * * *');
+    const eight = ago(hourMs + 10 * minuteMs);
+    expect(due(eight, { recurrence: late })).toMatchObject({ start: undefined, missed: 1 });
+    expect(due(nine, { lifeMs: minuteMs })).toEqual({ start: undefined, missed: 1, next });
+    expect(due(nine, { skipBefore: ago(minuteMs) })).toEqual({ start: undefined, missed: 1, next });
+    expect(due(nine, { skipBefore: ago(hourMs) })).toMatchObject({ start: nine });
+  });
+
+  test('a year of them is counted up to a limit, and costs no more', () => {
+    const recurrence = of('*/5 * * * *');
+    const { start, missed } = due(ago(365 * dayMs), { recurrence });
+    expect({ start, missed }).toEqual({ start: now, missed: 1000 });
+    const ended = { ...recurrence, endsAt: ago(dayMs) };
+    expect(due(ago(365 * dayMs), { recurrence: ended })).toMatchObject({ start: undefined, next: null });
+  });
+});
