@@ -4,6 +4,8 @@ export interface Alert {
   /** `page` wakes somebody, `ticket` waits for the morning. */
   severity: 'page' | 'ticket';
   expr: string;
+  /** Threshold in `expr` that is a time for which the fault must last, unless a scene makes it look old. */
+  lastsSeconds?: number;
   /** Time that the expression must hold. */
   for: string;
   summary: string;
@@ -204,6 +206,7 @@ const database: Alert[] = [
     name: 'CarillonDutyStands',
     severity: 'ticket',
     expr: 'time() - max by (duty) (carillon_duty_last_success_timestamp_seconds) > 1800',
+    lastsSeconds: 1800,
     for: '5m',
     summary: 'The duty {{ $labels.duty }} has not succeeded on any dispatcher for half an hour',
   },
@@ -218,6 +221,7 @@ const database: Alert[] = [
     name: 'CarillonReadingOld',
     severity: 'ticket',
     expr: 'min(carillon_shared_reading_age_seconds) > 120',
+    lastsSeconds: 120,
     for: '5m',
     summary: 'The gauges of the queues are {{ $value }} s old',
   },

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { alertGroups, recordings } from '../../ops/monitoring/alerts.ts';
 import { dashboards } from '../../ops/monitoring/dashboards.ts';
+import { scenes } from '../../ops/monitoring/faults/scenes.ts';
 import { createMetrics } from '../../shared/metrics.ts';
 
 const promtool = ['/usr/bin/promtool', '/usr/local/bin/promtool'].find(existsSync);
@@ -216,6 +217,13 @@ test('every alert has a fault, a near miss, and a runbook', async () => {
   expect(Object.keys(cases).toSorted()).toEqual(names.toSorted());
   const runbooks = await readFile(new URL('../../docs/operate/alerts.md', import.meta.url), 'utf8');
   expect(runbooks.match(/(?<=^## )Carillon.*$/gm)?.toSorted()).toEqual(names.toSorted());
+});
+
+test('a fault can be made for each alert, and times in thresholds are those of the rules', () => {
+  const made = scenes.flatMap((scene) => scene.alerts);
+  expect(made.toSorted()).toEqual(alerts.map(({ name }) => name).toSorted());
+  for (const { expr, lastsSeconds } of alerts)
+    if (lastsSeconds !== undefined) expect(expr).toMatch(new RegExp(`> ${lastsSeconds}$`));
 });
 
 test('rules and dashboards name metrics that exist', async () => {

@@ -1,13 +1,12 @@
-import { execFile } from 'node:child_process';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkUpkeep } from '../../api/services/operator/doctor/upkeep.ts';
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
 import { checkStandby } from '../../ops/cli/doctor/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../ops/local/postgres/server.ts';
+import { cloneServer } from '../../ops/monitoring/faults/standby.ts';
 import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { Database } from '../../shared/db/pool.ts';
@@ -15,8 +14,6 @@ import { putProfile } from '../../shared/db/tables/apps/profiles.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
 import { silentLog, startTestApi, type TestApi, testConfig } from '../support/api.ts';
-
-const run = promisify(execFile);
 
 let parentDir: string;
 let primary: EmbeddedPostgres;
@@ -28,26 +25,6 @@ let db: Database;
 let app: App;
 let standbyPid: number;
 
-/** Makes a streaming standby of a running server: copies its files in backup mode and sets the server to stream from. */
-async function cloneServer(dataDir: string, from: EmbeddedPostgres, toDir: string): Promise<void> {
-  const label = await db.withConnection(async (connection) => {
-    await connection.query("SELECT pg_backup_start('standby', true)");
-    await run('cp', ['-a', dataDir, toDir]);
-    const { rows } = await connection.query<{ labelfile: string }>(
-      'SELECT labelfile FROM pg_backup_stop(false)',
-    );
-    return rows[0]?.labelfile ?? '';
-  });
-  const source = `primary_conninfo = 'host=${from.socketDir} port=5432 user=carillon'`;
-  // A shell writes the files, so that the owner of the folder, which runs the server, also owns them.
-  const script = [
-    'set -e; cd "$1"; rm -f postmaster.pid',
-    'printf "%s" "$2" > backup_label; printf "%s\\n" "$3" >> postgresql.auto.conf; touch standby.signal',
-    'chown --reference=PG_VERSION backup_label postgresql.auto.conf standby.signal',
-  ].join('\n');
-  await run('sh', ['-c', script, 'sh', toDir, label, source]);
-}
-
 beforeAll(async () => {
   parentDir = await mkdtemp(join(tmpdir(), 'carillon-standby-'));
   await chmod(parentDir, 0o755);
@@ -55,7 +32,7 @@ beforeAll(async () => {
   primary = await startEmbeddedPostgres({ dataDir: primaryDir, memoryMb: 1024, durable: false });
   await migrate(primary.databaseUrl);
   db = new Database({ url: primary.databaseUrl, applicationName: 'test' });
-  await cloneServer(primaryDir, primary, standbyDir);
+  await cloneServer({ dataDir: primaryDir, server: primary, db }, standbyDir);
   standby = await startEmbeddedPostgres({ dataDir: standbyDir, memoryMb: 1024, durable: false });
   standbyPid = standby.pid;
   gateway = await startApnsGateway();

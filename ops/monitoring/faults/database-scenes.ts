@@ -1,7 +1,11 @@
+import { join } from 'node:path';
 import { Client } from 'pg';
 import { sleep } from '../../../shared/clock.ts';
+import { Database } from '../../../shared/db/pool.ts';
+import { startEmbeddedPostgres } from '../../local/postgres/server.ts';
 import { ended, repeat, type Scene } from './kit.ts';
 import type { Stage, StageApp } from './stage.ts';
+import { cloneServer } from './standby.ts';
 
 /** Locks a table while `work` runs. */
 async function whileLocked(stage: Stage, table: string, work: () => Promise<unknown>): Promise<void> {
@@ -42,6 +46,38 @@ async function lockPlanning(stage: Stage, signal: AbortSignal): Promise<void> {
   );
 }
 
+/** Resolves when a standby has replayed a transaction; before that its age is unknown. */
+async function untilReplayed(standby: Database): Promise<void> {
+  const hasReplayed = async () =>
+    (await standby.query<{ at: Date | null }>('SELECT pg_last_xact_replay_timestamp() AS at')).rows[0]?.at;
+  while (!(await hasReplayed())) await sleep(50);
+}
+
+/** A standby of the database receives changes and does not replay them, as while a long statement of its own runs. */
+async function lagStandby(stage: Stage, signal: AbortSignal): Promise<void> {
+  const dataDir = join(stage.folder, 'standby');
+  await cloneServer({ ...stage.primary, db: stage.db }, dataDir);
+  const server = await startEmbeddedPostgres({ dataDir, memoryMb: 1024, durable: false });
+  const standby = new Database({ url: server.databaseUrl, applicationName: 'faults' });
+  try {
+    await stage.createApp();
+    await untilReplayed(standby);
+    await standby.query('SELECT pg_wal_replay_pause()');
+    await stage.dispatcher.stop();
+    await stage.dispatcher.start({ DATABASE_READ_URL: server.databaseUrl });
+    await ended(signal);
+    await stage.dispatcher.stop();
+    await stage.dispatcher.start();
+  } finally {
+    await standby.close();
+    await server.stop('immediate');
+  }
+}
+
+/** The scheduler waits for a table that somebody has locked, and so does the reading that the gauges show. */
+const lockSchedule = (stage: Stage, signal: AbortSignal) =>
+  whileLocked(stage, 'scheduled_push', () => ended(signal));
+
 /** The database only reads, as a former primary does; calls that write fail. */
 async function onlyRead(stage: Stage, signal: AbortSignal): Promise<void> {
   const app = await stage.createApp();
@@ -80,5 +116,11 @@ export const databaseScenes: readonly Scene[] = [
   },
   { alerts: ['CarillonFirstSendSlow'], run: lockPlanning },
   { alerts: ['CarillonApiSlow', 'CarillonPoolFull'], run: lockCalls },
+  {
+    alerts: ['CarillonReadingOld', 'CarillonDutyStands'],
+    labels: { duty: 'scheduler' },
+    run: lockSchedule,
+  },
+  { alerts: ['CarillonStandbyLag'], run: lagStandby },
   { alerts: ['CarillonApiErrors', 'CarillonDatabaseErrors'], run: onlyRead },
 ];

@@ -4,6 +4,8 @@ import type { Stage } from './stage.ts';
 /** Fault with the alerts that it must fire. */
 export interface Scene {
   alerts: readonly string[];
+  /** Labels by which the fault is known, of the alerts that have them. */
+  labels?: Readonly<Record<string, string>>;
   /** Whether it disturbs no other fault, and so is made beside them. */
   isAside?: boolean;
   /** Makes the fault and keeps it until the signal aborts, then takes it back. */

@@ -8,17 +8,35 @@ import { sleep } from '../../../shared/clock.ts';
 import { alertGroups } from '../alerts.ts';
 import type { Scene } from './kit.ts';
 import { type FastPrometheus, prometheusPath, startFastPrometheus } from './prometheus.ts';
-import { notMade, scenes } from './scenes.ts';
+import { scenes } from './scenes.ts';
 import { openStage, type Stage } from './stage.ts';
 
 const patienceMs = 90_000;
 
+/** Returns which alerts of a scene fire. */
+async function firingOf({ alerts, labels = {} }: Scene, prometheus: FastPrometheus): Promise<Set<string>> {
+  const isMeant = (metric: Record<string, string>) =>
+    Object.entries(labels).every(([label, value]) => (metric[label] ?? value) === value);
+  const names = (await prometheus.firing()).filter(isMeant).map(({ alertname = '' }) => alertname);
+  return new Set(names.filter((name) => alerts.includes(name)));
+}
+
+/** Waits until no alert of a scene fires any more for a fault that was made before it. */
+async function untilSilent(scene: Scene, prometheus: FastPrometheus): Promise<void> {
+  const endsAtMs = performance.now() + patienceMs;
+  for (let firing = await firingOf(scene, prometheus); firing.size > 0; ) {
+    if (performance.now() > endsAtMs) throw new Error(`${[...firing]} fires before its fault is made`);
+    await sleep(200);
+    firing = await firingOf(scene, prometheus);
+  }
+}
+
 /** Waits until all alerts of a scene have fired, at any time; returns those that did not. */
-async function untilFired(prometheus: FastPrometheus, wanted: readonly string[]): Promise<string[]> {
-  const left = new Set(wanted);
+async function untilFired(prometheus: FastPrometheus, scene: Scene): Promise<string[]> {
+  const left = new Set(scene.alerts);
   const startedAtMs = performance.now();
   while (left.size > 0 && performance.now() - startedAtMs < patienceMs) {
-    const firing = await prometheus.firing();
+    const firing = await firingOf(scene, prometheus);
     const seconds = Math.round((performance.now() - startedAtMs) / 1000);
     for (const name of left) {
       if (!firing.has(name)) continue;
@@ -33,12 +51,13 @@ async function untilFired(prometheus: FastPrometheus, wanted: readonly string[])
 
 /** Plays a scene. Returns the alerts that did not fire. */
 async function play(scene: Scene, stage: Stage, prometheus: FastPrometheus): Promise<string[]> {
+  await untilSilent(scene, prometheus);
   const controller = new AbortController();
   const running = scene.run(stage, controller.signal);
   // A fault that cannot be made ends the wait.
   const failed = running.then(() => new Promise<never>(() => undefined));
   try {
-    return await Promise.race([untilFired(prometheus, scene.alerts), failed]);
+    return await Promise.race([untilFired(prometheus, scene), failed]);
   } catch (error) {
     console.log(`not ok  ${scene.alerts.join(', ')}: ${error instanceof Error ? error.message : error}`);
     return [...scene.alerts];
@@ -52,7 +71,7 @@ async function play(scene: Scene, stage: Stage, prometheus: FastPrometheus): Pro
 function chooseScenes(names: readonly string[]): readonly Scene[] {
   const known = Object.values(alertGroups).flatMap((alerts) => alerts.map(({ name }) => name));
   const made = new Set(scenes.flatMap(({ alerts }) => alerts));
-  const forgotten = known.filter((name) => !made.has(name) && !(name in notMade));
+  const forgotten = known.filter((name) => !made.has(name));
   if (forgotten.length > 0) throw new Error(`no fault is written for ${forgotten.join(', ')}`);
   const unknown = names.filter((name) => !known.includes(name));
   if (unknown.length > 0) throw new Error(`no alert is named ${unknown.join(', ')}`);
@@ -88,8 +107,6 @@ async function makeFaults(names: readonly string[]): Promise<void> {
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
-  const left = Object.entries(notMade).filter(([name]) => names.length === 0 || names.includes(name));
-  for (const [name, reason] of left) console.log(`--  ${name} is not made: ${reason}`);
 }
 
 if (prometheusPath === undefined) console.log('Prometheus is not installed: no faults are made.');

@@ -1,13 +1,15 @@
-import { spawn } from 'node:child_process';
-import { readdir } from 'node:fs/promises';
+import { cp, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { resolve } from 'node:path';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { dayMs, sleep, systemClock } from '../../../shared/clock.ts';
 import { currentEnvironment, type Environment } from '../../../shared/config/config.ts';
 import { startBenchDevices } from '../../bench/channel/devices.ts';
-import { dispatcherFlags } from '../../local/node-flags.ts';
 import { ended, repeat, type Scene } from './kit.ts';
+import { whileOtherRuns } from './other-dispatcher.ts';
 import type { Stage } from './stage.ts';
+
+const sources = fileURLToPath(new URL('../../..', import.meta.url));
 
 const body = { data: { alert: 'A fault' } };
 
@@ -84,30 +86,34 @@ async function replaceDispatcher({ dispatcher }: Stage, signal: AbortSignal, var
 const fileLimit = 200;
 
 /** Runs a dispatcher that may open few files, and opens idle connections to it up to nine tenths. */
-async function openFiles({ dispatcher, targets }: Stage, signal: AbortSignal): Promise<void> {
-  await dispatcher.stop();
-  const main = resolve(import.meta.dirname, '../../../dispatcher/main.ts');
-  const args = [`--nofile=${fileLimit}:${fileLimit}`, process.execPath, ...dispatcherFlags, main];
-  const child = spawn('prlimit', args, { env: dispatcher.env, stdio: 'ignore' });
-  const gone = new Promise((settle) => child.once('exit', settle));
-  const { port, hostname } = new URL(`http://${targets['carillon-dispatcher']?.[0]}`);
-  const isReady = () =>
-    fetch(`http://${hostname}:${port}/readyz`).then(
-      ({ ok }) => ok,
-      () => false,
+async function openFiles(stage: Stage, signal: AbortSignal): Promise<void> {
+  const prefix = ['prlimit', `--nofile=${fileLimit}:${fileLimit}`];
+  const main = join(sources, 'dispatcher/main.ts');
+  await whileOtherRuns(stage, { main, prefix }, async (pid) => {
+    const { port, hostname } = new URL(`http://${stage.targets['carillon-dispatcher']?.[0]}`);
+    const files = await readdir(`/proc/${pid}/fd`);
+    // A tenth stays free for Prometheus and the database: at the limit nothing could be scraped.
+    const idle = Math.max(0, Math.ceil(fileLimit * 0.9) - files.length);
+    const sockets = Array.from({ length: idle }, () =>
+      connect(Number(port), hostname).on('error', () => undefined),
     );
-  while (!signal.aborted && !(await isReady())) await sleep(200, signal);
-  const files = await readdir(`/proc/${child.pid}/fd`);
-  // A tenth stays free for Prometheus and the database: at the limit nothing could be scraped.
-  const idle = Math.max(0, Math.ceil(fileLimit * 0.9) - files.length);
-  const sockets = Array.from({ length: idle }, () =>
-    connect(Number(port), hostname).on('error', () => undefined),
+    await ended(signal);
+    for (const socket of sockets) socket.destroy();
+  });
+}
+
+/** Runs a dispatcher of another version beside the api: a copy of the sources whose package.json says so. */
+async function mixVersions(stage: Stage, signal: AbortSignal): Promise<void> {
+  const copy = join(stage.folder, 'other-version');
+  await mkdir(copy);
+  for (const name of ['api', 'connectors', 'dispatcher', 'shared'])
+    await cp(join(sources, name), join(copy, name), { recursive: true });
+  await symlink(join(sources, 'node_modules'), join(copy, 'node_modules'));
+  await writeFile(
+    join(copy, 'package.json'),
+    JSON.stringify({ name: 'carillon', version: '0.0.1', type: 'module' }),
   );
-  await ended(signal);
-  for (const socket of sockets) socket.destroy();
-  child.kill('SIGTERM');
-  await gone;
-  await dispatcher.start();
+  await whileOtherRuns(stage, { main: join(copy, 'dispatcher/main.ts') }, () => ended(signal));
 }
 
 export const processScenes: readonly Scene[] = [
@@ -124,6 +130,7 @@ export const processScenes: readonly Scene[] = [
   { alerts: ['CarillonEventLoopSlow'], run: stall },
   { alerts: ['CarillonChannelDrop'], run: dropDevices },
   { alerts: ['CarillonOpenFiles'], run: openFiles },
+  { alerts: ['CarillonVersionsMixed'], run: mixVersions },
   {
     alerts: ['CarillonDispatcherMemory'],
     run: (stage, signal) => replaceDispatcher(stage, signal, { DISPATCHER_THREADS: '16' }),

@@ -21,12 +21,12 @@ const scrapeInterval = '1s';
 
 /** Prometheus that evaluates every alert, with seconds in place of minutes. */
 export interface FastPrometheus {
-  /** Returns the alerts that fire. */
-  firing(): Promise<Set<string>>;
+  /** Returns the labels of the alerts that fire, with `alertname`. */
+  firing(): Promise<Record<string, string>[]>;
   stop(): Promise<void>;
 }
 
-/** Returns an alert with every duration divided by 60; thresholds, which are part of the fault, stay. */
+/** Returns an alert with every time divided by 60; other thresholds, which are part of the fault, stay. */
 export function shortened(alert: Alert): Alert {
   const shorten = (text: string) =>
     text
@@ -34,7 +34,9 @@ export function shortened(alert: Alert): Alert {
       .replace(/\b(\d+)m\b/g, '$1s')
       .replace(/\b(\d+)h\b/g, '$1m');
   const inRanges = (text: string) => text.replace(/\[[^\]]+\]|offset \w+/g, shorten);
-  return { ...alert, expr: inRanges(alert.expr), for: shorten(alert.for) };
+  const { lastsSeconds = 0 } = alert;
+  const expr = inRanges(alert.expr).replace(`> ${lastsSeconds}`, `> ${lastsSeconds / 60}`);
+  return { ...alert, expr, for: shorten(alert.for) };
 }
 
 /** Starts it on the targets by job, with its data in `folder`; resolves when it is ready. */
@@ -80,7 +82,7 @@ export async function startFastPrometheus(
     async firing() {
       const query = new URLSearchParams({ query: 'ALERTS{alertstate="firing"}' });
       const reply = answer.parse(await (await fetch(`${url}/api/v1/query?${query}`)).json());
-      return new Set(reply.data.result.map(({ metric }) => metric.alertname ?? ''));
+      return reply.data.result.map(({ metric }) => metric);
     },
     async stop() {
       child.kill('SIGKILL');

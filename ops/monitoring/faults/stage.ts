@@ -7,7 +7,7 @@ import { Database } from '../../../shared/db/pool.ts';
 import { migrate } from '../../../shared/queue/migrate.ts';
 import { dispatcherFlags } from '../../local/node-flags.ts';
 import { choosePort } from '../../local/ports.ts';
-import { startEmbeddedPostgres } from '../../local/postgres/server.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../local/postgres/server.ts';
 import { Supervised } from '../../local/supervised.ts';
 import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../sandbox/apns/server.ts';
 
@@ -20,8 +20,12 @@ export type StageApp = z.infer<typeof createdApp>;
 
 /** Service on this machine in which faults are made: one api, one dispatcher, an APNs, and a database. */
 export interface Stage {
+  /** Folder for files of a fault. */
+  folder: string;
   url: string;
   db: Database;
+  /** The database's server and the folder of its data. */
+  primary: { server: EmbeddedPostgres; dataDir: string };
   apns: ApnsGateway;
   targets: Record<string, string[]>;
   apiPid(): number | undefined;
@@ -70,7 +74,8 @@ async function startAll(folder: string, closers: (() => Promise<unknown>)[]): Pr
   const { publicKey: _, ...own } = credentials;
   const profile = { auth: 'token', ...own, endpoint: apns.url, ca: apns.ca };
   const client = clientOf({ url, adminToken, db, profile });
-  return { url, db, apns, targets, dispatcher, apiPid: () => api.pid, ...client };
+  const primary = { server, dataDir };
+  return { folder, url, db, primary, apns, targets, dispatcher, apiPid: () => api.pid, ...client };
 }
 
 /** Chooses ports and secrets, and returns the environment of the processes with them. */
