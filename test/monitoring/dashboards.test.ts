@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +18,21 @@ const rules = fileURLToPath(new URL('../../ops/monitoring/rules/', import.meta.u
 const scrapeSeconds = 1;
 const rateInterval = '30s';
 
+/** Returns the query of the KEDA overlay as Kubernetes gets it: rendered where kubectl is installed. */
+function scalingQuery(): string {
+  const overlay = fileURLToPath(new URL('../../ops/deploy/kubernetes/overlays/keda/', import.meta.url));
+  const canRender = spawnSync('kubectl', ['version', '--client']).status === 0;
+  const text = canRender
+    ? execFileSync('kubectl', ['kustomize', overlay], { encoding: 'utf8' })
+    : readFileSync(`${overlay}scaled-dispatcher.yaml`, 'utf8');
+  const [, query] = text.match(/^ +query: (\S.*)$/m) ?? [];
+  if (query === undefined) throw new Error(`the overlay has no query: ${text}`);
+  return query;
+}
+
 const service = useTestService();
+/** Only value of an expression, as KEDA wants it. */
+const single = z.tuple([z.object({ value: z.tuple([z.number(), z.coerce.number()]) })]);
 const answer = z.object({ status: z.literal('success'), data: z.object({ result: z.array(z.unknown()) }) });
 
 describe.skipIf(program === undefined)(
@@ -108,8 +122,27 @@ describe.skipIf(program === undefined)(
       expect(await reply.text()).not.toContain('"health":"err"');
       expect(await query('ALERTS{alertstate="firing"}')).toEqual([]);
     });
+
+    test('has one value for the query that KEDA scales by, which rises while jobs wait', async () => {
+      const expr = scalingQuery();
+      const waited = async () => single.parse(await query(expr))[0].value[1];
+      await work();
+      await expect.poll(waited, patience).toBeLessThan(1);
+      await dispatcher.stack.close();
+      const body = { data: { alert: 'Hello' } };
+      const pushed = await service.api.request('POST', '/1.1/push', { app, master: true, body });
+      await expect.poll(waited, patience).toBeGreaterThan(1);
+      const before = await waited();
+      await expect.poll(waited, patience).toBeGreaterThan(before + 1);
+      await service.dispatch();
+      await service.untilDone(app, pushed.body.objectId);
+      await expect.poll(waited, patience).toBeLessThan(before);
+    });
   },
 );
+
+/** Scrapes and readings of the queues are seconds apart on a slow machine. */
+const patience = { timeout: 60_000, interval: 200 };
 
 /** Returns Prometheus' configuration; JSON is YAML. */
 const configFor = (targets: Record<string, string>) => ({
