@@ -1,8 +1,9 @@
 import { connectors } from '../../connectors/registry.ts';
 import type { Route, Router } from '../../connectors/routing.ts';
 import { parseTraits } from '../../shared/db/tables/installations/traits.ts';
-import type { NewBatch, RecipientFailure } from '../../shared/db/tables/pushes/batches.ts';
-import { outcomeCode } from '../../shared/domain/outcome.ts';
+import type { RecipientFailure } from '../../shared/db/tables/pushes/batch-failures.ts';
+import type { NewBatch } from '../../shared/db/tables/pushes/batches.ts';
+import { type Outcome, outcomeCode } from '../../shared/domain/outcome.ts';
 import { firstBatchSize, type TargetPage } from './pages.ts';
 
 /** Most recipients of a batch, from so many recipients of the push on. */
@@ -37,7 +38,14 @@ export interface PageOfBatches {
   /** Batches to send. */
   batches: NewBatch[];
   /** Batches that are settled when they are written: no profile serves these devices. */
-  unroutable: { batch: NewBatch; failures: RecipientFailure[] }[];
+  unroutable: UnsentBatch[];
+}
+
+/** Batch that ends when it is written, with one outcome of all its recipients. */
+export interface UnsentBatch {
+  batch: NewBatch;
+  outcome: Outcome;
+  failures: RecipientFailure[];
 }
 
 /** Sorts a page of targets into batches of one route each. */
@@ -74,16 +82,23 @@ function addBatch(page: PageOfBatches, route: Route, recipients: number[]): void
     page.batches.push(batch);
     return;
   }
-  const codes = new Uint8Array(recipients.length).fill(outcomeCode('failed'));
+  page.unroutable.push(endUnsent(batch, 'failed', error));
+}
+
+/** Ends all recipients of a new batch with one outcome and reason. */
+export function endUnsent(batch: NewBatch, outcome: Outcome, reason: string): UnsentBatch {
+  const { recipients } = batch;
+  const codes = new Uint8Array(recipients.length).fill(outcomeCode(outcome));
   const failures = recipients.map((installation) => ({
     installation,
-    outcome: 'failed' as const,
+    outcome,
     status: 0,
-    reason: error,
+    reason,
     invalidAsOfMs: null,
   }));
-  page.unroutable.push({
-    batch: { ...batch, settled: { codes, totals: { failed: recipients.length } } },
+  return {
+    batch: { ...batch, settled: { codes, totals: { [outcome]: recipients.length } } },
+    outcome,
     failures,
-  });
+  };
 }

@@ -10,6 +10,7 @@ import {
   targetPageQuery,
   targetQuery,
 } from '../../shared/query/targets/targets.ts';
+import type { ZoneSelection } from '../../shared/query/targets/zones.ts';
 
 /** Most recipients of the first batches of a push, and of all where a batch cannot grow (develop/architecture.md#batches). */
 export const firstBatchSize = 1000;
@@ -44,21 +45,32 @@ interface Scan {
   clock: Clock;
 }
 
+/** Which devices a scan reads. */
+interface Part {
+  zones?: ZoneSelection;
+}
+
 /**
  * Reads the targets of a push behind its planning mark, page by page. The first page of a fresh push is small, so that
- * sending begins at once. The last page may be empty.
+ * sending begins at once. The last page may be empty. `zones`: only these devices.
  */
-export function readPages(scan: Scan): AsyncGenerator<PlannedPage> {
-  return isUnselective(scan.push.pushOrder) ? pagesByKey(scan) : pagesOfCursor(scan);
+export function readPages(scan: Scan, zones?: ZoneSelection): AsyncGenerator<PlannedPage> {
+  const part = zones ? { zones } : {};
+  return isUnselective(scan.push.pushOrder) ? pagesByKey(scan, part) : pagesOfCursor(scan, part);
+}
+
+/** Returns one empty page: there is nothing to read. */
+export async function* noPages(): AsyncGenerator<PlannedPage> {
+  yield { page: pageOfRows([]), isLast: true };
 }
 
 /** Reads pages by one statement each. Only where each of them reads on from the mark: no index would find the targets. */
-async function* pagesByKey({ database, app, push, clock }: Scan): AsyncGenerator<PlannedPage> {
+async function* pagesByKey({ database, app, push, clock }: Scan, part: Part): AsyncGenerator<PlannedPage> {
   const nowMs = clock.now();
   let size = push.plannedThrough === 0 ? firstBatchSize : pageSize;
   const terms = { isSnapshot: true, statementTimeoutMs: scanTimeoutMs };
   for (let afterId = push.plannedThrough; ; size = pageSize) {
-    const { text, values } = targetPageQuery(app, push.pushOrder, { afterId, nowMs, size });
+    const { text, values } = targetPageQuery(app, push.pushOrder, { afterId, nowMs, size, ...part });
     const { rows } = await database.transaction((tx) => tx.query<TargetGroupRow>(text, values), terms);
     const page = pageOfGroups(rows);
     const isLast = page.size < size;
@@ -88,8 +100,8 @@ function inOrder(ids: number[]): number[] {
 }
 
 /** Reads pages through one cursor (develop/decisions.md#why-one-cursor). */
-function pagesOfCursor({ database, app, push, clock }: Scan): AsyncGenerator<PlannedPage> {
-  const from = { afterId: push.plannedThrough, nowMs: clock.now() };
+function pagesOfCursor({ database, app, push, clock }: Scan, part: Part): AsyncGenerator<PlannedPage> {
+  const from = { afterId: push.plannedThrough, nowMs: clock.now(), ...part };
   const { text, values } = targetQuery(app, push.pushOrder, from);
   const isFresh = push.plannedThrough === 0;
   const firstRows = isFresh ? firstBatchSize : undefined;

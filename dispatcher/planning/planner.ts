@@ -1,18 +1,11 @@
 import { Router } from '../../connectors/routing.ts';
 import { dueIn } from '../../shared/db/clock.ts';
-import type { Handle } from '../../shared/db/pool.ts';
 import { chooseScanDatabase } from '../../shared/db/standby.ts';
-import {
-  findBatchesWithoutJob,
-  insertBatches,
-  insertFailures,
-} from '../../shared/db/tables/pushes/batches.ts';
-import { advancePlanning, startPush } from '../../shared/db/tables/pushes/progress.ts';
+import { findBatchesWithoutJob } from '../../shared/db/tables/pushes/batches.ts';
+import { startPush } from '../../shared/db/tables/pushes/progress.ts';
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
-import type { App } from '../../shared/domain/apps/app.ts';
-import type { Push } from '../../shared/domain/pushes/record.ts';
 import type { JobContext } from '../../shared/queue/consumer.ts';
-import { deliverJob, type PlanJob, planJob, planPriorities } from '../../shared/queue/jobs.ts';
+import { type PlanJob, planJob, planPriorities } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import { deliverBatch } from '../delivery/deliver.ts';
 import { FairPriorities } from '../delivery/fair-priorities.ts';
@@ -22,26 +15,13 @@ import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';
 import { planSmall } from '../small/plan-small.ts';
 import { waitForApproval } from './approval.ts';
-import { type PageOfBatches, toBatches } from './batches.ts';
-import { claimPage } from './claims.ts';
+import { openStart } from './local-start.ts';
 import { endBeyondLimit } from './mass-limit.ts';
-import { firstBatchSize, readPages, type TargetPage } from './pages.ts';
+import { type Plan, Superseded, writePage } from './page-writer.ts';
+import { firstBatchSize, noPages, type PlannedPage, readPages } from './pages.ts';
 
 /** Time after which the planning of a large push lets others go first; a new job continues it. */
 const turnMs = 500;
-
-/** Error of a page that is not kept: another dispatcher plans the push, or it was stopped. */
-class Superseded extends Error {
-  override name = 'Superseded';
-}
-
-interface Plan {
-  push: Push;
-  app: App;
-  router: Router;
-  priorities: FairPriorities;
-  job: Job<PlanJob>;
-}
 
 /**
  * Resolves the targets of one push into batches: one cursor, and one transaction per page that also moves the planning
@@ -126,20 +106,38 @@ async function timed<T>({ clock, metrics }: DispatcherDeps, work: () => Promise<
   return work().finally(() => metrics.planningSeconds.observe((clock.monotonicMs() - startedAtMs) / 1000));
 }
 
-/** Writes the batches. Returns true when the push is small enough for this job to deliver it. */
-async function writeBatches(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<boolean> {
-  const { push, app } = plan;
+/**
+ * Writes the batches, of a push at local time those of one start. Returns true when the push is small enough for this job to
+ * deliver it.
+ */
+async function writeBatches(deps: DispatcherDeps, begun: Plan, signal: AbortSignal): Promise<boolean> {
+  const { push, app } = begun;
   const database = await chooseScanDatabase(deps.db, deps.readDb);
   deps.metrics.scans.inc({ database: database.url === deps.db.url ? 'primary' : 'standby' });
-  const targets = () => readPages({ database, app, push, clock: deps.clock });
-  let mark = push.plannedThrough;
-  let planned = push.devices;
-  if (mark === 0 && (await endBeyondLimit(deps, plan, targets))) return false;
-  if (mark === 0 && (await waitForApproval(deps, plan, targets))) return false;
+  const start = await openStart(deps, database, begun);
+  if (start === 'early') return false;
+  const plan = { ...begun, start };
+  const reader = { database, app, push, clock: deps.clock };
+  const isFresh = push.plannedThrough === 0;
+  if (isFresh && !start?.after && (await endBeyondLimit(deps, plan, () => readPages(reader)))) return false;
+  if (isFresh && (await waitForApproval(deps, plan, () => readPages(reader)))) return false;
+  return writePages(deps, plan, {
+    pages: start?.isEmpty ? noPages() : readPages(reader, start?.zones),
+    signal,
+  });
+}
+
+async function writePages(
+  deps: DispatcherDeps,
+  plan: Plan,
+  { pages, signal }: { pages: AsyncIterable<PlannedPage>; signal: AbortSignal },
+): Promise<boolean> {
+  let mark = plan.push.plannedThrough;
+  let planned = plan.push.devices;
   const endsAtMs = deps.clock.monotonicMs() + turnMs;
-  for await (const { page, isLast } of targets()) {
+  for await (const { page, isLast } of pages) {
     if (signal.aborted) return false;
-    const isSmall = isLast && mark === 0 && page.size <= firstBatchSize;
+    const isSmall = !plan.start && isLast && mark === 0 && page.size <= firstBatchSize;
     const isContinued = !isLast && deps.clock.monotonicMs() > endsAtMs;
     mark = await writePage(deps, plan, { page, planned, mark, isLast, isSmall, isContinued });
     planned += page.size;
@@ -147,83 +145,6 @@ async function writeBatches(deps: DispatcherDeps, plan: Plan, signal: AbortSigna
     if (isLast || isContinued) return isSmall;
   }
   return false;
-}
-
-interface PageStep {
-  page: TargetPage;
-  /** Recipients of the push that were planned before this page. */
-  planned: number;
-  mark: number;
-  isLast: boolean;
-  /** This job delivers the push. */
-  isSmall: boolean;
-  /** A new job continues behind the mark, after others. */
-  isContinued: boolean;
-}
-
-/**
- * Writes one page in one transaction: batches, their jobs, the mark, and with the last page the end of the planning job,
- * unless that delivers the push. Returns the new mark.
- */
-async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Promise<number> {
-  const { push, router, job } = plan;
-  const through = step.page.lastId || step.mark;
-  const terms = { router, flowControl: push.pushOrder.flowControl, planned: step.planned };
-  const { page, size } = await deps.db.transaction(async (tx) => {
-    const targets = await claimPage(tx, push, step.page);
-    const isOurs = await advancePlanning(tx, push, {
-      from: step.mark,
-      through,
-      devices: targets.size,
-      isLast: step.isLast,
-    });
-    if (!isOurs) throw new Superseded();
-    const page = toBatches(targets, terms);
-    if (step.mark === 0 && !step.isSmall) prepareSenders(deps, push, page);
-    await writeRows(deps, tx, plan, { page, isQueued: !step.isSmall });
-    if ((step.isLast && !step.isSmall) || step.isContinued) await deps.queue.complete(planJob, job, tx);
-    if (step.isContinued)
-      await deps.queue.send(planJob, [job.data], { tx, priority: planPriorities.continued });
-    return { page, size: targets.size };
-  });
-  if (push.pushOrder.redrive) deps.metrics.redrivenRecipients.inc({ app: push.appId }, size);
-  for (const { batch } of page.unroutable)
-    deps.metrics.recipients.inc(
-      { app: push.appId, connector: batch.connector, outcome: 'failed' },
-      batch.recipients.length,
-    );
-  if (step.isLast && !step.isSmall && page.batches.length === 0) await closePush(deps, push.appId, push.id);
-  return through;
-}
-
-/** Opens the senders of a fresh push while its first batches are written: a connection takes several round trips. */
-function prepareSenders({ pool }: DispatcherDeps, push: Push, { batches }: PageOfBatches): void {
-  const { appId, pushOrder } = push;
-  const routes = new Map(batches.map((batch) => [`${batch.connector}/${batch.profile}`, batch]));
-  for (const { connector, profile } of routes.values())
-    pool.prepare({ appId, connector, profile, prod: pushOrder.prod });
-}
-
-async function writeRows(
-  deps: DispatcherDeps,
-  tx: Handle,
-  { push: { appId, id: pushId }, priorities }: Plan,
-  { page, isQueued }: { page: PageOfBatches; isQueued: boolean },
-): Promise<void> {
-  const unroutable = page.unroutable.map(({ batch }) => batch);
-  await insertBatches(tx, appId, pushId, unroutable);
-  for (const { batch, failures } of page.unroutable)
-    await insertFailures(tx, { appId, pushId, connector: batch.connector, unanswered: 0 }, failures);
-  const batches = page.batches.map((batch) => ({ ...batch, hasJob: isQueued }));
-  const ids = await insertBatches(tx, appId, pushId, batches);
-  if (!isQueued) return;
-  const byConnector = Map.groupBy(page.batches.keys(), (i) => page.batches[i]?.connector ?? 'channel');
-  for (const [connector, places] of byConnector) {
-    const jobs = places.map((i) => ({ appId, pushId, batchId: ids[i] ?? 0 }));
-    const kind = deliverJob(connector);
-    const priority = await priorities.next(tx, kind, jobs.length);
-    await deps.queue.send(kind, jobs, { tx, priority });
-  }
 }
 
 /** Delivers the open batches of a small push, then completes its job; also after a crash. */

@@ -24,22 +24,22 @@ export async function recordPostponed(
     await completeJob(deps, tx, batch);
     await deps.queue.send(deliverJob(stored.connector), [ids], { tx, startAfter });
   });
-  if (at) wakeWhenDue(deps, batch, afterMs);
+  if (at) wakeWhenDue(deps, deliverJob(stored.connector), afterMs);
 }
 
 /** Longest timer; for a later time the consumer's own poll is exact enough. */
 const longestTimerMs = 3_600_000;
 
 /**
- * Wakes the consumers of a connector when a batch is due: they poll only once a second. If this process has ended by
- * then, the batch starts up to a second late and reserves a new slot.
+ * Wakes the consumers of a queue when a job is due: they poll only once a second. If this process has ended by then, the job
+ * starts up to a second late; a batch reserves a new slot.
  */
-function wakeWhenDue(
+export function wakeWhenDue(
   { queue }: Pick<DispatcherDeps, 'queue'>,
-  { stored }: BatchInWork,
+  kind: { queue: string },
   afterMs: number,
 ): void {
   if (afterMs > longestTimerMs) return;
-  const wake = () => queue.wake(deliverJob(stored.connector)).catch(() => undefined);
-  setTimeout(wake, afterMs + 5).unref();
+  const wake = () => queue.wake(kind).catch(() => undefined);
+  setTimeout(wake, Math.max(0, afterMs) + 5).unref();
 }

@@ -55,6 +55,7 @@ export async function recordRetries(
       isRepeat: retry.isRepeat,
       lastReason: mostFrequent(retry.why.map(({ reason }) => reason)),
       notBefore: startAfter,
+      expiresAt: stored.ownExpiry,
       hasJob: true,
     };
     const jobs = (await insertBatches(tx, appId, pushId, [batch])).map((batchId) => ({

@@ -1,11 +1,10 @@
 import type { Handle } from '../../shared/db/pool.ts';
+import { insertFailures, type RecipientFailure } from '../../shared/db/tables/pushes/batch-failures.ts';
 import {
   type Batch,
   checkpointBatch,
   findBatch,
-  insertFailures,
   lockBatch,
-  type RecipientFailure,
   settleBatch,
 } from '../../shared/db/tables/pushes/batches.ts';
 import type { Outcome, OutcomeTotals } from '../../shared/domain/outcome.ts';

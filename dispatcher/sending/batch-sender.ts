@@ -103,7 +103,7 @@ export class BatchSender {
 
   async #sendWith(lease: Lease, open: BatchWithRecipients, push: Push): Promise<void> {
     const { db, clock, latenessBudget } = this.#deps;
-    const message = toPushMessage(push);
+    const message = toPushMessage({ ...push, expiresAt: open.batch.expiresAt ?? push.expiresAt });
     const badge = lease.connector.badge?.(message) ?? null;
     const recipients = await openRecipients(db, open, open.groups, badge);
     const { slot, probeSize = recipients.length } = this.#task;

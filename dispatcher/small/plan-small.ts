@@ -75,7 +75,7 @@ async function resolve(
     deps.appCache.app(appId),
     deps.appCache.profiles(appId),
   ]);
-  if (!push || !app || !isFresh(push)) return undefined;
+  if (!push || !app || !isFresh(push) || push.pushOrder.local) return undefined;
   const target = pointTarget(appId, push.pushOrder);
   if (!target) return undefined;
   const router = new Router(app, profiles, push);
@@ -113,6 +113,7 @@ function snapshotOf(push: Push, { connector, profile }: Route, { granted }: Star
     notBefore: null,
     state: 'sending',
     expiresAt: push.expiresAt,
+    ownExpiry: null,
     createdAt: push.createdAt,
     pushTime: push.pushTime,
     firstSentAt: push.firstSentAt,
@@ -137,7 +138,7 @@ function loadedBatch(
   const batch = {
     ...{ appId: push.appId, id, pushId: push.id, connector, profile },
     ...{ recipients: [device.id], badges: null, retried: [] },
-    ...{ isSettled: false, attempt: 0, tries: 0, unanswered: 0 },
+    ...{ isSettled: false, attempt: 0, tries: 0, unanswered: 0, expiresAt: null },
   };
   return { push: { ...push, state: 'sending' }, batch, groups: [group], interruptCount };
 }

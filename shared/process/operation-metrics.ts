@@ -28,6 +28,11 @@ export function operationMetricsIn(registers: Registry[]) {
     scans: counter('scans_total', 'Scans for the devices of pushes, by the database that served them', [
       'database',
     ]),
+    localRecipients: counter(
+      'local_time_recipients_total',
+      'Recipients of pushes at local time: `due` at the time of their zone, `late` where it had passed before the call',
+      ['app', 'timing'],
+    ),
     plannedRecipients: counter('planned_recipients_total', 'Recipients written into batches'),
     planningSeconds: new Histogram({
       name: 'carillon_planning_seconds',

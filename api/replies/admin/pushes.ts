@@ -113,6 +113,16 @@ export const pushForecast = component(
     connectors: z.partialRecord(z.enum(connectorIds), connectorShare),
     limits: z.array(z.string()).describe('Limits that would refuse or delay the push.'),
     estimatedSeconds: count.nullable(),
+    starts: z
+      .array(
+        z.strictObject({
+          at: timestamp,
+          devices: count,
+          isLate: z.boolean().describe('Their time is too long past: they would be counted `expired`.'),
+        }),
+      )
+      .optional()
+      .describe('Of a push at local time: its starts with their devices.'),
     pace: z.string(),
     plan: z.array(z.string()).describe('Plan of the database for the condition.'),
     warning: z.string().optional().describe('The condition reads many installations without an index.'),

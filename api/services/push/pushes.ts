@@ -161,14 +161,14 @@ const readerOfPush = ({ app, isMaster }: PushSender): Viewer =>
   isMaster ? masterViewer(app.appId) : { appId: app.appId, classes: new Set(), subjects: [] };
 
 /**
- * Returns the absolute expiry, or one counted from push_time or the call; the default is seven days
+ * Returns the absolute expiry, or one counted from push_time, its last start or the call; the default is seven days
  * (protocol/push.md#expiry).
  */
 export function expiryOf(
-  timing: Pick<PushTiming, 'expirationTime' | 'expirationSeconds'>,
+  timing: Pick<PushTiming, 'expirationTime' | 'expirationSeconds' | 'lastStart'>,
   pushTime: Date,
 ): Date {
   if (timing.expirationTime) return timing.expirationTime;
   const lifeMs = timing.expirationSeconds === null ? defaultExpiryMs : timing.expirationSeconds * 1000;
-  return expiryAfter(pushTime, lifeMs);
+  return expiryAfter(timing.lastStart ?? pushTime, lifeMs);
 }

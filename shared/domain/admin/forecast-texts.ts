@@ -32,6 +32,10 @@ export const forecastTexts = {
     en: 'It expires at {until}, before all are sent to: those who wait then would be counted expired.',
     zh: '推送在全部发送完之前于 {until} 过期：届时仍在等待的设备会计为 expired。',
   },
+  localTimePassed: {
+    en: 'The time of {devices} devices passed more than three hours ago in their time zones: they would be counted expired.',
+    zh: '{devices} 台设备所在时区的发送时间已过去三小时以上：会计为 expired。',
+  },
   tooManyKinds: {
     en: 'The devices are of too many kinds: the smallest are missing by connector.',
     zh: '设备种类过多：按通道统计时省略了数量最少的种类。',

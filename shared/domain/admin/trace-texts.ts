@@ -107,6 +107,14 @@ export const traceTexts = {
     en: 'The push is {state} and has not come to this device: as things are now it will be matched, but cannot be sent by {connector}[ (profile {profile})]: {why}.',
     zh: '推送状态为{state}，还没有处理到该设备：按目前情况会匹配，但无法通过{connector}[（配置 {profile}）]发送：{why}。',
   },
+  localStart: {
+    en: 'It goes to this device at {at}: {time} in the time zone {zone}.',
+    zh: '将于 {at} 发送到该设备：时区 {zone} 的 {time}。',
+  },
+  localStartPassed: {
+    en: 'Its time came at {at}: {time} in the time zone {zone}. A device whose zone changed since gets it with the next start, within three hours.',
+    zh: '发送时间为 {at}：时区 {zone} 的 {time}，已经过去。此后更改了时区的设备，会在三小时内的下一次发送中收到。',
+  },
   registeredLater: {
     en: 'It was registered at {at}, after the push was made; it would be matched now.',
     zh: '该设备在推送创建之后于 {at} 注册；现在会匹配。',

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isTimeZone } from '../pushes/local-time.ts';
 import { maxUserBytes } from '../users/members.ts';
 import type { KeyName, OldKey } from './identity.ts';
 
@@ -62,6 +63,10 @@ const optionShape = {
     .max(1_000_000_000)
     .nullable()
     .describe('A push to more devices waits until a second person approves it; null for none.'),
+  defaultTimeZone: z
+    .string()
+    .refine(isTimeZone, 'expected a time zone, such as "Asia/Shanghai"')
+    .describe('Time zone of devices without a known `timeZone`, for pushes at local time.'),
   installationValidityDays: z
     .int()
     .min(1)
@@ -173,6 +178,7 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
     pushCallsPerMinute: limits.pushCallsPerMinute,
     dailyRecipientCap: limits.dailyRecipientCap,
     approvalAboveDevices: null,
+    defaultTimeZone: 'UTC',
     installationValidityDays: 90,
     functionsUrl: null,
     functionsStagingUrl: null,

@@ -33,6 +33,19 @@ export const detailTexts = {
   pushTimeRequired: ['push_time is required.', '缺少 push_time。'],
   pushTimePast: ['push_time: it is past.', 'push_time 已经过去。'],
   pushTimeFar: ['push_time: at most ten years ahead.', 'push_time 最多在十年之后。'],
+  localPushMoved: [
+    'A push at local time is not moved: cancel it and send it again.',
+    '按当地时间发送的推送不能改期：请取消后重新发送。',
+  ],
+  localTimeNeeded: [
+    'push_time: with push_time_local it is a time without a zone, such as 2026-12-01T09:00:00.',
+    '使用 push_time_local 时，push_time 是不带时区的时间，例如 2026-12-01T09:00:00。',
+  ],
+  localTimePast: ['push_time: it is past in every time zone.', 'push_time 在所有时区都已经过去。'],
+  defaultZoneAlone: [
+    'default_time_zone goes with push_time_local.',
+    'default_time_zone 只能与 push_time_local 一起使用。',
+  ],
   expiresBefore: [
     'It would expire at {at}, before it is sent: send expiration_time too.',
     '推送会在 {at} 过期，早于发送时间：请同时提供 expiration_time。',

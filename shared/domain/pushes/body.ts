@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isTimeZone } from './local-time.ts';
 
 /**
  * Schemas of the bodies that send a push, with the meaning of each member (protocol/push.md#push-call;
@@ -82,6 +83,19 @@ export const queryBody = z.object({
   cql: z.unknown().optional().describe('The condition as a CQL statement, in place of `where`.'),
   channels: channels.describe('Only installations that subscribe one of these channels.'),
   push_time: time.describe('Time to send at; within the next minute, it is sent at once.'),
+  push_time_local: z
+    .boolean()
+    .nullish()
+    .describe(
+      '`push_time` has no zone (`2026-12-01T09:00:00`): each device gets the push at that time of its own `timeZone`.',
+    ),
+  default_time_zone: z
+    .string()
+    .refine(isTimeZone, 'expected a time zone, such as "Asia/Shanghai"')
+    .nullish()
+    .describe(
+      'With `push_time_local`: zone of devices without a known one; `defaultTimeZone` of the app without it.',
+    ),
   flow_control: flowControl.describe('Recipients per second over all dispatchers; at least 1,000.'),
 });
 

@@ -4,6 +4,8 @@ import { refuse } from '../errors/errors.ts';
 import { issueText } from '../errors/issue-text.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson } from '../json.ts';
 import { type common, devicesBody, queryBody } from './body.ts';
+import { type LocalRequest, localRequestOf } from './local-order.ts';
+import { type LocalTime, localTimeText } from './local-time.ts';
 import { unknownMemberWarnings } from './members.ts';
 
 /**
@@ -27,6 +29,8 @@ export interface PushOrder {
   /** Recipients per second over all dispatchers; null is unlimited. */
   flowControl: number | null;
   notificationChannel: string | null;
+  /** Present where each device gets the push at the same time of its own zone. */
+  local?: LocalTime;
   /** Present where the push goes to recipients that another one did not reach; `target` then names no device. */
   redrive?: Redrive;
   /** Present where the push was made from a recurring push. */
@@ -72,6 +76,8 @@ export interface PushTiming {
   pushTime: Date | null;
   expirationTime: Date | null;
   expirationSeconds: number | null;
+  /** When a push at local time begins in the last zone: its record expires so much later. */
+  lastStart?: Date;
 }
 
 export interface PushRequest {
@@ -177,6 +183,12 @@ function whereOf(body: JsonObject): Json {
   throw refuse('malformedJson', 'where: expected a JSON dictionary.');
 }
 
+const localTimeOf = ({ wallMs }: LocalRequest, sent: z.infer<typeof queryBody>): LocalTime => ({
+  time: localTimeText(wallMs),
+  zone: sent.default_time_zone ?? null,
+  lifeSeconds: sent.expiration_time ? null : (sent.expiration_interval ?? defaultExpiryMs / 1000),
+});
+
 /**
  * Parses the body of POST /1.1/push. Ignores unknown members with a warning. Throws 107, 111, 112, 152 or 1 with a text
  * that names the member.
@@ -186,7 +198,8 @@ export function parsePush(
   prodHeader: 'dev' | 'prod' | undefined,
   nowMs: number,
 ): PushRequest {
-  const sent = parse(queryBody, body);
+  const local = localRequestOf(body, nowMs);
+  const sent = parse(queryBody, local ? { ...body, push_time: null } : body);
   // `withoutCql` has replaced it by `where`; ignoring it would send the push to all devices.
   if (sent.cql !== undefined && sent.cql !== null) throw refuse('invalidQuery', 'cql was not read.');
   const { where } = body;
@@ -197,8 +210,12 @@ export function parsePush(
       ...baseOrder(sent, checkData(body), prodHeader),
       target: { kind: 'query', where: whereOf(body), channels: sent.channels ?? null },
       flowControl: flowControlOf(sent.flow_control),
+      ...(local ? { local: localTimeOf(local, sent) } : {}),
     },
-    timing: timing(sent, sent.push_time ?? null, nowMs),
+    timing: {
+      ...timing(sent, local?.firstStart ?? sent.push_time ?? null, nowMs),
+      ...(local ? { lastStart: local.lastStart } : {}),
+    },
     warnings: unknownMemberWarnings(body, { known: queryMembers, hasTarget }),
   };
 }

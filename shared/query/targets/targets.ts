@@ -8,6 +8,7 @@ import { Params } from '../sql/params.ts';
 import { compileWhere } from '../sql/where.ts';
 import { masterViewer, type Viewer } from '../viewer.ts';
 import { redriveCondition } from './redrive.ts';
+import { type ZoneSelection, zoneCondition } from './zones.ts';
 
 export { Params };
 
@@ -38,18 +39,24 @@ export const activeSince = (app: TargetApp, nowMs: number): Date =>
 /**
  * Returns the SQL condition over `installation` for the devices that a push targets: valid, active
  * (`activeCondition`), and matching `where` and channels, listed by id, or not reached by the push of a redrive. `afterId`
- * may leave out failures up to an id.
+ * may leave out failures up to an id; `zones` selects devices by their time zone.
  */
 export function targetCondition(
   app: TargetApp,
   pushOrder: PushOrder,
-  { params, nowMs, afterId }: { params: Params; nowMs: number; afterId?: number },
+  {
+    params,
+    nowMs,
+    afterId,
+    zones,
+  }: { params: Params; nowMs: number; afterId?: number; zones?: ZoneSelection },
 ): string {
   return [
     `app_id = ${params.add(app.appId)}`,
     'valid',
     activeCondition(app, { params, nowMs }),
     ...selectedConditions(app.appId, pushOrder, { params, ...(afterId === undefined ? {} : { afterId }) }),
+    ...(zones ? [zoneCondition(zones, params)] : []),
   ].join(' AND ');
 }
 
@@ -114,7 +121,7 @@ export interface TargetQuery {
 export function targetQuery(
   app: TargetApp,
   pushOrder: PushOrder,
-  from: { afterId: number; nowMs: number },
+  from: { afterId: number; nowMs: number; zones?: ZoneSelection },
 ): TargetQuery {
   const params = new Params();
   const condition = targetCondition(app, pushOrder, { params, ...from });
@@ -142,10 +149,11 @@ export interface TargetGroupRow {
 export function targetPageQuery(
   app: TargetApp,
   pushOrder: PushOrder,
-  from: { afterId: number; nowMs: number; size: number },
+  from: { afterId: number; nowMs: number; size: number; zones?: ZoneSelection },
 ): TargetQuery {
   const params = new Params();
-  const condition = targetCondition(app, pushOrder, { params, nowMs: from.nowMs });
+  const { nowMs, zones } = from;
+  const condition = targetCondition(app, pushOrder, { params, nowMs, ...(zones ? { zones } : {}) });
   return {
     text: `SELECT ${traitsText} AS traits, string_agg(id::text, ',') AS ids
              FROM (SELECT * FROM installation

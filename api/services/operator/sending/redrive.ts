@@ -115,8 +115,8 @@ const rivalText = ({ objectId, isRedrive }: RivalPush): string =>
 /** Returns what the redrive of a push sends, and to which failures. */
 export function orderOf(push: Push, request: RedriveRequest): PushOrder {
   const { id: pushId, objectId } = push;
-  // A redrive is not a start of a recurring push.
-  const { recurring: _, ...pushOrder } = push.pushOrder;
+  // A redrive is not a start of a recurring push, and is sent at once, whatever the time zone.
+  const { recurring: _, local: __, ...pushOrder } = push.pushOrder;
   const { outcomes, connector, reason, from, to, flowControl } = request;
   const redrive = { pushId, objectId, outcomes, connector, reason, from, to, target: shortened(pushOrder) };
   const perSecond = flowControl === undefined ? pushOrder.flowControl : flowControlOf(flowControl);
@@ -133,11 +133,12 @@ function shortened(pushOrder: PushOrder): Redrive['target'] {
 
 /** Returns the redrive with its times: it is sent now, and lives as long as the push did unless the request says otherwise. */
 export function requestOf(
-  { pushTime, expiresAt }: Push,
+  { pushTime, expiresAt, pushOrder: { local } }: Push,
   pushOrder: PushOrder,
   { expirationSeconds, expirationTime, idempotencyKey }: RedriveRequest,
 ): PushRequest {
-  const usualSeconds = Math.max(1, Math.round((expiresAt.getTime() - pushTime.getTime()) / 1000));
+  const lifeSeconds = local?.lifeSeconds ?? Math.round((expiresAt.getTime() - pushTime.getTime()) / 1000);
+  const usualSeconds = Math.max(1, lifeSeconds);
   const timing = {
     notificationId: null,
     reqId: idempotencyKey ?? null,

@@ -61,6 +61,8 @@ export class ScheduledPushService {
     await this.#requireAhead(change.pushTime);
     const moved = await this.#changeEntry(operator, appId, id, async (tx, entry) => {
       const { push } = entry;
+      if (push.pushOrder.local)
+        throw refuse('invalidPushTime', 'A push at local time is not moved: cancel it and send it again.');
       const times = { pushTime: change.pushTime, expiresAt: expiryAt(push, change) };
       await moveScheduled(tx, entry, times);
       const [before, after] = [push, times].map(shownTimes);

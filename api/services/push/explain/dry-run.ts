@@ -25,6 +25,7 @@ import { estimateDuration } from './duration.ts';
 import { type LimitInputs, limitsOf, type PushDraft } from './limits.ts';
 import { planOf } from './plan.ts';
 import { DryRunSeal } from './seal.ts';
+import { forecastStarts, lateTexts } from './starts.ts';
 
 /** Time limit of the count; the caller gets 124 after it. */
 const countTimeoutMs = 30_000;
@@ -140,7 +141,11 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
   const duration = await estimateDuration(tx, app, { pushOrder, shares });
   const isTruncated = groups.length >= maxGroups;
   const { estimatedSeconds, pace } = duration;
-  const limits = await limitsOf(tx, { ...inputs, estimatedSeconds, shares, devices, isTruncated });
+  const starts = await forecastStarts(tx, app, { pushOrder, nowMs });
+  const limits = [
+    ...(await limitsOf(tx, { ...inputs, estimatedSeconds, shares, devices, isTruncated })),
+    ...lateTexts(starts ?? []),
+  ];
   const connectors = [...shares].map(([id, share]) => [id, describeShare(id, share, toPushMessage(push))]);
   const forecast = await readForecast(tx, { app, shares, devices, profiles, nowMs, timing: inputs.timing });
   return {
@@ -148,6 +153,7 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
     connectors: Object.fromEntries(connectors),
     limits: limits.map((one) => writeForecast(one, 'en')),
     estimatedSeconds,
+    ...(starts ? { starts: starts.map((start) => ({ ...start, at: start.at.toISOString() })) } : {}),
     pace: writeForecast(pace, 'en'),
     texts: { limits: limits.map(shownText), pace: shownText(pace) },
     forecast,

@@ -69,7 +69,10 @@ export class PushTraceService {
     const facts = found
       ? await this.#factsOfDevice(app, push, found)
       : await this.#factsOfDeleted(push, deviceId);
-    return traceReply(app, facts, found?.object_id ?? deviceId);
+    return traceReply(app, facts, {
+      installation: found?.object_id ?? deviceId,
+      nowMs: this.#deps.clock.now(),
+    });
   }
 
   async #factsOfDevice(app: App, push: Push, device: TracedDevice): Promise<TraceFacts> {
@@ -120,7 +123,11 @@ export class PushTraceService {
 }
 
 /** Writes the reply; `letter` and `sentence` are its wire names. */
-function traceReply(app: App, facts: TraceFacts, installation: string): JsonObject {
+function traceReply(
+  app: App,
+  facts: TraceFacts,
+  { installation, nowMs }: { installation: string; nowMs: number },
+): JsonObject {
   const { push, current, batch, failure: lastFailure, inbox, trouble } = facts;
   const isPlanned = batch !== undefined || lastFailure !== undefined;
   const clause = isPlanned ? undefined : current?.unmetClause;
@@ -130,8 +137,8 @@ function traceReply(app: App, facts: TraceFacts, installation: string): JsonObje
   const route = routeOf(facts);
   const at = failure?.createdAt ?? (outcome === null ? null : (batch?.settledAt ?? null));
   const trace = { push, clause, device: current?.device, route, batch, outcome, failure, inbox, trouble };
-  const validityDays = app.options.installationValidityDays;
-  const texts = traceTexts({ ...trace, validityDays }).map((text) => ({
+  const { installationValidityDays: validityDays, defaultTimeZone: defaultZone } = app.options;
+  const texts = traceTexts({ ...trace, validityDays, defaultZone, nowMs }).map((text) => ({
     ...text,
     en: writeText(text, 'en'),
     zh: writeText(text, 'zh'),

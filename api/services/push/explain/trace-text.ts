@@ -6,6 +6,7 @@ import type {
 import type { Text, TextCode, TextParams } from '../../../../shared/domain/admin/trace-texts.ts';
 import type { GatewayFailure } from '../../../../shared/domain/breaker.ts';
 import type { Outcome } from '../../../../shared/domain/outcome.ts';
+import { startsOf } from '../../../../shared/domain/pushes/local-time.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import type { Clause } from '../../../../shared/query/targets/clauses.ts';
 
@@ -27,6 +28,9 @@ export interface PushTrace {
   inbox: InboxState | null;
   trouble: GatewayFailure | undefined;
   validityDays: number;
+  /** Time zone of devices without a known one. */
+  defaultZone: string;
+  nowMs: number;
 }
 
 /** Describes in one or two sentences what happened between a device and a push. */
@@ -100,7 +104,9 @@ function waitTexts({ trouble }: PushTrace, { connector, lastReason }: TracedBatc
 
 function unmatchedTexts(trace: PushTrace): Text[] {
   const { push, device, clause } = trace;
-  const isPassed = push.isPlanned || (device !== undefined && device.id <= push.plannedThrough);
+  const { local } = push.pushOrder;
+  // The mark of a push at local time is that of one start.
+  const isPassed = push.isPlanned || (!local && device !== undefined && device.id <= push.plannedThrough);
   if (push.state === 'cancelled') return [textOf('cancelledBefore')];
   if (push.state === 'failed') return [textOf('failedWhole', { why: push.error })];
   if (clause)
@@ -112,12 +118,27 @@ function unmatchedTexts(trace: PushTrace): Text[] {
       problem === undefined
         ? textOf('notYet', params)
         : textOf('notYetUnsendable', { ...params, why: problem }),
+      ...startTexts(trace),
     ];
   }
   if (device && device.created_at > push.createdAt)
     return [textOf('registeredLater', { at: device.created_at.toISOString() })];
   const saved = device ? [textOf('savedLast', { at: device.updated_at.toISOString() })] : [];
   return [textOf('wouldMatchNow'), ...saved];
+}
+
+/** Tells when a push at local time goes to the device. */
+function startTexts({ push, device, defaultZone, nowMs }: PushTrace): Text[] {
+  const { local } = push.pushOrder;
+  if (!local || !device) return [];
+  const [[zone, startMs] = []] = startsOf(local, [device.time_zone], defaultZone);
+  if (startMs === undefined) return [];
+  const params = {
+    at: new Date(startMs).toISOString(),
+    time: local.time,
+    zone: zone ?? local.zone ?? defaultZone,
+  };
+  return [textOf(startMs > nowMs ? 'localStart' : 'localStartPassed', params)];
 }
 
 function clauseText({ device, validityDays }: PushTrace, clause: Clause): Text {

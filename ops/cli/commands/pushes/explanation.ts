@@ -16,6 +16,7 @@ const explanation = z.looseObject({
   ),
   limits: z.array(z.string()),
   estimatedSeconds: z.number().nullable(),
+  starts: z.array(z.object({ at: z.string(), devices: z.number(), isLate: z.boolean() })).default([]),
   pace: z.string(),
   plan: z.array(z.string()),
   warning: z.string().optional(),
@@ -42,6 +43,10 @@ export function describeExplanation(reply: unknown): Report {
   const text = [
     `This push would go to ${parsed.devices} devices. Nothing was sent.`,
     ...(rows.length > 0 ? ['', table(['connector', 'devices', 'bytes', 'profiles'], rows)] : []),
+    ...section(
+      'Starts',
+      parsed.starts.map(({ at, devices, isLate }) => `${at}  ${devices}${isLate ? ' (too late)' : ''}`),
+    ),
     ...section('Warnings', parsed.warnings),
     ...section('Problems', problems),
     ...section('Limits', parsed.limits),

@@ -17,6 +17,8 @@ interface PushOptions {
   prod?: string;
   expire?: string;
   at?: string;
+  local?: boolean;
+  timeZone?: string;
   flowControl?: string;
   notificationId?: string;
   reqId?: string;
@@ -40,6 +42,11 @@ export function addPushCommand({ program, act, isJson }: Shell): void {
     .option('--prod <dev or prod>', "which of Apple's gateways")
     .option('--expire <seconds or time>', 'lifetime in seconds, or time of expiry (ISO 8601, or +10m)')
     .option('--at <time>', 'time of sending (ISO 8601, or +10m); without it, now')
+    .option(
+      '--local',
+      '--at has no zone (2026-12-01T09:00): each device gets it at that time of its own zone',
+    )
+    .option('--time-zone <name>', 'with --local: zone of devices without a known one')
     .option('--flow-control <per second>', 'limit of recipients per second, at least 1000')
     .option('--notification-id <id>', 'name of the push, at most 16 letters and digits')
     .option('--req-id <id>', 'id of the request; a repetition within 5 minutes sends nothing')
@@ -119,12 +126,22 @@ async function bodyOf(options: PushOptions): Promise<Record<string, unknown>> {
     where: options.where === undefined ? undefined : await dictionaryOrFile(options.where),
     channels: options.channels?.flatMap((names) => names.split(',')),
     prod: options.prod,
-    push_time: options.at === undefined ? undefined : futureTime('--at', options.at, systemClock.now()),
+    ...timeOf(options),
     flow_control:
       options.flowControl === undefined ? undefined : wholeNumber('--flow-control', options.flowControl, 1),
     notification_id: options.notificationId,
     ...expiryOf(options.expire),
   });
+}
+
+/** Returns the members of a body for `--at`, `--local` and `--time-zone`. Throws `UsageError`. */
+function timeOf({ at, local, timeZone }: PushOptions): Record<string, unknown> {
+  if (local) {
+    if (at === undefined) throw new UsageError('--local goes with --at');
+    return { push_time: at, push_time_local: true, default_time_zone: timeZone };
+  }
+  if (timeZone !== undefined) throw new UsageError('--time-zone goes with --local');
+  return at === undefined ? {} : { push_time: futureTime('--at', at, systemClock.now()) };
 }
 
 /** Returns the members of a body for `--expire`: seconds, or a time. Throws `UsageError`. */

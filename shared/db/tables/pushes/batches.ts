@@ -1,8 +1,14 @@
 import type { ConnectorId } from '../../../domain/labels.ts';
-import type { Outcome, OutcomeTotals } from '../../../domain/outcome.ts';
+import type { OutcomeTotals } from '../../../domain/outcome.ts';
 import { RecipientStates } from '../../../domain/recipient-states.ts';
 import type { Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
+import {
+  type FailedBatch,
+  failureValues,
+  insertFailuresSql,
+  type RecipientFailure,
+} from './batch-failures.ts';
 
 /** Batch to insert: at most 1000 installations of one push, connector and profile. */
 export interface NewBatch {
@@ -20,6 +26,8 @@ export interface NewBatch {
   isRepeat?: boolean;
   /** Earliest time to send; at once by default. */
   notBefore?: Date;
+  /** Expiry, where it is not that of the push. */
+  expiresAt?: Date | null;
   /** Whether the batch has a job of its own; the batches of a small push have none. */
   hasJob: boolean;
   /** For recipients that end without being sent to: one byte each, and their totals. */
@@ -44,6 +52,8 @@ export interface Batch {
   tries: number;
   /** Unanswered requests to these recipients so far. */
   unanswered: number;
+  /** Expiry, where it is not that of the push. */
+  expiresAt: Date | null;
 }
 
 /** Columns of a batch as a dispatcher fetches it. */
@@ -61,6 +71,7 @@ export interface BatchRow {
   attempt: number;
   tries: number;
   unanswered: number;
+  expires_at: Date | null;
 }
 
 export const toBatch = (row: BatchRow): Batch => ({
@@ -77,31 +88,21 @@ export const toBatch = (row: BatchRow): Batch => ({
   attempt: row.attempt,
   tries: row.tries,
   unanswered: row.unanswered,
+  expiresAt: row.expires_at,
 });
-
-/** What failures of a batch need of it. `unanswered`: requests to its recipients that got no answer. */
-export type FailedBatch = Pick<Batch, 'appId' | 'pushId' | 'unanswered'> & { connector: string };
-
-/** Failure of one recipient. Holds ids, never a token. */
-export interface RecipientFailure {
-  installation: number;
-  outcome: Outcome;
-  status: number;
-  reason: string;
-  /** The installation's `updated_at` in epoch ms if the gateway reported its token invalid, else null. */
-  invalidAsOfMs: number | null;
-}
 
 /** Columns of a batch that `insertBatches` reads from JSON, by name. */
 const newBatchColumns = `connector text, profile text, recipients text, size int, badges int[], attempt int, settled text,
-  totals jsonb, has_job boolean, tries int, last_reason text, not_before timestamptz, unanswered int, repeats int`;
+  totals jsonb, has_job boolean, tries int, last_reason text, not_before timestamptz, unanswered int, repeats int,
+  expires_at timestamptz`;
 
 export const insertBatchesStatement = prepare(
   `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, badges, attempt, settled, totals,
-                           is_settled, has_job, tries, last_reason, not_before, unanswered, repeats, settled_at)
+                           is_settled, has_job, tries, last_reason, not_before, unanswered, repeats, expires_at,
+                           settled_at)
    SELECT $1, $2, b.connector, b.profile, b.recipients::bigint[], b.size, b.badges, b.attempt, decode(b.settled, 'hex'), b.totals,
           b.settled IS NOT NULL, b.has_job, b.tries, b.last_reason, b.not_before, b.unanswered, b.repeats,
-          CASE WHEN b.settled IS NOT NULL THEN now() END
+          b.expires_at, CASE WHEN b.settled IS NOT NULL THEN now() END
      FROM ROWS FROM (json_to_recordset($3) AS (${newBatchColumns})) WITH ORDINALITY AS b
     ORDER BY b.ordinality RETURNING id`,
 );
@@ -135,6 +136,7 @@ const toColumns = (batch: NewBatch) => ({
   not_before: batch.notBefore,
   unanswered: batch.unanswered ?? 0,
   repeats: batch.isRepeat ? batch.recipients.length : 0,
+  expires_at: batch.expiresAt ?? undefined,
 });
 
 const bytesOf = ({ bytes }: RecipientStates): Buffer =>
@@ -150,7 +152,8 @@ export const openCountSql = (alias: string): string =>
                WHERE get_byte(${alias}.settled, i) = 0) END`;
 
 const findStatement = prepare(
-  `SELECT app_id, id, push_id, connector, profile, recipients, badges, settled, moved, is_settled, attempt, tries, unanswered
+  `SELECT app_id, id, push_id, connector, profile, recipients, badges, settled, moved, is_settled, attempt, tries, unanswered,
+          expires_at
      FROM push_batch WHERE app_id = $1 AND id = $2`,
 );
 
@@ -228,43 +231,6 @@ export async function markRetried(tx: Handle, batch: Batch, places: number[]): P
     `UPDATE push_batch SET moved = coalesce(moved, '{}') || $3::int[] WHERE app_id = $1 AND id = $2`,
     [batch.appId, batch.id, places],
   );
-}
-
-export async function insertFailures(
-  tx: Handle,
-  batch: FailedBatch,
-  failures: RecipientFailure[],
-): Promise<void> {
-  if (failures.length === 0) return;
-  await tx.query(`${insertFailuresSql(2)} ON CONFLICT DO NOTHING`, [
-    batch.appId,
-    ...failureValues(batch, failures),
-  ]);
-}
-
-/** Returns `INSERT INTO push_failure SELECT … FROM unnest(…)`; `$1` is the app, the arrays start at `$first`. */
-function insertFailuresSql(first: number): string {
-  const p = (i: number) => `$${first + i}`;
-  return `INSERT INTO push_failure (app_id, push_id, connector, installation, object_id, outcome, status,
-                               reason, dead_as_of, is_unsure)
-     SELECT $1, ${p(0)}::bigint, ${p(1)}::text, f.installation,
-            (SELECT i.object_id FROM installation i WHERE i.app_id = $1 AND i.id = f.installation),
-            f.outcome, f.status, f.reason, to_timestamp(f.dead_ms / 1000.0), ${p(7)}::boolean
-       FROM unnest(${p(2)}::bigint[], ${p(3)}::text[], ${p(4)}::int[], ${p(5)}::text[], ${p(6)}::float8[])
-            AS f (installation, outcome, status, reason, dead_ms)`;
-}
-
-function failureValues(batch: FailedBatch, failures: RecipientFailure[]): unknown[] {
-  return [
-    batch.pushId,
-    batch.connector,
-    failures.map((failure) => failure.installation),
-    failures.map((failure) => failure.outcome),
-    failures.map((failure) => failure.status),
-    failures.map((failure) => failure.reason),
-    failures.map((failure) => failure.invalidAsOfMs),
-    batch.unanswered > 0,
-  ];
 }
 
 const checkpointStatement = prepare(

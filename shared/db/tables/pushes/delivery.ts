@@ -22,6 +22,8 @@ export interface BatchSnapshot {
   notBefore: { inMs: number; at: Date } | null;
   state: PushState;
   expiresAt: Date;
+  /** Expiry of its own, where it is not that of its push; `expiresAt` is the one that counts. */
+  ownExpiry: Date | null;
   createdAt: Date;
   pushTime: Date;
   firstSentAt: Date | null;
@@ -50,6 +52,7 @@ interface SnapshotRow extends SlotRow {
   wait_ms: number | null;
   state: PushState;
   expires_at: Date;
+  own_expiry: Date | null;
   created_at: Date;
   push_time: Date;
   first_sent_at: Date | null;
@@ -67,6 +70,7 @@ const snapshotStatement = prepare(
   `SELECT b.connector, b.profile, b.is_settled, b.attempt, b.tries, b.last_reason, b.unanswered,
           b.not_before,
           (extract(epoch FROM b.not_before - clock_timestamp()) * 1000)::float8 AS wait_ms, n.state, n.expires_at,
+          b.expires_at AS own_expiry,
           n.created_at, n.push_time, n.first_sent_at, n.halts,
           b.granted, ${sizeSql('b')} AS size, ${openCountSql('b')} AS open,
           n.request ->> 'flowControl' IS NOT NULL AS is_paced, ${slotColumns}, ${rateColumns}
@@ -90,7 +94,8 @@ export async function readBatchSnapshot(
     unanswered: row.unanswered,
     notBefore: row.not_before && { inMs: row.wait_ms ?? 0, at: row.not_before },
     state: row.state,
-    expiresAt: row.expires_at,
+    expiresAt: row.own_expiry ?? row.expires_at,
+    ownExpiry: row.own_expiry,
     createdAt: row.created_at,
     pushTime: row.push_time,
     firstSentAt: row.first_sent_at,

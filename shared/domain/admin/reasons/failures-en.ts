@@ -98,6 +98,7 @@ export const failuresEn = {
   // This service.
   cancelled: 'the push was cancelled',
   expired: 'the push expired before it was sent',
+  localTimePassed: 'the time of its time zone had passed by more than three hours when the push was called',
   expiredAfterTry: 'the push expired; the last try: {why}',
   retriesExhausted: 'all tries are used up: {why}',
   stopping: 'the process stopped before it was sent',

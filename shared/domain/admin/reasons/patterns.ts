@@ -3,6 +3,7 @@ import type { ReasonCode } from './texts.ts';
 /** Reasons that are sentences, with their codes. */
 export const sentences: Readonly<Record<string, ReasonCode>> = {
   'expired before it was sent': 'expired',
+  'its local time had passed when the push was called': 'localTimePassed',
   'mailbox unavailable': 'mailboxUnavailable',
   'the installation was deleted': 'installationDeleted',
   'the installation has no deviceToken': 'noDeviceToken',

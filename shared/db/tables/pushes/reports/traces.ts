@@ -9,6 +9,7 @@ export interface TracedDevice extends DeviceTraits {
   id: number;
   object_id: string;
   valid: boolean;
+  time_zone: string | null;
   created_at: Date;
   updated_at: Date;
 }
@@ -16,7 +17,7 @@ export interface TracedDevice extends DeviceTraits {
 /** Finds a device by its objectId, else its installationId or device token. */
 export async function findDevice(db: Handle, appId: string, name: string): Promise<TracedDevice | undefined> {
   const { rows } = await db.query<TracedDevice>(
-    `SELECT id, object_id, valid, created_at, updated_at, ${traitColumns}
+    `SELECT id, object_id, valid, time_zone, created_at, updated_at, ${traitColumns}
        FROM installation WHERE app_id = $1 AND (object_id = $2 OR installation_id = $2 OR device_token = $2)
       ORDER BY object_id = $2 DESC, (installation_id = $2) IS TRUE DESC LIMIT 1`,
     [appId, name],

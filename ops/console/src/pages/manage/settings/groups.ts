@@ -9,6 +9,7 @@ const groups = {
     'dailyRecipientCap',
     'approvalAboveDevices',
     'installationValidityDays',
+    'defaultTimeZone',
     'unknownOutcome',
   ],
   rights: [

@@ -1,0 +1,120 @@
+import type { Router } from '../../connectors/routing.ts';
+import type { Handle } from '../../shared/db/pool.ts';
+import { insertFailures } from '../../shared/db/tables/pushes/batch-failures.ts';
+import { insertBatches } from '../../shared/db/tables/pushes/batches.ts';
+import { advanceLocalPlanning } from '../../shared/db/tables/pushes/local-starts.ts';
+import { advancePlanning } from '../../shared/db/tables/pushes/progress.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
+import type { Push } from '../../shared/domain/pushes/record.ts';
+import { deliverJob, type PlanJob, planJob, planPriorities } from '../../shared/queue/jobs.ts';
+import type { Job } from '../../shared/queue/queue.ts';
+import type { FairPriorities } from '../delivery/fair-priorities.ts';
+import type { DispatcherDeps } from '../deps.ts';
+import { closePush } from '../recording/closing.ts';
+import { type PageOfBatches, toBatches } from './batches.ts';
+import { claimPage, withoutPlanned } from './claims.ts';
+import { batchesOfStart, countStart, type LocalStart, sendStart } from './local-start.ts';
+import type { TargetPage } from './pages.ts';
+
+/** Error of a page that is not kept: another dispatcher plans the push, or it was stopped. */
+export class Superseded extends Error {
+  override name = 'Superseded';
+}
+
+export interface Plan {
+  push: Push;
+  app: App;
+  router: Router;
+  priorities: FairPriorities;
+  job: Job<PlanJob>;
+  /** Present for a push at local time. */
+  start?: LocalStart | undefined;
+}
+
+interface PageStep {
+  page: TargetPage;
+  /** Recipients of the push that were planned before this page. */
+  planned: number;
+  mark: number;
+  isLast: boolean;
+  /** This job delivers the push. */
+  isSmall: boolean;
+  /** A new job continues behind the mark, after others. */
+  isContinued: boolean;
+}
+
+/**
+ * Writes one page in one transaction: batches, their jobs, the mark, and with the last page the end of the planning job,
+ * unless that delivers the push. Returns the new mark.
+ */
+export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Promise<number> {
+  const { push, router, start } = plan;
+  const through = step.page.lastId || step.mark;
+  const terms = { router, flowControl: push.pushOrder.flowControl, planned: step.planned };
+  const { page, size } = await deps.db.transaction(async (tx) => {
+    const targets = start
+      ? await withoutPlanned(tx, push, { page: step.page, start })
+      : await claimPage(tx, push, step.page);
+    const advance = { from: step.mark, through, devices: targets.size, isLast: step.isLast };
+    const isOurs = start
+      ? await advanceLocalPlanning(tx, push, { ...advance, ...start })
+      : await advancePlanning(tx, push, advance);
+    if (!isOurs) throw new Superseded();
+    const page = start ? batchesOfStart(targets, terms, start) : toBatches(targets, terms);
+    if (step.mark === 0 && !step.isSmall) prepareSenders(deps, push, page);
+    await writeRows(deps, tx, plan, { page, isQueued: !step.isSmall });
+    await endJob(deps, tx, plan, step);
+    return { page, size: targets.size };
+  });
+  if (push.pushOrder.redrive) deps.metrics.redrivenRecipients.inc({ app: push.appId }, size);
+  if (start) countStart(deps, push, { start, size, isLast: step.isLast });
+  for (const { batch, outcome } of page.unroutable)
+    deps.metrics.recipients.inc(
+      { app: push.appId, connector: batch.connector, outcome },
+      batch.recipients.length,
+    );
+  if (step.isLast && !step.isSmall && page.batches.length === 0) await closePush(deps, push.appId, push.id);
+  return through;
+}
+
+/** Ends the planning job with the last page, unless it delivers the push, or where a new job continues. */
+async function endJob(
+  { queue }: DispatcherDeps,
+  tx: Handle,
+  { job, start }: Plan,
+  step: PageStep,
+): Promise<void> {
+  if ((step.isLast && !step.isSmall) || step.isContinued) await queue.complete(planJob, job, tx);
+  if (step.isContinued) await queue.send(planJob, [job.data], { tx, priority: planPriorities.continued });
+  if (step.isLast && start?.next) await sendStart(queue, tx, job.data, start.next);
+}
+
+/** Opens the senders of a fresh push while its first batches are written: a connection takes several round trips. */
+function prepareSenders({ pool }: DispatcherDeps, push: Push, { batches }: PageOfBatches): void {
+  const { appId, pushOrder } = push;
+  const routes = new Map(batches.map((batch) => [`${batch.connector}/${batch.profile}`, batch]));
+  for (const { connector, profile } of routes.values())
+    pool.prepare({ appId, connector, profile, prod: pushOrder.prod });
+}
+
+async function writeRows(
+  deps: DispatcherDeps,
+  tx: Handle,
+  { push: { appId, id: pushId }, priorities }: Plan,
+  { page, isQueued }: { page: PageOfBatches; isQueued: boolean },
+): Promise<void> {
+  const unroutable = page.unroutable.map(({ batch }) => batch);
+  await insertBatches(tx, appId, pushId, unroutable);
+  for (const { batch, failures } of page.unroutable)
+    await insertFailures(tx, { appId, pushId, connector: batch.connector, unanswered: 0 }, failures);
+  const batches = page.batches.map((batch) => ({ ...batch, hasJob: isQueued }));
+  const ids = await insertBatches(tx, appId, pushId, batches);
+  if (!isQueued) return;
+  const byConnector = Map.groupBy(page.batches.keys(), (i) => page.batches[i]?.connector ?? 'channel');
+  for (const [connector, places] of byConnector) {
+    const jobs = places.map((i) => ({ appId, pushId, batchId: ids[i] ?? 0 }));
+    const kind = deliverJob(connector);
+    const priority = await priorities.next(tx, kind, jobs.length);
+    await deps.queue.send(kind, jobs, { tx, priority });
+  }
+}

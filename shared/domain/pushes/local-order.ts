@@ -1,0 +1,33 @@
+import { refuse } from '../errors/errors.ts';
+import type { JsonObject } from '../json.ts';
+import { firstStartMs, lastStartMs, lateMs, parseLocalTime } from './local-time.ts';
+
+/** Time of a push at local time, with its first and last start anywhere. */
+export interface LocalRequest {
+  /** Epoch milliseconds as if the zone were UTC. */
+  wallMs: number;
+  firstStart: Date;
+  lastStart: Date;
+}
+
+/**
+ * Reads the `push_time` of a push with `push_time_local` (protocol/push.md#local-time); undefined for any other push. Throws
+ * 152 for a time that is missing, has a zone, or is past in every zone.
+ */
+export function localRequestOf(body: JsonObject, nowMs: number): LocalRequest | undefined {
+  if (body.push_time_local !== true) {
+    if (typeof body.default_time_zone === 'string')
+      throw refuse('invalidParameter', 'default_time_zone goes with push_time_local.');
+    return undefined;
+  }
+  const wallMs = typeof body.push_time === 'string' ? parseLocalTime(body.push_time) : undefined;
+  if (wallMs === undefined)
+    throw refuse(
+      'invalidPushTime',
+      'push_time: with push_time_local it is a time without a zone, such as 2026-12-01T09:00:00.',
+    );
+  const lastStart = new Date(lastStartMs(wallMs));
+  if (lastStart.getTime() < nowMs - lateMs)
+    throw refuse('invalidPushTime', 'push_time: it is past in every time zone.');
+  return { wallMs, firstStart: new Date(firstStartMs(wallMs)), lastStart };
+}
