@@ -1,4 +1,4 @@
-import { askForApproval, findApproval } from '../../shared/db/tables/pushes/approvals.ts';
+import { askForApproval, findApproval } from '../../shared/db/tables/pushes/starts/approvals.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { type PlanJob, planJob } from '../../shared/queue/jobs.ts';

@@ -1,8 +1,8 @@
 import { connectors } from '../../connectors/registry.ts';
 import type { Route, Router } from '../../connectors/routing.ts';
 import { parseTraits } from '../../shared/db/tables/installations/traits.ts';
-import type { RecipientFailure } from '../../shared/db/tables/pushes/batch-failures.ts';
 import type { NewBatch } from '../../shared/db/tables/pushes/batches.ts';
+import type { RecipientFailure } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
 import { type Outcome, outcomeCode } from '../../shared/domain/outcome.ts';
 import { firstBatchSize, type TargetPage } from './pages.ts';
 

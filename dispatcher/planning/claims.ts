@@ -1,6 +1,6 @@
 import type { Handle } from '../../shared/db/pool.ts';
-import { findPlanned } from '../../shared/db/tables/pushes/local-starts.ts';
 import { claimFailures } from '../../shared/db/tables/pushes/reports/redrives.ts';
+import { findPlanned } from '../../shared/db/tables/pushes/starts/local-starts.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import type { LocalStart } from './local-start.ts';
 import type { TargetPage } from './pages.ts';

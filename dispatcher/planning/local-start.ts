@@ -1,5 +1,5 @@
 import type { Database, Handle } from '../../shared/db/pool.ts';
-import { countZones, readLocalProgress } from '../../shared/db/tables/pushes/local-starts.ts';
+import { countZones, readLocalProgress } from '../../shared/db/tables/pushes/starts/local-starts.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import {
   type LocalTime,

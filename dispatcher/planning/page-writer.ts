@@ -1,9 +1,9 @@
 import type { Router } from '../../connectors/routing.ts';
 import type { Handle } from '../../shared/db/pool.ts';
-import { insertFailures } from '../../shared/db/tables/pushes/batch-failures.ts';
 import { insertBatches } from '../../shared/db/tables/pushes/batches.ts';
-import { advanceLocalPlanning } from '../../shared/db/tables/pushes/local-starts.ts';
 import { advancePlanning } from '../../shared/db/tables/pushes/progress.ts';
+import { insertFailures } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
+import { advanceLocalPlanning } from '../../shared/db/tables/pushes/starts/local-starts.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { deliverJob, type PlanJob, planJob, planPriorities } from '../../shared/queue/jobs.ts';

@@ -1,9 +1,9 @@
 import type { Handle } from '../../shared/db/pool.ts';
 import { insertGatewayMessages } from '../../shared/db/tables/gateways/messages.ts';
 import { deleteInvalidInstallations } from '../../shared/db/tables/installations/invalid-tokens.ts';
-import { insertFailures } from '../../shared/db/tables/pushes/batch-failures.ts';
 import { settleBatch } from '../../shared/db/tables/pushes/batches.ts';
 import { recordProfileError } from '../../shared/db/tables/pushes/progress.ts';
+import { insertFailures } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
 import type { OutcomeTotals } from '../../shared/domain/outcome.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';

@@ -1,5 +1,4 @@
 import type { Handle } from '../../shared/db/pool.ts';
-import { insertFailures, type RecipientFailure } from '../../shared/db/tables/pushes/batch-failures.ts';
 import {
   type Batch,
   checkpointBatch,
@@ -7,6 +6,10 @@ import {
   lockBatch,
   settleBatch,
 } from '../../shared/db/tables/pushes/batches.ts';
+import {
+  insertFailures,
+  type RecipientFailure,
+} from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
 import type { Outcome, OutcomeTotals } from '../../shared/domain/outcome.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';

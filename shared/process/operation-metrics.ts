@@ -28,11 +28,6 @@ export function operationMetricsIn(registers: Registry[]) {
     scans: counter('scans_total', 'Scans for the devices of pushes, by the database that served them', [
       'database',
     ]),
-    localRecipients: counter(
-      'local_time_recipients_total',
-      'Recipients of pushes at local time: `due` at the time of their zone, `late` where it had passed before the call',
-      ['app', 'timing'],
-    ),
     plannedRecipients: counter('planned_recipients_total', 'Recipients written into batches'),
     planningSeconds: new Histogram({
       name: 'carillon_planning_seconds',
@@ -142,6 +137,11 @@ const recurringCounters = (counter: MakeCounter) => ({
     'recurring_starts_total',
     'Times of recurring pushes: started, caught_up (late), missed, held_back (too many open pushes)',
     ['outcome'],
+  ),
+  localRecipients: counter(
+    'local_time_recipients_total',
+    'Recipients of pushes at local time: `due` at the time of their zone, `late` where it had passed before the call',
+    ['app', 'timing'],
   ),
 });
 

@@ -1,5 +1,4 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import { findApproval, giveApproval } from '../../../shared/db/tables/pushes/approvals.ts';
 import {
   markPushPaused,
   markPushResumed,
@@ -7,6 +6,7 @@ import {
 } from '../../../shared/db/tables/pushes/control.ts';
 import { changePace } from '../../../shared/db/tables/pushes/pace.ts';
 import { markPushCancelled } from '../../../shared/db/tables/pushes/pushes.ts';
+import { findApproval, giveApproval } from '../../../shared/db/tables/pushes/starts/approvals.ts';
 import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';

@@ -1,4 +1,3 @@
-import { findApproval } from '../../../../shared/db/tables/pushes/approvals.ts';
 import { listPushGroup } from '../../../../shared/db/tables/pushes/pushes.ts';
 import {
   countPushPage,
@@ -6,6 +5,7 @@ import {
   type PushFilter,
 } from '../../../../shared/db/tables/pushes/reports/list.ts';
 import { listRedrives } from '../../../../shared/db/tables/pushes/reports/redrives.ts';
+import { findApproval } from '../../../../shared/db/tables/pushes/starts/approvals.ts';
 import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { shortenTokens } from '../../../../shared/domain/admin/shortened.ts';
 import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';

@@ -1,5 +1,5 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { countZones } from '../../../../shared/db/tables/pushes/local-starts.ts';
+import { countZones } from '../../../../shared/db/tables/pushes/starts/local-starts.ts';
 import { type ForecastText, textOf } from '../../../../shared/domain/admin/forecast-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { lateMs, startsOf } from '../../../../shared/domain/pushes/local-time.ts';

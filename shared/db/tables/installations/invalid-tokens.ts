@@ -1,5 +1,5 @@
 import type { Handle } from '../../pool.ts';
-import type { RecipientFailure } from '../pushes/batch-failures.ts';
+import type { RecipientFailure } from '../pushes/reports/recipient-failures.ts';
 
 /**
  * Deletes installations whose tokens a gateway reported invalid, unless they were updated since the send (a new token,

@@ -8,7 +8,7 @@ import {
   failureValues,
   insertFailuresSql,
   type RecipientFailure,
-} from './batch-failures.ts';
+} from './reports/recipient-failures.ts';
 
 /** Batch to insert: at most 1000 installations of one push, connector and profile. */
 export interface NewBatch {

@@ -1,6 +1,6 @@
-import type { Handle } from '../../pool.ts';
-import { prepare } from '../../prepared.ts';
-import type { SqlCondition } from '../installations/audience.ts';
+import type { Handle } from '../../../pool.ts';
+import { prepare } from '../../../prepared.ts';
+import type { SqlCondition } from '../../installations/audience.ts';
 
 interface PushKey {
   appId: string;

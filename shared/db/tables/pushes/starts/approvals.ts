@@ -1,4 +1,4 @@
-import type { Handle } from '../../pool.ts';
+import type { Handle } from '../../../pool.ts';
 
 /** Key of a push. */
 interface PushKey {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { dayMs, hourMs, minuteMs } from '../../shared/clock.ts';
+import { dayMs, hourMs, minuteMs } from '../../../shared/clock.ts';
 import {
   checkRecurrence,
   dueTimes,
@@ -7,7 +7,7 @@ import {
   nextTime,
   nextTimes,
   type Recurrence,
-} from '../../shared/domain/pushes/recurrence.ts';
+} from '../../../shared/domain/pushes/recurrence.ts';
 
 const of = (expression: string, timeZone = 'UTC', more: Partial<Recurrence> = {}): Recurrence => ({
   expression,

@@ -1,5 +1,5 @@
-import type { Outcome } from '../../../domain/outcome.ts';
-import type { Handle } from '../../pool.ts';
+import type { Outcome } from '../../../../domain/outcome.ts';
+import type { Handle } from '../../../pool.ts';
 
 /** What failures of a batch need of it. `unanswered`: requests to its recipients that got no answer. */
 export interface FailedBatch {
