@@ -8,6 +8,7 @@ import {
   readField,
   settingFields,
   targetKindOf,
+  withPushTime,
   withTargetKind,
   writeField,
 } from '../../../ops/console/src/draft/fields.ts';
@@ -179,6 +180,21 @@ describe('a field of the form', () => {
     expect(time.push_time).toBe(new Date(2030, 4, 6, 7, 8).toISOString());
     expect(readField(time, settingFields.pushTime)).toBe('2030-05-06T07:08');
   });
+});
+
+test('a time is at one moment everywhere, or at the own time of each device', () => {
+  const time = new Date(2030, 4, 6, 7, 8);
+  const local = withPushTime({ data: {}, default_time_zone: 'UTC' }, time, true);
+  expect(local).toEqual({
+    data: {},
+    push_time: '2030-05-06T07:08',
+    push_time_local: true,
+    default_time_zone: 'UTC',
+  });
+  expect(readField(local, settingFields.localTime)).toBe('2030-05-06T07:08');
+  expect(withPushTime(local, time, false)).toEqual({ data: {}, push_time: time.toISOString() });
+  expect(withPushTime(local, null, false)).toEqual({ data: {} });
+  expect(Object.keys(withTargetKind({ ...local, where: {} }, 'devices'))).not.toContain('push_time_local');
 });
 
 test('another kind of target leaves nothing of the last one, and no time that would be ignored', () => {

@@ -115,6 +115,7 @@ export const settingFields = {
   deviceIds: field('list', 'device_ids'),
   vendor: field('text', 'vendor'),
   pushTime: field('moment', 'push_time'),
+  localTime: field('text', 'push_time'),
   lifeSeconds: field('count', 'expiration_interval'),
   expirationTime: field('moment', 'expiration_time'),
   pace: field('count', 'flow_control'),
@@ -138,7 +139,19 @@ const membersOfTarget: Readonly<Record<TargetKind, readonly string[]>> = {
 };
 
 /** Members that a push to listed devices does not have. Kept, they would be ignored: a push for tomorrow would go at once. */
-const membersOfQuery = ['push_time', 'flow_control'];
+const membersOfQuery = ['push_time', 'push_time_local', 'default_time_zone', 'flow_control'];
+
+/** Tells whether each device gets the push at `push_time` of its own zone. */
+export const isLocalTime = (body: JsonRecord): boolean => body.push_time_local === true;
+
+/** Returns the body with a time of sending, null for none: at the device's own time, or at one moment everywhere. */
+export function withPushTime(body: JsonRecord, time: Date | null, isLocal: boolean): JsonRecord {
+  const { push_time: _, push_time_local: __, default_time_zone: zone, ...rest } = body;
+  if (time === null) return rest;
+  if (!isLocal) return { ...rest, push_time: time.toISOString() };
+  const kept: JsonRecord = zone === undefined ? {} : { default_time_zone: zone };
+  return { ...rest, push_time: localMoment(time), push_time_local: true, ...kept };
+}
 
 export function targetKindOf(body: JsonRecord): TargetKind {
   if (Object.hasOwn(body, 'device_ids')) return 'devices';

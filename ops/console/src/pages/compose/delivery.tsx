@@ -1,6 +1,6 @@
 import { useTranslation } from 'react-i18next';
-import { localMoment, settingFields, targetKindOf } from '../../draft/fields.ts';
-import { type JsonRecord, withValueAt } from '../../draft/json-text.ts';
+import { isLocalTime, localMoment, settingFields, targetKindOf, withPushTime } from '../../draft/fields.ts';
+import type { JsonRecord } from '../../draft/json-text.ts';
 import { Panel } from '../../kit/panel.tsx';
 import { formatUtc } from '../../text/format.ts';
 import styles from './compose.module.css';
@@ -32,8 +32,8 @@ export function Delivery({ isUndo, setUndo }: DeliveryProps) {
   const choose = (next: Start) => {
     setUndo(next === 'undo');
     const inAnHour = new Date(Date.now() + hourMs);
-    const time = next === 'later' ? new Date(localMoment(inAnHour)).toISOString() : undefined;
-    draft.edit((body) => withValueAt(body, ['push_time'], time));
+    const time = next === 'later' ? new Date(localMoment(inAnHour)) : null;
+    draft.edit((body) => withPushTime(body, time, false));
   };
   return (
     <Panel title={t('compose.when')}>
@@ -82,20 +82,32 @@ export function Delivery({ isUndo, setUndo }: DeliveryProps) {
   );
 }
 
-/** Time in the zone of the reader, with UTC beside it. */
+/** Time in the zone of the reader with UTC beside it, or in that of each device. */
 function Time() {
   const { t } = useTranslation();
   const { draft } = useForm();
   const time = draft.body.push_time;
   const isTime = typeof time === 'string' && !Number.isNaN(Date.parse(time));
+  const isLocal = isLocalTime(draft.body);
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const setLocal = (next: boolean) =>
+    draft.edit((body) => withPushTime(body, isTime ? new Date(time) : new Date(), next));
   return (
-    <DraftField
-      field={settingFields.pushTime}
-      type="datetime-local"
-      label={t('compose.time', { zone })}
-      hint={isTime ? formatUtc(new Date(time).toISOString()) : undefined}
-    />
+    <>
+      <DraftField
+        key={String(isLocal)}
+        field={isLocal ? settingFields.localTime : settingFields.pushTime}
+        type="datetime-local"
+        label={isLocal ? t('compose.localTime') : t('compose.time', { zone })}
+        hint={isLocal ? t('compose.localHint') : isTime ? formatUtc(new Date(time).toISOString()) : undefined}
+      />
+      <div className={styles.kinds}>
+        <label>
+          <input type="checkbox" checked={isLocal} onChange={(event) => setLocal(event.target.checked)} />
+          {t('compose.local')}
+        </label>
+      </div>
+    </>
   );
 }
 

@@ -5,7 +5,7 @@ import { Button } from '../../../kit/controls/button.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
 import { useForecastText } from '../../../text/explanation.ts';
-import { formatCount, formatDuration } from '../../../text/format.ts';
+import { formatCount, formatDuration, formatTime } from '../../../text/format.ts';
 import styles from './before.module.css';
 import { DayUse } from './day-use.tsx';
 import type { CurrentDryRun } from './use-dry-run.ts';
@@ -39,6 +39,7 @@ export function DryRunPanel({ dryRun, isBlank, children }: DryRunPanelProps) {
         </p>
         {error !== null && <Failure error={error} />}
         {forecast && <Shares forecast={forecast} isBlank={isBlank} />}
+        {forecast?.starts && <Starts starts={forecast.starts} />}
         {forecast && <Limits forecast={forecast} isBlank={isBlank} />}
         {children}
         {forecast && <DayUse forecast={forecast.forecast} />}
@@ -65,6 +66,22 @@ function Shares({ forecast, isBlank }: { forecast: PushForecast; isBlank: boolea
                 {textOf(problem)}
               </dd>
             ))}
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** Starts of a push at the own time of each device. */
+function Starts({ starts }: { starts: NonNullable<PushForecast['starts']> }) {
+  const { t } = useTranslation();
+  return (
+    <dl className={styles.shares} aria-label={t('compose.startsAt')}>
+      {starts.map(({ at, devices, isLate }) => (
+        <div key={at}>
+          <dt>{formatTime(at)}</dt>
+          <dd>{formatCount(devices)}</dd>
+          {isLate && <dd className={styles.problem}>{t('outcome.expired')}</dd>}
         </div>
       ))}
     </dl>

@@ -4,7 +4,8 @@ import { useRef } from 'react';
 import { useTranslation } from 'react-i18next';
 import { ApiError } from '../../../api/client.ts';
 import { newRequestId, sendPush } from '../../../api/compose.ts';
-import { messageFields, readField } from '../../../draft/fields.ts';
+import { isLocalTime, messageFields, readField } from '../../../draft/fields.ts';
+import type { JsonRecord } from '../../../draft/json-text.ts';
 import { Confirm } from '../../../kit/controls/confirm.tsx';
 import { Facts } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
@@ -54,7 +55,10 @@ export function Send({ appId, dryRun, isUndo, isBlank, isIncomplete }: SendProps
         <Facts
           rows={[
             [t('push.message'), title || t('push.silent')],
-            [t('compose.when'), start === 'later' ? timeOf(draft.body.push_time) : t(`start.${start}`)],
+            [
+              t('compose.when'),
+              start === 'later' ? timeOf(draft.body, t('compose.local')) : t(`start.${start}`),
+            ],
           ]}
         />
       </Confirm>
@@ -63,7 +67,12 @@ export function Send({ appId, dryRun, isUndo, isBlank, isIncomplete }: SendProps
   );
 }
 
-const timeOf = (time: unknown): string => (typeof time === 'string' ? formatTime(time) : '–');
+/** Returns the time of sending in the reader's zone; that of each device as it is. */
+function timeOf(body: JsonRecord, local: string): string {
+  const time = body.push_time;
+  if (typeof time !== 'string') return '–';
+  return isLocalTime(body) ? `${time.replace('T', ' ')} · ${local}` : formatTime(time);
+}
 
 /** Returns why the push cannot be sent now; undefined where it can. */
 function obstacleOf(state: {

@@ -71,7 +71,15 @@ export function TestDevices({ appId, isBlank }: TestDevicesProps) {
 }
 
 /** Members of a push that a test does not have: it goes at once, and is not counted with the push. */
-const left = new Set(['push_time', 'flow_control', 'channels', 'notification_id', 'req_id']);
+const left = new Set([
+  'push_time',
+  'push_time_local',
+  'default_time_zone',
+  'flow_control',
+  'channels',
+  'notification_id',
+  'req_id',
+]);
 
 function toDevices(body: JsonRecord, ids: string[]): JsonRecord {
   const kept = Object.entries(withTargetKind(body, 'where')).filter(([name]) => !left.has(name));
