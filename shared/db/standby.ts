@@ -30,10 +30,15 @@ export async function chooseScanDatabase(primary: Database, standby: Database): 
   return primary;
 }
 
-/** Returns by how many seconds a standby is behind; 0 when it has replayed all that it received, or is a primary. */
+/**
+ * Returns by how many seconds a standby is behind; 0 when it has replayed all that it received and receives more, or is a
+ * primary. Without a stream from the primary it is the time since its last change. Roles that may not read the state of the
+ * stream see only whether its process runs.
+ */
 export async function readStandbyLag(standby: Database): Promise<number> {
   const { rows } = await standby.query<{ lag: number | null }>(
-    `SELECT CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
+    `SELECT CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn()
+                   AND EXISTS (SELECT FROM pg_stat_wal_receiver WHERE coalesce(status, 'streaming') = 'streaming') THEN 0
                  ELSE extract(epoch FROM now() - pg_last_xact_replay_timestamp())::float8 END AS lag`,
   );
   return rows[0]?.lag ?? 0;

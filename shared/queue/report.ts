@@ -1,5 +1,6 @@
+import { sleep } from '../clock.ts';
 import { failureKinds } from '../db/limits/failure-kind.ts';
-import type { Database } from '../db/pool.ts';
+import type { Database, Handle } from '../db/pool.ts';
 import type { DatabaseReadiness } from '../db/schema/readiness.ts';
 import { readStandbyLag } from '../db/standby.ts';
 import type { Metrics } from '../metrics.ts';
@@ -8,8 +9,42 @@ import { queueNames } from './jobs.ts';
 import type { JobQueue } from './queue.ts';
 import { type AgedReading, readSharedState } from './shared-reading.ts';
 
-/** Updates the gauges of queues and open pushes for a scrape; without a database they keep their values. */
-export async function reportQueues(db: Database, queue: JobQueue, metrics: Metrics): Promise<void> {
+/** Time that a scrape waits for the readings; Prometheus gives up after ten seconds. */
+const patienceMs = 2000;
+
+/** Readings that the gauges of a process show. */
+interface Shown {
+  /** When the reading of queues and pushes was made, or the first scrape before that; monotonic. */
+  madeAtMs: number;
+  /** Reading that has not ended. */
+  pending: Promise<void> | undefined;
+}
+
+const shownBy = new WeakMap<Metrics, Shown>();
+
+/**
+ * Updates the gauges of queues and open pushes for a scrape. Without a database, or while a reading hangs, they keep their
+ * values and their age grows. A process has one reading at a time, and no scrape waits longer than `waitMs` for it.
+ */
+export async function reportQueues(
+  db: Handle,
+  queue: JobQueue,
+  metrics: Metrics,
+  waitMs = patienceMs,
+): Promise<void> {
+  const shown = shownBy.get(metrics) ?? { madeAtMs: performance.now(), pending: undefined };
+  shownBy.set(metrics, shown);
+  shown.pending ??= readAll(db, queue, metrics).finally(() => {
+    shown.pending = undefined;
+  });
+  const ended = new AbortController();
+  await Promise.race([shown.pending, sleep(waitMs, ended.signal)]);
+  ended.abort();
+  metrics.sharedReadingAge.set((performance.now() - shown.madeAtMs) / 1000);
+}
+
+/** Never rejects. */
+async function readAll(db: Handle, queue: JobQueue, metrics: Metrics): Promise<void> {
   const aged = await readSharedState(db, queue).catch(() => undefined);
   if (aged) recordSharedState(metrics, aged);
   const accounts = await readAccounts(db).catch(() => undefined);
@@ -63,7 +98,8 @@ function recordSharedState(metrics: Metrics, { reading, ageSeconds }: AgedReadin
   metrics.pushOldestOpen.set(Math.max(0, ...working.map(({ oldestSeconds }) => oldestSeconds + ageSeconds)));
   metrics.scheduledPushes.set(reading.scheduled.count);
   metrics.scheduledLag.set(reading.scheduled.lateSeconds);
-  metrics.sharedReadingAge.set(ageSeconds);
+  const shown = shownBy.get(metrics);
+  if (shown) shown.madeAtMs = performance.now() - ageSeconds * 1000;
 }
 
 /** Databases of a process, and what their gauges need. */

@@ -1,8 +1,10 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import { failureKind } from '../../shared/db/limits/failure-kind.ts';
-import { Database } from '../../shared/db/pool.ts';
+import { Database, type Handle } from '../../shared/db/pool.ts';
 import { FairQueue } from '../../shared/fairness/fair-queue.ts';
+import { createMetrics } from '../../shared/metrics.ts';
+import { reportQueues } from '../../shared/queue/report.ts';
 import { readSharedState } from '../../shared/queue/shared-reading.ts';
 import { useTestService } from '../support/service.ts';
 
@@ -152,5 +154,29 @@ describe('the gauges of shared state', () => {
     await service.db.query(`UPDATE shared_reading SET next_at = now()`);
     const again = await readSharedState(service.db, dispatcher.deps.queue);
     expect(again?.ageSeconds).toBeLessThan(60);
+  });
+
+  test('grow older while a reading hangs, which delays no scrape and is not repeated', async () => {
+    const { queue } = dispatcher.deps;
+    const metrics = createMetrics();
+    let statements = 0;
+    const db: Handle = {
+      query(statement, values) {
+        statements += 1;
+        return service.db.query(statement, values);
+      },
+    };
+    const ageAfter = async (waitMs?: number) => {
+      await reportQueues(db, queue, metrics, waitMs);
+      return (await metrics.sharedReadingAge.get()).values[0]?.value ?? Number.NaN;
+    };
+    await ageAfter();
+    await service.db.transaction(async (tx) => {
+      await tx.query('LOCK TABLE shared_reading IN ACCESS EXCLUSIVE MODE');
+      const before = statements;
+      const first = await ageAfter(20);
+      expect(await ageAfter(20)).toBeGreaterThan(first);
+      expect(statements - before).toBe(1);
+    });
   });
 });

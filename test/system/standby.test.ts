@@ -10,6 +10,7 @@ import { cloneServer } from '../../ops/monitoring/faults/standby.ts';
 import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { Database } from '../../shared/db/pool.ts';
+import { readStandbyLag } from '../../shared/db/standby.ts';
 import { putProfile } from '../../shared/db/tables/apps/profiles.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
@@ -107,6 +108,19 @@ describe('DATABASE_READ_URL names a streaming standby', { timeout: 60_000 }, () 
     await db.query('CREATE TABLE of_the_lag (id int)');
     await expect.poll(() => checkStandby(standby.databaseUrl, 0)).toMatchObject({ status: 'warn' });
     await standbyDb.query('SELECT pg_wal_replay_resume()');
+    // It also falls behind when it receives nothing.
+    await expect.poll(() => readStandbyLag(standbyDb)).toBe(0);
+    const { rows } = await standbyDb.query<{ source: string }>(
+      "SELECT current_setting('primary_conninfo') AS source",
+    );
+    const streamFrom = async (source?: string) => {
+      await standbyDb.query(`ALTER SYSTEM SET primary_conninfo = '${source}'`);
+      await standbyDb.query('SELECT pg_reload_conf()');
+    };
+    await streamFrom('');
+    await expect.poll(() => readStandbyLag(standbyDb)).toBeGreaterThan(0);
+    await streamFrom(rows[0]?.source);
+    await expect.poll(() => readStandbyLag(standbyDb)).toBe(0);
     await standbyDb.close();
     await db.query("SELECT pg_create_physical_replication_slot('unread', true)");
     await db.query('ALTER SYSTEM SET autovacuum = off');
