@@ -77,6 +77,42 @@ export const scheduledEntry = component(
   }),
 );
 
+export const recurringPush = component(
+  'RecurringPush',
+  z.strictObject({
+    id: z.int(),
+    name: z.string(),
+    expression: z.string().describe('Cron expression.'),
+    timeZone: z.string(),
+    startsAt: timestamp.nullable(),
+    endsAt: timestamp.nullable().describe('Time from which no push is made.'),
+    isEnabled: z.boolean(),
+    body: document.describe('Body of each push.'),
+    nextAt: timestamp.nullable().describe('Next start; null while disabled, and after the last one.'),
+    lastAt: timestamp.nullable().describe('Time that the last push was made for.'),
+    lastPush: z.string().nullable().describe('objectId of the last push.'),
+    starts: count.describe('Pushes that were made.'),
+    missed: count.describe('Times without a push, because no dispatcher ran then.'),
+    heldBack: count.describe('Times without a push, because ten pushes before were open.'),
+    createdBy: z.string(),
+    createdAt: timestamp,
+    changedBy: z.string().describe('Caller that changed it last; the sender of its pushes.'),
+    changedAt: timestamp,
+  }),
+);
+
+export const recurringTimes = component(
+  'RecurringTimes',
+  z.strictObject({
+    times: z.array(
+      z.strictObject({
+        at: timestamp,
+        local: z.string().describe('The same time in the time zone: `2027-03-14T03:30:00-04:00`.'),
+      }),
+    ),
+  }),
+);
+
 export const movedAudience = component(
   'MovedAudience',
   z.strictObject({

@@ -26,6 +26,7 @@ import { FailureService } from './pushes/failures.ts';
 import { PushListService } from './pushes/push-list.ts';
 import { AudienceService } from './sending/audience.ts';
 import { FreezeService } from './sending/freezes.ts';
+import { RecurringPushService } from './sending/recurring.ts';
 import { RedriveService } from './sending/redrive.ts';
 import { RedriveForecastService } from './sending/redrive-forecast.ts';
 import { SavedItemService } from './sending/saved-items.ts';
@@ -93,6 +94,7 @@ function createSending(deps: ApiDeps, services: PushServices, pushList: PushList
     audience: new AudienceService(deps),
     suggestions: new SuggestionService(deps),
     scheduled: new ScheduledPushService(deps, pushList),
+    recurring: new RecurringPushService(deps, services.pushes, sending),
     savedItems: new SavedItemService(deps),
   };
 }

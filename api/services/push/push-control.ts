@@ -46,7 +46,10 @@ const actions = {
 } as const;
 
 /** Throws 403 for a sender and a push that its token did not send. */
-export function requireControl({ role, tokenId }: Controller, { createdToken }: Push): void {
+export function requireControl(
+  { role, tokenId }: Controller,
+  { createdToken }: Pick<Push, 'createdToken'>,
+): void {
   if (hasRole(role, 'operator') || (tokenId !== null && tokenId === createdToken)) return;
   throw refuse('forbidden', 'The role sender controls the pushes of its own token; others need operator.');
 }

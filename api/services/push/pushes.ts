@@ -96,6 +96,13 @@ export class PushService {
     return this.#accept(sender, request, new Date(this.#deps.clock.now()));
   }
 
+  /** Checks a request as that of a push of now, and stores nothing. Throws the refusals of its content and its profiles. */
+  async check(sender: PushSender, { pushOrder, timing }: PushRequest): Promise<void> {
+    const now = new Date(this.#deps.clock.now());
+    const times = { pushTime: now, expiresAt: expiryOf(timing, now), createdAt: now };
+    await this.#check(sender, { objectId: newPushObjectId(), pushOrder, timing, ...times });
+  }
+
   /**
    * Returns the times of a push that can be undone for some seconds. The scheduler compares with the clock of the database,
    * so that the push waits no shorter where the clocks differ.

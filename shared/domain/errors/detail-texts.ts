@@ -157,6 +157,23 @@ export const detailTexts = {
     'No push is scheduled under this id: it was sent, cancelled, or never was.',
     '没有此 ID 的定时推送：已经发送、取消，或者从未存在。',
   ],
+  cronLength: ['expression: at most {n} characters.', 'expression 最多 {n} 个字符。'],
+  cronFields: [
+    'expression: expected five fields: minute, hour, day of the month, month, day of the week.',
+    'expression 应有五个字段：分、时、日、月、星期。',
+  ],
+  cronDistance: ['expression: at most one push every {n} minutes.', 'expression 最多每 {n} 分钟一次推送。'],
+  cronExpression: ['expression: {why}.', 'expression 不是有效的 cron 表达式：{why}。'],
+  cronZone: [
+    'timeZone: expected an IANA time zone, such as Asia/Shanghai.',
+    'timeZone 应为 IANA 时区，例如 Asia/Shanghai。',
+  ],
+  recurringOrder: ['endsAt: it must be after startsAt.', 'endsAt 必须晚于 startsAt。'],
+  recurringEnded: ['endsAt: no time is left before it.', 'endsAt 之前没有剩余的时间。'],
+  recurringMember: ['body: {member} does not go with a recurring push.', 'body：周期推送不能使用 {member}。'],
+  recurringLimit: ['An app has at most {n} recurring pushes.', '一个应用最多有 {n} 个周期推送。'],
+  recurringName: ['name: another recurring push of the app has it.', '该应用的另一个周期推送已使用此名称。'],
+  noRecurring: ['There is no such recurring push.', '没有此周期推送。'],
   dataIsDictionary: ['data: expected a JSON dictionary.', 'data 应为 JSON 对象。'],
   apnsCertificate: [
     'The iOS certificate file is expired or disabled: {why}.',

@@ -52,6 +52,11 @@ const template = { type: 'notification', text: 'Hello' };
 const unreachable = { appKey: '1', masterSecret: 'very-secret', authEndpoint: 'http://127.0.0.1:9' };
 const oppo = { appKey: '1', masterSecret: 'very-secret' };
 
+const definition = (name: string) => ({
+  ...{ name, expression: '0 9 * * *', timeZone: 'UTC' },
+  body: { data: { alert: 'x' } },
+});
+
 const changes: Record<string, Change> = {
   createApp: ['POST', () => '/apps', { name: 'Audited' }, 'app.create'],
   updateApp: [
@@ -97,6 +102,10 @@ const changes: Record<string, Change> = {
   deleteTestDevice: ['DELETE', of('/test-devices/mine'), undefined, 'test-device.delete'],
   moveScheduledAppPush: ['PATCH', () => scheduled(), { push_time: inDays(2) }, 'push.reschedule'],
   cancelScheduledAppPush: ['DELETE', () => scheduled(), undefined, 'push.cancel'],
+  createRecurringPush: ['POST', of('/recurring-pushes'), definition('first'), 'recurring-push.create'],
+  changeRecurringPush: ['PATCH', () => recurring(), { isEnabled: false }, 'recurring-push.change'],
+  deleteRecurringPush: ['DELETE', () => recurring(), undefined, 'recurring-push.delete'],
+  startRecurringPush: ['POST', async () => `${await recurring()}/start`, undefined, 'push.send'],
   retryMessage: [
     'POST',
     async () => {
@@ -172,6 +181,13 @@ async function scheduled(): Promise<string> {
   await service.api.request('POST', '/1.1/push', { app, master: true, body });
   const { results } = (await owner('GET', of('/scheduled?limit=1')())).body;
   return of(`/scheduled/${results[0].id}`)();
+}
+
+async function recurring(): Promise<string> {
+  const path = of('/recurring-pushes')();
+  const body = definition(`recurring ${++users}`);
+  const created = await service.api.request('POST', `/console/api${path}`, { admin: true, body });
+  return `${path}/${created.body.id}`;
 }
 
 async function failedPush(verb: string): Promise<string> {

@@ -60,6 +60,7 @@ beforeAll(async () => {
     'test-devices': 'one',
     'sms-templates': 'one',
     'sms-signatures': 'one',
+    'recurring-pushes': await addRecurring(),
   };
 });
 
@@ -148,6 +149,23 @@ async function addSavedItems(device: string): Promise<void> {
   await admin('PUT', `${at}/sms-signatures/one`, {});
 }
 
+/** Adds a recurring push for each form of a condition; returns the id of the first. */
+async function addRecurring(): Promise<string> {
+  const targets = [...conditions().map((where) => ({ where })), { cql: cql() }];
+  const ids: string[] = [];
+  for (const [i, target] of targets.entries()) {
+    const body = {
+      ...{ name: `recurring ${i}`, expression: '0 9 * * *', timeZone: 'UTC' },
+      body: { ...target, data: { alert: 'x' } },
+    };
+    const path = `${base}/apps/${app.appId}/recurring-pushes`;
+    const reply = await service.api.request('POST', path, { admin: true, body });
+    expect([reply.status, reply.body]).toEqual([201, expect.any(Object)]);
+    ids.push(String(reply.body.id));
+  }
+  return ids[0] ?? '';
+}
+
 /** Queries of routes that show nothing without one, and more that show the same data by another way. */
 const queries: Record<string, () => string[]> = {
   search: () => Object.values(hidden).map((q) => `?q=${encodeURIComponent(q)}`),
@@ -159,7 +177,10 @@ const queries: Record<string, () => string[]> = {
   suggestFields: () => ['', '?prefix=device', '?prefix=reg', '?prefix=installation'],
 };
 
-const bodies: Record<string, () => object> = { countAudience: () => ({ where: {}, sample: 20 }) };
+const bodies: Record<string, () => object> = {
+  countAudience: () => ({ where: {}, sample: 20 }),
+  previewRecurringPush: () => ({ expression: '0 9 * * *', timeZone: 'UTC' }),
+};
 
 /** Returns the address of a route with data: the place before `:id` or `:name` says which. */
 const pathOf = (pattern: string): string =>

@@ -64,6 +64,51 @@ test('a push needs a token of the role sender, and is not sent once its audience
   expect(record.json()).toMatchObject({ createdBy: 'CI', state: 'scheduled' });
 });
 
+test('the commands define recurring pushes, and show their times', async () => {
+  const times = ['--cron', '30 2 29 2 *', '--zone', 'UTC'];
+  const made = await run(
+    'recurring',
+    'create',
+    'Leap day',
+    ...times,
+    '--alert',
+    'Hello',
+    '--expire',
+    '60',
+    '--json',
+  );
+  expect(made.json(), made.stderr).toMatchObject({
+    ...{ name: 'Leap day', expression: '30 2 29 2 *', body: { data: { alert: 'Hello' } } },
+    isEnabled: true,
+  });
+  const id = String(made.json().id);
+  const [preview, listed, started, refused] = await Promise.all([
+    run('recurring', 'preview', ...times, '--count', '2'),
+    run('recurring', 'list'),
+    run('recurring', 'start', id),
+    run('recurring', 'create', 'Often', '--cron', '* * * * *', '--zone', 'UTC', '--alert', 'x'),
+  ]);
+  expect(preview.stdout).toMatch(/-02-29T02:30:00\+00:00 +\d{4}-02-29T02:30:00.000Z/);
+  expect(listed.stdout).toMatch(/Leap day +30 2 29 2 \* +UTC +\d{4}-02-29T02:30:00.000Z/);
+  expect(started.stdout).toMatch(/^Push \w{16} is accepted\.$/m);
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('every 5 minutes') });
+  const changed = await run(
+    'recurring',
+    'change',
+    id,
+    '--name',
+    'Leap',
+    '--alert',
+    'Hi',
+    '--ends',
+    '+2000d',
+    '--json',
+  );
+  expect(changed.json()).toMatchObject({ name: 'Leap', starts: 1, body: { data: { alert: 'Hi' } } });
+  expect((await run('recurring', 'disable', id)).stdout).toContain('It makes no push by itself.');
+  expect((await run('recurring', 'delete', id)).stdout).toBe(`Recurring push ${id} is deleted.\n`);
+});
+
 test('the commands keep texts of SMS, and show a push', async () => {
   const put = await run('sms-template', 'put', 'Code', 'Your code is {{code}}', '--type', 'verification');
   expect(put.stdout).toContain('"name": "Code"');

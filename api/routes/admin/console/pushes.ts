@@ -18,6 +18,13 @@ const listQuery = z.object({
     .pipe(z.array(state).max(pushStates.length))
     .optional()
     .describe('States, separated by commas.'),
+  recurring: z.coerce
+    .number('expected the id of a recurring push')
+    .int('expected the id of a recurring push')
+    .min(1, 'expected the id of a recurring push')
+    .max(Number.MAX_SAFE_INTEGER)
+    .optional()
+    .describe('Recurring push that they were made from.'),
   source: z.string('expected one source').max(64).optional().describe('`from-service` of the record.'),
   text: z
     .string('expected one text')

@@ -119,7 +119,7 @@ function noSuchItem(): never {
 }
 
 /** Returns a name without blanks around it. Throws 1. */
-function checkedName({ name }: SavedName): string {
+export function checkedName({ name }: Pick<SavedName, 'name'>): string {
   const trimmed = name.trim();
   if (trimmed === '' || trimmed.length > maxNameLength || /\p{Cc}|\p{Cs}/u.test(trimmed))
     throw refuse(

@@ -7,8 +7,8 @@ import { describeExplanation } from './explanation.ts';
 import { acceptedPush, describeResult, isOpen, type PushRecord, pushRecord, withWarnings } from './result.ts';
 import { watchPush } from './watch.ts';
 
-interface PushOptions {
-  app?: string;
+/** Options that make the body of a push. */
+export interface PushContent {
   alert?: string;
   title?: string;
   data?: string;
@@ -21,6 +21,10 @@ interface PushOptions {
   timeZone?: string;
   flowControl?: string;
   notificationId?: string;
+}
+
+interface PushOptions extends PushContent {
+  app?: string;
   reqId?: string;
   dryRun?: boolean;
   explained?: string;
@@ -114,7 +118,7 @@ async function follow(watched: {
 }
 
 /** Creates the body of `POST /1.1/push` (protocol/push.md#push-call). Throws `UsageError` for invalid options. */
-async function bodyOf(options: PushOptions): Promise<Record<string, unknown>> {
+export async function bodyOf(options: PushContent): Promise<Record<string, unknown>> {
   const data = {
     ...(options.data === undefined ? {} : await dictionaryOrFile(options.data)),
     ...(options.alert === undefined ? {} : { alert: options.alert }),

@@ -6,14 +6,16 @@ import { type Report, type Shell, table } from '../../report.ts';
 import { chooseAppId, connect } from '../../service.ts';
 import { futureTime } from '../../time.ts';
 
-interface AppOption {
+/** Option that names the app. */
+export interface AppOption {
   app?: string;
 }
 
-const app = ['--app <appId>', 'the application; not needed when there is only one'] as const;
+/** `--app`, for `option`. */
+export const app = ['--app <appId>', 'the application; not needed when there is only one'] as const;
 
 /** Calls the admin API for an app; `path` follows its path. */
-async function callApp(
+export async function callApp(
   { app: asked }: AppOption,
   method: string,
   path: string,

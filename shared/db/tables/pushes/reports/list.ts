@@ -7,6 +7,8 @@ export interface PushFilter {
   states?: readonly PushState[] | undefined;
   /** `from-service` of the record. */
   source?: string | undefined;
+  /** Recurring push that they were made from. */
+  recurring?: number | undefined;
   /** Part of the content in any case, or an id. */
   text?: string | undefined;
   from?: Date | undefined;
@@ -35,9 +37,10 @@ const conditions = `app_id = $1 AND ($2::text[] IS NULL OR state = ANY($2)) AND 
   AND ($6::timestamptz IS NULL OR created_at >= $6 AND id > coalesce((
         SELECT id FROM notification WHERE created_at < $6 - ${disorder} ORDER BY created_at DESC LIMIT 1), 0))
   AND ($7::timestamptz IS NULL OR created_at < $7 AND id < coalesce((
-        SELECT id FROM notification WHERE created_at >= $7 + ${disorder} ORDER BY created_at LIMIT 1), 9223372036854775807))`;
+        SELECT id FROM notification WHERE created_at >= $7 + ${disorder} ORDER BY created_at LIMIT 1), 9223372036854775807))
+  AND ($8::bigint IS NULL OR recurring_id = $8)`;
 
-const valuesOf = (appId: string, { states, source, text, from, to }: PushFilter): unknown[] => [
+const valuesOf = (appId: string, { states, source, text, from, to, recurring }: PushFilter): unknown[] => [
   appId,
   states ?? null,
   source ?? null,
@@ -46,6 +49,7 @@ const valuesOf = (appId: string, { states, source, text, from, to }: PushFilter)
   text === undefined ? null : JSON.stringify(text).slice(1, -1),
   from ?? null,
   to ?? null,
+  recurring ?? null,
 ];
 
 /** Lists pushes of an app, cancelled ones included, the newest first. */
@@ -56,8 +60,8 @@ export async function listPushPage(
   page: { before: number | null; limit: number },
 ): Promise<Push[]> {
   const { rows } = await db.query<PushRow>(
-    `SELECT ${columns} FROM notification WHERE ${conditions} AND ($8::bigint IS NULL OR id < $8)
-      ORDER BY id DESC LIMIT $9`,
+    `SELECT ${columns} FROM notification WHERE ${conditions} AND ($9::bigint IS NULL OR id < $9)
+      ORDER BY id DESC LIMIT $10`,
     [...valuesOf(appId, filter), page.before, page.limit],
   );
   return rows.map(toPush);
@@ -71,7 +75,7 @@ export async function countPushPage(
   most: number,
 ): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
-    `SELECT count(*) AS n FROM (SELECT FROM notification WHERE ${conditions} LIMIT $8) AS found`,
+    `SELECT count(*) AS n FROM (SELECT FROM notification WHERE ${conditions} LIMIT $9) AS found`,
     [...valuesOf(appId, filter), most],
   );
   return rows[0]?.n ?? 0;

@@ -1,0 +1,240 @@
+import { databaseNow } from '../../../../shared/db/clock.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
+import {
+  deleteRecurring,
+  findRecurring,
+  insertRecurring,
+  listRecurring,
+  lockRecurring,
+  lockRecurringNames,
+  noteStarts,
+  type RecurringPush,
+  type RecurringTerms,
+  updateRecurring,
+} from '../../../../shared/db/tables/apps/recurring-pushes.ts';
+import type { Operator } from '../../../../shared/domain/admin/operator.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { pushBodyBytesBelow } from '../../../../shared/domain/pushes/push.ts';
+import {
+  checkRecurrence,
+  localText,
+  nextTime,
+  nextTimes,
+  type Recurrence,
+} from '../../../../shared/domain/pushes/recurrence.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { parseDraft } from '../../push/explain/dry-run.ts';
+import { requireControl } from '../../push/push-control.ts';
+import type { PushSender, PushService } from '../../push/pushes.ts';
+import { noSuchApp, requireApp } from '../apps.ts';
+import { recordChange } from '../audit/actor.ts';
+import { type Page, type PageRequest, toPage } from '../lists/page.ts';
+import { idOf } from '../lists/page-query.ts';
+import { definitionOf, shownRecurring } from './recurring-view.ts';
+import { checkedName } from './saved-items.ts';
+import type { SendingService, SentPush } from './sending.ts';
+
+/** Recurring pushes that an app may have. */
+const maxOfApp = 100;
+
+/** Members of a body that belong to one push, or to a list of devices of now. */
+const refusedMembers = ['push_time', 'expiration_time', 'req_id', 'device_ids'];
+
+/** What a caller asks of a recurring push. */
+export interface RecurringRequest extends Recurrence {
+  name: string;
+  isEnabled: boolean;
+  body: JsonObject;
+}
+
+/** Recurring push as a caller names it. */
+export interface RecurringId {
+  appId: string;
+  id: string | undefined;
+}
+
+type CheckedBody = Pick<RecurringTerms, 'body' | 'pushOrder' | 'notificationId' | 'lifeSeconds'>;
+
+/** Stores the definitions of recurring pushes (protocol/admin-api.md#recurring-pushes); a dispatcher makes their pushes. */
+export class RecurringPushService {
+  readonly #deps: ApiDeps;
+  readonly #pushes: PushService;
+  readonly #sending: SendingService;
+
+  constructor(deps: ApiDeps, pushes: PushService, sending: SendingService) {
+    this.#deps = deps;
+    this.#pushes = pushes;
+    this.#sending = sending;
+  }
+
+  /** Lists the newest first. Throws 404 for an unknown app. */
+  async list(operator: Operator, appId: string, page: PageRequest): Promise<Page<JsonObject>> {
+    await requireApp(this.#deps, appId);
+    const rows = await listRecurring(this.#deps.db, appId, { ...page, limit: page.limit + 1 });
+    const { results, next } = toPage(rows, page.limit, ({ id }) => id);
+    return { results: results.map((one) => shownRecurring(operator, one)), next };
+  }
+
+  /** Throws 404/101 when there is no such recurring push. */
+  async get(operator: Operator, name: RecurringId): Promise<JsonObject> {
+    return shownRecurring(operator, await this.#find(name));
+  }
+
+  /**
+   * Creates a recurring push. Throws 404 for an unknown app, 1 for a name, an expression, a time zone or times, 154 above 100 of
+   * an app, 137 for a name that is taken, and as POST /1.1/push for the body.
+   */
+  async create(operator: Operator, appId: string, request: RecurringRequest): Promise<JsonObject> {
+    const asked = { ...request, ...checkRecurrence(request), name: checkedName(request) };
+    const terms = { ...asked, ...(await this.#checkBody(operator, appId, request.body)) };
+    const created = await this.#deps.db.transaction(async (tx) => {
+      await requirePlace(tx, appId, { name: terms.name, exceptId: null });
+      const nextAt = await nextStart(tx, terms);
+      const row = await insertRecurring(tx, appId, { ...terms, nextAt, by: operator });
+      await recordChange(tx, { ...changeOf(row, 'create'), after: definitionOf(row) });
+      return row;
+    });
+    return shownRecurring(operator, created);
+  }
+
+  /** Changes members; other times count from now on. Throws as `create`, 404/101, 403 for a sender. */
+  async change(operator: Operator, name: RecurringId, asked: Partial<RecurringRequest>): Promise<JsonObject> {
+    const { appId, id } = await this.#find(name);
+    const checked = asked.body && (await this.#checkBody(operator, appId, asked.body));
+    const changed = await this.#deps.db.transaction(async (tx) => {
+      const before = await this.#lock(tx, operator, { appId, id });
+      const merged = { ...before, ...asked, ...checked };
+      const terms = { ...merged, ...checkRecurrence(merged), name: checkedName(merged) };
+      if (terms.name !== before.name) await requirePlace(tx, appId, { name: terms.name, exceptId: id });
+      const nextAt = hasSameTimes(before, terms) ? before.nextAt : await nextStart(tx, terms);
+      const row = await updateRecurring(tx, before, { ...terms, nextAt, by: operator });
+      const change = { ...changeOf(before, 'change'), before: definitionOf(before) };
+      await recordChange(tx, { ...change, after: definitionOf(row) });
+      return row;
+    });
+    return shownRecurring(operator, changed);
+  }
+
+  /** Deletes a recurring push; its pushes stay. Throws 404/101, 403 for a sender. */
+  async delete(operator: Operator, name: RecurringId): Promise<void> {
+    const { appId, id } = await this.#find(name);
+    await this.#deps.db.transaction(async (tx) => {
+      const before = await this.#lock(tx, operator, { appId, id });
+      await deleteRecurring(tx, appId, id);
+      await recordChange(tx, { ...changeOf(before, 'delete'), before: definitionOf(before) });
+    });
+  }
+
+  /** Makes a push of now from a recurring push, also from a disabled one; its times stay. Throws as POST /1.1/push. */
+  async start(operator: Operator, name: RecurringId, idempotencyKey: string | undefined): Promise<SentPush> {
+    const recurring = await this.#find(name);
+    requireControl(operator, recurring);
+    const { appId, id, pushOrder, notificationId, lifeSeconds } = recurring;
+    const app = await requireApp(this.#deps, appId);
+    const sender = this.#sending.senderOf(operator, app, { prodHeader: undefined, undoSeconds: 0 });
+    const timing = { notificationId, reqId: idempotencyKey ?? null, expirationSeconds: lifeSeconds };
+    const sent = await this.#pushes.sendOrder(withNote(sender, recurring), {
+      pushOrder: { ...pushOrder, recurring: { id, name: recurring.name } },
+      timing: { ...timing, pushTime: null, expirationTime: null },
+      warnings: [],
+    });
+    return this.#sending.withStatus(appId, sent);
+  }
+
+  /** Returns the next times of an expression. Throws 1 as `create`. */
+  async preview(recurrence: Recurrence, count: number): Promise<JsonObject> {
+    const checked = checkRecurrence(recurrence);
+    const now = new Date(await databaseNow(this.#deps.db));
+    const times = nextTimes(checked, now, count);
+    return {
+      times: times.map((at) => ({ at: at.toISOString(), local: localText(at, checked.timeZone) })),
+    };
+  }
+
+  async #find({ appId, id }: RecurringId): Promise<RecurringPush> {
+    await requireApp(this.#deps, appId);
+    const number = idOf(id);
+    const found = number === undefined ? undefined : await findRecurring(this.#deps.db, appId, number);
+    return found ?? noSuchPush();
+  }
+
+  async #lock(
+    tx: Handle,
+    operator: Operator,
+    { appId, id }: Pick<RecurringPush, 'appId' | 'id'>,
+  ): Promise<RecurringPush> {
+    const locked = (await lockRecurring(tx, appId, id)) ?? noSuchPush();
+    requireControl(operator, locked);
+    return locked;
+  }
+
+  /** Checks a body as a push of now would be. */
+  async #checkBody(operator: Operator, appId: string, body: JsonObject): Promise<CheckedBody> {
+    const app = await requireApp(this.#deps, appId);
+    const refused = refusedMembers.find((member) => body[member] !== undefined && body[member] !== null);
+    if (refused !== undefined)
+      throw refuse('invalidParameter', `body: ${refused} does not go with a recurring push.`);
+    const bodyBytes = Buffer.byteLength(JSON.stringify(body));
+    if (bodyBytes >= pushBodyBytesBelow)
+      throw refuse('tooLarge', `The body must be under ${pushBodyBytesBelow} bytes.`);
+    const request = parseDraft(appId, { body, bodyBytes, prodHeader: undefined }, this.#deps.clock.now());
+    const sender = this.#sending.senderOf(operator, app, { prodHeader: undefined, undoSeconds: 0 });
+    await this.#pushes.check(sender, request);
+    const { pushOrder, timing } = request;
+    return {
+      body,
+      pushOrder,
+      notificationId: timing.notificationId,
+      lifeSeconds: timing.expirationSeconds,
+    };
+  }
+}
+
+/** Returns the sender, who also notes the start at its recurring push. */
+function withNote(sender: PushSender, recurring: RecurringPush): PushSender {
+  const { terms } = sender;
+  if (!terms) return sender;
+  const onStored: typeof terms.onStored = async (tx, push) => {
+    await noteStarts(tx, recurring, { made: { at: push.pushTime, objectId: push.objectId } });
+    await terms.onStored(tx, push);
+  };
+  return { ...sender, terms: { ...terms, onStored } };
+}
+
+const hasSameTimes = (one: RecurringTerms, other: RecurringTerms): boolean =>
+  one.isEnabled === other.isEnabled &&
+  one.expression === other.expression &&
+  one.timeZone === other.timeZone &&
+  one.startsAt?.getTime() === other.startsAt?.getTime() &&
+  one.endsAt?.getTime() === other.endsAt?.getTime();
+
+/** Returns the next start of an enabled recurring push. Throws 1 where it has none. */
+async function nextStart(tx: Handle, terms: RecurringTerms): Promise<Date | null> {
+  if (!terms.isEnabled) return null;
+  const next = nextTime(terms, new Date(await databaseNow(tx)));
+  if (!next) throw refuse('invalidParameter', 'endsAt: no time is left before it.');
+  return next;
+}
+
+/** Throws 404 for an unknown app, 154 above the limit, 137 for a name that is taken. */
+async function requirePlace(
+  tx: Handle,
+  appId: string,
+  place: { name: string; exceptId: number | null },
+): Promise<void> {
+  const others = (await lockRecurringNames(tx, appId, place)) ?? noSuchApp();
+  if (others.count >= maxOfApp)
+    throw refuse('thresholdExceeded', `An app has at most ${maxOfApp} recurring pushes.`);
+  if (others.isTaken) throw refuse('duplicate', 'name: another recurring push of the app has it.');
+}
+
+function noSuchPush(): never {
+  throw refuse('objectNotFound', 'There is no such recurring push.');
+}
+
+const changeOf = ({ appId, name }: RecurringPush, verb: string) => ({
+  action: `recurring-push.${verb}`,
+  appId,
+  target: name,
+});
