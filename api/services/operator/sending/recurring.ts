@@ -39,7 +39,7 @@ import type { SendingService, SentPush } from './sending.ts';
 const maxOfApp = 100;
 
 /** Members of a body that belong to one push, or to a list of devices of now. */
-const refusedMembers = ['push_time', 'expiration_time', 'req_id', 'device_ids'];
+const refusedMembers = ['push_time', 'push_time_local', 'expiration_time', 'req_id', 'device_ids'];
 
 /** What a caller asks of a recurring push. */
 export interface RecurringRequest extends Recurrence {
