@@ -139,7 +139,7 @@ export async function bodyOf(options: PushContent): Promise<Record<string, unkno
 }
 
 /** Returns the members of a body for `--at`, `--local` and `--time-zone`. Throws `UsageError`. */
-function timeOf({ at, local, timeZone }: PushOptions): Record<string, unknown> {
+function timeOf({ at, local, timeZone }: PushContent): Record<string, unknown> {
   if (local) {
     if (at === undefined) throw new UsageError('--local goes with --at');
     return { push_time: at, push_time_local: true, default_time_zone: timeZone };
