@@ -9,6 +9,7 @@ import { deleteOldFailedReceipts } from '../../shared/db/tables/gateways/failed-
 import { deleteOldGatewayMessages } from '../../shared/db/tables/gateways/messages.ts';
 import { deleteOldRates } from '../../shared/db/tables/gateways/rates.ts';
 import { deleteOldGatewayTokens } from '../../shared/db/tables/gateways/tokens.ts';
+import { deleteOldDeviceDays } from '../../shared/db/tables/installations/device-days.ts';
 import { deleteOldInvalidTokenNotices } from '../../shared/db/tables/installations/invalid-notices.ts';
 import { deleteOldRequestIds } from '../../shared/db/tables/pushes/request-ids.ts';
 import { deleteOldPushes, deleteSurplusFailures } from '../../shared/db/tables/pushes/retention.ts';
@@ -45,6 +46,8 @@ const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unkn
     ),
   ({ db }, now) => deleteOldRequestIds(db, new Date(now - requestRetentionMs)),
   ({ db }, now, rows) => deleteOldUsage(db, new Date(now - usageRetentionMs), rows),
+  // The day of yesterday may still be written by a transaction that began in it.
+  ({ db }, now, rows) => deleteOldDeviceDays(db, new Date(now - dayMs), rows),
   ({ db }, now, rows) => deleteOldFailedReceipts(db, new Date(now - recordRetentionMs), rows),
   ({ db }, now, rows) => deleteOldGatewayMessages(db, new Date(now - recordRetentionMs), rows),
   ({ db }, now, rows) => deleteOldGatewayDays(db, new Date(now - usageRetentionMs), rows),

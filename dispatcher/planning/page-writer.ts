@@ -13,6 +13,7 @@ import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';
 import { type PageOfBatches, toBatches } from './batches.ts';
 import { claimPage, withoutPlanned } from './claims.ts';
+import { capDevices, cappedOf } from './device-cap.ts';
 import { batchesOfStart, countStart, type LocalStart, sendStart } from './local-start.ts';
 import type { TargetPage } from './pages.ts';
 
@@ -60,13 +61,16 @@ export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep
       ? await advanceLocalPlanning(tx, push, { ...advance, ...start })
       : await advancePlanning(tx, push, advance);
     if (!isOurs) throw new Superseded();
-    const page = start ? batchesOfStart(targets, terms, start) : toBatches(targets, terms);
+    const routed = start ? batchesOfStart(targets, terms, start) : toBatches(targets, terms);
+    const page = await capDevices(tx, plan, routed);
     if (step.mark === 0 && !step.isSmall) prepareSenders(deps, push, page);
     await writeRows(deps, tx, plan, { page, isQueued: !step.isSmall });
     await endJob(deps, tx, plan, step);
     return { page, size: targets.size };
   });
   if (push.pushOrder.redrive) deps.metrics.redrivenRecipients.inc({ app: push.appId }, size);
+  const capped = cappedOf(page);
+  if (capped > 0) deps.metrics.deviceCapped.inc({ app: push.appId }, capped);
   if (start) countStart(deps, push, { start, size, isLast: step.isLast });
   for (const { batch, outcome } of page.unroutable)
     deps.metrics.recipients.inc(

@@ -4,6 +4,7 @@ import { parseTraits } from '../../shared/db/tables/installations/traits.ts';
 import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
 import type { StartedPush } from '../../shared/db/tables/pushes/small.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
+import { deviceCapOf } from '../../shared/domain/pushes/push-class.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { type PointDevice, pointTarget } from '../../shared/query/targets/point.ts';
 import { activeSince } from '../../shared/query/targets/targets.ts';
@@ -76,6 +77,7 @@ async function resolve(
     deps.appCache.profiles(appId),
   ]);
   if (!push || !app || !isFresh(push) || push.pushOrder.local) return undefined;
+  if (deviceCapOf(push.pushOrder, app.options) !== null) return undefined;
   const target = pointTarget(appId, push.pushOrder);
   if (!target) return undefined;
   const router = new Router(app, profiles, push);

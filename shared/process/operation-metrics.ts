@@ -138,6 +138,11 @@ const recurringCounters = (counter: MakeCounter) => ({
     'Times of recurring pushes: started, caught_up (late), missed, held_back (too many open pushes)',
     ['outcome'],
   ),
+  deviceCapped: counter(
+    'device_capped_recipients_total',
+    'Recipients that had their pushes of the day (`devicePushesPerDay`)',
+    ['app'],
+  ),
   localRecipients: counter(
     'local_time_recipients_total',
     'Recipients of pushes at local time: `due` at the time of their zone, `late` where it had passed before the call',

@@ -20,6 +20,10 @@ export const forecastTexts = {
     en: 'The daily recipient cap of {cap} leaves {left} on {day}: {over} devices would be counted capped.',
     zh: '每日接收上限 {cap} 在 {day} 还剩 {left}：{over} 台设备会计为 capped。',
   },
+  deviceCap: {
+    en: '{over} of these devices have had their {cap} pushes of today: they would be counted capped.',
+    zh: '其中 {over} 台设备今天已收到 {cap} 条推送：会计为 capped。',
+  },
   slowFlowControl: {
     en: 'flow_control {asked} counts as {used}, the least there is.',
     zh: 'flow_control {asked} 按最小值 {used} 计算。',

@@ -115,6 +115,10 @@ export const traceTexts = {
     en: 'Its time came at {at}: {time} in the time zone {zone}. A device whose zone changed since gets it with the next start, within three hours.',
     zh: '发送时间为 {at}：时区 {zone} 的 {time}，已经过去。此后更改了时区的设备，会在三小时内的下一次发送中收到。',
   },
+  deviceCapReached: {
+    en: 'It has had its {cap} pushes of today, so it would be counted capped.',
+    zh: '该设备今天已收到 {cap} 条推送，会计为 capped。',
+  },
   registeredLater: {
     en: 'It was registered at {at}, after the push was made; it would be matched now.',
     zh: '该设备在推送创建之后于 {at} 注册；现在会匹配。',

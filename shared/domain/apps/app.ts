@@ -63,6 +63,14 @@ const optionShape = {
     .max(1_000_000_000)
     .nullable()
     .describe('A push to more devices waits until a second person approves it; null for none.'),
+  devicePushesPerDay: z
+    .int()
+    .min(1)
+    .max(1000)
+    .nullable()
+    .describe(
+      'Pushes that a device gets in a day (UTC), transactional ones aside; further ones are counted `capped`. Null for no limit.',
+    ),
   defaultTimeZone: z
     .string()
     .refine(isTimeZone, 'expected a time zone, such as "Asia/Shanghai"')
@@ -178,6 +186,7 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
     pushCallsPerMinute: limits.pushCallsPerMinute,
     dailyRecipientCap: limits.dailyRecipientCap,
     approvalAboveDevices: null,
+    devicePushesPerDay: null,
     defaultTimeZone: 'UTC',
     installationValidityDays: 90,
     functionsUrl: null,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isTimeZone } from './local-time.ts';
+import { pushKinds } from './push-class.ts';
 
 /**
  * Schemas of the bodies that send a push, with the meaning of each member (protocol/push.md#push-call;
@@ -73,6 +74,16 @@ export const common = {
   topic: text.describe('APNs topic (bundle id) in place of that of the device.'),
   pgw_team_id: text.describe('APNs team, where profiles of several teams exist.'),
   apns_team_id: text.describe('Same as `pgw_team_id`.'),
+  kind: z
+    .enum(pushKinds, 'expected "marketing" or "transactional"')
+    .nullish()
+    .describe('`transactional`: limits per device do not apply to it. `marketing` by default.'),
+  device_cap: z
+    .int('expected a whole number')
+    .min(0)
+    .max(1000)
+    .nullish()
+    .describe('Pushes per device and day, in place of `devicePushesPerDay` of the app; 0 for no limit.'),
   _notificationChannel: text.describe('Android notification channel (category).'),
 };
 

@@ -1,6 +1,13 @@
 import { refuse } from '../errors/errors.ts';
 import type { JsonObject } from '../json.ts';
-import { firstStartMs, lastStartMs, lateMs, parseLocalTime } from './local-time.ts';
+import {
+  firstStartMs,
+  type LocalTime,
+  lastStartMs,
+  lateMs,
+  localTimeText,
+  parseLocalTime,
+} from './local-time.ts';
 
 /** Time of a push at local time, with its first and last start anywhere. */
 export interface LocalRequest {
@@ -31,3 +38,18 @@ export function localRequestOf(body: JsonObject, nowMs: number): LocalRequest | 
     throw refuse('invalidPushTime', 'push_time: it is past in every time zone.');
   return { wallMs, firstStart: new Date(firstStartMs(wallMs)), lastStart };
 }
+
+/** Returns the local time of a push order; without an expiry it lives so many seconds. */
+export const localTimeOf = (
+  { wallMs }: LocalRequest,
+  sent: {
+    default_time_zone?: string | null | undefined;
+    expiration_time?: Date | null | undefined;
+    expiration_interval?: number | null | undefined;
+  },
+  usualSeconds: number,
+): LocalTime => ({
+  time: localTimeText(wallMs),
+  zone: sent.default_time_zone ?? null,
+  lifeSeconds: sent.expiration_time ? null : (sent.expiration_interval ?? usualSeconds),
+});

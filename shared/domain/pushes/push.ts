@@ -4,15 +4,16 @@ import { refuse } from '../errors/errors.ts';
 import { issueText } from '../errors/issue-text.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson } from '../json.ts';
 import { type common, devicesBody, queryBody } from './body.ts';
-import { type LocalRequest, localRequestOf } from './local-order.ts';
-import { type LocalTime, localTimeText } from './local-time.ts';
+import { localRequestOf, localTimeOf } from './local-order.ts';
+import type { LocalTime } from './local-time.ts';
 import { unknownMemberWarnings } from './members.ts';
+import { type PushClass, pushClassOf } from './push-class.ts';
 
 /**
  * Checked request of a push in one form for all clients (protocol/push.md#push-call). Stored as JSON in the column
  * `request`; the planner and the connectors read it.
  */
-export interface PushOrder {
+export interface PushOrder extends PushClass {
   data: JsonObject;
   target:
     | { kind: 'query'; where: Json; channels: string[] | null }
@@ -159,6 +160,7 @@ function baseOrder(body: Common, content: JsonObject, prodHeader: 'dev' | 'prod'
     topic: body.topic ?? null,
     teamId: body.pgw_team_id ?? body.apns_team_id ?? null,
     notificationChannel: body._notificationChannel ?? (typeof inData === 'string' ? inData : null),
+    ...pushClassOf(body),
   } as const;
 }
 
@@ -183,12 +185,6 @@ function whereOf(body: JsonObject): Json {
   throw refuse('malformedJson', 'where: expected a JSON dictionary.');
 }
 
-const localTimeOf = ({ wallMs }: LocalRequest, sent: z.infer<typeof queryBody>): LocalTime => ({
-  time: localTimeText(wallMs),
-  zone: sent.default_time_zone ?? null,
-  lifeSeconds: sent.expiration_time ? null : (sent.expiration_interval ?? defaultExpiryMs / 1000),
-});
-
 /**
  * Parses the body of POST /1.1/push. Ignores unknown members with a warning. Throws 107, 111, 112, 152 or 1 with a text
  * that names the member.
@@ -210,7 +206,7 @@ export function parsePush(
       ...baseOrder(sent, checkData(body), prodHeader),
       target: { kind: 'query', where: whereOf(body), channels: sent.channels ?? null },
       flowControl: flowControlOf(sent.flow_control),
-      ...(local ? { local: localTimeOf(local, sent) } : {}),
+      ...(local ? { local: localTimeOf(local, sent, defaultExpiryMs / 1000) } : {}),
     },
     timing: {
       ...timing(sent, local?.firstStart ?? sent.push_time ?? null, nowMs),

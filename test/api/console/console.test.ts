@@ -174,6 +174,7 @@ describe('POST /console/api/apps', () => {
       pushCallsPerMinute: 600,
       dailyRecipientCap: 1_000_000,
       approvalAboveDevices: null,
+      devicePushesPerDay: null,
       defaultTimeZone: 'UTC',
       installationValidityDays: 90,
       functionsUrl: null,

@@ -21,6 +21,7 @@ import { MissingProfiles } from '../missing-profiles.ts';
 import { expiryOf } from '../pushes.ts';
 import { describeShare, splitByConnector } from './audience.ts';
 import { readForecast } from './day-forecast.ts';
+import { deviceCapTexts } from './device-cap.ts';
 import { estimateDuration } from './duration.ts';
 import { type LimitInputs, limitsOf, type PushDraft } from './limits.ts';
 import { planOf } from './plan.ts';
@@ -145,6 +146,7 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
   const limits = [
     ...(await limitsOf(tx, { ...inputs, estimatedSeconds, shares, devices, isTruncated })),
     ...lateTexts(starts ?? []),
+    ...(await deviceCapTexts(tx, app, { pushOrder, pushTime: inputs.timing.pushTime, nowMs })),
   ];
   const connectors = [...shares].map(([id, share]) => [id, describeShare(id, share, toPushMessage(push))]);
   const forecast = await readForecast(tx, { app, shares, devices, profiles, nowMs, timing: inputs.timing });

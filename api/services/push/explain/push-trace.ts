@@ -1,5 +1,6 @@
 import { type Route, Router } from '../../../../connectors/routing.ts';
 import { findGatewayFailure } from '../../../../shared/db/tables/gateways/failures.ts';
+import { readDeviceDay } from '../../../../shared/db/tables/installations/device-days.ts';
 import { findPushByPublicId } from '../../../../shared/db/tables/pushes/pushes.ts';
 import {
   findBatchOfDevice,
@@ -18,6 +19,7 @@ import type { GatewayFailure } from '../../../../shared/domain/breaker.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { Outcome } from '../../../../shared/domain/outcome.ts';
+import { deviceCapOf } from '../../../../shared/domain/pushes/push-class.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { type Clause, targetClauses } from '../../../../shared/query/targets/clauses.ts';
 import { Params } from '../../../../shared/query/targets/targets.ts';
@@ -40,6 +42,8 @@ interface TraceFacts {
   batch: TracedBatch | undefined;
   failure: TracedFailure | undefined;
   inbox: InboxState | null;
+  /** Pushes of today that count for the device. */
+  pushesToday: number;
   /** Last failure of the gateway that the device still waits for. */
   trouble: GatewayFailure | undefined;
 }
@@ -96,7 +100,10 @@ export class PushTraceService {
       route: new Router(app, profiles, push).route(device),
     };
     const inbox = batch?.connector === 'channel' ? await this.#inboxState(push, batch, device.id) : null;
-    return { push, current, batch, failure, inbox, trouble: await this.#troubleOf(batch, app.appId) };
+    const isCapped = deviceCapOf(push.pushOrder, app.options) !== null;
+    const pushesToday = isCapped ? await readDeviceDay(db, app.appId, device.id) : 0;
+    const trouble = await this.#troubleOf(batch, app.appId);
+    return { push, current, batch, failure, inbox, pushesToday, trouble };
   }
 
   /** Looks up a device that was deleted for its invalid token: the failure holds its public id. */
@@ -105,7 +112,7 @@ export class PushTraceService {
     const failure = await findFailure(db, push, { objectId });
     if (!failure) throw refuse('notFound', 'There is no such installation.');
     const batch = await findBatchOfDevice(db, push, failure.installation);
-    return { push, current: undefined, batch, failure, inbox: null, trouble: undefined };
+    return { push, current: undefined, batch, failure, inbox: null, pushesToday: 0, trouble: undefined };
   }
 
   async #troubleOf(batch: TracedBatch | undefined, appId: string): Promise<GatewayFailure | undefined> {
@@ -138,7 +145,9 @@ function traceReply(
   const at = failure?.createdAt ?? (outcome === null ? null : (batch?.settledAt ?? null));
   const trace = { push, clause, device: current?.device, route, batch, outcome, failure, inbox, trouble };
   const { installationValidityDays: validityDays, defaultTimeZone: defaultZone } = app.options;
-  const texts = traceTexts({ ...trace, validityDays, defaultZone, nowMs }).map((text) => ({
+  const cap = deviceCapOf(push.pushOrder, app.options);
+  const reachedCap = cap !== null && facts.pushesToday >= cap ? cap : null;
+  const texts = traceTexts({ ...trace, validityDays, defaultZone, nowMs, reachedCap }).map((text) => ({
     ...text,
     en: writeText(text, 'en'),
     zh: writeText(text, 'zh'),

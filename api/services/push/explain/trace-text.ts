@@ -31,6 +31,8 @@ export interface PushTrace {
   /** Time zone of devices without a known one. */
   defaultZone: string;
   nowMs: number;
+  /** Limit of pushes per device and day, where the device has reached it. */
+  reachedCap: number | null;
 }
 
 /** Describes in one or two sentences what happened between a device and a push. */
@@ -119,6 +121,7 @@ function unmatchedTexts(trace: PushTrace): Text[] {
         ? textOf('notYet', params)
         : textOf('notYetUnsendable', { ...params, why: problem }),
       ...startTexts(trace),
+      ...(trace.reachedCap === null ? [] : [textOf('deviceCapReached', { cap: trace.reachedCap })]),
     ];
   }
   if (device && device.created_at > push.createdAt)

@@ -20,6 +20,8 @@ export interface PushContent {
   local?: boolean;
   timeZone?: string;
   flowControl?: string;
+  transactional?: boolean;
+  deviceCap?: string;
   notificationId?: string;
 }
 
@@ -52,6 +54,8 @@ export function addPushCommand({ program, act, isJson }: Shell): void {
     )
     .option('--time-zone <name>', 'with --local: zone of devices without a known one')
     .option('--flow-control <per second>', 'limit of recipients per second, at least 1000')
+    .option('--transactional', 'limits of pushes per device do not apply to it')
+    .option('--device-cap <pushes>', "pushes per device and day, in place of the app's; 0 for no limit")
     .option('--notification-id <id>', 'name of the push, at most 16 letters and digits')
     .option('--req-id <id>', 'id of the request; a repetition within 5 minutes sends nothing')
     .option('--dry-run', 'send nothing: show recipients, payloads and the limits that apply')
@@ -133,6 +137,9 @@ export async function bodyOf(options: PushContent): Promise<Record<string, unkno
     ...timeOf(options),
     flow_control:
       options.flowControl === undefined ? undefined : wholeNumber('--flow-control', options.flowControl, 1),
+    kind: options.transactional ? 'transactional' : undefined,
+    device_cap:
+      options.deviceCap === undefined ? undefined : wholeNumber('--device-cap', options.deviceCap, 0),
     notification_id: options.notificationId,
     ...expiryOf(options.expire),
   });

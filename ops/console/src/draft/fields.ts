@@ -120,6 +120,7 @@ export const settingFields = {
   expirationTime: field('moment', 'expiration_time'),
   pace: field('count', 'flow_control'),
   prod: field('text', 'prod'),
+  kind: field('text', 'kind'),
   notificationId: field('text', 'notification_id'),
 } as const;
 

@@ -208,6 +208,7 @@ const tablesOfApp = [
   // First: a dispatcher that makes a push from one of these has committed it when this deletion goes on.
   'recurring_push',
   'installation',
+  'device_day',
   'notification',
   'push_batch',
   'push_failure',

@@ -36,6 +36,7 @@ export const failuresEn = {
   system_quota_exceeded: 'the quota of system messages is used up',
   too_many_today: 'the gateway takes no more messages today',
   appCap: 'the daily recipient cap of {cap} is used up',
+  deviceCap: 'the device has had its {cap} pushes of the day',
   testLimit: 'test pushes go to at most {devices} devices, {times} times a day',
   // Gateways.
   IdleTimeout: 'the gateway closed an idle connection',

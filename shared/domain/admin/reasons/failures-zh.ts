@@ -35,6 +35,7 @@ export const failuresZh: Record<keyof typeof failuresEn, string> = {
   system_quota_exceeded: '系统消息的配额已用完',
   too_many_today: '网关今天不再接受消息',
   appCap: '每日接收上限 {cap} 已用完',
+  deviceCap: '该设备当天已收到 {cap} 条推送',
   testLimit: '测试推送最多发给 {devices} 台设备，每天 {times} 次',
   // Gateways.
   IdleTimeout: '网关关闭了空闲连接',

@@ -27,6 +27,7 @@ export const patterns: readonly (readonly [RegExp, ReasonCode])[] = [
   [/^retries exhausted: (?<why>.+)$/, 'retriesExhausted'],
   [/^expired; the last try: (?<why>.+)$/, 'expiredAfterTry'],
   [/^the daily recipient cap of (?<cap>\d+) is reached$/, 'appCap'],
+  [/^the device has had its (?<cap>\d+) pushes of the day$/, 'deviceCap'],
   [/^test pushes go to at most (?<devices>\d+) devices, (?<times>\d+) times a day$/, 'testLimit'],
   [/^field_refused_(?<field>\d+)$/, 'fieldRefused'],
   [/^http_(?<status>5\d\d)$/, 'httpFailure'],

@@ -70,6 +70,15 @@ export function Delivery({ isUndo, setUndo }: DeliveryProps) {
               ['dev', t('compose.dev')],
             ]}
           />
+          <DraftChoice
+            field={settingFields.kind}
+            label={t('compose.kind')}
+            hint={t('compose.kindHint')}
+            options={[
+              ['', t('compose.marketing')],
+              ['transactional', t('compose.transactional')],
+            ]}
+          />
           <DraftField
             field={settingFields.notificationId}
             label={t('push.notificationId')}

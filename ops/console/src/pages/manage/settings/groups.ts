@@ -9,6 +9,7 @@ const groups = {
     'dailyRecipientCap',
     'approvalAboveDevices',
     'installationValidityDays',
+    'devicePushesPerDay',
     'defaultTimeZone',
     'unknownOutcome',
   ],
