@@ -72,7 +72,7 @@ export function Delivery({ isUndo, setUndo }: DeliveryProps) {
           />
           <DraftChoice
             field={settingFields.kind}
-            label={t('compose.kind')}
+            label={t('compose.pushKind')}
             hint={t('compose.kindHint')}
             options={[
               ['', t('compose.marketing')],
