@@ -25,19 +25,27 @@ export class Processes {
     if (this.#ids) await chown(this.#folder, this.#ids.uid, this.#ids.gid);
   }
 
-  /** Starts a command in the folder; resolves when it runs. */
+  /** Starts a command in the folder, in a network namespace if one is given; resolves when it runs. */
   async run(
     name: string,
     command: readonly string[],
-    variables: Record<string, string | undefined>,
+    {
+      variables = {},
+      namespace,
+    }: { variables?: Record<string, string | undefined>; namespace?: string } = {},
   ): Promise<void> {
     const log = await open(join(this.#folder, `${name}.log`), 'a', 0o644);
     this.#closers.push(() => log.close());
-    // The kernel ends the process when this one is killed.
-    const [file = '', ...args] = ['setpriv', '--pdeathsig', 'TERM', '--', ...command];
     const env = { ...this.#environment, ...variables };
     const stdio: ('ignore' | number)[] = ['ignore', log.fd, log.fd];
-    const child = spawn(file, args, { ...this.#ids, env, cwd: this.#folder, stdio });
+    const ids = this.#ids;
+    const user = ids ? [`--reuid=${ids.uid}`, `--regid=${ids.gid}`, '--clear-groups'] : [];
+    // The kernel ends the process when this one is killed.
+    const [file = '', ...args] = [
+      ...(namespace === undefined ? [] : ['ip', 'netns', 'exec', namespace]),
+      ...['setpriv', ...user, '--pdeathsig', 'TERM', '--', ...command],
+    ];
+    const child = spawn(file, args, { env, cwd: this.#folder, stdio });
     this.#running.set(name, child);
     await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject));
   }

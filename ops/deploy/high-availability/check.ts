@@ -1,6 +1,7 @@
 // `npm run check-failover`: kills the primary of a PostgreSQL under Patroni during a push, and checks that the service goes
-// on by itself: every device gets the push once, and callers are answered 503 with `Retry-After` in the meantime. Says so
-// and ends with 0 where the packages are missing.
+// on by itself: every device gets the push once, nothing accepted is lost, and callers are answered 503 with `Retry-After`
+// in this time. With `-- --partition` the primary is not killed but cut off from the other machines, while HAProxy and the
+// service still reach it. Says so and ends with 0 where the packages are missing.
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,12 +10,13 @@ import { currentEnvironment } from '../../../shared/config/config.ts';
 import { type Bench, withBench } from '../../bench/harness/bench-service.ts';
 import { type BenchApp, createApp, push, pushAndWait, untilDone } from '../../bench/harness/client.ts';
 import { writeInstallations } from '../../bench/harness/seed.ts';
-import { type Cluster, reasonsAgainstCluster, startCluster } from './cluster.ts';
+import { type Cluster, type Member, reasonsAgainstCluster, startCluster } from './cluster.ts';
+import { loopbackNetwork, PartedNetwork } from './network.ts';
 import { type Outage, watchCalls } from './outage.ts';
 
 const devices = 200_000;
-/** Requests at the gateway after which the primary is killed. */
-const killedAfter = 20_000;
+/** Requests at the gateway after which the primary is lost. */
+const lostAfter = 20_000;
 /** Longest time without a primary: ttl and two rounds of Patroni, and the pauses of HAProxy and of the probe. */
 const maxOutageSeconds = 40;
 
@@ -27,17 +29,67 @@ async function untilSent({ gateway }: Bench, count: number): Promise<void> {
   while ((await gateway.observe()).total < count) await sleep(20);
 }
 
-/** Sends to all, kills the primary during that push, and sends a second one to one device during the outage. */
-async function pushThroughFailover(bench: Bench, app: BenchApp, cluster: Cluster): Promise<Outage> {
+/** Way in which the cluster loses its primary. */
+interface Loss {
+  name: string;
+  begin(primary: Member): Promise<void>;
+  end(primary: Member): Promise<void>;
+}
+
+const powerLoss = (cluster: Cluster): Loss => ({
+  name: 'the loss of the primary',
+  begin: (primary) => cluster.kill(primary),
+  end: (primary) => cluster.start(primary),
+});
+
+/** Cuts the primary off until another machine leads; then both never lead at the same time. */
+function partition(cluster: Cluster, network: PartedNetwork): Loss {
+  let leaders: Promise<void> | undefined;
+  const untilReplaced = async (old: Member) => {
+    const startedAtMs = performance.now();
+    const other = old === 'db1' ? 'db2' : 'db1';
+    let demotedAfter: number | undefined;
+    for (;;) {
+      const isOther = await cluster.isPrimary(other);
+      // Asked last: a machine that led at the first question and does not at this one has given up in between.
+      const isOld = await cluster.isPrimary(old);
+      if (isOther && isOld) throw new Error(`${old} and ${other} lead at the same time`);
+      const seconds = Math.round((performance.now() - startedAtMs) / 100) / 10;
+      if (!isOld) demotedAfter ??= seconds;
+      if (isOther) {
+        demand(
+          true,
+          `the old primary gives up after ${demotedAfter} s, the new one leads after ${seconds} s`,
+        );
+        return;
+      }
+      await sleep(20);
+    }
+  };
+  return {
+    name: 'the partition',
+    async begin(primary) {
+      await network.cutOff(primary);
+      leaders = untilReplaced(primary);
+    },
+    async end(primary) {
+      await leaders;
+      await network.rejoin(primary);
+    },
+  };
+}
+
+/** Sends to all, takes the primary away during that push, and sends a second one to one device during the outage. */
+async function pushThroughLoss(bench: Bench, app: BenchApp, cluster: Cluster, loss: Loss): Promise<Outage> {
   const objectId = await push(bench, app, {});
-  await untilSent(bench, killedAfter);
+  await untilSent(bench, lostAfter);
   const calls = watchCalls(bench, app);
   const primary = await cluster.primary();
-  await cluster.kill(primary);
+  await loss.begin(primary);
   const startedAtMs = performance.now();
   await calls.firstRefused;
   const { total } = await bench.gateway.observe();
-  demand(total < devices, `the primary is killed during the push, after ${total} of ${devices} requests`);
+  demand(total < devices, `${loss.name} comes during the push, after ${total} of ${devices} requests`);
   // Repeated under its name until it is accepted.
   const during = await pushAndWait(bench, app, { where: { badge: 1 } });
   const { successes } = await untilDone(bench, app, objectId);
@@ -45,8 +97,16 @@ async function pushThroughFailover(bench: Bench, app: BenchApp, cluster: Cluster
   demand(successes === devices, `the push is done ${seconds} s after that, ${successes} devices sent`);
   demand(during.successes === 1, 'a push that is repeated during the outage is accepted and done');
   const outage = await calls.stop();
-  await cluster.start(primary);
+  await loss.end(primary);
   return outage;
+}
+
+/** Demands that no accepted save is lost. */
+async function demandKept(bench: Bench, { saved }: Outage): Promise<void> {
+  const { rowCount } = await bench.db.query('SELECT FROM installation WHERE installation_id = ANY ($1)', [
+    saved,
+  ]);
+  demand(rowCount === saved.length, `${rowCount} of ${saved.length} accepted saves are kept`);
 }
 
 function demandRefusals(what: string, { statuses, seconds }: Outage): void {
@@ -58,26 +118,27 @@ function demandRefusals(what: string, { statuses, seconds }: Outage): void {
   demand(seconds <= maxOutageSeconds, `the last call is refused ${seconds} s after the first one`);
 }
 
-async function checkFailover(bench: Bench, cluster: Cluster): Promise<void> {
+async function checkFailover(bench: Bench, cluster: Cluster, loss: Loss): Promise<void> {
   const app = await createApp(bench);
   await writeInstallations(bench, app.appId, devices);
   await pushAndWait(bench, app, { where: { badge: 1 } });
   await bench.gateway.forget();
   const before = bench.pids();
-  const outage = await pushThroughFailover(bench, app, cluster);
+  const outage = await pushThroughLoss(bench, app, cluster, loss);
   const { distinct, repeats } = await bench.gateway.observe();
   // The first device also gets the second push.
   demand(
     distinct === devices && repeats === 1,
     `${distinct} devices are reached, ${repeats - 1} of them twice`,
   );
-  demandRefusals('the loss of the primary', outage);
+  demandRefusals(loss.name, outage);
+  await demandKept(bench, outage);
   demand(
     JSON.stringify(bench.pids()) === JSON.stringify(before),
     'no process of the service was started again',
   );
   await cluster.untilWhole();
-  demand(true, 'the killed server is a synchronous standby again');
+  demand(true, 'the lost server is a synchronous standby again');
   await checkSwitchover(bench, app, cluster);
 }
 
@@ -89,34 +150,42 @@ async function checkSwitchover(bench: Bench, app: BenchApp, cluster: Cluster): P
   demandRefusals('a planned switch', await calls.stop());
 }
 
-const missing = reasonsAgainstCluster();
+const isPartition = process.argv.includes('--partition');
+const missing = [
+  ...reasonsAgainstCluster(),
+  ...(isPartition && process.getuid?.() !== 0 ? ['only root may create network namespaces'] : []),
+];
 if (missing.length > 0) {
   console.log(`The failover of PostgreSQL is not checked: ${missing.join(', ')}.`);
 } else {
   const folder = await mkdtemp(join(tmpdir(), 'carillon-failover-'));
   await chmod(folder, 0o755);
   const home = join(folder, 'cluster');
+  const parted = isPartition ? await PartedNetwork.open() : undefined;
+  const network = parted ?? loopbackNetwork();
   try {
-    const cluster = await startCluster(home);
+    const cluster = await startCluster(home, network);
+    const loss = parted ? partition(cluster, parted) : powerLoss(cluster);
     try {
       const database = { url: cluster.databaseUrl, readUrl: cluster.readUrl };
       // Every process warns of the outage, many times.
       const logLevel = currentEnvironment().LOG_LEVEL ?? 'fatal';
       const log = (line: string) => console.log(`    ${line}`);
       await withBench(log, { threads: 1, dispatchers: 2, database, logLevel }, (bench) =>
-        checkFailover(bench, cluster),
+        checkFailover(bench, cluster, loss),
       );
     } finally {
       await cluster.close();
     }
-    console.log('the service survives the loss of the primary');
+    console.log(`the service survives ${loss.name}`);
   } catch (error) {
-    for (const name of ['db1', 'db2', 'haproxy', 'etcd']) {
+    for (const name of ['db1', 'db2', 'haproxy', 'etcd-db1', 'etcd-db2', 'etcd-db3']) {
       const text = await readFile(join(home, `${name}.log`), 'utf8').catch(() => '');
       console.log(`── ${name}\n${text.split('\n').slice(-15).join('\n')}`);
     }
     throw error;
   } finally {
+    await network.close();
     await rm(folder, { recursive: true, force: true });
   }
 }

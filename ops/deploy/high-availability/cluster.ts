@@ -1,10 +1,11 @@
-import { randomBytes, randomInt } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { copyFile, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { z } from 'zod';
 import { killProcess, newestPostgres, Processes, until } from '../processes.ts';
+import { type ClusterNetwork, type Machine, machines } from './network.ts';
 
 /** Programs by Debian package; `postgresql` puts its own outside of PATH. */
 const programs = {
@@ -27,18 +28,20 @@ export function reasonsAgainstCluster(): string[] {
 
 const files = ['patroni.yml', 'haproxy.cfg'];
 const members = ['db1', 'db2'] as const;
-type Member = (typeof members)[number];
+export type Member = (typeof members)[number];
 
 const patroniReply = z.object({
   members: z.array(z.object({ name: z.enum(members), role: z.string(), state: z.string() })),
 });
 
-/** Two PostgreSQL servers under Patroni, their etcd and HAProxy; each machine of the files is an address of loopback. */
+/** Two PostgreSQL servers under Patroni, etcd and HAProxy, on the machines of a network. */
 export interface Cluster {
   /** Through HAProxy to the primary, and to the standby. */
   databaseUrl: string;
   readUrl: string;
   primary(): Promise<Member>;
+  /** Tells whether a machine holds itself for the primary. */
+  isPrimary(member: Member): Promise<boolean>;
   /** Kills Patroni and every process of PostgreSQL on a machine, as the loss of its power does. */
   kill(member: Member): Promise<void>;
   /** Lets the standby take over in good order; the old primary becomes the standby. */
@@ -51,50 +54,38 @@ export interface Cluster {
 }
 
 /** Starts the cluster from the files of this folder, with its data in `folder`, as an ordinary user. */
-export async function startCluster(folder: string): Promise<Cluster> {
-  const machines = new Machines(folder);
+export async function startCluster(folder: string, network: ClusterNetwork): Promise<Cluster> {
+  const servers = new Servers(folder, network);
   try {
-    await machines.prepare();
-    await machines.startEtcd();
-    await Promise.all(members.map((member) => machines.startPatroni(member)));
-    await machines.startHaproxy();
-    await machines.untilWhole();
-    const password = await machines.createDatabase();
-    const url = (port: number) => `postgresql://carillon:${password}@${machines.proxy}:${port}/carillon`;
-    return {
-      databaseUrl: url(5000),
-      readUrl: url(5001),
-      primary: () => machines.primary(),
-      kill: (member) => machines.kill(member),
-      switchOver: () => machines.switchOver(),
-      start: (member) => machines.startPatroni(member),
-      untilWhole: () => machines.untilWhole(),
-      close: () => machines.close(),
-    };
+    await servers.prepare();
+    await servers.startEtcd();
+    await Promise.all(members.map((member) => servers.start(member)));
+    await servers.startHaproxy();
+    await servers.untilWhole();
+    await servers.createDatabase();
+    return servers;
   } catch (error) {
-    await machines.close();
+    await servers.close();
     throw error;
   }
 }
 
 /** Processes of the cluster. */
-class Machines {
+class Servers implements Cluster {
+  databaseUrl = '';
+  readUrl = '';
   readonly #folder: string;
-  /** A network of loopback that nothing else uses, so that every machine has the usual ports. */
-  readonly #network = `127.${randomInt(16, 255)}.${randomInt(1, 255)}`;
+  readonly #network: ClusterNetwork;
   readonly #passwords = {
     superuser: randomBytes(12).toString('hex'),
     replication: randomBytes(12).toString('hex'),
   };
   readonly #processes: Processes;
 
-  constructor(folder: string) {
+  constructor(folder: string, network: ClusterNetwork) {
     this.#folder = folder;
+    this.#network = network;
     this.#processes = new Processes(folder);
-  }
-
-  get proxy(): string {
-    return `${this.#network}.9`;
   }
 
   async prepare(): Promise<void> {
@@ -104,24 +95,46 @@ class Machines {
   }
 
   async startEtcd(): Promise<void> {
-    const [peer, client] = [2380, 2379].map((port) => `http://${this.#addressOf('db1')}:${port}`);
-    await this.#processes.run('etcd', [programs.etcd], {
-      ETCD_NAME: 'db1',
-      ETCD_DATA_DIR: join(this.#folder, 'etcd'),
-      ETCD_LISTEN_PEER_URLS: peer,
-      ETCD_LISTEN_CLIENT_URLS: client,
-      ETCD_INITIAL_ADVERTISE_PEER_URLS: peer,
-      ETCD_ADVERTISE_CLIENT_URLS: client,
-      ETCD_INITIAL_CLUSTER: `db1=${peer}`,
-    });
-    await until('etcd', async () => (await fetch(`${client}/health`)).ok);
+    const urlOf = (machine: Machine, port: number) => `http://${this.#network.addressOf(machine)}:${port}`;
+    const { etcdOn } = this.#network;
+    const peers = etcdOn.map((machine) => `${machine}=${urlOf(machine, 2380)}`).join(',');
+    for (const machine of etcdOn) {
+      const [peer, client] = [urlOf(machine, 2380), urlOf(machine, 2379)];
+      const variables = {
+        ETCD_NAME: machine,
+        ETCD_DATA_DIR: join(this.#folder, `etcd-${machine}-data`),
+        ETCD_LISTEN_PEER_URLS: peer,
+        ETCD_LISTEN_CLIENT_URLS: client,
+        ETCD_INITIAL_ADVERTISE_PEER_URLS: peer,
+        ETCD_ADVERTISE_CLIENT_URLS: client,
+        ETCD_INITIAL_CLUSTER: peers,
+      };
+      await this.#run(machine, `etcd-${machine}`, { command: [programs.etcd], variables });
+    }
+    for (const machine of etcdOn)
+      await until(`etcd on ${machine}`, async () => (await fetch(`${urlOf(machine, 2379)}/health`)).ok);
   }
 
-  async startPatroni(member: Member): Promise<void> {
-    const address = this.#addressOf(member);
-    await this.#processes.run(member, [programs.patroni, 'patroni.yml'], {
+  /** Starts a program of a machine. */
+  async #run(
+    machine: Machine,
+    name: string,
+    { command, variables }: { command: string[]; variables: Record<string, string> },
+  ): Promise<void> {
+    const namespace = this.#network.namespaceOf(machine);
+    await this.#processes.run(name, command, {
+      variables,
+      ...(namespace === undefined ? {} : { namespace }),
+    });
+  }
+
+  async start(member: Member): Promise<void> {
+    const address = this.#network.addressOf(member);
+    const variables = {
       PATRONI_NAME: member,
-      PATRONI_ETCD3_HOSTS: `${this.#addressOf('db1')}:2379`,
+      PATRONI_ETCD3_HOSTS: this.#network.etcdOn
+        .map((machine) => `${this.#network.addressOf(machine)}:2379`)
+        .join(','),
       PATRONI_RESTAPI_LISTEN: `${address}:8008`,
       PATRONI_RESTAPI_CONNECT_ADDRESS: `${address}:8008`,
       PATRONI_POSTGRESQL_LISTEN: `${address}:5432`,
@@ -133,22 +146,21 @@ class Machines {
       PATRONI_SUPERUSER_PASSWORD: this.#passwords.superuser,
       PATRONI_REPLICATION_USERNAME: 'replicator',
       PATRONI_REPLICATION_PASSWORD: this.#passwords.replication,
-    });
+    };
+    await this.#run(member, member, { command: [programs.patroni, 'patroni.yml'], variables });
   }
 
   async startHaproxy(): Promise<void> {
-    // Without a third machine its place points to nothing.
-    const machines = { DB1: this.#addressOf('db1'), DB2: this.#addressOf('db2'), DB3: `${this.#network}.3` };
-    await this.#processes.run('haproxy', [programs.haproxy, '-db', '-f', 'haproxy.cfg'], {
-      HAPROXY_ADDRESS: this.proxy,
-      ...machines,
-    });
+    // The third machine has no PostgreSQL, so its place points to nothing.
+    const addresses = machines.map((machine) => [machine.toUpperCase(), this.#network.addressOf(machine)]);
+    const variables = { HAPROXY_ADDRESS: this.#network.proxy, ...Object.fromEntries(addresses) };
+    await this.#processes.run('haproxy', [programs.haproxy, '-db', '-f', 'haproxy.cfg'], { variables });
   }
 
-  /** Creates the role and the database of Carillon. Returns the password. */
-  async createDatabase(): Promise<string> {
+  /** Creates the role and the database of Carillon. */
+  async createDatabase(): Promise<void> {
     const password = randomBytes(12).toString('hex');
-    const url = `postgresql://postgres:${this.#passwords.superuser}@${this.proxy}:5000/postgres`;
+    const url = `postgresql://postgres:${this.#passwords.superuser}@${this.#network.proxy}:5000/postgres`;
     await until('the primary behind HAProxy', async () => {
       const client = new Client({ connectionString: url });
       client.on('error', () => undefined);
@@ -163,12 +175,21 @@ class Machines {
         await client.end();
       }
     });
-    return password;
+    const urlOf = (port: number) =>
+      `postgresql://carillon:${password}@${this.#network.proxy}:${port}/carillon`;
+    this.databaseUrl = urlOf(5000);
+    this.readUrl = urlOf(5001);
   }
 
   async primary(): Promise<Member> {
     for (const { name, role } of await this.#members()) if (role === 'leader') return name;
     throw new Error('no member leads');
+  }
+
+  /** Asks the machine itself, as HAProxy does. */
+  async isPrimary(member: Member): Promise<boolean> {
+    const url = `http://${this.#network.addressOf(member)}:8008/primary`;
+    return (await fetch(url, { method: 'OPTIONS' })).ok;
   }
 
   async untilWhole(): Promise<void> {
@@ -180,10 +201,14 @@ class Machines {
   }
 
   async switchOver(): Promise<void> {
-    const leader = await this.primary();
-    const url = `http://${this.#addressOf(leader)}:8008/switchover`;
-    const reply = await fetch(url, { method: 'POST', body: JSON.stringify({ leader }) });
-    if (!reply.ok) throw new Error(`Patroni refuses to switch over: ${await reply.text()}`);
+    // A machine that rejoined may lose and find its standby once more.
+    await until('switch', async () => {
+      const leader = await this.primary();
+      const url = `http://${this.#network.addressOf(leader)}:8008/switchover`;
+      const reply = await fetch(url, { method: 'POST', body: JSON.stringify({ leader }) });
+      if (!reply.ok) throw new Error(`Patroni refuses to switch over: ${await reply.text()}`);
+      return true;
+    });
   }
 
   async kill(member: Member): Promise<void> {
@@ -201,7 +226,7 @@ class Machines {
   /** Asks any member that answers. */
   async #members(): Promise<z.infer<typeof patroniReply>['members']> {
     const asked = members.map(async (member) => {
-      const reply = await fetch(`http://${this.#addressOf(member)}:8008/cluster`);
+      const reply = await fetch(`http://${this.#network.addressOf(member)}:8008/cluster`);
       return patroniReply.parse(await reply.json()).members;
     });
     return Promise.any(asked);
@@ -214,10 +239,6 @@ class Machines {
     if (!(pid > 1)) return [];
     const below = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => undefined);
     return below === undefined ? [] : [pid, ...below.trim().split(' ').filter(Boolean).map(Number)];
-  }
-
-  #addressOf(member: Member): string {
-    return `${this.#network}.${members.indexOf(member) + 1}`;
   }
 
   #dataOf(member: Member): string {

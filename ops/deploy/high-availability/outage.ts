@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { sleep } from '../../../shared/clock.ts';
 import type { Bench } from '../../bench/harness/bench-service.ts';
 import { type BenchApp, masterHeaders } from '../../bench/harness/client.ts';
@@ -11,6 +12,8 @@ export interface Outage {
   seconds: number;
   /** Calls by their answer: a status, with the presence of `Retry-After`, or an error of the connection. */
   statuses: ReadonlyMap<string, number>;
+  /** Ids of the installations whose save was accepted. */
+  saved: readonly string[];
 }
 
 /** Calls that go on until they are stopped. */
@@ -23,6 +26,7 @@ export interface WatchedCalls {
 /** Saves an installation and reads one, again and again. */
 export function watchCalls(bench: Bench, app: BenchApp): WatchedCalls {
   const statuses = new Map<string, number>();
+  const saved: string[] = [];
   const controller = new AbortController();
   let [firstRefusedMs, lastRefusedMs]: (number | undefined)[] = [];
   let isAccepted = false;
@@ -40,7 +44,9 @@ export function watchCalls(bench: Bench, app: BenchApp): WatchedCalls {
   };
   const running = (async () => {
     for (let i = 0; !(controller.signal.aborted && isAccepted); i += 1) {
-      note(await askOnce(bench, app, i));
+      const installationId = i % 2 === 0 ? undefined : `failover-${randomBytes(6).toString('hex')}`;
+      note(await askOnce(bench, app, installationId));
+      if (isAccepted && installationId) saved.push(installationId);
       await sleep(pauseMs, controller.signal);
     }
   })();
@@ -50,21 +56,20 @@ export function watchCalls(bench: Bench, app: BenchApp): WatchedCalls {
       controller.abort();
       await running;
       const seconds = Math.round(((lastRefusedMs ?? 0) - (firstRefusedMs ?? 0)) / 100) / 10;
-      return { seconds, statuses };
+      return { seconds, statuses, saved };
     },
   };
 }
 
-async function askOnce(bench: Bench, app: BenchApp, place: number): Promise<string> {
+/** Saves an installation; reads one without an id. Returns the answer, as `Outage.statuses` names it. */
+async function askOnce(bench: Bench, app: BenchApp, installationId: string | undefined): Promise<string> {
   const headers = masterHeaders(app);
   const signal = AbortSignal.timeout(patienceMs);
-  const saved = { deviceType: 'android', installationId: `failover-${place % 5}` };
-  const init = place % 2 === 0 ? { headers } : { method: 'POST', headers, body: JSON.stringify(saved) };
+  const body = JSON.stringify({ deviceType: 'android', installationId });
+  const init = installationId === undefined ? { headers } : { method: 'POST', headers, body };
   try {
-    const reply = await fetch(`${bench.url}/1.1/installations${place % 2 === 0 ? '?limit=1' : ''}`, {
-      ...init,
-      signal,
-    });
+    const query = installationId === undefined ? '?limit=1' : '';
+    const reply = await fetch(`${bench.url}/1.1/installations${query}`, { ...init, signal });
     await reply.body?.cancel();
     return reply.headers.has('retry-after') ? `${reply.status} with Retry-After` : String(reply.status);
   } catch (error) {

@@ -59,7 +59,7 @@ export class BackedUpServer {
       '-c',
       `config_file=${join(this.#folder, 'server.conf')}`,
     ];
-    await this.#processes.run('postgres', postgres, this.#variables);
+    await this.#processes.run('postgres', postgres, { variables: this.#variables });
     await until(
       'server that writes',
       async () => (await this.#sql('postgres', 'SELECT pg_is_in_recovery()')) === false,
