@@ -4,7 +4,7 @@ import { outcomes } from '../../shared/domain/outcome.ts';
 import { count, stored, timestamp } from './common.ts';
 import { component } from './component.ts';
 
-const document = z.record(z.string(), z.unknown());
+export const document = z.record(z.string(), z.unknown());
 
 export const acceptedPush = component(
   'AcceptedPush',

@@ -13,7 +13,7 @@ const base = '/console';
 const index = 'index.html';
 /** Paths of pages (ops/console/src/router.tsx) and files; other paths are 404 as everywhere. */
 const pages =
-  /^\/console\/(?:$|assets\/|build\.json$|icon\.svg$|login$|apps(?:\/|$)|(?:operating|people|audit)$)/;
+  /^\/console\/(?:$|assets\/|build\.json$|icon\.svg$|login$|apps(?:\/|$)|(?:operating|people|audit|secret)$)/;
 
 /**
  * Headers of every file of the console (protocol/admin-api.md#console-page): scripts and styles come from this server only,

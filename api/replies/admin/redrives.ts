@@ -4,6 +4,7 @@ import { redrivenOutcomes } from '../../../shared/domain/pushes/push.ts';
 import { pushStates } from '../../../shared/domain/pushes/record.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
+import { document } from '../pushes.ts';
 import { meaning } from './meaning.ts';
 import { forecastText, pushForecast } from './pushes.ts';
 
@@ -52,6 +53,7 @@ export const undeliveredPush = component(
   z.strictObject({
     objectId: z.string(),
     state: z.enum(pushStates),
+    msg: document.describe('`data` of the push.'),
     pushTime: timestamp,
     finishedAt: timestamp.nullable(),
     failed: count,

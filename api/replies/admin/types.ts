@@ -25,8 +25,14 @@ import type { moveInState, profileCheck, profileDetail, quotas } from './gateway
 import type { meaning } from './meaning.ts';
 import type { breaker, deviceExplanation, pushForecast, pushProgress } from './pushes.ts';
 import type { listedPush, meta, overview, pushDetail, queueState } from './records.ts';
-import type { failedReceipt, messageForecast, redriveForecast, redrivenReceipts } from './redrives.ts';
-import type { profileRotation } from './rotations.ts';
+import type {
+  failedReceipt,
+  messageForecast,
+  redriveForecast,
+  redrivenReceipts,
+  undeliveredPush,
+} from './redrives.ts';
+import type { profileRotation, secretState } from './rotations.ts';
 import type {
   audience,
   sampledField,
@@ -46,6 +52,8 @@ import type { userDetail } from './users.ts';
 export type FailedReceipt = z.infer<typeof failedReceipt>;
 export type RedrivenReceipts = z.infer<typeof redrivenReceipts>;
 export type RedriveForecast = z.infer<typeof redriveForecast>;
+export type UndeliveredPush = z.infer<typeof undeliveredPush>;
+export type SecretState = z.infer<typeof secretState>;
 export type MessageForecast = z.infer<typeof messageForecast>;
 export type Audience = z.infer<typeof audience>;
 export type PushTemplate = z.infer<typeof savedTemplate>;

@@ -20,6 +20,7 @@ import {
   readPushSearch,
   readQuotaSearch,
   readScheduledSearch,
+  readUndeliveredSearch,
   readUsageSearch,
   readUserFilters,
 } from './search.ts';
@@ -61,6 +62,12 @@ const scheduled = createRoute({
   path: '/pushes/scheduled',
   validateSearch: readScheduledSearch,
   component: lazyRouteComponent(() => import('./pages/pushes/scheduled.tsx'), 'Scheduled'),
+});
+const undelivered = createRoute({
+  getParentRoute: () => app,
+  path: '/pushes/undelivered',
+  validateSearch: readUndeliveredSearch,
+  component: lazyRouteComponent(() => import('./pages/pushes/undelivered.tsx'), 'Undelivered'),
 });
 const push = createRoute({
   getParentRoute: () => app,
@@ -145,6 +152,11 @@ const operating = createRoute({
   validateSearch: readOperatingSearch,
   component: lazyRouteComponent(() => import('./pages/operating/operating.tsx'), 'Operating'),
 });
+const secret = createRoute({
+  getParentRoute: () => root,
+  path: '/secret',
+  component: lazyRouteComponent(() => import('./pages/operating/secret/secret.tsx'), 'Secret'),
+});
 const people = createRoute({
   getParentRoute: () => root,
   path: '/people',
@@ -167,6 +179,7 @@ export const router = createRouter({
       pushes,
       compose,
       scheduled,
+      undelivered,
       push,
       compare,
       why,
@@ -183,6 +196,7 @@ export const router = createRouter({
       moveIn,
     ]),
     operating,
+    secret,
     people,
     audit,
   ]),

@@ -41,6 +41,8 @@ export type PushTab = (typeof pushTabs)[number];
 
 export interface PushSearch extends FailureFilters {
   tab?: PushTab | undefined;
+  /** Whether the page begins with the dry run of a redrive. */
+  redrive?: true | undefined;
 }
 
 /** Cause of the failures that the page lists. */
@@ -53,6 +55,7 @@ export interface FailureFilters {
 
 export const readPushSearch = (search: Search): PushSearch => ({
   tab: pushTabs.find((tab) => tab === search.tab),
+  redrive: search.redrive === true ? true : undefined,
   connector: text(search.connector),
   outcome: text(search.outcome),
   reason: text(search.reason),
@@ -171,6 +174,17 @@ export interface ScheduledSearch {
 }
 
 export const readScheduledSearch = (search: Search): ScheduledSearch => ({ cursor: text(search.cursor) });
+
+/** Page of the pushes that did not reach everybody, of one reason if it is given. */
+export interface UndeliveredSearch {
+  reason?: string | undefined;
+  cursor?: string | undefined;
+}
+
+export const readUndeliveredSearch = (search: Search): UndeliveredSearch => ({
+  reason: text(search.reason),
+  cursor: cursorOf(search.cursor),
+});
 
 /** Days of a report on use, as `YYYY-MM-DD`. */
 export const readUsageSearch = (search: Search): { from?: string | undefined; to?: string | undefined } => ({

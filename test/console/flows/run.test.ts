@@ -46,8 +46,10 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     const { objectId } = (await admin('POST', app, '/push', { where: {}, data: { alert: 'Lost' } })).body;
     await service.untilDone(app, objectId);
     service.apns.behave();
-    const page = await openApp(`/pushes/${objectId}`);
-    await press(page, 'Send again to those it did not reach');
+    const page = await openApp('/pushes/undelivered');
+    await page.getByLabel('Reason, as in the failures of a push').fill('PayloadTooLarge');
+    await page.keyboard.press('Enter');
+    await page.getByRole('link', { name: 'Send again: Lost' }).click();
     const dialog = page.getByRole('alertdialog');
     await dialog.getByText('3 devices get it.').waitFor();
     await confirm(page, 'Send again to 3 devices');
@@ -57,6 +59,8 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     await page.getByRole('link', { name: objectId }).click();
     await page.getByText('3 devices were sent to again by').waitFor();
     expect(await page.getByRole('button', { name: 'Send again to those it did not reach' }).count()).toBe(0);
+    await page.goto(`${service.api.url}/console/apps/${app.appId}/pushes/undelivered`);
+    await page.getByRole('row', { name: /^Lost\s+3\s+0\s+0\s+3\s+0\s/ }).waitFor();
   });
 
   test('processes a refused call of a gateway again', async () => {

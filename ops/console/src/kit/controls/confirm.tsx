@@ -21,6 +21,8 @@ interface ConfirmProps {
   disabled?: boolean;
   /** Whether the button that acts is out of use, as while its text is being found out. */
   isBlocked?: boolean;
+  /** Whether the page begins with the dialog open, as a link to the act does. */
+  isOpenAtFirst?: boolean;
   /** Told when the dialog opens and closes. */
   onOpen?: (isOpen: boolean) => void;
   /** `primary` for the act that the page is for; `danger` by default. */
@@ -32,9 +34,9 @@ interface ConfirmProps {
 /** Button of an act that cannot be undone: it asks first. What was typed is forgotten when the dialog closes. */
 export function Confirm(props: ConfirmProps) {
   const { trigger, label, title, children, action, typed, onConfirm, disabled, look = 'danger' } = props;
-  const { isBlocked = false, onOpen, triggerLook = look } = props;
+  const { isBlocked = false, isOpenAtFirst = false, onOpen, triggerLook = look } = props;
   const { t } = useTranslation();
-  const [isOpen, setOpen] = useState(false);
+  const [isOpen, setOpen] = useState(isOpenAtFirst);
   const [entered, setEntered] = useState('');
   const isReady = !isBlocked && (typed === undefined || entered.replaceAll(/\D/g, '') === typed);
   const open = (next: boolean) => {

@@ -7,7 +7,7 @@ import { connectorName } from '../../api/connectors.ts';
 import { useIsOfService } from '../../api/manage/operating.ts';
 import { useApps, useBreakers, useQueues } from '../../api/queries.ts';
 import { useMay } from '../../api/session.tsx';
-import { Button } from '../../kit/controls/button.tsx';
+import { Button, buttonLook } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Reason } from '../../kit/data/reason.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
@@ -30,7 +30,7 @@ export function Operating() {
   const isOfService = useIsOfService();
   return (
     <>
-      <PageHeader title={t('nav.operating')} />
+      <PageHeader title={t('nav.operating')} side={<SecretLink />} />
       <Panel title={t('operating.breakers')}>
         <Breakers />
       </Panel>
@@ -49,6 +49,19 @@ export function Operating() {
       )}
       <Commands path="/breakers" command="breakers" />
     </>
+  );
+}
+
+/** Leads owners of all apps to the keys that encrypt at rest. */
+function SecretLink() {
+  const { t } = useTranslation();
+  const isOfService = useIsOfService();
+  const isOwner = useMay('owner');
+  if (!isOfService || !isOwner) return null;
+  return (
+    <Link to="/secret" className={buttonLook('plain')}>
+      {t('secret.title')}
+    </Link>
   );
 }
 

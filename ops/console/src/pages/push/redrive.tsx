@@ -1,4 +1,4 @@
-import { Link, useNavigate } from '@tanstack/react-router';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { PushDetail, RedriveForecast } from '../../../../../api/replies/admin/types.ts';
@@ -13,6 +13,8 @@ import { useForecastText } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 import styles from './push.module.css';
 
+const route = getRouteApi('/apps/$appId/pushes/$pushId');
+
 /** Recipients from which on their number has to be typed. */
 const typedFrom = 10_000;
 
@@ -26,7 +28,8 @@ export function Redrive({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
   const navigate = useNavigate();
   const maySend = useMay('sender');
-  const [isAsked, setAsked] = useState(false);
+  const isBegun = route.useSearch().redrive === true && maySend;
+  const [isAsked, setAsked] = useState(isBegun);
   const [cause, setCause] = useState<Cause>();
   const ofPush = { appId, pushId: push.objectId };
   const all = useRedriveForecast(ofPush, {}, isAsked);
@@ -48,6 +51,7 @@ export function Redrive({ appId, push }: { appId: string; push: PushDetail }) {
         typed={devices > typedFrom ? String(devices) : undefined}
         disabled={redrive.isPending}
         isBlocked={devices === 0 || isPlaceholderData}
+        isOpenAtFirst={isBegun}
         onOpen={setAsked}
         onConfirm={() => redrive.mutate(selectionOf(cause))}
       >

@@ -42,6 +42,9 @@ export function Pushes() {
             <Link to="/apps/$appId/pushes/scheduled" params={{ appId }} className={buttonLook('plain')}>
               {t('scheduled.title')}
             </Link>
+            <Link to="/apps/$appId/pushes/undelivered" params={{ appId }} className={buttonLook('plain')}>
+              {t('undelivered.title')}
+            </Link>
             {maySend && (
               <Link to="/apps/$appId/pushes/new" params={{ appId }} className={buttonLook('primary')}>
                 {t('compose.heading')}

@@ -48,6 +48,12 @@ export const appPlaces = [
     words: ['定时推送任务', 'schedule', 'push_time'],
   }),
   place({
+    to: '/apps/$appId/pushes/undelivered',
+    title: 'undelivered.title',
+    isUnlisted: true,
+    words: ['重发', '补发', 'redrive', 'resend', 'retry', 'failed', 'expired', 'capped'],
+  }),
+  place({
     to: '/apps/$appId/devices',
     title: 'nav.devices',
     key: 'd',
@@ -108,6 +114,14 @@ export const servicePlaces = [
     title: 'nav.operating',
     key: 's',
     words: ['熔断', '队列', 'breakers', 'queues', 'gateways'],
+  }),
+  place({
+    to: '/secret',
+    title: 'secret.title',
+    role: 'owner',
+    isForAllApps: true,
+    isUnlisted: true,
+    words: ['密钥轮换', 'CARILLON_SECRET', 'encryption', 'rotation', 'rotate', 'old key'],
   }),
   place({
     to: '/people',

@@ -1,3 +1,4 @@
+import type { JsonObject } from '../../../../domain/json.ts';
 import type { ConnectorId } from '../../../../domain/labels.ts';
 import type { Outcome } from '../../../../domain/outcome.ts';
 import type { Handle } from '../../../pool.ts';
@@ -63,6 +64,8 @@ export interface UndeliveredPush {
   id: number;
   objectId: string;
   state: string;
+  /** `data` of the push. */
+  msg: JsonObject;
   pushTime: Date;
   finishedAt: Date | null;
   failed: number;
@@ -91,8 +94,9 @@ export async function listUndelivered(
   page: { before: number | null; limit: number },
 ): Promise<UndeliveredPush[]> {
   const { rows } = await db.query<UndeliveredPush>(
-    `SELECT id, "objectId", state, "pushTime", "finishedAt", failed, expired, capped, redriven FROM (
-       SELECT app_id, id, object_id AS "objectId", state, push_time AS "pushTime", finished_at AS "finishedAt", redriven,
+    `SELECT id, "objectId", state, msg, "pushTime", "finishedAt", failed, expired, capped, redriven FROM (
+       SELECT app_id, id, object_id AS "objectId", state, request -> 'data' AS msg, push_time AS "pushTime",
+              finished_at AS "finishedAt", redriven,
               ${countOf('failed')} AS failed, ${countOf('expired')} AS expired, ${countOf('capped')} AS capped
          FROM notification
         WHERE app_id = $1 AND totals IS NOT NULL AND state IN ('done', 'failed')
