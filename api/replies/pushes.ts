@@ -20,6 +20,19 @@ export const outcomeTotals = component(
   z.partialRecord(z.enum(outcomes), count).describe('Recipients by outcome; an absent one is 0.'),
 );
 
+export const languageCounts = z
+  .array(
+    z.strictObject({
+      language: z.string().nullable().describe('Tag of a translation; null for `data` as it is.'),
+      devices: count,
+      fallback: count.describe(
+        'Those whose `locale` is only close to the language; of null, all: no translation fits.',
+      ),
+    }),
+  )
+  .optional()
+  .describe('Of a push with `languages`: its recipients by language, as far as it is planned.');
+
 const successes = Object.fromEntries(connectorIds.map((id) => [successField(id), count.optional()] as const));
 
 export const pushRecord = component(
@@ -49,6 +62,7 @@ export const pushRecord = component(
     errors: z.string().describe('Why the push failed, or which gateways an open push waits for; else empty.'),
     'from-service': z.string(),
     'push-time': timestamp,
+    languages: languageCounts,
   }),
 );
 

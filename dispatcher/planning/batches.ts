@@ -4,6 +4,7 @@ import { parseTraits } from '../../shared/db/tables/installations/traits.ts';
 import type { NewBatch } from '../../shared/db/tables/pushes/batches.ts';
 import type { RecipientFailure } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
 import { type Outcome, outcomeCode } from '../../shared/domain/outcome.ts';
+import type { LanguageRoute, LanguageRoutes } from './language-routes.ts';
 import { firstBatchSize, type TargetPage } from './pages.ts';
 
 /** Most recipients of a batch, from so many recipients of the push on. */
@@ -24,9 +25,11 @@ function batchSizeOf({ connector: id }: Route, { flowControl, planned }: PageCon
   return laterSizes.find(({ from }) => planned >= from)?.size ?? firstBatchSize;
 }
 
+type PlannedRoute = Route & Partial<LanguageRoute>;
+
 /** Where a page belongs. */
 export interface PageContext {
-  router: Pick<Router, 'routeOf'>;
+  router: Pick<Router, 'routeOf'> | LanguageRoutes;
   /** Recipients per second of the push; null is unlimited. */
   flowControl: number | null;
   /** Recipients of the push that were planned before the page. */
@@ -54,7 +57,7 @@ export function toBatches(
   context: PageContext,
 ): PageOfBatches {
   const { router } = context;
-  const groups = new Map<Route, number[]>();
+  const groups = new Map<PlannedRoute, number[]>();
   for (const [traits, ids] of idsByTraits) {
     const route = router.routeOf(traits, parseTraits);
     const known = groups.get(route);
@@ -68,7 +71,7 @@ export function toBatches(
   return page;
 }
 
-function addBatch(page: PageOfBatches, route: Route, recipients: number[]): void {
+function addBatch(page: PageOfBatches, route: PlannedRoute, recipients: number[]): void {
   const batch = {
     connector: route.connector,
     profile: route.profile,
@@ -76,6 +79,7 @@ function addBatch(page: PageOfBatches, route: Route, recipients: number[]): void
     badges: null,
     attempt: 0,
     hasJob: false,
+    language: route.language ?? null,
   };
   const { error } = route;
   if (error === undefined) {

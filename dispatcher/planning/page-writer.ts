@@ -2,6 +2,7 @@ import type { Router } from '../../connectors/routing.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { insertBatches } from '../../shared/db/tables/pushes/batches.ts';
 import { advancePlanning } from '../../shared/db/tables/pushes/progress.ts';
+import { addLanguageCounts } from '../../shared/db/tables/pushes/reports/languages.ts';
 import { insertFailures } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
 import { advanceLocalPlanning } from '../../shared/db/tables/pushes/starts/local-starts.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
@@ -14,6 +15,7 @@ import { closePush } from '../recording/closing.ts';
 import { type PageOfBatches, toBatches } from './batches.ts';
 import { claimPage, withoutPlanned } from './claims.ts';
 import { capDevices, cappedOf } from './device-cap.ts';
+import type { LanguageRoutes } from './language-routes.ts';
 import { batchesOfStart, countStart, type LocalStart, sendStart } from './local-start.ts';
 import type { TargetPage } from './pages.ts';
 
@@ -28,6 +30,8 @@ export interface Plan {
   router: Router;
   priorities: FairPriorities;
   job: Job<PlanJob>;
+  /** Present for a push with translations. */
+  languages?: LanguageRoutes | undefined;
   /** Present for a push at local time. */
   start?: LocalStart | undefined;
 }
@@ -49,9 +53,13 @@ interface PageStep {
  * unless that delivers the push. Returns the new mark.
  */
 export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Promise<number> {
-  const { push, router, start } = plan;
+  const { push, start, languages } = plan;
   const through = step.page.lastId || step.mark;
-  const terms = { router, flowControl: push.pushOrder.flowControl, planned: step.planned };
+  const terms = {
+    router: languages ?? plan.router,
+    flowControl: push.pushOrder.flowControl,
+    planned: step.planned,
+  };
   const { page, size } = await deps.db.transaction(async (tx) => {
     const targets = start
       ? await withoutPlanned(tx, push, { page: step.page, start })
@@ -61,6 +69,7 @@ export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep
       ? await advanceLocalPlanning(tx, push, { ...advance, ...start })
       : await advancePlanning(tx, push, advance);
     if (!isOurs) throw new Superseded();
+    if (languages) await addLanguageCounts(tx, push, languages.countOf(targets));
     const routed = start ? batchesOfStart(targets, terms, start) : toBatches(targets, terms);
     const page = await capDevices(tx, plan, routed);
     if (step.mark === 0 && !step.isSmall) prepareSenders(deps, push, page);

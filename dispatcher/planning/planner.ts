@@ -15,6 +15,7 @@ import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';
 import { planSmall } from '../small/plan-small.ts';
 import { waitForApproval } from './approval.ts';
+import { LanguageRoutes } from './language-routes.ts';
 import { openStart } from './local-start.ts';
 import { endBeyondLimit } from './mass-limit.ts';
 import { type Plan, Superseded, writePage } from './page-writer.ts';
@@ -76,10 +77,13 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
     deps.appCache.profiles(appId),
   ]);
   if (!push || !app) return undefined;
+  const { languages } = push.pushOrder;
+  const router = new Router(app, profiles, push);
   return {
     push,
     app,
-    router: new Router(app, profiles, push),
+    router,
+    languages: languages && new LanguageRoutes(router, languages),
     priorities: new FairPriorities(deps.queue, appId),
     job,
   };

@@ -56,6 +56,7 @@ export async function recordRetries(
       lastReason: mostFrequent(retry.why.map(({ reason }) => reason)),
       notBefore: startAfter,
       expiresAt: stored.ownExpiry,
+      language: stored.language,
       hasJob: true,
     };
     const jobs = (await insertBatches(tx, appId, pushId, [batch])).map((batchId) => ({

@@ -7,6 +7,7 @@ import type { Database } from '../../shared/db/pool.ts';
 import { type Batch, findBatch } from '../../shared/db/tables/pushes/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
 import { loadBatchRecipients, type RecipientGroup } from '../../shared/db/tables/pushes/recipients.ts';
+import { orderIn } from '../../shared/domain/pushes/languages.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { Logger } from '../../shared/process/logging.ts';
@@ -103,7 +104,9 @@ export class BatchSender {
 
   async #sendWith(lease: Lease, open: BatchWithRecipients, push: Push): Promise<void> {
     const { db, clock, latenessBudget } = this.#deps;
-    const message = toPushMessage({ ...push, expiresAt: open.batch.expiresAt ?? push.expiresAt });
+    const { language, expiresAt } = open.batch;
+    const pushOrder = orderIn(push.pushOrder, language);
+    const message = toPushMessage({ ...push, pushOrder, expiresAt: expiresAt ?? push.expiresAt });
     const badge = lease.connector.badge?.(message) ?? null;
     const recipients = await openRecipients(db, open, open.groups, badge);
     const { slot, probeSize = recipients.length } = this.#task;

@@ -76,7 +76,8 @@ async function resolve(
     deps.appCache.app(appId),
     deps.appCache.profiles(appId),
   ]);
-  if (!push || !app || !isFresh(push) || push.pushOrder.local) return undefined;
+  if (!push || !app || !isFresh(push)) return undefined;
+  if (push.pushOrder.local || push.pushOrder.languages) return undefined;
   if (deviceCapOf(push.pushOrder, app.options) !== null) return undefined;
   const target = pointTarget(appId, push.pushOrder);
   if (!target) return undefined;
@@ -116,6 +117,7 @@ function snapshotOf(push: Push, { connector, profile }: Route, { granted }: Star
     state: 'sending',
     expiresAt: push.expiresAt,
     ownExpiry: null,
+    language: null,
     createdAt: push.createdAt,
     pushTime: push.pushTime,
     firstSentAt: push.firstSentAt,
@@ -140,7 +142,7 @@ function loadedBatch(
   const batch = {
     ...{ appId: push.appId, id, pushId: push.id, connector, profile },
     ...{ recipients: [device.id], badges: null, retried: [] },
-    ...{ isSettled: false, attempt: 0, tries: 0, unanswered: 0, expiresAt: null },
+    ...{ isSettled: false, attempt: 0, tries: 0, unanswered: 0, expiresAt: null, language: null },
   };
   return { push: { ...push, state: 'sending' }, batch, groups: [group], interruptCount };
 }

@@ -4,7 +4,7 @@ import { connectorIds } from '../../../shared/domain/labels.ts';
 import { outcomes } from '../../../shared/domain/outcome.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
-import { outcomeTotals } from '../pushes.ts';
+import { languageCounts, outcomeTotals } from '../pushes.ts';
 import { meaning } from './meaning.ts';
 
 const gatewayFailure = z
@@ -123,6 +123,7 @@ export const pushForecast = component(
       )
       .optional()
       .describe('Of a push at local time: its starts with their devices.'),
+    languages: languageCounts,
     pace: z.string(),
     plan: z.array(z.string()).describe('Plan of the database for the condition.'),
     warning: z.string().optional().describe('The condition reads many installations without an index.'),
@@ -161,6 +162,13 @@ export const deviceExplanation = component(
     updatedAt: timestamp.nullable(),
     route: deviceRoute,
     batch: z.strictObject({ id: z.int(), attempt: z.int(), settled: z.boolean() }).nullable(),
+    language: z
+      .string()
+      .nullable()
+      .optional()
+      .describe(
+        'Of a push with `languages`: the translation that the device gets; null for `data` as it is.',
+      ),
     outcome: z.enum(outcomes).nullable(),
     repeats: count,
     status: z.union([z.int(), z.string()]).nullable().describe('Status of the gateway.'),

@@ -12,6 +12,7 @@ import {
   isConnectorId,
   vendorConnector,
 } from '../../../shared/domain/labels.ts';
+import { orderIn } from '../../../shared/domain/pushes/languages.ts';
 import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
 
 /** Connector, and the device type that it renders a message for. */
@@ -31,9 +32,19 @@ const android: RenderTarget = { connector: 'channel', deviceType: 'android' };
 export async function checkContent(db: Handle, app: App, push: MessageSource): Promise<void> {
   // The content was checked for the devices of the first push.
   if (push.pushOrder.redrive) return;
+  const reason = await rejectionOf(db, app, push);
+  if (reason !== null) throw refuse('invalidParameter', `data: ${reason}`);
+  for (const language of Object.keys(push.pushOrder.languages ?? {})) {
+    const pushOrder = orderIn(push.pushOrder, language);
+    const why = await rejectionOf(db, app, { ...push, pushOrder });
+    if (why !== null) throw refuse('invalidParameter', `languages.${language}: ${why}`);
+  }
+}
+
+/** Returns the reason for which no gateway accepts the content; null if one does. */
+async function rejectionOf(db: Handle, app: App, push: MessageSource): Promise<string | null> {
   const message = rejectionMessage(push, renderTargetsOf(app, push.pushOrder));
-  if (message === null || (await hasOtherRenderTarget(db, app, push))) return;
-  throw refuse('invalidParameter', `data: ${message}`);
+  return message === null || (await hasOtherRenderTarget(db, app, push)) ? null : message;
 }
 
 /**

@@ -7,11 +7,13 @@ import {
   listPushGroup,
 } from '../../../shared/db/tables/pushes/pushes.ts';
 import { readReceipts } from '../../../shared/db/tables/pushes/receipts.ts';
+import { readLanguageCounts } from '../../../shared/db/tables/pushes/reports/languages.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { connectorIds } from '../../../shared/domain/labels.ts';
 import { addTotals, sumTotals } from '../../../shared/domain/outcome.ts';
+import { type LanguageCounts, shownLanguages } from '../../../shared/domain/pushes/languages.ts';
 import { addReceipts, noReceipts, type ReceiptTotals } from '../../../shared/domain/pushes/receipts.ts';
 import {
   allTotals,
@@ -35,6 +37,8 @@ interface RecordDetails {
   receipts: Map<number, ReceiptTotals>;
   /** Failures of the gateways that open pushes wait for. */
   troubles: Map<number, string>;
+  /** Recipients by language, of pushes with translations. */
+  languages: Map<number, LanguageCounts>;
 }
 
 /** Reads push records (protocol/push-records.md#record-fields and protocol/push-records.md#look-up-a-record). */
@@ -175,17 +179,25 @@ export class PushRecordService {
   async #detailsOf(appId: string, records: readonly Push[]): Promise<RecordDetails> {
     const open = records.filter(({ totals }) => totals === null).map(({ id }) => id);
     const receipts = await this.#receiptsOf(appId, records);
-    return { receipts, troubles: await describeGatewayFailures(this.#deps.db, appId, open) };
+    const troubles = await describeGatewayFailures(this.#deps.db, appId, open);
+    return { receipts, troubles, languages: await this.#languagesOf(appId, records) };
+  }
+
+  async #languagesOf(appId: string, records: readonly Push[]): Promise<Map<number, LanguageCounts>> {
+    const ids = records.filter(({ pushOrder }) => pushOrder.languages).map(({ id }) => id);
+    return ids.length === 0 ? new Map() : readLanguageCounts(this.#deps.db, appId, ids);
   }
 
   async #toPublic(record: Push, details?: RecordDetails): Promise<JsonObject> {
     const totals = record.totals ?? (await readTotals(this.#deps.db, record.appId, record.id));
-    const { receipts, troubles } = details ?? (await this.#detailsOf(record.appId, [record]));
+    const { receipts, troubles, languages } = details ?? (await this.#detailsOf(record.appId, [record]));
     const counted = { ...record, repeats: await this.#repeatsOf(record) };
-    return toPublicRecord(counted, totals, {
+    const document = toPublicRecord(counted, totals, {
       receipts: receipts.get(record.id) ?? noReceipts,
       trouble: troubles.get(record.id) ?? '',
     });
+    if (!record.pushOrder.languages) return document;
+    return { ...document, languages: shownLanguages(languages.get(record.id) ?? {}) };
   }
 
   /** Returns the stored count of a closed record, and counts the repeats of an open one. */

@@ -119,6 +119,14 @@ export const traceTexts = {
     en: 'It has had its {cap} pushes of today, so it would be counted capped.',
     zh: '该设备今天已收到 {cap} 条推送，会计为 capped。',
   },
+  languageChosen: {
+    en: 'Its text is the translation {language}[; its locale is {locale}].',
+    zh: '其内容为 {language} 的翻译[；该设备的 locale 为 {locale}]。',
+  },
+  languageOfData: {
+    en: 'Its text is that of data: no translation fits its locale[ {locale}].',
+    zh: '其内容为 data 本身：没有适合该设备 locale[（{locale}）]的翻译。',
+  },
   registeredLater: {
     en: 'It was registered at {at}, after the push was made; it would be matched now.',
     zh: '该设备在推送创建之后于 {at} 注册；现在会匹配。',

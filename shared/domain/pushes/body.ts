@@ -57,6 +57,12 @@ const channels = z.union([channelName.transform((name) => [name]), z.array(chann
 /** Members of both calls. */
 export const common = {
   data: data.describe('Content of the push.'),
+  languages: z
+    .record(z.string(), data)
+    .nullish()
+    .describe(
+      'Members of `data` in other languages, by language tag: each device gets the one that fits its `locale` best.',
+    ),
   notification_id: shortId.describe(
     'Id of the push for statistics, at most 16 letters and digits; made where absent.',
   ),

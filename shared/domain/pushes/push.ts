@@ -4,6 +4,7 @@ import { refuse } from '../errors/errors.ts';
 import { issueText } from '../errors/issue-text.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson } from '../json.ts';
 import { type common, devicesBody, queryBody } from './body.ts';
+import { type Translations, translationsOf } from './languages.ts';
 import { localRequestOf, localTimeOf } from './local-order.ts';
 import type { LocalTime } from './local-time.ts';
 import { unknownMemberWarnings } from './members.ts';
@@ -30,6 +31,8 @@ export interface PushOrder extends PushClass {
   /** Recipients per second over all dispatchers; null is unlimited. */
   flowControl: number | null;
   notificationChannel: string | null;
+  /** Present where the content is translated: members of `data` by language. */
+  languages?: Translations;
   /** Present where each device gets the push at the same time of its own zone. */
   local?: LocalTime;
   /** Present where the push goes to recipients that another one did not reach; `target` then names no device. */
@@ -154,8 +157,10 @@ function checkData(body: JsonObject): JsonObject {
 
 function baseOrder(body: Common, content: JsonObject, prodHeader: 'dev' | 'prod' | undefined) {
   const inData = content._notificationChannel;
+  const languages = translationsOf(body.languages);
   return {
     data: content,
+    ...(languages ? { languages } : {}),
     prod: body.prod ?? prodHeader ?? 'prod',
     topic: body.topic ?? null,
     teamId: body.pgw_team_id ?? body.apns_team_id ?? null,

@@ -1,5 +1,10 @@
 import { dayMs } from '../../clock.ts';
-import { traitExpressions, traitsText } from '../../db/tables/installations/traits.ts';
+import {
+  localeExpression,
+  localizedTraitsText,
+  traitExpressions,
+  traitsText,
+} from '../../db/tables/installations/traits.ts';
 import type { App } from '../../domain/apps/app.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';
 import { parseWhere } from '../parse/where.ts';
@@ -105,7 +110,7 @@ export function deviceConditions(
 /** An installation as planning reads it. */
 export interface TargetRow {
   id: number;
-  /** Its traits as one text, which `parseTraits` reads. */
+  /** Its traits as one text, which `parseTraits` reads; with its locale for a push with translations. */
   traits: string;
 }
 
@@ -126,13 +131,15 @@ export function targetQuery(
   const params = new Params();
   const condition = targetCondition(app, pushOrder, { params, ...from });
   return {
-    text: `SELECT id, ${traitsText} AS traits
+    text: `SELECT id, ${traitsTextOf(pushOrder)} AS traits
              FROM installation
             WHERE ${condition} AND id > ${params.add(from.afterId)}
             ORDER BY id`,
     values: params.values,
   };
 }
+
+const traitsTextOf = ({ languages }: PushOrder): string => (languages ? localizedTraitsText : traitsText);
 
 /** Installations of a page with the same traits, as planning reads them. */
 export interface TargetGroupRow {
@@ -155,11 +162,11 @@ export function targetPageQuery(
   const { nowMs, zones } = from;
   const condition = targetCondition(app, pushOrder, { params, nowMs, ...(zones ? { zones } : {}) });
   return {
-    text: `SELECT ${traitsText} AS traits, string_agg(id::text, ',') AS ids
+    text: `SELECT ${traitsTextOf(pushOrder)} AS traits, string_agg(id::text, ',') AS ids
              FROM (SELECT * FROM installation
                     WHERE ${condition} AND id > ${params.add(from.afterId)}
                     ORDER BY id LIMIT ${params.add(from.size)}) AS page
-            GROUP BY ${traitExpressions}`,
+            GROUP BY ${traitExpressions}${pushOrder.languages ? `, ${localeExpression}` : ''}`,
     values: params.values,
   };
 }

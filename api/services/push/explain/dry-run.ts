@@ -12,6 +12,7 @@ import { detailOf } from '../../../../shared/domain/errors/details.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { newPushObjectId } from '../../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { shownLanguages } from '../../../../shared/domain/pushes/languages.ts';
 import { type PushRequest, parsePush, parsePushToDevices } from '../../../../shared/domain/pushes/push.ts';
 import { withoutCql } from '../../../../shared/query/cql/select.ts';
 import { checkTargets, Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
@@ -23,6 +24,7 @@ import { describeShare, splitByConnector } from './audience.ts';
 import { readForecast } from './day-forecast.ts';
 import { deviceCapTexts } from './device-cap.ts';
 import { estimateDuration } from './duration.ts';
+import { forecastLanguages } from './languages.ts';
 import { type LimitInputs, limitsOf, type PushDraft } from './limits.ts';
 import { planOf } from './plan.ts';
 import { DryRunSeal } from './seal.ts';
@@ -143,6 +145,7 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
   const isTruncated = groups.length >= maxGroups;
   const { estimatedSeconds, pace } = duration;
   const starts = await forecastStarts(tx, app, { pushOrder, nowMs });
+  const languages = await forecastLanguages(tx, { text, values: params.values }, pushOrder);
   const limits = [
     ...(await limitsOf(tx, { ...inputs, estimatedSeconds, shares, devices, isTruncated })),
     ...lateTexts(starts ?? []),
@@ -156,6 +159,7 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
     limits: limits.map((one) => writeForecast(one, 'en')),
     estimatedSeconds,
     ...(starts ? { starts: starts.map((start) => ({ ...start, at: start.at.toISOString() })) } : {}),
+    ...(languages ? { languages: shownLanguages(languages) } : {}),
     pace: writeForecast(pace, 'en'),
     texts: { limits: limits.map(shownText), pace: shownText(pace) },
     forecast,

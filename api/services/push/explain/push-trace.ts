@@ -24,6 +24,7 @@ import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { type Clause, targetClauses } from '../../../../shared/query/targets/clauses.ts';
 import { Params } from '../../../../shared/query/targets/targets.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { languageOf, languageTexts } from './languages.ts';
 import { type InboxState, type PushTrace, traceTexts } from './trace-text.ts';
 
 /** Device that still exists, as it is now. */
@@ -147,7 +148,9 @@ function traceReply(
   const { installationValidityDays: validityDays, defaultTimeZone: defaultZone } = app.options;
   const cap = deviceCapOf(push.pushOrder, app.options);
   const reachedCap = cap !== null && facts.pushesToday >= cap ? cap : null;
-  const texts = traceTexts({ ...trace, validityDays, defaultZone, nowMs, reachedCap }).map((text) => ({
+  const language = clause ? undefined : languageOf(push.pushOrder, { ...trace, batch });
+  const sentences = traceTexts({ ...trace, validityDays, defaultZone, nowMs, reachedCap });
+  const texts = [...sentences, ...languageTexts(language)].map((text) => ({
     ...text,
     en: writeText(text, 'en'),
     zh: writeText(text, 'zh'),
@@ -161,6 +164,7 @@ function traceReply(
     updatedAt: current?.device.updated_at.toISOString() ?? null,
     route: shownRoute(route),
     batch: batch ? { id: batch.id, attempt: batch.attempt, settled: batch.isSettled } : null,
+    ...(language ? { language: language.language } : {}),
     outcome,
     repeats: batch?.unanswered ?? 0,
     status: failure?.status ?? null,

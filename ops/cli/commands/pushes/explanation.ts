@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { displayName } from '../../../../shared/domain/labels.ts';
 import { type Report, table } from '../../report.ts';
+import { describeLanguage } from './result.ts';
 
 /** Reply of `POST …/push/explain`. */
 const explanation = z.looseObject({
@@ -17,6 +18,9 @@ const explanation = z.looseObject({
   limits: z.array(z.string()),
   estimatedSeconds: z.number().nullable(),
   starts: z.array(z.object({ at: z.string(), devices: z.number(), isLate: z.boolean() })).default([]),
+  languages: z
+    .array(z.object({ language: z.string().nullable(), devices: z.number(), fallback: z.number() }))
+    .default([]),
   pace: z.string(),
   plan: z.array(z.string()),
   warning: z.string().optional(),
@@ -47,6 +51,7 @@ export function describeExplanation(reply: unknown): Report {
       'Starts',
       parsed.starts.map(({ at, devices, isLate }) => `${at}  ${devices}${isLate ? ' (too late)' : ''}`),
     ),
+    ...section('Languages', parsed.languages.map(describeLanguage)),
     ...section('Warnings', parsed.warnings),
     ...section('Problems', problems),
     ...section('Limits', parsed.limits),

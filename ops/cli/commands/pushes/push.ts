@@ -12,6 +12,7 @@ export interface PushContent {
   alert?: string;
   title?: string;
   data?: string;
+  languages?: string;
   where?: string;
   channels?: string[];
   prod?: string;
@@ -43,6 +44,10 @@ export function addPushCommand({ program, act, isJson }: Shell): void {
     .option('--alert <text>', 'text of the notification')
     .option('--title <text>', 'title of the notification')
     .option('--data <json or file>', 'the whole data object; --alert and --title are added to it')
+    .option(
+      '--languages <json or file>',
+      'translations of data by language tag: {"en": {"alert": …}}; each device gets that of its locale',
+    )
     .option('--where <json or file>', 'conditions on installations; without it the push goes to all')
     .option('--channels <names...>', 'only subscribers of these channels')
     .option('--prod <dev or prod>', "which of Apple's gateways")
@@ -131,6 +136,7 @@ export async function bodyOf(options: PushContent): Promise<Record<string, unkno
   if (Object.keys(data).length === 0) throw new UsageError('say what to send: --alert or --data');
   return withoutAbsent({
     data,
+    languages: options.languages === undefined ? undefined : await dictionaryOrFile(options.languages),
     where: options.where === undefined ? undefined : await dictionaryOrFile(options.where),
     channels: options.channels?.flatMap((names) => names.split(',')),
     prod: options.prod,

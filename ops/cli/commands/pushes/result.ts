@@ -12,6 +12,9 @@ export const pushRecord = z.looseObject({
   errors: z.union([z.string(), z.number()]).default(''),
   outcomes: z.record(z.string(), z.number()).default({}),
   'push-time': z.string().optional(),
+  languages: z
+    .array(z.object({ language: z.string().nullable(), devices: z.number(), fallback: z.number() }))
+    .default([]),
 });
 export type PushRecord = z.infer<typeof pushRecord>;
 
@@ -49,6 +52,12 @@ const outcomeNames: Record<string, string> = {
   dropped: 'dropped',
 };
 
+/** Describes the recipients of one language. */
+export function describeLanguage(one: PushRecord['languages'][number]): string {
+  if (one.language === null) return `data  ${one.devices} (no translation fits)`;
+  return `${one.language}  ${one.devices}${one.fallback > 0 ? ` (${one.fallback} of a close locale)` : ''}`;
+}
+
 /** Describes the successes by connector, then the outcomes of all recipients. */
 export function describeResult(record: PushRecord): string {
   const byField = new Map(connectorIds.map((connector) => [successField(connector), connector]));
@@ -62,6 +71,9 @@ export function describeResult(record: PushRecord): string {
     ...(rows.length > 0 ? ['', table(['connector', 'successes'], rows)] : []),
     '',
     table(['recipients', 'count'], [...totals, ['all', record.devices]]),
+    ...(record.languages.length > 0
+      ? ['', 'Languages:', ...record.languages.map((one) => `  ${describeLanguage(one)}`)]
+      : []),
     ...(record.devices === 0 && record.status === 'done'
       ? ['', 'Nothing was sent: no installation meets the conditions.']
       : []),

@@ -12,10 +12,11 @@ export const toJson = (value: unknown): JsonValue => parseJsonText(JSON.stringif
 
 /** Returns the body that sends what the record of a push (its `request`) says. Times and ids are not copied. */
 export function bodyOfRequest(request: JsonRecord): CopiedBody {
-  const { data, target, prod, topic, teamId, flowControl, notificationChannel } = request;
+  const { data, languages, target, prod, topic, teamId, flowControl, notificationChannel } = request;
   const inData = isRecord(data) ? data._notificationChannel : undefined;
   const members: [string, JsonValue | undefined][] = [
     ['data', data],
+    ['languages', languages],
     ['prod', prod === 'dev' ? 'dev' : undefined],
     ['topic', topic],
     ['apns_team_id', teamId],

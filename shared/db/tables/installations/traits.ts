@@ -1,4 +1,5 @@
 import type { DeviceTraits } from '../../../domain/installations/installation.ts';
+import { maxLocaleLength } from '../../../domain/pushes/locales.ts';
 
 /** Expressions of the members of `DeviceTraits`. FCM has two labels: the stored spelling selects one. */
 const expressions = {
@@ -26,16 +27,29 @@ export const traitExpressions = Object.values(expressions).join(', ');
  */
 export const traitsText = `ROW(${traitExpressions})::text`;
 
+/** Expression of the `locale` of an installation; a longer one is cut and means nothing. */
+export const localeExpression = `left(fields ->> 'locale', ${maxLocaleLength + 1})`;
+
+/** As `traitsText`, with the locale at the end. */
+export const localizedTraitsText = `ROW(${traitExpressions}, ${localeExpression})::text`;
+
 /** Fields of a row's text form: empty is NULL; a quoted one doubles its quotes and backslashes (PostgreSQL, 8.16.6). */
 const rowField = /[,(](?:"((?:[^"\\]|""|\\.)*)"|([^,()"\\]*))/gs;
 
-/** Parses the text of `traitsText`. */
-export function parseTraits(text: string): DeviceTraits {
-  const fields = [...text.matchAll(rowField)].map(([, quoted, plain]) =>
+const fieldsOf = (text: string): (string | null)[] =>
+  [...text.matchAll(rowField)].map(([, quoted, plain]) =>
     quoted === undefined
       ? plain || null
       : quoted.replaceAll(/""|\\(.)/gs, (pair, escaped) => escaped ?? pair[0]),
   );
+
+/** Returns the locale in the text of `localizedTraitsText`. */
+export const localeOfTraits = (text: string): string | null =>
+  fieldsOf(text)[Object.keys(expressions).length] ?? null;
+
+/** Parses the text of `traitsText` or `localizedTraitsText`. */
+export function parseTraits(text: string): DeviceTraits {
+  const fields = fieldsOf(text);
   const [deviceType, vendor = null, deviceProfile = null, topic = null, teamId = null, ...has] = fields;
   return {
     device_type: deviceType ?? '',

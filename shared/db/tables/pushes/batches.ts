@@ -28,6 +28,8 @@ export interface NewBatch {
   notBefore?: Date;
   /** Expiry, where it is not that of the push. */
   expiresAt?: Date | null;
+  /** Translation that its recipients get; absent or null: `data` as it is. */
+  language?: string | null;
   /** Whether the batch has a job of its own; the batches of a small push have none. */
   hasJob: boolean;
   /** For recipients that end without being sent to: one byte each, and their totals. */
@@ -54,6 +56,8 @@ export interface Batch {
   unanswered: number;
   /** Expiry, where it is not that of the push. */
   expiresAt: Date | null;
+  /** Translation that its recipients get; null: `data` as it is. */
+  language: string | null;
 }
 
 /** Columns of a batch as a dispatcher fetches it. */
@@ -72,6 +76,7 @@ export interface BatchRow {
   tries: number;
   unanswered: number;
   expires_at: Date | null;
+  language: string | null;
 }
 
 export const toBatch = (row: BatchRow): Batch => ({
@@ -89,20 +94,21 @@ export const toBatch = (row: BatchRow): Batch => ({
   tries: row.tries,
   unanswered: row.unanswered,
   expiresAt: row.expires_at,
+  language: row.language,
 });
 
 /** Columns of a batch that `insertBatches` reads from JSON, by name. */
 const newBatchColumns = `connector text, profile text, recipients text, size int, badges int[], attempt int, settled text,
   totals jsonb, has_job boolean, tries int, last_reason text, not_before timestamptz, unanswered int, repeats int,
-  expires_at timestamptz`;
+  expires_at timestamptz, language text`;
 
 export const insertBatchesStatement = prepare(
   `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, badges, attempt, settled, totals,
                            is_settled, has_job, tries, last_reason, not_before, unanswered, repeats, expires_at,
-                           settled_at)
+                           language, settled_at)
    SELECT $1, $2, b.connector, b.profile, b.recipients::bigint[], b.size, b.badges, b.attempt, decode(b.settled, 'hex'), b.totals,
           b.settled IS NOT NULL, b.has_job, b.tries, b.last_reason, b.not_before, b.unanswered, b.repeats,
-          b.expires_at, CASE WHEN b.settled IS NOT NULL THEN now() END
+          b.expires_at, b.language, CASE WHEN b.settled IS NOT NULL THEN now() END
      FROM ROWS FROM (json_to_recordset($3) AS (${newBatchColumns})) WITH ORDINALITY AS b
     ORDER BY b.ordinality RETURNING id`,
 );
@@ -137,6 +143,7 @@ const toColumns = (batch: NewBatch) => ({
   unanswered: batch.unanswered ?? 0,
   repeats: batch.isRepeat ? batch.recipients.length : 0,
   expires_at: batch.expiresAt ?? undefined,
+  language: batch.language ?? undefined,
 });
 
 const bytesOf = ({ bytes }: RecipientStates): Buffer =>
@@ -153,7 +160,7 @@ export const openCountSql = (alias: string): string =>
 
 const findStatement = prepare(
   `SELECT app_id, id, push_id, connector, profile, recipients, badges, settled, moved, is_settled, attempt, tries, unanswered,
-          expires_at
+          expires_at, language
      FROM push_batch WHERE app_id = $1 AND id = $2`,
 );
 

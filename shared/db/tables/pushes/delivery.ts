@@ -24,6 +24,8 @@ export interface BatchSnapshot {
   expiresAt: Date;
   /** Expiry of its own, where it is not that of its push; `expiresAt` is the one that counts. */
   ownExpiry: Date | null;
+  /** Translation that its recipients get; null: `data` as it is. */
+  language: string | null;
   createdAt: Date;
   pushTime: Date;
   firstSentAt: Date | null;
@@ -53,6 +55,7 @@ interface SnapshotRow extends SlotRow {
   state: PushState;
   expires_at: Date;
   own_expiry: Date | null;
+  language: string | null;
   created_at: Date;
   push_time: Date;
   first_sent_at: Date | null;
@@ -70,7 +73,7 @@ const snapshotStatement = prepare(
   `SELECT b.connector, b.profile, b.is_settled, b.attempt, b.tries, b.last_reason, b.unanswered,
           b.not_before,
           (extract(epoch FROM b.not_before - clock_timestamp()) * 1000)::float8 AS wait_ms, n.state, n.expires_at,
-          b.expires_at AS own_expiry,
+          b.expires_at AS own_expiry, b.language,
           n.created_at, n.push_time, n.first_sent_at, n.halts,
           b.granted, ${sizeSql('b')} AS size, ${openCountSql('b')} AS open,
           n.request ->> 'flowControl' IS NOT NULL AS is_paced, ${slotColumns}, ${rateColumns}
@@ -96,6 +99,7 @@ export async function readBatchSnapshot(
     state: row.state,
     expiresAt: row.own_expiry ?? row.expires_at,
     ownExpiry: row.own_expiry,
+    language: row.language,
     createdAt: row.created_at,
     pushTime: row.push_time,
     firstSentAt: row.first_sent_at,

@@ -2,7 +2,7 @@ import type { DeviceTraits } from '../../../../domain/installations/installation
 import { type Outcome, outcomeOfCode, retriedCode } from '../../../../domain/outcome.ts';
 import type { Handle } from '../../../pool.ts';
 import { holds } from '../../channel/inbox.ts';
-import { traitColumns } from '../../installations/traits.ts';
+import { localeExpression, traitColumns } from '../../installations/traits.ts';
 
 /** Device of a push trace. */
 export interface TracedDevice extends DeviceTraits {
@@ -10,6 +10,7 @@ export interface TracedDevice extends DeviceTraits {
   object_id: string;
   valid: boolean;
   time_zone: string | null;
+  locale: string | null;
   created_at: Date;
   updated_at: Date;
 }
@@ -17,7 +18,7 @@ export interface TracedDevice extends DeviceTraits {
 /** Finds a device by its objectId, else its installationId or device token. */
 export async function findDevice(db: Handle, appId: string, name: string): Promise<TracedDevice | undefined> {
   const { rows } = await db.query<TracedDevice>(
-    `SELECT id, object_id, valid, time_zone, created_at, updated_at, ${traitColumns}
+    `SELECT id, object_id, valid, time_zone, ${localeExpression} AS locale, created_at, updated_at, ${traitColumns}
        FROM installation WHERE app_id = $1 AND (object_id = $2 OR installation_id = $2 OR device_token = $2)
       ORDER BY object_id = $2 DESC, (installation_id = $2) IS TRUE DESC LIMIT 1`,
     [appId, name],
@@ -48,6 +49,8 @@ export interface TracedBatch {
   id: number;
   connector: string;
   profile: string;
+  /** Translation that its recipients get; null: `data` as it is. */
+  language: string | null;
   attempt: number;
   /** Unanswered requests to its recipients before this batch. */
   unanswered: number;
@@ -63,6 +66,7 @@ interface BatchRow {
   id: number;
   connector: string;
   profile: string;
+  language: string | null;
   attempt: number;
   unanswered: number;
   last_reason: string | null;
@@ -81,7 +85,7 @@ export async function findBatchOfDevice(
   installation: number,
 ): Promise<TracedBatch | undefined> {
   const { rows } = await db.query<BatchRow>(
-    `SELECT id, connector, profile, attempt, unanswered, last_reason, is_settled, settled_at,
+    `SELECT id, connector, profile, language, attempt, unanswered, last_reason, is_settled, settled_at,
             get_byte(settled, array_position(recipients, $3::bigint) - 1) AS code
        FROM push_batch WHERE app_id = $1 AND push_id = $2 AND recipients @> ARRAY[$3::bigint]
       ORDER BY attempt DESC, id DESC LIMIT 1`,
@@ -92,6 +96,7 @@ export async function findBatchOfDevice(
       id: row.id,
       connector: row.connector,
       profile: row.profile,
+      language: row.language,
       attempt: row.attempt,
       unanswered: row.unanswered,
       lastReason: row.last_reason,

@@ -1,0 +1,143 @@
+import { refuse } from '../errors/errors.ts';
+import { isJsonObject, type JsonObject } from '../json.ts';
+import { dataKeyOwners } from '../labels.ts';
+import { bestLanguage, readLocale } from './locales.ts';
+
+/** Members of `data` in other languages, by language tag as the caller wrote it (protocol/push.md#languages). */
+export type Translations = Readonly<Record<string, JsonObject>>;
+
+/** Most translations of a push. */
+export const maxLanguages = 50;
+
+/** Checks the member `languages` of a push body; undefined without a translation. Throws 1 or 111 with a text that names it. */
+export function translationsOf(value: unknown): Translations | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (!isJsonObject(value))
+    throw refuse('incorrectType', 'languages: expected an object by language, such as {"en": {"alert": …}}.');
+  const all = Object.entries(value);
+  if (all.length > maxLanguages)
+    throw refuse('invalidParameter', `languages: at most ${maxLanguages} languages.`);
+  const known = new Set<string>();
+  const translations: Record<string, JsonObject> = {};
+  for (const [tag, members] of all) {
+    const canonical = /^[A-Za-z0-9_-]+$/.test(tag) ? readLocale(tag)?.canonical : undefined;
+    if (canonical === undefined)
+      throw refuse('invalidParameter', 'languages: expected language tags, such as "en" or "zh-Hans".');
+    if (known.has(canonical)) throw refuse('invalidParameter', 'languages: two of its tags mean the same.');
+    known.add(canonical);
+    translations[tag] = checkMembers(members);
+  }
+  return all.length === 0 ? undefined : translations;
+}
+
+function checkMembers(members: unknown): JsonObject {
+  if (!isJsonObject(members))
+    throw refuse('incorrectType', 'languages: expected an object with members of data for each language.');
+  const { alert, title } = members;
+  if (alert !== undefined && typeof alert !== 'string' && !isJsonObject(alert))
+    throw refuse('incorrectType', 'languages: alert is a string, or an object for iOS.');
+  if (title !== undefined && title !== null && typeof title !== 'string')
+    throw refuse('incorrectType', 'languages: title is a string.');
+  return members;
+}
+
+/**
+ * Returns the content with the members of a translation in place of its own; those of the objects for one kind of device,
+ * and of `aps`, one by one.
+ */
+export function translated(data: JsonObject, members: JsonObject): JsonObject {
+  const result: JsonObject = { ...data };
+  for (const [name, value] of Object.entries(members)) {
+    const own = result[name];
+    const isPart = name === 'aps' || dataKeyOwners.has(name);
+    result[name] = isPart && isJsonObject(own) && isJsonObject(value) ? { ...own, ...value } : value;
+  }
+  return result;
+}
+
+/** Part of a push order that is translated. */
+interface Translated {
+  data: JsonObject;
+  languages?: Translations;
+}
+
+/** Returns an order with the content of one of its languages; null is `data` itself. */
+export function orderIn<T extends Translated>(order: T, language: string | null): T {
+  const members = language === null ? undefined : order.languages?.[language];
+  return members ? { ...order, data: translated(order.data, members) } : order;
+}
+
+/** Language that a recipient gets. */
+export interface LanguageChoice {
+  /** Tag of a translation; null: none fits, and the recipient gets `data` as it is. */
+  language: string | null;
+  /** Whether the translation is not that of the locale itself, but of one that is close to it, or none fits. */
+  isFallback: boolean;
+}
+
+/** Locales that a chooser remembers; devices write what they like. */
+const maxRemembered = 5000;
+
+/** Chooses the language of each recipient among those of one push. */
+export class LanguageChooser {
+  readonly #languages: { tag: string; locale: NonNullable<ReturnType<typeof readLocale>> }[];
+  readonly #known = new Map<string, LanguageChoice>();
+
+  constructor(translations: Translations) {
+    this.#languages = Object.keys(translations).flatMap((tag) => {
+      const locale = readLocale(tag);
+      return locale ? [{ tag, locale }] : [];
+    });
+  }
+
+  /** Chooses by the `locale` of an installation; null where it has none. */
+  choose(locale: string | null): LanguageChoice {
+    const name = locale ?? '';
+    const known = this.#known.get(name);
+    if (known) return known;
+    if (this.#known.size >= maxRemembered) this.#known.clear();
+    const choice = this.#find(name);
+    this.#known.set(name, choice);
+    return choice;
+  }
+
+  #find(name: string): LanguageChoice {
+    const wanted = readLocale(name);
+    const found = wanted && bestLanguage(this.#languages, wanted);
+    if (!wanted || !found) return { language: null, isFallback: true };
+    return { language: found.tag, isFallback: found.locale.full !== wanted.full };
+  }
+}
+
+/** Recipients of one language. */
+export interface LanguageCount {
+  devices: number;
+  /** Those who get it for a locale that is only close to it; all of those who get `data` as it is. */
+  fallback: number;
+}
+
+/** Recipients by language; the key of `data` as it is, is empty. */
+export type LanguageCounts = Readonly<Record<string, LanguageCount>>;
+
+/** Adds up recipients by language, from their locales. */
+export function countLanguages(
+  chooser: LanguageChooser,
+  groups: Iterable<{ locale: string | null; devices: number }>,
+): LanguageCounts {
+  const counts: Record<string, LanguageCount> = {};
+  for (const { locale, devices } of groups) {
+    const { language, isFallback } = chooser.choose(locale);
+    const name = language ?? '';
+    const count = counts[name] ?? { devices: 0, fallback: 0 };
+    counts[name] = count;
+    count.devices += devices;
+    if (isFallback) count.fallback += devices;
+  }
+  return counts;
+}
+
+/** Returns counts as replies show them, the most frequent language first. */
+export const shownLanguages = (counts: LanguageCounts): JsonObject[] =>
+  Object.entries(counts)
+    .sort(([, one], [, other]) => other.devices - one.devices)
+    .map(([name, count]) => ({ language: name === '' ? null : name, ...count }));
