@@ -53,8 +53,10 @@ export function createMetrics(build?: BuildInfo): Metrics {
   const metrics = openMetrics();
   if (build) metrics.buildInfo.set({ ...build, node: process.version }, 1);
   // A counter that is absent until its first event hides that event from `rate`.
-  for (const kind of ['mail', 'sms', 'voice'])
+  for (const kind of ['mail', 'sms', 'voice']) {
     for (const outcome of ['sent', 'kept', 'retried', 'failed']) metrics.messages.inc({ kind, outcome }, 0);
+    metrics.redrivenMessages.inc({ kind }, 0);
+  }
   for (const event of ['sent', 'acknowledged', 'displaced', 'expired'])
     metrics.channelMessages.inc({ event }, 0);
   for (const outcome of ['started', 'caught_up', 'missed', 'held_back'])

@@ -45,8 +45,7 @@ const bulkNiceness = 5;
 
 /**
  * Heap limits of a thread; without one V8 lets garbage grow to gigabytes, while recipients and requests of the batches
- * use a tenth of this. The young generation follows the flag of `ops/local/node-flags.ts` where that is set; this
- * number is for dispatchers without it.
+ * use a tenth of this. They are for dispatchers without the flags of `ops/local/node-flags.ts`, which apply to threads too.
  */
 const threadMemory = { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 256 };
 

@@ -1,7 +1,7 @@
 /**
  * Node flags of a dispatcher. By default V8 gives every thread of a large machine 134 MB for new objects and lets old
  * garbage grow to gigabytes before it collects. The limits cost a few percent of CPU time and keep a dispatcher under
- * 400 MB. The first flag also applies to each worker thread; `dispatcher/sending/pool.ts` limits the threads' old objects.
+ * 400 MB. Both flags also apply to each worker thread, in place of the limits of `dispatcher/sending/pool.ts`.
  */
 export const dispatcherFlags = ['--max-semi-space-size=4', '--max-old-space-size=512'];
 

@@ -128,9 +128,10 @@ const delivery: Alert[] = [
   {
     name: 'CarillonSchedulerLate',
     severity: 'page',
-    expr: 'max(carillon_scheduled_lag_seconds) > 10',
+    // The lag is not read while the table is locked, or if statements fail.
+    expr: 'max(carillon_scheduled_lag_seconds) > 10 or time() - max(carillon_duty_last_success_timestamp_seconds{duty="scheduler"}) > 60',
     for: '1m',
-    summary: 'Scheduled pushes are {{ $value }} s late',
+    summary: 'Scheduled pushes are {{ $value }} s late, or their scheduler has stood for so long',
   },
   {
     name: 'CarillonBreakerOpen',

@@ -9,22 +9,24 @@ import { queueNames } from './jobs.ts';
 import type { JobQueue } from './queue.ts';
 import { type AgedReading, readSharedState } from './shared-reading.ts';
 
-/** Time that a scrape waits for the readings; Prometheus gives up after ten seconds. */
+/** Time that scrapes wait for a reading; Prometheus gives up after ten seconds. */
 const patienceMs = 2000;
+/** Age from which a reading counts as lost with its connection: the time limit of its statements is 30 s. */
+const lostAfterMs = 60_000;
 
 /** Readings that the gauges of a process show. */
 interface Shown {
   /** When the reading of queues and pushes was made, or the first scrape before that; monotonic. */
   madeAtMs: number;
-  /** Reading that has not ended. */
-  pending: Promise<void> | undefined;
+  /** Reading that has not ended, and when it began; monotonic. */
+  pending: { ended: Promise<void>; atMs: number } | undefined;
 }
 
 const shownBy = new WeakMap<Metrics, Shown>();
 
 /**
  * Updates the gauges of queues and open pushes for a scrape. Without a database, or while a reading hangs, they keep their
- * values and their age grows. A process has one reading at a time, and no scrape waits longer than `waitMs` for it.
+ * values and their age grows. A process has one reading at a time, for which scrapes wait until it is `waitMs` old.
  */
 export async function reportQueues(
   db: Handle,
@@ -34,12 +36,18 @@ export async function reportQueues(
 ): Promise<void> {
   const shown = shownBy.get(metrics) ?? { madeAtMs: performance.now(), pending: undefined };
   shownBy.set(metrics, shown);
-  shown.pending ??= readAll(db, queue, metrics).finally(() => {
-    shown.pending = undefined;
-  });
-  const ended = new AbortController();
-  await Promise.race([shown.pending, sleep(waitMs, ended.signal)]);
-  ended.abort();
+  const nowMs = performance.now();
+  if (shown.pending === undefined || nowMs - shown.pending.atMs > lostAfterMs) {
+    const begun = { atMs: nowMs, ended: readAll(db, queue, metrics) };
+    shown.pending = begun;
+    void begun.ended.then(() => {
+      if (shown.pending === begun) shown.pending = undefined;
+    });
+  }
+  const { ended, atMs } = shown.pending;
+  const waited = new AbortController();
+  await Promise.race([ended, sleep(Math.max(0, atMs + waitMs - nowMs), waited.signal)]);
+  waited.abort();
   metrics.sharedReadingAge.set((performance.now() - shown.madeAtMs) / 1000);
 }
 

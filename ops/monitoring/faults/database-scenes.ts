@@ -117,7 +117,7 @@ export const databaseScenes: readonly Scene[] = [
   { alerts: ['CarillonFirstSendSlow'], run: lockPlanning },
   { alerts: ['CarillonApiSlow', 'CarillonPoolFull'], run: lockCalls },
   {
-    alerts: ['CarillonReadingOld', 'CarillonDutyStands'],
+    alerts: ['CarillonReadingOld', 'CarillonDutyStands', 'CarillonSchedulerLate'],
     labels: { duty: 'scheduler' },
     run: lockSchedule,
   },
