@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { dirname } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
@@ -21,3 +22,46 @@ test('a folder has at most 15 entries', () => {
   const full = [...entries].filter(([folder, { size }]) => size > maxEntries && !exempt.test(folder));
   expect(full.map(([folder, { size }]) => `${folder}: ${size}`)).toEqual([]);
 });
+
+/** Forms that Citus refuses on a table that it spreads by `app_id` (operate/distributed.md). */
+const refused: readonly (readonly [advice: string, pattern: RegExp])[] = [
+  ['a ctid is a place on one server: name rows by their key', /\bctid\b/],
+  [
+    'a function in DO UPDATE: take the default from `excluded`',
+    /\b(now|clock_timestamp|statement_timestamp)\(/,
+  ],
+  ['CASE value WHEN: write CASE WHEN value = …', /\bCASE (?!WHEN\b)[\w.]+\s+WHEN\b/],
+];
+
+/** The saves of one moment go by the place of their rows; a spread database does not use them. */
+const singleServerOnly = ['shared/db/tables/installations/groups.ts'];
+
+test('statements have forms that a spread database runs too', () => {
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const files = execFileSync('git', ['ls-files', 'shared/db/tables/*.ts'], { cwd: root, encoding: 'utf8' });
+  const found: string[] = [];
+  for (const file of files.trim().split('\n')) {
+    if (singleServerOnly.includes(file)) continue;
+    const text = readFileSync(join(root, file), 'utf8');
+    for (const [advice, pattern] of refused) {
+      const parts = advice.includes('DO UPDATE') ? updatesOnConflict(text) : [text];
+      if (parts.some((part) => pattern.test(part))) found.push(`${file}: ${advice}`);
+    }
+  }
+  expect(found).toEqual([]);
+});
+
+/** Returns what follows each DO UPDATE, up to the end of its bracket or of the statement. */
+function updatesOnConflict(text: string): string[] {
+  return text
+    .split('DO UPDATE')
+    .slice(1)
+    .map((rest) => {
+      let depth = 0;
+      const end = [...rest].findIndex((char) => {
+        depth += char === '(' ? 1 : char === ')' ? -1 : 0;
+        return depth < 0 || char === '`';
+      });
+      return rest.slice(0, end);
+    });
+}

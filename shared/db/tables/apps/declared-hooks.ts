@@ -17,7 +17,8 @@ export async function keepDeclaredHooks(
   await db.query(
     `INSERT INTO declared_hooks AS d (app_id, stage, url, names)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1
-     ON CONFLICT (app_id, stage) DO UPDATE SET url = excluded.url, names = excluded.names, declared_at = now()
+     ON CONFLICT (app_id, stage)
+     DO UPDATE SET url = excluded.url, names = excluded.names, declared_at = excluded.declared_at
       WHERE (d.url, d.names) IS DISTINCT FROM (excluded.url, excluded.names)`,
     [appId, stage, url, names],
   );

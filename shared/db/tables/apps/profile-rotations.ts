@@ -38,7 +38,7 @@ export async function stageCandidate(
   await touchProfile(tx, profile);
   const { rows } = await tx.query<ProfileRotation>(
     `INSERT INTO profile_rotation AS r (app_id, connector, name, state, candidate, staged_at, changed_at)
-     SELECT app_id, connector, name, 'staged', $4, clock_timestamp(), clock_timestamp() FROM push_profile WHERE ${ofProfile}
+     SELECT app_id, connector, name, 'staged', $4, statement_timestamp(), statement_timestamp() FROM push_profile WHERE ${ofProfile}
      ON CONFLICT (app_id, connector, name) DO UPDATE
         SET state = 'staged', candidate = excluded.candidate, previous = NULL, staged_at = excluded.staged_at,
             changed_at = excluded.changed_at, reason = NULL, detail = NULL, batches_seen = 0, batches = 0, asked = 0,
@@ -87,7 +87,7 @@ export async function saveCheck(
 ): Promise<ProfileRotation | undefined> {
   await touchProfile(tx, profile);
   const { rows } = await tx.query<ProfileRotation>(
-    `UPDATE profile_rotation SET state = $5, reason = $6, detail = $7, changed_at = clock_timestamp()
+    `UPDATE profile_rotation SET state = $5, reason = $6, detail = $7, changed_at = statement_timestamp()
       WHERE ${ofProfile} AND staged_at = $4 AND state = 'staged' RETURNING ${columns}`,
     [...keyOf(profile), stagedAt, to, reason, detail],
   );
@@ -99,9 +99,9 @@ export async function promoteCandidate(tx: Handle, profile: RotatedProfile): Pro
   await tx.query(
     `WITH old AS (SELECT credentials FROM push_profile WHERE ${ofProfile}),
           new AS (SELECT candidate FROM profile_rotation WHERE ${ofProfile}),
-          changed AS (UPDATE push_profile SET credentials = new.candidate, updated_at = clock_timestamp() FROM new WHERE ${ofProfile})
+          changed AS (UPDATE push_profile SET credentials = new.candidate, updated_at = statement_timestamp() FROM new WHERE ${ofProfile})
      UPDATE profile_rotation SET state = 'promoted', candidate = NULL, previous = old.credentials, reason = NULL, detail = NULL,
-            changed_at = clock_timestamp()
+            changed_at = statement_timestamp()
        FROM old WHERE ${ofProfile}`,
     keyOf(profile),
   );
@@ -115,9 +115,9 @@ export async function rollBackCandidate(
 ): Promise<void> {
   await tx.query(
     `WITH kept AS (SELECT previous FROM profile_rotation WHERE ${ofProfile} AND state = 'promoted' AND previous IS NOT NULL),
-          changed AS (UPDATE push_profile SET credentials = kept.previous, updated_at = clock_timestamp() FROM kept WHERE ${ofProfile})
+          changed AS (UPDATE push_profile SET credentials = kept.previous, updated_at = statement_timestamp() FROM kept WHERE ${ofProfile})
      UPDATE profile_rotation SET state = 'rolled_back', candidate = NULL, previous = NULL, reason = $4, detail = $5,
-            changed_at = clock_timestamp()
+            changed_at = statement_timestamp()
       WHERE ${ofProfile}`,
     [...keyOf(profile), reason, detail],
   );
@@ -129,7 +129,7 @@ export async function endRotation(tx: Handle, profile: RotatedProfile): Promise<
     `UPDATE profile_rotation
         SET state = CASE WHEN state = 'promoted' THEN state ELSE 'rolled_back' END,
             reason = CASE WHEN state IN ('promoted', 'rolled_back') THEN reason ELSE 'replaced' END,
-            candidate = NULL, previous = NULL, changed_at = clock_timestamp()
+            candidate = NULL, previous = NULL, changed_at = statement_timestamp()
       WHERE ${ofProfile}`,
     keyOf(profile),
   );

@@ -50,7 +50,7 @@ export async function putProfile(
     `INSERT INTO push_profile (app_id, connector, name, credentials)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1 FOR KEY SHARE
      ON CONFLICT (app_id, connector, name)
-     DO UPDATE SET credentials = excluded.credentials, updated_at = now()
+     DO UPDATE SET credentials = excluded.credentials, updated_at = excluded.updated_at
      RETURNING *`,
     [appId, connector, name, vault.seal(profile.credentials, sealContexts.profile(appId, connector, name))],
   );

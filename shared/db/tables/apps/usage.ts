@@ -56,7 +56,7 @@ export async function deleteOldUsage(db: Handle, before: Date, limit: number): P
   const { rowCount } = await db.query(
     `WITH old AS MATERIALIZED (
        SELECT app_id, day FROM usage_day WHERE day < ($1::timestamptz AT TIME ZONE 'UTC')::date
-        ORDER BY day LIMIT $2 FOR UPDATE SKIP LOCKED)
+        ORDER BY day LIMIT $2)
      DELETE FROM usage_day u USING old WHERE u.app_id = old.app_id AND u.day = old.day`,
     [before, limit],
   );

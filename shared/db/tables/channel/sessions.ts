@@ -64,7 +64,7 @@ export async function openSessions(
        INSERT INTO channel_session AS s (app_id, installation, node_id)
        SELECT app_id, id, $3 FROM device ORDER BY app_id, id
        ON CONFLICT (app_id, installation)
-         DO UPDATE SET node_id = excluded.node_id, session_id = DEFAULT, since = now()
+         DO UPDATE SET node_id = excluded.node_id, session_id = DEFAULT, since = excluded.since
        RETURNING s.app_id, s.installation, s.session_id, s.xmax <> 0 AS is_takeover
      )
      SELECT d.n, s.installation, s.session_id AS "sessionId",
@@ -145,7 +145,7 @@ export async function sessionsOfNode(db: Handle, nodeId: string): Promise<Device
 export async function recordHeartbeat(db: Handle, nodeId: string): Promise<boolean> {
   const { rows } = await db.query<{ isNew: boolean }>(
     `INSERT INTO channel_node AS n (id, takes_groups) VALUES ($1, true)
-     ON CONFLICT (id) DO UPDATE SET seen_at = now() RETURNING n.xmax = 0 AS "isNew"`,
+     ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at RETURNING n.xmax = 0 AS "isNew"`,
     [nodeId],
   );
   return rows[0]?.isNew ?? false;

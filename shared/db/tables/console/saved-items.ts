@@ -65,7 +65,7 @@ export async function putSavedItem(
   const { rows } = await tx.query<SavedItem>(
     `INSERT INTO saved_item (app_id, kind, name, content, updated_by) VALUES ($1, $2, $3, $4::jsonb, $5)
      ON CONFLICT (app_id, kind, name)
-     DO UPDATE SET content = excluded.content, updated_by = excluded.updated_by, updated_at = now()
+     DO UPDATE SET content = excluded.content, updated_by = excluded.updated_by, updated_at = excluded.updated_at
      RETURNING ${columns}`,
     [appId, kind, name, JSON.stringify(content), updatedBy],
   );

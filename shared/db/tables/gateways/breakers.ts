@@ -55,7 +55,8 @@ export async function overrideBreaker(
            SELECT app_id, connector, name, $4 FROM push_profile
             WHERE app_id = $1 AND connector = $2 AND name = $3 FOR KEY SHARE
            ON CONFLICT (app_id, connector, profile) DO UPDATE
-              SET forced = $4, since = CASE WHEN breaker.forced = $4 THEN breaker.since ELSE now() END`,
+              SET forced = excluded.forced,
+                  since = CASE WHEN breaker.forced = excluded.forced THEN breaker.since ELSE excluded.since END`,
           [...key, forced],
         );
   await tx.query('SELECT pg_notify($1, $2)', [breakerTopic, breakerIdOf({ appId, connector, profile })]);
@@ -125,7 +126,8 @@ export async function saveBreakerState(
     `INSERT INTO breaker_state (app_id, connector, profile, dispatcher, state, since, next_probe_at)
      VALUES ($1, $2, $3, $4, $5, $6, now() + $7 * interval '1 ms')
      ON CONFLICT (app_id, connector, profile, dispatcher) DO UPDATE
-        SET state = $5, since = $6, seen_at = now(), next_probe_at = excluded.next_probe_at`,
+        SET state = excluded.state, since = excluded.since, seen_at = excluded.seen_at,
+            next_probe_at = excluded.next_probe_at`,
     [appId, connector, profile, dispatcher, state, since, probeInMs],
   );
 }

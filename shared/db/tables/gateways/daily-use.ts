@@ -119,13 +119,21 @@ export async function grantTest(
 /** Deletes days before `before`; returns the number of rows. */
 export async function deleteOldGatewayDays(db: Handle, before: Date, limit: number): Promise<number> {
   const days = await db.query(
-    `DELETE FROM gateway_day WHERE ctid = ANY (ARRAY(
-       SELECT ctid FROM gateway_day WHERE day < ($1::timestamptz AT TIME ZONE 'Asia/Shanghai')::date LIMIT $2))`,
+    `WITH old AS MATERIALIZED (
+       SELECT app_id, connector, profile, class, day FROM gateway_day
+        WHERE day < ($1::timestamptz AT TIME ZONE 'Asia/Shanghai')::date LIMIT $2)
+     DELETE FROM gateway_day d USING old
+      WHERE d.app_id = old.app_id AND d.connector = old.connector AND d.profile = old.profile
+        AND d.class = old.class AND d.day = old.day`,
     [before, limit],
   );
   const tests = await db.query(
-    `DELETE FROM gateway_test WHERE ctid = ANY (ARRAY(
-       SELECT ctid FROM gateway_test WHERE day < ($1::timestamptz AT TIME ZONE 'Asia/Shanghai')::date LIMIT $2))`,
+    `WITH old AS MATERIALIZED (
+       SELECT app_id, connector, day, push_id, batch_id FROM gateway_test
+        WHERE day < ($1::timestamptz AT TIME ZONE 'Asia/Shanghai')::date LIMIT $2)
+     DELETE FROM gateway_test t USING old
+      WHERE t.app_id = old.app_id AND t.connector = old.connector AND t.day = old.day
+        AND t.push_id = old.push_id AND t.batch_id = old.batch_id`,
     [before, limit],
   );
   return Math.max(days.rowCount ?? 0, tests.rowCount ?? 0);

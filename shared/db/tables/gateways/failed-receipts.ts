@@ -83,7 +83,7 @@ export async function deleteFailedReceipts(tx: Handle, appId: string, ids: reado
 export async function deleteOldFailedReceipts(db: Handle, before: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
     `WITH old AS MATERIALIZED (
-       SELECT app_id, id FROM failed_receipt WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+       SELECT app_id, id FROM failed_receipt WHERE created_at < $1 ORDER BY created_at LIMIT $2)
      DELETE FROM failed_receipt r USING old WHERE r.app_id = old.app_id AND r.id = old.id`,
     [before, limit],
   );

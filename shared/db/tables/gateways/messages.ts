@@ -53,8 +53,9 @@ export async function listGatewayMessages(
 /** Deletes rows older than `before`; returns their number. */
 export async function deleteOldGatewayMessages(db: Handle, before: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
-    `DELETE FROM gateway_message WHERE ctid = ANY (ARRAY(
-       SELECT ctid FROM gateway_message WHERE created_at < $1 ORDER BY created_at LIMIT $2))`,
+    `WITH old AS MATERIALIZED (
+       SELECT app_id, id FROM gateway_message WHERE created_at < $1 ORDER BY created_at LIMIT $2)
+     DELETE FROM gateway_message m USING old WHERE m.app_id = old.app_id AND m.id = old.id`,
     [before, limit],
   );
   return rowCount ?? 0;

@@ -1,5 +1,6 @@
 import type { Vault } from '../../../crypto.ts';
 import { sealContexts } from '../../../domain/apps/seal-contexts.ts';
+import { databaseNow } from '../../clock.ts';
 import type { Handle } from '../../pool.ts';
 
 /** Decrypted access token of a gateway. */
@@ -60,12 +61,13 @@ export async function claimGatewayToken(
   key: TokenKey,
   leaseMs: number,
 ): Promise<boolean> {
+  const nowMs = await databaseNow(db);
   const { rowCount } = await db.query(
     `INSERT INTO gateway_token AS t (app_id, connector, credential, claimed_until)
-     SELECT app_id, $2, $3, clock_timestamp() + $4 * interval '1 millisecond' FROM app WHERE app_id = $1
+     SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1
      ON CONFLICT (app_id, connector, credential) DO UPDATE SET claimed_until = excluded.claimed_until
-      WHERE t.claimed_until IS NULL OR t.claimed_until < clock_timestamp()`,
-    [...valuesOf(vault, key), leaseMs],
+      WHERE t.claimed_until IS NULL OR t.claimed_until < $5`,
+    [...valuesOf(vault, key), new Date(nowMs + leaseMs), new Date(nowMs)],
   );
   return (rowCount ?? 0) > 0;
 }

@@ -32,7 +32,8 @@ export async function recordInvalidTokens(
         SET is_sure = excluded.is_sure
                    OR (n.saved_at = excluded.saved_at AND n.connector = excluded.connector
                        AND (n.is_sure OR n.push_id <> excluded.push_id)),
-            push_id = excluded.push_id, connector = excluded.connector, saved_at = excluded.saved_at, noted_at = now()`,
+            push_id = excluded.push_id, connector = excluded.connector, saved_at = excluded.saved_at,
+            noted_at = excluded.noted_at`,
     [
       appId,
       connector,
@@ -89,8 +90,10 @@ export async function deleteReportedInvalid(
 /** Deletes reports older than `before`; returns their number. */
 export async function deleteOldInvalidTokenNotices(db: Handle, before: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
-    `DELETE FROM dead_notice WHERE ctid = ANY (ARRAY(
-       SELECT ctid FROM dead_notice WHERE noted_at < $1 ORDER BY noted_at LIMIT $2))`,
+    `WITH old AS MATERIALIZED (
+       SELECT app_id, installation FROM dead_notice WHERE noted_at < $1 ORDER BY noted_at LIMIT $2)
+     DELETE FROM dead_notice n USING old
+      WHERE n.app_id = old.app_id AND n.installation = old.installation AND n.noted_at < $1`,
     [before, limit],
   );
   return rowCount ?? 0;

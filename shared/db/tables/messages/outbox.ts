@@ -189,8 +189,7 @@ export async function countTry(tx: Handle, appId: string, id: number, reason: st
 export async function deleteOldMessages(db: Handle, before: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
     `WITH old AS MATERIALIZED (
-       SELECT app_id, id FROM outbox WHERE created_at < $1 ORDER BY created_at LIMIT $2
-       FOR UPDATE SKIP LOCKED)
+       SELECT app_id, id FROM outbox WHERE created_at < $1 ORDER BY created_at LIMIT $2)
      DELETE FROM outbox o USING old WHERE o.app_id = old.app_id AND o.id = old.id`,
     [before, limit],
   );

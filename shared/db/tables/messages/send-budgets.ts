@@ -103,14 +103,18 @@ export async function chargeBalance(
 /** Deletes rows that no window counts. Returns the larger number of both tables. */
 export async function deleteOldSends(db: Handle, before: Date, limit: number): Promise<number> {
   const sends = await db.query(
-    `DELETE FROM sms_send WHERE ctid IN (
-       SELECT ctid FROM sms_send WHERE sent_at < $1 ORDER BY sent_at LIMIT $2)`,
+    `WITH old AS MATERIALIZED (
+       SELECT DISTINCT app_id, number, sent_at FROM (
+         SELECT app_id, number, sent_at FROM sms_send WHERE sent_at < $1 ORDER BY sent_at LIMIT $2) AS oldest)
+     DELETE FROM sms_send s USING old
+      WHERE s.app_id = old.app_id AND s.number = old.number AND s.sent_at = old.sent_at`,
     [before, limit],
   );
   const budgets = await db.query(
-    `DELETE FROM send_budget WHERE ctid IN (
-       SELECT ctid FROM send_budget WHERE since < $1 AND scope <> 'free' ORDER BY since LIMIT $2
-       FOR UPDATE SKIP LOCKED)`,
+    `WITH old AS MATERIALIZED (
+       SELECT app_id, scope, key FROM send_budget WHERE since < $1 AND scope <> 'free' ORDER BY since LIMIT $2)
+     DELETE FROM send_budget b USING old
+      WHERE b.app_id = old.app_id AND b.scope = old.scope AND b.key = old.key AND b.since < $1`,
     [before, limit],
   );
   return Math.max(sends.rowCount ?? 0, budgets.rowCount ?? 0);

@@ -30,7 +30,7 @@ export async function putSignature(
 ): Promise<SmsSignature | undefined> {
   const { rows } = await db.query<SignatureRow>(
     `INSERT INTO sms_signature (app_id, name) SELECT app_id, $2 FROM app WHERE app_id = $1
-     ON CONFLICT (app_id, name) DO UPDATE SET updated_at = now() RETURNING *`,
+     ON CONFLICT (app_id, name) DO UPDATE SET updated_at = excluded.updated_at RETURNING *`,
     [appId, name],
   );
   return rows.map(toSignature)[0];
@@ -139,7 +139,8 @@ export async function putTemplate(
   const { rows } = await db.query<TemplateRow>(
     `INSERT INTO sms_template (app_id, name, pending_type, pending_text)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1
-     ON CONFLICT (app_id, name) DO UPDATE SET pending_type = $3, pending_text = $4, updated_at = now()
+     ON CONFLICT (app_id, name)
+     DO UPDATE SET pending_type = excluded.pending_type, pending_text = excluded.pending_text, updated_at = excluded.updated_at
      RETURNING *`,
     [appId, name, type, text],
   );

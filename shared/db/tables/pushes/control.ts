@@ -22,7 +22,7 @@ export async function markPushPaused(tx: Handle, appId: string, id: number): Pro
 /** Moves a paused push back to `sending`. Returns false if it is finished or scheduled. */
 export async function markPushResumed(tx: Handle, appId: string, id: number): Promise<boolean> {
   const { rowCount } = await tx.query(
-    `UPDATE notification SET state = CASE state WHEN 'paused' THEN 'sending' ELSE state END, updated_at = now()
+    `UPDATE notification SET state = CASE WHEN state = 'paused' THEN 'sending' ELSE state END, updated_at = now()
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending', 'paused')`,
     [appId, id],
   );

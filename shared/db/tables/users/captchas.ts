@@ -92,8 +92,10 @@ export async function spendValidateToken(
 
 export async function deleteExpiredCaptchas(db: Handle, now: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
-    `DELETE FROM captcha WHERE ctid IN (
-       SELECT ctid FROM captcha WHERE expires_at < $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)`,
+    `WITH old AS MATERIALIZED (
+       SELECT app_id, token FROM captcha WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)
+     DELETE FROM captcha c USING old
+      WHERE c.app_id = old.app_id AND c.token = old.token AND c.expires_at < $1`,
     [now, limit],
   );
   return rowCount ?? 0;

@@ -80,9 +80,9 @@ export async function deleteLinksOfUser(
 
 export async function deleteExpiredLinks(db: Handle, now: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
-    `DELETE FROM link_token WHERE digest IN (
-       SELECT digest FROM link_token WHERE expires_at < $1 ORDER BY expires_at LIMIT $2
-       FOR UPDATE SKIP LOCKED)`,
+    `WITH old AS MATERIALIZED (
+       SELECT app_id, digest FROM link_token WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)
+     DELETE FROM link_token t USING old WHERE t.app_id = old.app_id AND t.digest = old.digest`,
     [now, limit],
   );
   return rowCount ?? 0;

@@ -55,8 +55,9 @@ export async function countLoginFailure(
 export async function deleteOldLoginLocks(db: Handle, before: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
     `WITH old AS MATERIALIZED (
-       SELECT app_id, identifier FROM login_lock WHERE last_failed_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
-     DELETE FROM login_lock l USING old WHERE l.app_id = old.app_id AND l.identifier = old.identifier`,
+       SELECT app_id, identifier FROM login_lock WHERE last_failed_at < $1 LIMIT $2)
+     DELETE FROM login_lock l USING old
+      WHERE l.app_id = old.app_id AND l.identifier = old.identifier AND l.last_failed_at < $1`,
     [before, limit],
   );
   return rowCount ?? 0;

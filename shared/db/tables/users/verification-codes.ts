@@ -80,9 +80,12 @@ export async function deleteCodesOfSubject(tx: Handle, appId: string, subject: s
 
 export async function deleteExpiredCodes(db: Handle, now: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
-    `DELETE FROM verification_code WHERE ctid IN (
-       SELECT ctid FROM verification_code WHERE expires_at < $1 ORDER BY expires_at LIMIT $2
-       FOR UPDATE SKIP LOCKED)`,
+    `WITH old AS MATERIALIZED (
+       SELECT app_id, purpose, number, subject FROM verification_code
+        WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)
+     DELETE FROM verification_code c USING old
+      WHERE c.app_id = old.app_id AND c.purpose = old.purpose AND c.number = old.number
+        AND c.subject = old.subject AND c.expires_at < $1`,
     [now, limit],
   );
   return rowCount ?? 0;
