@@ -10,7 +10,7 @@ import type { JobQueue } from './queue.ts';
 import { type AgedReading, readSharedState } from './shared-reading.ts';
 
 /** Time that scrapes wait for a reading; Prometheus gives up after ten seconds. */
-const patienceMs = 2000;
+const patienceMs = 5000;
 /** Age from which a reading counts as lost with its connection: the time limit of its statements is 30 s. */
 const lostAfterMs = 60_000;
 
