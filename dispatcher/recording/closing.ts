@@ -24,7 +24,8 @@ export async function closePush(
   const outcomes = allTotals(closed.totals);
   const unreached = sumTotals(outcomes) - (outcomes.sent ?? 0);
   if (unreached >= countedFrom) await noteFailureCount(deps.db, { appId, id: pushId }, unreached);
-  await sweepInvalidInstallations(deps.db, appId, pushId);
+  // Invalid tokens are among the failures.
+  if (unreached > 0) await sweepInvalidInstallations(deps.db, appId, pushId);
 }
 
 const closedAtOnce = 100;

@@ -5,6 +5,7 @@ import { settleBatch } from '../../shared/db/tables/pushes/batches.ts';
 import { recordProfileError } from '../../shared/db/tables/pushes/progress.ts';
 import { insertFailures } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
 import type { OutcomeTotals } from '../../shared/domain/outcome.ts';
+import { settleBatchWithJob } from '../../shared/queue/ended-pushes.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { DeliverResult } from '../sending/task.ts';
@@ -32,19 +33,45 @@ export async function recordSettled(
 ): Promise<void> {
   const { appId } = batch.ids;
   const { connector } = sent.result;
-  const settlement = await recordThroughOutage(deps, () =>
-    deps.db.transaction(async (tx) => {
-      const settled = await settle(tx, batch.ids, sent.result);
-      if (settled) await writeDetails(deps, tx, batch, { ...settled, isCounted: sent.isCounted });
-      await completeJob(deps, tx, batch);
-      return settled;
-    }),
+  const settlement = await recordThroughOutage(
+    deps,
+    async () => (await settleAlone(deps, batch, sent)) ?? settleWithDetails(deps, batch, sent),
   );
   if (settlement) {
     countRecipients(deps, appId, connector, settlement.totals);
     countRepeats(deps, connector, settlement.result.retries);
   }
   countGatewayUsage(deps, appId, { result: sent.result, recipients: settlement?.totals.sent ?? 0 });
+}
+
+/**
+ * Settles a batch of which nothing else is written by one statement, as most are. Undefined for any other, for one without a job
+ * of its own, and where that statement did not settle it.
+ */
+async function settleAlone(
+  { db }: Pick<DispatcherDeps, 'db'>,
+  { ids, job }: BatchInWork,
+  { result }: SentBatch,
+): Promise<Settlement | undefined> {
+  const { states, retriedCount, failures, messages, retries, profileError } = result;
+  const isAlone = failures.length + messages.length + retries.length === 0 && profileError === null;
+  if (!job || !isAlone) return undefined;
+  const totals = states.totals();
+  const batch = { appId: ids.appId, id: ids.batchId, retriedCount };
+  return (await settleBatchWithJob(db, batch, { states, totals }, job)) ? { result, totals } : undefined;
+}
+
+function settleWithDetails(
+  deps: DispatcherDeps,
+  batch: BatchInWork,
+  sent: SentBatch,
+): Promise<Settlement | undefined> {
+  return deps.db.transaction(async (tx) => {
+    const settled = await settle(tx, batch.ids, sent.result);
+    if (settled) await writeDetails(deps, tx, batch, { ...settled, isCounted: sent.isCounted });
+    await completeJob(deps, tx, batch);
+    return settled;
+  });
 }
 
 /**

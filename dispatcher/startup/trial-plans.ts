@@ -18,6 +18,7 @@ import {
 import { loadRecipients } from '../../shared/db/tables/pushes/recipients.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import { targetPageQuery } from '../../shared/query/targets/targets.ts';
+import { settleBatchWithJob } from '../../shared/queue/ended-pushes.ts';
 import { deliverJob } from '../../shared/queue/jobs.ts';
 import type { JobQueue } from '../../shared/queue/queue.ts';
 import { toBatches } from '../planning/batches.ts';
@@ -44,10 +45,12 @@ export async function runPushStatements(connection: Handle, queue: JobQueue): Pr
   await readBatchSnapshot(connection, appId, none.batchId);
   await grantRecipients(connection, none, 0);
   await markFirstSend(connection, appId, id, new Date(0));
+  const result = { states: new RecipientStates(new Uint8Array(1)), totals: {} };
+  const job = { id: randomUUID(), retryCount: 0, data: { appId, pushId: id, batchId: none.batchId } };
+  await settleBatchWithJob(connection, none, result, { kind, job });
   await withinTransaction(connection, 'BEGIN', async () => {
     await lockBatch(connection, appId, none.batchId);
-    await settleBatch(connection, none, new RecipientStates(new Uint8Array(1)), {});
-    const job = { id: randomUUID(), retryCount: 0, data: { appId, pushId: id, batchId: none.batchId } };
+    await settleBatch(connection, none, result.states, result.totals);
     await queue.complete(kind, job, connection);
   });
   await closeIfSettled(connection, appId, id);

@@ -1,5 +1,4 @@
 import { PgBoss } from 'pg-boss';
-import { z } from 'zod';
 import { systemClock } from '../clock.ts';
 import type { Database, Handle } from '../db/pool.ts';
 import { type PreparedStatement, PreparedStatements, prepare } from '../db/prepared.ts';
@@ -53,12 +52,16 @@ const adapter = (handle: Handle) => ({
   executeSql: (text: string, values?: unknown[]) => handle.query(text, values),
 });
 
-const notify = prepare('SELECT pg_notify($1, $2)');
+/** Changes the statement that writes jobs so that it also wakes the consumers of their queue when it commits. */
+const wakingText =
+  ({ queue }: { queue: string }) =>
+  (text: string): string =>
+    `WITH jobs AS (${text}) SELECT pg_notify('${wakeTopic}', '${queue}')`;
 
-const highestPriority = prepare(
+/** The queue is part of the text: for a parameter PostgreSQL would plan each time, which takes longer than the reading. */
+const highestText = ({ queue }: { queue: string }): string =>
   `SELECT max(priority) AS highest FROM pgboss.job
-    WHERE name = $1 AND state IN ('created', 'retry') AND start_after <= now()`,
-);
+    WHERE name = '${queue}' AND state IN ('created', 'retry') AND start_after <= now()`;
 
 /**
  * Leaves out jobs that another transaction has locked: it ends them as a rule, and many of them in an order of its own, so
@@ -72,7 +75,10 @@ const heartbeat = prepare(
    UPDATE pgboss.job j SET heartbeat_on = pgboss.job_now() FROM free WHERE j.name = $1 AND j.id = free.id`,
 );
 
-const commandReply = z.object({ affected: z.number() });
+/** Returns the statement that completes a job, as pg-boss does: `$first` is its id, the next parameter its attempt. */
+export const completeText = ({ queue }: { queue: string }, first = 1): string =>
+  `UPDATE pgboss.job SET completed_on = pgboss.job_now(), state = 'completed'
+    WHERE name = '${queue}' AND id = $${first} AND retry_count = $${first + 1} AND state = 'active'`;
 
 /** Jobs in pg-boss. Only this folder uses that library. */
 export class JobQueue {
@@ -115,7 +121,7 @@ export class JobQueue {
     if (jobs.length === 0) return;
     const priorityOf = typeof options.priority === 'function' ? options.priority : () => fixedPriority;
     const fixedPriority = typeof options.priority === 'number' ? options.priority : 0;
-    const inserted = this.#boss.insert(
+    await this.#boss.insert(
       kind.queue,
       jobs.map((data, place) => ({
         data,
@@ -123,16 +129,14 @@ export class JobQueue {
         ...(kind.groupOf ? { group: { id: kind.groupOf(data) } } : {}),
         ...(options.startAfter ? { startAfter: options.startAfter, ...keepUntil(options.startAfter) } : {}),
       })),
-      { db: this.#preparing(options.tx), returnId: false },
+      { db: this.#preparing(options.tx, wakingText(kind)), returnId: false },
     );
-    // Both in one round trip, where the connection is pipelined.
-    await Promise.all([inserted, options.tx.query(notify, [wakeTopic, kind.queue])]);
   }
 
-  /** As `adapter`, with prepared statements: pg-boss writes, takes and ends jobs with a few texts. */
-  #preparing(tx: Handle) {
+  /** As `adapter`, with prepared statements: pg-boss writes and takes jobs with a few texts, which `textOf` changes. */
+  #preparing(tx: Handle, textOf = (text: string) => text) {
     return {
-      executeSql: (text: string, values?: unknown[]) => tx.query(this.#statements.of(text), values),
+      executeSql: (text: string, values?: unknown[]) => tx.query(this.#statements.of(textOf(text)), values),
     };
   }
 
@@ -220,10 +224,9 @@ export class JobQueue {
 
   /** Completes a job as part of `tx`. Returns false when another consumer has taken it over. */
   async complete<T extends object>(kind: JobKind<T>, job: Job<T>, tx: Handle): Promise<boolean> {
-    const attempt = { id: job.id, retryCount: job.retryCount };
-    const reply = await this.#boss.complete(kind.queue, attempt, null, { db: this.#preparing(tx) });
-    // The library's types omit the reply.
-    return commandReply.parse(reply).affected > 0;
+    const statement = this.#statements.of(completeText(kind));
+    const { rowCount } = await tx.query(statement, [job.id, job.retryCount]);
+    return (rowCount ?? 0) > 0;
   }
 
   /** Puts a job back: it is handed out again after the queue's back-off. */
@@ -240,7 +243,7 @@ export class JobQueue {
 
   /** Returns the highest priority of the jobs that could be taken now; 0 without any. */
   async highestPriority<T extends object>(kind: JobKind<T>, tx: Handle): Promise<number> {
-    const { rows } = await tx.query<{ highest: number | null }>(highestPriority, [kind.queue]);
+    const { rows } = await tx.query<{ highest: number | null }>(this.#statements.of(highestText(kind)));
     return rows[0]?.highest ?? 0;
   }
 

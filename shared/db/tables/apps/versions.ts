@@ -1,4 +1,5 @@
 import type { Handle } from '../../pool.ts';
+import { prepare } from '../../prepared.ts';
 
 /** Versions of an app's row and of its profiles: equal ones mean that nothing was written in between. */
 export interface AppVersions {
@@ -6,18 +7,19 @@ export interface AppVersions {
   profiles: string;
 }
 
+const versionsStatement = prepare(
+  `SELECT a.app_id, a.xmin::text AS app,
+          coalesce((SELECT string_agg(concat_ws(' ', p.xmin, p.connector, p.name), ',' ORDER BY p.connector, p.name)
+                      FROM push_profile p WHERE p.app_id = a.app_id), '') AS profiles
+     FROM app a WHERE a.app_id = ANY($1::text[])`,
+);
+
 /** Reads the versions of apps, in their order; undefined for an unknown one. Decrypts nothing. */
 export async function readAppVersions(
   db: Handle,
   appIds: readonly string[],
 ): Promise<(AppVersions | undefined)[]> {
-  const { rows } = await db.query<AppVersions & { app_id: string }>(
-    `SELECT a.app_id, a.xmin::text AS app,
-            coalesce((SELECT string_agg(concat_ws(' ', p.xmin, p.connector, p.name), ',' ORDER BY p.connector, p.name)
-                        FROM push_profile p WHERE p.app_id = a.app_id), '') AS profiles
-       FROM app a WHERE a.app_id = ANY($1)`,
-    [appIds],
-  );
+  const { rows } = await db.query<AppVersions & { app_id: string }>(versionsStatement, [appIds]);
   const byId = new Map(rows.map(({ app_id: appId, ...versions }) => [appId, versions]));
   return appIds.map((appId) => byId.get(appId));
 }

@@ -149,15 +149,6 @@ const toColumns = (batch: NewBatch) => ({
 const bytesOf = ({ bytes }: RecipientStates): Buffer =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 
-/** SQL expression for the number of recipients of `push_batch` under an alias; rows of older versions have no `size`. */
-export const sizeSql = (alias: string): string => `coalesce(${alias}.size, cardinality(${alias}.recipients))`;
-
-/** SQL expression for the number of open recipients of `push_batch` under an alias; only a retaken batch has closed ones. */
-export const openCountSql = (alias: string): string =>
-  `CASE WHEN ${alias}.settled IS NULL THEN ${sizeSql(alias)}
-        ELSE (SELECT count(*)::int FROM generate_series(0, length(${alias}.settled) - 1) AS i
-               WHERE get_byte(${alias}.settled, i) = 0) END`;
-
 const findStatement = prepare(
   `SELECT app_id, id, push_id, connector, profile, recipients, badges, settled, moved, is_settled, attempt, tries, unanswered,
           expires_at, language
@@ -198,10 +189,24 @@ export async function checkpointBatch(
   await db.query(checkpointStatement, values);
 }
 
-const settleStatement = prepare(
-  `UPDATE push_batch SET settled = $3, totals = $4, is_settled = true, settled_at = now()
-    WHERE app_id = $1 AND id = $2 AND NOT is_settled AND coalesce(cardinality(moved), 0) = $5`,
-);
+/** A batch to settle; `retriedCount`: its recipients that have moved to retry batches, as far as the caller knows. */
+export interface UnsettledBatch {
+  appId: string;
+  id: number;
+  retriedCount: number;
+}
+
+/** Text of `settleBatch`, with the parameters of `settleValues`. */
+export const settleText = `UPDATE push_batch SET settled = $3, totals = $4, is_settled = true, settled_at = now()
+    WHERE app_id = $1 AND id = $2 AND NOT is_settled AND coalesce(cardinality(moved), 0) = $5`;
+
+export const settleValues = (
+  { appId, id, retriedCount }: UnsettledBatch,
+  states: RecipientStates,
+  totals: OutcomeTotals,
+): unknown[] => [appId, id, bytesOf(states), totals, retriedCount];
+
+const settleStatement = prepare(settleText);
 
 /**
  * Settles a batch. Returns false, and this attempt does not count, if it was settled before or if more of its
@@ -209,17 +214,11 @@ const settleStatement = prepare(
  */
 export async function settleBatch(
   tx: Handle,
-  batch: { appId: string; id: number; retriedCount: number },
+  batch: UnsettledBatch,
   states: RecipientStates,
   totals: OutcomeTotals,
 ): Promise<boolean> {
-  const { rowCount } = await tx.query(settleStatement, [
-    batch.appId,
-    batch.id,
-    bytesOf(states),
-    totals,
-    batch.retriedCount,
-  ]);
+  const { rowCount } = await tx.query(settleStatement, settleValues(batch, states, totals));
   return (rowCount ?? 0) > 0;
 }
 

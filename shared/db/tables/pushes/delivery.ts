@@ -4,8 +4,7 @@ import type { Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
 import type { Grant } from '../apps/usage.ts';
 import { rateColumns } from '../gateways/rates.ts';
-import { openCountSql, sizeSql } from './batches.ts';
-import { type Slot, type SlotRow, slotColumns, toSlot } from './pace.ts';
+import { openCountSql, type Slot, type SlotRow, sizeSql, slotColumns, toSlot } from './pace.ts';
 
 /** State of a batch and its push for the main thread; a worker thread loads the recipients. */
 export interface BatchSnapshot {

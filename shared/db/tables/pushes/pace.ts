@@ -1,5 +1,13 @@
 import type { Handle } from '../../pool.ts';
-import { openCountSql } from './batches.ts';
+
+/** SQL expression for the number of recipients of `push_batch` under an alias; rows of older versions have no `size`. */
+export const sizeSql = (alias: string): string => `coalesce(${alias}.size, cardinality(${alias}.recipients))`;
+
+/** SQL expression for the number of open recipients of `push_batch` under an alias; only a retaken batch has closed ones. */
+export const openCountSql = (alias: string): string =>
+  `CASE WHEN ${alias}.settled IS NULL THEN ${sizeSql(alias)}
+        ELSE (SELECT count(*)::int FROM generate_series(0, length(${alias}.settled) - 1) AS i
+               WHERE get_byte(${alias}.settled, i) = 0) END`;
 
 /** Time slot of a batch, reserved by flow control or a gateway's rate. */
 export interface Slot {

@@ -4,15 +4,16 @@ import type { ConnectorTotals, Push } from '../../../domain/pushes/record.ts';
 import { RecipientStates } from '../../../domain/recipient-states.ts';
 import type { Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
-import { type PushRow, toPush } from './pushes.ts';
+import { type PushRow, pushColumns, toPush } from './pushes.ts';
+
+const startStatement = prepare(
+  `UPDATE notification SET state = 'sending', updated_at = now()
+    WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') RETURNING ${pushColumns}`,
+);
 
 /** Moves a queued push to `sending`. Undefined if it is scheduled, paused, finished or deleted. */
 export async function startPush(tx: Handle, appId: string, id: number): Promise<Push | undefined> {
-  const { rows } = await tx.query<PushRow>(
-    `UPDATE notification SET state = 'sending', updated_at = now()
-      WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') RETURNING *`,
-    [appId, id],
-  );
+  const { rows } = await tx.query<PushRow>(startStatement, [appId, id]);
   return rows.map(toPush)[0];
 }
 
@@ -67,12 +68,13 @@ export async function countOpenPushes(db: Handle, appId: string): Promise<number
   return rows[0]?.n ?? 0;
 }
 
+const firstSendStatement = prepare(
+  'UPDATE notification SET first_sent_at = $3 WHERE app_id = $1 AND id = $2 AND first_sent_at IS NULL',
+);
+
 /** Saves the time of the first send; returns true for the first call only. */
 export async function markFirstSend(db: Handle, appId: string, id: number, at: Date): Promise<boolean> {
-  const { rowCount } = await db.query(
-    'UPDATE notification SET first_sent_at = $3 WHERE app_id = $1 AND id = $2 AND first_sent_at IS NULL',
-    [appId, id, at],
-  );
+  const { rowCount } = await db.query(firstSendStatement, [appId, id, at]);
   return (rowCount ?? 0) > 0;
 }
 
@@ -90,6 +92,18 @@ export async function recordProfileError(
   );
 }
 
+const closeStatement = prepare(
+  `UPDATE notification n
+      SET state = 'done', finished_at = now(), updated_at = now(),
+          totals = (${totalsOfBatches('n.app_id', 'n.id')}),
+          repeats = (${repeatsOfBatches('n.app_id', 'n.id')}),
+          error = (${summaryOfFailures('n.app_id', 'n.id')})
+    WHERE n.app_id = $1 AND n.id = $2 AND n.state IN ('sending', 'paused') AND n.is_planned
+      AND NOT EXISTS (SELECT 1 FROM push_batch b
+                       WHERE b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled)
+    RETURNING n.created_at, n.push_time, n.totals`,
+);
+
 export interface ClosedPush {
   createdAt: Date;
   pushTime: Date;
@@ -105,15 +119,7 @@ export async function closeIfSettled(
   id: number,
 ): Promise<(ClosedPush & { totals: ConnectorTotals }) | undefined> {
   const { rows } = await db.query<{ created_at: Date; push_time: Date; totals: ConnectorTotals }>(
-    `UPDATE notification n
-        SET state = 'done', finished_at = now(), updated_at = now(),
-            totals = (${totalsOfBatches('n.app_id', 'n.id')}),
-            repeats = (${repeatsOfBatches('n.app_id', 'n.id')}),
-            error = (${summaryOfFailures('n.app_id', 'n.id')})
-      WHERE n.app_id = $1 AND n.id = $2 AND n.state IN ('sending', 'paused') AND n.is_planned
-        AND NOT EXISTS (SELECT 1 FROM push_batch b
-                         WHERE b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled)
-      RETURNING n.created_at, n.push_time, n.totals`,
+    closeStatement,
     [appId, id],
   );
   return rows.map((row) => ({ createdAt: row.created_at, pushTime: row.push_time, totals: row.totals }))[0];
