@@ -19,7 +19,7 @@ export const redriveForecast = component(
         selected: count.describe('Failures that the selection matches.'),
         redriven: count.describe('Of those, recipients that a redrive has taken over.'),
         unsure: count.describe(
-          'Recipients whose gateway did not answer a request: they may have the message.',
+          'Recipients whose gateway did not answer a request: they may have the message. With `includeUnsure` they are not left out.',
         ),
         gone: count.describe('Recipients whose device was deleted, became invalid or idle.'),
         notKept: count.describe('Recipients of the push whose failures are not kept.'),

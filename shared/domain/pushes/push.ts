@@ -66,6 +66,8 @@ export interface RedriveSelection {
   reason: string | null;
   from: string | null;
   to: string | null;
+  /** Whether recipients that may have the message, since a gateway did not answer, get it too: twice, if they have it. */
+  includeUnsure?: boolean;
 }
 
 /** Returns the target that a push was written for: that of the first push in a redrive. */

@@ -49,10 +49,13 @@ export function failureConditions(
   return { selected, taken: 'redriven_by IS NOT NULL', unsure: isUnsure(app, `${push}::bigint`) };
 }
 
-/** Returns the condition for the failures that a redrive takes: of recipients that certainly did not get the push. */
+/**
+ * Returns the condition for the failures that a redrive takes: of recipients that certainly did not get the push, unless the
+ * redrive includes the others.
+ */
 export function redrivable(appId: string, redrive: Redrive, params: Params): string {
   const { selected, taken, unsure } = failureConditions(appId, redrive, params);
-  return `${selected} AND NOT (${taken}) AND NOT ${unsure}`;
+  return `${selected} AND NOT (${taken})${redrive.includeUnsure ? '' : ` AND NOT ${unsure}`}`;
 }
 
 /** Returns the condition over `installation` for the recipients of a redrive above an id. */

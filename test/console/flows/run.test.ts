@@ -46,11 +46,20 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     const { objectId } = (await admin('POST', app, '/push', { where: {}, data: { alert: 'Lost' } })).body;
     await service.untilDone(app, objectId);
     service.apns.behave();
+    await service.db.query(
+      `UPDATE push_failure SET is_unsure = true WHERE app_id = $1
+          AND installation = (SELECT min(id) FROM installation WHERE app_id = $1)`,
+      [app.appId],
+    );
     const page = await openApp('/pushes/undelivered');
     await page.getByLabel('Reason, as in the failures of a push').fill('PayloadTooLarge');
     await page.keyboard.press('Enter');
     await page.getByRole('link', { name: 'Send again: Lost' }).click();
     const dialog = page.getByRole('alertdialog');
+    await dialog.getByText('1 may have it').waitFor();
+    await dialog.getByText('2 devices get it.').waitFor();
+    await dialog.getByLabel('Also to those that may have it').check();
+    await dialog.getByText('1 of them may get it twice').waitFor();
     await dialog.getByText('3 devices get it.').waitFor();
     await confirm(page, 'Send again to 3 devices');
     await page.getByText('Sent again for').waitFor();

@@ -108,6 +108,22 @@ test('a selection by reason leaves the others, and a device that is gone is not 
   expect(requests()).toEqual([0, 1, 0, 0]);
 });
 
+test('those that may have the push get it by a redrive that includes them, and only by that', async () => {
+  const { app, tokens, objectId, requests } = await failedPush(4);
+  await service.db.query(
+    `UPDATE push_failure f SET is_unsure = true FROM installation i
+      WHERE f.app_id = $1 AND i.app_id = $1 AND i.id = f.installation AND i.device_token = ANY($2)`,
+    [app.appId, tokens.slice(0, 3)],
+  );
+  const sure = await call(app, objectId);
+  await service.untilDone(app, sure.body.objectId);
+  expect(requests()).toEqual([0, 0, 0, 1]);
+  expect((await call(app, objectId)).body).toMatchObject({ code: 409 });
+  const { body } = await call(app, objectId, { includeUnsure: true });
+  expect(await service.untilDone(app, body.objectId)).toMatchObject({ devices: 3, outcomes: { sent: 3 } });
+  expect(requests()).toEqual([1, 1, 1, 1]);
+});
+
 test('of a gateway that broke off, a redrive reaches those who certainly did not get the push, and no other', async () => {
   const gateway = await startRestartableGateway();
   const { app, tokens } = await createAppOn(service, gateway.own, 1500);

@@ -233,6 +233,14 @@ test('carillon redrive tells first whom it would reach, then sends again to all 
   expect(dryRun.stdout).toContain('2 APNs expired: expired before it was sent');
   const none = await run(['redrive', objectId, ...of, '--outcome', 'failed', '--dry-run']);
   expect(none.stdout).toContain('would go to 0 devices');
+  await service.db.query(
+    `UPDATE push_failure SET is_unsure = true WHERE app_id = $1
+        AND installation = (SELECT min(id) FROM installation WHERE app_id = $1)`,
+    [own.appId],
+  );
+  const unsure = await run(['redrive', objectId, ...of, '--include-unsure', '--dry-run']);
+  expect(unsure.stdout).toContain('would go to 2 devices');
+  expect(unsure.stdout).toContain('Warning: 1 of them may get it twice');
   expect((await run(['redrive', ...of])).code).toBe(2);
   const all = (
     await run(['redrive', '--all', ...of, '--connector', 'apns', '--expire', '60', '--json'])

@@ -29,6 +29,12 @@ const redriveBody = z.strictObject({
   reason: reason.optional().describe('Only recipients with this reason, as the summary of failures has it.'),
   from: timeQuery.describe('Only recipients that ended at this time or later.'),
   to: timeQuery.describe('Only recipients that ended before this time.'),
+  includeUnsure: z
+    .boolean('expected true or false')
+    .optional()
+    .describe(
+      'Whether recipients that may have the message, since their gateway did not answer, get it too: it may arrive twice. Not by default.',
+    ),
   expiration_interval: common.expiration_interval.describe(
     'Lifetime of the redrive in seconds; by default that of the push.',
   ),
@@ -45,6 +51,7 @@ const requestOf = (body: z.infer<typeof redriveBody>): RedriveRequest => {
     reason: body.reason ?? null,
     from: body.from?.toISOString() ?? null,
     to: body.to?.toISOString() ?? null,
+    includeUnsure: body.includeUnsure ?? false,
     expirationSeconds: body.expiration_interval ?? null,
     expirationTime: body.expiration_time ?? null,
     flowControl: body.flow_control,

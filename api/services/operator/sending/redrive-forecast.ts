@@ -83,7 +83,7 @@ async function forecastOf(
   const { selected, taken, unsure } = failureConditions(app.appId, redrive, params);
   const limits = { taken, unsure, limit: maxCauses };
   const counts = await countRedrivable(tx, { text: selected, values: params.values }, limits);
-  const possible = counts.n - counts.redriven - counts.unsure;
+  const possible = counts.n - counts.redriven - (redrive.includeUnsure ? 0 : counts.unsure);
   return {
     devices,
     ...audience,

@@ -117,8 +117,9 @@ export function orderOf(push: Push, request: RedriveRequest): PushOrder {
   const { id: pushId, objectId } = push;
   // A redrive is not a start of a recurring push, and is sent at once, whatever the time zone.
   const { recurring: _, local: __, ...pushOrder } = push.pushOrder;
-  const { outcomes, connector, reason, from, to, flowControl } = request;
-  const redrive = { pushId, objectId, outcomes, connector, reason, from, to, target: shortened(pushOrder) };
+  const { outcomes, connector, reason, from, to, includeUnsure, flowControl } = request;
+  const selection = { outcomes, connector, reason, from, to, ...(includeUnsure ? { includeUnsure } : {}) };
+  const redrive = { pushId, objectId, ...selection, target: shortened(pushOrder) };
   const perSecond = flowControl === undefined ? pushOrder.flowControl : flowControlOf(flowControl);
   return { ...pushOrder, flowControl: perSecond, target: noDevices, redrive };
 }

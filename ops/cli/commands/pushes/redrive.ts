@@ -20,6 +20,7 @@ interface RedriveOptions {
   from?: string;
   to?: string;
   expire?: string;
+  includeUnsure?: boolean;
   flowControl?: string;
   idempotencyKey?: string;
 }
@@ -43,6 +44,7 @@ export function addRedriveCommands({ program, act }: Shell): void {
     .option('--reason <reason>', 'only with this reason, as `carillon failures` shows it')
     .option('--from <time>', 'only those that ended at this time or later (ISO 8601)')
     .option('--to <time>', 'only those that ended before this time (ISO 8601)')
+    .option('--include-unsure', 'also those whose gateway did not answer: the push may arrive twice')
     .option('--expire <seconds or time>', 'lifetime in seconds, or time of expiry (ISO 8601, or +10m)')
     .option('--flow-control <per second>', 'limit of recipients per second, at least 1000')
     .option('--idempotency-key <id>', 'id of the request; a repetition within 5 minutes sends nothing')
@@ -76,7 +78,7 @@ async function redrive(objectId: string | undefined, options: RedriveOptions): P
   const redriving = { service, appId, body, options };
   if (objectId === undefined) return redriveAll(redriving);
   const reply = await call(redriving, objectId);
-  return options.dryRun ? describeForecast(reply) : describeSent(reply);
+  return options.dryRun ? describeForecast(reply, options.includeUnsure === true) : describeSent(reply);
 }
 
 const pathOf = ({ appId, options }: Redriving, objectId: string): string =>
@@ -113,16 +115,21 @@ const forecast = z.looseObject({
   pace: z.string(),
 });
 
-function describeForecast(reply: unknown): Report {
+function describeForecast(reply: unknown, isUnsureIncluded: boolean): Report {
   const { devices, failures, causes, limits, pace } = forecast.parse(reply);
   const left = [
     [failures.redriven, 'a redrive has taken over already'],
-    [failures.unsure, 'may have the message: their gateway did not answer'],
+    [isUnsureIncluded ? 0 : failures.unsure, 'may have the message: their gateway did not answer'],
     [failures.gone, 'are deleted, invalid or idle by now'],
     [failures.notKept, 'are not kept'],
   ] as const;
   const text = [
     `This redrive would go to ${devices} devices. Nothing was sent.`,
+    ...(isUnsureIncluded && failures.unsure > 0
+      ? [
+          `Warning: ${failures.unsure} of them may get it twice, since their gateway did not answer the first time.`,
+        ]
+      : []),
     ...section(
       'Left out',
       left.flatMap(([n, why]) => (n > 0 ? [`${n} ${why}`] : [])),
@@ -206,6 +213,7 @@ function bodyOf(options: RedriveOptions): Record<string, unknown> {
     reason,
     from: timeOf('--from', options.from),
     to: timeOf('--to', options.to),
+    includeUnsure: options.includeUnsure,
     flow_control: flowControl === undefined ? undefined : wholeNumber('--flow-control', flowControl, 1),
     ...expiryOf(expire),
   };

@@ -53,6 +53,10 @@ test('a push is sent again, once, to those who certainly did not get it', async 
     devices: 2,
     failures: { selected: 5, unsure: 3, redriven: 0, gone: 0 },
   });
+  expect((await sender('POST', path, { body: { includeUnsure: true } })).body).toMatchObject({
+    devices: 5,
+    failures: { selected: 5, unsure: 3, redriven: 0, gone: 0 },
+  });
   const sent = await resend(id, ['failed', 'expired']);
   expect(sent).toMatchObject({ status: 201, body: { status: 'in-queue' } });
   const record = (await sender('GET', `/apps/${app.appId}/notifications/${sent.body.objectId}`)).body;

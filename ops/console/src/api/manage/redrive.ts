@@ -16,6 +16,8 @@ interface OfPush {
 /** Members of the body of a redrive that the page sets; none selects all recipients that can be sent to again. */
 export type RedriveSelection = Partial<Pick<RedriveForecast['causes'][number], 'connector' | 'reason'>> & {
   outcomes?: RedriveForecast['causes'][number]['outcome'][];
+  /** Whether those that may have the message get it too. */
+  includeUnsure?: boolean;
 };
 
 /** Dry run of a redrive; only while `isAsked`. */

@@ -7,7 +7,7 @@ import { type RedriveSelection, useRedrive, useRedriveForecast } from '../../api
 import { isOpenPush } from '../../api/push.ts';
 import { useMay } from '../../api/session.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
-import { Choice } from '../../kit/controls/field.tsx';
+import { Checkbox, Choice } from '../../kit/controls/field.tsx';
 import { Failure, Loading } from '../../kit/states.tsx';
 import { useForecastText } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
@@ -31,9 +31,11 @@ export function Redrive({ appId, push }: { appId: string; push: PushDetail }) {
   const isBegun = route.useSearch().redrive === true && maySend;
   const [isAsked, setAsked] = useState(isBegun);
   const [cause, setCause] = useState<Cause>();
+  const [isUnsureIncluded, includeUnsure] = useState(false);
+  const selection = selectionOf(cause, isUnsureIncluded);
   const ofPush = { appId, pushId: push.objectId };
   const all = useRedriveForecast(ofPush, {}, isAsked);
-  const { data, error, isPlaceholderData } = useRedriveForecast(ofPush, selectionOf(cause), isAsked);
+  const { data, error, isPlaceholderData } = useRedriveForecast(ofPush, selection, isAsked);
   const redrive = useRedrive(ofPush, (pushId) =>
     navigate({ to: '/apps/$appId/pushes/$pushId', params: { appId, pushId } }),
   );
@@ -53,20 +55,36 @@ export function Redrive({ appId, push }: { appId: string; push: PushDetail }) {
         isBlocked={devices === 0 || isPlaceholderData}
         isOpenAtFirst={isBegun}
         onOpen={setAsked}
-        onConfirm={() => redrive.mutate(selectionOf(cause))}
+        onConfirm={() => redrive.mutate(selection)}
       >
         <p>{t('redrive.text')}</p>
         {all.data && all.data.causes.length > 1 && (
           <CauseChoice causes={all.data.causes} chosen={cause} choose={setCause} />
         )}
-        {error ? <Failure error={error} /> : data ? <Forecast forecast={data} /> : <Loading />}
+        {all.data && all.data.failures.unsure > 0 && (
+          <Checkbox
+            label={t('redrive.includeUnsure')}
+            hint={t('redrive.twice')}
+            checked={isUnsureIncluded}
+            onChange={(event) => includeUnsure(event.target.checked)}
+          />
+        )}
+        {error ? (
+          <Failure error={error} />
+        ) : data ? (
+          <Forecast {...{ forecast: data, isUnsureIncluded }} />
+        ) : (
+          <Loading />
+        )}
       </Confirm>
     </>
   );
 }
 
-const selectionOf = (cause: Cause | undefined): RedriveSelection =>
-  cause === undefined ? {} : { connector: cause.connector, outcomes: [cause.outcome], reason: cause.reason };
+const selectionOf = (cause: Cause | undefined, includeUnsure: boolean): RedriveSelection => ({
+  ...(cause && { connector: cause.connector, outcomes: [cause.outcome], reason: cause.reason }),
+  ...(includeUnsure && { includeUnsure }),
+});
 
 interface CauseChoiceProps {
   causes: Cause[];
@@ -95,7 +113,13 @@ function CauseChoice({ causes, chosen, choose }: CauseChoiceProps) {
 const leftOut = ['redriven', 'unsure', 'gone', 'notKept'] as const;
 
 /** Recipients of a redrive, those that it leaves out, and its limits. */
-function Forecast({ forecast: { devices, failures, texts } }: { forecast: RedriveForecast }) {
+function Forecast({
+  forecast: { devices, failures, texts },
+  isUnsureIncluded,
+}: {
+  forecast: RedriveForecast;
+  isUnsureIncluded: boolean;
+}) {
   const { t } = useTranslation();
   const textOf = useForecastText();
   return (
@@ -107,7 +131,11 @@ function Forecast({ forecast: { devices, failures, texts } }: { forecast: Redriv
         {leftOut
           .filter((name) => failures[name] > 0)
           .map((name) => (
-            <li key={name}>{t(`redrive.${name}`, { devices: formatCount(failures[name]) })}</li>
+            <li key={name}>
+              {t(`redrive.${name === 'unsure' && isUnsureIncluded ? 'unsureIncluded' : name}`, {
+                devices: formatCount(failures[name]),
+              })}
+            </li>
           ))}
         {texts.limits.map((limit) => (
           <li key={limit.text}>{textOf(limit)}</li>
