@@ -35,6 +35,8 @@ import type {
 import type { profileRotation, secretState } from './rotations.ts';
 import type {
   audience,
+  recurringPush,
+  recurringTimes,
   sampledField,
   sampledValue,
   savedAudience,
@@ -59,6 +61,8 @@ export type Audience = z.infer<typeof audience>;
 export type PushTemplate = z.infer<typeof savedTemplate>;
 export type SavedAudience = z.infer<typeof savedAudience>;
 export type TestDevice = z.infer<typeof savedTestDevice>;
+export type RecurringPush = z.infer<typeof recurringPush>;
+export type RecurringTimes = z.infer<typeof recurringTimes>;
 export type ScheduledEntry = z.infer<typeof scheduledEntry>;
 export type SampledField = z.infer<typeof sampledField>;
 export type SampledValue = z.infer<typeof sampledValue>;

@@ -19,6 +19,7 @@ import {
   readPushFilters,
   readPushSearch,
   readQuotaSearch,
+  readRecurringSearch,
   readScheduledSearch,
   readUndeliveredSearch,
   readUsageSearch,
@@ -68,6 +69,12 @@ const undelivered = createRoute({
   path: '/pushes/undelivered',
   validateSearch: readUndeliveredSearch,
   component: lazyRouteComponent(() => import('./pages/pushes/undelivered.tsx'), 'Undelivered'),
+});
+const recurring = createRoute({
+  getParentRoute: () => app,
+  path: '/pushes/recurring',
+  validateSearch: readRecurringSearch,
+  component: lazyRouteComponent(() => import('./pages/recurring/recurring.tsx'), 'Recurring'),
 });
 const push = createRoute({
   getParentRoute: () => app,
@@ -180,6 +187,7 @@ export const router = createRouter({
       compose,
       scheduled,
       undelivered,
+      recurring,
       push,
       compare,
       why,

@@ -13,6 +13,8 @@ export interface PushFilters {
   status?: string | undefined;
   q?: string | undefined;
   source?: string | undefined;
+  /** Recurring push that they were made from. */
+  recurring?: string | undefined;
   from?: string | undefined;
   to?: string | undefined;
   cursor?: string | undefined;
@@ -29,6 +31,7 @@ export const readPushFilters = (search: Search): PushListSearch => ({
   status: text(search.status),
   q: text(search.q),
   source: text(search.source),
+  recurring: cursorOf(search.recurring),
   from: text(search.from),
   to: text(search.to),
   cursor: cursorOf(search.cursor),
@@ -185,6 +188,13 @@ export const readUndeliveredSearch = (search: Search): UndeliveredSearch => ({
   reason: text(search.reason),
   cursor: cursorOf(search.cursor),
 });
+
+/** Page of the recurring pushes; `edit`: the one that the form changes. */
+export interface RecurringSearch {
+  edit?: string | undefined;
+}
+
+export const readRecurringSearch = (search: Search): RecurringSearch => ({ edit: cursorOf(search.edit) });
 
 /** Days of a report on use, as `YYYY-MM-DD`. */
 export const readUsageSearch = (search: Search): { from?: string | undefined; to?: string | undefined } => ({

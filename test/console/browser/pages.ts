@@ -26,6 +26,7 @@ export const consolePages: readonly ConsolePage[] = [
   { name: 'compose: curl', path: ofApp('/pushes/new?view=curl') },
   { name: 'scheduled pushes', path: ofApp('/pushes/scheduled') },
   { name: 'undelivered pushes', path: ofApp('/pushes/undelivered') },
+  { name: 'recurring pushes', path: ofApp('/pushes/recurring') },
   { name: 'push: progress', path: ofPush() },
   { name: 'push: failures', path: ofPush('?tab=failures') },
   { name: 'push: content', path: ofPush('?tab=content') },

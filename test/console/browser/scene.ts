@@ -73,6 +73,7 @@ async function createScene(service: TestService): Promise<Scene> {
     city: 'Rome',
   });
   await addOwnChannel(service, app, 60);
+  await addRecurring(service, app);
   for (const data of messages) await service.untilDone(app, await send(service, app, data));
   for (const token of [dead, other]) service.apns.deadTokens.set(token, Date.now());
   const pushId = await send(service, app, partlyFailing);
@@ -91,6 +92,17 @@ async function send({ api }: TestService, app: App, data: object): Promise<strin
   const reply = await api.request('POST', '/1.1/push', { app, master: true, body });
   if (reply.status !== 201 && reply.status !== 200) throw new Error(JSON.stringify(reply.body));
   return reply.body.objectId;
+}
+
+/** Adds a recurring push whose time does not come while the tests run. */
+async function addRecurring({ api }: TestService, app: App): Promise<void> {
+  const body = {
+    ...{ name: 'Leap day', expression: '0 9 29 2 *', timeZone: 'Asia/Shanghai' },
+    body: { where: {}, data: { alert: 'Once in four years' } },
+  };
+  const path = `/console/api/apps/${app.appId}/recurring-pushes`;
+  const reply = await api.request('POST', path, { admin: true, body });
+  if (reply.status !== 201) throw new Error(JSON.stringify(reply.body));
 }
 
 /** Adds Android devices without a vendor, which the own channel serves. */

@@ -237,6 +237,49 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByText(/^No push waits for its time/).waitFor();
   });
 
+  test('defines a recurring push with its next times in sight, makes one now, and leads back from it', async () => {
+    const page = await open(`/apps/${app.appId}/pushes`);
+    await page.getByRole('link', { name: 'Recurring pushes' }).click();
+    await page.getByText('No push recurs. Define one below.').waitFor();
+    await page.getByLabel('Name', { exact: true }).fill('Leap day');
+    await page.getByLabel('Cron expression').fill('* * * * *');
+    await page.getByText('expression: at most one push every 5 minutes.').waitFor();
+    await page.getByLabel('Cron expression').fill('30 9 29 2 *');
+    await page.getByLabel('Time zone').fill('Asia/Tokyo');
+    const times = page.getByRole('list', { name: 'Next times' }).getByRole('listitem');
+    await expect.poll(() => times.count()).toBe(10);
+    await times
+      .first()
+      .getByText(/-02-29 00:30 UTC$/)
+      .waitFor();
+    await times.first().getByText(/09:30/).waitFor();
+    const body = page.getByLabel('Body of the push');
+    await body.fill('{"where": {"city": "Rome"}, "data": {"alert": "Leap"},}');
+    expect(await page.getByRole('button', { name: 'Create it' }).isDisabled()).toBe(true);
+    await body.fill('{"where": {"city": "Rome"}, "data": {"alert": "Leap"}}');
+    await page.getByRole('button', { name: 'Create it' }).click();
+    await page.getByRole('button', { name: 'Send now: Leap day' }).click();
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Send now' }).click();
+    await page.getByRole('link', { name: '1', exact: true }).click();
+    await page.getByRole('link', { name: 'Leap', exact: true }).click();
+    await page.getByText('Done', { exact: true }).waitFor();
+    const pushId = new URL(page.url()).pathname.split('/').at(-1) ?? '';
+    expect(await service.untilDone(app, pushId)).toMatchObject({ devices: 20, successes: 20 });
+    await page.getByRole('tab', { name: 'Content' }).click();
+    await page.getByRole('link', { name: 'Leap day' }).click();
+    await page.getByRole('heading', { name: 'Change Leap day' }).waitFor();
+    await page.getByRole('button', { name: 'Disable Leap day' }).click();
+    await page.getByText('Disabled', { exact: true }).waitFor();
+    await page.getByLabel('Name', { exact: true }).fill('Leap years');
+    await page.getByRole('button', { name: 'Save it' }).click();
+    await page.getByRole('link', { name: 'Leap years' }).waitFor();
+    const path = adminPath(app, '/recurring-pushes');
+    const { results } = (await service.api.request('GET', path, { admin: true })).body;
+    expect(results).toMatchObject([
+      { name: 'Leap years', expression: '30 9 29 2 *', timeZone: 'Asia/Tokyo', isEnabled: false, starts: 1 },
+    ]);
+  });
+
   test('draws the message from the requests of the gateways', async () => {
     const page = await compose(app);
     await page.getByLabel('Title').fill('Preview of a title');

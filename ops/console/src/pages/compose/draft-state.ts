@@ -30,12 +30,12 @@ export const storeDraft = (appId: string, body: JsonRecord): void =>
 /** Keeps a draft in this tab until it is sent or cleared. */
 export function useDraft(appId: string): Draft {
   const [text, setShown] = useState(() => storedDraft(appId) ?? printJson(emptyBody, 2));
-  const [valid, setValid] = useState<JsonRecord>(() => parsed(text).body ?? emptyBody);
-  const { body, fault } = useMemo(() => parsed(text), [text]);
+  const [valid, setValid] = useState<JsonRecord>(() => parsedBody(text).body ?? emptyBody);
+  const { body, fault } = useMemo(() => parsedBody(text), [text]);
   const setText = (next: string) => {
     setShown(next);
     sessionStorage.setItem(storageKey(appId), next);
-    const found = parsed(next).body;
+    const found = parsedBody(next).body;
     if (found) setValid(found);
   };
   return {
@@ -54,7 +54,8 @@ export function useDraft(appId: string): Draft {
   };
 }
 
-function parsed(text: string): { body?: JsonRecord; fault?: Draft['fault'] } {
+/** Returns the body that a text is, or what is wrong with it. */
+export function parsedBody(text: string): { body?: JsonRecord; fault?: Draft['fault'] } {
   try {
     const value = parseJsonText(text);
     return isRecord(value) ? { body: value, fault: undefined } : { fault: 'noObject' };

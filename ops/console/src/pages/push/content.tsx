@@ -1,3 +1,5 @@
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
 import { Time } from '../../kit/data/time.tsx';
@@ -6,10 +8,13 @@ import { Facts, Panel } from '../../kit/panel.tsx';
 import { formatCount } from '../../text/format.ts';
 
 /** Message of a push, as it was accepted. */
-export function Content({ push }: { push: PushDetail }) {
+export function Content({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
   const pace =
     push.flowControl === null ? t('push.unlimited') : t('push.pace', { rate: formatCount(push.flowControl) });
+  const recurring: [string, ReactNode][] = push.recurring
+    ? [[t('recurring.one'), <RecurringLink key="recurring" appId={appId} {...push.recurring} />]]
+    : [];
   return (
     <>
       <JsonPanel title={t('push.message')} value={push.msg} />
@@ -23,9 +28,19 @@ export function Content({ push }: { push: PushDetail }) {
             [t('push.time'), <Time key="time" at={push['push-time']} />],
             [t('push.expires'), <Time key="expires" at={push.expiresAt} />],
             [t('pushes.source'), push['from-service']],
+            ...recurring,
           ]}
         />
       </Panel>
     </>
+  );
+}
+
+/** Link to the recurring push that a push was made from. */
+function RecurringLink({ appId, id, name }: { appId: string; id: number; name: string }) {
+  return (
+    <Link to="/apps/$appId/pushes/recurring" params={{ appId }} search={{ edit: String(id) }} translate="no">
+      {name}
+    </Link>
   );
 }

@@ -113,7 +113,7 @@ function PushTabs({ appId, push, progress }: PushTabsProps) {
           title: t('push.failures'),
           content: <Failures appId={appId} pushId={push.objectId} isOpen={isOpenPush(push)} />,
         },
-        { value: 'content', title: t('push.content'), content: <Content push={push} /> },
+        { value: 'content', title: t('push.content'), content: <Content appId={appId} push={push} /> },
         { value: 'audience', title: t('push.audience'), content: <Audience appId={appId} push={push} /> },
         {
           value: 'ids',

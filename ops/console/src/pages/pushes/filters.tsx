@@ -1,11 +1,12 @@
 import { useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
+import { Button } from '../../kit/controls/button.tsx';
 import { FilterChoice, FilterForm, FilterText, FilterTime } from '../../kit/form/filter-form.tsx';
 import { isoTime, localTime } from '../../kit/form/local-time.ts';
 import type { PushFilters } from '../../search.ts';
 
 const states = ['scheduled', 'queued', 'sending', 'paused', 'done', 'failed', 'cancelled'] as const;
-const sources = ['push', 'console'] as const;
+const sources = ['push', 'console', 'recurring'] as const;
 const times = ['from', 'to'] as const;
 
 /** Filters of the list of pushes. */
@@ -38,6 +39,11 @@ export function Filters({ filters, change }: { filters: PushFilters; change: (mo
         options={sources.map((source) => [source, t(`pushSource.${source}`)] as const)}
         change={(source) => change({ source })}
       />
+      {filters.recurring !== undefined && (
+        <Button onClick={() => change({ recurring: undefined })}>
+          {t('pushes.ofRecurring', { id: filters.recurring })}
+        </Button>
+      )}
       {times.map((name) => (
         <FilterTime
           key={name}

@@ -45,6 +45,9 @@ export function Pushes() {
             <Link to="/apps/$appId/pushes/undelivered" params={{ appId }} className={buttonLook('plain')}>
               {t('undelivered.title')}
             </Link>
+            <Link to="/apps/$appId/pushes/recurring" params={{ appId }} className={buttonLook('plain')}>
+              {t('recurring.title')}
+            </Link>
             {maySend && (
               <Link to="/apps/$appId/pushes/new" params={{ appId }} className={buttonLook('primary')}>
                 {t('compose.heading')}
@@ -99,7 +102,10 @@ function PushTable({ appId, filters, change, selection }: PushTableProps) {
         {isFiltered ? (
           <Button
             onClick={() =>
-              change({ status: undefined, q: undefined, source: undefined, from: undefined, to: undefined })
+              change({
+                ...{ status: undefined, q: undefined, source: undefined },
+                ...{ recurring: undefined, from: undefined, to: undefined },
+              })
             }
           >
             {t('action.clearFilters')}

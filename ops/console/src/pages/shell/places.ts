@@ -54,6 +54,12 @@ export const appPlaces = [
     words: ['重发', '补发', 'redrive', 'resend', 'retry', 'failed', 'expired', 'capped'],
   }),
   place({
+    to: '/apps/$appId/pushes/recurring',
+    title: 'recurring.title',
+    isUnlisted: true,
+    words: ['周期推送', '循环推送', 'cron', 'recurring', 'repeat', 'every day'],
+  }),
+  place({
     to: '/apps/$appId/devices',
     title: 'nav.devices',
     key: 'd',
