@@ -7,22 +7,23 @@ import { type Outcome, outcomeCode } from '../../shared/domain/outcome.ts';
 import type { LanguageRoute, LanguageRoutes } from './language-routes.ts';
 import { firstBatchSize, type TargetPage } from './pages.ts';
 
-/** Most recipients of a batch, from so many recipients of the push on. */
-const laterSizes = [
-  { from: 5000, size: 5000 },
-  { from: 1000, size: 2500 },
-];
+/** Most recipients of a batch of a large push. */
+const largestBatchSize = 5000;
+/** The same of the second page: at most two batches, so that two threads share a push to ten thousand. */
+const secondPage = { fromPlanned: 1000, toPlanned: 5000, leastSize: 2500 };
 
 /**
- * Returns the most recipients of a batch. Later batches of a large push are larger, because each one costs a dozen
- * statements. Only where a request has one recipient, and where no rate gives each batch a time of its own: there large
- * batches are uneven.
+ * Returns the most recipients of a batch, of so many of a page. Later batches of a large push are larger, because each one
+ * costs a dozen statements. Only where a request has one recipient, and where no rate gives each batch a time of its own: there
+ * large batches are uneven.
  */
-function batchSizeOf({ connector: id }: Route, { flowControl, planned }: PageContext): number {
+function batchSizeOf({ connector: id }: Route, count: number, { flowControl, planned }: PageContext): number {
   const connector = connectors.get(id);
   const canGrow = connector?.limits.recipientsPerRequest === 1 && !connector.rate;
-  if (!canGrow || flowControl !== null) return firstBatchSize;
-  return laterSizes.find(({ from }) => planned >= from)?.size ?? firstBatchSize;
+  const { fromPlanned, toPlanned, leastSize } = secondPage;
+  if (!canGrow || flowControl !== null || planned < fromPlanned) return firstBatchSize;
+  if (planned >= toPlanned) return largestBatchSize;
+  return Math.min(largestBatchSize, Math.max(leastSize, Math.ceil(count / 2)));
 }
 
 type PlannedRoute = Route & Partial<LanguageRoute>;
@@ -65,7 +66,7 @@ export function toBatches(
   }
   const page: PageOfBatches = { batches: [], unroutable: [] };
   for (const [route, ids] of groups) {
-    const size = batchSizeOf(route, context);
+    const size = batchSizeOf(route, ids.length, context);
     for (let i = 0; i < ids.length; i += size) addBatch(page, route, ids.slice(i, i + size));
   }
   return page;

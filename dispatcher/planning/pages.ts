@@ -19,7 +19,7 @@ export const firstBatchSize = 1000;
  * Installations of one page, which one transaction writes. Up to three pages of each planning are in memory: one that is
  * being written, the next one, and one that is being read.
  */
-export const pageSize = 5000;
+export const pageSize = 10_000;
 
 /** Timeout of a scan; it may be long, since the scan holds no locks. */
 const scanTimeoutMs = 3_600_000;

@@ -6,9 +6,9 @@ import { pageOfRows } from '../../../dispatcher/planning/pages.ts';
 const apns: Route = { connector: 'apns', profile: '_default' };
 const fcm: Route = { connector: 'fcm', profile: '_default' };
 
-/** Sizes of the batches of one page of 5,000 installations of one route. */
-function sizesOf(route: Route, planned: number, flowControl: number | null = null): number[] {
-  const page = pageOfRows(Array.from({ length: 5000 }, (_, i) => ({ id: i + 1, traits: '(ios,,,,,t,f,f)' })));
+/** Sizes of the batches of one page of installations of one route, 5,000 by default. */
+function sizesOf(route: Route, planned: number, flowControl: number | null = null, length = 5000): number[] {
+  const page = pageOfRows(Array.from({ length }, (_, i) => ({ id: i + 1, traits: '(ios,,,,,t,f,f)' })));
   const { batches } = toBatches(page, { router: { routeOf: () => route }, flowControl, planned });
   return batches.map(({ recipients }) => recipients.length);
 }
@@ -19,6 +19,13 @@ test('batches of a large push to single devices grow from 1,000 to 2,500 to 5,00
   expect(sizesOf(apns, 1000)).toEqual([2500, 2500]);
   expect(sizesOf(apns, 4999)).toEqual([2500, 2500]);
   expect(sizesOf(apns, 5000)).toEqual([5000]);
+});
+
+test('a push to ten thousand has two batches behind its first one', () => {
+  expect(sizesOf(apns, 1000, null, 9000)).toEqual([4500, 4500]);
+  expect(sizesOf(apns, 1000, null, 10_000)).toEqual([5000, 5000]);
+  expect(sizesOf(apns, 1000, null, 2000)).toEqual([2000]);
+  expect(sizesOf(apns, 11_000, null, 10_000)).toEqual([5000, 5000]);
 });
 
 test('batches with a rate stay small: of flow control, of a gateway', () => {
