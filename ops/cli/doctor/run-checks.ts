@@ -19,6 +19,7 @@ import { checkDisk } from './disk.ts';
 import { type LocalEnvironment, readLocalEnvironment } from './environment.ts';
 import { checkAdminToken, checkProcess } from './processes.ts';
 import { checkProviders } from './providers.ts';
+import { checkSpread } from './spread.ts';
 
 /**
  * Runs the checks in the order of their dependencies. Skips a check whose dependency failed.
@@ -51,7 +52,7 @@ async function runDatabaseChecks({ config, databaseUrl }: LocalEnvironment): Pro
     findings.push(await checkMigrations(config?.databaseDirectUrl ?? databaseUrl));
     if (config) findings.push(...(await checkWays(config)));
     const isBlocked = findings.some(isFailed);
-    findings.push(await checkDisk(db), ...(await checkUpkeep(db)));
+    findings.push(await checkDisk(db), ...(await checkUpkeep(db)), ...(await checkSpread(db)));
     if (isBlocked) return findings;
     findings.push(...(await checkProcesses(db)), ...(await checkRestoration(db)));
     findings.push(...(await checkFreezes(db)));

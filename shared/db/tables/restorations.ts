@@ -88,11 +88,15 @@ export interface Restoration {
 
 /** Returns the last restore; undefined when the database was never restored. */
 export async function findRestoration(db: Handle): Promise<Restoration | undefined> {
-  const { rows } = await db.query<Restoration>(
-    `SELECT r.as_of AS "asOf", r.restored_at AS "restoredAt",
-            (SELECT count(*) FROM restored_push p JOIN notification n ON n.app_id = p.app_id AND n.id = p.push_id
-              WHERE p.restoration_id = r.id AND n.state = 'paused') AS paused
-       FROM restoration r ORDER BY id DESC LIMIT 1`,
+  const { rows } = await db.query<Omit<Restoration, 'paused'> & { id: number }>(
+    'SELECT id, as_of AS "asOf", restored_at AS "restoredAt" FROM restoration ORDER BY id DESC LIMIT 1',
   );
-  return rows[0];
+  const last = rows[0];
+  if (!last) return undefined;
+  const { rows: counts } = await db.query<{ paused: number }>(
+    `SELECT count(*) AS paused FROM restored_push p JOIN notification n ON n.app_id = p.app_id AND n.id = p.push_id
+      WHERE p.restoration_id = $1 AND n.state = 'paused'`,
+    [last.id],
+  );
+  return { asOf: last.asOf, restoredAt: last.restoredAt, paused: counts[0]?.paused ?? 0 };
 }

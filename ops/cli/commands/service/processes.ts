@@ -41,6 +41,10 @@ export function addProcessCommands({ program, act, isJson }: Shell): void {
       '--plan',
       'run nothing; print what would run, the locks that it takes, and the size of the tables',
     )
+    .option(
+      '--distribute',
+      'spread the tables over the servers of Citus by app_id; cannot be undone, see --plan',
+    )
     .action(act(runMigrations));
   program
     .command('bench [name] [args...]')
@@ -77,13 +81,15 @@ async function runBench(name: string | undefined, args: string[], isJson: boolea
 }
 
 /** Runs or plans the migrations. Needs only the database: DATABASE_URL, or the embedded one while it runs. */
-async function runMigrations(options: { plan?: boolean }): Promise<Report> {
+async function runMigrations(options: { plan?: boolean; distribute?: boolean }): Promise<Report> {
   const config = readLocalConfig();
   const databaseUrl = config.databaseDirectUrl ?? (await readRunInfo(config.dataDir)).databaseUrl;
   if (databaseUrl === undefined)
     throw new CommandFailure(
       'There is no database: set DATABASE_URL (`npm start` brings a database of its own and migrates it).',
     );
+  if (options.distribute === true)
+    return (await import('./distribution.ts')).distribute(databaseUrl, { isPlan: options.plan === true });
   if (options.plan === true) return (await import('./migration-plan.ts')).reportPlan(databaseUrl);
   const { migrate } = await import('../../../../shared/queue/migrate.ts');
   const onWait = (reason: string) => void process.stderr.write(`carillon: waiting: ${reason}\n`);

@@ -57,7 +57,7 @@ export async function listScheduledPage(
   { after, limit }: { after: { pushTime: Date; id: number } | null; limit: number },
 ): Promise<ScheduledPush[]> {
   const { rows } = await db.query<PushRow & { entry_id: number }>(
-    `${entries} AND ($2::timestamptz IS NULL OR (s.push_time, s.id) > ($2, $3::int))
+    `${entries} AND ($2::timestamptz IS NULL OR (s.push_time, s.id) > ($2, $3::bigint))
       ORDER BY s.push_time, s.id LIMIT $4`,
     [appId, after?.pushTime ?? null, after?.id ?? null, limit],
   );
@@ -114,9 +114,11 @@ export async function cancelScheduled(tx: Handle, appId: string, entryId: number
 export async function takeDuePushes(tx: Handle, limit: number): Promise<{ appId: string; pushId: number }[]> {
   const { rows } = await tx.query<{ app_id: string; id: number }>(
     `WITH due AS MATERIALIZED (
-       SELECT id FROM scheduled_push WHERE push_time <= now()
+       SELECT app_id, id FROM scheduled_push WHERE push_time <= now()
         ORDER BY push_time LIMIT $1 FOR UPDATE SKIP LOCKED),
-     entry AS (DELETE FROM scheduled_push s USING due WHERE s.id = due.id RETURNING s.app_id, s.push_id)
+     entry AS (
+       DELETE FROM scheduled_push s USING due WHERE s.app_id = due.app_id AND s.id = due.id
+       RETURNING s.app_id, s.push_id)
      UPDATE notification n SET state = 'queued', updated_at = now()
        FROM entry WHERE n.app_id = entry.app_id AND n.id = entry.push_id AND n.state = 'scheduled'
      RETURNING n.app_id, n.id`,

@@ -1,0 +1,68 @@
+import { Database } from '../../../../shared/db/pool.ts';
+import {
+  citusVersion,
+  countShardServers,
+  type PlacedTable,
+  placeTables,
+  placingStatements,
+  readDistribution,
+} from '../../../../shared/db/schema/distribution.ts';
+import { pendingChanges } from '../../../../shared/queue/migrate.ts';
+import { CommandFailure, type Report } from '../../report.ts';
+
+/** What nobody can take back. */
+const warnings = [
+  'There is no way back but a dump and a restore: Citus does not undo it for tables with identity columns.',
+  'The number of shards (citus.shard_count) is final for the same reason.',
+  'Stop all apis and dispatchers first: it copies all rows, in one transaction, while nobody can read or write them.',
+];
+
+/**
+ * Spreads the tables of a database by `app_id`; what is spread already stays. With `isPlan` it changes nothing, and returns the
+ * statements. Throws `CommandFailure` without Citus, without servers for the shards, and before the migrations have run.
+ */
+export async function distribute(databaseUrl: string, { isPlan }: { isPlan: boolean }): Promise<Report> {
+  const db = new Database({
+    url: databaseUrl,
+    applicationName: 'carillon migrate',
+    maxConnections: 1,
+    statementTimeoutMs: 0,
+  });
+  try {
+    const pending = await pendingChanges(databaseUrl);
+    if (pending.length > 0)
+      throw new CommandFailure('Run `carillon migrate` first: the database is not up to date.');
+    await requireCitus(db);
+    const { tables, keys } = await readDistribution(db);
+    const planned = placingStatements({ tables, keys });
+    if (planned.length === 0) return { document: { statements: [] }, text: 'All tables are spread already.' };
+    if (!isPlan) {
+      const statements = await db.transaction(placeTables);
+      return { document: { statements }, text: `${statements.join('\n')}\nAll tables are spread.` };
+    }
+    const document = { statements: planned, warnings, tables };
+    return { document, text: [...warnings, '', ...tables.map(describe), '', ...planned].join('\n') };
+  } finally {
+    await db.close();
+  }
+}
+
+async function requireCitus(db: Database): Promise<void> {
+  if ((await citusVersion(db)) === undefined)
+    throw new CommandFailure(
+      'The database has no extension citus: install it on all servers, then run CREATE EXTENSION citus.',
+    );
+  if ((await countShardServers(db)) === 0)
+    throw new CommandFailure('No server takes shards: add the workers with citus_add_node.');
+}
+
+const places: Readonly<Record<PlacedTable['placement'], string>> = {
+  byApp: 'by app_id',
+  everywhere: 'on every server',
+  coordinator: 'on the coordinator',
+};
+
+function describe({ name, placement, isPlaced, rows, bytes }: PlacedTable): string {
+  const done = isPlaced ? ' (is so already)' : '';
+  return `${name}: ${places[placement]}${done}, about ${rows.toLocaleString('en')} rows, ${(bytes / 1e6).toFixed(1)} MB`;
+}

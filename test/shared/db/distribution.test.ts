@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { distribute } from '../../../ops/cli/commands/service/distribution.ts';
+import { checkSpread } from '../../../ops/cli/doctor/spread.ts';
+import { Database } from '../../../shared/db/pool.ts';
+import {
+  type Distribution,
+  placingStatements,
+  readDistribution,
+} from '../../../shared/db/schema/distribution.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+let database: TestDatabase;
+let db: Database;
+let distribution: Distribution;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = new Database({ url: database.url, applicationName: 'test', maxConnections: 1 });
+  distribution = await readDistribution(db);
+});
+afterAll(async () => {
+  await db?.close();
+  await database?.drop();
+});
+
+const placed = (placement: string) =>
+  distribution.tables.filter((table) => table.placement === placement).map(({ name }) => name);
+
+describe('the tables of an app', () => {
+  test('are all that name one in every row', () => {
+    expect(placed('byApp')).toEqual(
+      expect.arrayContaining(['app', 'installation', 'notification', 'push_batch']),
+    );
+    expect(placed('everywhere')).toEqual(['channel_node', 'restoration']);
+    expect(placed('coordinator')).toEqual(expect.arrayContaining(['audit', 'push_freeze', 'rate_limit']));
+  });
+
+  test('have app_id in every unique key, and ids of bigint', async () => {
+    const { rows: keys } = await db.query(
+      `SELECT indexrelid::regclass::text AS name FROM pg_index i
+        WHERE indisunique AND indrelid = ANY ($1::text[]::regclass[])
+          AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attname = 'app_id' AND a.attnum = ANY (i.indkey))`,
+      [placed('byApp')],
+    );
+    expect(keys).toEqual([]);
+    const { rows: ids } = await db.query(
+      `SELECT attrelid::regclass::text AS name FROM pg_attribute
+        WHERE attidentity <> '' AND atttypid <> 'bigint'::regtype AND attrelid = ANY ($1::text[]::regclass[])`,
+      [placed('byApp')],
+    );
+    expect(ids).toEqual([]);
+  });
+
+  test('refer to each other by app_id, and else to tables that every server has', () => {
+    const byApp = new Set(placed('byApp'));
+    const wrong = distribution.keys.filter(
+      ({ table, referenced, definition }) =>
+        byApp.has(table) &&
+        !(byApp.has(referenced) && definition.startsWith('FOREIGN KEY (app_id')) &&
+        !placed('everywhere').includes(referenced),
+    );
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe('the statements that spread a database', () => {
+  test('place every table, and add all foreign keys again but those of the coordinator', () => {
+    const statements = placingStatements(distribution);
+    for (const name of placed('byApp'))
+      expect(
+        statements.filter((one) => one.includes(`create_distributed_table('${name}', 'app_id'`)),
+      ).toHaveLength(1);
+    const dropped = statements
+      .filter((one) => / DROP CONSTRAINT /.test(one))
+      .map((one) => one.split(' ').at(-1));
+    const added = statements.filter((one) => / ADD CONSTRAINT /.test(one)).map((one) => one.split(' ')[5]);
+    expect(dropped.filter((name) => !added.includes(name))).toEqual(['push_freeze_app_id_fkey']);
+    expect(added.filter((name) => !dropped.includes(name))).toEqual([]);
+  });
+
+  test('are none where all is spread, and those of a new table alone', () => {
+    const tables = distribution.tables.map((table) => ({ ...table, isPlaced: true }));
+    expect(placingStatements({ ...distribution, tables })).toEqual([]);
+    const one = tables.map((table) => ({ ...table, isPlaced: table.name !== 'idle_walk' }));
+    expect(placingStatements({ ...distribution, tables: one })).toEqual([
+      'ALTER TABLE idle_walk DROP CONSTRAINT idle_walk_app_id_fkey',
+      "SELECT create_distributed_table('idle_walk', 'app_id', colocate_with => 'app')",
+      'ALTER TABLE idle_walk ADD CONSTRAINT idle_walk_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(app_id) ON DELETE CASCADE',
+    ]);
+  });
+});
+
+test('a database without Citus is not spread, and doctor says nothing of it', async () => {
+  for (const isPlan of [true, false])
+    await expect(distribute(database.url, { isPlan })).rejects.toThrow(/no extension citus/);
+  expect(await checkSpread(db)).toEqual([]);
+});
