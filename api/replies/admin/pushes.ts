@@ -62,6 +62,10 @@ const connectorShare = z.strictObject({
   profiles: z.record(z.string(), count).describe('Devices by profile.'),
   payload: z.unknown().describe('Message to the commonest type of device; null where it cannot be rendered.'),
   payloadBytes: count.nullable(),
+  languages: z
+    .record(z.string(), z.strictObject({ payload: z.unknown(), payloadBytes: count.nullable() }))
+    .optional()
+    .describe('Of a push with `languages`: the message in each of them.'),
   problem: z.string().optional().describe('Why some devices would get nothing.'),
   problems: z.array(forecastText).optional().describe('Its parts by code.'),
 });

@@ -25,9 +25,9 @@ export type GatewayKind = (typeof gatewayKinds)[number];
 
 /**
  * Kinds of pushes: `increment` gives every device a badge number of its own, `sparse` goes to the fiftieth part of the
- * devices.
+ * devices, `languages` has two translations for devices of four locales.
  */
-const pushKinds = ['plain', 'increment', 'sparse'] as const;
+const pushKinds = ['plain', 'increment', 'sparse', 'languages'] as const;
 export type PushKind = (typeof pushKinds)[number];
 
 export interface BenchArgs {
@@ -47,7 +47,7 @@ export interface BenchArgs {
 
 /**
  * Parses the arguments of a benchmark: numbers, `--threads n[,n…]`, `--dispatchers n[,n…]`, `--gateway strict|quick`,
- * `--push plain|increment|sparse`, `--watchers n`, `--repeat n` and `--packages folder`.
+ * `--push plain|increment|sparse|languages`, `--watchers n`, `--repeat n` and `--packages folder`.
  * Throws an error for the operator when an argument is unknown.
  */
 export function readArgs(args: string[]): BenchArgs {

@@ -58,3 +58,14 @@ async function dropIndexes(db: Bench['db']): Promise<Index[]> {
   for (const { name } of rows) await db.query(`DROP INDEX ${name}`);
   return rows;
 }
+
+/** Gives the installations of an app one of four locales each: three of them have a translation, some in another spelling. */
+export async function writeLocales({ db }: Pick<Bench, 'db'>, appId: string): Promise<void> {
+  await db.query(
+    `UPDATE installation
+        SET fields = jsonb_build_object('locale', (ARRAY['en_US', 'en_GB', 'zh_CN', 'de_DE'])[1 + (id % 4)::int])
+      WHERE app_id = $1`,
+    [appId],
+  );
+  await db.query('VACUUM ANALYZE installation');
+}

@@ -18,6 +18,7 @@ const bodies = {
   plain: {},
   increment: { data: { alert: 'Benchmark', badge: 'Increment' } },
   sparse: { channels: ['sparse'] },
+  languages: { languages: { en: { alert: 'Benchmark' }, 'zh-Hans': { alert: '基准测试' } } },
 } satisfies Record<PushKind, object>;
 
 /** CPU time by role, in seconds; NaN where there is no /proc. */

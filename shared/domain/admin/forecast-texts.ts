@@ -36,6 +36,10 @@ export const forecastTexts = {
     en: 'It expires at {until}, before all are sent to: those who wait then would be counted expired.',
     zh: '推送在全部发送完之前于 {until} 过期：届时仍在等待的设备会计为 expired。',
   },
+  unrenderedIn: {
+    en: '{language}: {why}',
+    zh: '翻译 {language}：{why}',
+  },
   localTimePassed: {
     en: 'The time of {devices} devices passed more than three hours ago in their time zones: they would be counted expired.',
     zh: '{devices} 台设备所在时区的发送时间已过去三小时以上：会计为 expired。',

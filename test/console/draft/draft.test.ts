@@ -3,11 +3,14 @@ import { describe, expect, test } from 'vitest';
 import {
   detailFields,
   type Field,
+  languagesOf,
   messageFields,
   overrideFields,
   readField,
   settingFields,
   targetKindOf,
+  translationFields,
+  withLanguage,
   withPushTime,
   withTargetKind,
   writeField,
@@ -27,6 +30,7 @@ const fields: Field[] = [
   ...Object.values({ ...messageFields, ...detailFields, ...settingFields }),
   ...Object.values(overrideFields('ios')),
   ...Object.values(overrideFields('mi')),
+  ...Object.values(translationFields('zh-Hans')),
 ];
 
 /** Numbers as texts: also those that a double does not hold, and spellings that JavaScript would change. */
@@ -214,4 +218,15 @@ test('a refusal is shown at the member that it names', () => {
   expect(member(1, 'device_type is required.')).toBe('device_type');
   expect(member(112, 'Invalid channel name.')).toBe('channels');
   expect(member(1, 'There is no such app.')).toBeUndefined();
+});
+
+test('a translation is added, written and removed, and the last one with the member', () => {
+  const body = { where: {}, data: { alert: 'a' } };
+  const two = withLanguage(withLanguage(body, 'en', true), 'zh-Hans', true);
+  expect(languagesOf(two)).toEqual(['en', 'zh-Hans']);
+  const written = writeField(two, translationFields('zh-Hans').alert, '你好');
+  expect(written.languages).toEqual({ en: {}, 'zh-Hans': { alert: '你好' } });
+  const one = withLanguage(written, 'en', false);
+  expect(one.languages).toEqual({ 'zh-Hans': { alert: '你好' } });
+  expect(withLanguage(one, 'zh-Hans', false)).toEqual(body);
 });

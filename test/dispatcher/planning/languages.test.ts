@@ -55,6 +55,10 @@ describe('a push with translations', () => {
     ];
     const dryRun = await vendors.service.api.request('POST', path, { admin: true, body });
     expect(dryRun.body.languages).toEqual(expect.arrayContaining(counted));
+    expect(dryRun.body.connectors.apns).toMatchObject({
+      payload: { aps: { alert: { title: 'Neues', body: 'Hallo' } } },
+      languages: { 'zh-Hans': { payload: { aps: { alert: { title: '新闻', body: '你好' } } } } },
+    });
     const record = await vendors.push(app, data, { languages });
     expect(record).toMatchObject({ devices: 7, outcomes: { sent: 7 }, msg: data });
     expect(record.languages).toEqual(expect.arrayContaining(counted));

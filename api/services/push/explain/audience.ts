@@ -3,8 +3,9 @@ import { connectors } from '../../../../connectors/registry.ts';
 import type { Router } from '../../../../connectors/routing.ts';
 import type { DeviceGroup } from '../../../../shared/db/tables/installations/audience.ts';
 import { shownText, textOf, writeForecast } from '../../../../shared/domain/admin/forecast-texts.ts';
-import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { type Json, type JsonObject, parseJson } from '../../../../shared/domain/json.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
+import { type Translations, translated } from '../../../../shared/domain/pushes/languages.ts';
 
 /** Devices that a push reaches through one connector. */
 export interface ConnectorShare {
@@ -43,22 +44,30 @@ function addTo(counts: Map<string, number>, key: string, n: number): void {
   counts.set(key, (counts.get(key) ?? 0) + n);
 }
 
-/** Describes the share of a connector, with the message as rendered for its most frequent device type. */
-export function describeShare(id: ConnectorId, share: ConnectorShare, message: PushMessage): JsonObject {
+/**
+ * Describes the share of a connector, with the message as rendered for its most frequent device type, and each of its
+ * translations.
+ */
+export function describeShare(
+  id: ConnectorId,
+  share: ConnectorShare,
+  { message, translations }: { message: PushMessage; translations: Translations | undefined },
+): JsonObject {
   const problems = [...share.problems].map(([why, n]) => textOf('unserved', { why, n }));
-  const connector = connectors.get(id);
   const [type = ''] = [...share.types].sort(([, a], [, b]) => b - a)[0] ?? [];
-  const rendering = connector?.render(message, type);
-  if (rendering && !rendering.ok) problems.unshift(textOf('unrendered', { why: rendering.error }));
-  const text =
-    rendering?.ok === true
-      ? (connector?.preview?.(rendering.payload) ?? JSON.stringify(rendering.payload))
-      : undefined;
+  const { error, ...request } = requestOf(id, message, type);
+  if (error !== undefined) problems.unshift(textOf('unrendered', { why: error }));
+  const languages = Object.entries(translations ?? {}).map(([language, members]) => {
+    const data = translated(message.data, members);
+    const { error: why, ...own } = requestOf(id, { ...message, data }, type);
+    if (why !== undefined) problems.push(textOf('unrenderedIn', { language, why }));
+    return [language, own];
+  });
   return {
     devices: share.devices,
     profiles: Object.fromEntries(share.profiles),
-    payload: text === undefined ? null : JSON.parse(text),
-    payloadBytes: text === undefined ? null : Buffer.byteLength(text),
+    ...request,
+    ...(translations ? { languages: Object.fromEntries(languages) } : {}),
     ...(problems.length === 0
       ? {}
       : {
@@ -66,4 +75,18 @@ export function describeShare(id: ConnectorId, share: ConnectorShare, message: P
           problems: problems.map(shownText),
         }),
   };
+}
+
+/** Renders a message for one type of device, as its gateway gets it. */
+function requestOf(
+  id: ConnectorId,
+  message: PushMessage,
+  type: string,
+): { payload: Json; payloadBytes: number | null; error?: string } {
+  const connector = connectors.get(id);
+  const rendering = connector?.render(message, type);
+  if (rendering?.ok !== true)
+    return { payload: null, payloadBytes: null, ...(rendering ? { error: rendering.error } : {}) };
+  const text = connector?.preview?.(rendering.payload) ?? JSON.stringify(rendering.payload);
+  return { payload: parseJson(text), payloadBytes: Buffer.byteLength(text) };
 }

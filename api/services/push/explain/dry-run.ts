@@ -151,7 +151,8 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
     ...lateTexts(starts ?? []),
     ...(await deviceCapTexts(tx, app, { pushOrder, pushTime: inputs.timing.pushTime, nowMs })),
   ];
-  const connectors = [...shares].map(([id, share]) => [id, describeShare(id, share, toPushMessage(push))]);
+  const content = { message: toPushMessage(push), translations: pushOrder.languages };
+  const connectors = [...shares].map(([id, share]) => [id, describeShare(id, share, content)]);
   const forecast = await readForecast(tx, { app, shares, devices, profiles, nowMs, timing: inputs.timing });
   return {
     devices,

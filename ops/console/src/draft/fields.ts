@@ -130,6 +130,22 @@ export const overrideFields = (key: string): { title: Field; alert: Field } => (
   alert: field('text', 'data', key, 'alert'),
 });
 
+/** Returns the title and the text of a translation. */
+export const translationFields = (language: string): { title: Field; alert: Field } => ({
+  title: field('text', 'languages', language, 'title'),
+  alert: field('text', 'languages', language, 'alert'),
+});
+
+/** Returns the languages that a body has a translation for. */
+export const languagesOf = ({ languages }: JsonRecord): string[] =>
+  isRecord(languages) ? Object.keys(languages) : [];
+
+/** Returns the body with a translation, which has no texts yet, or without it. */
+export function withLanguage(body: JsonRecord, language: string, isKept: boolean): JsonRecord {
+  const changed = withValueAt(body, ['languages', language], isKept ? {} : undefined);
+  return languagesOf(changed).length === 0 ? withValueAt(changed, ['languages'], undefined) : changed;
+}
+
 /** Ways to name the devices of a push. */
 export type TargetKind = 'where' | 'devices' | 'cql';
 

@@ -8,6 +8,7 @@ import { Choice } from '../../kit/controls/field.tsx';
 import { Panel } from '../../kit/panel.tsx';
 import styles from './compose.module.css';
 import { DraftChoice, DraftField, useForm } from './draft-field.tsx';
+import { Translations } from './translations.tsx';
 
 /** Keys of a message for one kind of device, with the name of the kind. */
 const kinds = [
@@ -34,6 +35,10 @@ export function Message() {
         <DraftField field={messageFields.title} label={t('compose.title')} hint={useCount('title')} />
         <DraftField field={messageFields.alert} label={t('compose.text')} rows={3} hint={useCount('alert')} />
         <Overrides />
+        <details className={styles.more}>
+          <summary>{t('compose.languages')}</summary>
+          <Translations />
+        </details>
         <details className={styles.more}>
           <summary>{t('compose.details')}</summary>
           <Details />

@@ -6,6 +6,7 @@ import { Time } from '../../kit/data/time.tsx';
 import { JsonPanel } from '../../kit/json-panel.tsx';
 import { Facts, Panel } from '../../kit/panel.tsx';
 import { formatCount } from '../../text/format.ts';
+import { Languages } from '../compose/before/dry-run.tsx';
 
 /** Message of a push, as it was accepted. */
 export function Content({ appId, push }: { appId: string; push: PushDetail }) {
@@ -18,6 +19,14 @@ export function Content({ appId, push }: { appId: string; push: PushDetail }) {
   return (
     <>
       <JsonPanel title={t('push.message')} value={push.msg} />
+      {push.languages && (
+        <>
+          <Panel title={t('compose.languages')}>
+            <Languages languages={push.languages} />
+          </Panel>
+          <JsonPanel title={t('push.translations')} value={push.request.languages} />
+        </>
+      )}
       <Panel title={t('push.settings')}>
         <Facts
           rows={[

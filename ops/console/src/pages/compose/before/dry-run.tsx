@@ -40,6 +40,7 @@ export function DryRunPanel({ dryRun, isBlank, children }: DryRunPanelProps) {
         {error !== null && <Failure error={error} />}
         {forecast && <Shares forecast={forecast} isBlank={isBlank} />}
         {forecast?.starts && <Starts starts={forecast.starts} />}
+        {forecast?.languages && <Languages languages={forecast.languages} />}
         {forecast && <Limits forecast={forecast} isBlank={isBlank} />}
         {children}
         {forecast && <DayUse forecast={forecast.forecast} />}
@@ -82,6 +83,24 @@ function Starts({ starts }: { starts: NonNullable<PushForecast['starts']> }) {
           <dt>{formatTime(at)}</dt>
           <dd>{formatCount(devices)}</dd>
           {isLate && <dd className={styles.problem}>{t('outcome.expired')}</dd>}
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** Devices of a push with translations, by the language that they get. */
+export function Languages({ languages }: { languages: NonNullable<PushForecast['languages']> }) {
+  const { t } = useTranslation();
+  return (
+    <dl className={styles.shares} aria-label={t('compose.languages')}>
+      {languages.map(({ language, devices, fallback }) => (
+        <div key={language ?? ''}>
+          <dt>{language ?? t('compose.noLanguage')}</dt>
+          <dd>{formatCount(devices)}</dd>
+          {language !== null && fallback > 0 && (
+            <dd className={styles.note}>{t('compose.closeLocales', { devices: formatCount(fallback) })}</dd>
+          )}
         </div>
       ))}
     </dl>

@@ -99,9 +99,11 @@ function OfConnector({ appId, id, share, theme }: OfConnectorProps) {
   const { t } = useTranslation();
   const textOf = useForecastText();
   const [isCut, setCut] = useState(false);
+  const [language, setLanguage] = useState('');
+  const shown = share.languages?.[language] ?? share;
   const apps = useApps();
   const app = apps.data?.results.find((one) => one.appId === appId)?.name ?? 'App';
-  const message = share.payload === null ? undefined : shownMessage(id, toJson(share.payload));
+  const message = shown.payload === null ? undefined : shownMessage(id, toJson(shown.payload));
   const look = looks[id];
   if (message === undefined || look === undefined)
     return (
@@ -113,17 +115,32 @@ function OfConnector({ appId, id, share, theme }: OfConnectorProps) {
     );
   return (
     <>
+      {share.languages && (
+        <Choice
+          isCompact
+          label={t('preview.language')}
+          value={share.languages[language] ? language : ''}
+          onChange={(event) => setLanguage(event.target.value)}
+        >
+          <option value="">{t('preview.commonTexts')}</option>
+          {Object.keys(share.languages).map((tag) => (
+            <option key={tag} value={tag}>
+              {tag}
+            </option>
+          ))}
+        </Choice>
+      )}
       {message.isSilent ? (
         <Empty title={t('preview.silent')} />
       ) : (
         <LockScreen {...{ look, message, app, theme }} onCut={setCut} />
       )}
       <Notes id={id} isCut={isCut} message={message} />
-      <Size id={id} bytes={share.payloadBytes ?? 0} />
+      <Size id={id} bytes={shown.payloadBytes ?? 0} />
       <details className={styles.request}>
         <summary>{t('preview.request')}</summary>
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard. */}
-        <pre tabIndex={0}>{JSON.stringify(share.payload, null, 2)}</pre>
+        <pre tabIndex={0}>{JSON.stringify(shown.payload, null, 2)}</pre>
       </details>
     </>
   );
