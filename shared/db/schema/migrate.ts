@@ -95,22 +95,24 @@ async function runPending(databaseUrl: string, options: MigrateOptions): Promise
   const { lockTimeoutMs } = { ...defaultPatience, ...options };
   // Loaded here, since most starts of a service have nothing to migrate.
   const { runner } = await import('node-pg-migrate');
-  await runner({
-    dir: options.folder ?? migrationFolder,
-    migrationsTable: migrationTable,
-    checkOrder: true,
-    ignorePattern: '.*\\.(?!sql$).*',
-    logger: quiet,
-    databaseUrl: {
-      connectionString: connectionUrl(databaseUrl),
-      application_name: 'carillon migrate',
-      options: `-c lock_timeout=${lockTimeoutMs}`,
-    },
-    direction: 'up',
-    singleTransaction: false,
-    noLock: true,
-    migrationLoaderStrategies: [{ extensions: ['.sql'], loader: loadFiles(options.folder) }],
-  });
+  // Our own connection: the library does not wait until one of its own is closed.
+  const dbClient = await connect(databaseUrl, { options: `-c lock_timeout=${lockTimeoutMs}` });
+  try {
+    await runner({
+      dir: options.folder ?? migrationFolder,
+      migrationsTable: migrationTable,
+      checkOrder: true,
+      ignorePattern: '.*\\.(?!sql$).*',
+      logger: quiet,
+      dbClient,
+      direction: 'up',
+      singleTransaction: false,
+      noLock: true,
+      migrationLoaderStrategies: [{ extensions: ['.sql'], loader: loadFiles(options.folder) }],
+    });
+  } finally {
+    await dbClient.end();
+  }
 }
 
 const loadFiles = (folder?: string) => (paths: string[]) =>
@@ -172,12 +174,13 @@ async function runMigrations(client: pg.Client): Promise<Set<string>> {
   }
 }
 
-/** Opens a connection that belongs to no pool. */
-export async function connect(databaseUrl: string): Promise<pg.Client> {
+/** Opens a connection that belongs to no pool. `options`: settings of its session, as PostgreSQL's command line has them. */
+export async function connect(databaseUrl: string, settings: { options?: string } = {}): Promise<pg.Client> {
   const client = new pg.Client({
     connectionString: connectionUrl(databaseUrl),
     application_name: 'carillon migrate',
     connectionTimeoutMillis: 5000,
+    ...settings,
   });
   // The error of a lost connection reaches the next statement.
   client.on('error', () => undefined);
