@@ -37,17 +37,23 @@ export interface TestService {
 
 /** Starts an api with a database of its own, or a given one, and an APNs gateway on loopback; dispatchers on request. */
 export async function startTestService(
-  options: { clock?: Clock; gateway?: ApnsGatewayOptions; databaseUrl?: string } = {},
+  options: {
+    clock?: Clock;
+    gateway?: ApnsGatewayOptions;
+    databaseUrl?: string;
+    /** Variables of the api and of dispatchers beside those of every test. */
+    env?: Record<string, string>;
+  } = {},
 ): Promise<TestService> {
   const database = options.databaseUrl
     ? { url: options.databaseUrl, drop: () => Promise.resolve() }
     : await createTestDatabase();
   const credentials: ApnsCredentials = createApnsCredentials();
-  const { gateway, databaseUrl: _, ...apiOptions } = options;
+  const { gateway, databaseUrl: _, env: asked, ...apiOptions } = options;
   const apns = await startApnsGateway({ keys: [credentials], ...(await loopbackIdentity()), ...gateway });
   // Devices find the channel by the public URL.
   const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
-  const env = { PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` };
+  const env = { ...asked, PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` };
   const api = await startTestApi({ databaseUrl: database.url, env, ...apiOptions });
   const db = new Database({ url: database.url, applicationName: 'test' });
   const dispatchers: RunningDispatcher[] = [];
@@ -58,7 +64,7 @@ export async function startTestService(
     apns,
     async dispatch(options = {}) {
       // Gateways send receipts to the public URL.
-      const config = testConfig(database.url, { PUBLIC_URL: env.PUBLIC_URL });
+      const config = testConfig(database.url, { ...asked, PUBLIC_URL: env.PUBLIC_URL });
       const dispatcher = await startDispatcher(config, silentLog, options);
       dispatchers.push(dispatcher);
       return dispatcher;
