@@ -34,9 +34,9 @@ describe.skipIf(!hasChromium)('the first page of the console', () => {
     await session.send('Performance.enable', { timeDomain: 'threadTicks' });
     const showRows = async () => {
       const requests: string[] = [];
-      // The icon is the browser's own request.
+      // The icon is the browser's own request; that for the version follows two seconds after the page is loaded.
       page.on('request', (request) => {
-        if (!request.url().endsWith('icon.svg')) requests.push(request.url());
+        if (!/icon\.svg$|build\.json$/.test(request.url())) requests.push(request.url());
       });
       await page.goto(`${api.url}/console`);
       await page.getByRole('row').nth(rows).waitFor();
