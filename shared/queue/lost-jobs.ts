@@ -76,25 +76,23 @@ export async function findJoblessPushes(tx: Handle, pushes: readonly OpenPush[])
     digest: string | null;
   }>(
     `WITH open AS MATERIALIZED (
-       SELECT n.* FROM unnest($1::text[], $2::bigint[]) AS o (app_id, id) JOIN notification n USING (app_id, id)
-        WHERE n.state IN (${working})),
+       SELECT n.app_id, n.id, n.state, n.devices, n.is_planned, n.is_plan_held, n.planned_through,
+              bool_or(b.is_held) AS is_held, bool_or(n.devices <= 1000 AND NOT b.has_job) AS is_inline,
+              string_agg(md5(coalesce(b.settled, '')), '' ORDER BY b.id) FILTER (WHERE n.devices <= 1000) AS digest
+         FROM unnest($1::text[], $2::bigint[]) AS o (app_id, id) JOIN notification n USING (app_id, id)
+         LEFT JOIN push_batch b ON b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled
+        WHERE n.state IN (${working})
+        GROUP BY n.app_id, n.id),
      needing AS MATERIALIZED (
-       SELECT app_id, id, false AS is_release FROM open o
-        WHERE NOT is_plan_held AND ((NOT is_planned AND state <> 'cancelled') OR (devices <= 1000 AND EXISTS (
-              SELECT FROM push_batch b
-               WHERE b.app_id = o.app_id AND b.push_id = o.id AND NOT b.is_settled AND NOT b.has_job)))
+       SELECT app_id, id, false AS is_release FROM open
+        WHERE NOT is_plan_held AND ((NOT is_planned AND state <> 'cancelled') OR is_inline)
        UNION ALL
-       SELECT app_id, id, true FROM open o
-        WHERE is_plan_held OR EXISTS (
-              SELECT FROM push_batch b
-               WHERE b.app_id = o.app_id AND b.push_id = o.id AND NOT b.is_settled AND b.is_held)),
+       SELECT app_id, id, true FROM open WHERE is_plan_held OR is_held),
      jobless AS MATERIALIZED (
        SELECT * FROM needing EXCEPT
        SELECT data ->> 'appId', (data ->> 'pushId')::bigint, coalesce((data ->> 'isRelease')::boolean, false)
          FROM pgboss.job WHERE name = 'plan' AND ${live} AND EXISTS (SELECT FROM needing))
-     SELECT j.app_id, j.id, j.is_release, o.is_planned, o.planned_through,
-            (SELECT string_agg(md5(coalesce(b.settled, '')), '' ORDER BY b.id) FROM push_batch b
-              WHERE o.devices <= 1000 AND b.app_id = o.app_id AND b.push_id = o.id AND NOT b.is_settled) AS digest
+     SELECT j.app_id, j.id, j.is_release, o.is_planned, o.planned_through, o.digest
        FROM jobless j JOIN open o USING (app_id, id) ORDER BY j.id, j.is_release`,
     keysOf(pushes),
   );
@@ -161,12 +159,14 @@ export async function lockJobless<T extends OpenPush>(
   table: 'notification' | 'push_batch',
   items: readonly T[],
 ): Promise<T[]> {
-  if (items.length === 0) return [];
-  const { rows } = await tx.query<{ id: number }>(
-    `SELECT t.id FROM ${table} t JOIN unnest($1::text[], $2::bigint[]) AS o (app_id, id) USING (app_id, id)
-      ORDER BY t.id FOR UPDATE OF t SKIP LOCKED`,
-    keysOf(items),
-  );
-  const locked = new Set(rows.map(({ id }) => id));
+  const locked = new Set<number>();
+  // A statement for each app: a database that is spread by app_id locks no rows of several.
+  for (const [appId, ofApp] of Map.groupBy(items, (item) => item.appId)) {
+    const { rows } = await tx.query<{ id: number }>(
+      `SELECT id FROM ${table} WHERE app_id = $1 AND id = ANY($2::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED`,
+      [appId, ofApp.map(({ id }) => id)],
+    );
+    for (const { id } of rows) locked.add(id);
+  }
   return items.filter(({ id }) => locked.has(id));
 }

@@ -1,5 +1,6 @@
 import type { ConnectorId } from '../../../domain/labels.ts';
 import type { Handle } from '../../pool.ts';
+import { forEachApp } from '../sweeps.ts';
 
 /** NOTIFY topic of interrupted pushes; the payload is the internal id. */
 export const pushTopic = 'carillon_push';
@@ -29,21 +30,28 @@ export async function markPushResumed(tx: Handle, appId: string, id: number): Pr
   return (rowCount ?? 0) > 0;
 }
 
+const expiredPauses = `
+  SELECT app_id, id FROM notification WHERE state = 'paused' AND expires_at <= $1
+   ORDER BY expires_at, app_id, id LIMIT $2`;
+
+const resumeExpired = `
+  WITH e AS MATERIALIZED (
+    SELECT id FROM notification
+     WHERE app_id = $1 AND id = ANY($2::bigint[]) AND state = 'paused' AND expires_at <= $3
+     ORDER BY expires_at FOR UPDATE SKIP LOCKED)
+  UPDATE notification n SET state = 'sending', updated_at = now() FROM e WHERE n.app_id = $1 AND n.id = e.id
+  RETURNING n.id`;
+
 /** Resumes paused pushes that have expired, so that their recipients are counted. */
 export async function markExpiredResumed(
   tx: Handle,
   now: Date,
   limit: number,
 ): Promise<{ appId: string; id: number }[]> {
-  const { rows } = await tx.query<{ app_id: string; id: number }>(
-    `WITH e AS MATERIALIZED (
-       SELECT app_id, id FROM notification WHERE state = 'paused' AND expires_at <= $1
-        ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)
-     UPDATE notification n SET state = 'sending', updated_at = now() FROM e
-      WHERE n.app_id = e.app_id AND n.id = e.id RETURNING n.app_id, n.id`,
-    [now, limit],
-  );
-  return rows.map((row) => ({ appId: row.app_id, id: row.id }));
+  return forEachApp(tx, { text: expiredPauses, values: [now, limit] }, async (appId, ids) => {
+    const { rows } = await tx.query<{ id: number }>(resumeExpired, [appId, ids, now]);
+    return rows.map(({ id }) => ({ appId, id }));
+  });
 }
 
 /** Returns whether the push is paused, and keeps it so until `tx` ends. */

@@ -1,4 +1,5 @@
 import type { Database, Handle } from '../../pool.ts';
+import { type AppRow, forEachApp } from '../sweeps.ts';
 
 /** Rows of one table that one pass deletes: 0.1 s of work, also where a push has millions. */
 const rowsOfPass = 10_000;
@@ -12,10 +13,11 @@ const children = [
   { table: 'push_receipt_total', key: 'connector, slot' },
 ];
 
-const oldPushes = `
+const isOld = `created_at < $1 AND state IN ('done', 'failed', 'cancelled') AND finished_at < $1`;
+const oldPushes = `SELECT app_id, id FROM notification WHERE ${isOld} ORDER BY created_at LIMIT $2`;
+const lockOldPushes = `
   SELECT app_id, id FROM notification
-   WHERE created_at < $1 AND state IN ('done', 'failed', 'cancelled') AND finished_at < $1
-   ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED`;
+   WHERE ${isOld} AND app_id = $2 AND id = ANY($3::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED`;
 
 const childStatements = children.map(
   ({ table, key }) => `
@@ -42,7 +44,10 @@ function qualified(table: string, key: string): string {
  */
 export function deleteOldPushes(db: Database, before: Date, limit: number): Promise<number> {
   return db.transaction(async (tx) => {
-    const { rows } = await tx.query<{ app_id: string; id: number }>(oldPushes, [before, limit]);
+    const rows = await forEachApp(tx, { text: oldPushes, values: [before, limit] }, async (appId, ids) => {
+      const locked = await tx.query<AppRow>(lockOldPushes, [before, appId, ids]);
+      return locked.rows;
+    });
     if (rows.length === 0) return 0;
     const pushes = [rows.map((row) => row.app_id), rows.map(({ id }) => id)];
     if (await deleteChildren(tx, pushes)) return limit;

@@ -1,6 +1,7 @@
 import type { Push } from '../../../domain/pushes/record.ts';
 import type { ScheduledPush } from '../../../domain/pushes/schedule.ts';
 import type { Handle } from '../../pool.ts';
+import { forEachApp } from '../sweeps.ts';
 import { type PushRow, toPush } from './pushes.ts';
 
 /**
@@ -110,19 +111,22 @@ export async function cancelScheduled(tx: Handle, appId: string, entryId: number
   return (rowCount ?? 0) > 0;
 }
 
+const dueEntries =
+  'SELECT app_id, id FROM scheduled_push WHERE push_time <= now() ORDER BY push_time, app_id, id LIMIT $1';
+
+const takeEntries = `
+  WITH due AS MATERIALIZED (
+    SELECT id FROM scheduled_push WHERE app_id = $1 AND id = ANY($2::bigint[]) AND push_time <= now()
+     ORDER BY push_time FOR UPDATE SKIP LOCKED),
+  entry AS (DELETE FROM scheduled_push s USING due WHERE s.app_id = $1 AND s.id = due.id RETURNING s.push_id)
+  UPDATE notification n SET state = 'queued', updated_at = now()
+    FROM entry WHERE n.app_id = $1 AND n.id = entry.push_id AND n.state = 'scheduled'
+  RETURNING n.id`;
+
 /** Deletes entries that are due by the database's clock, and returns their pushes, now `queued`. */
 export async function takeDuePushes(tx: Handle, limit: number): Promise<{ appId: string; pushId: number }[]> {
-  const { rows } = await tx.query<{ app_id: string; id: number }>(
-    `WITH due AS MATERIALIZED (
-       SELECT app_id, id FROM scheduled_push WHERE push_time <= now()
-        ORDER BY push_time LIMIT $1 FOR UPDATE SKIP LOCKED),
-     entry AS (
-       DELETE FROM scheduled_push s USING due WHERE s.app_id = due.app_id AND s.id = due.id
-       RETURNING s.app_id, s.push_id)
-     UPDATE notification n SET state = 'queued', updated_at = now()
-       FROM entry WHERE n.app_id = entry.app_id AND n.id = entry.push_id AND n.state = 'scheduled'
-     RETURNING n.app_id, n.id`,
-    [limit],
-  );
-  return rows.map((row) => ({ appId: row.app_id, pushId: row.id }));
+  return forEachApp(tx, { text: dueEntries, values: [limit] }, async (appId, ids) => {
+    const { rows } = await tx.query<{ id: number }>(takeEntries, [appId, ids]);
+    return rows.map(({ id }) => ({ appId, pushId: id }));
+  });
 }

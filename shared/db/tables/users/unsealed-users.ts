@@ -1,6 +1,13 @@
 import type { AuthData } from '../../../domain/users/auth-data.ts';
 import { type Sealer, sealedAuthData } from '../../../domain/users/auth-tokens.ts';
 import type { Database } from '../../pool.ts';
+import { type AppRow, forEachApp } from '../sweeps.ts';
+
+const isUnsealed = 'NOT auth_sealed AND auth_data IS NOT NULL';
+const unsealed = `SELECT app_id, id FROM app_user WHERE ${isUnsealed} ORDER BY app_id, id LIMIT $1`;
+const lockUnsealed = `
+  SELECT app_id, id, auth_data FROM app_user
+   WHERE ${isUnsealed} AND app_id = $1 AND id = ANY($2::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED`;
 
 /**
  * Encrypts the platform tokens of up to `limit` users whose rows are from a version that stored them as plain text.
@@ -8,11 +15,10 @@ import type { Database } from '../../pool.ts';
  */
 export function sealAuthDataOfOldRows(db: Database, sealer: Sealer, limit: number): Promise<number> {
   return db.transaction(async (tx) => {
-    const { rows } = await tx.query<{ app_id: string; id: number; auth_data: AuthData }>(
-      `SELECT app_id, id, auth_data FROM app_user WHERE NOT auth_sealed AND auth_data IS NOT NULL
-        ORDER BY app_id, id LIMIT $1 FOR UPDATE SKIP LOCKED`,
-      [limit],
-    );
+    const rows = await forEachApp(tx, { text: unsealed, values: [limit] }, async (appId, ids) => {
+      const locked = await tx.query<AppRow & { auth_data: AuthData }>(lockUnsealed, [appId, ids]);
+      return locked.rows;
+    });
     if (rows.length === 0) return 0;
     const sealed = rows.map((row) => JSON.stringify(sealedAuthData(sealer, row.app_id, row.auth_data)));
     await tx.query(
