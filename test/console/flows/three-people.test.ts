@@ -40,8 +40,8 @@ describe.skipIf(!hasChromium)('the console as three people see it', { timeout: m
     await page.keyboard.press('c');
     await page.getByRole('heading', { name: 'New push', level: 1 }).waitFor();
     await page.getByLabel('Text', { exact: true }).fill('We are open');
-    await page.getByRole('button', { name: /^Send to 1 device/ }).press('Enter');
-    await page.getByRole('alertdialog').getByRole('button', { name: 'Send', exact: true }).press('Enter');
+    await page.getByRole('button', { name: /^Send to 1 device/ }).click();
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Send', exact: true }).click();
     await page.getByRole('heading', { name: 'We are open', level: 1 }).waitFor();
     await page.getByText('Done', { exact: true }).waitFor();
     await page.getByText('1 of 1').waitFor();
