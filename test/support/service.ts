@@ -35,6 +35,25 @@ export interface TestService {
   close(): Promise<void>;
 }
 
+/** Starts an api whose public URL names its port: devices find the channel by it. */
+async function startApiOnFreePort(
+  options: { databaseUrl: string; clock?: Clock },
+  asked: Record<string, string> | undefined,
+  triesLeft = 5,
+): Promise<{ api: TestApi; publicUrl: string }> {
+  const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
+  const publicUrl = `http://127.0.0.1:${port}`;
+  const env = { ...asked, PORT: String(port), PUBLIC_URL: publicUrl };
+  try {
+    return { api: await startTestApi({ ...options, env }), publicUrl };
+  } catch (error) {
+    // Another process may take the port before the api does.
+    const isTaken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
+    if (!isTaken || triesLeft === 0) throw error;
+    return startApiOnFreePort(options, asked, triesLeft - 1);
+  }
+}
+
 /** Starts an api with a database of its own, or a given one, and an APNs gateway on loopback; dispatchers on request. */
 export async function startTestService(
   options: {
@@ -51,10 +70,7 @@ export async function startTestService(
   const credentials: ApnsCredentials = createApnsCredentials();
   const { gateway, databaseUrl: _, env: asked, ...apiOptions } = options;
   const apns = await startApnsGateway({ keys: [credentials], ...(await loopbackIdentity()), ...gateway });
-  // Devices find the channel by the public URL.
-  const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
-  const env = { ...asked, PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` };
-  const api = await startTestApi({ databaseUrl: database.url, env, ...apiOptions });
+  const { api, publicUrl } = await startApiOnFreePort({ databaseUrl: database.url, ...apiOptions }, asked);
   const db = new Database({ url: database.url, applicationName: 'test' });
   const dispatchers: RunningDispatcher[] = [];
   return {
@@ -64,7 +80,7 @@ export async function startTestService(
     apns,
     async dispatch(options = {}) {
       // Gateways send receipts to the public URL.
-      const config = testConfig(database.url, { ...asked, PUBLIC_URL: env.PUBLIC_URL });
+      const config = testConfig(database.url, { ...asked, PUBLIC_URL: publicUrl });
       const dispatcher = await startDispatcher(config, silentLog, options);
       dispatchers.push(dispatcher);
       return dispatcher;

@@ -43,6 +43,7 @@ afterAll(async () => {
 const untilReady = (port: number) =>
   `until curl -sf http://127.0.0.1:${port}/readyz >/dev/null; do sleep 0.2; done`;
 
+// Six processes start one after another, each for seconds on a busy machine.
 test('every command of docs/production.md works on an empty database', async () => {
   const [start = '', apps = '', ...more] = await blocksOf('production.md', 'sh');
   expect(more).toEqual([]);
@@ -68,4 +69,4 @@ test('every command of docs/production.md works on an empty database', async () 
   const result = await runShell([commands], { cwd: folder });
   expect(result, result.stdout + result.stderr).toMatchObject({ code: 0 });
   expect(result.stdout).toContain('ready');
-});
+}, 120_000);
