@@ -1,6 +1,6 @@
 // The steps of `npm test`: runs every check in turn and prints the total in the last line. With `--browser` it also runs the
 // flows of the console in Chromium, with `--monitoring` the dashboards against a Prometheus, with `--upgrade` the last release
-// together with this version.
+// together with this version, with `--crashes` the processes that are killed during a push.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,11 +23,15 @@ function testStep(name: string, reportDir: string, args: readonly string[] = [])
   return { name, command: ['vitest', 'run', ...args, ...reporters], reportPath };
 }
 
-/** Folders of the tests that an option adds: they need programs that npm does not install, or the history of the repository. */
+/**
+ * Folders of the tests that an option adds: they need programs that npm does not install, the history of the repository, or
+ * minutes.
+ */
 const optional = {
   browser: 'test/console/flows',
   monitoring: 'test/monitoring',
   upgrade: 'test/upgrade',
+  crashes: 'test/crashes',
 };
 
 function listSteps(reportDir: string, options: readonly string[]): Step[] {

@@ -44,8 +44,8 @@ const cancel = (app: App, objectId: string) =>
 
 describe('a gateway that stops to answer', { timeout: 120_000 }, () => {
   test('does not delay pushes of other apps over the same connector', async () => {
-    // Batches of 1,000, 2,500, 2,500 and 100.
-    const silent = await appOnSilentGateway(6100);
+    // Batches of 1,000, 5,000, 5,000 and 100.
+    const silent = await appOnSilentGateway(11_100);
     const [many, few, one] = [
       await createAppOn(service, null, 1100),
       await createAppOn(service, null, 300),
