@@ -16,9 +16,12 @@ const path = `${process.env.PATH}:/usr/sbin`;
 export const proxyNames = ['haproxy', 'nginx'] as const;
 export type ProxyName = (typeof proxyNames)[number];
 
+/** Argument with which a program prints its version and ends. */
+const versionArgument = { haproxy: '-v', nginx: '-v', caddy: 'version' };
+
 /** Checks whether the program is installed; warns once when it is not. */
-export function isProxyInstalled(name: ProxyName): boolean {
-  const isInstalled = spawnSync(name, ['-v'], { env: { PATH: path } }).status === 0;
+export function isProxyInstalled(name: keyof typeof versionArgument): boolean {
+  const isInstalled = spawnSync(name, [versionArgument[name]], { env: { PATH: path } }).status === 0;
   if (!isInstalled)
     console.warn(`${name} is not installed: its tests are skipped (apt-get install ${name}).`);
   return isInstalled;
@@ -162,18 +165,43 @@ export async function startSites(
   const { server } = await loopbackIdentity();
   await writeFile(join(directory, 'fullchain.pem'), server.certificate);
   await writeFile(join(directory, 'privkey.pem'), server.privateKey);
-  let text = sites;
-  for (const [name, value] of Object.entries({
-    ...names,
-    '/etc/letsencrypt/live/push.example.com': directory,
-  })) {
-    if (!text.includes(name)) throw new Error(`the file has no ${name}`);
-    text = text.replaceAll(name, value);
-  }
+  const text = replaceNames(sites, { ...names, '/etc/letsencrypt/live/push.example.com': directory });
   await writeFile(join(directory, 'sites.conf'), text);
   const file = join(directory, 'nginx.conf');
   await writeFile(file, nginxMain(directory, `include ${join(directory, 'sites.conf')};`));
   await launch({ command: ['nginx', '-c', file], directory, port, onEnd });
+}
+
+/** Replaces names in a file by those of a test. Throws when one of them is missing. */
+function replaceNames(file: string, names: Record<string, string>): string {
+  let text = file;
+  for (const [name, value] of Object.entries(names)) {
+    if (!text.includes(name)) throw new Error(`the file has no ${name}`);
+    text = text.replaceAll(name, value);
+  }
+  return text;
+}
+
+/** Starts Caddy on `port` with a Caddyfile for push.example.com; as `startSites`. */
+export async function startCaddy(
+  caddyfile: string,
+  {
+    port,
+    names,
+    onEnd,
+  }: { port: number; names: Record<string, string>; onEnd: (end: () => Promise<void>) => void },
+): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), 'carillon-caddy-'));
+  const { server } = await loopbackIdentity();
+  const [certificate, key] = [join(directory, 'cert.pem'), join(directory, 'key.pem')];
+  await writeFile(certificate, server.certificate);
+  await writeFile(key, server.privateKey);
+  const site = { 'push.example.com {': `https://127.0.0.1:${port} {\n\ttls ${certificate} ${key}` };
+  const options = '{\n\tadmin off\n\tauto_https disable_redirects\n}\n';
+  const file = join(directory, 'Caddyfile');
+  await writeFile(file, options + replaceNames(caddyfile, { ...names, ...site }));
+  const command = ['caddy', 'run', '--adapter', 'caddyfile', '--config', file];
+  await launch({ command, directory, port, onEnd });
 }
 
 interface Launch {
@@ -186,7 +214,10 @@ interface Launch {
 /** Starts a proxy and waits until it accepts connections. */
 async function launch({ command, directory, port, onEnd = onTestFinished }: Launch): Promise<ChildProcess> {
   const [program = '', ...args] = command;
-  const child = spawn(program, args, { env: { PATH: path }, stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(program, args, {
+    env: { PATH: path, HOME: directory },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   let errors = '';
   child.stderr?.on('data', (chunk: Buffer) => {
     errors += chunk.toString();
