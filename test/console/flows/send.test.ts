@@ -262,6 +262,8 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByRole('alertdialog').getByRole('button', { name: 'Send now' }).click();
     await page.getByRole('link', { name: '1', exact: true }).click();
     await page.getByRole('link', { name: 'Leap', exact: true }).click();
+    // The list that is left has a filter with the same words.
+    await page.getByRole('heading', { name: 'Leap', level: 1 }).waitFor();
     await page.getByText('Done', { exact: true }).waitFor();
     const pushId = new URL(page.url()).pathname.split('/').at(-1) ?? '';
     expect(await service.untilDone(app, pushId)).toMatchObject({ devices: 20, successes: 20 });
