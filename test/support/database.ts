@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { Client } from 'pg';
 import { inject } from 'vitest';
 // Declares the type of `inject('postgres')`.
 import type { Handle } from '../../shared/db/pool.ts';
 import type {} from './global-setup.ts';
+import { onEach } from './servers/spread.ts';
 
 /** Database of one test file. */
 export interface TestDatabase {
@@ -17,34 +17,24 @@ export interface TestDatabase {
  * dropped remains until the end of the run.
  */
 export async function createTestDatabase(): Promise<TestDatabase> {
-  const { urlPattern, template } = inject('postgres');
-  const name = `test_${randomBytes(8).toString('hex')}`;
+  const { adminUrls, template } = inject('postgres');
   // Copying files takes 50 ms, the default strategy (through the log) 200 to 300 ms.
-  await administrate(`CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);
-  return {
-    url: urlPattern.replace('DATABASE', name),
-    drop: () => administrate(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
-  };
+  return await create('test', adminUrls, ` TEMPLATE ${template} STRATEGY FILE_COPY`);
 }
 
 /** Creates a database without tables. */
-export async function createEmptyDatabase(): Promise<TestDatabase> {
-  const name = `empty_${randomBytes(8).toString('hex')}`;
-  await administrate(`CREATE DATABASE ${name}`);
-  return {
-    url: inject('postgres').urlPattern.replace('DATABASE', name),
-    drop: () => administrate(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
-  };
+export function createEmptyDatabase(): Promise<TestDatabase> {
+  return create('empty', inject('postgres').adminUrls.slice(0, 1), '');
 }
 
-async function administrate(statement: string): Promise<void> {
-  const client = new Client({ connectionString: inject('postgres').adminUrl });
-  await client.connect();
-  try {
-    await client.query(statement);
-  } finally {
-    await client.end();
-  }
+async function create(kind: string, adminUrls: readonly string[], options: string): Promise<TestDatabase> {
+  const { urlPattern, prefix } = inject('postgres');
+  const name = `${prefix}${kind}_${randomBytes(8).toString('hex')}`;
+  await onEach(adminUrls, `CREATE DATABASE ${name}${options}`);
+  return {
+    url: urlPattern.replace('DATABASE', name),
+    drop: () => onEach(adminUrls, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+  };
 }
 
 /** Counts the connections to the database of `db` that wait for a lock. Ask outside a transaction, which sees one moment only. */

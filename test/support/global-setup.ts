@@ -7,15 +7,18 @@ import type { TestProject } from 'vitest/node';
 import type { EmbeddedPostgres } from '../../ops/local/postgres/server.ts';
 import { startEmbeddedPostgres } from '../../ops/local/postgres/server.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
+import { databaseUrl, prepareSpreadServers } from './servers/spread.ts';
 
 /** Access of the workers to the run's PostgreSQL. */
 export interface TestPostgres {
-  /** URL of a database for administration. */
-  readonly adminUrl: string;
+  /** URLs of databases for administration: one, or those of a coordinator and its workers, in this order. */
+  readonly adminUrls: readonly string[];
   /** URL of a test database, with `DATABASE` in place of its name. */
   readonly urlPattern: string;
   /** Name of the migrated database that is cloned. */
   readonly template: string;
+  /** Begins the names of the databases. */
+  readonly prefix: string;
 }
 
 declare module 'vitest' {
@@ -31,6 +34,8 @@ const TEMPLATE = 'carillon_template';
  * It needs no installed programs, fixed port or fixed folder, so that concurrent runs are possible.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const servers = process.env.CARILLON_TEST_CITUS;
+  if (servers) return await setUpSpread(project, servers.split(','));
   const parentDir = await mkdtemp(join(tmpdir(), 'carillon-test-'));
   // For root: accessible for the user who runs the server.
   await chmod(parentDir, 0o755);
@@ -55,11 +60,20 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     throw error;
   }
   project.provide('postgres', {
-    adminUrl: server.urlFor('postgres'),
+    adminUrls: [server.urlFor('postgres')],
     urlPattern: server.urlFor('DATABASE'),
     template: TEMPLATE,
+    prefix: '',
   });
   return stop;
+}
+
+/** Runs the tests on a coordinator and workers with Citus (develop/testing.md). */
+async function setUpSpread(project: TestProject, adminUrls: readonly string[]): Promise<() => Promise<void>> {
+  const { prefix, template, dropAll } = await prepareSpreadServers(adminUrls);
+  const urlPattern = databaseUrl(adminUrls[0] ?? '', 'DATABASE');
+  project.provide('postgres', { adminUrls, urlPattern, template, prefix });
+  return dropAll;
 }
 
 async function makeTemplate(server: EmbeddedPostgres): Promise<void> {
