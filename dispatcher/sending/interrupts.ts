@@ -10,7 +10,7 @@ export const interruptBytes = counters * Int32Array.BYTES_PER_ELEMENT;
 export const interruptCount = (interrupts: Int32Array, pushId: number): number =>
   Atomics.load(interrupts, pushId % counters);
 
-/** Interrupts one push; all of them if none is named (the LISTEN connection was lost). */
+/** Interrupts one push; all of them if no push is named (the LISTEN connection was lost). */
 export function interrupt(interrupts: Int32Array, pushId?: number): void {
   if (pushId !== undefined) Atomics.add(interrupts, pushId % counters, 1);
   else for (let counter = 0; counter < counters; counter += 1) Atomics.add(interrupts, counter, 1);

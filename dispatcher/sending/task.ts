@@ -115,7 +115,7 @@ export interface DeliverResult {
   health: HealthSample;
   /** Why the gateway did not answer, for the operator; null when it answered every request. */
   trouble: string | null;
-  /** Why no push can be sent with this profile; null when none of the answers says so. */
+  /** Why no push can be sent with this profile; null if no answer says so. */
   profileError: string | null;
   /** The gateway's ids of the messages it took, the first ones. */
   messages: GatewayMessage[];

@@ -8,7 +8,7 @@ export interface Pending<T, R> {
 export interface BatchRunnerOptions<P extends Pending<T, R>, T, R> {
   /** Batches at the same time. */
   atOnce: number;
-  /** Removes the items of the next batch from those that wait; empty when none does. */
+  /** Removes the items of the next batch from those that wait; empty if no item waits. */
   take(): P[];
   /** Runs a batch. Returns the results in the order of `items`. */
   runAll(items: T[]): Promise<R[]>;

@@ -73,7 +73,7 @@ export class Delivery {
     });
   }
 
-  /** Sends pending messages until none is left or the device cannot take more. Never throws. */
+  /** Sends pending messages until no message is left or the device cannot take more. Never throws. */
   pull(connection: Connection): Promise<void> {
     return this.#whilePulling(connection, () => this.#pulls.run(() => this.#pullPages(connection)));
   }

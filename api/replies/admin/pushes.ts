@@ -22,7 +22,7 @@ export const breaker = component(
     forced: z
       .enum(['open', 'closed'])
       .nullable()
-      .describe('State that the operator forces; null where none is.'),
+      .describe('State that the operator forces; null if none is forced.'),
     since: timestamp,
     nextProbeAt: timestamp
       .nullable()

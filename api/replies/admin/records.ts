@@ -114,7 +114,7 @@ export const meta = component(
   'Meta',
   z.strictObject({
     version: z.string(),
-    build: z.string().nullable().describe('Digest of the built console; null where none is built.'),
+    build: z.string().nullable().describe('Digest of the built console; null if it is not built.'),
     publicUrl: z.string(),
     address: z.string().describe('Address of the caller, as `TRUSTED_PROXIES` lets the api see it.'),
     now: timestamp,

@@ -19,7 +19,7 @@ export const smsTemplate = component(
     active: z
       .strictObject(templateText)
       .nullable()
-      .describe('Text in use until the one above is approved; null where none is.'),
+      .describe('Text in use until the one above is approved; null if no text is approved.'),
   }),
 );
 

@@ -8,7 +8,7 @@ import { hasChromium, useBrowser } from '../browser/browser.ts';
 
 const maxMs = 120_000;
 
-/** The three people by whom the console is judged, each on the way that the person takes. */
+/** Walks the console as three people: a developer, an operator and a security tester. */
 describe.skipIf(!hasChromium)('the console as three people see it', { timeout: maxMs }, () => {
   // Few requests at a time: a push to 20,000 through a slow gateway is not done before somebody stops it.
   const service = useTestService({ gateway: { maxStreams: 20 } });
