@@ -46,16 +46,16 @@ export async function recordSettled(
 
 /**
  * Settles a batch of which nothing else is written by one statement, as most are. Undefined for any other, for one without a job
- * of its own, and where that statement did not settle it.
+ * of its own, in a spread database, and where that statement did not settle it.
  */
 async function settleAlone(
-  { db }: Pick<DispatcherDeps, 'db'>,
+  { db, queue }: Pick<DispatcherDeps, 'db' | 'queue'>,
   { ids, job }: BatchInWork,
   { result }: SentBatch,
 ): Promise<Settlement | undefined> {
   const { states, retriedCount, failures, messages, retries, profileError } = result;
   const isAlone = failures.length + messages.length + retries.length === 0 && profileError === null;
-  if (!job || !isAlone) return undefined;
+  if (!job || !isAlone || queue.isSpread) return undefined;
   const totals = states.totals();
   const batch = { appId: ids.appId, id: ids.batchId, retriedCount };
   return (await settleBatchWithJob(db, batch, { states, totals }, job)) ? { result, totals } : undefined;

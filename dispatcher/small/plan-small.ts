@@ -29,13 +29,15 @@ interface SmallPush {
 /**
  * Plans and delivers a push whose target names one installation (`pointTarget`); its statements are shared with other such
  * pushes that wait at the same time. Returns as `planPush` does; undefined for a push that needs the steps of `planPush`:
- * any other target, no route, limits of its profiles, or a state in which it is not planned from its beginning.
+ * any other target, no route, limits of its profiles, a state in which it is not planned from its beginning, or a spread
+ * database, where a statement has rows of one app only.
  */
 export async function planSmall(
   deps: DispatcherDeps,
   job: Job<PlanJob>,
   { signal, permit }: JobContext,
 ): Promise<boolean | undefined> {
+  if (deps.queue.isSpread) return undefined;
   const small = await resolve(deps, job.data, () => permit.release(deps.small.jobs));
   if (!small || signal.aborted) return undefined;
   const { appId, pushId } = job.data;

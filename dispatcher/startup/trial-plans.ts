@@ -47,7 +47,7 @@ export async function runPushStatements(connection: Handle, queue: JobQueue): Pr
   await markFirstSend(connection, appId, id, new Date(0));
   const result = { states: new RecipientStates(new Uint8Array(1)), totals: {} };
   const job = { id: randomUUID(), retryCount: 0, data: { appId, pushId: id, batchId: none.batchId } };
-  await settleBatchWithJob(connection, none, result, { kind, job });
+  if (!queue.isSpread) await settleBatchWithJob(connection, none, result, { kind, job });
   await withinTransaction(connection, 'BEGIN', async () => {
     await lockBatch(connection, appId, none.batchId);
     await settleBatch(connection, none, result.states, result.totals);

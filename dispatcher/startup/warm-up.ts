@@ -48,7 +48,7 @@ export async function warmUp(
     warmUpThreads(),
     db.warmUp((connection) => repeat(rounds, () => runPushStatements(connection, queue))),
     readDb.warmUp((connection) => repeat(rounds, () => runScanStatements(connection)), warmScans),
-    small.warmUp(),
+    ...(queue.isSpread ? [] : [small.warmUp()]),
   ];
   const work = Promise.all(parts.map((part) => part.catch(warn)));
   await Promise.race([work, sleep(limits.totalMs, signal)]);

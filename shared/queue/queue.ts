@@ -2,6 +2,7 @@ import { PgBoss } from 'pg-boss';
 import { systemClock } from '../clock.ts';
 import type { Database, Handle } from '../db/pool.ts';
 import { type PreparedStatement, PreparedStatements, prepare } from '../db/prepared.ts';
+import { isSpread } from '../db/schema/distribution.ts';
 import type { BreakerKey } from '../domain/breaker.ts';
 import type { Logger } from '../process/logging.ts';
 import type { DeliverJob, JobKind } from './jobs.ts';
@@ -86,6 +87,7 @@ export class JobQueue {
   readonly #db: Database;
   readonly #statements = new PreparedStatements();
   readonly #supervision: QueueSupervision | undefined;
+  #isSpread = false;
 
   /** `supervise`: maintain the queues (expired heartbeats, deletion), which dispatchers do and api processes do not. */
   constructor(db: Database, log: Logger, options: { supervise: boolean }) {
@@ -107,6 +109,7 @@ export class JobQueue {
 
   /** Starts; rejects when the database was not migrated. */
   async start(): Promise<void> {
+    this.#isSpread = await isSpread(this.#db);
     await this.#boss.start();
     this.#supervision?.start();
   }
@@ -114,6 +117,19 @@ export class JobQueue {
   async stop(): Promise<void> {
     await this.#supervision?.stop();
     await this.#boss.stop({ graceful: false, close: false });
+  }
+
+  /**
+   * Whether the rows of apps are on other servers than the jobs (operate/distributed.md): then no statement has both, and what
+   * is one statement elsewhere is a transaction of several.
+   */
+  get isSpread(): boolean {
+    return this.#isSpread;
+  }
+
+  /** Runs what is one statement with its jobs, and so needs no transaction, unless the database is spread. */
+  withJobs<T>(db: Database, work: (handle: Handle) => Promise<T>): Promise<T> {
+    return this.#isSpread ? db.transaction(work) : work(db);
   }
 
   /** Writes jobs as part of `tx` and wakes the consumers when it commits. */
@@ -175,7 +191,7 @@ export class JobQueue {
    * caller changes the rate first, in the same transaction or earlier.
    */
   async rescheduleVoidSlots(tx: Handle, appId: string, pushId: number): Promise<void> {
-    await tx.query(
+    const { rows: woken } = await tx.query<{ name: string }>(
       `WITH void AS (
          SELECT b.id, 'deliver-' || b.connector AS queue
            FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
@@ -186,24 +202,24 @@ export class JobQueue {
            FROM void WHERE j.name = void.queue AND j.state IN ('created', 'retry') AND j.start_after > now()
                        AND (j.data ->> 'batchId')::bigint = void.id AND j.data ->> 'appId' = $1
          RETURNING j.name)
-       SELECT pg_notify($3, name) FROM (SELECT DISTINCT name FROM due) AS queues`,
-      [appId, pushId, wakeTopic],
+       SELECT DISTINCT name FROM due`,
+      [appId, pushId],
     );
+    for (const { name } of woken) await tx.query('SELECT pg_notify($1, $2)', [wakeTopic, name]);
   }
 
   /** Makes the batches due now that wait for the gateway of one profile; not those with a slot or a retry time ahead. */
   async wakeWaiting(kind: JobKind<DeliverJob>, { appId, profile }: BreakerKey): Promise<void> {
-    await this.#db.query(
-      `WITH due AS (
-         UPDATE pgboss.job j SET start_after = now()
-           FROM push_batch b
-          WHERE j.name = $1 AND j.state = 'created' AND j.start_after > now() AND j.data ->> 'appId' = $2
-            AND b.app_id = $2 AND b.id = (j.data ->> 'batchId')::bigint AND b.profile = $3 AND NOT b.is_settled
-            AND coalesce(b.not_before <= now(), true) AND coalesce(b.slot_at <= now(), true)
-         RETURNING 1)
-       SELECT pg_notify($4, $1) WHERE EXISTS (SELECT FROM due)`,
-      [kind.queue, appId, profile, wakeTopic],
+    const { rowCount } = await this.#db.query(
+      `UPDATE pgboss.job j SET start_after = now()
+         FROM push_batch b
+        WHERE j.name = $1 AND j.state = 'created' AND j.start_after > now() AND j.data ->> 'appId' = $2
+          AND b.app_id = $2 AND b.id = (j.data ->> 'batchId')::bigint AND b.profile = $3 AND NOT b.is_settled
+          AND coalesce(b.not_before <= now(), true) AND coalesce(b.slot_at <= now(), true)`,
+      [kind.queue, appId, profile],
     );
+    // A statement of its own: in a database that is spread, one over a table of an app notifies on another server.
+    if ((rowCount ?? 0) > 0) await this.wake(kind);
   }
 
   /** Wakes the consumers of a queue. */

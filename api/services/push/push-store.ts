@@ -63,8 +63,10 @@ export class PushStore {
     this.#plain = new FairBatcher({
       ...shared,
       atOnce: plainAtOnce,
-      // One statement is one transaction.
-      runAll: (pushes) => runInLane(batchLane, () => this.#storeAll(deps.admissionDb, pushes)),
+      runAll: (pushes) =>
+        runInLane(batchLane, () =>
+          deps.queue.withJobs(deps.admissionDb, (handle) => this.#storeAll(handle, pushes)),
+        ),
     });
     this.#claiming = new FairBatcher({
       ...shared,

@@ -41,6 +41,15 @@ export async function citusVersion(db: Handle): Promise<string | undefined> {
   return rows[0]?.version;
 }
 
+/** Returns whether Citus has spread the tables of the apps. */
+export async function isSpread(db: Handle): Promise<boolean> {
+  if ((await citusVersion(db)) === undefined) return false;
+  const { rowCount } = await db.query(
+    `SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('notification')`,
+  );
+  return (rowCount ?? 0) > 0;
+}
+
 /** Returns the number of active servers that get shards. Needs Citus. */
 export async function countShardServers(db: Handle): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
