@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isTimeZone } from './local-time.ts';
+import { beginsWithDay, isTimeZone } from './local-time.ts';
 import { pushKinds } from './push-class.ts';
 
 /**
@@ -23,7 +23,10 @@ const isoTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:?\
 /** ISO 8601 with or without milliseconds, also as `{"__type":"Date","iso":…}`, as SDKs encode dates. */
 const time = z
   .union([z.string(), z.object({ __type: z.literal('Date'), iso: z.string() }).transform((date) => date.iso)])
-  .refine((text) => isoTime.test(text) && !Number.isNaN(Date.parse(text)), 'expected an ISO 8601 time')
+  .refine(
+    (text) => isoTime.test(text) && beginsWithDay(text) && !Number.isNaN(Date.parse(text)),
+    'expected an ISO 8601 time',
+  )
   .transform((text) => new Date(text))
   .nullish();
 
