@@ -39,9 +39,10 @@ export async function reserveGatewayRate(
 
 function reserve(
   { db }: Pick<DispatcherDeps, 'db'>,
-  { ids: { appId, batchId }, stored: { connector, profile, open } }: BatchInWork,
-  { rate, recipientsPerRequest }: { rate: Rate; recipientsPerRequest: number },
+  { ids: { appId, batchId }, stored: { connector, profile, open, isPersonal } }: BatchInWork,
+  { rate, ...limits }: { rate: Rate; recipientsPerRequest: number },
 ): Promise<Slot> {
+  const recipientsPerRequest = isPersonal ? 1 : limits.recipientsPerRequest;
   const units = rate.counts === 'recipients' ? open : Math.ceil(open / recipientsPerRequest);
   // A batch of several requests is spread: otherwise all of them would leave when there is room for the last one.
   const isSpread = recipientsPerRequest === 1 || open > recipientsPerRequest;

@@ -18,6 +18,7 @@ import type { LatenessBudget } from './pace/lateness.ts';
 import { sendPaced } from './pace/paced-send.ts';
 import { type OpenBatch, openRecipients } from './recipients.ts';
 import type { Lease, SenderCache } from './sender-cache.ts';
+import { personalSender } from './senders/personal-sender.ts';
 import { Tally } from './tally.ts';
 import type { DeliverResult, DeliverTask, LoadedBatch } from './task.ts';
 
@@ -113,6 +114,8 @@ export class BatchSender {
     this.#hasUnsent = probeSize < recipients.length;
     recipients.limit(probeSize);
     open.tally.useSaveTimes(recipients);
+    const { variables } = push.pushOrder;
+    const sender = variables ? await personalSender(db, lease, open, variables) : lease.sender;
     const report: Report = (index, attempt) => {
       open.tally.note(index, attempt);
       this.#progress?.countAnswer(isFailure(attempt));
@@ -122,7 +125,7 @@ export class BatchSender {
     try {
       this.#progress?.begin(recipients.length);
       const request = { pushId: push.id, message, recipients, signal: this.#stop.signal, report };
-      const isOnTime = await sendPaced(lease.sender, request, { slot, clock, latenessBudget });
+      const isOnTime = await sendPaced(sender, request, { slot, clock, latenessBudget });
       if (!isOnTime) this.#isInterrupted = true;
     } finally {
       clearInterval(timer);

@@ -79,7 +79,8 @@ async function resolve(
     deps.appCache.profiles(appId),
   ]);
   if (!push || !app || !isFresh(push)) return undefined;
-  if (push.pushOrder.local || push.pushOrder.languages) return undefined;
+  const { languages, local, variables } = push.pushOrder;
+  if (languages || local || variables) return undefined;
   if (deviceCapOf(push.pushOrder, app.options) !== null) return undefined;
   const target = pointTarget(appId, push.pushOrder);
   if (!target) return undefined;
@@ -126,6 +127,7 @@ function snapshotOf(push: Push, { connector, profile }: Route, { granted }: Star
     profileErrors: push.profileErrors,
     grant: granted === null ? null : { granted, size: 1 },
     isPaced: push.pushOrder.flowControl !== null,
+    isPersonal: false,
     slot: null,
     rateSlot: null,
     size: 1,

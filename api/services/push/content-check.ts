@@ -14,6 +14,7 @@ import {
 } from '../../../shared/domain/labels.ts';
 import { orderIn } from '../../../shared/domain/pushes/languages.ts';
 import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
+import { filledWithDefaults } from '../../../shared/domain/pushes/variables.ts';
 
 /** Connector, and the device type that it renders a message for. */
 interface RenderTarget {
@@ -32,10 +33,11 @@ const android: RenderTarget = { connector: 'channel', deviceType: 'android' };
 export async function checkContent(db: Handle, app: App, push: MessageSource): Promise<void> {
   // The content was checked for the devices of the first push.
   if (push.pushOrder.redrive) return;
-  const reason = await rejectionOf(db, app, push);
+  const order = filledWithDefaults(push.pushOrder);
+  const reason = await rejectionOf(db, app, { ...push, pushOrder: order });
   if (reason !== null) throw refuse('invalidParameter', `data: ${reason}`);
-  for (const language of Object.keys(push.pushOrder.languages ?? {})) {
-    const pushOrder = orderIn(push.pushOrder, language);
+  for (const language of Object.keys(order.languages ?? {})) {
+    const pushOrder = orderIn(order, language);
     const why = await rejectionOf(db, app, { ...push, pushOrder });
     if (why !== null) throw refuse('invalidParameter', `languages.${language}: ${why}`);
   }

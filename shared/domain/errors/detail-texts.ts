@@ -1,3 +1,5 @@
+import { textDetails } from './text-details.ts';
+
 /**
  * Texts of refusals and warnings that are not those of the table of errors, in English, as they are written, and in
  * Chinese. `{name}` is a member. The first that fits counts.
@@ -33,26 +35,7 @@ export const detailTexts = {
   pushTimeRequired: ['push_time is required.', '缺少 push_time。'],
   pushTimePast: ['push_time: it is past.', 'push_time 已经过去。'],
   pushTimeFar: ['push_time: at most ten years ahead.', 'push_time 最多在十年之后。'],
-  languagesExpected: [
-    'languages: expected an object by language, such as {"en": {"alert": …}}.',
-    'languages 应为按语言的对象，例如 {"en": {"alert": …}}。',
-  ],
-  languagesMost: ['languages: at most {most} languages.', 'languages 最多 {most} 种语言。'],
-  languageTags: [
-    'languages: expected language tags, such as "en" or "zh-Hans".',
-    'languages 的名称应为语言标签，例如 "en" 或 "zh-Hans"。',
-  ],
-  languagesTwice: ['languages: two of its tags mean the same.', 'languages 中有两个标签含义相同。'],
-  translationExpected: [
-    'languages: expected an object with members of data for each language.',
-    'languages 中每种语言应为包含 data 成员的对象。',
-  ],
-  translationAlert: [
-    'languages: alert is a string, or an object for iOS.',
-    'languages 中的 alert 应为字符串，或用于 iOS 的对象。',
-  ],
-  translationTitle: ['languages: title is a string.', 'languages 中的 title 应为字符串。'],
-  translationRefused: ['languages.{language}: {why}', '翻译 {language}：{why}'],
+  ...textDetails,
   localPushMoved: [
     'A push at local time is not moved: cancel it and send it again.',
     '按当地时间发送的推送不能改期：请取消后重新发送。',

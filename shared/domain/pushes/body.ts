@@ -66,6 +66,12 @@ export const common = {
     .describe(
       'Members of `data` in other languages, by language tag: each device gets the one that fits its `locale` best.',
     ),
+  variables: z
+    .record(z.string(), z.strictObject({ field: z.string(), default: z.string().max(100) }))
+    .nullish()
+    .describe(
+      'Values for `{{name}}` in `alert` and `title`, by name: a field of the installation, and a default for devices without it.',
+    ),
   notification_id: shortId.describe(
     'Id of the push for statistics, at most 16 letters and digits; made where absent.',
   ),

@@ -9,6 +9,7 @@ import { localRequestOf, localTimeOf } from './local-order.ts';
 import type { LocalTime } from './local-time.ts';
 import { unknownMemberWarnings } from './members.ts';
 import { type PushClass, pushClassOf } from './push-class.ts';
+import { type Variables, variablesOf } from './variables.ts';
 
 /**
  * Checked request of a push in one form for all clients (protocol/push.md#push-call). Stored as JSON in the column
@@ -33,6 +34,8 @@ export interface PushOrder extends PushClass {
   notificationChannel: string | null;
   /** Present where the content is translated: members of `data` by language. */
   languages?: Translations;
+  /** Present where the texts hold values of each recipient. */
+  variables?: Variables;
   /** Present where each device gets the push at the same time of its own zone. */
   local?: LocalTime;
   /** Present where the push goes to recipients that another one did not reach; `target` then names no device. */
@@ -160,9 +163,11 @@ function checkData(body: JsonObject): JsonObject {
 function baseOrder(body: Common, content: JsonObject, prodHeader: 'dev' | 'prod' | undefined) {
   const inData = content._notificationChannel;
   const languages = translationsOf(body.languages);
+  const variables = variablesOf(body.variables, { data: content, ...(languages ? { languages } : {}) });
   return {
     data: content,
     ...(languages ? { languages } : {}),
+    ...(variables ? { variables } : {}),
     prod: body.prod ?? prodHeader ?? 'prod',
     topic: body.topic ?? null,
     teamId: body.pgw_team_id ?? body.apns_team_id ?? null,

@@ -33,6 +33,8 @@ export interface BatchSnapshot {
   grant: Grant | null;
   /** Whether its push has flow control, and the slot reserved by it. */
   isPaced: boolean;
+  /** Whether its recipients get texts of their own, as a rule one in each request. */
+  isPersonal: boolean;
   slot: Slot | null;
   /** Slot reserved by the rate of its gateway. */
   rateSlot: Slot | null;
@@ -63,6 +65,7 @@ interface SnapshotRow extends SlotRow {
   size: number;
   open: number;
   is_paced: boolean;
+  is_personal: boolean;
   rate_at: Date | null;
   rate_ms: number | null;
   rate_in_ms: number | null;
@@ -75,7 +78,8 @@ const snapshotStatement = prepare(
           b.expires_at AS own_expiry, b.language,
           n.created_at, n.push_time, n.first_sent_at, n.halts,
           b.granted, ${sizeSql('b')} AS size, ${openCountSql('b')} AS open,
-          n.request ->> 'flowControl' IS NOT NULL AS is_paced, ${slotColumns}, ${rateColumns}
+          n.request ->> 'flowControl' IS NOT NULL AS is_paced,
+          n.request ? 'variables' AS is_personal, ${slotColumns}, ${rateColumns}
      FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
     WHERE b.app_id = $1 AND b.id = $2`,
 );
@@ -105,6 +109,7 @@ export async function readBatchSnapshot(
     profileErrors: row.halts,
     grant: row.granted === null ? null : { granted: row.granted, size: row.size },
     isPaced: row.is_paced,
+    isPersonal: row.is_personal,
     slot: toSlot(row),
     rateSlot: toSlot({ slot_at: row.rate_at, slot_ms: row.rate_ms, slot_in_ms: row.rate_in_ms }),
     size: row.size,

@@ -145,6 +145,7 @@ export const failuresEn = {
   tokenNotHexadecimal: 'the device token is not hexadecimal',
   registrationMalformed: 'the registration id is malformed',
   noServiceAccount: 'the profile has no serviceAccount',
+  tooLargeWithValues: 'the message is too large with the values of the installation',
   silentNotSupported: '{connector} takes no silent messages',
   memberRule: 'the member {member} of {connector} is not as expected',
   tooLong: '{member} is too long for {connector}',

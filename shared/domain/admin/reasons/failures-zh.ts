@@ -144,6 +144,7 @@ export const failuresZh: Record<keyof typeof failuresEn, string> = {
   tokenNotHexadecimal: '设备标识不是十六进制',
   registrationMalformed: 'registration id 格式错误',
   noServiceAccount: '推送配置没有 serviceAccount',
+  tooLargeWithValues: '填入该安装的值后消息过大',
   silentNotSupported: '{connector}不支持静默消息',
   memberRule: '{connector}的成员 {member} 不符合要求',
   tooLong: '{member} 超过了{connector}的长度限制',

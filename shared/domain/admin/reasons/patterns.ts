@@ -17,6 +17,7 @@ export const sentences: Readonly<Record<string, ReasonCode>> = {
   'the device token is not hexadecimal': 'tokenNotHexadecimal',
   'the registration id is malformed': 'registrationMalformed',
   'the profile has no serviceAccount': 'noServiceAccount',
+  'the message is too large with the values of the installation': 'tooLargeWithValues',
 };
 
 /**

@@ -1,0 +1,113 @@
+import type {
+  AttemptResult,
+  ConnectorLimits,
+  Recipient,
+  Sender,
+  SendRequest,
+} from '../../../connectors/contract/connector.ts';
+import type { Database } from '../../../shared/db/pool.ts';
+import { type FieldValues, readFieldValues } from '../../../shared/db/tables/installations/field-values.ts';
+import { filled, type Values, type Variables } from '../../../shared/domain/pushes/variables.ts';
+import type { OpenBatch } from '../recipients.ts';
+import type { Lease } from '../sender-cache.ts';
+
+/** Reason of a recipient whose values make the message larger than its gateway takes. The number of bytes would tell of them. */
+export const tooLargeWithValues = 'the message is too large with the values of the installation';
+
+/** Requests at a time to a gateway that takes many recipients in one: its client has as many connections. */
+const concurrency = 16;
+
+/** Recipients that get the same text. */
+interface TextGroup {
+  values: Values;
+  recipients: Recipient[];
+}
+
+/**
+ * Sends each recipient of a push with variables its own text; those whose values are equal share requests. The connectors
+ * know nothing of variables: each text is a message of its own.
+ */
+export class PersonalSender implements Sender {
+  readonly #sender: Sender;
+  readonly #variables: Variables;
+  readonly #values: ReadonlyMap<number, FieldValues>;
+  readonly #concurrency: number;
+
+  constructor(
+    sender: Sender,
+    { recipientsPerRequest }: ConnectorLimits,
+    texts: { variables: Variables; values: ReadonlyMap<number, FieldValues> },
+  ) {
+    this.#sender = sender;
+    this.#variables = texts.variables;
+    this.#values = texts.values;
+    // A connector with one recipient per request bounds its requests itself.
+    this.#concurrency = recipientsPerRequest === 1 ? Number.POSITIVE_INFINITY : concurrency;
+  }
+
+  async send(request: SendRequest): Promise<void> {
+    const groups = this.#groupsOf(request.recipients);
+    const left = groups.values();
+    let ending: AttemptResult | undefined;
+    const report: SendRequest['report'] = (index, attempt) => {
+      if (attempt.kind === 'profile_error') ending ??= attempt;
+      request.report(index, withoutSize(attempt));
+    };
+    const work = async () => {
+      for (const { recipients, values } of left)
+        if (ending) for (const { index } of recipients) request.report(index, ending);
+        else {
+          const message = { ...request.message, data: filled(request.message.data, values) };
+          await this.#sender.send({ ...request, message, recipients, report });
+        }
+    };
+    await Promise.all(Array.from({ length: Math.min(this.#concurrency, groups.length) }, work));
+  }
+
+  async warmUp(message: Parameters<NonNullable<Sender['warmUp']>>[0]): Promise<void> {
+    await this.#sender.warmUp?.(message);
+  }
+
+  /** The sender belongs to the cache, which closes it. */
+  async close(): Promise<void> {}
+
+  /** Groups recipients by their values; those with one token get one text, so that the device gets it once. */
+  #groupsOf(recipients: Recipient[]): TextGroup[] {
+    const groups = new Map<string, TextGroup>();
+    const byToken = new Map<string, TextGroup>();
+    const variables = Object.entries(this.#variables);
+    for (const recipient of recipients) {
+      const twins = byToken.get(recipient.deviceToken);
+      if (twins) {
+        twins.recipients.push(recipient);
+        continue;
+      }
+      const found = this.#values.get(Number(recipient.id));
+      const values = variables.map(([name, one], i): [string, string] => [name, found?.[i] ?? one.default]);
+      const key = JSON.stringify(values);
+      const group = groups.get(key) ?? { values: new Map(values), recipients: [] };
+      group.recipients.push(recipient);
+      groups.set(key, group);
+      byToken.set(recipient.deviceToken, group);
+    }
+    return [...groups.values()];
+  }
+}
+
+/** Reads the values of the open recipients of a batch, and returns a sender that fills them in. */
+export async function personalSender(
+  db: Database,
+  { sender, connector }: Pick<Lease, 'sender' | 'connector'>,
+  { batch: { appId, recipients }, tally }: OpenBatch,
+  variables: Variables,
+): Promise<Sender> {
+  const ids = recipients.filter((_, index) => tally.isOpen(index));
+  const values = await readFieldValues(db, { appId, ids }, variables);
+  return new PersonalSender(sender, connector.limits, { variables, values });
+}
+
+/** Returns an attempt whose reason does not depend on the values: reasons are counted. */
+const withoutSize = (attempt: AttemptResult): AttemptResult =>
+  attempt.kind === 'rejected' && attempt.status === 0 && /\b\d+ bytes\b/.test(attempt.reason)
+    ? { ...attempt, reason: tooLargeWithValues }
+    : attempt;

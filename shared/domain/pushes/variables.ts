@@ -1,0 +1,154 @@
+import { refuse } from '../errors/errors.ts';
+import { isJsonObject, type Json, type JsonObject } from '../json.ts';
+import { dataKeyOwners } from '../labels.ts';
+import { isMemberName } from '../objects/typed-values.ts';
+import type { Translations } from './languages.ts';
+
+/** Value that a text gets for each recipient (protocol/push.md#variables). */
+export type Variable = {
+  /** Field of the installation, dotted for a member of an object. */
+  field: string;
+  /** Value for installations without this field. */
+  default: string;
+};
+
+/** Variables of a push by name. */
+export type Variables = Readonly<Record<string, Variable>>;
+
+export const maxVariables = 10;
+/** Characters of a value; PostgreSQL cuts longer ones. */
+export const maxValueChars = 100;
+const maxFieldChars = 256;
+const maxFieldDepth = 5;
+
+const variableName = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
+const innerName = /^[A-Za-z0-9_-]{1,128}$/;
+/** Anything between two pairs of braces, which is a variable or a mistake. */
+const placeholder = /\{\{([^{}]*)\}\}/g;
+
+/** Columns of an installation that a text may show, by their names as fields. */
+export const shownColumns: ReadonlyMap<string, string> = new Map([
+  ['deviceType', 'device_type'],
+  ['vendor', 'vendor_name'],
+  ['timeZone', 'time_zone'],
+  ['badge', 'badge'],
+]);
+
+/** Fields that address a device, name a secret, or have no text of their own. */
+const refusedFields = new Set([
+  ...['deviceToken', 'installationId', 'registrationId', 'objectId', 'sessionToken', 'password', 'authData'],
+  ...['channels', 'valid', 'deviceProfile', 'pgwTopic', 'pgwTeamId', 'apnsTopic', 'apnsTeamId'],
+  ...['createdAt', 'updatedAt', 'ACL'],
+]);
+
+/** Content that variables are checked against. */
+interface Content {
+  data: JsonObject;
+  languages?: Translations;
+}
+
+/**
+ * Checks the variables of a push body against its texts; undefined without a variable. Throws 1 with a text that names the
+ * variable.
+ */
+export function variablesOf(value: Variables | null | undefined, content: Content): Variables | undefined {
+  const all = Object.entries(value ?? {});
+  if (all.length === 0) return undefined;
+  if (all.length > maxVariables)
+    throw refuse('invalidParameter', `variables: at most ${maxVariables} variables.`);
+  for (const [name, { field }] of all) {
+    if (!variableName.test(name))
+      throw refuse(
+        'invalidParameter',
+        'variables: a name has letters, digits and _, and begins with a letter.',
+      );
+    checkField(name, field);
+  }
+  const variables = Object.fromEntries(all);
+  checkUse(variables, content);
+  return variables;
+}
+
+function checkField(name: string, field: string): void {
+  const [first = '', ...inner] = field.split('.');
+  const isForm =
+    field.length <= maxFieldChars &&
+    isMemberName(first) &&
+    inner.length < maxFieldDepth &&
+    inner.every((part) => innerName.test(part));
+  if (!isForm)
+    throw refuse('invalidParameter', `variables.${name}.field: expected a field, such as profile.name.`);
+  if (refusedFields.has(first) || (shownColumns.has(first) && inner.length > 0))
+    throw refuse('invalidParameter', `variables.${name}.field: ${field} cannot be shown.`);
+}
+
+/** Throws where a text names an unknown variable, and where no text uses one that is defined. */
+function checkUse(variables: Variables, { data, languages = {} }: Content): void {
+  const used = new Set<string>();
+  const note = (text: string) => {
+    for (const [whole, name = ''] of text.matchAll(placeholder)) {
+      if (!Object.hasOwn(variables, name.trim()))
+        throw refuse(
+          'invalidParameter',
+          `variables: a text holds ${whole.slice(0, 80)}, which is none of them.`,
+        );
+      used.add(name.trim());
+    }
+    return text;
+  };
+  for (const content of [data, ...Object.values(languages)]) mapTexts(content, note);
+  const unused = Object.keys(variables).find((name) => !used.has(name));
+  if (unused !== undefined)
+    throw refuse('invalidParameter', `variables.${unused}: no alert or title holds it.`);
+}
+
+/** Values of one recipient by the name of the variable. */
+export type Values = ReadonlyMap<string, string>;
+
+/** Returns the values of a device without any of the fields. */
+export const defaultValues = (variables: Variables): Values =>
+  new Map(Object.entries(variables).map(([name, variable]) => [name, variable.default]));
+
+/**
+ * Returns content with the values in its texts. Each text is read once, so that braces in a value stay braces, and a value
+ * stays within its text, because texts become JSON afterwards.
+ */
+export const filled = (data: JsonObject, values: Values): JsonObject =>
+  mapTexts(data, (text) =>
+    text.replaceAll(placeholder, (whole, name: string) => values.get(name.trim()) ?? whole),
+  );
+
+/** Part of a push order with texts. */
+interface Order extends Content {
+  variables?: Variables;
+}
+
+/** Returns an order as a device without any of the fields gets it. */
+export function filledWithDefaults<T extends Order>(order: T): T {
+  const { data, languages, variables } = order;
+  if (!variables) return order;
+  const values = defaultValues(variables);
+  const translations = Object.entries(languages ?? {}).map(([tag, one]) => [tag, filled(one, values)]);
+  return {
+    ...order,
+    data: filled(data, values),
+    ...(languages ? { languages: Object.fromEntries(translations) } : {}),
+  };
+}
+
+/** Applies a function to the texts that people see: `alert` and `title`, also those of one kind of device and of `aps`. */
+function mapTexts(data: JsonObject, map: (text: string) => string): JsonObject {
+  const members = Object.entries(data).map(([name, value]): [string, Json] => {
+    if (name === 'alert' || name === 'title') return [name, mapDeep(value, map)];
+    const isPart = (name === 'aps' || dataKeyOwners.has(name)) && isJsonObject(value);
+    return [name, isPart ? mapTexts(value, map) : value];
+  });
+  return Object.fromEntries(members);
+}
+
+function mapDeep(value: Json, map: (text: string) => string): Json {
+  if (typeof value === 'string') return map(value);
+  if (Array.isArray(value)) return value.map((one) => mapDeep(one, map));
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, mapDeep(one, map)]));
+}
