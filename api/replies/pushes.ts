@@ -59,6 +59,9 @@ export const pushRecord = component(
     displaced: count.describe(
       'Devices of the own channel whose message was dropped for newer ones: a device has 100 pending messages at most.',
     ),
+    quietWaits: count
+      .optional()
+      .describe('Recipients that waited, or wait, for the end of their quiet hours; absent for none.'),
     errors: z.string().describe('Why the push failed, or which gateways an open push waits for; else empty.'),
     'from-service': z.string(),
     'push-time': timestamp,

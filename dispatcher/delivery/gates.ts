@@ -1,4 +1,5 @@
 import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
+import { quietEndMs, quietReason } from '../../shared/domain/pushes/quiet-hours.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';
 import type { Postponement } from '../recording/postponed.ts';
@@ -76,6 +77,19 @@ const early: Gate = {
       : send,
 };
 
+/** Recipients do not get it in their quiet hours, however long it was delayed: a batch is of zones with the same time. */
+const quietHours: Gate = {
+  name: 'quiet hours',
+  check: ({ clock }, { stored: { quiet, expiresAt } }) => {
+    const nowMs = clock.now();
+    const endMs = quiet === null ? undefined : quietEndMs(quiet, nowMs);
+    if (endMs === undefined) return send;
+    if (expiresAt.getTime() <= endMs) return { kind: 'settle', outcome: 'expired', reason: quietReason };
+    const until = new Date(endMs);
+    return { kind: 'postpone', afterMs: endMs - nowMs, at: until, quietUntil: until };
+  },
+};
+
 /** The breaker is open: the batch waits for the gateway without a thread, at most until it expires. */
 const breakerOpen: Gate = {
   name: 'breaker open',
@@ -123,7 +137,7 @@ const dailyCap: Gate = {
 };
 
 /** Gates that read the state of the push and its gateway; first those that end a batch, then those that delay it. */
-const stateGates: Gate[] = [cancelled, expired, profileError, paused, frozen, early, breakerOpen];
+const stateGates: Gate[] = [cancelled, expired, profileError, paused, frozen, early, quietHours, breakerOpen];
 
 /** Gates that reserve time and recipients for a batch, all of which last when it is taken again. */
 const reservations: Gate[] = [flowControl, gatewayRate, testLimit, dailyCap];

@@ -6,6 +6,7 @@ import type { RecipientFailure } from '../../shared/db/tables/pushes/reports/rec
 import { type Outcome, outcomeCode } from '../../shared/domain/outcome.ts';
 import type { LanguageRoute, LanguageRoutes } from './language-routes.ts';
 import { firstBatchSize, type TargetPage } from './pages.ts';
+import type { QuietRoute, QuietRoutes } from './quiet-routes.ts';
 
 /** Most recipients of a batch of a large push. */
 const largestBatchSize = 5000;
@@ -26,11 +27,11 @@ function batchSizeOf({ connector: id }: Route, count: number, { flowControl, pla
   return Math.min(largestBatchSize, Math.max(leastSize, Math.ceil(count / 2)));
 }
 
-type PlannedRoute = Route & Partial<LanguageRoute>;
+type PlannedRoute = Route & Partial<LanguageRoute> & Partial<QuietRoute>;
 
 /** Where a page belongs. */
 export interface PageContext {
-  router: Pick<Router, 'routeOf'> | LanguageRoutes;
+  router: Pick<Router, 'routeOf'> | LanguageRoutes | QuietRoutes;
   /** Recipients per second of the push; null is unlimited. */
   flowControl: number | null;
   /** Recipients of the push that were planned before the page. */
@@ -81,6 +82,7 @@ function addBatch(page: PageOfBatches, route: PlannedRoute, recipients: number[]
     attempt: 0,
     hasJob: false,
     language: route.language ?? null,
+    quiet: route.quiet ?? null,
   };
   const { error } = route;
   if (error === undefined) {

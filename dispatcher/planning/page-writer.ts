@@ -18,6 +18,8 @@ import { capDevices, cappedOf } from './device-cap.ts';
 import type { LanguageRoutes } from './language-routes.ts';
 import { batchesOfStart, countStart, type LocalStart, sendStart } from './local-start.ts';
 import type { TargetPage } from './pages.ts';
+import { countQuiet, holdQuiet } from './quiet-hours.ts';
+import type { QuietRoutes } from './quiet-routes.ts';
 
 /** Error of a page that is not kept: another dispatcher plans the push, or it was stopped. */
 export class Superseded extends Error {
@@ -32,6 +34,8 @@ export interface Plan {
   job: Job<PlanJob>;
   /** Present for a push with translations. */
   languages?: LanguageRoutes | undefined;
+  /** Present for a push with quiet hours. */
+  quiet?: QuietRoutes | undefined;
   /** Present for a push at local time. */
   start?: LocalStart | undefined;
 }
@@ -56,7 +60,7 @@ export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep
   const { push, start, languages } = plan;
   const through = step.page.lastId || step.mark;
   const terms = {
-    router: languages ?? plan.router,
+    router: plan.quiet ?? languages ?? plan.router,
     flowControl: push.pushOrder.flowControl,
     planned: step.planned,
   };
@@ -71,7 +75,7 @@ export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep
     if (!isOurs) throw new Superseded();
     if (languages) await addLanguageCounts(tx, push, languages.countOf(targets));
     const routed = start ? batchesOfStart(targets, terms, start) : toBatches(targets, terms);
-    const page = await capDevices(tx, plan, routed);
+    const page = await capDevices(tx, plan, plan.quiet ? await holdQuiet(deps, tx, push, routed) : routed);
     if (step.mark === 0 && !step.isSmall) prepareSenders(deps, push, page);
     await writeRows(deps, tx, plan, { page, isQueued: !step.isSmall });
     await endJob(deps, tx, plan, step);
@@ -80,6 +84,7 @@ export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep
   if (push.pushOrder.redrive) deps.metrics.redrivenRecipients.inc({ app: push.appId }, size);
   const capped = cappedOf(page);
   if (capped > 0) deps.metrics.deviceCapped.inc({ app: push.appId }, capped);
+  if (plan.quiet) countQuiet(deps, push, page);
   if (start) countStart(deps, push, { start, size, isLast: step.isLast });
   for (const { batch, outcome } of page.unroutable)
     deps.metrics.recipients.inc(
@@ -123,11 +128,15 @@ async function writeRows(
   const batches = page.batches.map((batch) => ({ ...batch, hasJob: isQueued }));
   const ids = await insertBatches(tx, appId, pushId, batches);
   if (!isQueued) return;
-  const byConnector = Map.groupBy(page.batches.keys(), (i) => page.batches[i]?.connector ?? 'channel');
-  for (const [connector, places] of byConnector) {
+  const groups = Map.groupBy(page.batches.keys(), (i) => {
+    const { connector = 'channel', notBefore } = page.batches[i] ?? {};
+    return `${connector} ${notBefore?.getTime() ?? ''}`;
+  });
+  for (const places of groups.values()) {
+    const { connector = 'channel', notBefore: startAfter } = page.batches[places[0] ?? 0] ?? {};
     const jobs = places.map((i) => ({ appId, pushId, batchId: ids[i] ?? 0 }));
     const kind = deliverJob(connector);
     const priority = await priorities.next(tx, kind, jobs.length);
-    await deps.queue.send(kind, jobs, { tx, priority });
+    await deps.queue.send(kind, jobs, { tx, priority, ...(startAfter ? { startAfter } : {}) });
   }
 }

@@ -43,11 +43,14 @@ interface Scan {
   app: App;
   push: Push;
   clock: Clock;
+  /** Reads the time zone of each device too. */
+  hasZones?: boolean;
 }
 
-/** Which devices a scan reads. */
+/** Which devices a scan reads, and what of them. */
 interface Part {
   zones?: ZoneSelection;
+  hasZones?: boolean;
 }
 
 /**
@@ -55,7 +58,8 @@ interface Part {
  * sending begins at once. The last page may be empty. `zones`: only these devices.
  */
 export function readPages(scan: Scan, zones?: ZoneSelection): AsyncGenerator<PlannedPage> {
-  const part = zones ? { zones } : {};
+  const { hasZones = false } = scan;
+  const part = { ...(zones ? { zones } : {}), hasZones };
   return isUnselective(scan.push.pushOrder) ? pagesByKey(scan, part) : pagesOfCursor(scan, part);
 }
 

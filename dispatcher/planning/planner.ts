@@ -20,6 +20,7 @@ import { openStart } from './local-start.ts';
 import { endBeyondLimit } from './mass-limit.ts';
 import { type Plan, Superseded, writePage } from './page-writer.ts';
 import { firstBatchSize, noPages, type PlannedPage, readPages } from './pages.ts';
+import { quietRoutesOf } from './quiet-routes.ts';
 
 /** Time after which the planning of a large push lets others go first; a new job continues it. */
 const turnMs = 500;
@@ -77,13 +78,15 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
     deps.appCache.profiles(appId),
   ]);
   if (!push || !app) return undefined;
-  const { languages } = push.pushOrder;
   const router = new Router(app, profiles, push);
+  const translations = push.pushOrder.languages;
+  const languages = translations && new LanguageRoutes(router, translations);
   return {
     push,
     app,
     router,
-    languages: languages && new LanguageRoutes(router, languages),
+    languages,
+    quiet: quietRoutesOf({ push, app, router, languages, nowMs: deps.clock.now() }),
     priorities: new FairPriorities(deps.queue, appId),
     job,
   };
@@ -121,7 +124,7 @@ async function writeBatches(deps: DispatcherDeps, begun: Plan, signal: AbortSign
   const start = await openStart(deps, database, begun);
   if (start === 'early') return false;
   const plan = { ...begun, start };
-  const reader = { database, app, push, clock: deps.clock };
+  const reader = { database, app, push, clock: deps.clock, hasZones: begun.quiet !== undefined };
   const isFresh = push.plannedThrough === 0;
   if (isFresh && !start?.after && (await endBeyondLimit(deps, plan, () => readPages(reader)))) return false;
   if (isFresh && (await waitForApproval(deps, plan, () => readPages(reader)))) return false;

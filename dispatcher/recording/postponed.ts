@@ -1,5 +1,6 @@
 import { dueIn } from '../../shared/db/clock.ts';
 import { markJobCreated } from '../../shared/db/tables/pushes/batches.ts';
+import { recordQuietWait } from '../../shared/db/tables/pushes/reports/quiet.ts';
 import { deliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { type BatchInWork, completeJob } from './batch-in-work.ts';
@@ -9,18 +10,21 @@ export interface Postponement {
   afterMs: number;
   /** The same time by the database's clock, for a batch that has to start on time. */
   at?: Date | undefined;
+  /** The end of the quiet hours that it waits for. */
+  quietUntil?: Date | undefined;
 }
 
 /** Puts a batch back with a new job for later; this costs no try. */
 export async function recordPostponed(
   deps: DispatcherDeps,
   batch: BatchInWork,
-  { afterMs, at }: Postponement,
+  { afterMs, at, quietUntil }: Postponement,
 ): Promise<void> {
   const { ids, stored } = batch;
   const startAfter = at ?? (await dueIn(deps.db, afterMs));
   await deps.db.transaction(async (tx) => {
     await markJobCreated(tx, ids.appId, ids.batchId);
+    if (quietUntil) await recordQuietWait(tx, { ...ids, stored, until: quietUntil });
     await completeJob(deps, tx, batch);
     await deps.queue.send(deliverJob(stored.connector), [ids], { tx, startAfter });
   });

@@ -57,6 +57,8 @@ export async function recordRetries(
       notBefore: startAfter,
       expiresAt: stored.ownExpiry,
       language: stored.language,
+      quiet: stored.quiet,
+      quietUntil: stored.quietUntil,
       hasJob: true,
     };
     const jobs = (await insertBatches(tx, appId, pushId, [batch])).map((batchId) => ({

@@ -127,6 +127,7 @@ function trialPush(nowMs: number): Push {
     acked: 0,
     repeats: 0,
     redriven: 0,
+    quietWaits: 0,
     displaced: 0,
     profileErrors: {},
     createdAt: at,

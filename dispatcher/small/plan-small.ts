@@ -4,7 +4,7 @@ import { parseTraits } from '../../shared/db/tables/installations/traits.ts';
 import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
 import type { StartedPush } from '../../shared/db/tables/pushes/small.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
-import { deviceCapOf } from '../../shared/domain/pushes/push-class.ts';
+import { deviceCapOf, quietHoursOf } from '../../shared/domain/pushes/push-class.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { type PointDevice, pointTarget } from '../../shared/query/targets/point.ts';
 import { activeSince } from '../../shared/query/targets/targets.ts';
@@ -82,6 +82,7 @@ async function resolve(
   const { languages, local, variables } = push.pushOrder;
   if (languages || local || variables) return undefined;
   if (deviceCapOf(push.pushOrder, app.options) !== null) return undefined;
+  if (quietHoursOf(push.pushOrder, app.options) !== null) return undefined;
   const target = pointTarget(appId, push.pushOrder);
   if (!target) return undefined;
   const router = new Router(app, profiles, push);
@@ -121,6 +122,8 @@ function snapshotOf(push: Push, { connector, profile }: Route, { granted }: Star
     expiresAt: push.expiresAt,
     ownExpiry: null,
     language: null,
+    quiet: null,
+    quietUntil: null,
     createdAt: push.createdAt,
     pushTime: push.pushTime,
     firstSentAt: push.firstSentAt,

@@ -143,6 +143,11 @@ const recurringCounters = (counter: MakeCounter) => ({
     'Recipients that had their pushes of the day (`devicePushesPerDay`)',
     ['app'],
   ),
+  quietRecipients: counter(
+    'quiet_hours_recipients_total',
+    'Recipients within their quiet hours: `waiting` for the end, or `expired` since their push expires before it',
+    ['app', 'outcome'],
+  ),
   localRecipients: counter(
     'local_time_recipients_total',
     'Recipients of pushes at local time: `due` at the time of their zone, `late` where it had passed before the call',

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isTimeZone } from '../pushes/local-time.ts';
+import { isQuietHours, quietHoursForm } from '../pushes/quiet-hours.ts';
 import { maxUserBytes } from '../users/members.ts';
 import type { KeyName, OldKey } from './identity.ts';
 
@@ -71,10 +72,17 @@ const optionShape = {
     .describe(
       'Pushes that a device gets in a day (UTC), transactional ones aside; further ones are counted `capped`. Null for no limit.',
     ),
+  quietHours: z
+    .string()
+    .refine(isQuietHours, quietHoursForm)
+    .nullable()
+    .describe(
+      'Hours in which a device gets no pushes, transactional ones aside, in its own `timeZone` (`22:00-08:00`): they wait for the end. Null for none.',
+    ),
   defaultTimeZone: z
     .string()
     .refine(isTimeZone, 'expected a time zone, such as "Asia/Shanghai"')
-    .describe('Time zone of devices without a known `timeZone`, for pushes at local time.'),
+    .describe('Time zone of devices without a known `timeZone`, for pushes at local time and quiet hours.'),
   installationValidityDays: z
     .int()
     .min(1)
@@ -187,6 +195,7 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
     dailyRecipientCap: limits.dailyRecipientCap,
     approvalAboveDevices: null,
     devicePushesPerDay: null,
+    quietHours: null,
     defaultTimeZone: 'UTC',
     installationValidityDays: 90,
     functionsUrl: null,

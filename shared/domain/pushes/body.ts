@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { beginsWithDay, isTimeZone } from './local-time.ts';
 import { pushKinds } from './push-class.ts';
+import { isQuietHours, noQuietHours, quietHoursForm } from './quiet-hours.ts';
 
 /**
  * Schemas of the bodies that send a push, with the meaning of each member (protocol/push.md#push-call;
@@ -99,6 +100,13 @@ export const common = {
     .max(1000)
     .nullish()
     .describe('Pushes per device and day, in place of `devicePushesPerDay` of the app; 0 for no limit.'),
+  quiet_hours: z
+    .string()
+    .refine((hours) => hours === noQuietHours || isQuietHours(hours), `${quietHoursForm}, or "off"`)
+    .nullish()
+    .describe(
+      'Hours in which a device gets nothing, in its own `timeZone` (`22:00-08:00`), in place of `quietHours` of the app; `off` for none.',
+    ),
   _notificationChannel: text.describe('Android notification channel (category).'),
 };
 

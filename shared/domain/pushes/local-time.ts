@@ -65,14 +65,18 @@ function fixedOffsetMs(zone: string): number | undefined {
   return offsetMs >= leastOffsetMs && offsetMs <= mostOffsetMs ? offsetMs : undefined;
 }
 
-/** Returns the offset of a zone from UTC at a time; undefined for an unknown zone. */
-type OffsetAt = (atMs: number) => number;
+/** Longer than the name of any zone. */
+export const maxZoneLength = 64;
 
-function offsetsOf(zone: string): OffsetAt | undefined {
+/** Returns the offset of a zone from UTC at a time, both in milliseconds. */
+export type OffsetAt = (atMs: number) => number;
+
+/** Returns the offsets of a zone; undefined for an unknown zone. Takes the time of several pushes. */
+export function offsetsOf(zone: string): OffsetAt | undefined {
   const fixedMs = fixedOffsetMs(zone);
   if (fixedMs !== undefined) return () => fixedMs;
-  // Longer than any name; keeps texts of clients out of the library.
-  if (zone.length > 64) return undefined;
+  // Keeps texts of clients out of the library.
+  if (zone.length > maxZoneLength) return undefined;
   let format: Intl.DateTimeFormat;
   try {
     format = new Intl.DateTimeFormat('en-US', {

@@ -47,6 +47,8 @@ export interface Push {
   profileErrors: Record<string, string>;
   /** Recipients that redrives have taken over. */
   redriven: number;
+  /** Recipients that waited for the end of their quiet hours; 0 where a statement does not read them. */
+  quietWaits: number;
   createdAt: Date;
   updatedAt: Date;
   firstSentAt: Date | null;
@@ -135,6 +137,7 @@ export function toPublicRecord(
     outcomes,
     repeats: record.repeats,
     displaced: record.displaced,
+    ...(record.quietWaits > 0 ? { quietWaits: record.quietWaits } : {}),
     errors: record.error ?? trouble,
     'from-service': record.fromService,
     'push-time': record.pushTime.toISOString(),

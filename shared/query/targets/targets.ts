@@ -4,6 +4,9 @@ import {
   localizedTraitsText,
   traitExpressions,
   traitsText,
+  zonedLocalizedTraitsText,
+  zonedTraitsText,
+  zoneExpression,
 } from '../../db/tables/installations/traits.ts';
 import type { App } from '../../domain/apps/app.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';
@@ -110,8 +113,16 @@ export function deviceConditions(
 /** An installation as planning reads it. */
 export interface TargetRow {
   id: number;
-  /** Its traits as one text, which `parseTraits` reads; with its locale for a push with translations. */
+  /** Its traits as one text, which `parseTraits` reads; with its locale for a push with translations, and its time zone for one with quiet hours. */
   traits: string;
+}
+
+/** What a page reads. */
+interface PageTerms {
+  /** Only the devices of these zones. */
+  zones?: ZoneSelection;
+  /** With the time zone of each device. */
+  hasZones?: boolean;
 }
 
 export interface TargetQuery {
@@ -126,12 +137,12 @@ export interface TargetQuery {
 export function targetQuery(
   app: TargetApp,
   pushOrder: PushOrder,
-  from: { afterId: number; nowMs: number; zones?: ZoneSelection },
+  from: { afterId: number; nowMs: number } & PageTerms,
 ): TargetQuery {
   const params = new Params();
   const condition = targetCondition(app, pushOrder, { params, ...from });
   return {
-    text: `SELECT id, ${traitsTextOf(pushOrder)} AS traits
+    text: `SELECT id, ${traitsTextOf(pushOrder, from)} AS traits
              FROM installation
             WHERE ${condition} AND id > ${params.add(from.afterId)}
             ORDER BY id`,
@@ -139,7 +150,10 @@ export function targetQuery(
   };
 }
 
-const traitsTextOf = ({ languages }: PushOrder): string => (languages ? localizedTraitsText : traitsText);
+function traitsTextOf({ languages }: PushOrder, { hasZones = false }: PageTerms): string {
+  if (hasZones) return languages ? zonedLocalizedTraitsText : zonedTraitsText;
+  return languages ? localizedTraitsText : traitsText;
+}
 
 /** Installations of a page with the same traits, as planning reads them. */
 export interface TargetGroupRow {
@@ -156,17 +170,17 @@ export interface TargetGroupRow {
 export function targetPageQuery(
   app: TargetApp,
   pushOrder: PushOrder,
-  from: { afterId: number; nowMs: number; size: number; zones?: ZoneSelection },
+  from: { afterId: number; nowMs: number; size: number } & PageTerms,
 ): TargetQuery {
   const params = new Params();
   const { nowMs, zones } = from;
   const condition = targetCondition(app, pushOrder, { params, nowMs, ...(zones ? { zones } : {}) });
   return {
-    text: `SELECT ${traitsTextOf(pushOrder)} AS traits, string_agg(id::text, ',') AS ids
+    text: `SELECT ${traitsTextOf(pushOrder, from)} AS traits, string_agg(id::text, ',') AS ids
              FROM (SELECT * FROM installation
                     WHERE ${condition} AND id > ${params.add(from.afterId)}
                     ORDER BY id LIMIT ${params.add(from.size)}) AS page
-            GROUP BY ${traitExpressions}${pushOrder.languages ? `, ${localeExpression}` : ''}`,
+            GROUP BY ${[traitExpressions, ...(pushOrder.languages ? [localeExpression] : []), ...(from.hasZones ? [zoneExpression] : [])].join(', ')}`,
     values: params.values,
   };
 }

@@ -175,6 +175,7 @@ describe('POST /console/api/apps', () => {
       dailyRecipientCap: 1_000_000,
       approvalAboveDevices: null,
       devicePushesPerDay: null,
+      quietHours: null,
       defaultTimeZone: 'UTC',
       installationValidityDays: 90,
       functionsUrl: null,

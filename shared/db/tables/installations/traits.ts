@@ -1,4 +1,5 @@
 import type { DeviceTraits } from '../../../domain/installations/installation.ts';
+import { maxZoneLength } from '../../../domain/pushes/local-time.ts';
 import { maxLocaleLength } from '../../../domain/pushes/locales.ts';
 
 /** Expressions of the members of `DeviceTraits`. FCM has two labels: the stored spelling selects one. */
@@ -33,6 +34,13 @@ export const localeExpression = `left(fields ->> 'locale', ${maxLocaleLength + 1
 /** As `traitsText`, with the locale at the end. */
 export const localizedTraitsText = `ROW(${traitExpressions}, ${localeExpression})::text`;
 
+/** Expression of the `timeZone` of an installation; a longer one is cut and means nothing. */
+export const zoneExpression = `left(time_zone, ${maxZoneLength + 1})`;
+
+/** As `traitsText` or `localizedTraitsText`, with the time zone behind the place of the locale. */
+export const zonedTraitsText = `ROW(${traitExpressions}, NULL, ${zoneExpression})::text`;
+export const zonedLocalizedTraitsText = `ROW(${traitExpressions}, ${localeExpression}, ${zoneExpression})::text`;
+
 /** Fields of a row's text form: empty is NULL; a quoted one doubles its quotes and backslashes (PostgreSQL, 8.16.6). */
 const rowField = /[,(](?:"((?:[^"\\]|""|\\.)*)"|([^,()"\\]*))/gs;
 
@@ -43,11 +51,15 @@ const fieldsOf = (text: string): (string | null)[] =>
       : quoted.replaceAll(/""|\\(.)/gs, (pair, escaped) => escaped ?? pair[0]),
   );
 
-/** Returns the locale in the text of `localizedTraitsText`. */
+/** Returns the locale in the text of `localizedTraitsText`, or of that with the time zone. */
 export const localeOfTraits = (text: string): string | null =>
   fieldsOf(text)[Object.keys(expressions).length] ?? null;
 
-/** Parses the text of `traitsText` or `localizedTraitsText`. */
+/** Returns the time zone in the text of `zonedTraitsText` or `zonedLocalizedTraitsText`. */
+export const zoneOfTraits = (text: string): string | null =>
+  fieldsOf(text)[Object.keys(expressions).length + 1] ?? null;
+
+/** Parses the text of `traitsText`, or one of those with more behind it. */
 export function parseTraits(text: string): DeviceTraits {
   const fields = fieldsOf(text);
   const [deviceType, vendor = null, deviceProfile = null, topic = null, teamId = null, ...has] = fields;

@@ -30,6 +30,9 @@ export interface NewBatch {
   expiresAt?: Date | null;
   /** Translation that its recipients get; absent or null: `data` as it is. */
   language?: string | null;
+  /** Quiet hours of its recipients with their zone (`quietRule`), and the end that they wait for; absent or null for none. */
+  quiet?: string | null;
+  quietUntil?: Date | null;
   /** Whether the batch has a job of its own; the batches of a small push have none. */
   hasJob: boolean;
   /** For recipients that end without being sent to: one byte each, and their totals. */
@@ -100,15 +103,15 @@ export const toBatch = (row: BatchRow): Batch => ({
 /** Columns of a batch that `insertBatches` reads from JSON, by name. */
 const newBatchColumns = `connector text, profile text, recipients text, size int, badges int[], attempt int, settled text,
   totals jsonb, has_job boolean, tries int, last_reason text, not_before timestamptz, unanswered int, repeats int,
-  expires_at timestamptz, language text`;
+  expires_at timestamptz, language text, quiet text, quiet_until timestamptz`;
 
 export const insertBatchesStatement = prepare(
   `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, badges, attempt, settled, totals,
                            is_settled, has_job, tries, last_reason, not_before, unanswered, repeats, expires_at,
-                           language, settled_at)
+                           language, quiet, quiet_until, settled_at)
    SELECT $1, $2, b.connector, b.profile, b.recipients::bigint[], b.size, b.badges, b.attempt, decode(b.settled, 'hex'), b.totals,
           b.settled IS NOT NULL, b.has_job, b.tries, b.last_reason, b.not_before, b.unanswered, b.repeats,
-          b.expires_at, b.language, CASE WHEN b.settled IS NOT NULL THEN now() END
+          b.expires_at, b.language, b.quiet, b.quiet_until, CASE WHEN b.settled IS NOT NULL THEN now() END
      FROM ROWS FROM (json_to_recordset($3) AS (${newBatchColumns})) WITH ORDINALITY AS b
     ORDER BY b.ordinality RETURNING id`,
 );
@@ -144,6 +147,8 @@ const toColumns = (batch: NewBatch) => ({
   repeats: batch.isRepeat ? batch.recipients.length : 0,
   expires_at: batch.expiresAt ?? undefined,
   language: batch.language ?? undefined,
+  quiet: batch.quiet ?? undefined,
+  quiet_until: batch.quietUntil ?? undefined,
 });
 
 const bytesOf = ({ bytes }: RecipientStates): Buffer =>

@@ -25,6 +25,9 @@ export interface BatchSnapshot {
   ownExpiry: Date | null;
   /** Translation that its recipients get; null: `data` as it is. */
   language: string | null;
+  /** Quiet hours of its recipients (`quietRule`), and the end that they waited for; null for none. */
+  quiet: string | null;
+  quietUntil: Date | null;
   createdAt: Date;
   pushTime: Date;
   firstSentAt: Date | null;
@@ -57,6 +60,8 @@ interface SnapshotRow extends SlotRow {
   expires_at: Date;
   own_expiry: Date | null;
   language: string | null;
+  quiet: string | null;
+  quiet_until: Date | null;
   created_at: Date;
   push_time: Date;
   first_sent_at: Date | null;
@@ -75,7 +80,7 @@ const snapshotStatement = prepare(
   `SELECT b.connector, b.profile, b.is_settled, b.attempt, b.tries, b.last_reason, b.unanswered,
           b.not_before,
           (extract(epoch FROM b.not_before - clock_timestamp()) * 1000)::float8 AS wait_ms, n.state, n.expires_at,
-          b.expires_at AS own_expiry, b.language,
+          b.expires_at AS own_expiry, b.language, b.quiet, b.quiet_until,
           n.created_at, n.push_time, n.first_sent_at, n.halts,
           b.granted, ${sizeSql('b')} AS size, ${openCountSql('b')} AS open,
           n.request ->> 'flowControl' IS NOT NULL AS is_paced,
@@ -103,6 +108,8 @@ export async function readBatchSnapshot(
     expiresAt: row.own_expiry ?? row.expires_at,
     ownExpiry: row.own_expiry,
     language: row.language,
+    quiet: row.quiet,
+    quietUntil: row.quiet_until,
     createdAt: row.created_at,
     pushTime: row.push_time,
     firstSentAt: row.first_sent_at,

@@ -16,6 +16,7 @@ export interface PushRow {
   /** Absent where a statement does not read it. */
   created_by?: string | null;
   created_token?: number | null;
+  quiet_waits?: number | null;
   push_time: Date;
   expires_at: Date;
   planned_through: number;
@@ -56,6 +57,7 @@ export function toPush(row: PushRow): Push {
     displaced: row.displaced,
     profileErrors: row.halts,
     redriven: row.redriven,
+    quietWaits: row.quiet_waits ?? 0,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     firstSentAt: row.first_sent_at,

@@ -99,6 +99,7 @@ export const failuresEn = {
   // This service.
   cancelled: 'the push was cancelled',
   expired: 'the push expired before it was sent',
+  quietHours: 'the push expires before the quiet hours of the device end',
   localTimePassed: 'the time of its time zone had passed by more than three hours when the push was called',
   expiredAfterTry: 'the push expired; the last try: {why}',
   retriesExhausted: 'all tries are used up: {why}',

@@ -98,6 +98,7 @@ export const failuresZh: Record<keyof typeof failuresEn, string> = {
   // This service.
   cancelled: '推送已被取消',
   expired: '推送在发送之前已过期',
+  quietHours: '推送在设备的免打扰时段结束之前过期',
   localTimePassed: '调用推送时，该设备时区的发送时间已过去三小时以上',
   expiredAfterTry: '推送已过期；上一次尝试：{why}',
   retriesExhausted: '重试次数已用完：{why}',

@@ -4,6 +4,7 @@ import type { ReasonCode } from './texts.ts';
 export const sentences: Readonly<Record<string, ReasonCode>> = {
   'expired before it was sent': 'expired',
   'its local time had passed when the push was called': 'localTimePassed',
+  'it expires before the quiet hours of the device end': 'quietHours',
   'mailbox unavailable': 'mailboxUnavailable',
   'the installation was deleted': 'installationDeleted',
   'the installation has no deviceToken': 'noDeviceToken',

@@ -10,6 +10,7 @@ const groups = {
     'approvalAboveDevices',
     'installationValidityDays',
     'devicePushesPerDay',
+    'quietHours',
     'defaultTimeZone',
     'unknownOutcome',
   ],

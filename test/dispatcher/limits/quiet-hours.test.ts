@@ -1,0 +1,232 @@
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import type { RunningDispatcher } from '../../../dispatcher/start.ts';
+import { hourMs, systemClock } from '../../../shared/clock.ts';
+import { insertRecurring } from '../../../shared/db/tables/apps/recurring-pushes.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { parsePush } from '../../../shared/domain/pushes/push.ts';
+import { beginPush } from '../../support/gateways/app-gateway.ts';
+import { useTestService } from '../../support/service.ts';
+
+const service = useTestService();
+/** Allows for a busy machine. */
+vi.setConfig({ testTimeout: 120_000 });
+let dispatcher: RunningDispatcher;
+beforeAll(async () => {
+  dispatcher = await service.dispatch();
+});
+
+/** Quiet hours from an hour ago to two hours ahead in UTC. */
+function hoursOfNow(): string {
+  const at = (hours: number) =>
+    new Date(systemClock.now() + hours * hourMs).toISOString().slice('2026-12-01T'.length, 16);
+  return `${at(-1)}-${at(2)}`;
+}
+const hours = hoursOfNow();
+/** A zone where these hours are long past. */
+const awake = 'GMT+06:00';
+
+async function createApp(options: object = { quietHours: hours }): Promise<App> {
+  const app = await service.api.createApp(options);
+  await service.addApnsProfile(app);
+  return app;
+}
+
+/** Adds devices of a zone; returns their tokens. */
+async function addDevices(app: App, zone: string | null, count = 1): Promise<string[]> {
+  const tokens = await service.addIosInstallations(app, count);
+  await service.db.query(
+    'UPDATE installation SET time_zone = $3 WHERE app_id = $1 AND device_token = ANY($2)',
+    [app.appId, tokens, zone],
+  );
+  return tokens;
+}
+
+const adminGet = async (app: App, path: string) =>
+  (await service.api.request('GET', `/console/api/apps/${app.appId}/notifications/${path}`, { admin: true }))
+    .body;
+
+async function untilRecord(app: App, objectId: string, record: object): Promise<void> {
+  await expect.poll(() => adminGet(app, objectId), { interval: 50, timeout: 60_000 }).toMatchObject(record);
+}
+
+interface BatchRow {
+  quiet: string | null;
+  quiet_until: Date | null;
+  size: number;
+}
+
+async function batchesOf({ appId }: App): Promise<BatchRow[]> {
+  const { rows } = await service.db.query<BatchRow>(
+    `SELECT quiet, quiet_until, cardinality(recipients) AS size FROM push_batch WHERE app_id = $1 AND NOT is_settled
+      ORDER BY id`,
+    [appId],
+  );
+  return rows;
+}
+
+/** Makes the jobs of the waiting batches due, as after a delay; `zone`: they now are of a zone that is awake. */
+async function makeDue({ appId }: App, zone?: string): Promise<void> {
+  await service.db.query(
+    `UPDATE push_batch SET not_before = NULL, quiet = CASE WHEN $2 = '' THEN quiet ELSE split_part(quiet, ' ', 1) || ' ' || $2 END
+      WHERE app_id = $1 AND NOT is_settled`,
+    [appId, zone ?? ''],
+  );
+  await service.db.query(
+    `UPDATE pgboss.job SET start_after = now() WHERE data ->> 'appId' = $1 AND state = 'created'`,
+    [appId],
+  );
+}
+
+/** Counts the jobs of an app that wait for nothing or are in work. */
+async function dueJobsOf({ appId }: App): Promise<number> {
+  const { rows } = await service.db.query<{ n: number }>(
+    `SELECT count(*)::int AS n FROM pgboss.job
+      WHERE data ->> 'appId' = $1 AND (state = 'active' OR state IN ('created', 'retry') AND start_after <= now())`,
+    [appId],
+  );
+  return rows[0]?.n ?? 0;
+}
+
+async function endHours(app: App, objectId: string): Promise<Record<string, unknown>> {
+  await makeDue(app, awake);
+  return service.untilDone(app, objectId);
+}
+
+const seen = (tokens: string[]): number[] => tokens.map((token) => service.apns.seen(token));
+
+describe('a push with quiet hours', () => {
+  test('waits for the end in zones that are within them; others get it at once', async () => {
+    const app = await createApp();
+    const [early, none] = [await addDevices(app, awake, 2), await addDevices(app, null)];
+    const [utc, london] = [await addDevices(app, 'Etc/UTC'), await addDevices(app, 'Atlantic/Reykjavik')];
+    const unknown = await addDevices(app, 'Nowhere/At-All');
+    const all = [...early, ...none, ...utc, ...london, ...unknown];
+    const objectId = await beginPush(service, app, {});
+    await untilRecord(app, objectId, { state: 'sending', devices: 6, outcomes: { sent: 2 }, quietWaits: 4 });
+    expect(seen(all)).toEqual([1, 1, 0, 0, 0, 0]);
+    // Zones with the same time share a batch.
+    const [waiting, ...more] = await batchesOf(app);
+    expect(more).toEqual([]);
+    expect(waiting).toMatchObject({ size: 4 });
+    const waitMs = (waiting?.quiet_until?.getTime() ?? 0) - systemClock.now();
+    expect(waitMs).toBeGreaterThan(hourMs / 2);
+    expect(waitMs).toBeLessThanOrEqual(2 * hourMs);
+    expect(await endHours(app, objectId)).toMatchObject({ devices: 6, outcomes: { sent: 6 }, quietWaits: 4 });
+    expect(seen(all)).toEqual([1, 1, 1, 1, 1, 1]);
+    const text = await dispatcher.deps.metrics.registry.metrics();
+    expect(text).toContain(`carillon_quiet_hours_recipients_total{app="${app.appId}",outcome="waiting"} 4`);
+  });
+
+  test('that was delayed into them waits again, also when it is tried again', async () => {
+    const app = await createApp();
+    await addDevices(app, awake, 2);
+    service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
+    const objectId = await beginPush(service, app, {});
+    // Each try writes a batch with the hours of the one before; move the zone of the open one into them.
+    await expect
+      .poll(() => makeDue(app, 'Etc/UTC').then(() => adminGet(app, objectId)), {
+        interval: 50,
+        timeout: 60_000,
+      })
+      .toMatchObject({ state: 'sending', quietWaits: 2 });
+    service.apns.behave();
+    await makeDue(app);
+    await expect.poll(() => dueJobsOf(app), { interval: 50, timeout: 60_000 }).toBe(0);
+    expect(await endHours(app, objectId)).toMatchObject({ outcomes: { sent: 2 }, quietWaits: 2 });
+  });
+
+  test('keeps them when it names one device', async () => {
+    const app = await createApp();
+    const [[asleep = ''], [other = '']] = [await addDevices(app, null), await addDevices(app, awake)];
+    const one = await beginPush(service, app, { where: { deviceToken: asleep } });
+    await untilRecord(app, one, { state: 'sending', quietWaits: 1 });
+    const two = await beginPush(service, app, { where: { deviceToken: other } });
+    expect(await service.untilDone(app, two)).toMatchObject({ outcomes: { sent: 1 } });
+    expect(seen([asleep, other])).toEqual([0, 1]);
+    expect(await endHours(app, one)).toMatchObject({ outcomes: { sent: 1 } });
+  });
+
+  test('ends the recipients whose push expires before the end, with a reason', async () => {
+    const app = await createApp();
+    const tokens = [...(await addDevices(app, null, 2)), ...(await addDevices(app, awake))];
+    const objectId = await beginPush(service, app, { expiration_interval: 600 });
+    expect(await service.untilDone(app, objectId)).toMatchObject({
+      outcomes: { sent: 1, expired: 2 },
+      errors: 'apns: it expires before the quiet hours of the device end (2)',
+    });
+    expect(seen(tokens)).toEqual([0, 0, 1]);
+  });
+
+  test('is one whose own hours replace those of the app; transactional ones and "off" have none', async () => {
+    const app = await createApp();
+    await addDevices(app, null);
+    for (const more of [{ kind: 'transactional' }, { quiet_hours: 'off' }]) {
+      const record = await service.untilDone(app, await beginPush(service, app, more));
+      expect(record).toMatchObject({ outcomes: { sent: 1 } });
+      expect(record).not.toHaveProperty('quietWaits');
+    }
+    const other = await createApp({});
+    await addDevices(other, null);
+    const waiting = await beginPush(service, other, { quiet_hours: hours });
+    await untilRecord(other, waiting, { state: 'sending', quietWaits: 1 });
+    expect(await endHours(other, waiting)).toMatchObject({ outcomes: { sent: 1 } });
+  });
+
+  test('keeps them at local time, with translations and with a limit per device', async () => {
+    const app = await createApp({ quietHours: hours, devicePushesPerDay: 1 });
+    const tokens = [...(await addDevices(app, 'GMT+00:00')), ...(await addDevices(app, awake))];
+    const local = {
+      push_time: new Date(systemClock.now()).toISOString().slice(0, 16),
+      push_time_local: true,
+    };
+    // The time of the other zone is long past: its device ends expired.
+    const first = await beginPush(service, app, { ...local, languages: { en: { alert: 'Hi' } } });
+    await untilRecord(app, first, { outcomes: { expired: 1 }, quietWaits: 1, devices: 2 });
+    const second = await beginPush(service, app, {});
+    expect(await service.untilDone(app, second)).toMatchObject({ outcomes: { sent: 1, capped: 1 } });
+    expect(await endHours(app, first)).toMatchObject({ outcomes: { sent: 1, expired: 1 } });
+    expect(seen(tokens)).toEqual([1, 1]);
+  });
+
+  test('keeps them when a recurring push makes it', async () => {
+    const app = await createApp({});
+    await addDevices(app, null);
+    const body = { data: { alert: 'Weekly' }, where: {}, quiet_hours: hours };
+    const { id } = await insertRecurring(service.db, app.appId, {
+      ...{ name: 'weekly', expression: '0 0 29 2 *', timeZone: 'UTC', startsAt: null, endsAt: null },
+      ...{ isEnabled: true, body, pushOrder: parsePush(body, undefined, 0).pushOrder, notificationId: null },
+      ...{ lifeSeconds: null, nextAt: new Date(systemClock.now()), by: { name: 'Li', tokenId: null } },
+    });
+    const made = async () => {
+      const { rows } = await service.db.query<{ object_id: string; quiet_waits: number | null }>(
+        'SELECT object_id, quiet_waits FROM notification WHERE app_id = $1 AND recurring_id = $2',
+        [app.appId, id],
+      );
+      return rows[0];
+    };
+    await expect.poll(made, { interval: 50, timeout: 60_000 }).toMatchObject({ quiet_waits: 1 });
+    const objectId = (await made())?.object_id ?? '';
+    expect(await endHours(app, objectId)).toMatchObject({ outcomes: { sent: 1 } });
+  });
+
+  test('costs a push without them nothing', async () => {
+    const app = await createApp({});
+    await addDevices(app, 'Etc/UTC');
+    await service.untilDone(app, await beginPush(service, app, {}));
+    const { rows } = await service.db.query(
+      'SELECT quiet, quiet_until FROM push_batch WHERE app_id = $1 GROUP BY quiet, quiet_until',
+      [app.appId],
+    );
+    expect(rows).toEqual([{ quiet: null, quiet_until: null }]);
+  });
+
+  test.each([{ quiet_hours: '22-8' }, { quiet_hours: '08:00-08:00' }, { quiet_hours: false }])(
+    'is not %j',
+    async (more) => {
+      const app = await createApp({});
+      const body = { where: {}, data: { alert: 'x' }, ...more };
+      const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
+      expect(reply).toMatchObject({ status: 400, body: { code: 111 } });
+    },
+  );
+});
