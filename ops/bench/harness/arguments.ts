@@ -39,6 +39,8 @@ export interface BenchArgs {
   repeat: number | undefined;
   /** Folder whose `node_modules` has packages to compare with; none when undefined. */
   packages?: string;
+  /** Part of the names of the patterns to run; all of them when absent. */
+  pattern?: string;
   /** Positional numbers, in order. */
   numbers: number[];
   /** All requested combinations: `--threads 1,2 --dispatchers 1,2` are four. */
@@ -47,7 +49,8 @@ export interface BenchArgs {
 
 /**
  * Parses the arguments of a benchmark: numbers, `--threads n[,n…]`, `--dispatchers n[,n…]`, `--gateway strict|quick`,
- * `--push plain|increment|sparse|languages`, `--watchers n`, `--repeat n` and `--packages folder`.
+ * `--push plain|increment|sparse|languages`, `--watchers n`, `--repeat n`, `--packages folder` and
+ * `--pattern text`.
  * Throws an error for the operator when an argument is unknown.
  */
 export function readArgs(args: string[]): BenchArgs {
@@ -62,6 +65,7 @@ export function readArgs(args: string[]): BenchArgs {
       watchers: { type: 'string' },
       repeat: { type: 'string' },
       packages: { type: 'string' },
+      pattern: { type: 'string' },
     },
   });
   const gateway =
@@ -73,6 +77,7 @@ export function readArgs(args: string[]): BenchArgs {
     watchers: values.watchers === undefined ? undefined : readNumber('--watchers', values.watchers),
     repeat: values.repeat === undefined ? undefined : readNumber('--repeat', values.repeat),
     ...(values.packages === undefined ? {} : { packages: values.packages }),
+    ...(values.pattern === undefined ? {} : { pattern: values.pattern }),
     numbers: positionals.map((text) => readNumber('an argument', text)),
     setups: dispatchers.flatMap((dispatcherCount) =>
       threads.map((threadCount) => ({

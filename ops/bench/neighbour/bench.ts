@@ -25,10 +25,11 @@ interface Stage extends Bench {
 
 /**
  * Measures `POST /1.1/push` of one app and `/readyz` under the load of a hostile app with its app key, for `args[0]`
- * seconds (5) with `args[1]` concurrent clients (32), pattern by pattern, after a measurement without load.
+ * seconds (5) with `args[1]` concurrent clients (32), pattern by pattern, after a measurement without load;
+ * `--pattern where` runs those with "where" in their names.
  */
 export function benchNeighbour(args: string[], log: (line: string) => void): Promise<Figure[]> {
-  const { numbers, setups } = readArgs(args);
+  const { numbers, setups, pattern: part = '' } = readArgs(args);
   const [seconds = defaultSeconds, clients = defaultClients] = numbers;
   return withBench(log, { threads: 1, ...setups[0] }, async (bench) => {
     const app = await createApp(bench);
@@ -36,7 +37,10 @@ export function benchNeighbour(args: string[], log: (line: string) => void): Pro
     await pushAndWait(bench, app, {});
     log('writing the rows of the hostile app');
     const hostile = await createHostileApp(bench);
-    const patterns = hostilePatterns(await writeHostileRows(bench, hostile.appId));
+    const all = hostilePatterns(await writeHostileRows(bench, hostile.appId));
+    const patterns = all.filter(({ name }) => name.includes(part));
+    if (patterns.length === 0)
+      throw new Error(`--pattern is a part of one of: ${all.map(({ name }) => name).join(', ')}`);
     const attack = new Attack({ url: bench.url, clients, headers: headersOf(hostile) });
     try {
       const stage = { ...bench, app, seconds, log };
