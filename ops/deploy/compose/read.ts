@@ -1,0 +1,46 @@
+import { readFile } from 'node:fs/promises';
+import { parseYaml } from '@redocly/openapi-core';
+import { z } from 'zod';
+
+/** Container of the compose file, as far as this project's services use its form: an unknown member is refused. */
+const service = z.strictObject({
+  image: z.string(),
+  command: z.array(z.string()).optional(),
+  environment: z.record(z.string(), z.string()).optional(),
+  ports: z.array(z.string()).optional(),
+  volumes: z.array(z.string()).optional(),
+  tmpfs: z.array(z.string()).optional(),
+  cap_drop: z.array(z.string()).optional(),
+  security_opt: z.array(z.string()).optional(),
+  read_only: z.boolean().optional(),
+  restart: z.string().optional(),
+  shm_size: z.string().optional(),
+  stop_grace_period: z.string().optional(),
+});
+export type ComposeService = z.infer<typeof service>;
+
+const compose = z.strictObject({
+  'x-carillon': z.unknown(),
+  services: z.record(z.string(), service),
+  volumes: z.record(z.string(), z.null()),
+});
+
+const file = new URL('compose.yaml', import.meta.url);
+/** `${NAME}`, `${NAME:-default}` and `${NAME:?text}`. */
+const variable = /\$\{(\w+)(?::([-?])([^}]*))?\}/g;
+
+/** Reads the services of the compose file with the variables of `env` filled in. Throws where a required one is missing. */
+export async function readCompose(env: Record<string, string>): Promise<z.infer<typeof compose>> {
+  const text = (await readFile(file, 'utf8')).replace(/^\s*#.*$/gm, '');
+  return compose.parse(parseYaml(text.replace(variable, (_, ...parts: string[]) => fill(env, parts))));
+}
+
+function fill(env: Record<string, string>, [name = '', kind, rest = '']: string[]): string {
+  const value = env[name];
+  if (value !== undefined && value !== '') return value;
+  if (kind === '?') throw new Error(rest);
+  return kind === '-' ? rest : '';
+}
+
+/** Tells whether a service runs Carillon's image. */
+export const isCarillon = ({ image }: ComposeService): boolean => image.endsWith('/carillon');

@@ -1,0 +1,143 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseYaml } from '@redocly/openapi-core';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { isCarillon, readCompose } from '../../ops/deploy/compose/read.ts';
+import { dashboards } from '../../ops/monitoring/dashboards.ts';
+import { readConfig } from '../../shared/config/config.ts';
+import { processVariables } from '../../shared/config/environment.ts';
+
+const folder = new URL('../../ops/deploy/compose/', import.meta.url);
+const promtool = ['/usr/bin/promtool', '/usr/local/bin/promtool'].find(existsSync);
+/** Variables of the file `.env` that the page tells operators to write. */
+const variables = {
+  POSTGRES_PASSWORD: 'abc123',
+  CARILLON_SECRET: Buffer.alloc(32).toString('base64'),
+  CARILLON_ADMIN_TOKEN: 'a token of the operator',
+  GRAFANA_PASSWORD: 'abc',
+};
+
+const scraped = z.object({
+  rule_files: z.array(z.string()),
+  scrape_configs: z.array(
+    z.object({ job_name: z.string(), static_configs: z.tuple([z.object({ targets: z.array(z.string()) })]) }),
+  ),
+});
+
+async function yaml(url: URL): Promise<unknown> {
+  return parseYaml(await readFile(url, 'utf8'));
+}
+
+/** Returns the services that run Carillon's image, by their names. */
+async function carillonServices() {
+  const { services } = await readCompose(variables);
+  return Object.entries(services).filter(([, one]) => isCarillon(one));
+}
+
+describe('the compose file', () => {
+  test('names a required variable that is missing, and the page tells to set each', async () => {
+    for (const name of Object.keys(variables))
+      await expect(readCompose({ ...variables, [name]: '' })).rejects.toThrow(`set ${name}`);
+    const page = await readFile(new URL('README.md', folder), 'utf8');
+    expect(page.match(/^[A-Z_]+(?==)/gm)?.toSorted()).toEqual(Object.keys(variables).toSorted());
+  });
+
+  test('runs two of each process, with commands and variables that exist', async () => {
+    const services = await carillonServices();
+    expect(services.map(([, { command }]) => command)).toEqual([
+      ['migrate'],
+      ['api'],
+      ['api'],
+      ['dispatcher'],
+      ['dispatcher'],
+    ]);
+    for (const [, { environment = {} }] of services) {
+      expect(Object.keys(processVariables.shape)).toEqual(expect.arrayContaining(Object.keys(environment)));
+      const config = readConfig(environment);
+      // Prometheus and the published port reach the processes from other containers.
+      expect(config).toMatchObject({ host: '0.0.0.0', metricsHost: '0.0.0.0', dispatcherThreads: 2 });
+      expect(new URL(config.databaseUrl)).toMatchObject({ hostname: 'postgres', pathname: '/carillon' });
+    }
+  });
+
+  test('mounts files that exist, and keeps the data of each volume', async () => {
+    const { services, volumes } = await readCompose(variables);
+    const sources = Object.values(services).flatMap((one) =>
+      (one.volumes ?? []).map((mount) => mount.split(':')[0] ?? ''),
+    );
+    const [files, names] = [true, false].map((isFile) =>
+      sources.filter((source) => source.startsWith('.') === isFile),
+    );
+    expect(files?.filter((path) => !existsSync(new URL(path, folder)))).toEqual([]);
+    expect(names?.toSorted()).toEqual(Object.keys(volumes).toSorted());
+  });
+
+  test('publishes each port once, and on this machine only', async () => {
+    const { services } = await readCompose(variables);
+    const ports = Object.values(services).flatMap((one) => one.ports ?? []);
+    const published = ports.map((port) => /^127\.0\.0\.1:(\d+):\d+$/.exec(port)?.[1]);
+    expect(published).not.toContain(undefined);
+    expect(new Set(published).size).toBe(published.length);
+  });
+
+  test('gives Prometheus every process as a target, at the port that it listens on', async () => {
+    const { scrape_configs } = scraped.parse(await yaml(new URL('../../monitoring/prometheus.yml', folder)));
+    const services = (await carillonServices()).filter(([, { command }]) => command?.[0] !== 'migrate');
+    const targets = services.map(([name, { command, environment }]) => {
+      const { port, metricsPort } = readConfig(environment);
+      return [`carillon-${command?.[0]}`, `${name}:${command?.[0] === 'api' ? port : metricsPort}`];
+    });
+    const given = scrape_configs.flatMap(({ job_name, static_configs: [{ targets }] }) =>
+      targets.map((target) => [job_name, target]),
+    );
+    expect(given).toEqual(targets);
+  });
+
+  test('publishes the ports that the processes listen on', async () => {
+    for (const [, { command, environment, ports = [] }] of await carillonServices())
+      for (const port of ports) {
+        expect(command).toEqual(['api']);
+        expect(Number(port.split(':').at(-1))).toBe(readConfig(environment).port);
+      }
+  });
+
+  test.skipIf(promtool === undefined)('has a configuration that Prometheus accepts, rules included', () => {
+    const file = fileURLToPath(new URL('../../monitoring/prometheus.yml', folder));
+    const text = execFileSync(promtool ?? '', ['check', 'config', file], { encoding: 'utf8' });
+    expect(text).toMatch(/rule files found/);
+    expect(text).not.toMatch(/FAILED/);
+  });
+});
+
+describe('Grafana of the compose file', () => {
+  test('has the Prometheus of the file as its default, under the name that the dashboards take', async () => {
+    const { services } = await readCompose(variables);
+    const [source] = z
+      .object({ datasources: z.tuple([z.record(z.string(), z.unknown())]) })
+      .parse(await yaml(new URL('grafana/datasource.yaml', folder))).datasources;
+    expect(source).toMatchObject({ type: 'prometheus', isDefault: true });
+    const { hostname, port } = new URL(String(source?.url));
+    expect(services[hostname]?.ports?.map((one) => one.split(':').at(-1))).toEqual([port]);
+    for (const dashboard of dashboards)
+      expect(dashboard.templating.list).toContainEqual(
+        expect.objectContaining({ type: 'datasource', query: 'prometheus' }),
+      );
+  });
+
+  test('reads every dashboard from the folder that is mounted', async () => {
+    const { services } = await readCompose(variables);
+    const mounts = (services.grafana?.volumes ?? []).map((mount) => mount.split(':'));
+    const [provider] = z
+      .object({ providers: z.tuple([z.object({ options: z.object({ path: z.string() }) })]) })
+      .parse(await yaml(new URL('grafana/dashboards.yaml', folder))).providers;
+    const [source = ''] = mounts.find(([, target]) => target === provider?.options.path) ?? [];
+    const files = await readdir(new URL(`${source}/`, folder));
+    expect(files.toSorted()).toEqual(dashboards.map(({ uid }) => `${uid}.json`).toSorted());
+    const provisioned = mounts.filter(([, target]) => target?.startsWith('/etc/grafana/provisioning/'));
+    expect(provisioned.map(([from]) => basename(from ?? ''))).toEqual(['datasource.yaml', 'dashboards.yaml']);
+  });
+});
