@@ -13,6 +13,7 @@ import { benchNeighbour } from './neighbour/bench.ts';
 import { benchFlat } from './pipeline/flat.ts';
 import { benchPipeline } from './pipeline/pipeline.ts';
 import { benchRivals } from './pipeline/rivals/rivals.ts';
+import { benchTracing } from './pipeline/tracing.ts';
 import { benchMemory } from './size/memory.ts';
 import { benchSizing } from './size/sizing.ts';
 import { benchTables } from './size/tables.ts';
@@ -65,6 +66,13 @@ const benchmarks = new Map<string, Benchmark>([
     {
       description: 'memory of each process of `npm start` at rest [seconds of rest]',
       run: benchMemory,
+    },
+  ],
+  [
+    'tracing',
+    {
+      description: 'cost of the spans of a batch without an SDK of OpenTelemetry [calls]',
+      run: benchTracing,
     },
   ],
   [
