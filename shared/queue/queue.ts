@@ -215,7 +215,7 @@ export class JobQueue {
          FROM push_batch b
         WHERE j.name = $1 AND j.state = 'created' AND j.start_after > now() AND j.data ->> 'appId' = $2
           AND b.app_id = $2 AND b.id = (j.data ->> 'batchId')::bigint AND b.profile = $3 AND NOT b.is_settled
-          AND coalesce(b.not_before <= now(), true) AND coalesce(b.slot_at <= now(), true)`,
+          AND (b.not_before IS NULL OR b.not_before <= now()) AND (b.slot_at IS NULL OR b.slot_at <= now())`,
       [kind.queue, appId, profile],
     );
     // A statement of its own: in a database that is spread, one over a table of an app notifies on another server.

@@ -29,10 +29,11 @@ const incrementStatement = prepare(
       WHERE ${ofBatch('held')} RETURNING i.id, i.badge),
    listed AS (
      SELECT array_agg(c.badge ORDER BY r.place) AS badges
-       FROM held, unnest(held.recipients) WITH ORDINALITY AS r (id, place) LEFT JOIN counted c ON c.id = r.id)
-   UPDATE push_batch b SET badges = listed.badges FROM listed
-    WHERE b.app_id = $1 AND b.id = $2 AND EXISTS (SELECT FROM held)
-    RETURNING array_to_string(b.badges, ',', '') AS badges`,
+       FROM held, unnest(held.recipients) WITH ORDINALITY AS r (id, place) LEFT JOIN counted c ON c.id = r.id),
+   saved AS (
+     UPDATE push_batch b SET badges = listed.badges FROM listed
+      WHERE b.app_id = $1 AND b.id = $2 AND EXISTS (SELECT FROM held) RETURNING b.badges)
+   SELECT array_to_string(badges, ',', '') AS badges FROM saved`,
 );
 
 const countedStatement = prepare(

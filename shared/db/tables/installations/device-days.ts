@@ -1,15 +1,19 @@
 import type { Handle } from '../../pool.ts';
-import { prepare } from '../../prepared.ts';
+import { PreparedStatements } from '../../prepared.ts';
 import { today } from '../apps/usage.ts';
 import type { SqlCondition } from './audience.ts';
 
-/** Sorted, so that two pushes to the same devices do not wait for each other. */
-const chargeStatement = prepare(
+const statements = new PreparedStatements();
+
+/**
+ * Sorted, so that two pushes to the same devices do not wait for each other. The cap is part of the text: Citus passes no
+ * parameters to the conflict clause of rows that it has selected.
+ */
+const chargeText = (cap: number): string =>
   `INSERT INTO device_day AS d (day, app_id, installation, pushes)
    SELECT ${today}, $1, i.id, 1 FROM unnest($2::bigint[]) AS i (id) ORDER BY i.id
-   ON CONFLICT (day, app_id, installation) DO UPDATE SET pushes = d.pushes + 1 WHERE d.pushes < $3
-   RETURNING installation`,
-);
+   ON CONFLICT (day, app_id, installation) DO UPDATE SET pushes = d.pushes + 1 WHERE d.pushes < ${Math.trunc(cap)}
+   RETURNING installation`;
 
 /**
  * Counts a push for each of these installations that had fewer than `cap` pushes today; returns those. One statement reads and
@@ -20,10 +24,9 @@ export async function chargeDevices(
   appId: string,
   { ids, cap }: { ids: readonly number[]; cap: number },
 ): Promise<number[]> {
-  const { rows } = await tx.query<{ installation: number }>(chargeStatement, [
+  const { rows } = await tx.query<{ installation: number }>(statements.of(chargeText(cap)), [
     appId,
     `{${ids.join(',')}}`,
-    cap,
   ]);
   return rows.map(({ installation }) => installation);
 }

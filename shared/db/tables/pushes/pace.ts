@@ -36,6 +36,9 @@ export function toSlot(row: SlotRow): Slot | null {
 
 /** Minimum of flow control (protocol/push.md#flow-control). */
 const minRate = 1000;
+/** Returns the seconds of a time since the epoch by functions that Citus lets an UPDATE call with columns: immutable ones. */
+const epochOf = (time: string): string => `extract(epoch FROM ${time} - to_timestamp(0))::float8`;
+
 const rate = `greatest(${minRate}, (n.request ->> 'flowControl')::float8)`;
 
 /**
@@ -50,22 +53,23 @@ export async function reserveSlot(
 ): Promise<Slot | undefined> {
   const { rows } = await db.query<SlotRow>(
     `WITH batch AS (
-       SELECT b.app_id, b.id, b.push_id, ${openCountSql('b')} AS open
+       SELECT b.id, b.push_id, ${openCountSql('b')} AS open
          FROM push_batch b WHERE b.app_id = $1 AND b.id = $2 AND NOT b.is_settled FOR UPDATE),
      pace AS (
        UPDATE notification n
-          SET pace_next_at = greatest(n.pace_next_at, clock_timestamp() + make_interval(
-                                secs => CASE WHEN n.pace_next_at IS NULL THEN $4::float8 ELSE $3 END / 1000))
-                             + make_interval(secs => batch.open / ${rate})
+          SET pace_next_at = to_timestamp(batch.open / ${rate} + greatest(
+                ${epochOf('n.pace_next_at')},
+                ${epochOf('statement_timestamp()')} + CASE WHEN n.pace_next_at IS NULL THEN $4::float8 ELSE $3 END / 1000))
          FROM batch
-        WHERE n.app_id = batch.app_id AND n.id = batch.push_id AND n.request ->> 'flowControl' IS NOT NULL
-       RETURNING n.pace_next_at, n.pace_epoch, batch.open / ${rate} AS seconds)
-     UPDATE push_batch b
-        SET slot_at = pace.pace_next_at - make_interval(secs => pace.seconds),
-            slot_ms = ceil(pace.seconds * 1000), slot_epoch = pace.pace_epoch
-       FROM batch, pace WHERE b.app_id = batch.app_id AND b.id = batch.id
-     RETURNING b.slot_at, b.slot_ms,
-               (extract(epoch FROM b.slot_at - clock_timestamp()) * 1000)::float8 AS slot_in_ms`,
+        WHERE n.app_id = $1 AND n.id = batch.push_id AND n.request ->> 'flowControl' IS NOT NULL
+       RETURNING n.pace_next_at, n.pace_epoch, batch.open / ${rate} AS seconds),
+     slot AS (
+       UPDATE push_batch b
+          SET slot_at = to_timestamp(${epochOf('pace.pace_next_at')} - pace.seconds),
+              slot_ms = ceil(pace.seconds * 1000), slot_epoch = pace.pace_epoch
+         FROM batch, pace WHERE b.app_id = $1 AND b.id = batch.id
+       RETURNING b.slot_at, b.slot_ms)
+     SELECT slot_at, slot_ms, (extract(epoch FROM slot_at - clock_timestamp()) * 1000)::float8 AS slot_in_ms FROM slot`,
     [batch.appId, batch.batchId, leadMs, firstLeadMs],
   );
   return rows.map(toSlot)[0] ?? undefined;
@@ -87,12 +91,12 @@ export async function changePace(
 ): Promise<boolean> {
   const { rowCount } = await tx.query(
     `UPDATE notification
-        SET request = jsonb_set(request, '{flowControl}', coalesce(to_jsonb($3::float8), 'null'::jsonb)),
+        SET request = jsonb_set(request, '{flowControl}', $3::jsonb),
             pace_epoch = pace_epoch + 1, updated_at = now(),
-            pace_epoch_at = clock_timestamp() + make_interval(secs => ${heldSeconds}),
-            pace_next_at = least(pace_next_at, clock_timestamp() + make_interval(secs => ${heldSeconds}))
+            pace_epoch_at = statement_timestamp() + make_interval(secs => ${heldSeconds}),
+            pace_next_at = least(pace_next_at, statement_timestamp() + make_interval(secs => ${heldSeconds}))
       WHERE app_id = $1 AND id = $2 AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
-    [appId, pushId, flowControl === null ? null : Math.max(flowControl, minRate)],
+    [appId, pushId, JSON.stringify(flowControl && Math.max(flowControl, minRate))],
   );
   return (rowCount ?? 0) > 0;
 }

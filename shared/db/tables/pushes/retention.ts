@@ -82,21 +82,25 @@ export async function noteFailureCount(
   );
 }
 
+/** The oldest push with failures beyond the bound of its app. */
+const surplusPush = `
+  SELECT app_id, push_id
+    FROM (SELECT app_id, push_id, sum(n) OVER (PARTITION BY app_id ORDER BY push_id DESC) - $1 AS beyond FROM failure_count) AS kept
+   WHERE beyond > 0 ORDER BY push_id LIMIT 1`;
+
+/** Reads how many again with the row locked; no rows while another dispatcher deletes them. */
 const surplusStatement = `
-  WITH kept AS (
-    SELECT app_id, push_id, least(n, sum(n) OVER (PARTITION BY app_id ORDER BY push_id DESC) - $1)::bigint AS beyond
-      FROM failure_count),
-  surplus AS (
-    SELECT c.app_id, c.push_id, least(k.beyond, $2) AS n
-      FROM kept k JOIN failure_count c USING (app_id, push_id)
-     WHERE k.beyond > 0 ORDER BY c.push_id LIMIT 1 FOR UPDATE OF c SKIP LOCKED),
+  WITH held AS MATERIALIZED (
+    SELECT n FROM failure_count WHERE app_id = $1 AND push_id = $2 FOR UPDATE SKIP LOCKED),
+  surplus AS MATERIALIZED (
+    SELECT least(held.n, held.n + newer.n - $3, $4)::bigint AS n
+      FROM held, (SELECT coalesce(sum(n), 0) AS n FROM failure_count WHERE app_id = $1 AND push_id > $2) AS newer),
   part AS MATERIALIZED (
-    SELECT f.app_id, f.push_id, f.installation FROM surplus s JOIN push_failure f USING (app_id, push_id)
-     LIMIT (SELECT n FROM surplus)),
+    SELECT installation FROM push_failure WHERE app_id = $1 AND push_id = $2 LIMIT (SELECT greatest(n, 0) FROM surplus)),
   deleted AS (
     DELETE FROM push_failure f USING part
-     WHERE f.app_id = part.app_id AND f.push_id = part.push_id AND f.installation = part.installation)
-  UPDATE failure_count c SET n = c.n - s.n FROM surplus s WHERE c.app_id = s.app_id AND c.push_id = s.push_id
+     WHERE f.app_id = $1 AND f.push_id = $2 AND f.installation = part.installation)
+  UPDATE failure_count c SET n = c.n - s.n FROM surplus s WHERE c.app_id = $1 AND c.push_id = $2 AND s.n > 0
   RETURNING s.n`;
 
 /**
@@ -107,6 +111,9 @@ export async function deleteSurplusFailures(
   db: Handle,
   { most, rows: limit = rowsOfPass }: { most: number; rows?: number },
 ): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(surplusStatement, [most, limit]);
+  const { rows: pushes } = await db.query<{ app_id: string; push_id: number }>(surplusPush, [most]);
+  const [push] = pushes;
+  if (!push) return 0;
+  const { rows } = await db.query<{ n: number }>(surplusStatement, [push.app_id, push.push_id, most, limit]);
   return rows[0]?.n ?? 0;
 }
