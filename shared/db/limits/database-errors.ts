@@ -1,8 +1,12 @@
 import pg from 'pg';
 
+/** Name of a constraint in the message of a spread database: Citus passes on no name, and appends the number of the shard to it. */
+const constraintOfShard = /"(\w+)_\d{6,}"/;
+
 /** Returns the unique constraint that made a statement fail, if any. */
 export function violatedConstraint(error: unknown): string | undefined {
-  return error instanceof pg.DatabaseError && error.code === '23505' ? error.constraint : undefined;
+  if (!(error instanceof pg.DatabaseError) || error.code !== '23505') return undefined;
+  return error.constraint ?? constraintOfShard.exec(error.message)?.[1];
 }
 
 /** Returns whether a foreign key made a statement fail. */

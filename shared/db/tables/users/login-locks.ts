@@ -22,7 +22,8 @@ export async function isLoginLocked(
 
 /**
  * Counts a failure in one statement, so that concurrent calls are all counted. Returns whether the identifier is locked
- * now. Counts nothing while it is locked: the lock ends one window after the failure that caused it.
+ * now. Counts nothing while it is locked: the lock ends one window after the failure that caused it. The times of failures are
+ * in order, so that `width_bucket` is the number of those before the window; a spread database takes no subquery here.
  */
 export async function countLoginFailure(
   db: Handle,
@@ -34,9 +35,9 @@ export async function countLoginFailure(
      VALUES ($1, $2, ARRAY[$3::timestamptz(3)], $3)
      ON CONFLICT (app_id, identifier) DO UPDATE SET
        failed_at = CASE WHEN l.locked_until > $3 THEN l.failed_at
-         ELSE ARRAY(SELECT at FROM unnest(l.failed_at) AS at WHERE at > $4) || $3::timestamptz(3) END,
+         ELSE l.failed_at[width_bucket($4, l.failed_at) + 1:] || $3::timestamptz(3) END,
        locked_until = CASE WHEN l.locked_until > $3 THEN l.locked_until
-         WHEN (SELECT count(*) FROM unnest(l.failed_at) AS at WHERE at > $4) >= $5 THEN $6::timestamptz END,
+         WHEN cardinality(l.failed_at) - width_bucket($4, l.failed_at) >= $5 THEN $6::timestamptz END,
        last_failed_at = CASE WHEN l.locked_until > $3 THEN l.last_failed_at ELSE $3 END
      RETURNING coalesce(locked_until > $3, false) AS is_locked`,
     [

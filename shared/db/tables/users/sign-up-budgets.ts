@@ -24,9 +24,9 @@ export async function countSignUp(
     `INSERT INTO send_budget AS b (app_id, scope, key, since, n)
      VALUES ($1, 'signUpBytes', $2, $3, $4), ($1, 'signUps', $2, $3, 1)
      ON CONFLICT (app_id, scope, key) DO UPDATE
-        SET n = CASE WHEN b.since <= CASE WHEN b.scope = 'signUps' THEN $5 ELSE $6 END::timestamptz
+        SET n = CASE WHEN b.since <= CASE WHEN b.scope = 'signUps' THEN $5::timestamptz ELSE $6 END
                      THEN excluded.n ELSE b.n + excluded.n END,
-            since = CASE WHEN b.since <= CASE WHEN b.scope = 'signUps' THEN $5 ELSE $6 END::timestamptz
+            since = CASE WHEN b.since <= CASE WHEN b.scope = 'signUps' THEN $5::timestamptz ELSE $6 END
                          THEN excluded.since ELSE b.since END
      RETURNING scope, n, since`,
     [appId, key, now, bytes, before(signUpWindows.usersMs), before(signUpWindows.bytesMs)],
