@@ -1,9 +1,9 @@
 import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
-import { quietEndMs, quietReason } from '../../shared/domain/pushes/quiet-hours.ts';
+import { quietEndMs } from '../../shared/domain/pushes/quiet-hours.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';
 import type { Postponement } from '../recording/postponed.ts';
-import type { UnsentOutcome } from '../recording/unsent.ts';
+import { quietReason, type UnsentOutcome } from '../recording/unsent.ts';
 import type { SendSlot } from '../sending/task.ts';
 import { checkDailyCap } from './daily-cap.ts';
 import { reserveFlowControl, type SendTime } from './flow-control.ts';

@@ -1,8 +1,9 @@
 import type { Handle } from '../../shared/db/pool.ts';
 import { addQuietWaits } from '../../shared/db/tables/pushes/reports/quiet.ts';
-import { quietEndMs, quietReason } from '../../shared/domain/pushes/quiet-hours.ts';
+import { quietEndMs } from '../../shared/domain/pushes/quiet-hours.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import type { DispatcherDeps } from '../deps.ts';
+import { quietReason } from '../recording/unsent.ts';
 import { endUnsent, type PageOfBatches } from './batches.ts';
 
 const waitsOf = ({ batches }: PageOfBatches): number =>

@@ -128,6 +128,15 @@ export const pushForecast = component(
       .optional()
       .describe('Of a push at local time: its starts with their devices.'),
     languages: languageCounts,
+    quietHours: z
+      .strictObject({
+        hours: z.string().describe('Quiet hours of the push, in the time zone of each device.'),
+        waiting: count.describe('Devices that would wait for the end of theirs.'),
+        expired: count.describe('Devices whose quiet hours end after the push expires.'),
+        ends: z.array(z.strictObject({ at: timestamp, devices: count })).describe('When those wait until.'),
+      })
+      .optional()
+      .describe('Of a push with quiet hours: the devices within theirs at its time.'),
     pace: z.string(),
     plan: z.array(z.string()).describe('Plan of the database for the condition.'),
     warning: z.string().optional().describe('The condition reads many installations without an index.'),

@@ -8,7 +8,8 @@ import { document } from '../pushes.ts';
 import { meaning } from './meaning.ts';
 import { forecastText, pushForecast } from './pushes.ts';
 
-const { devices, connectors, limits, estimatedSeconds, pace, forecast } = pushForecast.shape;
+const { devices, connectors, limits, estimatedSeconds, languages, quietHours, pace, forecast } =
+  pushForecast.shape;
 
 export const redriveForecast = component(
   'RedriveForecast',
@@ -40,6 +41,8 @@ export const redriveForecast = component(
     connectors,
     limits,
     estimatedSeconds,
+    languages,
+    quietHours,
     pace,
     texts: z
       .strictObject({ limits: z.array(forecastText), pace: forecastText })

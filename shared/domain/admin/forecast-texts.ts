@@ -24,6 +24,14 @@ export const forecastTexts = {
     en: '{over} of these devices have had their {cap} pushes of today: they would be counted capped.',
     zh: '其中 {over} 台设备今天已收到 {cap} 条推送：会计为 capped。',
   },
+  quietWaiting: {
+    en: '{devices} devices are within their quiet hours ({hours}) then: they wait for the end, the last ones until {until}.',
+    zh: '届时 {devices} 台设备处于免打扰时段（{hours}）：推送会等到时段结束，最晚到 {until}。',
+  },
+  quietExpired: {
+    en: 'The push expires before the quiet hours ({hours}) of {devices} devices end: they would be counted expired.',
+    zh: '推送在 {devices} 台设备的免打扰时段（{hours}）结束之前过期：会计为 expired。',
+  },
   slowFlowControl: {
     en: 'flow_control {asked} counts as {used}, the least there is.',
     zh: 'flow_control {asked} 按最小值 {used} 计算。',

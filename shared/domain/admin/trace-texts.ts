@@ -119,6 +119,18 @@ export const traceTexts = {
     en: 'It has had its {cap} pushes of today, so it would be counted capped.',
     zh: '该设备今天已收到 {cap} 条推送，会计为 capped。',
   },
+  quietWaits: {
+    en: 'It waits until {at}, the end of the quiet hours of the device ({hours}).',
+    zh: '等到 {at} 发送，即该设备免打扰时段（{hours}）的结束时间。',
+  },
+  quietWaited: {
+    en: 'It waited until {at}, the end of the quiet hours of the device ({hours}).',
+    zh: '已等到 {at}，即该设备免打扰时段（{hours}）的结束时间。',
+  },
+  quietWillWait: {
+    en: 'It would wait until {at}, the end of the quiet hours of the device ({hours}).',
+    zh: '届时会等到 {at}，即该设备免打扰时段（{hours}）的结束时间。',
+  },
   languageChosen: {
     en: 'Its text is the translation {language}[; its locale is {locale}].',
     zh: '其内容为 {language} 的翻译[；该设备的 locale 为 {locale}]。',

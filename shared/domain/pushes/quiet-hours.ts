@@ -1,5 +1,5 @@
 import { dayMs } from '../../clock.ts';
-import { type OffsetAt, offsetsOf, startInZone } from './local-time.ts';
+import { isTimeZone, type OffsetAt, offsetsOf, startInZone } from './local-time.ts';
 
 const minuteMs = 60_000;
 
@@ -27,11 +27,12 @@ export const isQuietHours = (text: string): boolean => minutesOf(text) !== undef
 /** What a text for quiet hours must look like. */
 export const quietHoursForm = 'expected hours, such as "22:00-08:00"';
 
-/** Reason of recipients whose push expires within their quiet hours. */
-export const quietReason = 'it expires before the quiet hours of the device end';
-
 /** Quiet hours in one time zone, as one text: `22:00-08:00 Europe/Berlin`. */
 export const quietRule = (hours: string, zone: string): string => `${hours} ${zone}`;
+
+/** Returns the rule of a device; `defaultZone` is that of devices without a known zone. */
+export const quietRuleOf = (hours: string, zone: string | null, defaultZone: string): string =>
+  quietRule(hours, zone !== null && isTimeZone(zone) ? zone : defaultZone);
 
 /** A rule that was read; reading a zone takes the time of several pushes. */
 interface ReadRule extends QuietMinutes {

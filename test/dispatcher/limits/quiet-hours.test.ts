@@ -188,6 +188,43 @@ describe('a push with quiet hours', () => {
     expect(seen(tokens)).toEqual([1, 1]);
   });
 
+  test('shows in the dry run, and in why before, while it waits and after', async () => {
+    const app = await createApp();
+    const [[asleep = ''], [other = '']] = [await addDevices(app, null), await addDevices(app, awake)];
+    const dryRun = async (more: object) => {
+      const body = { where: {}, data: { alert: 'x' }, ...more };
+      const path = `/console/api/apps/${app.appId}/push/explain`;
+      return (await service.api.request('POST', path, { admin: true, body })).body;
+    };
+    const waits = await dryRun({});
+    expect(waits.quietHours).toMatchObject({ hours, waiting: 1, expired: 0, ends: [{ devices: 1 }] });
+    const at = waits.quietHours.ends[0].at;
+    expect(waits.texts.limits).toMatchObject([
+      { code: 'quietWaiting', params: { devices: 1, hours, until: at } },
+    ]);
+    const ends = await dryRun({ expiration_interval: 600 });
+    expect(ends.quietHours).toMatchObject({ waiting: 0, expired: 1, ends: [] });
+    expect(ends.texts.limits.at(-1)).toMatchObject({ code: 'quietExpired', params: { devices: 1 } });
+    expect(await dryRun({ quiet_hours: 'off' })).not.toHaveProperty('quietHours');
+    const [, to = ''] = hours.split('-');
+    const local = { push_time: `2030-01-01T${to}`, push_time_local: true };
+    expect((await dryRun(local)).quietHours).toMatchObject({ waiting: 0, expired: 0 });
+
+    const codes = async (objectId: string, token: string) =>
+      (await adminGet(app, `${objectId}/devices/${token}`)).texts.map(({ code }: { code: string }) => code);
+    const push_time = new Date(systemClock.now() + hourMs).toISOString();
+    const later = await beginPush(service, app, { push_time });
+    expect(await codes(later, asleep)).toEqual(['notYet', 'quietWillWait']);
+    expect(await codes(later, other)).toEqual(['notYet']);
+    const objectId = await beginPush(service, app, {});
+    await untilRecord(app, objectId, { outcomes: { sent: 1 }, quietWaits: 1 });
+    const waiting = await adminGet(app, `${objectId}/devices/${asleep}`);
+    expect(waiting.texts.at(-1)).toMatchObject({ code: 'quietWaits', params: { at, hours } });
+    expect(await codes(objectId, other)).toEqual(['handedOver']);
+    await endHours(app, objectId);
+    expect(await codes(objectId, asleep)).toEqual(['handedOver', 'quietWaited']);
+  });
+
   test('keeps them when a recurring push makes it', async () => {
     const app = await createApp({});
     await addDevices(app, null);

@@ -27,6 +27,7 @@ import { estimateDuration } from './duration.ts';
 import { forecastLanguages } from './languages.ts';
 import { type LimitInputs, limitsOf, type PushDraft } from './limits.ts';
 import { planOf } from './plan.ts';
+import { forecastQuiet, quietTexts } from './quiet-hours.ts';
 import { DryRunSeal } from './seal.ts';
 import { forecastStarts, lateTexts } from './starts.ts';
 
@@ -146,9 +147,11 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
   const { estimatedSeconds, pace } = duration;
   const starts = await forecastStarts(tx, app, { pushOrder, nowMs });
   const languages = await forecastLanguages(tx, { text, values: params.values }, pushOrder);
+  const quiet = await forecastQuiet(tx, { text, values: params.values }, inputs);
   const limits = [
     ...(await limitsOf(tx, { ...inputs, estimatedSeconds, shares, devices, isTruncated })),
     ...lateTexts(starts ?? []),
+    ...quietTexts(quiet),
     ...(await deviceCapTexts(tx, app, { pushOrder, pushTime: inputs.timing.pushTime, nowMs })),
   ];
   const content = { message: toPushMessage(push), translations: pushOrder.languages };
@@ -161,6 +164,7 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
     estimatedSeconds,
     ...(starts ? { starts: starts.map((start) => ({ ...start, at: start.at.toISOString() })) } : {}),
     ...(languages ? { languages: shownLanguages(languages) } : {}),
+    ...(quiet ? { quietHours: quiet } : {}),
     pace: writeForecast(pace, 'en'),
     texts: { limits: limits.map(shownText), pace: shownText(pace) },
     forecast,

@@ -13,7 +13,7 @@ import {
   testConditions,
 } from '../../../../shared/db/tables/pushes/reports/traces.ts';
 import { meaningOf, shownRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
-import { writeText } from '../../../../shared/domain/admin/trace-texts.ts';
+import { type Text, writeText } from '../../../../shared/domain/admin/trace-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { GatewayFailure } from '../../../../shared/domain/breaker.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
@@ -25,6 +25,7 @@ import { type Clause, targetClauses } from '../../../../shared/query/targets/cla
 import { Params } from '../../../../shared/query/targets/targets.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { languageOf, languageTexts } from './languages.ts';
+import { quietTraceTexts } from './quiet-hours.ts';
 import { type InboxState, type PushTrace, traceTexts } from './trace-text.ts';
 
 /** Device that still exists, as it is now. */
@@ -149,12 +150,9 @@ function traceReply(
   const cap = deviceCapOf(push.pushOrder, app.options);
   const reachedCap = cap !== null && facts.pushesToday >= cap ? cap : null;
   const language = clause ? undefined : languageOf(push.pushOrder, { ...trace, batch });
-  const sentences = traceTexts({ ...trace, validityDays, defaultZone, nowMs, reachedCap });
-  const texts = [...sentences, ...languageTexts(language)].map((text) => ({
-    ...text,
-    en: writeText(text, 'en'),
-    zh: writeText(text, 'zh'),
-  }));
+  const whole = { ...trace, validityDays, defaultZone, nowMs, reachedCap };
+  const sentences = [...traceTexts(whole), ...quietTraceTexts(whole, app.options)];
+  const texts = [...sentences, ...languageTexts(language)].map(shownText);
   return {
     installation,
     isMatched: isPlanned || clause === undefined,
@@ -179,6 +177,8 @@ function traceReply(
     texts,
   };
 }
+
+const shownText = (text: Text) => ({ ...text, en: writeText(text, 'en'), zh: writeText(text, 'zh') });
 
 /** Returns the route that was taken, or the one that would be taken now. */
 function routeOf({ current, batch, failure }: TraceFacts): PushTrace['route'] {

@@ -21,6 +21,9 @@ const explanation = z.looseObject({
   languages: z
     .array(z.object({ language: z.string().nullable(), devices: z.number(), fallback: z.number() }))
     .default([]),
+  quietHours: z
+    .object({ ends: z.array(z.object({ at: z.string(), devices: z.number() })) })
+    .default({ ends: [] }),
   pace: z.string(),
   plan: z.array(z.string()),
   warning: z.string().optional(),
@@ -50,6 +53,10 @@ export function describeExplanation(reply: unknown): Report {
     ...section(
       'Starts',
       parsed.starts.map(({ at, devices, isLate }) => `${at}  ${devices}${isLate ? ' (too late)' : ''}`),
+    ),
+    ...section(
+      'Quiet hours end',
+      parsed.quietHours.ends.map(({ at, devices }) => `${at}  ${devices}`),
     ),
     ...section('Languages', parsed.languages.map(describeLanguage)),
     ...section('Warnings', parsed.warnings),

@@ -23,6 +23,7 @@ export interface PushContent {
   flowControl?: string;
   transactional?: boolean;
   deviceCap?: string;
+  quietHours?: string;
   notificationId?: string;
 }
 
@@ -61,6 +62,10 @@ export function addPushCommand({ program, act, isJson }: Shell): void {
     .option('--flow-control <per second>', 'limit of recipients per second, at least 1000')
     .option('--transactional', 'limits of pushes per device do not apply to it')
     .option('--device-cap <pushes>', "pushes per device and day, in place of the app's; 0 for no limit")
+    .option(
+      '--quiet-hours <from-to or off>',
+      "hours such as 22:00-08:00, in place of the app's; off for none",
+    )
     .option('--notification-id <id>', 'name of the push, at most 16 letters and digits')
     .option('--req-id <id>', 'id of the request; a repetition within 5 minutes sends nothing')
     .option('--dry-run', 'send nothing: show recipients, payloads and the limits that apply')
@@ -146,6 +151,7 @@ export async function bodyOf(options: PushContent): Promise<Record<string, unkno
     kind: options.transactional ? 'transactional' : undefined,
     device_cap:
       options.deviceCap === undefined ? undefined : wholeNumber('--device-cap', options.deviceCap, 0),
+    quiet_hours: options.quietHours,
     notification_id: options.notificationId,
     ...expiryOf(options.expire),
   });

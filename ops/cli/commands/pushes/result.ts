@@ -12,6 +12,7 @@ export const pushRecord = z.looseObject({
   errors: z.union([z.string(), z.number()]).default(''),
   outcomes: z.record(z.string(), z.number()).default({}),
   'push-time': z.string().optional(),
+  quietWaits: z.number().default(0),
   languages: z
     .array(z.object({ language: z.string().nullable(), devices: z.number(), fallback: z.number() }))
     .default([]),
@@ -71,6 +72,7 @@ export function describeResult(record: PushRecord): string {
     ...(rows.length > 0 ? ['', table(['connector', 'successes'], rows)] : []),
     '',
     table(['recipients', 'count'], [...totals, ['all', record.devices]]),
+    ...(record.quietWaits > 0 ? ['', `For the end of quiet hours waited: ${record.quietWaits}`] : []),
     ...(record.languages.length > 0
       ? ['', 'Languages:', ...record.languages.map((one) => `  ${describeLanguage(one)}`)]
       : []),

@@ -51,6 +51,9 @@ export interface TracedBatch {
   profile: string;
   /** Translation that its recipients get; null: `data` as it is. */
   language: string | null;
+  /** Quiet hours of its recipients (`quietRule`), and the end that they waited for; null for none. */
+  quiet: string | null;
+  quietUntil: Date | null;
   attempt: number;
   /** Unanswered requests to its recipients before this batch. */
   unanswered: number;
@@ -67,6 +70,8 @@ interface BatchRow {
   connector: string;
   profile: string;
   language: string | null;
+  quiet: string | null;
+  quiet_until: Date | null;
   attempt: number;
   unanswered: number;
   last_reason: string | null;
@@ -85,7 +90,7 @@ export async function findBatchOfDevice(
   installation: number,
 ): Promise<TracedBatch | undefined> {
   const { rows } = await db.query<BatchRow>(
-    `SELECT id, connector, profile, language, attempt, unanswered, last_reason, is_settled, settled_at,
+    `SELECT id, connector, profile, language, quiet, quiet_until, attempt, unanswered, last_reason, is_settled, settled_at,
             get_byte(settled, array_position(recipients, $3::bigint) - 1) AS code
        FROM push_batch WHERE app_id = $1 AND push_id = $2 AND recipients @> ARRAY[$3::bigint]
       ORDER BY attempt DESC, id DESC LIMIT 1`,
@@ -97,6 +102,8 @@ export async function findBatchOfDevice(
       connector: row.connector,
       profile: row.profile,
       language: row.language,
+      quiet: row.quiet,
+      quietUntil: row.quiet_until,
       attempt: row.attempt,
       unanswered: row.unanswered,
       lastReason: row.last_reason,
