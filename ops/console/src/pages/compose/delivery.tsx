@@ -80,6 +80,12 @@ export function Delivery({ isUndo, setUndo }: DeliveryProps) {
             ]}
           />
           <DraftField
+            field={settingFields.quietHours}
+            label={t('compose.quietHours')}
+            placeholder="22:00-08:00"
+            hint={t('compose.quietHoursHint')}
+          />
+          <DraftField
             field={settingFields.notificationId}
             label={t('push.notificationId')}
             maxLength={16}

@@ -40,6 +40,7 @@ export function DryRunPanel({ dryRun, isBlank, children }: DryRunPanelProps) {
         {error !== null && <Failure error={error} />}
         {forecast && <Shares forecast={forecast} isBlank={isBlank} />}
         {forecast?.starts && <Starts starts={forecast.starts} />}
+        {forecast?.quietHours && <QuietEnds ends={forecast.quietHours.ends} />}
         {forecast?.languages && <Languages languages={forecast.languages} />}
         {forecast && <Limits forecast={forecast} isBlank={isBlank} />}
         {children}
@@ -83,6 +84,23 @@ function Starts({ starts }: { starts: NonNullable<PushForecast['starts']> }) {
           <dt>{formatTime(at)}</dt>
           <dd>{formatCount(devices)}</dd>
           {isLate && <dd className={styles.problem}>{t('outcome.expired')}</dd>}
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** Devices that wait for the end of their quiet hours. */
+function QuietEnds({ ends }: Pick<NonNullable<PushForecast['quietHours']>, 'ends'>) {
+  const { t } = useTranslation();
+  return (
+    <dl className={styles.shares} aria-label={t('compose.quietEnds')}>
+      {ends.map(({ at, devices }) => (
+        <div key={at}>
+          <dt>
+            {t('compose.quietEnds')}: {formatTime(at)}
+          </dt>
+          <dd>{formatCount(devices)}</dd>
         </div>
       ))}
     </dl>
