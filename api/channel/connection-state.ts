@@ -1,5 +1,5 @@
 import type { DeviceMessage } from '../../shared/db/tables/channel/inbox.ts';
-import type { DeviceSession } from '../../shared/db/tables/channel/sessions.ts';
+import type { DeviceSession } from '../../shared/db/tables/channel/session.ts';
 import type { CloseReason } from './close-reason.ts';
 import type { ChannelLimits } from './limits.ts';
 import type { ClientCommand, OtherServiceRequest } from './protocols/protocol.ts';

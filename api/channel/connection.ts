@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { InboxMessage } from '../../shared/db/tables/channel/inbox.ts';
-import type { NewDeviceSession } from '../../shared/db/tables/channel/sessions.ts';
+import type { NewDeviceSession } from '../../shared/db/tables/channel/session.ts';
 import { type CloseEvent, type CloseReason, closeReasons } from './close-reason.ts';
 import {
   type Authenticated,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { GroupNotification, InboxNotification } from '../../shared/db/tables/channel/messages.ts';
-import type { DeviceSession } from '../../shared/db/tables/channel/sessions.ts';
+import type { DeviceSession } from '../../shared/db/tables/channel/session.ts';
 
 const inboxNotification = z.union([
   z.object({ appId: z.string(), groupId: z.number() }),

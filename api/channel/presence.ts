@@ -3,11 +3,9 @@ import type { Clock } from '../../shared/clock.ts';
 import type { AppCache } from '../../shared/db/cache/app-cache.ts';
 import { isDeadlock, isMissingReference } from '../../shared/db/limits/database-errors.ts';
 import type { Database } from '../../shared/db/pool.ts';
+import type { DeviceName, DeviceSession, NewDeviceSession } from '../../shared/db/tables/channel/session.ts';
 import {
   closeSessions,
-  type DeviceName,
-  type DeviceSession,
-  type NewDeviceSession,
   openSessions,
   recordHeartbeat,
   removeDeadNodes,

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { sleep } from '../../shared/clock.ts';
 import type { Listener } from '../../shared/db/listener.ts';
 import { inboxTopic } from '../../shared/db/tables/channel/messages.ts';
-import { sessionTopic } from '../../shared/db/tables/channel/sessions.ts';
+import { sessionTopic } from '../../shared/db/tables/channel/session.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { channelPath } from '../../shared/domain/installations/channel.ts';
 import { Admission, type Origin } from './admission.ts';

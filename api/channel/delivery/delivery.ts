@@ -9,7 +9,7 @@ import {
 } from '../../../shared/db/tables/channel/inbox.ts';
 import { acknowledgeMessages } from '../../../shared/db/tables/channel/messages.ts';
 import { displaceOldest } from '../../../shared/db/tables/channel/overflow.ts';
-import type { DeviceSession } from '../../../shared/db/tables/channel/sessions.ts';
+import type { DeviceSession } from '../../../shared/db/tables/channel/session.ts';
 import { QueryBatcher } from '../../../shared/fairness/query-batcher.ts';
 import type { Metrics } from '../../../shared/metrics.ts';
 import type { Logger } from '../../../shared/process/logging.ts';

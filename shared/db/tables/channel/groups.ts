@@ -1,5 +1,7 @@
-import type { Handle } from '../../pool.ts';
+import type { Database, Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
+import { AppStatement, knowsSpread } from '../../schema/by-app.ts';
+import { moveInSpread } from './spread/groups.ts';
 
 /**
  * Message of a push for devices that were connected when it was stored, in one row instead of an inbox row for each. It
@@ -40,13 +42,14 @@ export interface GroupAcknowledgement extends Acknowledgement {
  * Locks rows in one order, so that concurrent calls do not deadlock. The commit does not wait for the disk: what a crash of
  * the database loses is delivered again, with the same id, and counts when it is acknowledged again.
  */
-const acknowledgeStatement = prepare(
-  `WITH asked AS MATERIALIZED (
+const acknowledgeStatement = new AppStatement(
+  4,
+  (andApp) => `WITH asked AS MATERIALIZED (
      SELECT app_id, id, list::bigint[] AS installations
        FROM unnest($1::text[], $2::bigint[], $3::text[]) AS a (app_id, id, list)
    ), locked AS MATERIALIZED (
      SELECT g.app_id, g.id, g.push_id, g.pending, a.installations
-       FROM channel_group g JOIN asked a ON g.app_id = a.app_id AND g.id = a.id
+       FROM channel_group g JOIN asked a ON g.app_id = a.app_id AND g.id = a.id${andApp('g')}
       ORDER BY g.app_id, g.id FOR UPDATE OF g
    ), parted AS MATERIALIZED (
      SELECT app_id, id, push_id, pending, installations, cardinality(pending) AS before,
@@ -54,19 +57,19 @@ const acknowledgeStatement = prepare(
        FROM locked
    ), emptied AS (
      DELETE FROM channel_group g USING parted p
-      WHERE p.rest = '{}' AND g.app_id = p.app_id AND g.id = p.id
+      WHERE p.rest = '{}' AND g.app_id = p.app_id AND g.id = p.id${andApp('g')}
    ), reduced AS (
      UPDATE channel_group g SET pending = p.rest FROM parted p
-      WHERE p.rest <> '{}' AND g.app_id = p.app_id AND g.id = p.id
+      WHERE p.rest <> '{}' AND g.app_id = p.app_id AND g.id = p.id${andApp('g')}
    ), records AS MATERIALIZED (
      SELECT n.app_id, n.id, c.acked
        FROM (SELECT app_id, push_id, sum(before - cardinality(rest)) AS acked FROM parted
               GROUP BY app_id, push_id) c
-       JOIN notification n ON n.app_id = c.app_id AND n.id = c.push_id
+       JOIN notification n ON n.app_id = c.app_id AND n.id = c.push_id${andApp('n')}
       ORDER BY n.app_id, n.id FOR NO KEY UPDATE OF n
    ), counted AS (
      UPDATE notification n SET acked = n.acked + r.acked FROM records r
-      WHERE n.app_id = r.app_id AND n.id = r.id
+      WHERE n.app_id = r.app_id AND n.id = r.id${andApp('n')}
    )
    SELECT app_id AS "appId", id, before - cardinality(rest) AS acked,
           CASE WHEN before - cardinality(rest) < cardinality(installations)
@@ -74,6 +77,7 @@ const acknowledgeStatement = prepare(
             ELSE '{}' END AS missing,
           set_config('synchronous_commit', 'off', true)
      FROM parted`,
+  { isPrepared: true },
 );
 
 /** Result of `acknowledgeGroups`. */
@@ -106,15 +110,24 @@ function columnsOf(acknowledgements: GroupAcknowledgement[]): [string[], number[
   ];
 }
 
+interface AcknowledgedRow {
+  appId: string;
+  id: number;
+  missing: number[];
+  acked: number;
+}
+
 /** Removes devices from groups and adds their number to the push records (`lcSuccesses`). */
 export async function acknowledgeGroups(
   db: Handle,
   acknowledgements: GroupAcknowledgement[],
 ): Promise<GroupResult> {
-  const { rows } = await db.query<{ appId: string; id: number; missing: number[]; acked: number }>(
-    acknowledgeStatement,
-    columnsOf(acknowledgements),
+  const parts = await acknowledgeStatement.run<AcknowledgedRow, GroupAcknowledgement>(
+    db,
+    acknowledgements,
+    columnsOf,
   );
+  const rows = parts.flatMap(({ found }) => found);
   const missing = new Map(rows.map((row) => [`${row.appId}/${row.id}`, row.missing]));
   const acked = rows.reduce((sum, row) => sum + row.acked, 0);
   const isMissing = ({ appId, groupId, installation }: GroupAcknowledgement) =>
@@ -165,17 +178,19 @@ const moveStatement = `
  * the rows of others. A message keeps its place among those of its device. Deletes expired ones instead, and returns their
  * number, one for each device.
  */
-export async function moveToInboxes(db: Handle, afterMs: number): Promise<number> {
+export async function moveToInboxes(db: Database, afterMs: number): Promise<number> {
   // Read once: while pushes go on, there is always a newer group. The margin covers the rounding to milliseconds.
   const { rows: times } = await db.query<{ before: Date }>(
     `SELECT now() + interval '10 milliseconds' - $1 * interval '1 millisecond' AS before`,
     [afterMs],
   );
+  const page = { before: times[0]?.before ?? new Date(0), limit: groupsPerMove };
+  if (await knowsSpread(db)) return await moveInSpread(db, page);
   let expired = 0;
   for (let moved = groupsPerMove; moved > 0; ) {
     const { rows } = await db.query<{ moved: number; expired: number }>(moveStatement, [
-      times[0]?.before,
-      groupsPerMove,
+      page.before,
+      page.limit,
     ]);
     moved = rows[0]?.moved ?? 0;
     expired += rows[0]?.expired ?? 0;

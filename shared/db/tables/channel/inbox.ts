@@ -1,4 +1,5 @@
 import type { Handle } from '../../pool.ts';
+import { AppStatement } from '../../schema/by-app.ts';
 import type { InboxNotification } from './messages.ts';
 import { maxPendingMessages } from './overflow.ts';
 
@@ -64,23 +65,33 @@ export async function readInbox(
 /** Whether a device has pending messages: none, some, or more than its inbox may hold. */
 export type PendingState = 'none' | 'some' | 'too many';
 
+const pendingStatement = new AppStatement(
+  3,
+  (andApp) => `
+    SELECT n, EXISTS (SELECT FROM channel_inbox i
+                       WHERE i.app_id = d.app_id AND i.installation = d.installation${andApp('i')}
+                      OFFSET ${maxPendingMessages}) AS "isCrowded"
+      FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS d (app_id, installation, n)
+     WHERE EXISTS (SELECT FROM channel_inbox i
+                    WHERE i.app_id = d.app_id AND i.installation = d.installation${andApp('i')})
+        OR EXISTS (SELECT FROM channel_group g
+                    WHERE g.app_id = d.app_id AND ${holds('d.installation')}${andApp('g')})`,
+);
+
 /** Returns for each device whether it has pending messages; expired ones count until they are deleted. */
 export async function findPendingStates(
   db: Handle,
   devices: { appId: string; installation: number }[],
 ): Promise<PendingState[]> {
-  const { rows } = await db.query<{ n: number; isCrowded: boolean }>(
-    `SELECT n, EXISTS (SELECT FROM channel_inbox i
-                        WHERE i.app_id = d.app_id AND i.installation = d.installation
-                       OFFSET ${maxPendingMessages}) AS "isCrowded"
-       FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS d (app_id, installation, n)
-      WHERE EXISTS (SELECT FROM channel_inbox i
-                     WHERE i.app_id = d.app_id AND i.installation = d.installation)
-         OR EXISTS (SELECT FROM channel_group g WHERE g.app_id = d.app_id AND ${holds('d.installation')})`,
-    [devices.map(({ appId }) => appId), devices.map(({ installation }) => installation)],
+  const parts = await pendingStatement.run<{ n: number; isCrowded: boolean }, (typeof devices)[number]>(
+    db,
+    devices,
+    (part) => [part.map(({ appId }) => appId), part.map(({ installation }) => installation)],
   );
-  const found = new Map(rows.map(({ n, isCrowded }) => [n, isCrowded ? 'too many' : 'some'] as const));
-  return devices.map((_, i) => found.get(i + 1) ?? 'none');
+  const states = new Map<object, PendingState>();
+  for (const { part, found } of parts)
+    for (const { n, isCrowded } of found) states.set(part[n - 1] ?? part, isCrowded ? 'too many' : 'some');
+  return devices.map((device) => states.get(device) ?? 'none');
 }
 
 /** Devices of one node in a page of inbox rows, and the id of the message for each. */

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../../domain/json.ts';
 import { violatedConstraint } from '../../limits/database-errors.ts';
-import type { Handle } from '../../pool.ts';
+import type { Database, Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
+import { AppStatement, knowsSpread, sweepText } from '../../schema/by-app.ts';
 import { type Acknowledgement, acknowledgeGroups, findGroups, type GroupAcknowledgement } from './groups.ts';
+import { enqueueInSpread } from './spread/messages.ts';
 
 /**
  * Message of a push for devices of our own channel. It is stored before delivery, kept until it expires, and deleted
@@ -103,7 +105,7 @@ const enqueueStatement = prepare(`
  * Skips installations that ever got a message of this push, acknowledged or not, so that the call can be repeated
  * after any failure. Returns the number of devices that it is new for.
  */
-export async function enqueueMessage(db: Handle, message: MessageToEnqueue): Promise<number> {
+export async function enqueueMessage(db: Database, message: MessageToEnqueue): Promise<number> {
   const { appId, pushId, expiresAt } = message;
   const ids = [...new Set(message.installations)].sort((a, b) => a - b);
   const [lowest] = ids;
@@ -112,10 +114,15 @@ export async function enqueueMessage(db: Handle, message: MessageToEnqueue): Pro
   const content = JSON.stringify(message.content);
   const digest = createHash('sha256').update(content).digest();
   const values = [appId, pushId, digest, content, expiresAt, `{${ids.join()}}`, lowest, highest];
+  const isSpread = await knowsSpread(db);
   // A concurrent call may insert the same message or group; the next try finds it.
   for (let i = 0; i < enqueueTries; i += 1) {
-    const row = await tryEnqueue(db, values);
-    if (row?.has_message) return row.enqueued;
+    const enqueued = await unlessStored(() =>
+      isSpread
+        ? enqueueInSpread(db, inboxTopic, { appId, pushId, digest, content, expiresAt, ids })
+        : enqueue(db, values),
+    );
+    if (enqueued !== undefined) return enqueued;
   }
   throw new Error('the message of a push could neither be written nor found');
 }
@@ -125,10 +132,15 @@ interface EnqueueRow {
   enqueued: number;
 }
 
+async function enqueue(db: Handle, values: unknown[]): Promise<number | undefined> {
+  const { rows } = await db.query<EnqueueRow>(enqueueStatement, values);
+  return rows[0]?.has_message ? rows[0].enqueued : undefined;
+}
+
 /** Returns undefined when a concurrent call stored the same group. */
-async function tryEnqueue(db: Handle, values: unknown[]): Promise<EnqueueRow | undefined> {
+async function unlessStored(work: () => Promise<number | undefined>): Promise<number | undefined> {
   try {
-    return (await db.query<EnqueueRow>(enqueueStatement, values)).rows[0];
+    return await work();
   } catch (error) {
     if (violatedConstraint(error) === 'channel_group_batch') return undefined;
     throw error;
@@ -154,33 +166,41 @@ export async function acknowledgeMessages(db: Handle, acknowledgements: Acknowle
 }
 
 /** Locks rows in one order, so that concurrent calls do not deadlock. */
-async function acknowledgeInboxes(db: Handle, acknowledgements: Acknowledgement[]): Promise<number> {
-  const { rows } = await db.query<{ acked: number }>(
-    `WITH asked AS (
+const acknowledgeInboxesStatement = new AppStatement(
+  4,
+  (andApp) => `
+     WITH asked AS (
        SELECT DISTINCT * FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS a (app_id, installation, push_id)
      ), found AS MATERIALIZED (
        SELECT i.app_id, i.id FROM channel_inbox i JOIN asked USING (app_id, installation, push_id)
+        WHERE true${andApp('i')}
         ORDER BY i.app_id, i.id FOR UPDATE OF i
      ), deleted AS (
-       DELETE FROM channel_inbox i USING found f WHERE i.app_id = f.app_id AND i.id = f.id
+       DELETE FROM channel_inbox i USING found f WHERE i.app_id = f.app_id AND i.id = f.id${andApp('i')}
        RETURNING i.app_id, i.push_id
      ), counts AS (
        SELECT app_id, push_id, count(*) AS acked FROM deleted GROUP BY app_id, push_id
      ), records AS MATERIALIZED (
-       SELECT n.app_id, n.id, c.acked FROM notification n JOIN counts c ON n.app_id = c.app_id AND n.id = c.push_id
+       SELECT n.app_id, n.id, c.acked FROM notification n JOIN counts c ON n.app_id = c.app_id AND n.id = c.push_id${andApp('n')}
         ORDER BY n.app_id, n.id FOR NO KEY UPDATE OF n
      ), counted AS (
        UPDATE notification n SET acked = n.acked + r.acked FROM records r
-        WHERE n.app_id = r.app_id AND n.id = r.id
+        WHERE n.app_id = r.app_id AND n.id = r.id${andApp('n')}
      )
      SELECT count(*) AS acked FROM deleted`,
-    [
-      acknowledgements.map((ack) => ack.appId),
-      acknowledgements.map((ack) => ack.installation),
-      acknowledgements.map((ack) => ack.pushId),
+);
+
+async function acknowledgeInboxes(db: Handle, acknowledgements: Acknowledgement[]): Promise<number> {
+  const parts = await acknowledgeInboxesStatement.run<{ acked: number }, Acknowledgement>(
+    db,
+    acknowledgements,
+    (part) => [
+      part.map(({ appId }) => appId),
+      part.map(({ installation }) => installation),
+      part.map(({ pushId }) => pushId),
     ],
   );
-  return rows[0]?.acked ?? 0;
+  return parts.reduce((sum, { found }) => sum + (found[0]?.acked ?? 0), 0);
 }
 
 /** Grace period: `enqueueMessage` in progress at the expiry must still find its message. Statements end much sooner. */
@@ -220,7 +240,8 @@ export async function deleteExpiredMessages(
   let deleted = 0;
   for (const statement of expiredStatements) {
     if (deleted >= limit) break;
-    const { rowCount, rows } = await db.query<{ messages: number }>(statement, [before, limit - deleted]);
+    const text = await sweepText(db, statement);
+    const { rowCount, rows } = await db.query<{ messages: number }>(text, [before, limit - deleted]);
     deleted += rowCount ?? 0;
     if (rows.length > 0) count(rows.reduce((sum, { messages }) => sum + messages, 0));
   }

@@ -1,37 +1,14 @@
-import type { Handle } from '../../pool.ts';
+import type { Database, Handle } from '../../pool.ts';
+import { AppStatement, knowsSpread } from '../../schema/by-app.ts';
 import { holds } from './inbox.ts';
-
-/**
- * Session of a connected device. Session ids of an installation grow with every login, at any process: of two
- * sessions the one with the lower id is closed.
- */
-export interface DeviceSession {
-  appId: string;
-  installation: number;
-  sessionId: number;
-}
-
-/** Session that was just opened. */
-export interface NewDeviceSession extends DeviceSession {
-  /** Highest position of a pending message of the device at the login; 0 without one. */
-  newestPosition: number;
-}
-
-/** NOTIFY topic of takeovers, logins that end another session; the payload is a `DeviceSession` in JSON. */
-export const sessionTopic = 'carillon_session';
-
-/** Device, as its login command names it. */
-export interface DeviceName {
-  appId: string;
-  installationId: string;
-}
-
-export interface SessionRequest {
-  nodeId: string;
-  now: Date;
-  /** An installation's `updatedAt` is refreshed when it is older than this. */
-  touchedBefore: Date;
-}
+import {
+  type DeviceName,
+  type DeviceSession,
+  type NewDeviceSession,
+  type SessionRequest,
+  sessionTopic,
+} from './session.ts';
+import { openInSpread } from './spread/sessions.ts';
 
 /**
  * Opens sessions of devices, each named once, at a node, refreshes their `updatedAt`
@@ -39,10 +16,12 @@ export interface SessionRequest {
  * statement. Returns undefined for a device without a valid installation. Throws when the node was removed.
  */
 export async function openSessions(
-  db: Handle,
+  db: Database,
   devices: DeviceName[],
-  { nodeId, now, touchedBefore }: SessionRequest,
+  request: SessionRequest,
 ): Promise<(NewDeviceSession | undefined)[]> {
+  if (await knowsSpread(db)) return await openInSpread(db, devices, request);
+  const { nodeId, now, touchedBefore } = request;
   // The session id is drawn after its row is locked, so concurrent logins get ids in the order of their commits. Rows
   // are locked in one order. Installations locked by others are skipped: that writer refreshes them.
   // The commit does not wait for the disk, which would take most of the time when all devices return at once: after
@@ -106,18 +85,22 @@ function columnsOf(sessions: DeviceSession[]): unknown[] {
  * order of `openSessions`: devices that move between processes are in both statements.
  */
 export async function closeSessions(db: Handle, sessions: DeviceSession[]): Promise<void> {
-  await db.query(
-    `WITH ended AS MATERIALIZED (
+  await closeStatement.run(db, sessions, columnsOf);
+}
+
+const closeStatement = new AppStatement(
+  4,
+  (andApp) => `
+    WITH ended AS MATERIALIZED (
        SELECT s.app_id, s.installation
          FROM channel_session s JOIN unnest($1::text[], $2::bigint[], $3::bigint[])
               AS f (app_id, installation, session_id) USING (app_id, installation, session_id)
+        WHERE true${andApp('s')}
         ORDER BY s.app_id, s.installation FOR UPDATE OF s
      )
      DELETE FROM channel_session s USING ended l
-      WHERE s.app_id = l.app_id AND s.installation = l.installation`,
-    columnsOf(sessions),
-  );
-}
+      WHERE s.app_id = l.app_id AND s.installation = l.installation${andApp('s')}`,
+);
 
 /** Restores sessions that were removed with their node; a newer session at another process wins. */
 export async function restoreSessions(db: Handle, nodeId: string, sessions: DeviceSession[]): Promise<void> {
