@@ -25,9 +25,9 @@ export type GatewayKind = (typeof gatewayKinds)[number];
 
 /**
  * Kinds of pushes: `increment` gives every device a badge number of its own, `sparse` goes to the fiftieth part of the
- * devices, `languages` has two translations for devices of four locales.
+ * devices, `languages` has two translations for devices of four locales, `variables` gives every device a text of its own.
  */
-const pushKinds = ['plain', 'increment', 'sparse', 'languages'] as const;
+const pushKinds = ['plain', 'increment', 'sparse', 'languages', 'variables'] as const;
 export type PushKind = (typeof pushKinds)[number];
 
 export interface BenchArgs {
@@ -49,7 +49,7 @@ export interface BenchArgs {
 
 /**
  * Parses the arguments of a benchmark: numbers, `--threads n[,n…]`, `--dispatchers n[,n…]`, `--gateway strict|quick`,
- * `--push plain|increment|sparse|languages`, `--watchers n`, `--repeat n`, `--packages folder` and
+ * `--push plain|increment|sparse|languages|variables`, `--watchers n`, `--repeat n`, `--packages folder` and
  * `--pattern text`.
  * Throws an error for the operator when an argument is unknown.
  */

@@ -60,12 +60,16 @@ async function dropIndexes(db: Bench['db']): Promise<Index[]> {
 }
 
 /** Gives the installations of an app one of four locales each: three of them have a translation, some in another spelling. */
-export async function writeLocales({ db }: Pick<Bench, 'db'>, appId: string): Promise<void> {
-  await db.query(
-    `UPDATE installation
-        SET fields = jsonb_build_object('locale', (ARRAY['en_US', 'en_GB', 'zh_CN', 'de_DE'])[1 + (id % 4)::int])
-      WHERE app_id = $1`,
-    [appId],
-  );
+export const writeLocales = (bench: Pick<Bench, 'db'>, appId: string): Promise<void> =>
+  writeFields(bench, appId, `'locale', (ARRAY['en_US', 'en_GB', 'zh_CN', 'de_DE'])[1 + (id % 4)::int]`);
+
+/** Gives each installation of an app a name of its own, and no level. */
+export const writeNames = (bench: Pick<Bench, 'db'>, appId: string): Promise<void> =>
+  writeFields(bench, appId, `'name', 'Person ' || id`);
+
+async function writeFields({ db }: Pick<Bench, 'db'>, appId: string, members: string): Promise<void> {
+  await db.query(`UPDATE installation SET fields = jsonb_build_object(${members}) WHERE app_id = $1`, [
+    appId,
+  ]);
   await db.query('VACUUM ANALYZE installation');
 }

@@ -19,6 +19,10 @@ const bodies = {
   increment: { data: { alert: 'Benchmark', badge: 'Increment' } },
   sparse: { channels: ['sparse'] },
   languages: { languages: { en: { alert: 'Benchmark' }, 'zh-Hans': { alert: '基准测试' } } },
+  variables: {
+    data: { alert: 'Hello {{name}}, level {{level}}' },
+    variables: { name: { field: 'name', default: 'friend' }, level: { field: 'level', default: '1' } },
+  },
 } satisfies Record<PushKind, object>;
 
 /** CPU time by role, in seconds; NaN where there is no /proc. */

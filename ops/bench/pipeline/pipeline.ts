@@ -2,7 +2,7 @@ import { type PushKind, readArgs, type Setup } from '../harness/arguments.ts';
 import { type Bench, withBench } from '../harness/bench-service.ts';
 import { createApp, pushAndWait } from '../harness/client.ts';
 import type { Figure } from '../harness/figure.ts';
-import { subscribeSparsely, writeInstallations, writeLocales } from '../harness/seed.ts';
+import { subscribeSparsely, writeInstallations, writeLocales, writeNames } from '../harness/seed.ts';
 import { figuresOf, measurePushes, peaksOf } from './measure.ts';
 
 const defaultDevices = 100_000;
@@ -58,6 +58,7 @@ async function run(
   const bytes = await installationBytes(bench);
   if (kind === 'sparse') await subscribeSparsely(bench, app.appId, sparseness);
   if (kind === 'languages') await writeLocales(bench, app.appId);
+  if (kind === 'variables') await writeNames(bench, app.appId);
   log('a first push to one device warms up the processes');
   await pushAndWait(bench, app, { where: { badge: 1 } });
   const targets = kind === 'sparse' ? Math.floor(devices / sparseness) : devices;
