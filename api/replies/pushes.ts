@@ -20,6 +20,17 @@ export const outcomeTotals = component(
   z.partialRecord(z.enum(outcomes), count).describe('Recipients by outcome; an absent one is 0.'),
 );
 
+export const variableCounts = z
+  .array(
+    z.strictObject({
+      name: z.string(),
+      devices: count,
+      fallback: count.describe('Those who get the default: they have no such field.'),
+    }),
+  )
+  .optional()
+  .describe('Of a push with `variables`: its recipients by variable, as far as it is planned.');
+
 export const languageCounts = z
   .array(
     z.strictObject({
@@ -66,6 +77,7 @@ export const pushRecord = component(
     'from-service': z.string(),
     'push-time': timestamp,
     languages: languageCounts,
+    variables: variableCounts,
   }),
 );
 

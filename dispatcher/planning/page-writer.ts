@@ -1,8 +1,9 @@
 import type { Router } from '../../connectors/routing.ts';
 import type { Handle } from '../../shared/db/pool.ts';
+import { countFallbacksOf } from '../../shared/db/tables/installations/field-values.ts';
 import { insertBatches } from '../../shared/db/tables/pushes/batches.ts';
 import { advancePlanning } from '../../shared/db/tables/pushes/progress.ts';
-import { addLanguageCounts } from '../../shared/db/tables/pushes/reports/languages.ts';
+import { addCounts } from '../../shared/db/tables/pushes/reports/languages.ts';
 import { insertFailures } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
 import { advanceLocalPlanning } from '../../shared/db/tables/pushes/starts/local-starts.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
@@ -73,7 +74,8 @@ export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep
       ? await advanceLocalPlanning(tx, push, { ...advance, ...start })
       : await advancePlanning(tx, push, advance);
     if (!isOurs) throw new Superseded();
-    if (languages) await addLanguageCounts(tx, push, languages.countOf(targets));
+    if (languages) await addCounts(tx, push, 'languages', languages.countOf(targets));
+    await countVariables(tx, push, targets);
     const routed = start ? batchesOfStart(targets, terms, start) : toBatches(targets, terms);
     const page = await capDevices(tx, plan, plan.quiet ? await holdQuiet(deps, tx, push, routed) : routed);
     if (step.mark === 0 && !step.isSmall) prepareSenders(deps, push, page);
@@ -93,6 +95,14 @@ export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep
     );
   if (step.isLast && !step.isSmall && page.batches.length === 0) await closePush(deps, push.appId, push.id);
   return through;
+}
+
+/** Counts the recipients of a page by what the variables of the push stand for. */
+async function countVariables(tx: Handle, push: Push, { idsByTraits }: TargetPage): Promise<void> {
+  const { variables } = push.pushOrder;
+  if (!variables) return;
+  const ids = [...idsByTraits.values()].flat();
+  await addCounts(tx, push, 'variables', await countFallbacksOf(tx, { appId: push.appId, ids }, variables));
 }
 
 /** Ends the planning job with the last page, unless it delivers the push, or where a new job continues. */

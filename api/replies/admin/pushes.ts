@@ -4,7 +4,7 @@ import { connectorIds } from '../../../shared/domain/labels.ts';
 import { outcomes } from '../../../shared/domain/outcome.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
-import { languageCounts, outcomeTotals } from '../pushes.ts';
+import { languageCounts, outcomeTotals, variableCounts } from '../pushes.ts';
 import { meaning } from './meaning.ts';
 
 const gatewayFailure = z
@@ -137,6 +137,7 @@ export const pushForecast = component(
       })
       .optional()
       .describe('Of a push with quiet hours: the devices within theirs at its time.'),
+    variables: variableCounts,
     pace: z.string(),
     plan: z.array(z.string()).describe('Plan of the database for the condition.'),
     warning: z.string().optional().describe('The condition reads many installations without an index.'),
@@ -182,6 +183,10 @@ export const deviceExplanation = component(
       .describe(
         'Of a push with `languages`: the translation that the device gets; null for `data` as it is.',
       ),
+    variables: z
+      .array(z.strictObject({ name: z.string(), field: z.string(), isDefault: z.boolean() }))
+      .optional()
+      .describe('Of a push with `variables`: whether the device has the field of each, as it is now.'),
     outcome: z.enum(outcomes).nullable(),
     repeats: count,
     status: z.union([z.int(), z.string()]).nullable().describe('Status of the gateway.'),

@@ -7,7 +7,7 @@ import {
   listPushGroup,
 } from '../../../shared/db/tables/pushes/pushes.ts';
 import { readReceipts } from '../../../shared/db/tables/pushes/receipts.ts';
-import { readLanguageCounts } from '../../../shared/db/tables/pushes/reports/languages.ts';
+import { readCounts } from '../../../shared/db/tables/pushes/reports/languages.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
@@ -22,6 +22,7 @@ import {
   type Push,
   toPublicRecord,
 } from '../../../shared/domain/pushes/record.ts';
+import { shownVariables, type VariableCounts } from '../../../shared/domain/pushes/variables.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** Query of a list of records. */
@@ -37,8 +38,9 @@ interface RecordDetails {
   receipts: Map<number, ReceiptTotals>;
   /** Failures of the gateways that open pushes wait for. */
   troubles: Map<number, string>;
-  /** Recipients by language, of pushes with translations. */
+  /** Recipients by language, of pushes with translations, and by variable. */
   languages: Map<number, LanguageCounts>;
+  variables: Map<number, VariableCounts>;
 }
 
 /** Reads push records (protocol/push-records.md#record-fields and protocol/push-records.md#look-up-a-record). */
@@ -180,24 +182,30 @@ export class PushRecordService {
     const open = records.filter(({ totals }) => totals === null).map(({ id }) => id);
     const receipts = await this.#receiptsOf(appId, records);
     const troubles = await describeGatewayFailures(this.#deps.db, appId, open);
-    return { receipts, troubles, languages: await this.#languagesOf(appId, records) };
+    const languages = await this.#countsOf(appId, 'languages', records);
+    return { receipts, troubles, languages, variables: await this.#countsOf(appId, 'variables', records) };
   }
 
-  async #languagesOf(appId: string, records: readonly Push[]): Promise<Map<number, LanguageCounts>> {
-    const ids = records.filter(({ pushOrder }) => pushOrder.languages).map(({ id }) => id);
-    return ids.length === 0 ? new Map() : readLanguageCounts(this.#deps.db, appId, ids);
+  async #countsOf(appId: string, column: 'languages' | 'variables', records: readonly Push[]) {
+    const ids = records.filter(({ pushOrder }) => pushOrder[column]).map(({ id }) => id);
+    return ids.length === 0 ? new Map() : readCounts(this.#deps.db, appId, { column, ids });
   }
 
   async #toPublic(record: Push, details?: RecordDetails): Promise<JsonObject> {
     const totals = record.totals ?? (await readTotals(this.#deps.db, record.appId, record.id));
-    const { receipts, troubles, languages } = details ?? (await this.#detailsOf(record.appId, [record]));
+    const { receipts, troubles, languages, variables } =
+      details ?? (await this.#detailsOf(record.appId, [record]));
     const counted = { ...record, repeats: await this.#repeatsOf(record) };
     const document = toPublicRecord(counted, totals, {
       receipts: receipts.get(record.id) ?? noReceipts,
       trouble: troubles.get(record.id) ?? '',
     });
-    if (!record.pushOrder.languages) return document;
-    return { ...document, languages: shownLanguages(languages.get(record.id) ?? {}) };
+    const { pushOrder } = record;
+    return {
+      ...document,
+      ...(pushOrder.languages ? { languages: shownLanguages(languages.get(record.id) ?? {}) } : {}),
+      ...(pushOrder.variables ? { variables: shownVariables(variables.get(record.id) ?? {}) } : {}),
+    };
   }
 
   /** Returns the stored count of a closed record, and counts the repeats of an open one. */

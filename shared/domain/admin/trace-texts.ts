@@ -139,6 +139,14 @@ export const traceTexts = {
     en: 'Its text is that of data: no translation fits its locale[ {locale}].',
     zh: '其内容为 data 本身：没有适合该设备 locale[（{locale}）]的翻译。',
   },
+  variableField: {
+    en: 'The variable {name} in its text is its field {field}.',
+    zh: '其内容中的变量 {name} 取自该设备的字段 {field}。',
+  },
+  variableDefault: {
+    en: 'The variable {name} in its text is the default: it has no {field}.',
+    zh: '其内容中的变量 {name} 为默认值：该设备没有字段 {field}。',
+  },
   registeredLater: {
     en: 'It was registered at {at}, after the push was made; it would be matched now.',
     zh: '该设备在推送创建之后于 {at} 注册；现在会匹配。',

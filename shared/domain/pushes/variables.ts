@@ -152,3 +152,10 @@ function mapDeep(value: Json, map: (text: string) => string): Json {
   if (!isJsonObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, mapDeep(one, map)]));
 }
+
+/** Recipients by variable: all of them, and those who get the default. */
+export type VariableCounts = Readonly<Record<string, { devices: number; fallback: number }>>;
+
+/** Returns counts as replies show them. */
+export const shownVariables = (counts: VariableCounts): JsonObject[] =>
+  Object.entries(counts).map(([name, count]) => ({ name, ...count }));

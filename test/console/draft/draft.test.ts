@@ -10,9 +10,12 @@ import {
   settingFields,
   targetKindOf,
   translationFields,
+  variableFields,
+  variablesOf,
   withLanguage,
   withPushTime,
   withTargetKind,
+  withVariable,
   writeField,
 } from '../../../ops/console/src/draft/fields.ts';
 import {
@@ -229,4 +232,15 @@ test('a translation is added, written and removed, and the last one with the mem
   const one = withLanguage(written, 'en', false);
   expect(one.languages).toEqual({ 'zh-Hans': { alert: '你好' } });
   expect(withLanguage(one, 'zh-Hans', false)).toEqual(body);
+});
+
+test('a variable is added with its field, keeps an empty default, and is removed', () => {
+  const body = { where: {}, data: { alert: '{{name}}' } };
+  const added = withVariable(body, 'name', true);
+  expect(variablesOf(added)).toEqual(['name']);
+  expect(added.variables).toEqual({ name: { field: 'name', default: '' } });
+  const filled = writeField(added, variableFields('name').default, 'friend');
+  expect(filled.variables).toEqual({ name: { field: 'name', default: 'friend' } });
+  expect(writeField(filled, variableFields('name').default, '').variables).toEqual(added.variables);
+  expect(withVariable(filled, 'name', false)).toEqual(body);
 });

@@ -45,7 +45,42 @@ const textsOf = (token: string): string[] => bodiesOf(token).map(({ aps }) => ap
 const call = (app: App, body: object) =>
   vendors.service.api.request('POST', '/1.1/push', { app, master: true, body: { where: {}, ...body } });
 
+const admin = (method: 'GET' | 'POST', path: string, body?: object) =>
+  vendors.service.api.request(method, path, { admin: true, ...(body ? { body } : {}) });
+
 describe('a push with variables', () => {
+  test('is counted by variable, in the dry run, on the record, and explained without a value', async () => {
+    const app = await iosApp();
+    const ann = await addDevice(app, { profile: { name: 'Ann' } });
+    await addDevice(app, { level: '7' });
+    await addDevice(app, {});
+    const path = `/console/api/apps/${app.appId}`;
+    const languages = { en: { alert: 'Hi {{name}}' } };
+    const dryRun = await admin('POST', `${path}/push/explain`, { where: {}, data, variables, languages });
+    const counted = [
+      { name: 'name', devices: 3, fallback: 2 },
+      { name: 'level', devices: 3, fallback: 2 },
+    ];
+    expect(dryRun.body.variables).toEqual(counted);
+    expect(dryRun.body.connectors.apns).toMatchObject({
+      payload: { aps: { alert: { title: 'For friend', body: 'Hello friend, level 1' } } },
+      languages: { en: { payload: { aps: { alert: { body: 'Hi friend' } } } } },
+    });
+    const record = await vendors.push(app, data, { variables });
+    expect(record.variables).toEqual(expect.arrayContaining(counted));
+    const why = await admin('GET', `${path}/notifications/${record.objectId}/devices/${ann}`);
+    expect(why.body.variables).toEqual([
+      { name: 'name', field: 'profile.name', isDefault: false },
+      { name: 'level', field: 'level', isDefault: true },
+    ]);
+    expect(why.body.sentence).toContain(
+      'The variable name in its text is its field profile.name. The variable level in its text is the default',
+    );
+    const shown = await admin('GET', `${path}/notifications/${record.objectId}`);
+    expect(shown.body.request).toMatchObject({ data, variables });
+    expect(JSON.stringify([dryRun.body, record, why.body, shown.body])).not.toContain('Ann');
+  });
+
   test('shows each device its own values, and the default where a field is missing', async () => {
     const app = await iosApp();
     const hostile = 'A "quoted"\\\n{{level}} $& 😀", "badge": 9, "x": "';

@@ -122,3 +122,14 @@ test('the commands keep texts of SMS, and show a push', async () => {
   expect(signature.stdout).toMatch(/^Test app +approved/m);
   expect((await run('sms-template', 'delete', 'Code', '--yes')).stdout).toBe('It is deleted.\n');
 });
+
+test('a push shows a field of each device, or the default', async () => {
+  const text = ['--alert', 'Hello {{name}}', '--channels', 'news'];
+  const [wrong, dryRun] = await Promise.all([
+    run('push', ...text, '--variable', 'name'),
+    run('push', ...text, '--variable', 'name=profile.name:friend: you', '--dry-run', '--json'),
+  ]);
+  expect(wrong.stderr).toContain('--variable is name=field:default');
+  expect(dryRun.json().variables).toEqual([{ name: 'name', devices: 1, fallback: 1 }]);
+  expect(dryRun.json().connectors.channel.payload.alert).toBe('Hello friend: you');
+});

@@ -14,6 +14,7 @@ import { newPushObjectId } from '../../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { shownLanguages } from '../../../../shared/domain/pushes/languages.ts';
 import { type PushRequest, parsePush, parsePushToDevices } from '../../../../shared/domain/pushes/push.ts';
+import { filledWithDefaults, shownVariables } from '../../../../shared/domain/pushes/variables.ts';
 import { withoutCql } from '../../../../shared/query/cql/select.ts';
 import { checkTargets, Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
 import { masterViewer } from '../../../../shared/query/viewer.ts';
@@ -30,6 +31,7 @@ import { planOf } from './plan.ts';
 import { forecastQuiet, quietTexts } from './quiet-hours.ts';
 import { DryRunSeal } from './seal.ts';
 import { forecastStarts, lateTexts } from './starts.ts';
+import { forecastVariables } from './variables.ts';
 
 /** Time limit of the count; the caller gets 124 after it. */
 const countTimeoutMs = 30_000;
@@ -137,7 +139,7 @@ async function measure(tx: Handle, inputs: DryRunInputs) {
 /** Counts the recipients of a push by connector; tells its limits and its pace. */
 export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: Router) {
   const { app, push, profiles, nowMs } = inputs;
-  const { pushOrder } = push;
+  const pushOrder = filledWithDefaults(push.pushOrder);
   const params = new Params();
   const text = targetCondition(app, pushOrder, { params, nowMs });
   const { groups, devices } = await countAudience(tx, { text, values: params.values });
@@ -146,15 +148,17 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
   const isTruncated = groups.length >= maxGroups;
   const { estimatedSeconds, pace } = duration;
   const starts = await forecastStarts(tx, app, { pushOrder, nowMs });
-  const languages = await forecastLanguages(tx, { text, values: params.values }, pushOrder);
-  const quiet = await forecastQuiet(tx, { text, values: params.values }, inputs);
+  const condition = { text, values: params.values };
+  const languages = await forecastLanguages(tx, condition, pushOrder);
+  const variables = await forecastVariables(tx, condition, pushOrder.variables);
+  const quiet = await forecastQuiet(tx, condition, inputs);
   const limits = [
     ...(await limitsOf(tx, { ...inputs, estimatedSeconds, shares, devices, isTruncated })),
     ...lateTexts(starts ?? []),
     ...quietTexts(quiet),
     ...(await deviceCapTexts(tx, app, { pushOrder, pushTime: inputs.timing.pushTime, nowMs })),
   ];
-  const content = { message: toPushMessage(push), translations: pushOrder.languages };
+  const content = { message: toPushMessage({ ...push, pushOrder }), translations: pushOrder.languages };
   const connectors = [...shares].map(([id, share]) => [id, describeShare(id, share, content)]);
   const forecast = await readForecast(tx, { app, shares, devices, profiles, nowMs, timing: inputs.timing });
   return {
@@ -165,6 +169,7 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
     ...(starts ? { starts: starts.map((start) => ({ ...start, at: start.at.toISOString() })) } : {}),
     ...(languages ? { languages: shownLanguages(languages) } : {}),
     ...(quiet ? { quietHours: quiet } : {}),
+    ...(variables ? { variables: shownVariables(variables) } : {}),
     pace: writeForecast(pace, 'en'),
     texts: { limits: limits.map(shownText), pace: shownText(pace) },
     forecast,

@@ -27,6 +27,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { languageOf, languageTexts } from './languages.ts';
 import { quietTraceTexts } from './quiet-hours.ts';
 import { type InboxState, type PushTrace, traceTexts } from './trace-text.ts';
+import { type DeviceVariable, variablesOfDevice, variableTexts } from './variables.ts';
 
 /** Device that still exists, as it is now. */
 interface CurrentDevice {
@@ -48,6 +49,8 @@ interface TraceFacts {
   pushesToday: number;
   /** Last failure of the gateway that the device still waits for. */
   trouble: GatewayFailure | undefined;
+  /** What the variables of the push stand for. */
+  variables?: DeviceVariable[] | undefined;
 }
 
 /** Explains why a device did or did not get a push. */
@@ -105,7 +108,9 @@ export class PushTraceService {
     const isCapped = deviceCapOf(push.pushOrder, app.options) !== null;
     const pushesToday = isCapped ? await readDeviceDay(db, app.appId, device.id) : 0;
     const trouble = await this.#troubleOf(batch, app.appId);
-    return { push, current, batch, failure, inbox, pushesToday, trouble };
+    const isShown = batch || failure || !current.unmetClause;
+    const variables = isShown ? await variablesOfDevice(db, push, device.id) : undefined;
+    return { push, current, batch, failure, inbox, pushesToday, trouble, variables };
   }
 
   /** Looks up a device that was deleted for its invalid token: the failure holds its public id. */
@@ -141,8 +146,7 @@ function traceReply(
   const isPlanned = batch !== undefined || lastFailure !== undefined;
   const clause = isPlanned ? undefined : current?.unmetClause;
   const outcome: Outcome | null = batch?.outcome ?? (batch ? null : (lastFailure?.outcome ?? null));
-  const isFinalFailure = outcome !== null && outcome !== 'sent';
-  const failure = isFinalFailure ? lastFailure : undefined;
+  const failure = outcome !== null && outcome !== 'sent' ? lastFailure : undefined;
   const route = routeOf(facts);
   const at = failure?.createdAt ?? (outcome === null ? null : (batch?.settledAt ?? null));
   const trace = { push, clause, device: current?.device, route, batch, outcome, failure, inbox, trouble };
@@ -152,7 +156,7 @@ function traceReply(
   const language = clause ? undefined : languageOf(push.pushOrder, { ...trace, batch });
   const whole = { ...trace, validityDays, defaultZone, nowMs, reachedCap };
   const sentences = [...traceTexts(whole), ...quietTraceTexts(whole, app.options)];
-  const texts = [...sentences, ...languageTexts(language)].map(shownText);
+  const texts = [...sentences, ...languageTexts(language), ...variableTexts(facts.variables)].map(shownText);
   return {
     installation,
     isMatched: isPlanned || clause === undefined,
@@ -163,6 +167,7 @@ function traceReply(
     route: shownRoute(route),
     batch: batch ? { id: batch.id, attempt: batch.attempt, settled: batch.isSettled } : null,
     ...(language ? { language: language.language } : {}),
+    ...(facts.variables ? { variables: facts.variables } : {}),
     outcome,
     repeats: batch?.unanswered ?? 0,
     status: failure?.status ?? null,

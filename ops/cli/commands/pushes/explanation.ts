@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { displayName } from '../../../../shared/domain/labels.ts';
 import { type Report, table } from '../../report.ts';
-import { describeLanguage } from './result.ts';
+import { describeLanguage, describeVariable, variableCounts } from './result.ts';
 
 /** Reply of `POST …/push/explain`. */
 const explanation = z.looseObject({
@@ -24,6 +24,7 @@ const explanation = z.looseObject({
   quietHours: z
     .object({ ends: z.array(z.object({ at: z.string(), devices: z.number() })) })
     .default({ ends: [] }),
+  variables: variableCounts,
   pace: z.string(),
   plan: z.array(z.string()),
   warning: z.string().optional(),
@@ -50,15 +51,13 @@ export function describeExplanation(reply: unknown): Report {
   const text = [
     `This push would go to ${parsed.devices} devices. Nothing was sent.`,
     ...(rows.length > 0 ? ['', table(['connector', 'devices', 'bytes', 'profiles'], rows)] : []),
-    ...section(
-      'Starts',
-      parsed.starts.map(({ at, devices, isLate }) => `${at}  ${devices}${isLate ? ' (too late)' : ''}`),
-    ),
+    ...section('Starts', parsed.starts.map(describeStart)),
     ...section(
       'Quiet hours end',
       parsed.quietHours.ends.map(({ at, devices }) => `${at}  ${devices}`),
     ),
     ...section('Languages', parsed.languages.map(describeLanguage)),
+    ...section('Variables', parsed.variables.map(describeVariable)),
     ...section('Warnings', parsed.warnings),
     ...section('Problems', problems),
     ...section('Limits', parsed.limits),
@@ -74,6 +73,9 @@ export function describeExplanation(reply: unknown): Report {
   ].join('\n');
   return { document: reply, text };
 }
+
+const describeStart = ({ at, devices, isLate }: z.infer<typeof explanation>['starts'][number]): string =>
+  `${at}  ${devices}${isLate ? ' (too late)' : ''}`;
 
 const section = (title: string, lines: string[]): string[] =>
   lines.length === 0 ? [] : ['', `${title}:`, ...lines.map((line) => `  ${line}`)];

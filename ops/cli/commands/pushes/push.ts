@@ -13,6 +13,7 @@ export interface PushContent {
   title?: string;
   data?: string;
   languages?: string;
+  variable?: string[];
   where?: string;
   channels?: string[];
   prod?: string;
@@ -48,6 +49,10 @@ export function addPushCommand({ program, act, isJson }: Shell): void {
     .option(
       '--languages <json or file>',
       'translations of data by language tag: {"en": {"alert": …}}; each device gets that of its locale',
+    )
+    .option(
+      '--variable <name=field:default...>',
+      'what {{name}} in alert and title stands for: a field of the installation, or the default',
     )
     .option('--where <json or file>', 'conditions on installations; without it the push goes to all')
     .option('--channels <names...>', 'only subscribers of these channels')
@@ -142,6 +147,7 @@ export async function bodyOf(options: PushContent): Promise<Record<string, unkno
   return withoutAbsent({
     data,
     languages: options.languages === undefined ? undefined : await dictionaryOrFile(options.languages),
+    variables: variablesOf(options.variable),
     where: options.where === undefined ? undefined : await dictionaryOrFile(options.where),
     channels: options.channels?.flatMap((names) => names.split(',')),
     prod: options.prod,
@@ -155,6 +161,18 @@ export async function bodyOf(options: PushContent): Promise<Record<string, unkno
     notification_id: options.notificationId,
     ...expiryOf(options.expire),
   });
+}
+
+/** Returns the member `variables` of a body for `--variable`; the default may be empty. Throws `UsageError`. */
+function variablesOf(given: string[] | undefined): Record<string, unknown> | undefined {
+  if (given === undefined) return undefined;
+  const variables = given.map((text) => {
+    const [, name = '', field, missing] = /^([^=]+)=([^:]+):(.*)$/s.exec(text) ?? [];
+    if (field === undefined)
+      throw new UsageError('--variable is name=field:default, such as name=profile.name:friend');
+    return [name, { field, default: missing }];
+  });
+  return Object.fromEntries(variables);
 }
 
 /** Returns the members of a body for `--at`, `--local` and `--time-zone`. Throws `UsageError`. */

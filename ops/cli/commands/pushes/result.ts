@@ -2,6 +2,11 @@ import { z } from 'zod';
 import { connectorIds, displayName, successField } from '../../../../shared/domain/labels.ts';
 import { type Report, table } from '../../report.ts';
 
+/** Recipients of a push by variable. */
+export const variableCounts = z
+  .array(z.object({ name: z.string(), devices: z.number(), fallback: z.number() }))
+  .default([]);
+
 /** Push record of `GET /1.1/tables/Notifications/:objectId` (protocol/push-records.md#record-fields). */
 export const pushRecord = z.looseObject({
   objectId: z.string(),
@@ -16,6 +21,7 @@ export const pushRecord = z.looseObject({
   languages: z
     .array(z.object({ language: z.string().nullable(), devices: z.number(), fallback: z.number() }))
     .default([]),
+  variables: variableCounts,
 });
 export type PushRecord = z.infer<typeof pushRecord>;
 
@@ -59,6 +65,10 @@ export function describeLanguage(one: PushRecord['languages'][number]): string {
   return `${one.language}  ${one.devices}${one.fallback > 0 ? ` (${one.fallback} of a close locale)` : ''}`;
 }
 
+/** Describes what one variable stands for. */
+export const describeVariable = ({ name, devices, fallback }: PushRecord['variables'][number]): string =>
+  `${name}  ${devices - fallback} of the field, ${fallback} of the default`;
+
 /** Describes the successes by connector, then the outcomes of all recipients. */
 export function describeResult(record: PushRecord): string {
   const byField = new Map(connectorIds.map((connector) => [successField(connector), connector]));
@@ -75,6 +85,9 @@ export function describeResult(record: PushRecord): string {
     ...(record.quietWaits > 0 ? ['', `For the end of quiet hours waited: ${record.quietWaits}`] : []),
     ...(record.languages.length > 0
       ? ['', 'Languages:', ...record.languages.map((one) => `  ${describeLanguage(one)}`)]
+      : []),
+    ...(record.variables.length > 0
+      ? ['', 'Variables:', ...record.variables.map((one) => `  ${describeVariable(one)}`)]
       : []),
     ...(record.devices === 0 && record.status === 'done'
       ? ['', 'Nothing was sent: no installation meets the conditions.']

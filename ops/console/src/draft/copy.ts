@@ -12,11 +12,13 @@ export const toJson = (value: unknown): JsonValue => parseJsonText(JSON.stringif
 
 /** Returns the body that sends what the record of a push (its `request`) says. Times and ids are not copied. */
 export function bodyOfRequest(request: JsonRecord): CopiedBody {
-  const { data, languages, target, prod, topic, teamId, flowControl, notificationChannel } = request;
+  const { data, languages, variables, target, prod, topic, teamId, flowControl, notificationChannel } =
+    request;
   const inData = isRecord(data) ? data._notificationChannel : undefined;
   const members: [string, JsonValue | undefined][] = [
     ['data', data],
     ['languages', languages],
+    ['variables', variables],
     ['prod', prod === 'dev' ? 'dev' : undefined],
     ['topic', topic],
     ['apns_team_id', teamId],

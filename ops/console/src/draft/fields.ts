@@ -9,8 +9,8 @@ export interface Field {
   kind: FieldKind;
 }
 
-/** How a member is written as a text: `count` whole numbers, `list` names with commas, `moment` a local time. */
-export type FieldKind = 'text' | 'count' | 'flag' | 'list' | 'moment' | 'badge';
+/** How a member is written as a text: `kept` a text that may be empty, `count` whole numbers, `list` names with commas, `moment` a local time. */
+export type FieldKind = 'text' | 'kept' | 'count' | 'flag' | 'list' | 'moment' | 'badge';
 
 /** Returns the text of a member: empty without one, undefined where the form cannot show the value. */
 export function readField(body: JsonRecord, { path, kind }: Field): string | undefined {
@@ -21,7 +21,7 @@ export function readField(body: JsonRecord, { path, kind }: Field): string | und
 
 /** Returns the body with a member as a text says; an empty text removes it. */
 export function writeField(body: JsonRecord, { path, kind }: Field, text: string): JsonRecord {
-  return withValueAt(body, path, text === '' ? undefined : writers[kind](text));
+  return withValueAt(body, path, text === '' && kind !== 'kept' ? undefined : writers[kind](text));
 }
 
 /** Tells whether a path leads through objects only: through a text, such as an `alert`, no member can be set. */
@@ -45,6 +45,7 @@ const digitsOf: Reader = (value) => {
 
 const readers: Readonly<Record<FieldKind, Reader>> = {
   text: textOf,
+  kept: textOf,
   count: digitsOf,
   badge: (value) => digitsOf(value) ?? textOf(value),
   flag: (value) => (value === true ? 'true' : value === false ? '' : undefined),
@@ -65,6 +66,7 @@ const numberOf = (digits: string): JsonValue =>
 
 const writers: Readonly<Record<FieldKind, (text: string) => JsonValue | undefined>> = {
   text: (text) => text,
+  kept: (text) => text,
   count: (text) => {
     const digits = text.replaceAll(/\D/g, '');
     return digits === '' ? undefined : numberOf(digits);
@@ -145,6 +147,23 @@ export const languagesOf = ({ languages }: JsonRecord): string[] =>
 export function withLanguage(body: JsonRecord, language: string, isKept: boolean): JsonRecord {
   const changed = withValueAt(body, ['languages', language], isKept ? {} : undefined);
   return languagesOf(changed).length === 0 ? withValueAt(changed, ['languages'], undefined) : changed;
+}
+
+/** Returns the field and the default of a variable. */
+export const variableFields = (name: string): { field: Field; default: Field } => ({
+  field: field('kept', 'variables', name, 'field'),
+  default: field('kept', 'variables', name, 'default'),
+});
+
+/** Returns the variables that the texts of a body may hold. */
+export const variablesOf = ({ variables }: JsonRecord): string[] =>
+  isRecord(variables) ? Object.keys(variables) : [];
+
+/** Returns the body with a variable, of the field with its name, or without it. */
+export function withVariable(body: JsonRecord, name: string, isKept: boolean): JsonRecord {
+  const added = { field: name, default: '' };
+  const changed = withValueAt(body, ['variables', name], isKept ? added : undefined);
+  return variablesOf(changed).length === 0 ? withValueAt(changed, ['variables'], undefined) : changed;
 }
 
 /** Ways to name the devices of a push. */

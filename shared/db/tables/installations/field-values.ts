@@ -1,4 +1,9 @@
-import { maxValueChars, shownColumns, type Variables } from '../../../domain/pushes/variables.ts';
+import {
+  maxValueChars,
+  shownColumns,
+  type VariableCounts,
+  type Variables,
+} from '../../../domain/pushes/variables.ts';
 import type { Handle } from '../../pool.ts';
 import { PreparedStatements } from '../../prepared.ts';
 import type { SqlCondition } from './audience.ts';
@@ -41,24 +46,33 @@ export async function readFieldValues(
   return new Map(rows.map(({ id, found }) => [id, found]));
 }
 
-/** Devices, and those without a value for each variable, in their order. */
-export interface MissingValues {
-  devices: number;
-  missing: number[];
-}
-
 /** Counts the devices that meet a condition, and those of them that get the default of each variable. */
-export async function countMissingValues(
+export async function countFallbacks(
   db: Handle,
   condition: SqlCondition,
   variables: Variables,
-): Promise<MissingValues> {
+): Promise<VariableCounts> {
   const values = [...condition.values];
   const counts = expressionsOf(variables, values).map((sql) => `count(*) FILTER (WHERE (${sql}) IS NULL)`);
-  const { rows } = await db.query<MissingValues>(
-    `SELECT count(*) AS devices, json_build_array(${counts.join(', ')}) AS missing
+  const { rows } = await db.query<{ devices: number; fallbacks: number[] }>(
+    `SELECT count(*) AS devices, json_build_array(${counts.join(', ')}) AS fallbacks
        FROM installation WHERE ${condition.text}`,
     values,
   );
-  return rows[0] ?? { devices: 0, missing: [] };
+  const { devices, fallbacks } = rows[0] ?? { devices: 0, fallbacks: [] };
+  return Object.fromEntries(
+    Object.keys(variables).map((name, i) => [name, { devices, fallback: fallbacks[i] ?? 0 }]),
+  );
 }
+
+/** As `countFallbacks`, for the installations of a page. */
+export const countFallbacksOf = (
+  tx: Handle,
+  { appId, ids }: { appId: string; ids: readonly number[] },
+  variables: Variables,
+): Promise<VariableCounts> =>
+  countFallbacks(
+    tx,
+    { text: 'app_id = $1 AND id = ANY($2::bigint[])', values: [appId, `{${ids.join()}}`] },
+    variables,
+  );

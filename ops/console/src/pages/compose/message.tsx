@@ -9,6 +9,7 @@ import { Panel } from '../../kit/panel.tsx';
 import styles from './compose.module.css';
 import { DraftChoice, DraftField, useForm } from './draft-field.tsx';
 import { Translations } from './translations.tsx';
+import { Variables } from './variables.tsx';
 
 /** Keys of a message for one kind of device, with the name of the kind. */
 const kinds = [
@@ -38,6 +39,10 @@ export function Message() {
         <details className={styles.more}>
           <summary>{t('compose.languages')}</summary>
           <Translations />
+        </details>
+        <details className={styles.more}>
+          <summary>{t('compose.variables')}</summary>
+          <Variables />
         </details>
         <details className={styles.more}>
           <summary>{t('compose.details')}</summary>

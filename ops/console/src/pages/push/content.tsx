@@ -7,6 +7,7 @@ import { JsonPanel } from '../../kit/json-panel.tsx';
 import { Facts, Panel } from '../../kit/panel.tsx';
 import { formatCount } from '../../text/format.ts';
 import { Languages } from '../compose/before/dry-run.tsx';
+import { VariableCounts } from '../compose/before/variable-counts.tsx';
 
 /** Message of a push, as it was accepted. */
 export function Content({ appId, push }: { appId: string; push: PushDetail }) {
@@ -25,6 +26,14 @@ export function Content({ appId, push }: { appId: string; push: PushDetail }) {
             <Languages languages={push.languages} />
           </Panel>
           <JsonPanel title={t('push.translations')} value={push.request.languages} />
+        </>
+      )}
+      {push.variables && (
+        <>
+          <Panel title={t('compose.variables')}>
+            <VariableCounts variables={push.variables} />
+          </Panel>
+          <JsonPanel title={t('push.fields')} value={push.request.variables} />
         </>
       )}
       <Panel title={t('push.settings')}>

@@ -1,4 +1,3 @@
-import type { LanguageCounts } from '../../../../domain/pushes/languages.ts';
 import type { Handle } from '../../../pool.ts';
 import { prepare } from '../../../prepared.ts';
 import type { SqlCondition } from '../../installations/audience.ts';
@@ -31,37 +30,44 @@ export async function countLocales(tx: Handle, condition: SqlCondition): Promise
   return others > 0 ? [...groups, { locale: null, devices: others }] : groups;
 }
 
-const addStatement = prepare(
-  `UPDATE notification n
-      SET languages = (
-        SELECT jsonb_object_agg(l.key, l.counts)
-          FROM (SELECT a.key, jsonb_build_object('devices', sum((a.value ->> 'devices')::bigint),
-                                                 'fallback', sum((a.value ->> 'fallback')::bigint)) AS counts
-                  FROM (SELECT * FROM jsonb_each(coalesce(n.languages, '{}'))
-                        UNION ALL SELECT * FROM jsonb_each($3::jsonb)) AS a
-                 GROUP BY a.key) AS l)
-    WHERE n.app_id = $1 AND n.id = $2`,
-);
+/** Recipients by a key of the push: language or variable. */
+type Counts = Readonly<Record<string, { devices: number; fallback: number }>>;
+
+const addStatement = (column: 'languages' | 'variables') =>
+  prepare(
+    `UPDATE notification n
+        SET ${column} = (
+          SELECT jsonb_object_agg(l.key, l.counts)
+            FROM (SELECT a.key, jsonb_build_object('devices', sum((a.value ->> 'devices')::bigint),
+                                                   'fallback', sum((a.value ->> 'fallback')::bigint)) AS counts
+                    FROM (SELECT * FROM jsonb_each(coalesce(n.${column}, '{}'))
+                          UNION ALL SELECT * FROM jsonb_each($3::jsonb)) AS a
+                   GROUP BY a.key) AS l)
+      WHERE n.app_id = $1 AND n.id = $2`,
+  );
+const addStatements = { languages: addStatement('languages'), variables: addStatement('variables') };
 
 /** Adds the recipients of a page to those of a push, in the transaction that writes their batches. */
-export async function addLanguageCounts(
+export async function addCounts(
   tx: Handle,
   { appId, id }: PushKey,
-  counts: LanguageCounts,
+  column: keyof typeof addStatements,
+  counts: Counts,
 ): Promise<void> {
   if (Object.keys(counts).length === 0) return;
-  await tx.query(addStatement, [appId, id, JSON.stringify(counts)]);
+  await tx.query(addStatements[column], [appId, id, JSON.stringify(counts)]);
 }
 
-/** Reads the recipients of pushes by language, as far as they are planned, by push id. */
-export async function readLanguageCounts(
+/** Reads the recipients of pushes by language or variable, as far as they are planned, by push id. */
+export async function readCounts(
   db: Handle,
   appId: string,
-  ids: readonly number[],
-): Promise<Map<number, LanguageCounts>> {
-  const { rows } = await db.query<{ id: number; languages: LanguageCounts }>(
-    'SELECT id, languages FROM notification WHERE app_id = $1 AND id = ANY($2::bigint[]) AND languages IS NOT NULL',
+  { column, ids }: { column: keyof typeof addStatements; ids: readonly number[] },
+): Promise<Map<number, Counts>> {
+  const { rows } = await db.query<{ id: number; counts: Counts }>(
+    `SELECT id, ${column} AS counts FROM notification
+      WHERE app_id = $1 AND id = ANY($2::bigint[]) AND ${column} IS NOT NULL`,
     [appId, ids],
   );
-  return new Map(rows.map(({ id, languages }) => [id, languages]));
+  return new Map(rows.map(({ id, counts }) => [id, counts]));
 }

@@ -9,6 +9,7 @@ import { formatCount, formatDuration, formatTime } from '../../../text/format.ts
 import styles from './before.module.css';
 import { DayUse } from './day-use.tsx';
 import type { CurrentDryRun } from './use-dry-run.ts';
+import { VariableCounts } from './variable-counts.tsx';
 
 interface DryRunPanelProps {
   dryRun: CurrentDryRun;
@@ -42,6 +43,7 @@ export function DryRunPanel({ dryRun, isBlank, children }: DryRunPanelProps) {
         {forecast?.starts && <Starts starts={forecast.starts} />}
         {forecast?.quietHours && <QuietEnds ends={forecast.quietHours.ends} />}
         {forecast?.languages && <Languages languages={forecast.languages} />}
+        {forecast?.variables && <VariableCounts variables={forecast.variables} />}
         {forecast && <Limits forecast={forecast} isBlank={isBlank} />}
         {children}
         {forecast && <DayUse forecast={forecast.forecast} />}
