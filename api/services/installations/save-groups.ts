@@ -5,7 +5,7 @@ import {
   type GroupInsert,
   type GroupUpdate,
   writeInstallationGroup,
-} from '../../../shared/db/tables/installations/groups.ts';
+} from '../../../shared/db/tables/installations/groups/groups.ts';
 import { newObjectId } from '../../../shared/domain/ids.ts';
 import {
   changedDraft,

@@ -7,7 +7,7 @@ import {
 import {
   findInstallationsOfDevices,
   writeInstallationGroup,
-} from '../../../shared/db/tables/installations/groups.ts';
+} from '../../../shared/db/tables/installations/groups/groups.ts';
 import { deleteOldPushes } from '../../../shared/db/tables/pushes/retention.ts';
 import { readArgs } from '../harness/arguments.ts';
 import { type Bench, withBench } from '../harness/bench-service.ts';

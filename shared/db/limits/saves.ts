@@ -13,3 +13,9 @@ export const saveSettings = {
   cpu_index_tuple_cost: 1000,
   jit: 'off',
 };
+
+/**
+ * The same for a spread database, whose plans are made by the server of the app: Citus chooses it by the values, so that it
+ * refuses a plan that is made for all of them.
+ */
+export const spreadSaveSettings = { lock_timeout: saveSettings.lock_timeout, jit: 'off' };

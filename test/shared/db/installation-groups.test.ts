@@ -4,7 +4,7 @@ import { Database, type Handle } from '../../../shared/db/pool.ts';
 import {
   findInstallationsOfDevices,
   writeInstallationGroup,
-} from '../../../shared/db/tables/installations/groups.ts';
+} from '../../../shared/db/tables/installations/groups/groups.ts';
 import { changedDraft, parseInstallationChanges } from '../../../shared/domain/installations/changes.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
@@ -81,7 +81,8 @@ test('plans look rows up by index or place, whatever the statistics say when the
   const statements: string[] = [];
   const recorder: Handle = {
     query: (statement, values) => {
-      statements.push(typeof statement === 'string' ? statement : statement.text);
+      const text = typeof statement === 'string' ? statement : statement.text;
+      if (/\binstallation\b/.test(text)) statements.push(text);
       return db.query(statement, values);
     },
   };

@@ -1,5 +1,5 @@
 import type { Handle } from '../../pool.ts';
-import { prepare } from '../../prepared.ts';
+import { AppStatement } from '../../schema/by-app.ts';
 
 /** Devices of one type of an app, or of one vendor among them. */
 export interface DeviceKind {
@@ -10,22 +10,26 @@ export interface DeviceKind {
 }
 
 /** `min` makes the planner use the index on the types: for EXISTS it may prefer a scan that ends at the first row. */
-const existing = prepare(
-  `SELECT k.place FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS k (app_id, device_type, vendor, place)
+const existing = new AppStatement(
+  4,
+  (
+    andApp,
+  ) => `SELECT k.place FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS k (app_id, device_type, vendor, place)
     WHERE CASE WHEN k.vendor IS NULL
                THEN (SELECT min(device_type) FROM installation
-                      WHERE app_id = k.app_id AND device_type >= k.device_type) = k.device_type
+                      WHERE app_id = k.app_id${andApp('installation')} AND device_type >= k.device_type) = k.device_type
                ELSE (SELECT min(vendor) FROM installation
-                      WHERE app_id = k.app_id AND device_type = k.device_type AND vendor >= k.vendor) = k.vendor END`,
+                      WHERE app_id = k.app_id${andApp('installation')} AND device_type = k.device_type AND vendor >= k.vendor) = k.vendor END`,
+  { isPrepared: true },
 );
 
 /** Tells for each kind whether there is a device of it, with one index look-up, whatever the number of devices. */
 export async function haveDevices(db: Handle, kinds: readonly DeviceKind[]): Promise<boolean[]> {
-  const { rows } = await db.query<{ place: number }>(existing, [
-    kinds.map(({ appId }) => appId),
-    kinds.map(({ deviceType }) => deviceType),
-    kinds.map(({ vendor }) => vendor),
+  const parts = await existing.run<{ place: number }, DeviceKind>(db, kinds, (part) => [
+    part.map(({ appId }) => appId),
+    part.map(({ deviceType }) => deviceType),
+    part.map(({ vendor }) => vendor),
   ]);
-  const places = new Set(rows.map(({ place }) => place));
-  return kinds.map((_, i) => places.has(i + 1));
+  const have = new Set(parts.flatMap(({ part, found }) => found.map(({ place }) => part[place - 1])));
+  return kinds.map((kind) => have.has(kind));
 }

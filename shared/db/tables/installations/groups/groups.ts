@@ -1,15 +1,17 @@
-import type { DeviceIds } from '../../../domain/installations/identity.ts';
-import type { Installation, InstallationDraft } from '../../../domain/installations/installation.ts';
-import { arrayText } from '../../copy.ts';
-import type { Handle } from '../../pool.ts';
-import { prepare } from '../../prepared.ts';
+import type { DeviceIds } from '../../../../domain/installations/identity.ts';
+import type { Installation, InstallationDraft } from '../../../../domain/installations/installation.ts';
+import { arrayText } from '../../../copy.ts';
+import type { Handle } from '../../../pool.ts';
+import { prepare } from '../../../prepared.ts';
+import { AppStatement, knowsSpread } from '../../../schema/by-app.ts';
 import {
   draftColumns,
   draftReaders,
   type InstallationRow,
   readColumnNames,
   toInstallation,
-} from './installations.ts';
+} from '../installations.ts';
+import { updateInSpread } from './spread.ts';
 
 /**
  * Most bytes of custom members, and of channels, of a row that is written in a group. Smaller values are not compressed, so
@@ -28,15 +30,21 @@ const small = `${isSmall('fields')} AND ${isSmall('channels')}`;
  * Selects from the rows of an app with a value of a column. The bounds and the order allow one index only: a plan for
  * an equal value that is made while the app has few rows may read all rows of the app later. NULL finds nothing.
  */
-const rowsWith = (column: string, value: string, { columns = ['id'], condition = 'true' } = {}) =>
+const rowsWith = (
+  column: string,
+  value: string,
+  { columns = ['id'], condition = 'true', andApp = '' } = {},
+) =>
   `(SELECT ${columns.join(', ')} FROM installation
-     WHERE app_id = g.app_id AND ${column} >= ${value} AND ${column} <= ${value} AND ${condition}
+     WHERE app_id = g.app_id${andApp} AND ${column} >= ${value} AND ${column} <= ${value} AND ${condition}
      ORDER BY app_id, ${column} OFFSET 0)`;
 
 /** Of the installations with a registration id only the newest counts. */
-const newestOfRegistration = `SELECT max(id) FROM ${rowsWith('registration_id', 'g.registration_id', {
-  condition: '(g.installation_id IS NULL OR installation_id IS NULL)',
-})} AS same`;
+const newestOfRegistration = (andApp: string) =>
+  `SELECT max(id) FROM ${rowsWith('registration_id', 'g.registration_id', {
+    condition: '(g.installation_id IS NULL OR installation_id IS NULL)',
+    andApp,
+  })} AS same`;
 
 const foundColumns = [
   ...readColumnNames.map((name) =>
@@ -47,12 +55,22 @@ const foundColumns = [
   `${small} AS is_small`,
 ];
 
-const findStatement = prepare(
-  `SELECT g.device, f.*
+/** Rows with one of the unique ids of a device, and the newest of its registration id. */
+const keysOf = (andApp: string) =>
+  [
+    ...uniqueIds.map((column) => rowsWith(column, `g.${column}`, { andApp })),
+    newestOfRegistration(andApp),
+  ].join(' UNION ');
+
+const findStatement = new AppStatement(
+  askedIds.length + 2,
+  (andApp) => `
+   SELECT g.device, f.*
      FROM unnest($1::text[], ${askedIds.map((_, i) => `$${i + 2}::text[]`).join(', ')})
           WITH ORDINALITY AS g(app_id, ${askedIds.join(', ')}, device),
-          LATERAL (${uniqueIds.map((column) => rowsWith(column, `g.${column}`)).join(' UNION ')} UNION ${newestOfRegistration}) AS k,
-          LATERAL ${rowsWith('id', 'k.id', { columns: foundColumns })} AS f`,
+          LATERAL (${keysOf(andApp('installation'))}) AS k,
+          LATERAL ${rowsWith('id', 'k.id', { columns: foundColumns, andApp: andApp('installation') })} AS f`,
+  { isPrepared: true },
 );
 
 /** Ids of a device of an app. */
@@ -85,21 +103,24 @@ export async function findInstallationsOfDevices(
   db: Handle,
   devices: AskedDevice[],
 ): Promise<FoundInstallation[][]> {
-  const { rows } = await db.query<FoundRow>(findStatement, [
-    arrayText(devices.map(({ appId }) => appId)),
-    arrayText(devices.map(({ ids }) => ids.objectId)),
-    arrayText(devices.map(({ ids }) => ids.installationId)),
-    arrayText(devices.map(({ ids }) => ids.deviceToken)),
-    arrayText(devices.map(({ ids }) => ids.registrationId)),
+  const parts = await findStatement.run<FoundRow, AskedDevice>(db, devices, (part) => [
+    arrayText(part.map(({ appId }) => appId)),
+    arrayText(part.map(({ ids }) => ids.objectId)),
+    arrayText(part.map(({ ids }) => ids.installationId)),
+    arrayText(part.map(({ ids }) => ids.deviceToken)),
+    arrayText(part.map(({ ids }) => ids.registrationId)),
   ]);
-  const found: FoundInstallation[][] = devices.map(() => []);
-  for (const row of rows) {
-    const { device, place, version, is_small: isSmall } = row;
-    found[device - 1]?.push({ installation: toInstallation(row), row: { place, version }, isSmall });
-  }
-  for (const several of found)
+  const byDevice = new Map<AskedDevice, FoundInstallation[]>(devices.map((device) => [device, []]));
+  for (const { part, found } of parts)
+    for (const row of found) {
+      const { device, place, version, is_small: isSmall } = row;
+      const asked = part[device - 1];
+      if (asked)
+        byDevice.get(asked)?.push({ installation: toInstallation(row), row: { place, version }, isSmall });
+    }
+  for (const several of byDevice.values())
     if (several.length > 1) several.sort((a, b) => a.installation.id - b.installation.id);
-  return found;
+  return devices.map((device) => byDevice.get(device) ?? []);
 }
 
 /** New installation of a group. */
@@ -164,25 +185,38 @@ export interface WrittenGroup {
 }
 
 /**
- * Writes a group in one transaction. Leaves out an insert whose unique ids another installation holds, and an update whose
- * row is locked or has changed since its version.
+ * Writes a group in one transaction; in a spread database in one for its inserts and one for the updates of each app. Leaves out
+ * an insert whose unique ids another installation holds, and an update whose row is locked or has changed since its version.
  */
 export async function writeInstallationGroup(
   db: Handle,
   { inserts, updates, now }: { inserts: GroupInsert[]; updates: GroupUpdate[]; now: Date },
 ): Promise<WrittenGroup> {
-  if (inserts.length === 0 && updates.length === 0) return { inserted: new Set(), updated: new Set() };
-  const statement =
-    updates.length === 0 ? insertStatement : inserts.length === 0 ? updateStatement : bothStatement;
-  const { rows } = await db.query<{ object_id: string | null; id: number | null }>(statement, [
-    now,
-    ...(inserts.length === 0 ? [] : insertArrays(inserts)),
-    ...(updates.length === 0 ? [] : updateArrays(updates)),
-  ]);
+  const isTogether = inserts.length > 0 && updates.length > 0 && !(await knowsSpread(db));
+  const rows = isTogether
+    ? (await db.query<WrittenRow>(bothStatement, [now, ...insertArrays(inserts), ...updateArrays(updates)]))
+        .rows
+    : [...(await insertGroup(db, inserts, now)), ...(await updateGroup(db, updates, now))];
   return {
     inserted: new Set(rows.flatMap(({ object_id }) => object_id ?? [])),
     updated: new Set(rows.flatMap(({ id }) => id ?? [])),
   };
+}
+
+interface WrittenRow {
+  object_id: string | null;
+  id: number | null;
+}
+
+async function insertGroup(db: Handle, inserts: GroupInsert[], now: Date): Promise<WrittenRow[]> {
+  if (inserts.length === 0) return [];
+  return (await db.query<WrittenRow>(insertStatement, [now, ...insertArrays(inserts)])).rows;
+}
+
+async function updateGroup(db: Handle, updates: GroupUpdate[], now: Date): Promise<WrittenRow[]> {
+  if (updates.length === 0) return [];
+  if (await knowsSpread(db)) return await updateInSpread(db, updates, now);
+  return (await db.query<WrittenRow>(updateStatement, [now, ...updateArrays(updates)])).rows;
 }
 
 const insertArrays = (inserts: GroupInsert[]): string[] => [
