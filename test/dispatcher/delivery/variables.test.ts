@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { startXiaomiGateway, type XiaomiGateway } from '../../../ops/sandbox/vendors/xiaomi/server.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { regId, xiaomiApp } from '../../connectors/vendors/xiaomi/fixture.ts';
+import { startVendors } from '../../support/gateways/all-vendors.ts';
 import { loopbackIdentity } from '../../support/gateways/identity.ts';
 import { some, useVendorService } from '../../support/gateways/vendor-service.ts';
 
@@ -177,6 +178,31 @@ describe('a push with variables', () => {
       [app.appId],
     );
     expect(rows.map(({ text }) => text)).toEqual(['Level 1', 'Level 2', 'Level 3']);
+  });
+
+  test('shows each device of every gateway its own values', async () => {
+    const all = await startVendors(vendors.service);
+    try {
+      const app = await all.app();
+      for (const { connector } of all.instances) await all.add(app, connector, 3);
+      await vendors.service.db.query(
+        `UPDATE installation SET fields = jsonb_build_object('name', 'Name-' || coalesce(device_token, registration_id))
+          WHERE app_id = $1 AND id % 3 > 0`,
+        [app.appId],
+      );
+      const shown = { name: { field: 'name', default: 'friend' } };
+      const record = await vendors.push(app, { alert: 'Hello-{{name}}', title: 'x' }, { variables: shown });
+      const devices = all.instances.length * 3;
+      expect(record).toMatchObject({ devices, outcomes: { sent: devices } });
+      for (const instance of all.instances) {
+        const texts = instance.requests().map(({ body }) => decodeURIComponent(body.toString()));
+        const names = new Set(texts.flatMap((text) => text.match(/Hello-(?:Name|friend)/g) ?? []));
+        expect([...names].sort(), instance.connector).toEqual(['Hello-Name', 'Hello-friend']);
+        expect(instance.violations(), instance.connector).toEqual([]);
+      }
+    } finally {
+      await all.close();
+    }
   });
 
   test('is what names variables: another push keeps its braces', async () => {
