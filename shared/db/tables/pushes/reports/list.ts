@@ -75,7 +75,7 @@ export async function countPushPage(
   most: number,
 ): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
-    `SELECT count(*) AS n FROM (SELECT FROM notification WHERE ${conditions} LIMIT $9) AS found`,
+    `SELECT count(*) AS n FROM (SELECT 1 FROM notification WHERE ${conditions} LIMIT $9) AS found`,
     [...valuesOf(appId, filter), most],
   );
   return rows[0]?.n ?? 0;
