@@ -23,3 +23,11 @@ test('a part in brackets is left out without its parameter, and names are in the
   const because = { code: 'invalidDevice', params: {} } as const;
   expect(writeText({ code: 'notMatched', params: { because } }, 'zh')).toBe('没有匹配：该设备记录无效。');
 });
+
+test('a reason that is a sentence has no full stop within another one', () => {
+  const params = { connector: 'channel', profile: null, at: null, why: '400 The content must be a string.' };
+  expect(writeText({ code: 'refused', params }, 'en')).toBe(
+    'The own channel did not take it (400 The content must be a string).',
+  );
+  expect(writeText({ code: 'handedOver', params }, 'en')).toBe('It was handed over to the own channel.');
+});

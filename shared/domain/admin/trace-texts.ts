@@ -186,7 +186,12 @@ export function fillTemplate(template: string, params: TextParams, language: Tex
     const name = /\{(\w+)\}/.exec(inner)?.[1] ?? '';
     return (params[name] ?? null) === null ? '' : inner;
   });
-  return kept.replaceAll(/\{(\w+)\}/g, (_all: string, name: string) => valueIn(params, name, language));
+  const text = kept.replaceAll(/\{(\w+)\}([).）。]?)/g, (_all: string, name: string, end: string) => {
+    const value = valueIn(params, name, language);
+    // A reason that is a sentence has no full stop within another one.
+    return `${end && name === 'why' ? value.replace(/[.。]$/, '') : value}${end}`;
+  });
+  return template.startsWith('{connector}') ? `${text.charAt(0).toUpperCase()}${text.slice(1)}` : text;
 }
 
 function valueIn(params: TextParams, name: string, language: TextLanguage): string {
@@ -199,5 +204,7 @@ function valueIn(params: TextParams, name: string, language: TextLanguage): stri
   return name === 'state' && language === 'zh' ? (chineseStates[text] ?? text) : text;
 }
 
-const nameOf = (connector: string, language: TextLanguage): string =>
-  language === 'zh' && isConnectorId(connector) ? chineseBrandOf(connector) : displayName(connector);
+function nameOf(connector: string, language: TextLanguage): string {
+  if (language === 'zh' && isConnectorId(connector)) return chineseBrandOf(connector);
+  return connector === 'channel' ? `the ${displayName(connector)}` : displayName(connector);
+}
