@@ -191,7 +191,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByLabel('Text', { exact: true }).fill('A template');
     const save = async (list: string, button: string, name: string) => {
       await page.getByRole('button', { name: list, exact: true }).click();
-      await page.getByLabel('Name').fill(name);
+      await page.getByLabel('Name', { exact: true }).fill(name);
       if (list === 'Test devices') await page.getByLabel('Device', { exact: true }).fill(device);
       await page.getByRole('button', { name: button }).click();
       await page.getByText(name, { exact: true }).waitFor();
