@@ -91,15 +91,18 @@ export async function control(
   await call(`${bench.url}${path}`, { method: 'POST', headers: adminHeaders(bench) }, z.unknown());
 }
 
-/**
- * Waits until a push is done. Polls the table, because the api would add up the batches each time. Returns the record of
- * the api.
- */
+/** Waits until a push is done, and returns the record of the api. */
 export async function untilDone(
   bench: Bench,
   app: BenchApp,
   objectId: string,
 ): Promise<z.infer<typeof record>> {
+  await untilEnded(bench, app, objectId);
+  return readRecord(bench, app, objectId);
+}
+
+/** Waits until a push is done. Polls the table, because the api would add up the batches each time. */
+export async function untilEnded(bench: Bench, app: BenchApp, objectId: string): Promise<void> {
   for (;;) {
     const { rows } = await retryDuringOutage(outage, () =>
       bench.db.query<{ state: string }>(
@@ -108,11 +111,15 @@ export async function untilDone(
       ),
     );
     const state = rows[0]?.state;
-    if (state === 'done') break;
+    if (state === 'done') return;
     if (state === undefined || state === 'failed' || state === 'cancelled')
       throw new Error(`the push ended as ${state}`);
     await sleep(pollMs);
   }
+}
+
+/** Returns the record of a push, as the api shows it. */
+export function readRecord(bench: Bench, app: BenchApp, objectId: string): Promise<z.infer<typeof record>> {
   const path = `${bench.url}/1.1/tables/Notifications/${objectId}`;
   return call(path, { headers: masterHeaders(app) }, record);
 }

@@ -26,10 +26,13 @@ function cpuSecondsOf(fields: string[], withEnded = false): number {
 }
 
 /**
- * Returns the processor time that all processes of a PostgreSQL server used so far; the server is found by one of its
- * backends. Undefined if the server runs on another machine, or the system has no /proc.
+ * Returns the processor time that all processes of a PostgreSQL server used so far, but those of `without`; the server is found
+ * by one of its backends. Undefined if the server runs on another machine, or the system has no /proc.
  */
-export async function databaseCpuSeconds(backendPid: number): Promise<number | undefined> {
+export async function databaseCpuSeconds(
+  backendPid: number,
+  without: readonly number[] = [],
+): Promise<number | undefined> {
   try {
     const postmaster = Number((await statFields(backendPid))[1]);
     const children = await readFile(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8');
@@ -38,8 +41,10 @@ export async function databaseCpuSeconds(backendPid: number): Promise<number | u
       children
         .trim()
         .split(' ')
+        .map(Number)
+        .filter((pid) => !without.includes(pid))
         .map((pid) =>
-          statFields(Number(pid)).then(
+          statFields(pid).then(
             (fields) => cpuSecondsOf(fields),
             () => 0,
           ),

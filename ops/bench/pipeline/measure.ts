@@ -1,7 +1,7 @@
 import { systemClock } from '../../../shared/clock.ts';
 import type { PushKind } from '../harness/arguments.ts';
-import type { Bench } from '../harness/bench-service.ts';
-import { type BenchApp, push, untilDone, untilPlanned } from '../harness/client.ts';
+import { type Bench, benchName } from '../harness/bench-service.ts';
+import { type BenchApp, push, readRecord, untilEnded, untilPlanned } from '../harness/client.ts';
 import type { Figure } from '../harness/figure.ts';
 import { databaseCpuSeconds, processUse } from '../harness/process-use.ts';
 import { watchPush } from '../harness/watchers.ts';
@@ -50,6 +50,9 @@ export interface PushCourse {
   events: number;
 }
 
+/** Course of one push, and its id. */
+type TimedPush = Omit<PushCourse, 'cpu' | 'devices'> & { objectId: string };
+
 /** Returns the CPU time of dispatchers, api and PostgreSQL in ms per 1,000 recipients. */
 export const serviceCpuMs = ({ devices, cpu: { dispatchers, api, database } }: PushCourse): number =>
   ((dispatchers + api + database) * 1e6) / devices;
@@ -62,9 +65,10 @@ export async function measurePushes(
   count = 1,
 ): Promise<PushCourse> {
   const before = await cpuSeconds(bench);
-  const courses: Omit<PushCourse, 'cpu' | 'devices'>[] = [];
+  const courses: TimedPush[] = [];
   for (let i = 0; i < count; i += 1) courses.push(await timePush(bench, app, toMeasure));
   const after = await cpuSeconds(bench);
+  for (const { objectId } of courses) await checkRecord(bench, app, toMeasure, objectId);
   const mean = (of: (course: (typeof courses)[number]) => number) =>
     courses.reduce((sum, course) => sum + of(course), 0) / count;
   return {
@@ -87,7 +91,7 @@ async function timePush(
   bench: Bench,
   app: BenchApp,
   { devices, kind, watchers }: PushToMeasure,
-): Promise<Omit<PushCourse, 'cpu' | 'devices'>> {
+): Promise<TimedPush> {
   await bench.gateway.forget();
   const objectId = await push(bench, app, bodies[kind]);
   const answeredAtMs = systemClock.now();
@@ -96,25 +100,42 @@ async function timePush(
   const watching = await watchPush(bench, app, { objectId, count: watchers });
   await untilPlanned(bench, app, objectId);
   const plannedSeconds = secondsSince();
-  const { successes } = await untilDone(bench, app, objectId);
+  await untilEnded(bench, app, objectId);
   const seconds = secondsSince();
   const { distinct, repeats, buckets, firstMs } = await bench.gateway.observe();
-  if (successes !== devices || distinct !== devices || repeats !== 0)
-    throw new Error(`${devices} devices: ${successes} sent, ${distinct} reached, ${repeats} twice`);
+  if (distinct !== devices || repeats !== 0)
+    throw new Error(`${devices} devices: ${distinct} reached, ${repeats} twice`);
   const sendingSeconds = (buckets.length - 1) / 100;
   const firstRequestMs = firstMs - answeredAtMs;
-  return { seconds, plannedSeconds, firstRequestMs, sendingSeconds, events: await watching.stop() };
+  const events = await watching.stop();
+  return { objectId, seconds, plannedSeconds, firstRequestMs, sendingSeconds, events };
 }
 
+/** Throws unless the record of a push has all its devices as successes. */
+async function checkRecord(
+  bench: Bench,
+  app: BenchApp,
+  { devices }: PushToMeasure,
+  objectId: string,
+): Promise<void> {
+  const { successes } = await readRecord(bench, app, objectId);
+  if (successes !== devices) throw new Error(`${devices} devices: ${successes} sent`);
+}
+
+/** Reads the CPU time of the service: without the connections of the benchmark, which ask for the state of a push. */
 async function cpuSeconds({ pids, gateway, db }: Bench): Promise<CpuSeconds> {
   const { api, dispatchers } = pids();
-  const { rows } = await db.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  const { rows } = await db.query<{ pid: number }>(
+    'SELECT pid FROM pg_stat_activity WHERE application_name = $1',
+    [benchName],
+  );
+  const own = rows.map(({ pid }) => pid);
   const of = async (pid: number | undefined) => (await processUse(pid))?.cpuSeconds ?? Number.NaN;
   const ofDispatchers = await Promise.all(dispatchers.map(of));
   return {
     dispatchers: ofDispatchers.reduce((sum, seconds) => sum + seconds, 0),
     api: await of(api),
-    database: (await databaseCpuSeconds(rows[0]?.pid ?? 0)) ?? Number.NaN,
+    database: (await databaseCpuSeconds(own[0] ?? 0, own)) ?? Number.NaN,
     gateway: await of(gateway.pid),
   };
 }
