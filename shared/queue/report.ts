@@ -105,7 +105,8 @@ function recordSharedState(metrics: Metrics, { reading, ageSeconds }: AgedReadin
   const working = reading.pushes.filter(({ state }) => state !== 'paused');
   metrics.pushOldestOpen.set(Math.max(0, ...working.map(({ oldestSeconds }) => oldestSeconds + ageSeconds)));
   metrics.scheduledPushes.set(reading.scheduled.count);
-  metrics.scheduledLag.set(reading.scheduled.lateSeconds);
+  const { lateSeconds } = reading.scheduled;
+  metrics.scheduledLag.set(lateSeconds > 0 ? lateSeconds + ageSeconds : 0);
   const shown = shownBy.get(metrics);
   if (shown) shown.madeAtMs = performance.now() - ageSeconds * 1000;
 }

@@ -156,6 +156,27 @@ describe('the gauges of shared state', () => {
     expect(again?.ageSeconds).toBeLessThan(60);
   });
 
+  test('add the age of the reading to the ages that it has', async () => {
+    const { queue } = dispatcher.deps;
+    const metrics = createMetrics();
+    await readSharedState(service.db, queue);
+    const show = async (lateSeconds: number) => {
+      const pushes = [{ state: 'sending', count: 1, oldestSeconds: 100 }];
+      const reading = { queues: [], pushes, scheduled: { count: 3, lateSeconds } };
+      await service.db.query(
+        `UPDATE shared_reading SET reading = $1, read_at = now() - interval '1 hour', next_at = now() + interval '9 s'`,
+        [JSON.stringify(reading)],
+      );
+      await reportQueues(service.db, queue, metrics);
+      return (await metrics.scheduledLag.get()).values[0]?.value;
+    };
+    expect(await show(5)).toBeGreaterThanOrEqual(3605);
+    expect((await metrics.pushOldestOpen.get()).values[0]?.value).toBeGreaterThanOrEqual(3700);
+    // None is late; whether the next one has fired since then is not known.
+    expect(await show(0)).toBe(0);
+    await service.db.query('UPDATE shared_reading SET next_at = now()');
+  });
+
   test('grow older while a reading hangs, which delays no scrape and is not repeated', async () => {
     const { queue } = dispatcher.deps;
     const metrics = createMetrics();
