@@ -127,7 +127,7 @@ export default [
     reply: shownApp,
     refusals: ['notFound'],
     handle: async (call, { apps }) =>
-      json(toShownApp(await apps.change(appIdOf(call), call.body), call.operator)),
+      json(toShownApp(await apps.change(appIdOf(call), call.body, call.operator.role), call.operator)),
   }),
   route({
     method: 'DELETE',

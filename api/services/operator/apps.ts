@@ -10,7 +10,12 @@ import {
   updateApp,
 } from '../../../shared/db/tables/apps/apps.ts';
 import { masked } from '../../../shared/domain/admin/masked.ts';
-import { mayUseApp, type Operator } from '../../../shared/domain/admin/operator.ts';
+import {
+  hasRole,
+  mayUseApp,
+  type Operator,
+  type OperatorRole,
+} from '../../../shared/domain/admin/operator.ts';
 import type { App, AppOptionsPatch, Edition, Plan } from '../../../shared/domain/apps/app.ts';
 import { movedInOptions, planProblem } from '../../../shared/domain/apps/app.ts';
 import { type AppKeys, areDistinct, type KeyName } from '../../../shared/domain/apps/identity.ts';
@@ -96,13 +101,19 @@ export class AppService {
     return requireApp(this.#deps, appId);
   }
 
-  async change(appId: string, patch: { name?: string; options?: AppOptionsPatch }): Promise<App> {
+  /** Throws 404 when there is no such app, 400 for options that its plan forbids, 403 for options of owners. */
+  async change(
+    appId: string,
+    patch: { name?: string; options?: AppOptionsPatch },
+    role: OperatorRole = 'owner',
+  ): Promise<App> {
     const { db, vault, appCache } = this.#deps;
     const changed = await db.transaction(async (tx) => {
       let before: JsonObject = {};
       const updated = await updateApp(tx, vault, appId, (app) => {
         const message = optionError(app.plan, patch.options ?? {});
         if (message) throw refuse('invalidParameter', message);
+        requireOwnerOf(app, patch, role);
         before = shownMembers(app, patch);
         return patch;
       });
@@ -151,6 +162,13 @@ const maskedOptions = ({ authPlatforms, ...options }: AppOptionsPatch): JsonObje
   ...z.record(z.string(), z.json()).parse(options),
   ...(authPlatforms ? { authPlatforms: masked(authPlatforms) } : {}),
 });
+
+/** Refuses to let others than owners change how many devices one person may send to (protocol/admin-api.md#approvals). */
+function requireOwnerOf({ options }: App, patch: { options?: AppOptionsPatch }, role: OperatorRole): void {
+  const above = patch.options?.approvalAboveDevices;
+  if (above === undefined || above === options.approvalAboveDevices || hasRole(role, 'owner')) return;
+  throw refuse('forbidden', 'approvalAboveDevices: only an owner changes it.');
+}
 
 /** Returns the members of an app that a patch changes. */
 function shownMembers(app: App, patch: { name?: string; options?: AppOptionsPatch }): JsonObject {

@@ -114,12 +114,15 @@ export class PushControlService {
 
   /**
    * Approves a push to many devices, which then goes on (protocol/admin-api.md#approvals). Throws 404/101, 403 for the person
-   * that sent it, 409 when it is done or approved.
+   * that sent it, by the token or by the name that its tokens have, 409 when it is done or approved.
    */
   async approve({ controller, ...push }: PushName & { controller: Operator }): Promise<JsonObject> {
     const record = await this.#records.find(push.appId, push.publicId);
-    if (record.createdBy !== null && record.createdToken === controller.tokenId)
+    const { createdBy, createdToken } = record;
+    if (createdBy !== null && createdToken === controller.tokenId)
       throw refuse('forbidden', 'A second person approves a push: this token sent it.');
+    if (createdBy === controller.name)
+      throw refuse('forbidden', 'A second person approves a push: a token of the same name sent it.');
     return this.#changeState({ ...push, verb: 'approved' }, async (tx, appId, id) => {
       const result = await giveApproval(tx, { appId, id }, controller.name);
       if (result === 'resumed') await this.#release(tx, appId, id);

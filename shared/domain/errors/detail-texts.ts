@@ -147,6 +147,11 @@ export const detailTexts = {
     'A second person approves a push: this token sent it.',
     '推送需要另一个人批准：它是由该令牌发送的。',
   ],
+  secondName: [
+    'A second person approves a push: a token of the same name sent it.',
+    '推送需要另一个人批准：它是由同名的令牌发送的。',
+  ],
+  ownerOption: ['{option}: only an owner changes it.', '{option} 只能由所有者修改。'],
   wrongState: ['The push is {state} and cannot be {verb}.', '推送的状态是{state}，不能{verb}。'],
   scheduledLimit: [
     'At most {n} scheduled pushes may be pending on a {plan} app.',

@@ -9,8 +9,8 @@ let second: ConsoleCall;
 
 beforeAll(async () => {
   await service.dispatch();
-  sender = await callerOf(service.api, 'operator');
-  second = await callerOf(service.api, 'operator');
+  sender = await callerOf(service.api, 'operator', { name: 'Anna' });
+  second = await callerOf(service.api, 'operator', { name: 'Li' });
 });
 
 async function appWith(devices: number): Promise<{ app: App; tokens: string[] }> {
@@ -81,6 +81,100 @@ describe('a push to more devices than the app allows without approval', () => {
     await service.db.query('UPDATE notification SET expires_at = now() WHERE object_id = $1', [objectId]);
     expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { expired: 4 } });
     expect(requestsTo(tokens)).toBe(0);
+  });
+});
+
+describe('an approval', () => {
+  test('is refused to the person that sent the push, also by another token of that name', async () => {
+    const { app } = await appWith(4);
+    const objectId = await send(app);
+    await untilWaiting(app, objectId);
+    const again = await callerOf(service.api, 'owner', { name: 'Anna' });
+    const refused = await again('POST', pathOf(app, objectId, 'approve'));
+    expect([refused.status, refused.body.error]).toEqual([403, expect.stringContaining('same name')]);
+    const below = await callerOf(service.api, 'sender', { name: 'Wu' });
+    expect((await below('POST', pathOf(app, objectId, 'approve'))).status).toBe(403);
+    expect((await second('POST', pathOf(app, objectId, 'approve'))).status).toBe(200);
+  });
+
+  test('cannot be switched off by an operator alone: only an owner changes the option', async () => {
+    const { app, tokens } = await appWith(4);
+    const patch = (call: ConsoleCall, options: object) =>
+      call('PATCH', `/apps/${app.appId}`, { body: { options } });
+    for (const approvalAboveDevices of [null, 1000])
+      expect((await patch(sender, { approvalAboveDevices })).status).toBe(403);
+    // The page of settings may send a value that it does not change.
+    expect((await patch(sender, { approvalAboveDevices: 3, generalSms: false })).status).toBe(200);
+    await untilWaiting(app, await send(app));
+    expect(requestsTo(tokens)).toBe(0);
+    const owner = await callerOf(service.api, 'owner', { name: 'Wang' });
+    const { body } = await patch(owner, { approvalAboveDevices: 1000 });
+    expect(body.options).toMatchObject({ approvalAboveDevices: 1000, generalSms: false });
+  });
+
+  test('is needed for the devices that match when the push is planned, and counts for all of them', async () => {
+    const { app, tokens } = await appWith(3);
+    const later = await send(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
+    const grown = await service.addIosInstallations(app, 1);
+    await service.db.query('UPDATE scheduled_push SET push_time = now() WHERE app_id = $1', [app.appId]);
+    await untilWaiting(app, later);
+    grown.push(...(await service.addIosInstallations(app, 2)));
+    expect((await second('POST', pathOf(app, later, 'approve'))).status).toBe(200);
+    expect(await service.untilDone(app, later)).toMatchObject({ devices: 6, successes: 6 });
+    expect(requestsTo([...tokens, ...grown])).toBe(6);
+  });
+
+  test('of a push at local time is for the devices of all its zones', async () => {
+    const { app, tokens } = await appWith(4);
+    await service.db.query(
+      `UPDATE installation SET time_zone = CASE WHEN device_token = ANY ($2) THEN 'UTC' ELSE 'Pacific/Honolulu' END
+        WHERE app_id = $1`,
+      [app.appId, tokens.slice(0, 2)],
+    );
+    const push_time = new Date().toISOString().slice(0, 16);
+    const objectId = await send(app, { push_time, push_time_local: true });
+    await untilWaiting(app, objectId);
+    expect((await second('POST', pathOf(app, objectId, 'approve'))).status).toBe(200);
+    // The later zone waits for its time.
+    await expect.poll(() => requestsTo(tokens), { interval: 20 }).toBe(2);
+    expect((await sender('POST', pathOf(app, objectId, 'cancel'))).status).toBe(200);
+  });
+
+  test('of a recurring push is given by another person than the one that changed it last', async () => {
+    const { app } = await appWith(4);
+    const path = `/apps/${app.appId}/recurring-pushes`;
+    const definition = { name: 'daily', expression: '0 0 29 2 *', timeZone: 'UTC' };
+    const created = await sender('POST', path, { body: { ...definition, body: { where: {}, data } } });
+    const changed = { body: { body: { where: {}, data: { alert: 'Other' } } } };
+    expect((await second('PATCH', `${path}/${created.body.id}`, changed)).status).toBe(200);
+    await service.db.query('UPDATE recurring_push SET next_at = now() WHERE app_id = $1', [app.appId]);
+    const list = async () =>
+      (await sender('GET', `/apps/${app.appId}/notifications?recurring=${created.body.id}`)).body.results;
+    await expect.poll(list, { interval: 50 }).toHaveLength(1);
+    const [{ objectId }] = await list();
+    await untilWaiting(app, objectId);
+    expect((await second('POST', pathOf(app, objectId, 'approve'))).status).toBe(403);
+    expect((await sender('POST', pathOf(app, objectId, 'approve'))).status).toBe(200);
+    expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 4 });
+  });
+
+  test('of a redrive is asked for by the number of its own devices', async () => {
+    const { app, tokens } = await appWith(4);
+    service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge' });
+    const objectId = await send(app);
+    await untilWaiting(app, objectId);
+    await second('POST', pathOf(app, objectId, 'approve'));
+    expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { failed: 4 } });
+    service.apns.behave();
+    const before = requestsTo(tokens);
+    const again = (await second('POST', pathOf(app, objectId, 'redrive'), { body: {} })).body.objectId;
+    await untilWaiting(app, again);
+    expect((await second('POST', pathOf(app, again, 'approve'))).status).toBe(403);
+    expect((await second('POST', pathOf(app, objectId, 'redrive'), { body: {} })).status).toBe(409);
+    expect(requestsTo(tokens)).toBe(before);
+    expect((await sender('POST', pathOf(app, again, 'approve'))).status).toBe(200);
+    expect(await service.untilDone(app, again)).toMatchObject({ successes: 4 });
+    expect(requestsTo(tokens)).toBe(before + 4);
   });
 });
 
