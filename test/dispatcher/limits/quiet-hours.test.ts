@@ -5,6 +5,7 @@ import { insertRecurring } from '../../../shared/db/tables/apps/recurring-pushes
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { parsePush } from '../../../shared/domain/pushes/push.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
+import { addDevicesIn, awakeZone, hoursOfNow, makeDue } from '../../support/gateways/quiet-hours.ts';
 import { useTestService } from '../../support/service.ts';
 
 const service = useTestService();
@@ -15,15 +16,7 @@ beforeAll(async () => {
   dispatcher = await service.dispatch();
 });
 
-/** Quiet hours from an hour ago to two hours ahead in UTC. */
-function hoursOfNow(): string {
-  const at = (hours: number) =>
-    new Date(systemClock.now() + hours * hourMs).toISOString().slice('2026-12-01T'.length, 16);
-  return `${at(-1)}-${at(2)}`;
-}
 const hours = hoursOfNow();
-/** A zone where these hours are long past. */
-const awake = 'GMT+06:00';
 
 async function createApp(options: object = { quietHours: hours }): Promise<App> {
   const app = await service.api.createApp(options);
@@ -32,14 +25,8 @@ async function createApp(options: object = { quietHours: hours }): Promise<App> 
 }
 
 /** Adds devices of a zone; returns their tokens. */
-async function addDevices(app: App, zone: string | null, count = 1): Promise<string[]> {
-  const tokens = await service.addIosInstallations(app, count);
-  await service.db.query(
-    'UPDATE installation SET time_zone = $3 WHERE app_id = $1 AND device_token = ANY($2)',
-    [app.appId, tokens, zone],
-  );
-  return tokens;
-}
+const addDevices = (app: App, zone: string | null, count = 1): Promise<string[]> =>
+  addDevicesIn(service, app, zone, count);
 
 const adminGet = async (app: App, path: string) =>
   (await service.api.request('GET', `/console/api/apps/${app.appId}/notifications/${path}`, { admin: true }))
@@ -64,19 +51,6 @@ async function batchesOf({ appId }: App): Promise<BatchRow[]> {
   return rows;
 }
 
-/** Makes the jobs of the waiting batches due, as after a delay; `zone`: they now are of a zone that is awake. */
-async function makeDue({ appId }: App, zone?: string): Promise<void> {
-  await service.db.query(
-    `UPDATE push_batch SET not_before = NULL, quiet = CASE WHEN $2 = '' THEN quiet ELSE split_part(quiet, ' ', 1) || ' ' || $2 END
-      WHERE app_id = $1 AND NOT is_settled`,
-    [appId, zone ?? ''],
-  );
-  await service.db.query(
-    `UPDATE pgboss.job SET start_after = now() WHERE data ->> 'appId' = $1 AND state = 'created'`,
-    [appId],
-  );
-}
-
 /** Counts the jobs of an app that wait for nothing or are in work. */
 async function dueJobsOf({ appId }: App): Promise<number> {
   const { rows } = await service.db.query<{ n: number }>(
@@ -88,7 +62,7 @@ async function dueJobsOf({ appId }: App): Promise<number> {
 }
 
 async function endHours(app: App, objectId: string): Promise<Record<string, unknown>> {
-  await makeDue(app, awake);
+  await makeDue(service, app, awakeZone);
   return service.untilDone(app, objectId);
 }
 
@@ -97,7 +71,7 @@ const seen = (tokens: string[]): number[] => tokens.map((token) => service.apns.
 describe('a push with quiet hours', () => {
   test('waits for the end in zones that are within them; others get it at once', async () => {
     const app = await createApp();
-    const [early, none] = [await addDevices(app, awake, 2), await addDevices(app, null)];
+    const [early, none] = [await addDevices(app, awakeZone, 2), await addDevices(app, null)];
     const [utc, london] = [await addDevices(app, 'Etc/UTC'), await addDevices(app, 'Atlantic/Reykjavik')];
     const unknown = await addDevices(app, 'Nowhere/At-All');
     const all = [...early, ...none, ...utc, ...london, ...unknown];
@@ -119,25 +93,25 @@ describe('a push with quiet hours', () => {
 
   test('that was delayed into them waits again, also when it is tried again', async () => {
     const app = await createApp();
-    await addDevices(app, awake, 2);
+    await addDevices(app, awakeZone, 2);
     service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
     const objectId = await beginPush(service, app, {});
     // Each try writes a batch with the hours of the one before; move the zone of the open one into them.
     await expect
-      .poll(() => makeDue(app, 'Etc/UTC').then(() => adminGet(app, objectId)), {
+      .poll(() => makeDue(service, app, 'Etc/UTC').then(() => adminGet(app, objectId)), {
         interval: 50,
         timeout: 60_000,
       })
       .toMatchObject({ state: 'sending', quietWaits: 2 });
     service.apns.behave();
-    await makeDue(app);
+    await makeDue(service, app);
     await expect.poll(() => dueJobsOf(app), { interval: 50, timeout: 60_000 }).toBe(0);
     expect(await endHours(app, objectId)).toMatchObject({ outcomes: { sent: 2 }, quietWaits: 2 });
   });
 
   test('keeps them when it names one device', async () => {
     const app = await createApp();
-    const [[asleep = ''], [other = '']] = [await addDevices(app, null), await addDevices(app, awake)];
+    const [[asleep = ''], [other = '']] = [await addDevices(app, null), await addDevices(app, awakeZone)];
     const one = await beginPush(service, app, { where: { deviceToken: asleep } });
     await untilRecord(app, one, { state: 'sending', quietWaits: 1 });
     const two = await beginPush(service, app, { where: { deviceToken: other } });
@@ -148,7 +122,7 @@ describe('a push with quiet hours', () => {
 
   test('ends the recipients whose push expires before the end, with a reason', async () => {
     const app = await createApp();
-    const tokens = [...(await addDevices(app, null, 2)), ...(await addDevices(app, awake))];
+    const tokens = [...(await addDevices(app, null, 2)), ...(await addDevices(app, awakeZone))];
     const objectId = await beginPush(service, app, { expiration_interval: 600 });
     expect(await service.untilDone(app, objectId)).toMatchObject({
       outcomes: { sent: 1, expired: 2 },
@@ -174,7 +148,7 @@ describe('a push with quiet hours', () => {
 
   test('keeps them at local time, with translations and with a limit per device', async () => {
     const app = await createApp({ quietHours: hours, devicePushesPerDay: 1 });
-    const tokens = [...(await addDevices(app, 'GMT+00:00')), ...(await addDevices(app, awake))];
+    const tokens = [...(await addDevices(app, 'GMT+00:00')), ...(await addDevices(app, awakeZone))];
     const local = {
       push_time: new Date(systemClock.now()).toISOString().slice(0, 16),
       push_time_local: true,
@@ -190,7 +164,7 @@ describe('a push with quiet hours', () => {
 
   test('shows in the dry run, and in why before, while it waits and after', async () => {
     const app = await createApp();
-    const [[asleep = ''], [other = '']] = [await addDevices(app, null), await addDevices(app, awake)];
+    const [[asleep = ''], [other = '']] = [await addDevices(app, null), await addDevices(app, awakeZone)];
     const dryRun = async (more: object) => {
       const body = { where: {}, data: { alert: 'x' }, ...more };
       const path = `/console/api/apps/${app.appId}/push/explain`;

@@ -1,0 +1,47 @@
+import { hourMs, systemClock } from '../../../shared/clock.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import type { TestService } from '../service.ts';
+
+/** A zone where the hours of `hoursOfNow` are long past. */
+export const awakeZone = 'GMT+06:00';
+
+/** Returns quiet hours from an hour ago to two hours ahead in UTC. */
+export function hoursOfNow(): string {
+  const at = (hours: number) =>
+    new Date(systemClock.now() + hours * hourMs).toISOString().slice('2026-12-01T'.length, 16);
+  return `${at(-1)}-${at(2)}`;
+}
+
+type Service = Pick<TestService, 'db' | 'addIosInstallations'>;
+
+/** Adds iOS devices of a zone; returns their tokens. */
+export async function addDevicesIn(
+  service: Service,
+  app: App,
+  zone: string | null,
+  count = 1,
+): Promise<string[]> {
+  const tokens = await service.addIosInstallations(app, count);
+  await service.db.query(
+    'UPDATE installation SET time_zone = $3 WHERE app_id = $1 AND device_token = ANY($2)',
+    [app.appId, tokens, zone],
+  );
+  return tokens;
+}
+
+/** Makes the jobs of the waiting batches due, as after a delay; `zone`: they now are of a zone that is awake. */
+export async function makeDue(
+  { db }: Pick<Service, 'db'>,
+  { appId }: Pick<App, 'appId'>,
+  zone?: string,
+): Promise<void> {
+  await db.query(
+    `UPDATE push_batch SET not_before = NULL, quiet = CASE WHEN $2 = '' THEN quiet ELSE split_part(quiet, ' ', 1) || ' ' || $2 END
+      WHERE app_id = $1 AND NOT is_settled`,
+    [appId, zone ?? ''],
+  );
+  await db.query(
+    `UPDATE pgboss.job SET start_after = now() WHERE data ->> 'appId' = $1 AND state = 'created'`,
+    [appId],
+  );
+}
