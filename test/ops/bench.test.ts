@@ -64,6 +64,8 @@ describe('arguments of a benchmark', () => {
       repeat: 3,
       setups: [{ gateway: 'quick' }],
     });
+    const url = 'postgres://postgres@localhost/bench';
+    expect(readArgs(['--database', url]).setups).toEqual([{ database: { url } }]);
   });
 
   test.each([[['many']], [['0']], [['1.5']], [['--threads', '0']], [['--threads']], [['--speed', '9']]])(

@@ -8,6 +8,7 @@ import { writeInstallations } from '../harness/seed.ts';
 import {
   delta,
   type Load,
+  ofDatabase,
   type Phase,
   perThousand,
   run,
@@ -96,10 +97,10 @@ async function figuresOf(load: Load, seconds: number, phase: Phase): Promise<Fig
 }
 
 function costs(name: string, { before, after }: { before: Uses; after: Uses }, calls: number): Figure[] {
-  const { api, database, client } = delta(before, after);
+  const used = delta(before, after);
   return [
-    perThousand(`${name}: api CPU`, api, calls),
-    perThousand(`${name}: PostgreSQL CPU`, database, calls),
-    perThousand(`${name}: CPU of the benchmark's client`, client, calls),
+    perThousand(`${name}: api CPU`, used.api, calls),
+    ...ofDatabase(`${name}: PostgreSQL CPU`, used, calls),
+    perThousand(`${name}: CPU of the benchmark's client`, used.client, calls),
   ];
 }

@@ -4,7 +4,7 @@ import type { Bench } from '../harness/bench-service.ts';
 import type { BenchApp } from '../harness/client.ts';
 import type { Figure } from '../harness/figure.ts';
 import type { KeepAliveCall, KeepAliveClient } from '../harness/keep-alive-client.ts';
-import { databaseCpuSeconds, processUse } from '../harness/process-use.ts';
+import { databaseCpuSeconds, processUse, serverNames } from '../harness/process-use.ts';
 
 /** Calls of a phase before the measured ones: they open connections and compile code. */
 export const warmUpMs = 1000;
@@ -76,7 +76,10 @@ export async function run(
 /** Processor time so far, in seconds. */
 export interface Uses {
   api: number;
+  /** Of all servers. */
   database: number;
+  /** Of each server of the database. */
+  servers: number[];
   dispatcher: number;
   /** This process, which sends the calls. */
   client: number;
@@ -84,18 +87,19 @@ export interface Uses {
 
 export async function uses({ db, pids }: Bench): Promise<Uses> {
   const { api, dispatchers } = pids();
-  const { rows } = await db.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
-  const database = (await databaseCpuSeconds(rows[0]?.pid ?? 0)) ?? Number.NaN;
+  const servers = await databaseCpuSeconds(db);
+  const database = servers.reduce((sum, seconds) => sum + seconds, 0);
   const [ofApi, ...others] = await Promise.all([api, ...dispatchers].map(processUse));
   const dispatcher = others.reduce((sum, use) => sum + (use?.cpuSeconds ?? Number.NaN), 0);
   const { user, system } = process.cpuUsage();
   const client = (user + system) / 1e6;
-  return { api: ofApi?.cpuSeconds ?? Number.NaN, database, dispatcher, client };
+  return { api: ofApi?.cpuSeconds ?? Number.NaN, database, servers, dispatcher, client };
 }
 
 export const delta = (before: Uses, after: Uses): Uses => ({
   api: after.api - before.api,
   database: after.database - before.database,
+  servers: after.servers.map((seconds, i) => seconds - (before.servers[i] ?? Number.NaN)),
   dispatcher: after.dispatcher - before.dispatcher,
   client: after.client - before.client,
 });
@@ -105,3 +109,11 @@ export const perThousand = (name: string, seconds: number, calls: number): Figur
   value: (seconds * 1e6) / calls,
   unit: 'CPU ms per 1,000',
 });
+
+/** Returns the figures of the database: of all its servers, and of each where there are several. */
+export const ofDatabase = (name: string, { database, servers }: Uses, calls: number): Figure[] => [
+  perThousand(name, database, calls),
+  ...serverNames(servers).map((server, i) =>
+    perThousand(`${name} of ${server}`, servers[i] ?? Number.NaN, calls),
+  ),
+];

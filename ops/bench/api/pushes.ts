@@ -6,6 +6,7 @@ import { KeepAliveClient } from '../harness/keep-alive-client.ts';
 import {
   delta,
   type Load,
+  ofDatabase,
   type Phase,
   perThousand,
   run,
@@ -77,14 +78,14 @@ async function figuresAlone(load: Load, seconds: number, phase: Phase): Promise<
     const warm = await run(load, warmUpMs, phase, 0);
     const before = await uses(load.bench);
     const done = await run(load, seconds * 1000, phase, warm.next);
-    const { api, database } = delta(before, await uses(load.bench));
+    const used = delta(before, await uses(load.bench));
     const count = done.tookMs.length;
     accepted = warm.tookMs.length + count;
     figures = [
       { name: 'pushes, no dispatcher: accepted', value: count / done.seconds, unit, before: '5,350' },
       ...spread('pushes, no dispatcher', done.tookMs),
-      perThousand('pushes, no dispatcher: api CPU', api, count),
-      perThousand('pushes, no dispatcher: PostgreSQL CPU', database, count),
+      perThousand('pushes, no dispatcher: api CPU', used.api, count),
+      ...ofDatabase('pushes, no dispatcher: PostgreSQL CPU', used, count),
     ];
   } finally {
     signal('SIGCONT');
@@ -117,7 +118,7 @@ async function figuresTogether(load: Load, seconds: number, phase: Phase): Promi
     { name: 'pushes: delivered until the last', value: count / allSeconds, unit, before: '1,730' },
     ...spread(phase.name, done.tookMs),
     perThousand('pushes: api CPU', api, count),
-    perThousand('pushes: PostgreSQL CPU, with delivery', all.database, count),
+    ...ofDatabase('pushes: PostgreSQL CPU, with delivery', all, count),
     perThousand('pushes: dispatcher CPU', all.dispatcher, count),
   ];
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Bench } from '../harness/bench-service.ts';
 import type { BenchApp } from '../harness/client.ts';
 import type { Figure } from '../harness/figure.ts';
-import { databaseCpuSeconds, processUse } from '../harness/process-use.ts';
+import { allDatabaseCpuSeconds, processUse } from '../harness/process-use.ts';
 import type { BenchDevices, DevicesSeen } from './devices.ts';
 
 /** Running service with the devices of a benchmark. */
@@ -37,12 +37,11 @@ export interface Uses {
 
 export async function uses({ pids, devices, db }: Stage): Promise<Uses> {
   const { api, dispatchers } = pids();
-  const { rows } = await db.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
   const of = async (pid: number | undefined) => (await processUse(pid))?.cpuSeconds ?? Number.NaN;
   return {
     api: await of(api),
     dispatcher: await of(dispatchers[0]),
-    database: (await databaseCpuSeconds(rows[0]?.pid ?? 0)) ?? Number.NaN,
+    database: await allDatabaseCpuSeconds(db),
     devices: await of(devices.pid),
   };
 }

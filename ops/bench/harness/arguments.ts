@@ -10,8 +10,8 @@ export interface Setup {
   streams?: number;
   /** Kind of the gateway; strict when absent. */
   gateway?: GatewayKind;
-  /** PostgreSQL in place of the embedded one, and its standby. */
-  database?: { url: string; readUrl: string };
+  /** PostgreSQL in place of the embedded one, which keeps the rows of the benchmark, and its standby. */
+  database?: { url: string; readUrl?: string };
   /** Level of the processes' logs; `warn` when absent. */
   logLevel?: string;
 }
@@ -49,8 +49,8 @@ export interface BenchArgs {
 
 /**
  * Parses the arguments of a benchmark: numbers, `--threads n[,n…]`, `--dispatchers n[,n…]`, `--gateway strict|quick`,
- * `--push plain|increment|sparse|languages|variables`, `--watchers n`, `--repeat n`, `--packages folder` and
- * `--pattern text`.
+ * `--push plain|increment|sparse|languages|variables`, `--watchers n`, `--repeat n`, `--packages folder`,
+ * `--pattern text` and `--database URL`.
  * Throws an error for the operator when an argument is unknown.
  */
 export function readArgs(args: string[]): BenchArgs {
@@ -66,10 +66,12 @@ export function readArgs(args: string[]): BenchArgs {
       repeat: { type: 'string' },
       packages: { type: 'string' },
       pattern: { type: 'string' },
+      database: { type: 'string' },
     },
   });
   const gateway =
     values.gateway === undefined ? undefined : readKind('--gateway', values.gateway, gatewayKinds);
+  const { database } = values;
   const threads = readList('--threads', values.threads);
   const dispatchers = readList('--dispatchers', values.dispatchers);
   return {
@@ -84,6 +86,7 @@ export function readArgs(args: string[]): BenchArgs {
         ...(threadCount === undefined ? {} : { threads: threadCount }),
         ...(dispatcherCount === undefined ? {} : { dispatchers: dispatcherCount }),
         ...(gateway === undefined ? {} : { gateway }),
+        ...(database === undefined ? {} : { database: { url: database } }),
       })),
     ),
   };

@@ -114,7 +114,7 @@ function environmentOf({ threads, streams, gateway, database, logLevel }: Setup)
     ...(threads === undefined ? {} : { DISPATCHER_THREADS: String(threads) }),
     ...(streams === undefined ? {} : { BENCH_STREAMS: String(streams) }),
     ...(gateway === undefined ? {} : { BENCH_GATEWAY: gateway }),
-    ...(database === undefined ? {} : { DATABASE_READ_URL: database.readUrl }),
+    ...(database?.readUrl === undefined ? {} : { DATABASE_READ_URL: database.readUrl }),
   };
 }
 

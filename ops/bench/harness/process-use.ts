@@ -1,4 +1,6 @@
 import { readFile } from 'node:fs/promises';
+import type { Handle } from '../../../shared/db/pool.ts';
+import { knowsSpread } from '../../../shared/db/schema/by-app.ts';
 
 /** Clock ticks per second in /proc, a constant of Linux. */
 const ticksPerSecond = 100;
@@ -26,15 +28,55 @@ function cpuSecondsOf(fields: string[], withEnded = false): number {
 }
 
 /**
- * Returns the processor time that all processes of a PostgreSQL server used so far, but those of `without`; the server is found
- * by one of its backends. Undefined if the server runs on another machine, or the system has no /proc.
+ * Returns the processor time that each PostgreSQL server used so far: the one of `db`, then the workers of a spread database; the
+ * connections of the program `without` do not count. NaN for a server on another machine, or if the system has no /proc.
  */
-export async function databaseCpuSeconds(
-  backendPid: number,
-  without: readonly number[] = [],
-): Promise<number | undefined> {
+export async function databaseCpuSeconds(db: Handle, without = ''): Promise<number[]> {
+  const { rows } = await db.query<Backends>(
+    `SELECT pg_backend_pid() AS pid, ARRAY(SELECT pid FROM pg_stat_activity WHERE application_name = $1) AS without`,
+    [without],
+  );
+  const workers = (await knowsSpread(db)) ? await workerBackends(db, rows[0]?.without ?? []) : [];
+  return Promise.all([...rows, ...workers].map(serverCpuSeconds));
+}
+
+/** One process of a server, and the backends that do not count. */
+interface Backends {
+  pid: number;
+  without: number[];
+}
+
+/**
+ * Returns a lasting process of each worker, and the backends that work for the backends `without` of the coordinator. Needs a
+ * superuser.
+ */
+async function workerBackends(db: Handle, without: readonly number[]): Promise<Backends[]> {
+  const { rows } = await db.query<Backends>(
+    `SELECT (result::jsonb ->> 'pid')::int AS pid,
+            ARRAY(SELECT jsonb_array_elements_text(result::jsonb -> 'without')::int) AS without
+       FROM run_command_on_workers(format(
+         'SELECT jsonb_build_object(''pid'', max(pid) FILTER (WHERE backend_type = ''checkpointer''), ''without'',
+                   coalesce(jsonb_agg(pid) FILTER (WHERE application_name = ANY (%L)), ''[]'')) FROM pg_stat_activity',
+         ARRAY(SELECT 'citus_internal gpid=' || citus_backend_gpid() - pg_backend_pid() + pid
+                 FROM unnest($1::int[]) AS pid)))
+      ORDER BY nodename, nodeport`,
+    [without],
+  );
+  return rows;
+}
+
+/** Names the figures of the servers of `databaseCpuSeconds`; none where there is only one. */
+export const serverNames = (servers: readonly number[]): string[] =>
+  servers.length === 1 ? [] : servers.map((_, i) => (i === 0 ? 'the coordinator' : `worker ${i}`));
+
+/** Returns the sum of `databaseCpuSeconds`. */
+export const allDatabaseCpuSeconds = async (db: Handle): Promise<number> =>
+  (await databaseCpuSeconds(db)).reduce((sum, seconds) => sum + seconds, 0);
+
+/** Returns the processor time of all processes of the server of a process. */
+async function serverCpuSeconds({ pid, without }: Backends): Promise<number> {
   try {
-    const postmaster = Number((await statFields(backendPid))[1]);
+    const postmaster = Number((await statFields(pid))[1]);
     const children = await readFile(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8');
     const own = cpuSecondsOf(await statFields(postmaster), true);
     const ofChildren = await Promise.all(
@@ -42,9 +84,9 @@ export async function databaseCpuSeconds(
         .trim()
         .split(' ')
         .map(Number)
-        .filter((pid) => !without.includes(pid))
-        .map((pid) =>
-          statFields(pid).then(
+        .filter((child) => !without.includes(child))
+        .map((child) =>
+          statFields(child).then(
             (fields) => cpuSecondsOf(fields),
             () => 0,
           ),
@@ -52,7 +94,7 @@ export async function databaseCpuSeconds(
     );
     return ofChildren.reduce((sum, seconds) => sum + seconds, own);
   } catch {
-    return undefined;
+    return Number.NaN;
   }
 }
 

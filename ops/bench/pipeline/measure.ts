@@ -3,7 +3,7 @@ import type { PushKind } from '../harness/arguments.ts';
 import { type Bench, benchName } from '../harness/bench-service.ts';
 import { type BenchApp, push, readRecord, untilEnded, untilPlanned } from '../harness/client.ts';
 import type { Figure } from '../harness/figure.ts';
-import { databaseCpuSeconds, processUse } from '../harness/process-use.ts';
+import { databaseCpuSeconds, processUse, serverNames } from '../harness/process-use.ts';
 import { watchPush } from '../harness/watchers.ts';
 
 /** What is measured: a push of a kind to so many devices, watched by so many tabs of the console. */
@@ -29,7 +29,8 @@ const bodies = {
 interface CpuSeconds {
   dispatchers: number;
   api: number;
-  database: number;
+  /** By server: of the one that clients talk to, then of its workers. */
+  database: number[];
   gateway: number;
 }
 
@@ -53,9 +54,11 @@ export interface PushCourse {
 /** Course of one push, and its id. */
 type TimedPush = Omit<PushCourse, 'cpu' | 'devices'> & { objectId: string };
 
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
+
 /** Returns the CPU time of dispatchers, api and PostgreSQL in ms per 1,000 recipients. */
 export const serviceCpuMs = ({ devices, cpu: { dispatchers, api, database } }: PushCourse): number =>
-  ((dispatchers + api + database) * 1e6) / devices;
+  ((dispatchers + api + sum(database)) * 1e6) / devices;
 
 /** Sends `count` pushes one after the other; returns their mean. Throws unless every device got one request of each. */
 export async function measurePushes(
@@ -81,7 +84,7 @@ export async function measurePushes(
     cpu: {
       dispatchers: (after.dispatchers - before.dispatchers) / count,
       api: (after.api - before.api) / count,
-      database: (after.database - before.database) / count,
+      database: after.database.map((seconds, i) => (seconds - (before.database[i] ?? Number.NaN)) / count),
       gateway: (after.gateway - before.gateway) / count,
     },
   };
@@ -125,17 +128,12 @@ async function checkRecord(
 /** Reads the CPU time of the service: without the connections of the benchmark, which ask for the state of a push. */
 async function cpuSeconds({ pids, gateway, db }: Bench): Promise<CpuSeconds> {
   const { api, dispatchers } = pids();
-  const { rows } = await db.query<{ pid: number }>(
-    'SELECT pid FROM pg_stat_activity WHERE application_name = $1',
-    [benchName],
-  );
-  const own = rows.map(({ pid }) => pid);
   const of = async (pid: number | undefined) => (await processUse(pid))?.cpuSeconds ?? Number.NaN;
   const ofDispatchers = await Promise.all(dispatchers.map(of));
   return {
     dispatchers: ofDispatchers.reduce((sum, seconds) => sum + seconds, 0),
     api: await of(api),
-    database: (await databaseCpuSeconds(own[0] ?? 0, own)) ?? Number.NaN,
+    database: await databaseCpuSeconds(db, benchName),
     gateway: await of(gateway.pid),
   };
 }
@@ -153,11 +151,15 @@ export function figuresOf(course: PushCourse, { watchers }: Pick<PushToMeasure, 
     { name: 'sending alone', value: course.sendingSeconds, unit: 's' },
     {
       name: 'service CPU (dispatcher, api, PostgreSQL)',
-      ...perThousand(cpu.dispatchers + cpu.api + cpu.database),
+      ...perThousand(cpu.dispatchers + cpu.api + sum(cpu.database)),
     },
     { name: 'dispatcher CPU', ...perThousand(cpu.dispatchers) },
     { name: 'api CPU', ...perThousand(cpu.api) },
-    { name: 'PostgreSQL CPU', ...perThousand(cpu.database) },
+    { name: 'PostgreSQL CPU', ...perThousand(sum(cpu.database)) },
+    ...serverNames(cpu.database).map((server, i) => ({
+      name: `PostgreSQL CPU of ${server}`,
+      ...perThousand(cpu.database[i] ?? Number.NaN),
+    })),
     { name: 'gateway CPU', ...perThousand(cpu.gateway) },
     ...(watchers === 0
       ? []

@@ -13,7 +13,7 @@ import { readArgs } from '../harness/arguments.ts';
 import { type Bench, withBench } from '../harness/bench-service.ts';
 import { createApp } from '../harness/client.ts';
 import type { Figure } from '../harness/figure.ts';
-import { databaseCpuSeconds } from '../harness/process-use.ts';
+import { allDatabaseCpuSeconds } from '../harness/process-use.ts';
 import { subscribeSparsely, writeInstallations } from '../harness/seed.ts';
 
 const defaultRows = 1_000_000;
@@ -55,10 +55,7 @@ export function benchTables(args: string[], log: (line: string) => void): Promis
 
 const noIds = { installationId: undefined, deviceToken: undefined, registrationId: undefined };
 
-async function cpuOf({ db }: Bench): Promise<number> {
-  const { rows } = await db.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
-  return (await databaseCpuSeconds(rows[0]?.pid ?? 0)) ?? Number.NaN;
-}
+const cpuOf = ({ db }: Bench): Promise<number> => allDatabaseCpuSeconds(db);
 
 /** Returns the processor time of PostgreSQL during `work`, divided by `count`, in µs. */
 async function cpuMicros(bench: Bench, count: number, work: () => Promise<void>): Promise<number> {

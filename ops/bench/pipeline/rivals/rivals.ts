@@ -5,7 +5,7 @@ import { readArgs, type Setup } from '../../harness/arguments.ts';
 import { type Bench, withBench } from '../../harness/bench-service.ts';
 import { type BenchApp, createApp } from '../../harness/client.ts';
 import type { Figure } from '../../harness/figure.ts';
-import { databaseCpuSeconds, processUse } from '../../harness/process-use.ts';
+import { allDatabaseCpuSeconds, processUse } from '../../harness/process-use.ts';
 import { writeInstallations } from '../../harness/seed.ts';
 import { measurePushes, serviceCpuMs } from '../measure.ts';
 import { type RivalOrder, rivalAnswer } from './rival-process.ts';
@@ -198,7 +198,6 @@ class RivalProcess implements Rival {
   async #cpuSeconds(): Promise<number> {
     const own = (await processUse(this.#process.pid))?.cpuSeconds ?? Number.NaN;
     if (!this.kind.isStoring) return own;
-    const { rows } = await this.#bench.db.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
-    return own + ((await databaseCpuSeconds(rows[0]?.pid ?? 0)) ?? Number.NaN);
+    return own + (await allDatabaseCpuSeconds(this.#bench.db));
   }
 }
