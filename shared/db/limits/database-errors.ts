@@ -9,6 +9,14 @@ export function violatedConstraint(error: unknown): string | undefined {
   return error.constraint ?? constraintOfShard.exec(error.message)?.[1];
 }
 
+/**
+ * Returns whether COPY to a table of a spread database failed: Citus passes on the message of the worker, and this code in place of
+ * its own.
+ */
+export function isFailedCopyToWorker(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === 'XX000';
+}
+
 /** Returns whether a foreign key made a statement fail. */
 export function isMissingReference(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '23503';

@@ -1,6 +1,6 @@
 import type { InstallationDraft } from '../../../domain/installations/installation.ts';
 import { copyIn, copyText } from '../../copy.ts';
-import { violatedConstraint } from '../../limits/database-errors.ts';
+import { isFailedCopyToWorker, violatedConstraint } from '../../limits/database-errors.ts';
 import type { Handle } from '../../pool.ts';
 import { draftColumns, draftValues } from '../installations/installations.ts';
 import { keptOut, type Merged, unstage, unwrittenRows } from './unwritten.ts';
@@ -56,7 +56,7 @@ export function stageInstallation(installation: ImportedInstallation, line: numb
 
 /**
  * Writes a batch of new installations with one statement, which is its own transaction. Returns false, and writes nothing,
- * when another row has a unique value of one of them.
+ * when another row has a unique value of one of them, or a spread database does not tell why it refused them.
  */
 export async function writeNewInstallations(
   connection: Handle,
@@ -73,7 +73,8 @@ export async function writeNewInstallations(
     );
     return true;
   } catch (error) {
-    if (violatedConstraint(error) === undefined) throw error;
+    // The caller then merges the rows, which fails by any other reason again.
+    if (violatedConstraint(error) === undefined && !isFailedCopyToWorker(error)) throw error;
     return false;
   }
 }

@@ -123,11 +123,10 @@ export async function mergeMemberships(tx: Handle, appId: string, batch: Members
   const { relation, rows: staged, isDry } = batch;
   const given = [staged.map(({ line }) => line), staged.map(({ role }) => role)];
   const members = staged.map(({ member }) => member);
-  const { rows } = await tx.query<MembershipRow>((isDry ? drySql : writeSql)(relation), [
-    appId,
-    ...given,
-    members,
-  ]);
+  const values = [appId, ...given, members];
+  const rows = isDry
+    ? await tryMemberships(tx, relation, values)
+    : (await tx.query<MembershipRow>(writeSql(relation), values)).rows;
   const ofLine = new Map(rows.map((row) => [Number(row.line), row]));
   const unwritten = staged.flatMap((one): Unwritten[] => {
     const row = ofLine.get(one.line);
@@ -164,21 +163,59 @@ function writeSql(relation: RelationName): string {
            (role_id, member_id) IN (SELECT role_id, member_id FROM written) AS is_written FROM found`;
 }
 
-/** Returns the statement of a dry run, which also finds roles and members of this run. */
+/**
+ * Does a dry run, which also finds roles and members of this run. Two statements: a spread database joins no temporary table to one
+ * that it has spread.
+ */
+async function tryMemberships(
+  tx: Handle,
+  relation: RelationName,
+  values: unknown[],
+): Promise<MembershipRow[]> {
+  const there = await tx.query<StoredMembership>(storedSql(relation), values);
+  const column = (of: (row: StoredMembership) => unknown) => there.rows.map(of);
+  const found = await tx.query<MembershipRow>(drySql(relation), [
+    values[0],
+    ...[column(({ line }) => line), column(({ role }) => role), column(({ member }) => member)],
+    ...[column((row) => row.has_role), column((row) => row.has_member), column((row) => row.is_linked)],
+  ]);
+  return found.rows;
+}
+
+/** Membership of an import, with what the database has of it. */
+interface StoredMembership {
+  line: number;
+  role: string;
+  member: string;
+  has_role: boolean;
+  has_member: boolean;
+  is_linked: boolean;
+}
+
+function storedSql(relation: RelationName): string {
+  const { table, column, members } = relations[relation];
+  const isThere = (name: string, id: string) =>
+    `EXISTS (SELECT FROM ${name} r WHERE r.app_id = $1 AND r.object_id = ${id})`;
+  return `WITH ${givenSql}
+    SELECT line, role, member, ${isThere('role', 'given.role')} AS has_role,
+           ${isThere(members, 'given.member')} AS has_member,
+           EXISTS (SELECT FROM ${table} link
+             JOIN role owner ON owner.app_id = link.app_id AND owner.id = link.role_id
+             JOIN ${members} one ON one.app_id = link.app_id AND one.id = link.${column}
+            WHERE link.app_id = $1 AND owner.object_id = given.role AND one.object_id = given.member) AS is_linked
+      FROM given`;
+}
+
+/** Returns the statement that adds what the run has seen, and notes the memberships. */
 function drySql(relation: RelationName): string {
-  const { table, column, members, seen } = relations[relation];
-  const isThere = (real: string, shadowed: string, id: string) =>
-    `(EXISTS (SELECT FROM ${real} r WHERE r.app_id = $1 AND r.object_id = ${id})
-      OR EXISTS (SELECT FROM ${shadowed} r WHERE r.app_id = $1 AND r.object_id = ${id}))`;
-  return `WITH ${givenSql},
-    found AS MATERIALIZED (
-      SELECT line, role, member, ${isThere('role', shadow, 'role')} AS has_role,
-             ${isThere(members, seen, 'member')} AS has_member,
-             EXISTS (SELECT FROM ${table} link
-               JOIN role owner ON owner.app_id = link.app_id AND owner.id = link.role_id
-               JOIN ${members} one ON one.app_id = link.app_id AND one.id = link.${column}
-              WHERE link.app_id = $1 AND owner.object_id = given.role AND one.object_id = given.member) AS is_linked
-        FROM given),
+  const { seen } = relations[relation];
+  const isSeen = (shadowed: string, id: string) =>
+    `EXISTS (SELECT FROM ${shadowed} r WHERE r.app_id = $1 AND r.object_id = ${id})`;
+  return `WITH found AS MATERIALIZED (
+      SELECT line, role, member, has_role OR ${isSeen(shadow, 'role')} AS has_role,
+             has_member OR ${isSeen(seen, 'member')} AS has_member, is_linked
+        FROM unnest($2::bigint[], $3::text[], $4::text[], $5::boolean[], $6::boolean[], $7::boolean[])
+          AS given (line, role, member, has_role, has_member, is_linked)),
     written AS (
       INSERT INTO ${shadowMemberships} (relation, role, member)
       SELECT '${relation}', role, member FROM found WHERE has_role AND has_member AND NOT is_linked
