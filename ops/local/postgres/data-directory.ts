@@ -111,12 +111,10 @@ export async function ensureCluster(plan: LaunchPlan, durable: boolean): Promise
   const nextDir = await mkdtemp(`${dataDir}.init-${process.pid}-`);
   try {
     if (identity.ids !== undefined) await chown(nextDir, identity.ids.uid, identity.ids.gid);
-    const locale = [
-      '--no-locale',
-      '--encoding=UTF8',
-      '--locale-provider=builtin',
-      '--builtin-locale=C.UTF-8',
-    ];
+    // PostgreSQL has it since version 17; the names of locales differ by system before.
+    const hasBuiltin = Number.parseInt(binaries.version, 10) >= 17;
+    const builtin = hasBuiltin ? ['--locale-provider=builtin', '--builtin-locale=C.UTF-8'] : [];
+    const locale = ['--no-locale', '--encoding=UTF8', ...builtin];
     const access = ['--auth=trust', '--username=carillon', '--no-instructions'];
     const sync = durable ? [] : ['--no-sync'];
     const initdb = programPath(binaries, 'initdb');

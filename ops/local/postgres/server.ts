@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
-import { locateBinaries, programEnv, programPath } from './binaries.ts';
+import { type Binaries, locateBinaries, programEnv, programPath } from './binaries.ts';
 import {
   alreadyRunning,
   ensureCluster,
@@ -65,6 +65,8 @@ export interface EmbeddedPostgresOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** Folder of the socket; by default a new one. A restart passes the last one, so that clients reconnect. */
   readonly socketDir?: string;
+  /** Programs of another PostgreSQL, for tests that need its extensions; by default those of the installed package. */
+  readonly binaries?: Binaries;
   /** Receives the server's log and our own messages, line by line. */
   readonly log?: (line: string) => void;
 }
@@ -81,7 +83,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const durable = options.durable ?? true;
   const dataDir = await resolveDataDir(options.dataDir);
   await refuseLiveServer(dataDir);
-  const binaries = await locateBinaries(`${dataDir}.lib`);
+  const binaries = options.binaries ?? (await locateBinaries(`${dataDir}.lib`));
   const plan = await chooseLaunchPlan(binaries, dataDir, log);
   await ensureCluster(plan, durable);
   const fitted = serverSettings(options.memoryMb ?? availableMemoryMb(), durable);
