@@ -12,10 +12,10 @@ export function useDispatcherProcesses(service: { readonly databaseUrl: string }
   return {
     /** The one that was started last. */
     latest: () => children.at(-1),
-    /** Resolves when the dispatcher is ready. */
-    async start(): Promise<ChildProcess> {
+    /** Starts one, with variables beside those of every test; resolves when it is ready. */
+    async start(more: Record<string, string> = {}): Promise<ChildProcess> {
       const file = fileURLToPath(new URL('../../../dispatcher/main.ts', import.meta.url));
-      const env = { ...process.env, ...testEnvironment(service.databaseUrl) };
+      const env = { ...process.env, ...testEnvironment(service.databaseUrl), ...more };
       const child = spawn(process.execPath, [file], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
       children.push(child);
       await new Promise((resolve, reject) => {

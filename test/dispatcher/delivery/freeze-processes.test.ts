@@ -1,0 +1,100 @@
+import { beforeAll, expect, test, vi } from 'vitest';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
+import { useDispatcherProcesses } from '../../support/servers/dispatcher-processes.ts';
+import { useTestService } from '../../support/service.ts';
+
+const service = useTestService({ gateway: { maxStreams: 20 } });
+/** Two worker threads in each process. */
+const threads = { DISPATCHER_THREADS: '2' };
+const dispatchers = useDispatcherProcesses(service);
+vi.setConfig({ testTimeout: 180_000 });
+
+beforeAll(async () => {
+  await dispatchers.start(threads);
+  await dispatchers.start(threads);
+});
+
+const admin = (method: string, path: string, body?: object) =>
+  service.api.request(method, `/console/api${path}`, { admin: true, body });
+const requestsTo = (tokens: string[]) => tokens.reduce((n, token) => n + service.apns.seen(token), 0);
+const notSentOnce = (tokens: string[]) => tokens.filter((token) => service.apns.seen(token) !== 1);
+
+/** Waits until jobs of the app are held and none is in work. */
+async function untilHeld({ appId }: App): Promise<void> {
+  const jobs = async () => {
+    const { rows } = await service.db.query<{ isHeld: boolean; active: number }>(
+      `SELECT count(*) FILTER (WHERE start_after > now() + interval '1 year') > 0 AS "isHeld",
+              count(*) FILTER (WHERE state = 'active') AS active
+         FROM pgboss.job WHERE data ->> 'appId' = $1 AND state IN ('created', 'retry', 'active')`,
+      [appId],
+    );
+    return rows[0];
+  };
+  await expect.poll(jobs, { interval: 20, timeout: 60_000 }).toEqual({ isHeld: true, active: 0 });
+}
+
+/** Sends a push that the gateway refuses for its device, and returns its id. */
+async function failedPush(app: App, token: string): Promise<string> {
+  service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge', token });
+  const objectId = await beginPush(service, app);
+  expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { failed: 1 } });
+  service.apns.behave();
+  return objectId;
+}
+
+/** Returns the id of the only push of an app. */
+async function pushOf({ appId }: App): Promise<string> {
+  const { rows } = await service.db.query<{ id: string }>(
+    'SELECT object_id AS id FROM notification WHERE app_id = $1',
+    [appId],
+  );
+  return rows[0]?.id ?? '';
+}
+
+test('a frozen service sends nothing more of a running push, and nothing that becomes due, until it is released', async () => {
+  const large = await createAppOn(service, null, 8000);
+  const [planned, repeated, again, small] = await Promise.all(
+    [1, 1, 1, 1].map((devices) => createAppOn(service, null, devices)),
+  );
+  if (!planned || !repeated || !again || !small) throw new Error('an app is missing');
+  const failed = await failedPush(again.app, again.tokens[0] ?? '');
+  await beginPush(service, planned.app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
+  const definition = { name: 'daily', expression: '0 0 29 2 *', timeZone: 'UTC' };
+  const recurring = { ...definition, body: { where: {}, data: { alert: 'x' } } };
+  const created = await admin('POST', `/apps/${repeated.app.appId}/recurring-pushes`, recurring);
+  expect(created.status).toBe(201);
+
+  const before = service.apns.total;
+  const largeId = await beginPush(service, large.app);
+  await service.apns.waitFor(before + 1500);
+  expect((await admin('PUT', '/freeze', { reason: 'a wrong text' })).status).toBe(200);
+  await untilHeld(large.app);
+  const settled = service.apns.total;
+  expect(requestsTo(large.tokens)).toBeLessThan(8000);
+
+  // A scheduled and a recurring push become due, a redrive and a push arrive; a process dies and another starts.
+  await service.db.query('UPDATE scheduled_push SET push_time = now() WHERE app_id = $1', [
+    planned.app.appId,
+  ]);
+  await service.db.query('UPDATE recurring_push SET next_at = now() WHERE app_id = $1', [repeated.app.appId]);
+  const redrive = await admin('POST', `/apps/${again.app.appId}/notifications/${failed}/redrive`, {});
+  expect(redrive.status).toBe(201);
+  const smallId = await beginPush(service, small.app);
+  dispatchers.latest()?.kill('SIGKILL');
+  await dispatchers.start(threads);
+  for (const { app } of [planned, repeated, again, small]) await untilHeld(app);
+  expect(service.apns.total).toBe(settled);
+
+  expect((await admin('DELETE', '/freeze')).status).toBe(200);
+  const sent = { outcomes: { sent: 1 } };
+  expect(await service.untilDone(small.app, smallId)).toMatchObject(sent);
+  expect(await service.untilDone(again.app, redrive.body.objectId)).toMatchObject(sent);
+  expect(await service.untilDone(planned.app, await pushOf(planned.app))).toMatchObject(sent);
+  expect(await service.untilDone(repeated.app, await pushOf(repeated.app))).toMatchObject(sent);
+  expect(await service.untilDone(large.app, largeId, 18000)).toMatchObject({ outcomes: { sent: 8000 } });
+  const once = [large, planned, repeated, small].flatMap(({ tokens }) => tokens);
+  expect(notSentOnce(once)).toEqual([]);
+  // The push that failed, and its redrive.
+  expect(requestsTo(again.tokens)).toBe(2);
+});
