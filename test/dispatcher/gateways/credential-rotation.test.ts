@@ -5,7 +5,6 @@ import { reviewCanaries } from '../../../dispatcher/duties/profile-rotations.ts'
 import {
   type ApnsGateway,
   createApnsCredentials,
-  type SeenRequest,
   startApnsGateway,
 } from '../../../ops/sandbox/apns/server.ts';
 import { sleep, systemClock } from '../../../shared/clock.ts';
@@ -14,6 +13,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { judgeCanary } from '../../../shared/domain/apps/canary.ts';
 import { silentLog, testConfig } from '../../support/api.ts';
 import { loopbackIdentity } from '../../support/gateways/identity.ts';
+import { keyIdOf } from '../../support/gateways/key-id.ts';
 import { useTestService } from '../../support/service.ts';
 
 const [first, second, unknown] = [createApnsCredentials(), createApnsCredentials(), createApnsCredentials()];
@@ -207,7 +207,9 @@ describe('two rotations under load', () => {
       if (record.successes === 2) break;
       await sleep(50);
     }
-    const keys = service.apns.requests.slice(-2).map((request) => [request.token[0], keyIn(request)]);
+    const keys = service.apns.requests
+      .slice(-2)
+      .map((request) => [request.token[0], keyIdOf(request.headers)]);
     expect(keys.toSorted()).toEqual([
       ['1', first.keyId],
       ['2', second.keyId],
@@ -216,16 +218,7 @@ describe('two rotations under load', () => {
 });
 
 /** Returns the id of the key that the last request was signed with. */
-function keyOf(gateway: ApnsGateway): string {
-  return keyIn(gateway.requests.at(-1));
-}
-
-function keyIn({ headers }: Partial<SeenRequest> = {}): string {
-  const [head = ''] = String(headers?.authorization)
-    .replace(/^bearer /, '')
-    .split('.');
-  return JSON.parse(Buffer.from(head, 'base64url').toString('utf8')).kid;
-}
+const keyOf = (gateway: ApnsGateway): string => keyIdOf(gateway.requests.at(-1)?.headers ?? {});
 
 describe('the decision', () => {
   const none = { batches: 1, asked: 0, accepted: 0, refused: 0, worse: 0 };
