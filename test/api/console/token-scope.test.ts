@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { loadRoutes } from '../../../api/route-loader.ts';
+import { hourMs, systemClock } from '../../../shared/clock.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { startTestApi, type TestApi } from '../../support/api.ts';
+import { useTestApi } from '../../support/test-api.ts';
+import { callerOf, createToken } from './callers.ts';
+
+const base = '/console/api';
+let movedMs = 0;
+const clock = { ...systemClock, now: () => systemClock.now() + movedMs };
+const api = useTestApi({ clock });
+/** Two more processes of the api. */
+let others: TestApi[];
+let own: App;
+let other: App;
+
+beforeAll(async () => {
+  const start = () => startTestApi({ databaseUrl: api.databaseUrl, clock });
+  others = await Promise.all([start(), start()]);
+  [own, other] = [await api.createApp(), await api.createApp()];
+});
+afterAll(() => Promise.all(others.map((one) => one.close())));
+
+/** Asks every process with a token; returns the states. */
+const statesOf = (token: string, path = '/session') =>
+  Promise.all(
+    [api, ...others].map(async (process) => {
+      const headers = { Authorization: `Bearer ${token}` };
+      return (await process.request('GET', base + path, { headers })).status;
+    }),
+  );
+
+test('every route refuses a token for other apps, before it looks anything up', async () => {
+  const routes = (await loadRoutes()).filter(({ auth }) => auth === 'admin');
+  const call = await callerOf(api, 'owner', { apps: [own.appId] });
+  for (const { method, operation, paths, isFiltered } of routes) {
+    const [path = ''] = paths;
+    const isOfApp = path.includes(':appId');
+    if (!isOfApp && isFiltered) continue;
+    for (const appId of [other.appId, 'nowhere']) {
+      const to = path.slice(base.length).replace(':appId', appId).replace(/:\w+/g, 'x');
+      const { status, body } = await call(method, to);
+      expect([operation, status, body.error]).toEqual([operation, 403, 'This token is for other apps.']);
+    }
+  }
+});
+
+test('lists that a token for some apps may read have nothing of another app', async () => {
+  const routes = (await loadRoutes()).filter(
+    ({ auth, method, paths, isFiltered }) =>
+      auth === 'admin' && method === 'GET' && isFiltered && !paths[0]?.includes(':'),
+  );
+  const call = await callerOf(api, 'owner', { apps: [own.appId] });
+  const body = { reason: 'the other' };
+  await api.request('PUT', `${base}/apps/${other.appId}/freeze`, { admin: true, body });
+  const asked: string[] = [];
+  for (const { operation, paths } of routes.filter(({ operation }) => operation !== 'streamEvents')) {
+    const path = (paths[0] ?? '').slice(base.length);
+    const reply = await call('GET', operation === 'search' ? `${path}?q=${other.appId}` : path);
+    expect([operation, reply.status]).toEqual([operation, 200]);
+    const text = JSON.stringify(reply.body).replace(`"q":"${other.appId}"`, '');
+    expect([operation, text]).toEqual([operation, expect.not.stringContaining(other.appId)]);
+    asked.push(operation);
+  }
+  expect(asked).toEqual(expect.arrayContaining(['listApps', 'listFreezes', 'listBreakers', 'getOverview']));
+});
+
+test('a deleted token is refused by every process from its deletion on', async () => {
+  const { id, token } = await createToken(api, 'viewer');
+  expect(await statesOf(token)).toEqual([200, 200, 200]);
+  expect((await others[0]?.request('DELETE', `${base}/tokens/${id}`, { admin: true }))?.status).toBe(200);
+  expect(await statesOf(token)).toEqual([401, 401, 401]);
+});
+
+test('an expired token is refused by every process from its end on', async () => {
+  const expiresAt = new Date(clock.now() + hourMs).toISOString();
+  const { token } = await createToken(api, 'viewer', { expiresAt });
+  expect(await statesOf(token)).toEqual([200, 200, 200]);
+  movedMs += hourMs;
+  expect(await statesOf(token)).toEqual([401, 401, 401]);
+});
+
+test('the list of tokens has the last use of each, also by another process', async () => {
+  const { id, token } = await createToken(api, 'viewer');
+  const usedAt = async () => {
+    const { results } = (await api.request('GET', `${base}/tokens`, { admin: true })).body;
+    return results.find((one: { id: string }) => one.id === id).usedAt;
+  };
+  expect(await usedAt()).toBeNull();
+  const headers = { Authorization: `Bearer ${token}` };
+  for (const passedMs of [0, hourMs]) {
+    movedMs += passedMs;
+    await others[1]?.request('GET', `${base}/session`, { headers });
+    expect(Math.abs(Date.parse(await usedAt()) - clock.now())).toBeLessThan(60_000);
+  }
+});
