@@ -2,7 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../../shared/clock.ts';
 import { readArgs } from '../harness/arguments.ts';
 import { type Bench, withBench } from '../harness/bench-service.ts';
-import { type BenchApp, control, createApp, push, pushAndWait } from '../harness/client.ts';
+import {
+  type BenchApp,
+  control,
+  createApp,
+  freezeService,
+  push,
+  pushAndWait,
+  releaseService,
+} from '../harness/client.ts';
 import { type Figure, spread } from '../harness/figure.ts';
 import { writeInstallations } from '../harness/seed.ts';
 
@@ -27,12 +35,14 @@ const scheduled = { count: 40, leadMs: 61_000, spanMs: 20_000 };
 interface Waits {
   pause: number[];
   resume: number[];
+  freeze: number[];
+  release: number[];
   cancel: number[];
 }
 
 /**
- * Measures the time from a call to its effect at the gateway, with two dispatchers: the last send after a pause and a
- * cancel, and the first after a resume, `args[1]` times (10) during a push to `args[0]` devices (100,000); and from
+ * Measures the time from a call to its effect at the gateway, with two dispatchers: the last send after a pause, a
+ * freeze of the service and a cancel, and the first after a resume and a release, `args[1]` times (10) during a push to `args[0]` devices (100,000); and from
  * `push_time` to the send of scheduled pushes, on an idle service and during those rounds. The limit of each is a
  * second (protocol/delivery.md#promise-8; protocol/push-records.md#state-changes).
  */
@@ -48,7 +58,7 @@ export function benchControl(args: string[], log: (line: string) => void): Promi
     await pushAndWait(bench, single, {});
     log(`${scheduled.count} scheduled pushes on an idle service: more than a minute`);
     const idle = await fired(bench, single, await schedule(bench, single));
-    log(`pause, resume and cancel a push to ${devices} devices, ${rounds} times`);
+    log(`pause, resume, freeze, release and cancel a push to ${devices} devices, ${rounds} times`);
     const late = await schedule(bench, single);
     const waits = await repeat(bench, large, rounds);
     const busy = await fired(bench, single, late);
@@ -57,6 +67,8 @@ export function benchControl(args: string[], log: (line: string) => void): Promi
       ...promised('push_time to first send, busy', busy),
       ...promised('pause to last send', waits.pause),
       ...promised('resume to first send', waits.resume),
+      ...promised('freeze to last send', waits.freeze),
+      ...promised('release to first send', waits.release),
       ...promised('cancel to last send', waits.cancel),
     ];
   });
@@ -93,17 +105,16 @@ async function fired({ db }: Bench, app: BenchApp, ids: string[]): Promise<numbe
 }
 
 async function repeat(bench: Bench, app: BenchApp, rounds: number): Promise<Waits> {
-  const waits: Waits = { pause: [], resume: [], cancel: [] };
+  const waits: Waits = { pause: [], resume: [], freeze: [], release: [], cancel: [] };
   for (let i = 0; i < rounds; i++) {
     await bench.gateway.forget();
     const objectId = await push(bench, app, {});
     await arrived(bench, underWay);
     waits.pause.push(await untilQuiet(bench, () => control(bench, app, objectId, 'pause')));
-    await bench.gateway.forget();
-    const calledAtMs = systemClock.now();
-    await control(bench, app, objectId, 'resume');
-    const { firstMs } = await arrived(bench, 1);
-    waits.resume.push(firstMs - calledAtMs);
+    waits.resume.push(await untilSent(bench, () => control(bench, app, objectId, 'resume')));
+    await arrived(bench, underWay);
+    waits.freeze.push(await untilQuiet(bench, () => freezeService(bench)));
+    waits.release.push(await untilSent(bench, () => releaseService(bench)));
     await arrived(bench, underWay);
     waits.cancel.push(await untilQuiet(bench, () => control(bench, app, objectId, 'cancel')));
   }
@@ -116,6 +127,14 @@ async function arrived({ gateway }: Bench, count: number) {
     if (seen.total >= count) return seen;
     await sleep(lookMs);
   }
+}
+
+/** Returns the milliseconds from the call to the first arrival. */
+async function untilSent(bench: Bench, act: () => Promise<void>): Promise<number> {
+  await bench.gateway.forget();
+  const calledAtMs = systemClock.now();
+  await act();
+  return (await arrived(bench, 1)).firstMs - calledAtMs;
 }
 
 /** Returns the milliseconds from the call to the last arrival before a long silence. */

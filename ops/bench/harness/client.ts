@@ -91,6 +91,18 @@ export async function control(
   await call(`${bench.url}${path}`, { method: 'POST', headers: adminHeaders(bench) }, z.unknown());
 }
 
+/** Freezes the service. */
+export async function freezeService(bench: Bench): Promise<void> {
+  const init = { method: 'PUT', headers: adminHeaders(bench), body: '{}' };
+  await call(`${bench.url}/console/api/freeze`, init, z.unknown());
+}
+
+/** Ends the freeze of the service. */
+export async function releaseService(bench: Bench): Promise<void> {
+  const init = { method: 'DELETE', headers: adminHeaders(bench) };
+  await call(`${bench.url}/console/api/freeze`, init, z.unknown());
+}
+
 /** Waits until a push is done, and returns the record of the api. */
 export async function untilDone(
   bench: Bench,
