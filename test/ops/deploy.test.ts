@@ -69,3 +69,14 @@ test('the file of variables has the names that the processes read', async () => 
     publicUrl: 'https://push.example',
   });
 });
+
+test('the image and the manifests run the processes as the same user', async () => {
+  const deploy = new URL('../../ops/deploy/', import.meta.url);
+  const dockerfile = await readFile(new URL('image/Dockerfile', deploy), 'utf8');
+  expect(dockerfile).toMatch(/^USER \$\{RUN_AS\}:\$\{RUN_AS\}$/m);
+  const user = /^ARG RUN_AS=(\d+)$/m.exec(dockerfile)?.[1];
+  for (const name of ['api.yaml', 'dispatcher.yaml', 'migrate.yaml']) {
+    const manifest = await readFile(new URL(`kubernetes/base/${name}`, deploy), 'utf8');
+    expect(manifest.match(/(?<=runAs(User|Group): )\d+/g)).toEqual([user, user]);
+  }
+});

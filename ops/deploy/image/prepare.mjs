@@ -1,6 +1,6 @@
 // Prepares the files of the image, in its build: deletes what no process of it uses, and fills the compile cache.
 import { spawnSync } from 'node:child_process';
-import { readdirSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -18,13 +18,35 @@ const needless = /\.(d\.[cm]?ts|map|md|markdown|flow)$/;
 for (const entry of readdirSync(modules, { recursive: true, withFileTypes: true }))
   if (entry.isFile() && needless.test(entry.name)) rmSync(join(entry.parentPath, entry.name));
 
-// The same folder as at run time (ops/cli/carillon.mjs). Programs write it when they end; here that is at their first check
-// of the environment, after all their modules are compiled.
-const env = { ...process.env, NODE_COMPILE_CACHE: join(modules, '.cache', 'compiled') };
 const programs = ['api/main', 'dispatcher/main', 'dispatcher/sending/worker', ...routes(), 'ops/cli/main'];
-const compile = `for (const program of process.argv.slice(1)) await import(program).catch(() => undefined);`;
-for (const group of [programs.slice(0, 1), programs.slice(1, 2), programs.slice(2)])
-  spawnSync(process.execPath, ['--input-type=module', '-e', compile, ...group.map(bundled)], { env });
+compile([programs.slice(0, 1), programs.slice(1, 2), programs.slice(2)]);
+
+/**
+ * Fills the compile cache of the user of the image: Node keeps one per user and reads no other. Programs write it when they
+ * end; here that is at their first check of the environment, after all their modules are compiled.
+ */
+function compile(groups) {
+  const user = Number(process.env.RUN_AS);
+  // The same folder as at run time (ops/cli/carillon.mjs).
+  const cache = join(modules, '.cache', 'compiled');
+  mkdirSync(cache, { recursive: true });
+  chownSync(cache, user, user);
+  const script = `for (const program of process.argv.slice(1)) await import(program).catch(() => undefined);`;
+  const options = { env: { ...process.env, NODE_COMPILE_CACHE: cache }, uid: user, gid: user };
+  for (const group of groups) {
+    const { error } = spawnSync(
+      process.execPath,
+      ['--input-type=module', '-e', script, ...group.map(bundled)],
+      options,
+    );
+    if (error) throw error;
+  }
+  // The processes read it only: code in it is not compared with the sources.
+  for (const entry of [cache, ...readdirSync(cache, { recursive: true }).map((name) => join(cache, name))]) {
+    chownSync(entry, 0, 0);
+    chmodSync(entry, statSync(entry).isDirectory() ? 0o755 : 0o644);
+  }
+}
 
 function routes() {
   return readdirSync(join(root, 'bundle/api/routes'), { recursive: true })

@@ -41,8 +41,8 @@ export function podOf(container: IContainer, more: Partial<IPodSpec> = {}): IPod
     enableServiceLinks: false,
     securityContext: {
       runAsNonRoot: true,
-      runAsUser: 1000,
-      runAsGroup: 1000,
+      runAsUser: 65532,
+      runAsGroup: 65532,
       seccompProfile: { type: 'RuntimeDefault' },
     },
     containers: [container],
