@@ -155,6 +155,9 @@ const benchmarks = new Map<string, Benchmark>([
   ],
 ]);
 
+/** Names of the benchmarks. */
+export const benchmarkNames: readonly string[] = [...benchmarks.keys()];
+
 /** Runs a benchmark by name, or lists them. `--json` among `args` prints one document. */
 export async function bench(name: string | undefined, args: string[]): Promise<void> {
   const isJson = args.includes('--json');

@@ -1,69 +1,138 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
+import { readArgs } from '../../../ops/bench/harness/arguments.ts';
+import { benchmarkNames } from '../../../ops/bench/main.ts';
 import { program } from '../../../ops/cli/program.ts';
 
 const root = new URL('../../../', import.meta.url);
-const pages = [
-  'README.md',
-  'CONTRIBUTING.md',
-  ...(await readdir(new URL('docs/', root)))
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `docs/${name}`),
-];
+const run = promisify(execFile);
+/** All documents but the changelog, which names commands of earlier versions. */
+const files = (await run('git', ['ls-files', '*.md', '*package.json'], { cwd: root })).stdout
+  .trim()
+  .split('\n');
+const pages = files.filter((name) => name.endsWith('.md') && name !== 'CHANGELOG.md');
 
-/** Command lines of the blocks of a page that start `carillon`, without comments; continued lines are one. */
-function commandLines(text: string): string[] {
-  const blocks = [...text.matchAll(/^```sh\n([\s\S]+?)^```$/gm)].map(([, block = '']) => block);
-  return blocks
-    .flatMap((block) => block.replaceAll('\\\n', ' ').split('\n'))
-    .map((line) => line.replace(/\s+#.*$/, ''))
-    .flatMap((line) => line.match(/npx carillon (.*)$/)?.[1] ?? []);
+/** Lines of the blocks for a shell, without comments; continued lines are one. And code within the text. */
+function codeOf(text: string): string[] {
+  const blocks = [...text.matchAll(/^```(?:sh|bash|console)\n([\s\S]+?)^```$/gm)].map(
+    ([, block = '']) => block,
+  );
+  const spans = text.replaceAll(/^```[\s\S]+?^```$/gm, '').matchAll(/`([^`]+)`/g);
+  return [
+    ...blocks
+      .flatMap((block) => block.replaceAll('\\\n', ' ').split('\n'))
+      .map((line) => line.replace(/\s+#.*$/, '')),
+    ...[...spans].map(([, code = '']) => code.replaceAll(/\s+/g, ' ')),
+  ];
 }
+
+/** Command line of ours, from its first argument on; `carillon ready <URL>` is a line that `npm start` prints. */
+const commandLine = /^(?:.*\bnpx )?carillon (?!ready )([a-z-].*)$/;
 
 /** Words of a command line as a shell splits them; `<placeholders with blanks>` are one word. */
 const wordsOf = (line: string): string[] => line.match(/'[^']*'|"[^"]*"|<[^>]*>|\S+/g) ?? [];
 
 /** Names the first word that the command line does not know; undefined if it knows all of them. */
-function unknownWord(words: string[]): string | undefined {
+function unknownWord(words: readonly string[]): string | undefined {
   let command: Command = program;
+  let isValue = false;
   const options = [...program.options];
-  for (const [at, word] of words.entries()) {
-    if (word.startsWith('--')) {
+  for (const word of words) {
+    if (isValue || word === '--help') {
+      isValue = false;
+    } else if (word.startsWith('--')) {
       const option = options.find(({ long }) => long === word.split('=')[0]);
       if (!option) return word;
-      if (option.required && !word.includes('=')) words[at + 1] = '(value)';
-      continue;
-    }
-    if (word === '>' || word === '|') return undefined;
-    const next = command.commands.find((candidate) => candidate.name() === word);
-    if (next) {
-      command = next;
-      options.push(...next.options);
-    } else if (command.commands.length > 0) {
-      return word;
+      isValue = option.required && !word.includes('=');
+    } else {
+      if (word === '>' || word === '|' || word === '&&') return undefined;
+      const next = command.commands.find((candidate) => candidate.name() === word);
+      if (!next && command.commands.length > 0) return word;
+      command = next ?? command;
+      options.push(...(next?.options ?? []));
     }
   }
   return undefined;
 }
 
+/** Checks whether a benchmark takes the option. */
+function isBenchOption(name: string): boolean {
+  try {
+    readArgs([`${name}=1`]);
+    return true;
+  } catch (error) {
+    return !(error instanceof Error && 'code' in error);
+  }
+}
+
+/** Scripts of all packages of the repository. */
+const scripts = new Set<string>();
+for (const name of files.filter((one) => one.endsWith('package.json')))
+  for (const script of Object.keys(JSON.parse(await readFile(new URL(name, root), 'utf8')).scripts ?? {}))
+    scripts.add(script);
+
+/** Names what is wrong with the words after `npm run`; undefined if nothing is. */
+function unknownScript([script = '', separator, benchmark = '', ...more]: readonly string[]):
+  | string
+  | undefined {
+  if (!scripts.has(script)) return script;
+  if (script !== 'bench' || separator !== '--' || benchmark.startsWith('<')) return undefined;
+  if (!benchmarkNames.includes(benchmark)) return benchmark;
+  return more.find((word) => word.startsWith('--') && !isBenchOption(word));
+}
+
+/** Options of all commands. */
+const options = new Set(['--help']);
+(function collect(command: Command): void {
+  for (const { long } of command.options) options.add(long ?? '');
+  command.commands.forEach(collect);
+})(program);
+/** Options of other programs that a page names alone. */
+const foreign = new Set(['--delta']);
+
 test('unknown words of a command line are detected', () => {
   expect(unknownWord(wordsOf('push --app <app id> --alert Hello --dry-run'))).toBeUndefined();
+  expect(unknownWord(wordsOf('outbox --state failed'))).toBeUndefined();
   expect(unknownWord(wordsOf('push --ap <app id>'))).toBe('--ap');
   expect(unknownWord(wordsOf('profiles put'))).toBe('profiles');
   expect(unknownWord(wordsOf('profile pot'))).toBe('pot');
+  expect(unknownScript(wordsOf('bench -- pipeline 5000 --threads 2'))).toBeUndefined();
+  expect(unknownScript(wordsOf('bench -- pipelines'))).toBe('pipelines');
+  expect(unknownScript(wordsOf('bench -- pipeline --thread 2'))).toBe('--thread');
+  expect(unknownScript(wordsOf('benches'))).toBe('benches');
 });
 
 const found = await Promise.all(
-  pages.map(async (page) => ({ page, lines: commandLines(await readFile(new URL(page, root), 'utf8')) })),
+  pages.map(async (page) => ({ page, codes: codeOf(await readFile(new URL(page, root), 'utf8')) })),
 );
+/** Returns what `pattern` captures in the code of the pages and `isKnown` refuses, with its page. */
+function refused(pattern: RegExp, isKnown: (text: string) => boolean): string[] {
+  return found.flatMap(({ page, codes }) =>
+    codes
+      .flatMap((code) => code.match(pattern)?.[1] ?? [])
+      .filter((text) => !isKnown(text))
+      .map((text) => `${page}: ${text}`),
+  );
+}
 
-describe('every command of the documentation is one that the command line knows', () => {
-  test.each(found.filter(({ lines }) => lines.length > 0))('$page', ({ lines }) => {
-    expect(lines.filter((line) => unknownWord(wordsOf(line)) !== undefined)).toEqual([]);
+describe('every document names only what exists', () => {
+  test('commands of the command line, with their options', () => {
+    const commands = found.flatMap(({ codes }) =>
+      codes.flatMap((code) => code.match(commandLine)?.[1] ?? []),
+    );
+    expect(commands.length).toBeGreaterThan(300);
+    expect(refused(commandLine, (line) => unknownWord(wordsOf(line)) === undefined)).toEqual([]);
   });
 
-  test('and the pages name more than twenty of them', () => {
-    expect(found.flatMap(({ lines }) => lines).length).toBeGreaterThan(20);
+  test('scripts of npm, and benchmarks with their options', () => {
+    expect(refused(/\bnpm run (.+)$/, (line) => unknownScript(wordsOf(line)) === undefined)).toEqual([]);
+  });
+
+  test('options that stand alone', () => {
+    const isKnown = (name: string) => options.has(name) || foreign.has(name) || isBenchOption(name);
+    expect(refused(/^(--[a-z][a-z-]*)/, isKnown)).toEqual([]);
   });
 });
