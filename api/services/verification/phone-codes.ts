@@ -81,10 +81,12 @@ export class PhoneCodes {
     const phone = requirePhone(request.mobilePhoneNumber);
     const user = await findUser(this.#deps.db, app.appId, { key: { mobilePhoneNumber: phone.e164 } });
     const isMet = user !== undefined && requirement.isMet(user);
-    const refusal = user ? (isMet ? undefined : requirement.refusal) : 'phoneUnknown';
-    if (refusal && !app.options.concealUsers) {
+    if (!isMet && !app.options.concealUsers) {
       await this.#sender.spendCaptcha(caller, request.validate_token);
-      throw refuse(refusal);
+      const refusal = user ? requirement.refusal : 'phoneUnknown';
+      if (refusal) throw refuse(refusal);
+      // Nothing is to be sent, so no limit of sending counts.
+      return;
     }
     await this.#sender.send(caller, {
       phone,

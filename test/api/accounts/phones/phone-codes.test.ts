@@ -29,6 +29,18 @@ describe('verification of a number', () => {
     expect((await other.user.me()).mobilePhoneVerified).toBe(true);
   });
 
+  test('of a verified number is asked for as often as one likes, right after a code of another kind too', async () => {
+    const mobilePhoneNumber = numberOf(await newUser());
+    for (let i = 0; i < 3; i += 1)
+      expect(await post('requestMobilePhoneVerify', { mobilePhoneNumber })).toMatchObject({
+        status: 200,
+        body: {},
+      });
+    const login = await ask('requestLoginSmsCode', { mobilePhoneNumber });
+    expect((await post('requestMobilePhoneVerify', { mobilePhoneNumber })).status).toBe(200);
+    expect((await post('login', { mobilePhoneNumber, smsCode: login })).status).toBe(200);
+  });
+
   test('refuses codes of the general service and of another number', async () => {
     const { user, mobilePhoneNumber } = await unverified();
     const general = await ask('requestSmsCode', { mobilePhoneNumber });
