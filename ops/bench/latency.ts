@@ -67,7 +67,7 @@ export function benchFairness(args: string[], log: (line: string) => void): Prom
     const broadcast = pushAndWait(bench, large, {}).finally(() => {
       isDone = true;
     });
-    const busy = await sample(bench, single, Number.POSITIVE_INFINITY, () => isDone);
+    const busy = await sample(bench, single, Number.POSITIVE_INFINITY, { isOver: () => isDone });
     const { seconds } = await broadcast;
     return [
       ...figures('busy', busy),
@@ -76,24 +76,31 @@ export function benchFairness(args: string[], log: (line: string) => void): Prom
   });
 }
 
-async function singleApp(bench: Bench): Promise<BenchApp> {
+export async function singleApp(bench: Bench): Promise<BenchApp> {
   const app = await createApp(bench);
   await writeInstallations(bench, app.appId, 1);
   await pushAndWait(bench, app, {});
   return app;
 }
 
-/** Milliseconds from answer to first send, from the records themselves. */
-async function sample(
+/** Which pushes are sampled: their body, the pause after each (30 ms), and when there are enough before `count`. */
+interface Sampled {
+  body?: object;
+  restMs?: number;
+  isOver?: () => boolean;
+}
+
+/** Sends `count` pushes; returns the milliseconds from each answer to its first send, from the records themselves. */
+export async function sample(
   bench: Bench,
   app: BenchApp,
   count: number,
-  isOver: () => boolean = () => false,
+  { body = {}, restMs = pauseMs, isOver = () => false }: Sampled = {},
 ): Promise<number[]> {
   const ids: string[] = [];
   for (let i = 0; i < count && !isOver(); i += 1) {
-    ids.push(await push(bench, app, {}));
-    await sleep(pauseMs);
+    ids.push(await push(bench, app, body));
+    await sleep(restMs);
   }
   return readWaits(bench, app.appId, ids);
 }

@@ -10,6 +10,7 @@ import { benchHttp2 } from './http2/compare.ts';
 import { benchImport } from './import.ts';
 import { benchFairness, benchLatency } from './latency.ts';
 import { benchNeighbour } from './neighbour/bench.ts';
+import { benchBacklog, benchSchedule } from './pipeline/backlog.ts';
 import { benchFlat } from './pipeline/flat.ts';
 import { benchPipeline } from './pipeline/pipeline.ts';
 import { benchRivals } from './pipeline/rivals/rivals.ts';
@@ -85,6 +86,22 @@ const benchmarks = new Map<string, Benchmark>([
   [
     'fairness',
     { description: 'the same during a push to many of another app [devices]', run: benchFairness },
+  ],
+  [
+    'backlog',
+    {
+      description:
+        'pushes of many apps at once: begin and end of each, single pushes between them, memory [apps] [devices each]',
+      run: benchBacklog,
+    },
+  ],
+  [
+    'schedule',
+    {
+      description:
+        'many scheduled pushes of 20 apps within a minute: how late each begins [pushes] [seconds]',
+      run: benchSchedule,
+    },
   ],
   [
     'accounts',

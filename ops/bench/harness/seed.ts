@@ -7,20 +7,28 @@ const manyRows = 50_000;
  * Writes installations directly into the table, because the benchmark measures sending and not registration. Device number i
  * has `i` in the last eight digits of its token (gateway/arrivals.ts) and as its object id; the first has badge 1.
  */
-export async function writeInstallations(
-  { db, gateway }: Pick<Bench, 'db' | 'gateway'>,
+export const writeInstallations = (
+  bench: Pick<Bench, 'db' | 'gateway'>,
   appId: string,
   count: number,
+): Promise<void> => writeAudiences(bench, [appId], count);
+
+/** Writes `each` installations for each app, numbered on from one app to the next. */
+export async function writeAudiences(
+  { db, gateway }: Pick<Bench, 'db' | 'gateway'>,
+  appIds: readonly string[],
+  each: number,
 ): Promise<void> {
-  const indexes = count < manyRows ? [] : await dropIndexes(db);
+  const indexes = appIds.length * each < manyRows ? [] : await dropIndexes(db);
   await db.transaction(async (tx) => {
     await tx.query(
       `INSERT INTO installation (app_id, object_id, device_type, device_token, topic, badge)
-       SELECT $1, lpad(to_hex(i), 24, '0'), 'ios',
+       SELECT app_id, lpad(to_hex(i), 24, '0'), 'ios',
               encode(substr(sha256(i::text::bytea), 1, 28) || int4send(i), 'hex'), $3,
               CASE WHEN i = 1 THEN 1 END
-         FROM generate_series(1, $2::int) AS i`,
-      [appId, count, gateway.apns.topics[0]],
+         FROM unnest($1::text[]) WITH ORDINALITY AS a (app_id, place),
+              generate_series((place - 1)::int * $2 + 1, place::int * $2) AS i`,
+      [appIds, each, gateway.apns.topics[0]],
     );
     await tx.query(`SET LOCAL maintenance_work_mem = '512MB'`);
     for (const { definition } of indexes) await tx.query(definition);
