@@ -90,13 +90,13 @@ function openMetrics(): Metrics {
     }),
     pushFirstSendSeconds: new Histogram({
       name: 'carillon_push_first_send_seconds',
-      help: 'Time from the acceptance of a push (or its push_time) to its first send',
+      help: 'Time from the acceptance of a push (or its push_time, or the end of the last wait that was asked for) to its first send',
       buckets: firstSendBuckets,
       registers,
     }),
     pushCompleteSeconds: new Histogram({
       name: 'carillon_push_complete_seconds',
-      help: 'Time from the acceptance of a push (or its push_time) to done',
+      help: 'Time from the acceptance of a push (or its push_time) to done, with all its waits',
       buckets: completeBuckets,
       registers,
     }),

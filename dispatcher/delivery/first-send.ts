@@ -1,5 +1,7 @@
+import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
 import { markFirstSend } from '../../shared/db/tables/pushes/progress.ts';
 import { pushBeganAtMs } from '../../shared/domain/pushes/record.ts';
+import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';
 
@@ -8,6 +10,23 @@ import type { BatchInWork } from '../recording/batch-in-work.ts';
  * dispatcher, where thousands of statements more would delay all of them.
  */
 const slowMs = 1000;
+
+/** What the first send of a push waited for: its beginning, the end of the waits of its batch, and that of its job. */
+interface Waits {
+  began: Pick<BatchSnapshot, 'createdAt' | 'pushTime'>;
+  batch?: Pick<BatchSnapshot, 'notBefore' | 'quietUntil'>;
+  job: Pick<DeliverJob, 'waitedUntilMs'>;
+}
+
+/**
+ * Returns how long the service took for a first send, in ms: from the beginning of the push or, if it is later, from the end of
+ * the last wait that somebody asked for. An operator would else be woken for the quiet hours of a push.
+ */
+export function firstSendMs(at: Date, { began, batch, job }: Waits): number {
+  const { notBefore, quietUntil } = batch ?? {};
+  const ends = [notBefore?.at.getTime(), quietUntil?.getTime(), job.waitedUntilMs].map((ms) => ms ?? 0);
+  return Math.max(0, at.getTime() - Math.max(pushBeganAtMs(began), ...ends));
+}
 
 /** The time of a push's first send: saved beside the sending, for a small push together with its end. */
 export class FirstSend {
@@ -52,7 +71,7 @@ export class FirstSend {
       log.warn({ err: error, push: ids.pushId }, 'could not save the time of the first send'),
     );
     if (!isFirst) return;
-    const tookMs = Math.max(0, this.#at.getTime() - pushBeganAtMs(stored));
+    const tookMs = firstSendMs(this.#at, { began: stored, batch: stored, job: ids });
     metrics.pushFirstSendSeconds.observe(tookMs / 1000);
   }
 }

@@ -31,14 +31,15 @@ export function parkPlanning(deps: DispatcherDeps, job: Job<PlanJob>): Promise<b
 export async function unpark(deps: DispatcherDeps, job: Job<PlanJob>): Promise<void> {
   const { appId, pushId } = job.data;
   const push = { appId, id: pushId };
+  const resumed = { appId, pushId, waitedUntilMs: deps.clock.now() };
   const priorities = new FairPriorities(deps.queue, appId);
   for (let isMore = true; isMore; ) {
     isMore = await deps.db.transaction(async (tx) => {
-      if (await takeParkedPlanning(tx, push)) await deps.queue.send(planJob, [{ appId, pushId }], { tx });
+      if (await takeParkedPlanning(tx, push)) await deps.queue.send(planJob, [resumed], { tx });
       const parked = await takeParkedBatches(tx, push, unparkedAtOnce);
       for (const [connector, batches] of Map.groupBy(parked, (batch) => batch.connector)) {
         const kind = deliverJob(connector);
-        const jobs = batches.map(({ id }) => ({ appId, pushId, batchId: id }));
+        const jobs = batches.map(({ id }) => ({ ...resumed, batchId: id }));
         const priority = await priorities.next(tx, kind, jobs.length);
         await deps.queue.send(kind, jobs, { tx, priority });
       }

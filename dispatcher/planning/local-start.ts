@@ -140,7 +140,12 @@ export const sendStart = (
   tx: Handle,
   job: PlanJob,
   startAfter: Date,
-): Promise<void> => queue.send(planJob, [job], { tx, priority: planPriorities.fresh, startAfter });
+): Promise<void> =>
+  queue.send(planJob, [{ ...job, waitedUntilMs: startAfter.getTime() }], {
+    tx,
+    priority: planPriorities.fresh,
+    startAfter,
+  });
 
 /** Counts the devices of a start, and with its last page wakes the planners at the next one. */
 export function countStart(

@@ -128,7 +128,7 @@ function prepareSenders({ pool }: DispatcherDeps, push: Push, { batches }: PageO
 async function writeRows(
   deps: DispatcherDeps,
   tx: Handle,
-  { push: { appId, id: pushId }, priorities }: Plan,
+  { push: { appId, id: pushId }, priorities, job: { data: job } }: Plan,
   { page, isQueued }: { page: PageOfBatches; isQueued: boolean },
 ): Promise<void> {
   const unroutable = page.unroutable.map(({ batch }) => batch);
@@ -138,13 +138,14 @@ async function writeRows(
   const batches = page.batches.map((batch) => ({ ...batch, hasJob: isQueued }));
   const ids = await insertBatches(tx, appId, pushId, batches);
   if (!isQueued) return;
+  const waits = { appId, pushId, waitedUntilMs: job.waitedUntilMs };
   const groups = Map.groupBy(page.batches.keys(), (i) => {
     const { connector = 'channel', notBefore } = page.batches[i] ?? {};
     return `${connector} ${notBefore?.getTime() ?? ''}`;
   });
   for (const places of groups.values()) {
     const { connector = 'channel', notBefore: startAfter } = page.batches[places[0] ?? 0] ?? {};
-    const jobs = places.map((i) => ({ appId, pushId, batchId: ids[i] ?? 0 }));
+    const jobs = places.map((i) => ({ ...waits, batchId: ids[i] ?? 0 }));
     const kind = deliverJob(connector);
     const priority = await priorities.next(tx, kind, jobs.length);
     await deps.queue.send(kind, jobs, { tx, priority, ...(startAfter ? { startAfter } : {}) });

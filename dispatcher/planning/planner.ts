@@ -160,10 +160,10 @@ async function deliverInline(
   job: Job<PlanJob>,
   { signal, permit }: JobContext,
 ): Promise<boolean> {
-  const { appId, pushId } = job.data;
+  const { appId, pushId, waitedUntilMs } = job.data;
   const open = await findBatchesWithoutJob(deps.db, appId, pushId);
   const done = await Promise.all(
-    open.map((batchId) => deliverBatch(deps, { appId, pushId, batchId }, { signal, permit })),
+    open.map((batchId) => deliverBatch(deps, { appId, pushId, batchId, waitedUntilMs }, { signal, permit })),
   );
   if (done.includes(false)) return false;
   if (open.length === 0) await closePush(deps, appId, pushId);

@@ -26,7 +26,8 @@ export async function recordPostponed(
     await markJobCreated(tx, ids.appId, ids.batchId);
     if (quietUntil) await recordQuietWait(tx, { ...ids, stored, until: quietUntil });
     await completeJob(deps, tx, batch);
-    await deps.queue.send(deliverJob(stored.connector), [ids], { tx, startAfter });
+    const job = { ...ids, waitedUntilMs: startAfter.getTime() };
+    await deps.queue.send(deliverJob(stored.connector), [job], { tx, startAfter });
   });
   if (at) wakeWhenDue(deps, deliverJob(stored.connector), afterMs);
 }

@@ -2,6 +2,7 @@ import type { Push } from '../../shared/domain/pushes/record.ts';
 import { pushBeganAtMs } from '../../shared/domain/pushes/record.ts';
 import type { PlanJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
+import { firstSendMs } from '../delivery/first-send.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { countCalls, countGatewayUsage, countRecipients } from '../recording/counts.ts';
 import type { SentBatch } from '../recording/sent-batch.ts';
@@ -46,10 +47,10 @@ export async function endSmall(deps: DispatcherDeps, end: End): Promise<boolean>
   const ended = await deps.small.end({ job, appId: push.appId, pushId: push.id, batch, firstSentAt });
   if (sent) count(deps, push.appId, { sent, isSettled: ended.isSettled });
   if (ended.closed) {
-    const beganAtMs = pushBeganAtMs(ended.closed);
-    const since = (atMs: number) => Math.max(0, atMs - beganAtMs) / 1000;
-    if (firstSentAt) deps.metrics.pushFirstSendSeconds.observe(since(firstSentAt.getTime()));
-    deps.metrics.pushCompleteSeconds.observe(since(deps.clock.now()));
+    const waits = { began: ended.closed, job: job.data };
+    if (firstSentAt) deps.metrics.pushFirstSendSeconds.observe(firstSendMs(firstSentAt, waits) / 1000);
+    const tookMs = Math.max(0, deps.clock.now() - pushBeganAtMs(ended.closed));
+    deps.metrics.pushCompleteSeconds.observe(tookMs / 1000);
   }
   return true;
 }

@@ -40,7 +40,7 @@ export async function planSmall(
   if (deps.queue.isSpread) return undefined;
   const small = await resolve(deps, job.data, () => permit.release(deps.small.jobs));
   if (!small || signal.aborted) return undefined;
-  const { appId, pushId } = job.data;
+  const { appId, pushId, waitedUntilMs } = job.data;
   const { found, push } = small;
   const recipient = found ? { ...found.route, id: found.device.id } : null;
   const started = await deps.small.start({ appId, pushId, recipient, cap: await capNow(deps, small) });
@@ -51,7 +51,7 @@ export async function planSmall(
     await end(undefined, null);
     return true;
   }
-  const ids = { appId, pushId, batchId: started.batchId };
+  const ids = { appId, pushId, batchId: started.batchId, waitedUntilMs };
   let isEnded = false;
   const prepared = {
     stored: snapshotOf(push, found.route, started),

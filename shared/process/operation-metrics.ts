@@ -121,7 +121,10 @@ function sharedStateGauges(gauge: MakeGauge) {
       'state',
     ]),
     pushesOpen: gauge('pushes_open', 'Pushes that are not done', ['state']),
-    pushOldestOpen: gauge('push_oldest_open_seconds', 'Age of the oldest push that is queued or being sent'),
+    pushOldestOpen: gauge(
+      'push_oldest_open_seconds',
+      'Age of the oldest push that is queued or being sent, with all its waits (local time, quiet hours, a freeze)',
+    ),
     scheduledPushes: gauge('scheduled_pushes', 'Pushes that wait for their push_time'),
     scheduledLag: gauge('scheduled_lag_seconds', 'Time by which the next scheduled push is late'),
     sharedReadingAge: gauge(

@@ -42,7 +42,9 @@ export async function giveBackHeldJobs(tx: Handle, limit: number): Promise<numbe
           AND NOT EXISTS (SELECT FROM push_freeze f WHERE f.released_at IS NULL AND (f.app_id IS NULL OR f.app_id = data ->> 'appId'))
         ORDER BY created_on, id LIMIT $1 FOR UPDATE SKIP LOCKED),
      given AS (
-       UPDATE pgboss.job j SET start_after = now() FROM due
+       UPDATE pgboss.job j
+          SET start_after = now(),
+              data = data || jsonb_build_object('waitedUntilMs', floor(extract(epoch FROM now()) * 1000)) FROM due
         WHERE j.name = due.name AND j.id = due.id RETURNING j.name),
      woken AS (SELECT pg_notify($2, name) FROM (SELECT DISTINCT name FROM given) AS queues)
      SELECT (SELECT count(*) FROM given) AS given, (SELECT count(*) FROM woken) AS woken`,

@@ -2,15 +2,27 @@ import { z } from 'zod';
 import { type ConnectorId, connectorIds } from '../domain/labels.ts';
 import { queueSchemaVersion } from './settings.ts';
 
-/** Job payloads. They hold ids only: no content, no device lists. */
+/**
+ * End of the last wait that somebody asked for (a pause, a freeze, quiet hours, a start at local time, an open breaker, the rate
+ * of a gateway), in epoch ms: the time to the first send counts from it.
+ */
+const waitedUntilMs = z.number().optional();
+
+/** Job payloads. They hold ids and times only: no content, no device lists. */
 const planData = z.object({
   appId: z.string(),
   pushId: z.number(),
+  waitedUntilMs,
   /** Creates the jobs of batches that were parked during a pause, instead of planning. */
   isRelease: z.boolean().optional(),
 });
 const messageData = z.object({ appId: z.string(), messageId: z.number() });
-const deliverData = z.object({ appId: z.string(), pushId: z.number(), batchId: z.number() });
+const deliverData = z.object({
+  appId: z.string(),
+  pushId: z.number(),
+  batchId: z.number(),
+  waitedUntilMs,
+});
 
 export type PlanJob = z.infer<typeof planData>;
 export type MessageJob = z.infer<typeof messageData>;
