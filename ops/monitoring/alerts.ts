@@ -114,7 +114,8 @@ const delivery: Alert[] = [
   {
     name: 'CarillonQueueOld',
     severity: 'page',
-    expr: 'max by (queue) (carillon_queue_oldest_seconds) > 60',
+    // The batches of a push to millions wait for minutes while their queue drains, as they should.
+    expr: 'max by (queue) (carillon_queue_oldest_seconds) > 60 unless deriv((max by (queue) (carillon_queue_depth))[5m:15s]) < 0',
     for: '2m',
     summary: 'The oldest job of {{ $labels.queue }} waits for {{ $value }} s',
   },

@@ -136,8 +136,23 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
     silent: { series: histogram('carillon_push_first_send_seconds', '', [0, 0]), at: '30m' },
   },
   CarillonQueueOld: {
-    fires: one('carillon_queue_oldest_seconds{queue="deliver-apns"}', '0 30 90 150x60', '10m'),
-    silent: one('carillon_queue_oldest_seconds{queue="deliver-apns"}', '0 90 0 90 0 50x60', '10m'),
+    fires: {
+      series: {
+        'carillon_queue_oldest_seconds{queue="deliver-apns"}': '0 30 90 150x60',
+        'carillon_queue_depth{queue="deliver-apns"}': '5x60',
+      },
+      at: '10m',
+    },
+    silent: {
+      series: {
+        'carillon_queue_oldest_seconds{queue="deliver-apns"}': '0 90 0 90 0 50x60',
+        'carillon_queue_depth{queue="deliver-apns"}': '5x60',
+        // A push to millions that drains.
+        'carillon_queue_oldest_seconds{queue="deliver-fcm"}': '0+30x60',
+        'carillon_queue_depth{queue="deliver-fcm"}': '50000-300x60',
+      },
+      at: '10m',
+    },
   },
   CarillonQueueGrows: {
     fires: one('carillon_queue_depth{queue="deliver-apns"}', '0+500x120', '90m'),
