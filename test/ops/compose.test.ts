@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { parseYaml } from '@redocly/openapi-core';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { connectionsOf } from '../../ops/cli/doctor/connections.ts';
 import { isCarillon, readCompose } from '../../ops/deploy/compose/read.ts';
 import { dashboards } from '../../ops/monitoring/dashboards.ts';
 import { readConfig } from '../../shared/config/config.ts';
@@ -95,6 +96,23 @@ describe('the compose file', () => {
       targets.map((target) => [job_name, target]),
     );
     expect(given).toEqual(targets);
+  });
+
+  test('gives PostgreSQL enough connections for the pools of all processes', async () => {
+    const { services } = await readCompose(variables);
+    const needs = (await carillonServices()).map(([, { command, environment }]) => {
+      const { api, dispatcher } = connectionsOf(readConfig(environment));
+      return command?.[0] === 'api' ? api : command?.[0] === 'dispatcher' ? dispatcher : 0;
+    });
+    const most = Number(/max_connections=(\d+)/.exec(services.postgres?.command?.join(' ') ?? '')?.[1]);
+    // Three are kept for superusers; an operator needs some too.
+    expect(needs.reduce((sum, need) => sum + need)).toBeLessThan(most - 10);
+  });
+
+  test('starts everything again after a restart of the machine, but migrates once', async () => {
+    const { services } = await readCompose(variables);
+    for (const [name, { restart }] of Object.entries(services))
+      expect([name, restart]).toEqual([name, name === 'migrate' ? 'on-failure' : 'unless-stopped']);
   });
 
   test('publishes the ports that the processes listen on', async () => {
