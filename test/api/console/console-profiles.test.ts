@@ -169,8 +169,16 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
 
   test('credentials copied to another app cannot be decrypted', async () => {
     const [one, other] = [await api.createApp(), await api.createApp()];
-    await admin('PUT', `${apps}/${one.appId}/profiles/apns/_default`, tokenProfile);
-    await api.db.query('UPDATE push_profile SET app_id = $1 WHERE app_id = $2', [other.appId, one.appId]);
+    for (const { appId } of [one, other])
+      await admin('PUT', `${apps}/${appId}/profiles/apns/_default`, tokenProfile);
+    const { rows } = await api.db.query<{ credentials: Buffer }>(
+      'SELECT credentials FROM push_profile WHERE app_id = $1',
+      [one.appId],
+    );
+    await api.db.query('UPDATE push_profile SET credentials = $2 WHERE app_id = $1', [
+      other.appId,
+      rows[0]?.credentials,
+    ]);
     await expect(
       openProfile(api.db, vault, { appId: other.appId, connector: 'apns', name: '_default' }),
     ).rejects.toThrow('damaged, or moved');

@@ -88,7 +88,7 @@ test('failed messages are sent again together; codes that have expired stay', as
   const mobilePhoneNumber = '+8613800138001';
   await api.request('POST', '/1.1/requestSmsCode', { app: other, master: true, body: { mobilePhoneNumber } });
   await api.db.query(
-    `UPDATE outbox SET state = 'failed', reason = CASE kind WHEN 'sms' THEN 'expired' ELSE 'refused' END,
+    `UPDATE outbox SET state = 'failed', reason = CASE WHEN kind = 'sms' THEN 'expired' ELSE 'refused' END,
             expires_at = now() - interval '1 hour' WHERE app_id = $1`,
     [other.appId],
   );

@@ -45,8 +45,8 @@ test('a push is sent again, once, to those who certainly did not get it', async 
   await service.db.query(
     `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, unanswered)
      SELECT n.app_id, n.id, 'apns', '_default', ARRAY[i.id], 1 FROM notification n, installation i
-      WHERE n.object_id = $1 AND i.device_token = $2`,
-    [id, repeated],
+      WHERE n.app_id = $3 AND i.app_id = n.app_id AND n.object_id = $1 AND i.device_token = $2`,
+    [id, repeated, app.appId],
   );
   const path = `/apps/${app.appId}/notifications/${id}/redrive/explain`;
   expect((await sender('POST', path, { body: {} })).body).toMatchObject({
