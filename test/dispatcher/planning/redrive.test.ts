@@ -108,6 +108,29 @@ test('a selection by reason leaves the others, and a device that is gone is not 
   expect(requests()).toEqual([0, 1, 0, 0]);
 });
 
+test('a selection by time takes those that ended within it, and a later redrive the others', async () => {
+  const { app, tokens, objectId, requests } = await failedPush(4);
+  const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString();
+  await service.db.query(
+    `UPDATE push_failure f SET created_at = now() - array_position($2::text[], i.device_token::text) * interval '1 hour'
+       FROM installation i WHERE f.app_id = $1 AND i.app_id = $1 AND i.id = f.installation`,
+    [app.appId, tokens],
+  );
+  const selection = { from: hoursAgo(3.5), to: hoursAgo(1.5) };
+  const dryRun = await service.api.request('POST', `${pathOf(app, objectId)}/redrive/explain`, {
+    admin: true,
+    body: selection,
+  });
+  expect(dryRun.body).toMatchObject({ devices: 2, failures: { selected: 2 } });
+  const some = await call(app, objectId, selection);
+  expect(await service.untilDone(app, some.body.objectId)).toMatchObject({ outcomes: { sent: 2 } });
+  expect(requests()).toEqual([0, 1, 1, 0]);
+  expect((await call(app, objectId, selection)).body).toMatchObject({ code: 409 });
+  const rest = await call(app, objectId);
+  expect(await service.untilDone(app, rest.body.objectId)).toMatchObject({ outcomes: { sent: 2 } });
+  expect(requests()).toEqual([1, 1, 1, 1]);
+});
+
 test('those that may have the push get it by a redrive that includes them, and only by that', async () => {
   const { app, tokens, objectId, requests } = await failedPush(4);
   await service.db.query(
