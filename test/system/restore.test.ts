@@ -197,6 +197,8 @@ test('what is overdue in a database that other tools restored is held, by its UR
   await api.db.query("UPDATE scheduled_push SET push_time = now() - interval '1 minute'");
   const held = await holdRestored(api.databaseUrl, new Date());
   expect(held).toEqual({ pushes: 0, scheduled: 1, messages: 0, channelMessages: 0 });
+  const audit = await api.request('GET', '/console/api/audit?action=service.restore', { admin: true });
+  expect(audit.body.results).toMatchObject([{ actor: { name: 'carillon restore' }, after: held }]);
   const { rows } = await api.db.query('SELECT state, is_plan_held FROM notification WHERE object_id = $1', [
     body.objectId,
   ]);

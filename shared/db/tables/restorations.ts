@@ -1,4 +1,5 @@
 import type { Handle } from '../pool.ts';
+import { insertCommand } from './console/audit.ts';
 
 /** Age from which a message that is still waiting is not sent after a restore: it was probably sent after the backup. */
 const droppedAfter = "interval '10 minutes'";
@@ -37,6 +38,14 @@ export async function holdRestoredWork(tx: Handle, asOf: Date): Promise<HeldWork
   await tx.query(skipPastStarts);
   await tx.query(moveIds);
   await tx.query('UPDATE restoration SET report = $2 WHERE id = $1', [id, held]);
+  const after = { asOf: asOf.toISOString(), ...held };
+  await insertCommand(tx, {
+    command: 'restore',
+    appId: null,
+    action: 'service.restore',
+    target: 'service',
+    after,
+  });
   return held;
 }
 

@@ -136,6 +136,24 @@ const withoutCommand: Readonly<Record<string, string>> = {
   streamEvents: 'a stream for pages that stay open; `push` shows its progress by reading it',
 };
 
+/** Commands that read or do something beside the admin API, or are another name of a command above. */
+const ownCommands: Readonly<Record<string, string>> = {
+  ...{ up: 'a process', api: 'a process', dispatcher: 'a process', sandbox: 'a process', bench: 'a process' },
+  ...{ 'console build': 'files', backup: 'files', console: 'a page', 'profile help': 'text' },
+  ...{ 'app list': 'apps', 'user list': 'user find' },
+  ...{ 'schedule list': 'scheduled list', 'schedule cancel': 'scheduled cancel' },
+  ...{ 'breakers open': 'breakers', 'breakers close': 'breakers', 'breakers release': 'breakers' },
+  ...{ 'recurring enable': 'recurring change', 'recurring disable': 'recurring change' },
+};
+
+/** Commands that change the database themselves, with the action that they write into the audit. */
+const audited: Readonly<Record<string, string>> = {
+  import: 'import.run',
+  'move-in': 'import.run',
+  restore: 'service.restore',
+  migrate: 'service.distribute',
+};
+
 const document = z.object({
   paths: z.record(z.string(), z.record(z.string(), z.looseObject({ operationId: z.string().optional() }))),
 });
@@ -156,4 +174,22 @@ test('every operation of the admin API has a command, or a reason to have none',
   const known = [...Object.keys(commands), ...Object.keys(withoutCommand)];
   expect(known.toSorted()).toEqual(operations.toSorted());
   expect(Object.values(commands).filter((words) => !commandOf(words))).toEqual([]);
+});
+
+/** Lists the commands that do something, in words. */
+const leaves = (command: typeof program, words: readonly string[] = []): string[] =>
+  command.commands.flatMap((one) => {
+    const own = [...words, one.name()];
+    const below = leaves(one, own);
+    return below.length > 0 && !hasAction(own.join(' ')) ? below : [own.join(' '), ...below];
+  });
+
+/** Tells whether a command with subcommands does something itself. */
+const hasAction = (words: string): boolean =>
+  [commands, ownCommands, audited].some((known) => Object.keys(known).includes(words)) ||
+  Object.values(commands).includes(words);
+
+test('a command either has its operation, changes nothing, or writes the audit itself', () => {
+  const known = new Set([...Object.values(commands), ...Object.keys(ownCommands), ...Object.keys(audited)]);
+  expect(leaves(program).filter((words) => !known.has(words))).toEqual([]);
 });

@@ -7,6 +7,7 @@ import {
   placingStatements,
   readDistribution,
 } from '../../../../shared/db/schema/distribution.ts';
+import { insertCommand } from '../../../../shared/db/tables/console/audit.ts';
 import { pendingChanges } from '../../../../shared/queue/migrate.ts';
 import { CommandFailure, type Report } from '../../report.ts';
 
@@ -37,7 +38,11 @@ export async function distribute(databaseUrl: string, { isPlan }: { isPlan: bool
     const planned = placingStatements({ tables, keys });
     if (planned.length === 0) return { document: { statements: [] }, text: 'All tables are spread already.' };
     if (!isPlan) {
-      const statements = await db.transaction(placeTables);
+      const statements = await db.transaction(async (tx) => {
+        const placed = await placeTables(tx);
+        await insertCommand(tx, distributed(placed.length));
+        return placed;
+      });
       return { document: { statements }, text: `${statements.join('\n')}\nAll tables are spread.` };
     }
     const document = { statements: planned, warnings, tables };
@@ -46,6 +51,12 @@ export async function distribute(databaseUrl: string, { isPlan }: { isPlan: bool
     await db.close();
   }
 }
+
+/** Returns the entry of the audit. */
+const distributed = (statements: number) => ({
+  ...{ command: 'migrate', appId: null, action: 'service.distribute', target: 'service' },
+  after: { statements },
+});
 
 async function requireCitus(db: Database): Promise<void> {
   if ((await citusVersion(db)) === undefined)

@@ -52,6 +52,17 @@ export async function insertAudit(tx: Handle, entry: Omit<AuditEntry, 'id' | 'at
   );
 }
 
+/**
+ * Writes a change by a command that has the database and no token, such as `restore`. The actor has its name: `carillon restore`.
+ */
+export function insertCommand(
+  tx: Handle,
+  { command, ...entry }: Pick<AuditEntry, 'appId' | 'action' | 'target' | 'after'> & { command: string },
+): Promise<void> {
+  const actor = { actorName: `carillon ${command}`, actorRole: 'owner', tokenId: null } as const;
+  return insertAudit(tx, { ...actor, address: '', requestId: '', before: null, ...entry });
+}
+
 /** Lists entries, the newest first. */
 export async function listAudit(
   db: Handle,

@@ -1,22 +1,10 @@
 import { type ImportReport, importAction, importReport } from '../../../domain/admin/import-report.ts';
 import type { Handle } from '../../pool.ts';
-import { insertAudit, listAudit } from './audit.ts';
+import { insertCommand, listAudit } from './audit.ts';
 
 /** Writes an import into the audit of its app. The person at the command line has the database, so no token. */
-export async function recordImport(db: Handle, appId: string, report: ImportReport): Promise<void> {
-  await insertAudit(db, {
-    appId,
-    actorName: 'carillon import',
-    actorRole: 'owner',
-    tokenId: null,
-    address: '',
-    requestId: '',
-    action: importAction,
-    target: appId,
-    before: null,
-    after: report,
-  });
-}
+export const recordImport = (db: Handle, appId: string, report: ImportReport): Promise<void> =>
+  insertCommand(db, { command: 'import', appId, action: importAction, target: appId, after: report });
 
 /** Returns the newest import of an app, while the audit has it. */
 export async function findLastImport(
