@@ -16,6 +16,7 @@ export function operationMetricsIn(registers: Registry[]) {
     ...processMetrics(gauge, counter),
     ...sharedStateGauges(gauge),
     ...accountGauges(gauge),
+    ...peopleGauges(gauge),
     ...redriveCounters(counter),
     ...dutyMetrics(gauge, counter),
     ...threadMetrics(gauge, counter),
@@ -106,6 +107,22 @@ function accountGauges(gauge: MakeGauge) {
       'app_cap_used_ratio',
       'Used part of the daily recipient cap (1 is all of it), of the 100 apps that used most',
       ['app'],
+    ),
+  };
+}
+
+/** Gauges of people and their decisions; shared state too. */
+function peopleGauges(gauge: MakeGauge) {
+  return {
+    approvalsWaiting: gauge(
+      'approvals_waiting',
+      'Pushes that wait for the approval of a second person; of 100 apps, those that wait longest',
+      ['app'],
+    ),
+    consoleTokens: gauge(
+      'console_tokens',
+      'Tokens of the admin API: valid, of those ending (within 30 days), and expired',
+      ['state'],
     ),
   };
 }

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import type { Handle } from '../db/pool.ts';
+import { countTokenStates } from '../db/tables/console/tokens.ts';
+import { listWaitingApprovals } from '../db/tables/pushes/starts/approvals.ts';
 import { planLimits } from '../domain/apps/app.ts';
 
 /** Rows of each kind in a reading: they become labels of metrics, which must not grow with the number of apps. */
@@ -22,6 +24,10 @@ const accountReading = z.object({
   oldSecrets: z.record(z.string(), z.number()).default({}),
   /** Rotations of credentials that are open or ended within a day. */
   rotations: z.array(z.object({ ...profile, state: z.string() })).default([]),
+  /** Pushes that wait for the approval of a second person, by app. */
+  approvals: z.array(z.object({ appId: z.string(), pushes: z.number() })).default([]),
+  /** Tokens of the admin API: valid, of those ending within 30 days, expired. */
+  tokens: z.record(z.string(), z.number()).default({}),
 });
 
 /** Use of caps and quotas, and ends of credentials, of the apps that an operator has to look at first. */
@@ -52,6 +58,8 @@ export async function refreshAccountReading(
     credentials: credentials.toSorted((a, b) => a.endsAtMs - b.endsAtMs).slice(0, maxRows),
     oldSecrets,
     rotations: await readRotations(db),
+    approvals: await listWaitingApprovals(db, maxRows),
+    tokens: await countTokenStates(db),
   };
   const restMs = Math.max(leastRestMs, (performance.now() - startedAtMs) * restPerReading);
   await db.query(

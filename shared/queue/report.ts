@@ -60,10 +60,7 @@ async function readAll(db: Handle, queue: JobQueue, metrics: Metrics): Promise<v
 }
 
 /** Sets the gauges of apps and profiles; those that are no longer in the reading disappear. */
-function recordAccounts(
-  metrics: Metrics,
-  { caps, quotas, credentials, oldSecrets, rotations }: AccountReading,
-): void {
+function recordAccounts(metrics: Metrics, accounts: AccountReading): void {
   const { capUsed, quotaUsedUp, gatewayDayRecipients, credentialExpiry, oldSecretValues, profileRotations } =
     metrics;
   for (const gauge of [
@@ -73,19 +70,23 @@ function recordAccounts(
     credentialExpiry,
     oldSecretValues,
     profileRotations,
+    metrics.approvalsWaiting,
+    metrics.consoleTokens,
   ])
     gauge.reset();
-  for (const { appId, usedRatio } of caps) capUsed.set({ app: appId }, usedRatio);
-  for (const { appId, connector, profile, recipients, isUsedUp } of quotas) {
+  for (const { appId, usedRatio } of accounts.caps) capUsed.set({ app: appId }, usedRatio);
+  for (const { appId, connector, profile, recipients, isUsedUp } of accounts.quotas) {
     const labels = { connector, app: appId, profile };
     gatewayDayRecipients.set(labels, recipients);
     quotaUsedUp.set(labels, isUsedUp ? 1 : 0);
   }
-  for (const { appId, connector, profile, endsAtMs } of credentials)
+  for (const { appId, connector, profile, endsAtMs } of accounts.credentials)
     credentialExpiry.set({ connector, app: appId, profile }, endsAtMs / 1000);
-  for (const { appId, connector, profile, state } of rotations)
+  for (const { appId, connector, profile, state } of accounts.rotations)
     profileRotations.set({ connector, app: appId, profile, state }, 1);
-  for (const [column, values] of Object.entries(oldSecrets)) oldSecretValues.set({ column }, values);
+  for (const [column, values] of Object.entries(accounts.oldSecrets)) oldSecretValues.set({ column }, values);
+  for (const { appId, pushes } of accounts.approvals) metrics.approvalsWaiting.set({ app: appId }, pushes);
+  for (const [state, n] of Object.entries(accounts.tokens)) metrics.consoleTokens.set({ state }, n);
 }
 
 /** Sets the gauges of shared state; a queue that is absent from the reading is empty. */

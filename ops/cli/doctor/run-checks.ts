@@ -1,3 +1,4 @@
+import { checkApprovals } from '../../../api/services/operator/doctor/approvals.ts';
 import { checkCredentials } from '../../../api/services/operator/doctor/credentials.ts';
 import { type Finding, reasonOf, warn } from '../../../api/services/operator/doctor/finding.ts';
 import { checkFreezes } from '../../../api/services/operator/doctor/freezes.ts';
@@ -55,7 +56,7 @@ async function runDatabaseChecks({ config, databaseUrl }: LocalEnvironment): Pro
     findings.push(await checkDisk(db), ...(await checkUpkeep(db)), ...(await checkSpread(db)));
     if (isBlocked) return findings;
     findings.push(...(await checkProcesses(db)), ...(await checkRestoration(db)));
-    findings.push(...(await checkFreezes(db)));
+    findings.push(...(await checkFreezes(db)), ...(await checkApprovals(db)));
     if (!config) return findings;
     const context = { db, vault: new Vault(config.secrets), nowMs: systemClock.now() };
     findings.push(...(await checkCredentials(context)), ...(await checkSecretKeys(context)));

@@ -144,6 +144,16 @@ export const doctorTexts = {
       '请解除冻结：`carillon unfreeze --app {app}`。',
     ],
   ),
+  approvalsWait: advised(
+    [
+      'pushes of app {app} wait for the approval of a second person since {since}: {n}',
+      'Approve or cancel them before they expire: `carillon pushes --app {app} --status paused`, then `carillon approve`.',
+    ],
+    [
+      '应用 {app} 有推送自 {since} 起等待另一个人批准：{n} 个',
+      '请在过期之前批准或取消：`carillon pushes --app {app} --status paused`，然后 `carillon approve`。',
+    ],
+  ),
 } as const satisfies Record<string, FindingTexts>;
 
 export type FindingCode = keyof typeof doctorTexts;
@@ -161,6 +171,7 @@ export const subjectsZh: Readonly<Record<string, string>> = {
   platforms: '第三方登录平台',
   restore: '数据库恢复',
   freeze: '冻结',
+  approval: '批准',
   'process clocks': '进程时钟',
   'open files': '打开的文件',
   duties: '后台任务',

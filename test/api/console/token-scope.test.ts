@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadRoutes } from '../../../api/route-loader.ts';
+import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
 import { hourMs, systemClock } from '../../../shared/clock.ts';
+import { Vault } from '../../../shared/crypto.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi } from '../../support/api.ts';
+import { startTestApi, type TestApi, testConfig } from '../../support/api.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { callerOf, createToken } from './callers.ts';
 
@@ -79,6 +81,21 @@ test('an expired token is refused by every process from its end on', async () =>
   expect(await statesOf(token)).toEqual([200, 200, 200]);
   movedMs += hourMs;
   expect(await statesOf(token)).toEqual([401, 401, 401]);
+});
+
+test('a metric counts tokens that are valid, end within 30 days, and have ended', async () => {
+  await api.db.query('DELETE FROM console_token');
+  await api.db.query(
+    `INSERT INTO console_token (digest, name, role, created_by, created_at, expires_at)
+     SELECT sha256(coalesce(days::text, '')::bytea), 'counted', 'viewer', 'test', now(), now() + days * interval '1 day'
+       FROM unnest(ARRAY[NULL, 100, 29, 1, -1]) AS days`,
+  );
+  await api.db.query('UPDATE shared_reading SET accounts_next_at = now()');
+  const vault = new Vault(testConfig(api.databaseUrl).secrets);
+  await new AccountReader().run({ db: api.db, clock: systemClock, vault });
+  const { body } = await api.request('GET', '/metrics');
+  for (const [state, n] of Object.entries({ valid: 4, ending: 2, expired: 1 }))
+    expect(body).toContain(`carillon_console_tokens{state="${state}"} ${n}`);
 });
 
 test('the list of tokens has the last use of each, also by another process', async () => {

@@ -1,6 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { checkApprovals } from '../../../api/services/operator/doctor/approvals.ts';
+import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { Vault } from '../../../shared/crypto.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { type ConsoleCall, callerOf } from '../../api/console/callers.ts';
+import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
 
 const service = useTestService();
@@ -89,12 +94,21 @@ describe('an approval', () => {
     const { app } = await appWith(4);
     const objectId = await send(app);
     await untilWaiting(app, objectId);
+    expect(await checkApprovals(service.db)).toContainEqual(
+      expect.objectContaining({ status: 'warn', params: expect.objectContaining({ app: app.appId, n: 1 }) }),
+    );
+    await service.db.query('UPDATE shared_reading SET accounts_next_at = now()');
+    const vault = new Vault(testConfig(service.databaseUrl).secrets);
+    await new AccountReader().run({ db: service.db, clock: systemClock, vault });
+    const { body: metrics } = await service.api.request('GET', '/metrics');
+    expect(metrics).toContain(`carillon_approvals_waiting{app="${app.appId}"} 1`);
     const again = await callerOf(service.api, 'owner', { name: 'Anna' });
     const refused = await again('POST', pathOf(app, objectId, 'approve'));
     expect([refused.status, refused.body.error]).toEqual([403, expect.stringContaining('same name')]);
     const below = await callerOf(service.api, 'sender', { name: 'Wu' });
     expect((await below('POST', pathOf(app, objectId, 'approve'))).status).toBe(403);
     expect((await second('POST', pathOf(app, objectId, 'approve'))).status).toBe(200);
+    expect(await checkApprovals(service.db)).toEqual([]);
   });
 
   test('cannot be switched off by an operator alone: only an owner changes the option', async () => {

@@ -7,6 +7,7 @@ import {
   writeFinding,
 } from '../../../../shared/domain/admin/doctor-texts.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { checkApprovals } from './approvals.ts';
 import { checkCredentials } from './credentials.ts';
 import { type Finding, found, reasonOf } from './finding.ts';
 import { checkFreezes } from './freezes.ts';
@@ -64,6 +65,7 @@ export class DoctorService {
       () => checkUpkeep(db),
       () => checkRestoration(db),
       () => checkFreezes(db),
+      () => checkApprovals(db),
       () => checkCredentials(context),
       () => checkSecretKeys(context),
       () => checkRotations(context),

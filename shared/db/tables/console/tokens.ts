@@ -83,3 +83,16 @@ export async function deleteToken(tx: Handle, id: number): Promise<ConsoleToken 
   );
   return rows[0];
 }
+
+/** Counts tokens of the admin API: valid ones, those of them that end within 30 days, and expired ones. */
+export async function countTokenStates(
+  db: Handle,
+): Promise<{ valid: number; ending: number; expired: number }> {
+  const { rows } = await db.query<{ valid: number; ending: number; expired: number }>(
+    `SELECT count(*) FILTER (WHERE expires_at IS NULL OR expires_at > now()) AS valid,
+            count(*) FILTER (WHERE expires_at > now() AND expires_at <= now() + interval '30 days') AS ending,
+            count(*) FILTER (WHERE expires_at <= now()) AS expired
+       FROM console_token`,
+  );
+  return rows[0] ?? { valid: 0, ending: 0, expired: 0 };
+}

@@ -70,3 +70,22 @@ export async function giveApproval(
   );
   return 'resumed';
 }
+
+/** Pushes of an app that wait for their approval. */
+export interface WaitingApprovals {
+  appId: string;
+  pushes: number;
+  /** When the first of them began to wait. */
+  since: Date;
+}
+
+/** Lists apps with pushes that wait for an approval, the one that waits longest first. */
+export async function listWaitingApprovals(db: Handle, limit: number): Promise<WaitingApprovals[]> {
+  const { rows } = await db.query<WaitingApprovals>(
+    `SELECT a.app_id AS "appId", count(*) AS pushes, min(a.asked_at) AS since
+       FROM push_approval a JOIN notification n ON n.app_id = a.app_id AND n.id = a.push_id
+      WHERE a.given_at IS NULL AND n.state = 'paused' GROUP BY a.app_id ORDER BY since LIMIT $1`,
+    [limit],
+  );
+  return rows;
+}
