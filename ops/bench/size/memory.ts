@@ -9,7 +9,7 @@ import { currentEnvironment } from '../../../shared/config/config.ts';
 import { readArgs } from '../harness/arguments.ts';
 import type { Figure } from '../harness/figure.ts';
 
-const command = fileURLToPath(new URL('../../cli/carillon.mjs', import.meta.url));
+const root = fileURLToPath(new URL('../../..', import.meta.url));
 /** Idle processes return memory within 20 s of their start. */
 const defaultRestSeconds = 60;
 
@@ -22,8 +22,8 @@ interface Memory {
 }
 
 /**
- * Measures the memory of the whole service at rest, by kind of process: its second start, with the demo app, some seconds
- * after it is ready. Linux only.
+ * Measures the memory of the whole of `npm start` at rest, by kind of process: its second start, with the demo app, some
+ * seconds after it is ready. Linux only.
  */
 export async function benchMemory(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const [restSeconds = defaultRestSeconds] = readArgs(args).numbers;
@@ -44,10 +44,10 @@ export async function benchMemory(args: string[], log: (line: string) => void): 
   }
 }
 
-/** Starts `carillon up` and resolves when it is ready. */
+/** Starts `npm start` and resolves when it is ready. */
 async function start(dataDir: string): Promise<ChildProcess> {
   const env = { ...currentEnvironment(), CARILLON_DATA_DIR: dataDir, PORT: '0', METRICS_PORT: '0' };
-  const child = spawn(process.execPath, [command, 'up'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn('npm', ['start'], { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] });
   for await (const line of createInterface({ input: child.stdout }))
     if (line.startsWith('carillon ready')) return child;
   throw new Error('the service did not start');
@@ -59,7 +59,7 @@ async function stop(child: ChildProcess): Promise<void> {
   await gone;
 }
 
-const kinds = ['api', 'dispatcher', 'sandbox', 'up'];
+const kinds = ['carillon api', 'carillon dispatcher', 'carillon sandbox', 'carillon up', 'npm'];
 
 /** Adds up the memory of a process and of those below it, by their titles; all others are PostgreSQL. */
 async function memoryByKind(root: number): Promise<Map<string, Memory>> {
@@ -68,7 +68,7 @@ async function memoryByKind(root: number): Promise<Map<string, Memory>> {
     const [title, rollup] = await Promise.all(
       ['cmdline', 'smaps_rollup'].map((name) => readFile(`/proc/${pid}/${name}`, 'utf8').catch(() => '')),
     );
-    const kind = kinds.find((one) => title?.startsWith(`carillon ${one}`)) ?? 'PostgreSQL';
+    const kind = kinds.find((one) => title?.startsWith(one))?.replace('carillon ', '') ?? 'PostgreSQL';
     const sum = found.get(kind) ?? { rss: 0, pss: 0 };
     const { rss, pss } = { rss: megabytes(rollup, 'Rss'), pss: megabytes(rollup, 'Pss') };
     found.set(kind, { rss: sum.rss + rss, pss: sum.pss + pss });
@@ -92,20 +92,24 @@ const goals = new Map([
   ['all', '≤ 450'],
 ]);
 
-/** PSS adds up over processes, RSS does not; RSS is what one process of its own takes. */
+/**
+ * PSS adds up over processes. RSS is what one process of its own takes: a sum counts the program of Node in each, and the
+ * buffers of PostgreSQL too.
+ */
 function figuresOf(found: Map<string, Memory>): Figure[] {
   const rows = [...found].sort(([a], [b]) => a.localeCompare(b));
   return [
     ...rows.flatMap(([kind, { rss, pss }]) => [
-      ...(kind === 'PostgreSQL' ? [] : [{ name: `${kind}, resident`, value: rss, unit: 'MB' }]),
+      { name: `${kind}, resident`, value: rss, unit: 'MB' },
       proportional(kind, pss),
     ]),
-    proportional(
-      'all',
-      rows.reduce((sum, [, { pss }]) => sum + pss, 0),
-    ),
+    { name: 'all, resident', value: sumOf(rows, 'rss'), unit: 'MB' },
+    proportional('all', sumOf(rows, 'pss')),
   ];
 }
+
+const sumOf = (rows: [string, Memory][], measure: keyof Memory): number =>
+  rows.reduce((sum, [, memory]) => sum + memory[measure], 0);
 
 function proportional(kind: string, value: number): Figure {
   const goal = goals.get(kind);
