@@ -4,10 +4,20 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { parseYaml } from '@redocly/openapi-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { connectionsOf } from '../../ops/cli/doctor/connections.ts';
 import { readConfig } from '../../shared/config/config.ts';
 
 const run = promisify(execFile);
+const counts = z.array(z.object({ name: z.string(), count: z.number() }));
+/** Variables without which no configuration is read. */
+const required = {
+  DATABASE_URL: 'postgresql://carillon@localhost/carillon',
+  CARILLON_SECRET: Buffer.alloc(32).toString('base64'),
+  CARILLON_ADMIN_TOKEN: 'a token of the operator',
+};
 const analyze = '/usr/bin/systemd-analyze';
 const folder = new URL('../../ops/deploy/systemd/', import.meta.url);
 
@@ -79,4 +89,27 @@ test('the image and the manifests run the processes as the same user', async () 
     const manifest = await readFile(new URL(`kubernetes/base/${name}`, deploy), 'utf8');
     expect(manifest.match(/(?<=runAs(User|Group): )\d+/g)).toEqual([user, user]);
   }
+});
+
+describe('the Kubernetes overlays', () => {
+  const overlays = new URL('../../ops/deploy/kubernetes/overlays/', import.meta.url);
+  const read = async (path: string) => parseYaml(await readFile(new URL(path, overlays), 'utf8'));
+
+  test('give PostgreSQL enough connections for all processes of the large one, and for those that KEDA adds', async () => {
+    const { api, dispatcher } = connectionsOf(readConfig({ ...required, DISPATCHER_THREADS: '2' }));
+    const { replicas } = z.object({ replicas: counts }).parse(await read('large/kustomization.yaml'));
+    const countOf = (name: string) => replicas.find((one) => one.name === name)?.count ?? 0;
+    const scaled = z
+      .object({ spec: z.object({ maxReplicaCount: z.number() }) })
+      .parse(await read('keda/scaled-dispatcher.yaml'));
+    const dispatchers = Math.max(countOf('carillon-dispatcher'), scaled.spec.maxReplicaCount);
+    const cluster = z
+      .object({
+        spec: z.object({ postgresql: z.object({ parameters: z.record(z.string(), z.string()) }) }),
+      })
+      .parse(await read('cloudnative-pg/cluster.yaml'));
+    const most = Number(cluster.spec.postgresql.parameters.max_connections);
+    // Some are for the operators of the cluster and of the database.
+    expect(countOf('carillon-api') * api + dispatchers * dispatcher).toBeLessThan(most - 20);
+  });
 });

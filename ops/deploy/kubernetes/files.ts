@@ -4,9 +4,10 @@ import { base } from './manifests/base.ts';
 import { overlays } from './manifests/overlays.ts';
 
 const header = '# Written by `npm run write` from manifests/.\n';
+/** YAML 1.1: kubectl reads a bare `on` as true where a text is meant. */
+const style = { version: '1.1', lineWidth: 120, aliasDuplicateObjects: false } as const;
 const yamlOf = (objects: readonly object[]): string =>
-  header +
-  objects.map((object) => stringify(object, { lineWidth: 120, aliasDuplicateObjects: false })).join('---\n');
+  header + objects.map((object) => stringify(object, style)).join('---\n');
 
 const kustomization = { apiVersion: 'kustomize.config.k8s.io/v1beta1', kind: 'Kustomization' };
 

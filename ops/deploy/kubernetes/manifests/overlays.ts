@@ -39,7 +39,8 @@ const cluster: ICluster = {
     storage: { size: '100Gi' },
     bootstrap: { initdb: { database: 'carillon', owner: 'carillon' } },
     postgresql: {
-      parameters: { max_connections: '300', wal_compression: 'on', jit: 'off', random_page_cost: '1.1' },
+      // The overlay `large` with all dispatchers of `keda` opens up to 644.
+      parameters: { max_connections: '700', wal_compression: 'on', jit: 'off', random_page_cost: '1.1' },
     },
     monitoring: { enablePodMonitor: true },
   },
