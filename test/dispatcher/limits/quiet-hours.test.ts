@@ -62,6 +62,8 @@ async function dueJobsOf({ appId }: App): Promise<number> {
 }
 
 async function endHours(app: App, objectId: string): Promise<Record<string, unknown>> {
+  // The waits of a push are counted before its job waits.
+  await expect.poll(() => dueJobsOf(app), { interval: 50, timeout: 60_000 }).toBe(0);
   await makeDue(service, app, awakeZone);
   return service.untilDone(app, objectId);
 }
