@@ -52,9 +52,11 @@ export async function reserveRate(
     `WITH rate AS (
        UPDATE gateway_rate SET began_at = to_timestamp($4::float8 / 1000), units = $5,
               busy_until = to_timestamp($6::float8 / 1000)
-        WHERE app_id = $1 AND connector = $2 AND profile = $3)
-     UPDATE push_batch SET rate_at = to_timestamp($8::float8 / 1000), rate_ms = $9 WHERE app_id = $1 AND id = $7
-     RETURNING rate_at AS slot_at, rate_ms AS slot_ms, ${epochMs('rate_at - clock_timestamp()')} AS slot_in_ms`,
+        WHERE app_id = $1 AND connector = $2 AND profile = $3),
+     slot AS (
+       UPDATE push_batch SET rate_at = to_timestamp($8::float8 / 1000), rate_ms = $9 WHERE app_id = $1 AND id = $7
+       RETURNING rate_at AS slot_at, rate_ms AS slot_ms)
+     SELECT slot_at, slot_ms, ${epochMs('slot_at - clock_timestamp()')} AS slot_in_ms FROM slot`,
     [
       ...[key.appId, key.connector, key.profile, beganMs, used + wanted.units, lastMs],
       ...[key.batchId, startMs, Math.ceil(lastMs - startMs)],
