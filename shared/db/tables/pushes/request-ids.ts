@@ -28,7 +28,8 @@ const input = `unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[])
 /**
  * Claims the `req_id` of each push, and returns the claims of other pushes that used one of them less than `windowMs`
  * before (protocol/push.md#repeated-requests: five minutes). No two of `claims` have the same id. A concurrent claim waits
- * until the first transaction ends; rows are locked in one order, so that two transactions cannot deadlock.
+ * until the first transaction ends; rows are locked in one order, so that two transactions cannot deadlock. The window is part
+ * of the text, because a spread database takes no parameter in this clause, and only functions that are immutable.
  */
 export async function claimRequestIds(
   tx: Handle,
@@ -41,14 +42,16 @@ export async function claimRequestIds(
     claims.map(({ objectId }) => objectId),
     claims.map(({ acceptedAt }) => acceptedAt),
   ];
-  const { rowCount } = await tx.query(
+  const { rows: claimed } = await tx.query(
     `INSERT INTO request_ledger AS l (app_id, req_id, object_id, accepted_at)
      SELECT app_id, req_id, object_id, accepted_at FROM ${input} ORDER BY app_id, req_id
      ON CONFLICT (app_id, req_id) DO UPDATE SET object_id = excluded.object_id, accepted_at = excluded.accepted_at
-      WHERE l.accepted_at < excluded.accepted_at - $5 * interval '1 ms'`,
-    [...values, windowMs],
+      WHERE excluded.accepted_at - l.accepted_at > interval '${Math.round(windowMs)} ms'
+     RETURNING 1`,
+    values,
   );
-  if (rowCount === claims.length) return [];
+  // A spread database counts a row without RETURNING also where its condition left it as it was.
+  if (claimed.length === claims.length) return [];
   const { rows } = await tx.query<ClaimRow>(
     `SELECT l.app_id, l.req_id, l.object_id, l.accepted_at
        FROM ${input} JOIN request_ledger l USING (app_id, req_id) WHERE l.object_id <> c.object_id`,
