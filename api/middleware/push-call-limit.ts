@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
 import { runInLane } from '../../shared/db/limits/lane.ts';
-import type { Handle } from '../../shared/db/pool.ts';
+import type { Database } from '../../shared/db/pool.ts';
 import { countCalls, extendCallWindow } from '../../shared/db/tables/apps/call-counts.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
@@ -38,14 +38,14 @@ interface CountedCall {
  * (protocol/push.md#call-rate).
  */
 export class PushCallLimit {
-  readonly #db: Handle;
+  readonly #db: Database;
   readonly #backlog: PushBacklog;
   readonly #clock: Clock;
   /** Refused calls in the rest of the minute do not query the database. */
   readonly #blocked = new Map<string, Block>();
   readonly #batcher: FairBatcher<App, CountedCall>;
 
-  constructor({ db, backlog, clock }: { db: Handle; backlog: PushBacklog; clock: Clock }) {
+  constructor({ db, backlog, clock }: { db: Database; backlog: PushBacklog; clock: Clock }) {
     this.#db = db;
     this.#backlog = backlog;
     this.#clock = clock;

@@ -88,7 +88,10 @@ export class PushStore {
   }
 
   #storeClaiming(pushes: UnstoredPush[]): Promise<StoredPush[]> {
-    return this.#deps.admissionDb.transaction((tx) => this.#storeAll(tx, pushes), { lockTimeoutMs });
+    return this.#deps.admissionDb.transaction((tx) => this.#storeAll(tx, pushes), {
+      lockTimeoutMs,
+      isSpread: this.#deps.queue.isSpread,
+    });
   }
 
   async #storeAlone(push: UnstoredPush): Promise<StoredPush> {

@@ -8,6 +8,8 @@ export interface TransactionOptions {
   statementTimeoutMs?: number;
   /** Time limit of waiting for a lock; that of the statement by default. */
   lockTimeoutMs?: number;
+  /** Whether the database is spread: its time limits then hold on the workers too. */
+  isSpread?: boolean;
   /** Disables parallel workers and JIT compilation, which no time limit ends. */
   isSingle?: boolean;
   /** Limit of all rows read, in bytes. */
@@ -26,9 +28,10 @@ export class ResultTooLarge extends Error {
 
 /** Returns the statements that begin a transaction, for one round trip; `settings` are such statements as well. */
 export function beginText(options: TransactionOptions, settings = ''): string {
-  const { isSnapshot, statementTimeoutMs, lockTimeoutMs, isSingle, signal } = options;
+  const { isSnapshot, statementTimeoutMs, lockTimeoutMs, isSpread, isSingle, signal } = options;
   return [
     `${isSnapshot ? 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY' : 'BEGIN'}${settings}`,
+    ...(isSpread ? [`SET LOCAL citus.propagate_set_commands = 'local'`] : []),
     ...(statementTimeoutMs === undefined
       ? []
       : [`SET LOCAL statement_timeout = ${Math.round(statementTimeoutMs)}`]),

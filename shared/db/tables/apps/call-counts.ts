@@ -1,5 +1,6 @@
-import type { Handle } from '../../pool.ts';
+import type { Database, Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
+import { knowsSpread } from '../../schema/by-app.ts';
 
 /** Calls of one app that are counted together. */
 export interface CountedCalls {
@@ -57,6 +58,17 @@ const count = prepare(
  * ids, so that two processes cannot deadlock.
  */
 export async function countCalls(
+  db: Database,
+  apps: readonly CountedCalls[],
+  terms: CountTerms,
+): Promise<Map<string, CallWindow>> {
+  const { lockTimeoutMs } = terms;
+  if (lockTimeoutMs === 0 || !(await knowsSpread(db))) return countBy(db, apps, terms);
+  // The workers take the time limit of a lock from the transaction.
+  return db.transaction((tx) => countBy(tx, apps, terms), { lockTimeoutMs, isSpread: true });
+}
+
+async function countBy(
   db: Handle,
   apps: readonly CountedCalls[],
   { windowMs, isUsage, lockTimeoutMs }: CountTerms,
