@@ -109,7 +109,11 @@ describe('cancelling while it fires', () => {
     const all = await entries(app);
     // Times spread over the moments in which the cancelling calls arrive.
     await service.db.query(
-      `UPDATE scheduled_push SET push_time = now() + (random() * 800 || ' ms')::interval WHERE app_id = $1`,
+      `WITH spread AS (
+         SELECT app_id, id, now() + (row_number() OVER (ORDER BY id) * 8) * interval '1 ms' AS push_time
+           FROM scheduled_push WHERE app_id = $1)
+       UPDATE scheduled_push s SET push_time = spread.push_time FROM spread
+        WHERE s.app_id = spread.app_id AND s.id = spread.id AND s.app_id = $1`,
       [app.appId],
     );
     const replies = await Promise.all(
