@@ -1,6 +1,7 @@
 import type {
   AttemptResult,
   GatewayCheck,
+  PersonalTexts,
   PushMessage,
   Recipient,
   Sender,
@@ -21,6 +22,7 @@ import { pauseMs } from './attempt-results.ts';
 import { type ApnsCredentials, certificateExpiryMs, topicsOf } from './credentials.ts';
 import { type ApnsSession, Delivery, malformed } from './delivery.ts';
 import { type ApnsPayload, renderApns } from './payload.ts';
+import { renderTexts } from './personal.ts';
 import { ProviderTokens } from './provider-token.ts';
 import { pushTypeOf, sendableTopic } from './push-types.ts';
 
@@ -67,12 +69,32 @@ class ApnsSender implements Sender {
   async send(request: SendRequest): Promise<void> {
     const { message, recipients, report } = request;
     const rendering = renderApns(message);
-    const refusal = rendering.ok ? this.#refusal(request, rendering.payload) : failed(0, rendering.error);
-    if (!rendering.ok || refusal) {
-      if (refusal) for (const { index } of recipients) report(index, refusal);
+    if (rendering.ok) return this.#deliver(request, rendering.payload);
+    for (const { index } of recipients) report(index, failed(0, rendering.error));
+  }
+
+  async sendTexts(request: Omit<SendRequest, 'recipients'>, texts: PersonalTexts): Promise<void> {
+    const groups = renderTexts(request, texts);
+    await Promise.all(
+      groups.map(({ recipients, shared, bodies }) => {
+        const payload = { ...shared, body: Buffer.alloc(0) };
+        return this.#deliver({ ...request, recipients }, payload, bodies);
+      }),
+    );
+  }
+
+  /** Sends a rendered push; `bodies`: that of each recipient in place of the shared one. */
+  async #deliver(
+    request: SendRequest,
+    payload: ApnsPayload,
+    bodies?: ReadonlyMap<number, string>,
+  ): Promise<void> {
+    const { message, recipients, report } = request;
+    const refusal = this.#refusal(request, payload);
+    if (refusal) {
+      for (const { index } of recipients) report(index, refusal);
       return;
     }
-    const { payload } = rendering;
     const session = this.#session(this.#credentials.environment ?? message.prod);
     const topics = this.#byTopic(request, payload);
     const ending = { attempt: null };
@@ -81,7 +103,7 @@ class ApnsSender implements Sender {
       [...topics].map(([topic, members]) => {
         const isListed = topicsOf(this.#credentials)[0] === topic;
         const { signal } = request;
-        const options = { session, message, payload, topic, ending, report, signal };
+        const options = { session, message, payload, bodies, topic, ending, report, signal };
         return new Delivery({ ...options, isOnlyTopic: isOnlyTopic && isListed }).run(members);
       }),
     );

@@ -36,6 +36,8 @@ export interface DeliveryOptions {
   session: ApnsSession;
   message: PushMessage;
   payload: ApnsPayload;
+  /** The whole body of each recipient by `index`, where they differ by more than the badge. */
+  bodies?: ReadonlyMap<number, string> | undefined;
   topic: string;
   /** Whether the credentials have no other topic. */
   isOnlyTopic: boolean;
@@ -173,7 +175,8 @@ export class Delivery {
   }
 
   #template(token: ProviderToken | null, count: number): RequestTemplate {
-    const { message, payload, topic } = this.#options;
+    const { message, payload, topic, bodies } = this.#options;
+    const body = bodies ? { body: empty, spliceAt: 0 } : sharedBody(payload);
     return {
       pathPrefix: '/3/device/',
       headers: {
@@ -189,21 +192,28 @@ export class Delivery {
       batchHeaders: count < manyRecipients ? ['apns-expiration', 'apns-collapse-id'] : ['apns-expiration'],
       requestHeaderName: 'apns-id',
       requestHeaderPrefix: apnsIdPrefix(message.objectId),
-      body: payload.body,
-      ...(payload.badgeAt === undefined ? {} : { spliceAt: payload.badgeAt }),
+      ...body,
     };
   }
 
   #requests(recipients: Recipient[]): TransportRequest[] {
-    const isSpliced = this.#options.payload.badgeAt !== undefined;
-    return recipients.map(({ deviceToken, badge, id }) => ({
+    const { payload, bodies } = this.#options;
+    const isSpliced = payload.badgeAt !== undefined;
+    return recipients.map(({ deviceToken, badge, id, index }) => ({
       path: deviceToken,
       headerValue: apnsIdEnd(id),
       // The dispatcher counts it before the first attempt; an installation without a count shows 1.
-      ...(isSpliced ? { splice: String(badge ?? 1) } : {}),
+      ...(bodies ? { splice: bodies.get(index) ?? '' } : isSpliced ? { splice: String(badge ?? 1) } : {}),
     }));
   }
 }
+
+const empty = Buffer.alloc(0);
+
+const sharedBody = ({ body, badgeAt }: ApnsPayload): Pick<RequestTemplate, 'body' | 'spliceAt'> => ({
+  body,
+  ...(badgeAt === undefined ? {} : { spliceAt: badgeAt }),
+});
 
 /** Hexadecimal, of any length that fits a header (protocol/apns.md#request: the length may change). */
 const tokenForm = /^[0-9a-fA-F]+$/;

@@ -10,9 +10,17 @@ import { checkAps, isShowing, PayloadError, textOf, withoutEmpty } from './aps.t
 import { allPushTypes, plainPushTypes, pushTypeOf } from './push-types.ts';
 
 /** Rendered push, the part that all recipients share. */
-export interface ApnsPayload {
+export interface ApnsPayload extends Omit<ApnsText, 'text' | 'bytes' | 'maxBytes'> {
   /** The body, with a gap for the badge number if it is counted. */
   body: Buffer;
+}
+
+/** Rendered push with its body as a text. */
+export interface ApnsText {
+  text: string;
+  /** Bytes of the body, with the longest badge if it is counted, and the most that APNs takes. */
+  bytes: number;
+  maxBytes: number;
   /** Offset of each recipient's badge; absent: all recipients have the same body. */
   badgeAt?: number;
   pushType: string;
@@ -66,6 +74,14 @@ const badgeAt = Buffer.byteLength('{"aps":{"badge":');
  * members. `badge: "Increment"` leaves a gap at `badgeAt`.
  */
 export function renderApns(message: PushMessage): Rendering<ApnsPayload> {
+  const rendering = renderApnsText(message);
+  if (!rendering.ok) return rendering;
+  const { text, bytes: _, maxBytes: _most, ...shared } = rendering.payload;
+  return { ok: true, payload: { ...shared, body: Buffer.from(text) } };
+}
+
+/** As `renderApns`, with the body as a text, for texts that differ by recipient. */
+export function renderApnsText(message: PushMessage): Rendering<ApnsText> {
   try {
     return { ok: true, payload: render(message) };
   } catch (error) {
@@ -81,23 +97,24 @@ export function previewApns({ body, badgeAt: at }: ApnsPayload): string {
   return at === undefined ? text : `${text.slice(0, at)}1${text.slice(at)}`;
 }
 
-function render(message: PushMessage): ApnsPayload {
+function render(message: PushMessage): ApnsText {
   const { ios, ...defaults } = message.data;
   if (ios !== undefined && !isJsonObject(ios)) throw new PayloadError('ios must be an object');
   const content = mergeLayers(defaults, ios ?? {});
   const aps = withoutEmpty(checkAps(content.aps));
   const control = checkControl(content, aps);
   const isSpliced = aps.badge === 'Increment';
-  const body = Buffer.from(textOfBody(aps, content.custom, isSpliced));
+  const text = textOfBody(aps, content.custom, isSpliced);
   const { maxBytes, isShown = false } = pushTypeOf(control.pushType);
   // Without a collapse id the push's own id is used: a repeat replaces the same notification and no other
   // (protocol/apns.md#repeats). Only for types that the system shows; apps handle the others.
   const collapseId = control.collapseId ?? (isShown ? message.objectId : null);
-  const bytes = body.length + (isSpliced ? badgeDigits : 0);
-  if (bytes > maxBytes)
-    throw new PayloadError(`the iOS payload has ${bytes} bytes; APNs takes at most ${maxBytes}`);
+  const bytes = Buffer.byteLength(text) + (isSpliced ? badgeDigits : 0);
+  if (bytes > maxBytes) throw new PayloadError(tooLarge(bytes, maxBytes));
   return {
-    body,
+    text,
+    bytes,
+    maxBytes,
     ...(isSpliced ? { badgeAt } : {}),
     ...control,
     collapseId,
@@ -106,6 +123,10 @@ function render(message: PushMessage): ApnsPayload {
     expiration: control.pushType === 'voip' ? '0' : String(Math.ceil(message.expiresAtMs / 1000)),
   };
 }
+
+/** Tells that a body is too large for APNs. */
+export const tooLarge = (bytes: number, maxBytes: number): string =>
+  `the iOS payload has ${bytes} bytes; APNs takes at most ${maxBytes}`;
 
 interface MergedContent {
   aps: JsonObject;

@@ -8,6 +8,7 @@ import type { z } from 'zod';
 import type { Clock } from '../../shared/clock.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
+import type { Values } from '../../shared/domain/pushes/variables.ts';
 import type { TransportEvent, TransportLoad } from '../http2/transport.ts';
 import type { AttemptResult, GatewayCall, Report } from './attempt-result.ts';
 import type { CredentialGuide } from './guide.ts';
@@ -30,10 +31,30 @@ export interface SendRequest {
   signal: AbortSignal;
 }
 
+/** Recipients that get the same text of a push whose texts differ. */
+export interface TextGroup {
+  values: Values;
+  recipients: Recipient[];
+}
+
+/** Texts of a push that differ by recipient. */
+export interface PersonalTexts {
+  /** Returns the `data` of the message with the values of one text. */
+  dataOf(values: Values): JsonObject;
+  /** Names of the values. */
+  names: readonly string[];
+  groups: readonly TextGroup[];
+}
+
 /** Long-lived client of one gateway with one set of credentials; owns its connections. */
 export interface Sender {
   /** Resolves when every recipient was reported exactly once. Rejects only on a bug. */
   send(request: SendRequest): Promise<void>;
+  /**
+   * Sends texts that differ by recipient in one pass; absent: `send` sends them text by text. Resolves and reports as `send`
+   * does.
+   */
+  sendTexts?(request: Omit<SendRequest, 'recipients'>, texts: PersonalTexts): Promise<void>;
   /**
    * Opens the connection that the first message of this kind needs, without sending a request; absent: there is nothing
    * to open before. Resolves when it is open or failed.

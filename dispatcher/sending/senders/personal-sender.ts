@@ -4,6 +4,7 @@ import type {
   Recipient,
   Sender,
   SendRequest,
+  TextGroup,
 } from '../../../connectors/contract/connector.ts';
 import type { Database } from '../../../shared/db/pool.ts';
 import { type FieldValues, readFieldValues } from '../../../shared/db/tables/installations/field-values.ts';
@@ -17,15 +18,9 @@ export const tooLargeWithValues = 'the message is too large with the values of t
 /** Requests at a time to a gateway that takes many recipients in one: its client has as many connections. */
 const concurrency = 16;
 
-/** Recipients that get the same text. */
-interface TextGroup {
-  values: Values;
-  recipients: Recipient[];
-}
-
 /**
- * Sends each recipient of a push with variables its own text; those whose values are equal share requests. The connectors
- * know nothing of variables: each text is a message of its own.
+ * Sends each recipient of a push with variables its own text; those whose values are equal share requests. A connector gets
+ * all texts in one pass if it can take them so (`sendTexts`), else each text as a message of its own.
  */
 export class PersonalSender implements Sender {
   readonly #sender: Sender;
@@ -47,17 +42,22 @@ export class PersonalSender implements Sender {
 
   async send(request: SendRequest): Promise<void> {
     const groups = this.#groupsOf(request.recipients);
-    const left = groups.values();
     let ending: AttemptResult | undefined;
     const report: SendRequest['report'] = (index, attempt) => {
       if (attempt.kind === 'profile_error') ending ??= attempt;
       request.report(index, withoutSize(attempt));
     };
+    const dataOf = (values: Values) => filled(request.message.data, values);
+    if (this.#sender.sendTexts) {
+      const names = Object.keys(this.#variables);
+      return this.#sender.sendTexts({ ...request, report }, { dataOf, names, groups });
+    }
+    const left = groups.values();
     const work = async () => {
       for (const { recipients, values } of left)
         if (ending) for (const { index } of recipients) request.report(index, ending);
         else {
-          const message = { ...request.message, data: filled(request.message.data, values) };
+          const message = { ...request.message, data: dataOf(values) };
           await this.#sender.send({ ...request, message, recipients, report });
         }
     };

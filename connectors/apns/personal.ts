@@ -1,0 +1,101 @@
+/** Bodies of a push whose texts differ by recipient (protocol/push.md#variables). */
+import { randomBytes } from 'node:crypto';
+import type { Values } from '../../shared/domain/pushes/variables.ts';
+import type { PersonalTexts, Recipient, Rendering, SendRequest } from '../contract/connector.ts';
+import { failed } from '../kit/attempt-results.ts';
+import { type ApnsText, renderApnsText, tooLarge } from './payload.ts';
+
+/** Recipients whose requests have the same headers, and the body of each by `index`. */
+export interface BodyGroup {
+  shared: ApnsText;
+  recipients: Recipient[];
+  bodies: Map<number, string>;
+}
+
+/** Body of a push between its values. */
+interface BodyTemplate {
+  shared: ApnsText;
+  /** Text before the first value, and after each one. */
+  parts: string[];
+  /** Names of the values between the parts. */
+  names: string[];
+  /** Bytes of the body without values. */
+  bytes: number;
+}
+
+/**
+ * Renders each text once, and groups the recipients by headers: an empty value may leave nothing to show, which changes the push
+ * type. Reports those whose text APNs does not take.
+ */
+export function renderTexts(
+  { message, report }: Pick<SendRequest, 'message' | 'report'>,
+  texts: PersonalTexts,
+): BodyGroup[] {
+  const groups = new Map<string, BodyGroup>();
+  const template = bodyTemplateOf(message, texts);
+  for (const { recipients, values } of texts.groups) {
+    const isFull = template && ![...values.values()].includes('');
+    const rendering = isFull
+      ? fill(template, values)
+      : renderApnsText({ ...message, data: texts.dataOf(values) });
+    if (!rendering.ok) {
+      for (const { index } of recipients) report(index, failed(0, rendering.error));
+      continue;
+    }
+    const group = groupOf(groups, rendering.payload);
+    for (const recipient of recipients) {
+      group.recipients.push(recipient);
+      group.bodies.set(recipient.index, bodyFor(recipient, rendering.payload));
+    }
+  }
+  return [...groups.values()];
+}
+
+function groupOf(groups: Map<string, BodyGroup>, shared: ApnsText): BodyGroup {
+  const { collapseId, expiration, isRepeatHidden, priority, pushType } = shared;
+  const key = [pushType, priority, expiration, isRepeatHidden, collapseId].join(' ');
+  const group = groups.get(key) ?? { shared, recipients: [], bodies: new Map() };
+  groups.set(key, group);
+  return group;
+}
+
+/** Returns a body with the badge of its recipient; one without a count shows 1. */
+const bodyFor = ({ badge }: Recipient, { text, badgeAt }: ApnsText): string =>
+  badgeAt === undefined ? text : `${text.slice(0, badgeAt)}${badge ?? 1}${text.slice(badgeAt)}`;
+
+/**
+ * Renders the push with a mark for each value, and takes the body apart at the marks. Rendering depends on values only by their
+ * size and by whether they are empty, so the parts serve all texts without an empty value. Returns undefined where APNs does not
+ * take the push with the marks, which may be longer than the values.
+ */
+function bodyTemplateOf(message: SendRequest['message'], texts: PersonalTexts): BodyTemplate | undefined {
+  // Random, so that no text of a push holds it; JSON writes it as it is.
+  const mark = randomBytes(9).toString('base64url');
+  const marks = new Map(texts.names.map((name, i) => [name, `${mark}${i}.`]));
+  const rendering = renderApnsText({ ...message, data: texts.dataOf(marks) });
+  if (!rendering.ok) return undefined;
+  const [first = '', ...others] = rendering.payload.text.split(mark);
+  const names: string[] = [];
+  const parts = [first];
+  for (const other of others) {
+    const end = other.indexOf('.');
+    names.push(texts.names[Number(other.slice(0, end))] ?? '');
+    parts.push(other.slice(end + 1));
+  }
+  const { bytes, text } = rendering.payload;
+  const markBytes = Buffer.byteLength(text) - Buffer.byteLength(parts.join(''));
+  return { shared: rendering.payload, parts, names, bytes: bytes - markBytes };
+}
+
+/** Returns the body with values: each one is escaped as JSON, within the text that holds it. */
+function fill({ shared, parts, names, bytes }: BodyTemplate, values: Values): Rendering<ApnsText> {
+  let text = parts[0] ?? '';
+  let filledBytes = bytes;
+  for (const [i, name] of names.entries()) {
+    const value = JSON.stringify(values.get(name) ?? '').slice(1, -1);
+    filledBytes += Buffer.byteLength(value);
+    text += value + parts[i + 1];
+  }
+  if (filledBytes > shared.maxBytes) return { ok: false, error: tooLarge(filledBytes, shared.maxBytes) };
+  return { ok: true, payload: { ...shared, text, bytes: filledBytes } };
+}
