@@ -151,7 +151,7 @@ function sharedStateGauges(gauge: MakeGauge) {
   };
 }
 
-/** What was undeliverable: sent again, and kept to be processed again. */
+/** Recurring pushes, and recipients whose own time and limits decide. */
 const recurringCounters = (counter: MakeCounter) => ({
   recurringStarts: counter(
     'recurring_starts_total',
@@ -175,6 +175,7 @@ const recurringCounters = (counter: MakeCounter) => ({
   ),
 });
 
+/** What was undeliverable: sent again, and kept to be processed again. */
 const redriveCounters = (counter: MakeCounter) => ({
   redrivenMessages: counter(
     'messages_redriven_total',

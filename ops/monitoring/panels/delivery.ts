@@ -101,6 +101,26 @@ export const delivery: readonly Panel[] = [
     ],
   },
   {
+    title: 'Starts of recurring pushes',
+    unit: 'ops',
+    queries: [{ expr: orZero(rate('carillon_recurring_starts_total', 'outcome')), legend: '{{outcome}}' }],
+  },
+  {
+    title: 'Recipients that wait or end for their own time and limits',
+    unit: 'ops',
+    queries: [
+      {
+        expr: orZero(rate('carillon_quiet_hours_recipients_total', 'outcome')),
+        legend: 'quiet hours {{outcome}}',
+      },
+      {
+        expr: orZero(rate('carillon_local_time_recipients_total', 'timing')),
+        legend: 'local time {{timing}}',
+      },
+      { expr: orZero(rate('carillon_device_capped_recipients_total')), legend: 'limit per device' },
+    ],
+  },
+  {
     title: 'Scans by database',
     unit: 'ops',
     queries: [{ expr: rate('carillon_scans_total', 'database'), legend: '{{database}}' }],
