@@ -19,7 +19,7 @@ import { capDevices, cappedOf } from './device-cap.ts';
 import type { LanguageRoutes } from './language-routes.ts';
 import { batchesOfStart, countStart, type LocalStart, sendStart } from './local-start.ts';
 import type { TargetPage } from './pages.ts';
-import { countQuiet, holdQuiet } from './quiet-hours.ts';
+import { addWaitsOf, countQuiet, holdQuiet } from './quiet-hours.ts';
 import type { QuietRoutes } from './quiet-routes.ts';
 
 /** Error of a page that is not kept: another dispatcher plans the push, or it was stopped. */
@@ -77,7 +77,9 @@ export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep
     if (languages) await addCounts(tx, push, 'languages', languages.countOf(targets));
     await countVariables(tx, push, targets);
     const routed = start ? batchesOfStart(targets, terms, start) : toBatches(targets, terms);
-    const page = await capDevices(tx, plan, plan.quiet ? await holdQuiet(deps, tx, push, routed) : routed);
+    const page = await capDevices(tx, plan, plan.quiet ? holdQuiet(deps, push, routed) : routed);
+    // After the limit per device: who is beyond it waits for nothing.
+    if (plan.quiet) await addWaitsOf(tx, push, page);
     if (step.mark === 0 && !step.isSmall) prepareSenders(deps, push, page);
     await writeRows(deps, tx, plan, { page, isQueued: !step.isSmall });
     await endJob(deps, tx, plan, step);

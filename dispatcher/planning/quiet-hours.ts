@@ -10,15 +10,14 @@ const waitsOf = ({ batches }: PageOfBatches): number =>
   batches.reduce((sum, { quietUntil, recipients }) => sum + (quietUntil ? recipients.length : 0), 0);
 
 /**
- * Lets the batches of recipients within their quiet hours wait for the end, and counts them with the push. Those that expire
- * before it end `expired` at once (protocol/push.md#quiet-hours).
+ * Lets the batches of recipients within their quiet hours wait for the end. Those that expire before it end `expired` at once
+ * (protocol/push.md#quiet-hours).
  */
-export async function holdQuiet(
+export function holdQuiet(
   { clock }: Pick<DispatcherDeps, 'clock'>,
-  tx: Handle,
   push: Push,
   page: PageOfBatches,
-): Promise<PageOfBatches> {
+): PageOfBatches {
   const nowMs = clock.now();
   const held: PageOfBatches = { batches: [], unroutable: [...page.unroutable] };
   for (const batch of page.batches) {
@@ -31,9 +30,12 @@ export async function holdQuiet(
       held.batches.push({ ...batch, notBefore: until, quietUntil: until });
     }
   }
-  await addQuietWaits(tx, push, waitsOf(held));
   return held;
 }
+
+/** Adds the recipients of a page that wait to those of the push. */
+export const addWaitsOf = (tx: Handle, push: Push, page: PageOfBatches): Promise<void> =>
+  addQuietWaits(tx, push, waitsOf(page));
 
 /** Counts the recipients of a page that were within their quiet hours. */
 export function countQuiet({ metrics }: DispatcherDeps, { appId }: Push, page: PageOfBatches): void {

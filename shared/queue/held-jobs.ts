@@ -57,3 +57,20 @@ export async function giveBackHeldJobs(tx: Handle, limit: number): Promise<numbe
   }
   return given;
 }
+
+/**
+ * Makes the waiting batches of a push due now, whatever they wait for, and wakes their consumers: those of a cancelled push end
+ * unsent. A statement over the queue alone, as a spread database needs.
+ */
+export async function makeBatchesDue(tx: Handle, appId: string, pushId: number): Promise<void> {
+  const { rows } = await tx.query<{ name: string }>(
+    `WITH due AS (
+       UPDATE pgboss.job SET start_after = now()
+        WHERE name LIKE 'deliver-%' AND state IN ('created', 'retry') AND start_after > now()
+          AND data ->> 'appId' = $1 AND data ->> 'pushId' = $2::text
+       RETURNING name)
+     SELECT DISTINCT name FROM due`,
+    [appId, String(pushId)],
+  );
+  for (const { name } of rows) await tx.query('SELECT pg_notify($1, $2)', [wakeTopic, name]);
+}

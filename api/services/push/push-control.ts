@@ -12,6 +12,7 @@ import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { flowControlOf } from '../../../shared/domain/pushes/push.ts';
 import type { Push } from '../../../shared/domain/pushes/record.ts';
+import { makeBatchesDue } from '../../../shared/queue/held-jobs.ts';
 import { planJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import { type Change, recordChange } from '../operator/audit/actor.ts';
@@ -82,8 +83,11 @@ export class PushControlService {
   cancel(push: PushName): Promise<JsonObject> {
     return this.#changeState({ ...push, verb: 'cancelled' }, async (tx, app, id) => {
       const isChanged = await markPushCancelled(tx, app, id);
-      // Batches parked by a pause are counted now.
-      if (isChanged) await this.#release(tx, app, id);
+      // Batches parked by a pause, and those that wait for a time, are counted now.
+      if (isChanged) {
+        await makeBatchesDue(tx, app, id);
+        await this.#release(tx, app, id);
+      }
       return isChanged;
     });
   }

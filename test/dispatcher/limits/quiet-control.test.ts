@@ -1,0 +1,210 @@
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { callerOf } from '../../api/console/callers.ts';
+import { RawClient } from '../../channel/support/raw-client.ts';
+import { beginPush } from '../../support/gateways/app-gateway.ts';
+import { addDevicesIn, awakeZone, hoursOfNow, makeDue } from '../../support/gateways/quiet-hours.ts';
+import { useTestService } from '../../support/service.ts';
+
+const service = useTestService();
+/** Allows for a busy machine. */
+vi.setConfig({ testTimeout: 120_000 });
+beforeAll(async () => {
+  await Promise.all([service.dispatch(), service.dispatch()]);
+});
+afterEach(() => service.apns.behave());
+
+const hours = hoursOfNow();
+const poll = { interval: 30, timeout: 60_000 };
+
+async function appWith(asleepCount: number, options: object = {}) {
+  const app = await service.api.createApp({ quietHours: hours, ...options });
+  await service.addApnsProfile(app);
+  return { app, tokens: await addDevicesIn(service, app, 'Etc/UTC', asleepCount) };
+}
+
+const admin = async (method: string, path: string, body?: object) => {
+  const reply = await service.api.request(method, `/console/api${path}`, { admin: true, body });
+  expect(reply.status, JSON.stringify(reply.body)).toBeLessThan(300);
+  return reply.body;
+};
+const pathOf = ({ appId }: App, objectId: string, verb = '') =>
+  `/apps/${appId}/notifications/${objectId}${verb && `/${verb}`}`;
+const control = (app: App, objectId: string, verb: string, body?: object) =>
+  admin('POST', pathOf(app, objectId, verb), body);
+const untilRecord = (app: App, objectId: string, record: object) =>
+  expect.poll(() => admin('GET', pathOf(app, objectId)), poll).toMatchObject(record);
+
+/** Sends a push and waits until all its recipients wait for the end of their quiet hours. */
+async function untilAllWait(app: App, devices: number, body: object = {}): Promise<string> {
+  const objectId = await beginPush(service, app, body);
+  await untilRecord(app, objectId, { state: 'sending', quietWaits: devices });
+  return objectId;
+}
+
+/** Ends the quiet hours; each recipient then gets the push once, and counts as one that waited. */
+async function untilSentOnce(app: App, objectId: string, tokens: string[]): Promise<void> {
+  await makeDue(service, app, awakeZone);
+  const outcomes = { sent: tokens.length };
+  expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes, quietWaits: tokens.length });
+  expect(tokens.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
+}
+
+/** Counts the open batches that are due, in work or parked. */
+async function batchesOf({ appId }: App): Promise<{ parked: number; due: number; held: number }> {
+  const { rows } = await service.db.query<{ parked: number; due: number; held: number }>(
+    `SELECT (SELECT count(*)::int FROM push_batch WHERE app_id = $1 AND NOT is_settled AND is_held) AS parked,
+            count(*) FILTER (WHERE state = 'active' OR start_after <= now())::int AS due,
+            count(*) FILTER (WHERE start_after > now() + interval '1 year')::int AS held
+       FROM pgboss.job WHERE data ->> 'appId' = $1 AND state IN ('created', 'retry', 'active')`,
+    [appId],
+  );
+  return rows[0] ?? { parked: 0, due: 0, held: 0 };
+}
+
+describe('a push that waits for the end of quiet hours', () => {
+  test('and is paused stays paused at their end; resumed within them it waits on, and is counted once', async () => {
+    const { app, tokens } = await appWith(3);
+    const objectId = await untilAllWait(app, 3);
+    await control(app, objectId, 'pause');
+    await makeDue(service, app);
+    await expect.poll(() => batchesOf(app), poll).toEqual({ parked: 1, due: 0, held: 0 });
+    await control(app, objectId, 'resume');
+    await expect.poll(() => batchesOf(app), poll).toEqual({ parked: 0, due: 0, held: 0 });
+    await untilRecord(app, objectId, { state: 'sending', quietWaits: 3, outcomes: {} });
+    await untilSentOnce(app, objectId, tokens);
+  });
+
+  test('is sent at once when it is resumed after their end', async () => {
+    const { app, tokens } = await appWith(2);
+    const objectId = await untilAllWait(app, 2);
+    await control(app, objectId, 'pause');
+    await makeDue(service, app, awakeZone);
+    await expect.poll(() => batchesOf(app), poll).toEqual({ parked: 1, due: 0, held: 0 });
+    await control(app, objectId, 'resume');
+    await untilSentOnce(app, objectId, tokens);
+  });
+
+  test('and is frozen when they end is held, and sent when the app is released', async () => {
+    const { app, tokens } = await appWith(2);
+    const objectId = await untilAllWait(app, 2);
+    await admin('PUT', `/apps/${app.appId}/freeze`, { reason: 'a wrong text' });
+    await makeDue(service, app, awakeZone);
+    await expect.poll(() => batchesOf(app), poll).toMatchObject({ due: 0, held: 1 });
+    await admin('DELETE', `/apps/${app.appId}/freeze`);
+    expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { sent: 2 }, quietWaits: 2 });
+    expect(tokens.map((token) => service.apns.seen(token))).toEqual([1, 1]);
+  });
+
+  test('and is released from a freeze within them waits on', async () => {
+    const { app, tokens } = await appWith(2);
+    await admin('PUT', `/apps/${app.appId}/freeze`, { reason: 'a wrong text' });
+    const objectId = await beginPush(service, app);
+    await expect.poll(() => batchesOf(app), poll).toMatchObject({ due: 0, held: 1 });
+    await admin('DELETE', `/apps/${app.appId}/freeze`);
+    await untilRecord(app, objectId, { state: 'sending', quietWaits: 2 });
+    await expect.poll(() => batchesOf(app), poll).toEqual({ parked: 0, due: 0, held: 0 });
+    await untilSentOnce(app, objectId, tokens);
+  });
+
+  test('and is cancelled ends at once, not at the end of the hours', async () => {
+    const { app, tokens } = await appWith(3);
+    const objectId = await untilAllWait(app, 3);
+    await control(app, objectId, 'cancel');
+    await untilRecord(app, objectId, { outcomes: { dropped: 3 }, quietWaits: 3, state: 'cancelled' });
+    expect(tokens.map((token) => service.apns.seen(token))).toEqual([0, 0, 0]);
+  });
+
+  test('waits for its gateway too, when the breaker is open at their end', async () => {
+    const { app, tokens } = await appWith(2);
+    const breaker = `/breakers/apns:${app.appId}:_default`;
+    await admin('POST', `${breaker}/open`);
+    const objectId = await untilAllWait(app, 2);
+    await makeDue(service, app, awakeZone);
+    await expect.poll(() => batchesOf(app), poll).toMatchObject({ due: 0 });
+    expect(tokens.map((token) => service.apns.seen(token))).toEqual([0, 0]);
+    await admin('POST', `${breaker}/release`);
+    await admin('POST', `${breaker}/close`);
+    await untilSentOnce(app, objectId, tokens);
+  });
+
+  test('waits first for its approval, and then for the end of the hours', async () => {
+    const { app, tokens } = await appWith(4, { approvalAboveDevices: 3 });
+    const second = await callerOf(service.api, 'operator', { name: 'Li' });
+    const objectId = await beginPush(service, app);
+    await untilRecord(app, objectId, { status: 'paused', approval: { above: 3 } });
+    expect((await second('POST', pathOf(app, objectId, 'approve'))).status).toBe(200);
+    await untilRecord(app, objectId, { state: 'sending', quietWaits: 4 });
+    await untilSentOnce(app, objectId, tokens);
+  });
+
+  test('ends expired, on the record and in why, once its life is shorter than the wait', async () => {
+    const { app, tokens } = await appWith(2);
+    const objectId = await untilAllWait(app, 2, { expiration_interval: 4 * 3600 });
+    await service.db.query(
+      `UPDATE notification SET expires_at = now() + interval '1 minute' WHERE app_id = $1`,
+      [app.appId],
+    );
+    await makeDue(service, app);
+    const reason = 'it expires before the quiet hours of the device end';
+    expect(await service.untilDone(app, objectId)).toMatchObject({
+      outcomes: { expired: 2 },
+      errors: `apns: ${reason} (2)`,
+    });
+    const why = await admin('GET', `${pathOf(app, objectId)}/devices/${tokens[0]}`);
+    expect(why).toMatchObject({ outcome: 'expired' });
+    expect(JSON.stringify(why)).toContain(reason);
+    expect(tokens.map((token) => service.apns.seen(token))).toEqual([0, 0]);
+  });
+
+  test('is redriven within them for those that failed: they wait, the others get it at once', async () => {
+    const { app, tokens } = await appWith(2);
+    const awake = await addDevicesIn(service, app, awakeZone, 2);
+    service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge' });
+    const objectId = await beginPush(service, app);
+    await untilRecord(app, objectId, { outcomes: { failed: 2 }, quietWaits: 2 });
+    await makeDue(service, app, awakeZone);
+    expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { failed: 4 } });
+    service.apns.behave();
+    const all = [...tokens, ...awake];
+    const before = all.map((token) => service.apns.seen(token));
+    const since = () => all.map((token, i) => service.apns.seen(token) - (before[i] ?? 0));
+    const again = await control(app, objectId, 'redrive', {});
+    await untilRecord(app, again.objectId, { state: 'sending', devices: 4, quietWaits: 2 });
+    await untilRecord(app, again.objectId, { outcomes: { sent: 2 } });
+    expect(since()).toEqual([0, 0, 1, 1]);
+    await makeDue(service, app, awakeZone);
+    expect(await service.untilDone(app, again.objectId)).toMatchObject({ outcomes: { sent: 4 } });
+    expect(since()).toEqual([1, 1, 1, 1]);
+  });
+
+  test('counts towards the limit of a device once, on the day it is matched', async () => {
+    const { app, tokens } = await appWith(2);
+    const objectId = await untilAllWait(app, 2, { device_cap: 1 });
+    const next = await service.untilDone(app, await beginPush(service, app, { device_cap: 1 }));
+    expect(next).toMatchObject({ outcomes: { capped: 2 } });
+    expect(next.quietWaits ?? 0).toBe(0);
+    await untilSentOnce(app, objectId, tokens);
+  });
+
+  test('comes to a device of the own channel at their end, connected or not', async () => {
+    const app = await service.api.createApp({ quietHours: hours });
+    await service.db.query(
+      `INSERT INTO installation (app_id, object_id, device_type, installation_id, time_zone)
+       SELECT $1, 'quiet00' || name, 'android', name, 'Etc/UTC' FROM unnest('{online,offline}'::text[]) AS name`,
+      [app.appId],
+    );
+    const url = `${service.api.url.replace('http', 'ws')}/1.1/channel`;
+    const online = await RawClient.login(url, app.appId, 'online');
+    const objectId = await untilAllWait(app, 2);
+    const offline = await RawClient.login(url, app.appId, 'offline');
+    expect([...online.messageIds, ...offline.messageIds]).toEqual([]);
+    await offline.close();
+    await makeDue(service, app, awakeZone);
+    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 2, quietWaits: 2 });
+    await online.untilFrames(() => online.messageIds.length === 1);
+    const back = await RawClient.login(url, app.appId, 'offline');
+    await back.untilFrames(() => back.messageIds.length === 1);
+    await Promise.all([online.close(), back.close()]);
+  });
+});
