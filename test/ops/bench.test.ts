@@ -60,7 +60,7 @@ describe('arguments of a benchmark', () => {
     ).toEqual({
       numbers: [1000],
       packages: 'peers',
-      push: 'sparse',
+      push: ['sparse'],
       repeat: 3,
       setups: [{ gateway: 'quick' }],
     });

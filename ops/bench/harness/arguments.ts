@@ -26,13 +26,24 @@ export type GatewayKind = (typeof gatewayKinds)[number];
 /**
  * Kinds of pushes: `increment` gives every device a badge number of its own, `sparse` goes to the fiftieth part of the
  * devices, `languages` has two translations for devices of four locales, `variables` gives every device a text of its own.
+ * `local` is at the local time of devices in four zones of the same time, `quiet` has quiet hours that no device is in, `capped` a
+ * limit of pushes per device and day that none reaches.
  */
-const pushKinds = ['plain', 'increment', 'sparse', 'languages', 'variables'] as const;
+const pushKinds = [
+  'plain',
+  'increment',
+  'sparse',
+  'languages',
+  'variables',
+  'local',
+  'quiet',
+  'capped',
+] as const;
 export type PushKind = (typeof pushKinds)[number];
 
 export interface BenchArgs {
-  /** Kind of the push; plain when undefined. */
-  push: PushKind | undefined;
+  /** Kinds of the pushes; a plain one when undefined. */
+  push: PushKind[] | undefined;
   /** Streams of live updates that watch the push; none when undefined. */
   watchers: number | undefined;
   /** Further pushes after the first one; none when undefined. */
@@ -49,8 +60,7 @@ export interface BenchArgs {
 
 /**
  * Parses the arguments of a benchmark: numbers, `--threads n[,n…]`, `--dispatchers n[,n…]`, `--gateway strict|quick`,
- * `--push plain|increment|sparse|languages|variables`, `--watchers n`, `--repeat n`, `--packages folder`,
- * `--pattern text` and `--database URL`.
+ * `--push kind[,kind…]`, `--watchers n`, `--repeat n`, `--packages folder`, `--pattern text` and `--database URL`.
  * Throws an error for the operator when an argument is unknown.
  */
 export function readArgs(args: string[]): BenchArgs {
@@ -75,7 +85,7 @@ export function readArgs(args: string[]): BenchArgs {
   const threads = readList('--threads', values.threads);
   const dispatchers = readList('--dispatchers', values.dispatchers);
   return {
-    push: values.push === undefined ? undefined : readKind('--push', values.push, pushKinds),
+    push: values.push?.split(',').map((kind) => readKind('--push', kind, pushKinds)),
     watchers: values.watchers === undefined ? undefined : readNumber('--watchers', values.watchers),
     repeat: values.repeat === undefined ? undefined : readNumber('--repeat', values.repeat),
     ...(values.packages === undefined ? {} : { packages: values.packages }),

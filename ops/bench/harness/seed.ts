@@ -67,13 +67,27 @@ async function dropIndexes(db: Bench['db']): Promise<Index[]> {
   return rows;
 }
 
-/** Gives the installations of an app one of four locales each: three of them have a translation, some in another spelling. */
+/** One of four locales: three of them have a translation, some in another spelling. */
+const locale = `'locale', (ARRAY['en_US', 'en_GB', 'zh_CN', 'de_DE'])[1 + (id % 4)::int]`;
+const ownName = `'name', 'Person ' || id`;
+
+/** Gives the installations of an app one of four locales each. */
 export const writeLocales = (bench: Pick<Bench, 'db'>, appId: string): Promise<void> =>
-  writeFields(bench, appId, `'locale', (ARRAY['en_US', 'en_GB', 'zh_CN', 'de_DE'])[1 + (id % 4)::int]`);
+  writeFields(bench, appId, locale);
 
 /** Gives each installation of an app a name of its own, and no level. */
 export const writeNames = (bench: Pick<Bench, 'db'>, appId: string): Promise<void> =>
-  writeFields(bench, appId, `'name', 'Person ' || id`);
+  writeFields(bench, appId, ownName);
+
+/** Gives the installations of an app what every kind of push reads: locales, names, and one of four zones with the same time. */
+export async function writeTraits(bench: Pick<Bench, 'db'>, appId: string): Promise<void> {
+  await bench.db.query(
+    `UPDATE installation SET time_zone = (ARRAY['Etc/UTC', 'Africa/Abidjan', 'Atlantic/Reykjavik', 'Africa/Accra'])[1 + (id % 4)::int]
+      WHERE app_id = $1`,
+    [appId],
+  );
+  await writeFields(bench, appId, `${locale}, ${ownName}`);
+}
 
 async function writeFields({ db }: Pick<Bench, 'db'>, appId: string, members: string): Promise<void> {
   await db.query(`UPDATE installation SET fields = jsonb_build_object(${members}) WHERE app_id = $1`, [

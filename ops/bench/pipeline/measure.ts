@@ -1,4 +1,4 @@
-import { systemClock } from '../../../shared/clock.ts';
+import { hourMs, systemClock } from '../../../shared/clock.ts';
 import type { PushKind } from '../harness/arguments.ts';
 import { type Bench, benchName } from '../harness/bench-service.ts';
 import { type BenchApp, push, readRecord, untilEnded, untilPlanned } from '../harness/client.ts';
@@ -13,9 +13,22 @@ export interface PushToMeasure {
   watchers: number;
 }
 
+const utcMinute = (atMs: number): string => new Date(atMs).toISOString().slice(0, '2026-12-01T09:00'.length);
+
+/** Returns an hour that begins so many hours from now. */
+const hourAfter = (hours: number): string => utcMinute(systemClock.now() + hours * hourMs).slice(-5);
+
 /** Bodies of the pushes by kind. */
+const bodyOf = (kind: PushKind): object =>
+  kind === 'local'
+    ? { push_time: utcMinute(systemClock.now()), push_time_local: true }
+    : kind === 'quiet'
+      ? { quiet_hours: `${hourAfter(10)}-${hourAfter(12)}` }
+      : bodies[kind];
+
 const bodies = {
   plain: {},
+  capped: { device_cap: 1000 },
   increment: { data: { alert: 'Benchmark', badge: 'Increment' } },
   sparse: { channels: ['sparse'] },
   languages: { languages: { en: { alert: 'Benchmark' }, 'zh-Hans': { alert: '基准测试' } } },
@@ -23,7 +36,7 @@ const bodies = {
     data: { alert: 'Hello {{name}}, level {{level}}' },
     variables: { name: { field: 'name', default: 'friend' }, level: { field: 'level', default: '1' } },
   },
-} satisfies Record<PushKind, object>;
+} satisfies Record<Exclude<PushKind, 'local' | 'quiet'>, object>;
 
 /** CPU time by role, in seconds; NaN where there is no /proc. */
 interface CpuSeconds {
@@ -96,7 +109,7 @@ async function timePush(
   { devices, kind, watchers }: PushToMeasure,
 ): Promise<TimedPush> {
   await bench.gateway.forget();
-  const objectId = await push(bench, app, bodies[kind]);
+  const objectId = await push(bench, app, bodyOf(kind));
   const answeredAtMs = systemClock.now();
   const startedAtMs = performance.now();
   const secondsSince = () => (performance.now() - startedAtMs) / 1000;

@@ -3,6 +3,7 @@ import { type Bench, withBench } from '../harness/bench-service.ts';
 import { createApp, pushAndWait } from '../harness/client.ts';
 import type { Figure } from '../harness/figure.ts';
 import { subscribeSparsely, writeInstallations, writeLocales, writeNames } from '../harness/seed.ts';
+import { compareKinds } from './kinds.ts';
 import { figuresOf, measurePushes, peaksOf } from './measure.ts';
 
 const defaultDevices = 100_000;
@@ -10,18 +11,21 @@ const defaultDevices = 100_000;
 /**
  * Measures one push to `args[0]` iOS devices (100,000 by default) with every combination of `--threads` and
  * `--dispatchers`, and a push of the kind of `--push`; `args[1]` also sets the number of threads. `--repeat` sends so many
- * more of it to the same processes. `--watchers` opens so many streams of live updates of the push. Api, dispatchers,
+ * more of it to the same processes. Several kinds are sent in turns, and compared with the first one. `--watchers` opens so many streams of live updates of the push. Api, dispatchers,
  * gateway and a durable database are separate processes on this machine.
  */
 export async function benchPipeline(args: string[], log: (line: string) => void): Promise<Figure[]> {
-  const { numbers, setups, push: kind = 'plain', watchers = 0, repeat = 0 } = readArgs(args);
+  const { numbers, setups, push = [], watchers = 0, repeat = 0 } = readArgs(args);
+  const [kind = 'plain', ...others] = push;
   const [devices = defaultDevices, threads] = numbers;
   const figures: Figure[] = [];
   for (const asked of setups) {
     const setup = { ...(threads === undefined ? {} : { threads }), ...asked };
     log(`${nameOf(setup)}: starting the service`);
     const found = await withBench(log, setup, (bench) =>
-      run(bench, { devices, kind, watchers, repeat }, log),
+      others.length > 0
+        ? compareKinds(bench, { devices, kinds: [kind, ...others], rounds: repeat }, log)
+        : run(bench, { devices, kind, watchers, repeat }, log),
     );
     // Prints the figures now, in case a later combination fails.
     for (const { name, value, unit } of found) log(`  ${name}: ${Number(value.toPrecision(4))} ${unit}`);
