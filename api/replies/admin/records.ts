@@ -54,6 +54,11 @@ export const pushDetail = component(
       })
       .nullable()
       .describe('Approval of a push to many devices; null if none was asked or given.'),
+    nextStart: timestamp
+      .nullable()
+      .describe(
+        'Of an open push at local time: when the next time zones get it; of one that a recurring push made: the next time of that. Else null.',
+      ),
     redrives: z.array(z.string()).describe('Redrives of this push, newest first, at most 100.'),
     groupOf: z
       .array(z.string())

@@ -1,3 +1,4 @@
+import { findRecurring } from '../../../../shared/db/tables/apps/recurring-pushes.ts';
 import { listPushGroup } from '../../../../shared/db/tables/pushes/pushes.ts';
 import {
   countPushPage,
@@ -6,6 +7,7 @@ import {
 } from '../../../../shared/db/tables/pushes/reports/list.ts';
 import { listRedrives } from '../../../../shared/db/tables/pushes/reports/redrives.ts';
 import { findApproval } from '../../../../shared/db/tables/pushes/starts/approvals.ts';
+import { readLocalProgress } from '../../../../shared/db/tables/pushes/starts/local-starts.ts';
 import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { shortenTokens } from '../../../../shared/domain/admin/shortened.ts';
 import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
@@ -64,6 +66,19 @@ export class PushListService {
     return found ? { ...found, givenAt: found.givenAt?.toISOString() ?? null } : null;
   }
 
+  /**
+   * Returns the next start: of an open push at local time that of the next time zones, of one that a recurring push made the next
+   * time of that; else null.
+   */
+  async #nextStartOf({ appId, id, isPlanned, pushOrder, state }: Push): Promise<string | null> {
+    const { db } = this.#deps;
+    const { local, recurring } = pushOrder;
+    const isOpen = !isPlanned && (state === 'scheduled' || state === 'queued' || state === 'sending');
+    if (local && isOpen) return (await readLocalProgress(db, { appId, id })).at?.toISOString() ?? null;
+    if (!recurring) return null;
+    return (await findRecurring(db, appId, recurring.id))?.nextAt?.toISOString() ?? null;
+  }
+
   /** Returns one record with its request. Throws 404/101 when there is no such record. */
   async get(operator: Operator, appId: string, publicId: string): Promise<JsonObject> {
     const push = await this.#records.find(appId, publicId);
@@ -77,6 +92,7 @@ export class PushListService {
       request: visibleTo(operator, requestOf(push.pushOrder)),
       halts: push.profileErrors,
       approval: await this.#approvalOf(push),
+      nextStart: await this.#nextStartOf(push),
       redrives: await listRedrives(this.#deps.db, push),
       groupOf: ids.length > 1 ? ids.slice(0, maxShownIds) : [],
     };

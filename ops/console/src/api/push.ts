@@ -64,15 +64,17 @@ export function usePush(appId: string, pushId: string) {
     },
   });
   useReload(progress.data?.status, () => void record.refetch());
+  // Who waits for quiet hours, and the next start, are known with the recipients.
+  useReload(progress.data?.planned.toString(), () => void record.refetch());
   return { record, progress, live };
 }
 
-/** Loads the record when a call finds another state than the call before; the stream has an event for that. */
-function useReload(status: string | undefined, reload: () => void): void {
-  const last = useRef(status);
+/** Loads the record when a call or an event finds another state than the one before. */
+function useReload(state: string | undefined, reload: () => void): void {
+  const last = useRef(state);
   useEffect(() => {
-    if (status !== undefined && last.current !== undefined && status !== last.current) reload();
-    last.current = status;
+    if (state !== undefined && last.current !== undefined && state !== last.current) reload();
+    last.current = state;
   });
 }
 

@@ -123,6 +123,7 @@ export const settingFields = {
   pace: field('count', 'flow_control'),
   prod: field('text', 'prod'),
   kind: field('text', 'kind'),
+  deviceCap: field('count', 'device_cap'),
   quietHours: field('text', 'quiet_hours'),
   notificationId: field('text', 'notification_id'),
 } as const;

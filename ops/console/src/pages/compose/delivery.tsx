@@ -80,6 +80,12 @@ export function Delivery({ isUndo, setUndo }: DeliveryProps) {
             ]}
           />
           <DraftField
+            field={settingFields.deviceCap}
+            label={t('compose.deviceCap')}
+            inputMode="numeric"
+            hint={t('compose.deviceCapHint')}
+          />
+          <DraftField
             field={settingFields.quietHours}
             label={t('compose.quietHours')}
             placeholder="22:00-08:00"

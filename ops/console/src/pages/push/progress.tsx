@@ -51,7 +51,7 @@ export function Progress({ appId, push, progress }: ProgressProps) {
   );
 }
 
-/** Accepted, first request, done: with the time between them. */
+/** Accepted, first request, done, with the time between them; who waited for quiet hours, and the next start. */
 function Milestones({ push }: { push: PushDetail }) {
   const { t } = useTranslation();
   const startMs = Math.max(Date.parse(push.createdAt), Date.parse(push['push-time']));
@@ -68,6 +68,16 @@ function Milestones({ push }: { push: PushDetail }) {
       <span>
         {t('push.finished')} <strong>{since(push.finishedAt)}</strong>
       </span>
+      {push.quietWaits !== undefined && (
+        <span>
+          {t('push.quietWaits')} <strong>{formatCount(push.quietWaits)}</strong>
+        </span>
+      )}
+      {push.nextStart !== null && (
+        <span>
+          {t('push.nextStart')} <Time at={push.nextStart} />
+        </span>
+      )}
     </p>
   );
 }
