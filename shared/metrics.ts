@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { connectorIds } from './domain/labels.ts';
+import { appCounter } from './process/app-counter.ts';
 import { DurationHistogram } from './process/duration-histogram.ts';
 import { gatewayBuckets } from './process/durations.ts';
 import { type OperationMetrics, operationMetricsIn } from './process/operation-metrics.ts';
@@ -19,9 +20,6 @@ export interface Metrics extends OperationMetrics {
   receipts: Counter<'connector' | 'event'>;
   messages: Counter<'kind' | 'outcome'>;
   hooks: Counter<'hook' | 'outcome'>;
-  smsRequests: Counter<'app' | 'type' | 'outcome'>;
-  smsVerifications: Counter<'app' | 'outcome'>;
-  smsBreakerTrips: Counter<'app' | 'prefix'>;
   smsBreakerOpen: Gauge<'app' | 'prefix'>;
   breakerState: Gauge<'connector' | 'app' | 'profile'>;
   queueDepth: Gauge<'queue'>;
@@ -112,13 +110,13 @@ function openMetrics(): Metrics {
 
 function countersIn(registers: Registry[]) {
   return {
-    pushAccepted: new Counter({
+    pushAccepted: appCounter({
       name: 'carillon_push_accepted_total',
       help: 'Pushes accepted',
       labelNames: ['app'],
       registers,
     }),
-    recipients: new Counter({
+    recipients: appCounter({
       name: 'carillon_recipients_total',
       help: 'Recipients by how they ended',
       labelNames: ['app', 'connector', 'outcome'],
@@ -130,7 +128,7 @@ function countersIn(registers: Registry[]) {
       labelNames: ['connector', 'reason'],
       registers,
     }),
-    redrivenRecipients: new Counter({
+    redrivenRecipients: appCounter({
       name: 'carillon_recipients_redriven_total',
       help: 'Recipients of redrives: a push before did not reach them',
       labelNames: ['app'],
@@ -164,31 +162,6 @@ function countersIn(registers: Registry[]) {
       name: 'carillon_hooks_total',
       help: 'Hooks of users run at function hosts, by outcome: ok, refused, failed, dropped (too many at a time)',
       labelNames: ['hook', 'outcome'],
-      registers,
-    }),
-    ...smsCountersIn(registers),
-  } as const;
-}
-
-/** Their ratio is the share of codes that are used; SMS pumping lowers it. */
-function smsCountersIn(registers: Registry[]) {
-  return {
-    smsRequests: new Counter({
-      name: 'carillon_sms_requests_total',
-      help: 'SMS and voice messages asked for, by what they are for and accepted or the kind of refusal',
-      labelNames: ['app', 'type', 'outcome'],
-      registers,
-    }),
-    smsVerifications: new Counter({
-      name: 'carillon_sms_verifications_total',
-      help: 'Codes that were tried: right or wrong',
-      labelNames: ['app', 'outcome'],
-      registers,
-    }),
-    smsBreakerTrips: new Counter({
-      name: 'carillon_sms_breaker_trips_total',
-      help: 'How often messages to a country were broken off because hardly any code sent there was used',
-      labelNames: ['app', 'prefix'],
       registers,
     }),
   } as const;

@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { appCounter } from './app-counter.ts';
 import { DurationHistogram } from './duration-histogram.ts';
 
 const planningBuckets = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900];
@@ -6,12 +7,11 @@ const planningBuckets = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900];
 /** Metrics of how processes, their database and their duties fare. */
 export type OperationMetrics = ReturnType<typeof operationMetricsIn>;
 
-/** Creates these metrics; their labels have small fixed sets of values. */
+/** Creates these metrics; their labels have small sets of values, and counters by app those of `appCounter`. */
 export function operationMetricsIn(registers: Registry[]) {
   const gauge = <L extends string = never>(name: string, help: string, labelNames: L[] = []) =>
     new Gauge<L>({ name: `carillon_${name}`, help, labelNames, registers });
-  const counter = <L extends string = never>(name: string, help: string, labelNames: L[] = []) =>
-    new Counter<L>({ name: `carillon_${name}`, help, labelNames, registers });
+  const counter = makeCounterIn(registers);
   return {
     ...processMetrics(gauge, counter),
     ...sharedStateGauges(gauge),
@@ -21,6 +21,7 @@ export function operationMetricsIn(registers: Registry[]) {
     ...dutyMetrics(gauge, counter),
     ...threadMetrics(gauge, counter),
     ...recurringCounters(counter),
+    ...smsCounters(counter),
     channelMessages: counter(
       'channel_messages_total',
       'Messages on the device channel: sent (as often as they were), acknowledged, displaced (dropped for newer ones), expired (deleted without an acknowledgement)',
@@ -49,6 +50,13 @@ export function operationMetricsIn(registers: Registry[]) {
     ),
   } as const;
 }
+
+const makeCounterIn =
+  (registers: Registry[]): MakeCounter =>
+  <L extends string = never>(name: string, help: string, labelNames: L[] = []) => {
+    const options = { name: `carillon_${name}`, help, labelNames, registers };
+    return labelNames.some((label) => label === 'app') ? appCounter(options) : new Counter(options);
+  };
 
 type MakeGauge = <L extends string = never>(name: string, help: string, labelNames?: L[]) => Gauge<L>;
 type MakeCounter = <L extends string = never>(name: string, help: string, labelNames?: L[]) => Counter<L>;
@@ -172,6 +180,24 @@ const recurringCounters = (counter: MakeCounter) => ({
     'local_time_recipients_total',
     'Recipients of pushes at local time: `due` at the time of their zone, `late` where it had passed before the call',
     ['app', 'timing'],
+  ),
+});
+
+/** Their ratio is the share of codes that are used; SMS pumping lowers it. */
+const smsCounters = (counter: MakeCounter) => ({
+  smsRequests: counter(
+    'sms_requests_total',
+    'SMS and voice messages asked for, by what they are for and accepted or the kind of refusal',
+    ['app', 'type', 'outcome'],
+  ),
+  smsVerifications: counter('sms_verifications_total', 'Codes that were tried: right or wrong', [
+    'app',
+    'outcome',
+  ]),
+  smsBreakerTrips: counter(
+    'sms_breaker_trips_total',
+    'How often messages to a country were broken off because hardly any code sent there was used',
+    ['app', 'prefix'],
   ),
 });
 

@@ -1,3 +1,4 @@
+import { Counter } from 'prom-client';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import { failureKind } from '../../shared/db/limits/failure-kind.ts';
@@ -199,5 +200,33 @@ describe('the gauges of shared state', () => {
       expect(await ageAfter(20)).toBeGreaterThan(first);
       expect(statements - before).toBe(1);
     });
+  });
+});
+
+describe('counters by app', () => {
+  test('have series for the first 1,000 apps of a process; the others share one', async () => {
+    const { recipients, registry } = createMetrics();
+    const count = (app: number) =>
+      recipients.inc({ app: `app${app}`, connector: 'apns', outcome: 'sent' }, 2);
+    for (let app = 0; app < 1500; app += 1) count(app);
+    count(0);
+    const values = valuesIn(await registry.metrics(), 'carillon_recipients_total');
+    const seriesOf = (app: string) => `{app="${app}",connector="apns",outcome="sent"}`;
+    expect(Object.keys(values)).toHaveLength(1001);
+    expect(values[seriesOf('app0')]).toBe(4);
+    expect(values[seriesOf('app999')]).toBe(2);
+    expect(values[seriesOf('other')]).toBe(1000);
+  });
+
+  test('are all of this kind', async () => {
+    const metrics = createMetrics();
+    const counters = Object.values(metrics).filter((metric) => metric instanceof Counter);
+    const byApp = counters.filter((one) => 'labelNames' in one && String(one.labelNames).includes('app'));
+    expect(byApp.length).toBeGreaterThan(5);
+    for (const counter of byApp) {
+      for (let app = 0; app < 1001; app += 1) counter.inc({ app: `app${app}` });
+      const { name, values } = await counter.get();
+      expect([name, values.at(-1)?.labels]).toEqual([name, { app: 'other' }]);
+    }
   });
 });
