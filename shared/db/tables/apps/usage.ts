@@ -23,7 +23,7 @@ const grantStatement = prepare(
             last_grant = greatest(0, least(excluded.recipients, $3::bigint - u.recipients))
      RETURNING last_grant)
    UPDATE push_batch b SET granted = used.last_grant
-     FROM batch, used WHERE b.app_id = batch.app_id AND b.id = batch.id
+     FROM batch, used WHERE b.app_id = $1 AND b.id = $2
    RETURNING b.granted, batch.size`,
 );
 
