@@ -6,6 +6,27 @@ import type { Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
 import { type PushRow, pushColumns, toPush } from './pushes.ts';
 
+// The subqueries take the push from $1 and $2, not from a row around them: a spread database then knows the server.
+
+/** Subquery for `{connector: {outcome: n}}`, summed over the settled batches of a push. */
+const totalsOfBatches = `SELECT coalesce(jsonb_object_agg(connector, counts), '{}')
+            FROM (SELECT connector, jsonb_object_agg(outcome, n) AS counts
+                    FROM (SELECT b.connector, t.key AS outcome, sum(t.value::bigint) AS n
+                            FROM push_batch b, jsonb_each_text(b.totals) t
+                           WHERE b.app_id = $1 AND b.push_id = $2 AND b.totals IS NOT NULL
+                           GROUP BY b.connector, t.key) by_outcome
+                   GROUP BY connector) by_connector`;
+
+/** Subquery for the repeats of all batches of a push. */
+const repeatsOfBatches = `SELECT coalesce(sum(b.repeats), 0) FROM push_batch b
+           WHERE b.app_id = $1 AND b.push_id = $2`;
+
+/** Subquery for one line of failure reasons, the most frequent first; null without failures. */
+const summaryOfFailures = `SELECT string_agg(format('%s: %s (%s)', connector, reason, n), '; ' ORDER BY n DESC, reason)
+            FROM (SELECT f.connector, f.reason, count(*) AS n FROM push_failure f
+                   WHERE f.app_id = $1 AND f.push_id = $2 AND f.outcome <> 'sent'
+                   GROUP BY f.connector, f.reason ORDER BY n DESC LIMIT 5) reasons`;
+
 const startStatement = prepare(
   `UPDATE notification SET state = 'sending', updated_at = now()
     WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') RETURNING ${pushColumns}`,
@@ -95,12 +116,11 @@ export async function recordProfileError(
 const closeStatement = prepare(
   `UPDATE notification n
       SET state = 'done', finished_at = now(), updated_at = now(),
-          totals = (${totalsOfBatches('n.app_id', 'n.id')}),
-          repeats = (${repeatsOfBatches('n.app_id', 'n.id')}),
-          error = (${summaryOfFailures('n.app_id', 'n.id')})
+          totals = (${totalsOfBatches}),
+          repeats = (${repeatsOfBatches}),
+          error = (${summaryOfFailures})
     WHERE n.app_id = $1 AND n.id = $2 AND n.state IN ('sending', 'paused') AND n.is_planned
-      AND NOT EXISTS (SELECT 1 FROM push_batch b
-                       WHERE b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled)
+      AND NOT EXISTS (SELECT 1 FROM push_batch b WHERE b.app_id = $1 AND b.push_id = $2 AND NOT b.is_settled)
     RETURNING n.created_at, n.push_time, n.totals`,
 );
 
@@ -141,7 +161,7 @@ export async function findSettledPushes(db: Handle, limit: number): Promise<{ ap
 /** Returns the totals of an open push from its settled batches. */
 export async function readTotals(db: Handle, appId: string, id: number): Promise<ConnectorTotals> {
   const { rows } = await db.query<{ totals: ConnectorTotals | null }>(
-    `SELECT (${totalsOfBatches('$1', '$2')}) AS totals`,
+    `SELECT (${totalsOfBatches}) AS totals`,
     [appId, id],
   );
   return rows[0]?.totals ?? {};
@@ -169,8 +189,8 @@ export async function readProgress(db: Handle, appId: string, id: number): Promi
     | { totals: null; connector: ConnectorId; size: number; settled: null }
     | { totals: null; connector: ConnectorId; size: null; settled: Buffer; moved: number[] | null }
   >(
-    `SELECT (${totalsOfBatches('$1', '$2')}) AS totals, NULL AS connector,
-            (${repeatsOfBatches('$1', '$2')})::int AS size, NULL::bytea AS settled, NULL::int[] AS moved
+    `SELECT (${totalsOfBatches}) AS totals, NULL AS connector,
+            (${repeatsOfBatches})::int AS size, NULL::bytea AS settled, NULL::int[] AS moved
       UNION ALL
      (SELECT NULL, b.connector, sum(b.size)::int, NULL, NULL FROM push_batch b
        WHERE b.app_id = $1 AND b.push_id = $2 AND NOT b.is_settled AND b.size IS NOT NULL GROUP BY b.connector)
@@ -199,36 +219,11 @@ export async function readProgress(db: Handle, appId: string, id: number): Promi
   return { totals, open, repeats };
 }
 
-/** Returns a subquery for `{connector: {outcome: n}}`, summed over the settled batches of a push. */
-function totalsOfBatches(appId: string, pushId: string): string {
-  return `SELECT coalesce(jsonb_object_agg(connector, counts), '{}')
-            FROM (SELECT connector, jsonb_object_agg(outcome, n) AS counts
-                    FROM (SELECT b.connector, t.key AS outcome, sum(t.value::bigint) AS n
-                            FROM push_batch b, jsonb_each_text(b.totals) t
-                           WHERE b.app_id = ${appId} AND b.push_id = ${pushId} AND b.totals IS NOT NULL
-                           GROUP BY b.connector, t.key) by_outcome
-                   GROUP BY connector) by_connector`;
-}
-
 /** Counts the recipients of an open push that are sent to again after an unanswered request. */
 export async function readRepeats(db: Handle, appId: string, id: number): Promise<number> {
-  const { rows } = await db.query<{ repeats: number }>(
-    `SELECT (${repeatsOfBatches('$1', '$2')}) AS repeats`,
-    [appId, id],
-  );
+  const { rows } = await db.query<{ repeats: number }>(`SELECT (${repeatsOfBatches}) AS repeats`, [
+    appId,
+    id,
+  ]);
   return rows[0]?.repeats ?? 0;
-}
-
-/** Returns a subquery for the repeats of all batches of a push. */
-function repeatsOfBatches(appId: string, pushId: string): string {
-  return `SELECT coalesce(sum(b.repeats), 0) FROM push_batch b
-           WHERE b.app_id = ${appId} AND b.push_id = ${pushId}`;
-}
-
-/** Returns a subquery for one line of failure reasons, the most frequent first; null without failures. */
-function summaryOfFailures(appId: string, pushId: string): string {
-  return `SELECT string_agg(format('%s: %s (%s)', connector, reason, n), '; ' ORDER BY n DESC, reason)
-            FROM (SELECT f.connector, f.reason, count(*) AS n FROM push_failure f
-                   WHERE f.app_id = ${appId} AND f.push_id = ${pushId} AND f.outcome <> 'sent'
-                   GROUP BY f.connector, f.reason ORDER BY n DESC LIMIT 5) reasons`;
 }
