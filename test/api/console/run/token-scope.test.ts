@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { loadRoutes } from '../../../api/route-loader.ts';
-import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
-import { hourMs, systemClock } from '../../../shared/clock.ts';
-import { Vault } from '../../../shared/crypto.ts';
-import type { App } from '../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi, testConfig } from '../../support/api.ts';
-import { useTestApi } from '../../support/test-api.ts';
-import { callerOf, createToken } from './callers.ts';
+import { loadRoutes } from '../../../../api/route-loader.ts';
+import { AccountReader } from '../../../../dispatcher/duties/account-reader.ts';
+import { hourMs, systemClock } from '../../../../shared/clock.ts';
+import { Vault } from '../../../../shared/crypto.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { startTestApi, type TestApi, testConfig } from '../../../support/api.ts';
+import { useTestApi } from '../../../support/test-api.ts';
+import { callerOf, createToken } from '../callers.ts';
 
 const base = '/console/api';
 let movedMs = 0;
