@@ -133,7 +133,7 @@ async function countDone({ db }: Bench): Promise<number> {
 async function untilAllDone({ db }: Bench): Promise<void> {
   for (;;) {
     const { rows } = await db.query<{ open: boolean }>(
-      `SELECT EXISTS (SELECT FROM notification WHERE state IN ('queued', 'sending')) AS open`,
+      `SELECT EXISTS (SELECT 1 FROM notification WHERE state IN ('queued', 'sending')) AS open`,
     );
     if (!rows[0]?.open) return;
     await sleep(pollMs);
