@@ -29,4 +29,14 @@ export class FairPriorities {
     this.#last.set(kind.queue, first - (count - 1) * step);
     return (place) => first - place * step;
   }
+
+  /** Returns the priority of the last batch on a queue; null before the first one. */
+  lastOf({ queue }: { queue: string }): number | null {
+    return this.#last.get(queue) ?? null;
+  }
+
+  /** Notes the priorities of batches that a statement has chosen in the same way (`queueBatches`). */
+  note({ queue }: { queue: string }, last: number): void {
+    this.#last.set(queue, last);
+  }
 }

@@ -1,15 +1,24 @@
 import type { Router } from '../../connectors/routing.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { countFallbacksOf } from '../../shared/db/tables/installations/field-values.ts';
-import { insertBatches } from '../../shared/db/tables/pushes/batches.ts';
+import { insertBatches, type NewBatch } from '../../shared/db/tables/pushes/batches.ts';
 import { advancePlanning } from '../../shared/db/tables/pushes/progress.ts';
 import { addCounts } from '../../shared/db/tables/pushes/reports/languages.ts';
 import { insertFailures } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
 import { advanceLocalPlanning } from '../../shared/db/tables/pushes/starts/local-starts.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
+import { deviceCapOf } from '../../shared/domain/pushes/push-class.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
-import { deliverJob, type PlanJob, planJob, planPriorities } from '../../shared/queue/jobs.ts';
+import {
+  type DeliverJob,
+  deliverJob,
+  type JobKind,
+  type PlanJob,
+  planJob,
+  planPriorities,
+} from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
+import { queueBatches } from '../../shared/queue/queued-pushes.ts';
 import type { FairPriorities } from '../delivery/fair-priorities.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';
@@ -58,6 +67,11 @@ interface PageStep {
  * unless that delivers the push. Returns the new mark.
  */
 export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Promise<number> {
+  const plain = plainPageOf(deps, plan, step);
+  if (plain) {
+    await writePlainPage(deps, plan, { ...step, ...plain });
+    return step.page.lastId;
+  }
   const { push, start, languages } = plan;
   const through = step.page.lastId || step.mark;
   const terms = {
@@ -80,7 +94,7 @@ export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep
     const page = await capDevices(tx, plan, plan.quiet ? holdQuiet(deps, push, routed) : routed);
     // After the limit per device: who is beyond it waits for nothing.
     if (plan.quiet) await addWaitsOf(tx, push, page);
-    if (step.mark === 0 && !step.isSmall) prepareSenders(deps, push, page);
+    if (!step.isSmall) prepareSenders(deps, push, { ...page, mark: step.mark });
     await writeRows(deps, tx, plan, { page, isQueued: !step.isSmall });
     await endJob(deps, tx, plan, step);
     return { page, size: targets.size };
@@ -97,6 +111,45 @@ export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep
     );
   if (step.isLast && !step.isSmall && page.batches.length === 0) await closePush(deps, push.appId, push.id);
   return through;
+}
+
+/** Batches of one queue, and the kind of their jobs. */
+interface PlainPage {
+  batches: NewBatch[];
+  kind: JobKind<DeliverJob>;
+}
+
+/**
+ * Returns the batches of a page that one statement can write: nothing else is written with it, and all of them are sent by one
+ * connector. Undefined for any other page, and in a spread database.
+ */
+function plainPageOf({ queue }: DispatcherDeps, plan: Plan, step: PageStep): PlainPage | undefined {
+  const { push, app, router, languages, quiet, start } = plan;
+  const { redrive, variables, flowControl } = push.pushOrder;
+  if (queue.isSpread || step.isSmall || step.isContinued) return undefined;
+  if (start || languages || quiet || redrive || variables) return undefined;
+  if (deviceCapOf(push.pushOrder, app.options) !== null) return undefined;
+  const { batches, unroutable } = toBatches(step.page, { router, flowControl, planned: step.planned });
+  const [first] = batches;
+  if (!first || unroutable.length > 0) return undefined;
+  if (batches.some(({ connector }) => connector !== first.connector)) return undefined;
+  return { batches: batches.map((batch) => ({ ...batch, hasJob: true })), kind: deliverJob(first.connector) };
+}
+
+/** Writes a page by one statement instead of a transaction of seven. */
+async function writePlainPage(
+  deps: DispatcherDeps,
+  { push, priorities, job }: Plan,
+  { page, mark, isLast, batches, kind }: PageStep & PlainPage,
+): Promise<void> {
+  prepareSenders(deps, push, { batches, mark });
+  const last = await queueBatches(deps.db, deps.queue, {
+    ...{ appId: push.appId, pushId: push.id, kind, batches, job },
+    step: { from: mark, through: page.lastId, devices: page.size, isLast },
+    lastPriority: priorities.lastOf(kind),
+  });
+  if (last === undefined) throw new Superseded();
+  priorities.note(kind, last);
 }
 
 /** Counts the recipients of a page by what the variables of the push stand for. */
@@ -119,12 +172,19 @@ async function endJob(
   if (step.isLast && start?.next) await sendStart(queue, tx, job.data, start.next);
 }
 
-/** Opens the senders of a fresh push while its first batches are written: a connection takes several round trips. */
-function prepareSenders({ pool }: DispatcherDeps, push: Push, { batches }: PageOfBatches): void {
+/**
+ * Opens senders while batches are written: a connection takes several round trips. Those of the threads for large batches with the
+ * second page, so that they take no processor time from the first batch of a push.
+ */
+function prepareSenders(
+  { pool }: DispatcherDeps,
+  push: Push,
+  { batches, mark }: Pick<PageOfBatches, 'batches'> & { mark: number },
+): void {
   const { appId, pushOrder } = push;
   const routes = new Map(batches.map((batch) => [`${batch.connector}/${batch.profile}`, batch]));
   for (const { connector, profile } of routes.values())
-    pool.prepare({ appId, connector, profile, prod: pushOrder.prod });
+    pool.prepare({ appId, connector, profile, prod: pushOrder.prod }, mark === 0 ? 'express' : 'bulk');
 }
 
 async function writeRows(

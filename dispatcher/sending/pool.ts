@@ -144,18 +144,18 @@ export class SenderPool {
   }
 
   /**
-   * Opens the sender of a profile in all threads while its first batches are written, unless that was done a short time ago.
-   * Never rejects; a batch does without.
+   * Opens the sender of a profile in all threads of a lane while its next batches are written, unless that was done a short
+   * time ago. Never rejects; a batch does without.
    */
-  prepare(profile: RecentProfile): void {
+  prepare(profile: RecentProfile, lane: Lane): void {
     const nowMs = systemClock.monotonicMs();
-    const key = JSON.stringify(profile);
+    const key = JSON.stringify({ ...profile, lane });
     if (nowMs - (this.#preparedAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < preparedForMs) return;
     if (this.#preparedAtMs.size >= maxPrepared) this.#preparedAtMs.clear();
     this.#preparedAtMs.set(key, nowMs);
     // One task for each thread: piscina gives a task to the thread that has the fewest.
-    const threads = [this.#express, ...Array.from({ length: this.#threads }, () => this.#bulk)];
-    for (const thread of threads) thread.run(profile, { name: 'prepare' }).catch(() => undefined);
+    const [threads, count] = lane === 'express' ? [this.#express, 1] : [this.#bulk, this.#threads];
+    for (let i = 0; i < count; i += 1) threads.run(profile, { name: 'prepare' }).catch(() => undefined);
   }
 
   /** HTTP/2 connections to gateways that are open. */

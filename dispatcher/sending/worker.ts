@@ -109,6 +109,9 @@ function runOpeningCode(): void {
  */
 async function runBatchStatements(connection: Handle): Promise<void> {
   const batch = { appId: '', id: 0, pushId: 0, connector: '', unanswered: 0 };
+  const apps = new AppCache(connection, vault, systemClock);
+  await apps.app(batch.appId);
+  await apps.profiles(batch.appId);
   await findPush(connection, batch.appId, batch.pushId);
   await findBatch(connection, batch.appId, batch.id);
   await loadBatchRecipients(connection, { appId: '', batchId: 0 }, 'deviceToken');

@@ -1,6 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../shared/clock.ts';
+import type { Vault } from '../../shared/crypto.ts';
+import { AppCache } from '../../shared/db/cache/app-cache.ts';
 import type { Handle } from '../../shared/db/pool.ts';
+import { listFreezes } from '../../shared/db/tables/apps/freezes.ts';
 import { grantRecipients } from '../../shared/db/tables/apps/usage.ts';
+import { readBreakerOverrides } from '../../shared/db/tables/gateways/breakers.ts';
 import {
   findBatchesWithoutJob,
   insertBatchesStatement,
@@ -20,7 +25,8 @@ import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import { targetPageQuery } from '../../shared/query/targets/targets.ts';
 import { settleBatchWithJob } from '../../shared/queue/ended-pushes.ts';
 import { deliverJob } from '../../shared/queue/jobs.ts';
-import type { JobQueue } from '../../shared/queue/queue.ts';
+import { queueBatches } from '../../shared/queue/queued-pushes.ts';
+import type { DispatcherDeps } from '../deps.ts';
 import { toBatches } from '../planning/batches.ts';
 import { pageOfGroups, pageSize } from '../planning/pages.ts';
 
@@ -31,9 +37,16 @@ const none = { appId: '', id: 0, batchId: 0, retriedCount: 0 };
  * Runs the statements of planning and of a batch for a push that does not exist: PostgreSQL then has its tables in the
  * connection's caches.
  */
-export async function runPushStatements(connection: Handle, queue: JobQueue): Promise<void> {
+export async function runPushStatements(
+  connection: Handle,
+  { queue, vault, clock }: Pick<DispatcherDeps, 'queue' | 'vault' | 'clock'>,
+): Promise<void> {
   const { appId, id } = none;
   const kind = deliverJob('apns');
+  const noJob = { id: randomUUID(), retryCount: 0 };
+  await listFreezes(connection);
+  await readBreakerOverrides(connection);
+  await readApp(connection, vault, clock);
   await startPush(connection, appId, id);
   await findBatchesWithoutJob(connection, appId, id);
   await withinTransaction(connection, 'BEGIN', async () => {
@@ -42,11 +55,19 @@ export async function runPushStatements(connection: Handle, queue: JobQueue): Pr
     await queue.highestPriority(kind, connection);
     await countOpenPushes(connection, appId);
   });
+  if (!queue.isSpread)
+    await withinTransaction(connection, 'BEGIN', () =>
+      queueBatches(connection, queue, {
+        ...{ appId, pushId: id, kind, batches: [], lastPriority: null },
+        step: { from: 0, through: 0, devices: 0, isLast: false },
+        job: { ...noJob, data: { appId, pushId: id } },
+      }),
+    );
   await readBatchSnapshot(connection, appId, none.batchId);
   await grantRecipients(connection, none, 0);
   await markFirstSend(connection, appId, id, new Date(0));
   const result = { states: new RecipientStates(new Uint8Array(1)), totals: {} };
-  const job = { id: randomUUID(), retryCount: 0, data: { appId, pushId: id, batchId: none.batchId } };
+  const job = { ...noJob, data: { appId, pushId: id, batchId: none.batchId } };
   if (!queue.isSpread) await settleBatchWithJob(connection, none, result, { kind, job });
   await withinTransaction(connection, 'BEGIN', async () => {
     await lockBatch(connection, appId, none.batchId);
@@ -54,6 +75,13 @@ export async function runPushStatements(connection: Handle, queue: JobQueue): Pr
     await queue.complete(kind, job, connection);
   });
   await closeIfSettled(connection, appId, id);
+}
+
+/** Reads an app that does not exist, and its profiles, as the first batch of a push does in its thread. */
+export async function readApp(connection: Handle, vault: Vault, clock: Clock): Promise<void> {
+  const cache = new AppCache(connection, vault, clock);
+  await cache.app(none.appId);
+  await cache.profiles(none.appId);
 }
 
 /** Runs statements that change nothing. Rolls back, so that a failed one leaves no transaction open in its connection. */

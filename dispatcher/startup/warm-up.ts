@@ -46,7 +46,7 @@ export async function warmUp(
   if (hasTrialPushes) planTrialPages();
   const parts = [
     warmUpThreads(),
-    db.warmUp((connection) => repeat(rounds, () => runPushStatements(connection, queue))),
+    db.warmUp((connection) => repeat(rounds, () => runPushStatements(connection, deps))),
     readDb.warmUp((connection) => repeat(rounds, () => runScanStatements(connection)), warmScans),
     ...(queue.isSpread ? [] : [small.warmUp()]),
   ];

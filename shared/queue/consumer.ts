@@ -77,6 +77,12 @@ const heartbeatMs = 3000;
 /** Age from which a job gets a heartbeat: the fetch wrote the first one, and most jobs end before the second. */
 const freshMs = 1500;
 
+/**
+ * Returns the highest power of two that is not above `count`: the library has the number of jobs in its text, and PostgreSQL
+ * plans each text several times in each connection.
+ */
+const roundedDown = (count: number): number => 2 ** Math.floor(Math.log2(count));
+
 /** Takes jobs of one kind while it has permits; NOTIFY wakes it. */
 export class Consumer<T extends object> {
   readonly #options: ConsumerOptions<T>;
@@ -165,11 +171,14 @@ export class Consumer<T extends object> {
   /** Returns whether no further job was due. */
   async #take(filter: FetchFilter): Promise<boolean> {
     const { queue, kind, capacity, range } = this.#options;
-    const free = capacity - this.#permits;
-    if (free <= 0) return false;
-    const jobs = await queue.fetch(kind, free, { ...range, ...filter });
-    for (const job of jobs) this.#begin(job);
-    return jobs.length < free;
+    for (let free = capacity - this.#permits; free > 0; ) {
+      const asked = roundedDown(free);
+      const jobs = await queue.fetch(kind, asked, { ...range, ...filter });
+      for (const job of jobs) this.#begin(job);
+      if (jobs.length < asked) return true;
+      free -= asked;
+    }
+    return false;
   }
 
   /** Uses a freed permit. */

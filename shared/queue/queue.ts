@@ -60,7 +60,7 @@ const wakingText =
     `WITH jobs AS (${text}) SELECT pg_notify('${wakeTopic}', '${queue}')`;
 
 /** The queue is part of the text: for a parameter PostgreSQL would plan each time, which takes longer than the reading. */
-const highestText = ({ queue }: { queue: string }): string =>
+export const highestText = ({ queue }: { queue: string }): string =>
   `SELECT max(priority) AS highest FROM pgboss.job
     WHERE name = '${queue}' AND state IN ('created', 'retry') AND start_after <= now()`;
 
@@ -157,30 +157,30 @@ export class JobQueue {
   }
 
   /**
-   * Returns a statement that runs `rows` and writes a job for each row that it returns, in one round trip; the
-   * consumers wake when it commits. `rows` is a data-modifying statement with RETURNING, `job` has SQL expressions over
-   * its columns for the payload of a job and its group, as `groupOf` of its kind returns it. The text is pg-boss's own,
-   * with the jobs as an expression in place of its parameter.
+   * Returns a statement that runs `parts` and writes a job for each row of the part `written`, in one round trip; the
+   * consumers wake when it commits. `parts` are those of WITH, `job` has SQL expressions over the columns of `written` for
+   * the payload of a job, its priority, and its group, as `groupOf` of its kind returns it. The text is pg-boss's own, with
+   * the jobs as an expression in place of its parameter.
    */
   async statementWithJobs(
     kind: { queue: string },
-    rows: string,
-    job: { data: string; group: string },
+    parts: string,
+    { data, group = 'NULL', priority = '0' }: { data: string; group?: string; priority?: string },
   ): Promise<PreparedStatement | string> {
-    let text = '';
+    let around: string[] = [];
     const reader = {
       executeSql: (sql: string) => {
-        text = sql;
+        around = sql.split('$1::text');
         return Promise.resolve({ rows: [] });
       },
     };
     await this.#boss.insert(kind.queue, [], { db: reader, returnId: false });
-    const parts = text.split('$1::text');
-    if (parts.length !== 2) throw new Error('the queue library writes its jobs in another way than expected');
+    if (around.length !== 2)
+      throw new Error('the queue library writes its jobs in another way than expected');
     return this.#statements.of(
-      `WITH written AS (${rows}),
-        payloads AS MATERIALIZED (SELECT coalesce(json_agg(json_build_object('data', ${job.data}, 'groupId', ${job.group})), '[]')::text AS all_jobs FROM written),
-        jobs AS (${parts.join('(SELECT all_jobs FROM payloads)')}),
+      `WITH ${parts},
+        payloads AS MATERIALIZED (SELECT coalesce(json_agg(json_build_object('data', ${data}, 'groupId', ${group}, 'priority', ${priority})), '[]')::text AS all_jobs FROM written),
+        jobs AS (${around.join('(SELECT all_jobs FROM payloads)')}),
         woken AS MATERIALIZED (SELECT pg_notify('${wakeTopic}', '${kind.queue}'))
        SELECT written.* FROM written, woken`,
     );

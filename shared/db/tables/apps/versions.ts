@@ -7,19 +7,23 @@ export interface AppVersions {
   profiles: string;
 }
 
-const versionsStatement = prepare(
+const versionsText = (condition: string): string =>
   `SELECT a.app_id, a.xmin::text AS app,
           coalesce((SELECT string_agg(concat_ws(' ', p.xmin, p.connector, p.name), ',' ORDER BY p.connector, p.name)
                       FROM push_profile p WHERE p.app_id = a.app_id), '') AS profiles
-     FROM app a WHERE a.app_id = ANY($1::text[])`,
-);
+     FROM app a WHERE a.app_id ${condition}`;
+
+const severalStatement = prepare(versionsText('= ANY($1::text[])'));
+/** For one app: the plan for a list depends on its length, so that PostgreSQL would plan each time. */
+const oneStatement = prepare(versionsText('= $1'));
 
 /** Reads the versions of apps, in their order; undefined for an unknown one. Decrypts nothing. */
 export async function readAppVersions(
   db: Handle,
   appIds: readonly string[],
 ): Promise<(AppVersions | undefined)[]> {
-  const { rows } = await db.query<AppVersions & { app_id: string }>(versionsStatement, [appIds]);
+  const [statement, value] = appIds.length === 1 ? [oneStatement, appIds[0]] : [severalStatement, appIds];
+  const { rows } = await db.query<AppVersions & { app_id: string }>(statement, [value]);
   const byId = new Map(rows.map(({ app_id: appId, ...versions }) => [appId, versions]));
   return appIds.map((appId) => byId.get(appId));
 }

@@ -105,7 +105,8 @@ const newBatchColumns = `connector text, profile text, recipients text, size int
   totals jsonb, has_job boolean, tries int, last_reason text, not_before timestamptz, unanswered int, repeats int,
   expires_at timestamptz, language text, quiet text, quiet_until timestamptz`;
 
-export const insertBatchesStatement = prepare(
+/** Text of `insertBatches`: its parameters are app, push and a JSON list of `batchesText`; a condition may limit it. */
+export const insertBatchesText = (condition = 'true'): string =>
   `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, badges, attempt, settled, totals,
                            is_settled, has_job, tries, last_reason, not_before, unanswered, repeats, expires_at,
                            language, quiet, quiet_until, settled_at)
@@ -113,8 +114,12 @@ export const insertBatchesStatement = prepare(
           b.settled IS NOT NULL, b.has_job, b.tries, b.last_reason, b.not_before, b.unanswered, b.repeats,
           b.expires_at, b.language, b.quiet, b.quiet_until, CASE WHEN b.settled IS NOT NULL THEN now() END
      FROM ROWS FROM (json_to_recordset($3) AS (${newBatchColumns})) WITH ORDINALITY AS b
-    ORDER BY b.ordinality RETURNING id`,
-);
+    WHERE ${condition} ORDER BY b.ordinality RETURNING id`;
+
+export const insertBatchesStatement = prepare(insertBatchesText());
+
+/** Returns the parameter with the batches. */
+export const batchesText = (batches: readonly NewBatch[]): string => JSON.stringify(batches.map(toColumns));
 
 /** Writes batches in one statement; returns their ids in the same order. */
 export async function insertBatches(
@@ -124,7 +129,7 @@ export async function insertBatches(
   batches: readonly NewBatch[],
 ): Promise<number[]> {
   if (batches.length === 0) return [];
-  const values = [appId, pushId, JSON.stringify(batches.map(toColumns))];
+  const values = [appId, pushId, batchesText(batches)];
   const { rows } = await tx.query<{ id: number }>(insertBatchesStatement, values);
   return rows.map((row) => row.id);
 }

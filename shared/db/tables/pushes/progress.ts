@@ -38,11 +38,28 @@ export async function startPush(tx: Handle, appId: string, id: number): Promise<
   return rows.map(toPush)[0];
 }
 
-const advanceStatement = prepare(
+/** Returns the text of `advancePlanning`: app and push are the first two parameters, those of `stepValues` begin at `first`. */
+export const advanceText = (first = 3): string =>
   `UPDATE notification
-      SET planned_through = $4, devices = devices + $5, is_planned = $6, updated_at = now()
-    WHERE app_id = $1 AND id = $2 AND planned_through = $3 AND NOT is_planned AND state = 'sending'`,
-);
+      SET planned_through = $${first + 1}, devices = devices + $${first + 2}, is_planned = $${first + 3}, updated_at = now()
+    WHERE app_id = $1 AND id = $2 AND planned_through = $${first} AND NOT is_planned AND state = 'sending'`;
+
+const advanceStatement = prepare(advanceText());
+
+/** Step of planning: from one mark to the next, over so many devices. */
+export interface PlanningStep {
+  from: number;
+  through: number;
+  devices: number;
+  isLast: boolean;
+}
+
+export const stepValues = ({ from, through, devices, isLast }: PlanningStep): unknown[] => [
+  from,
+  through,
+  devices,
+  isLast,
+];
 
 /**
  * Advances the planning position. Returns false if another planner has advanced it or the push was cancelled; the
@@ -51,16 +68,9 @@ const advanceStatement = prepare(
 export async function advancePlanning(
   tx: Handle,
   push: { appId: string; id: number },
-  step: { from: number; through: number; devices: number; isLast: boolean },
+  step: PlanningStep,
 ): Promise<boolean> {
-  const { rowCount } = await tx.query(advanceStatement, [
-    push.appId,
-    push.id,
-    step.from,
-    step.through,
-    step.devices,
-    step.isLast,
-  ]);
+  const { rowCount } = await tx.query(advanceStatement, [push.appId, push.id, ...stepValues(step)]);
   return (rowCount ?? 0) > 0;
 }
 
@@ -79,9 +89,10 @@ export async function failPush(
   );
 }
 
-const countOpenStatement = prepare(
-  `SELECT count(*) AS n FROM notification WHERE state = 'sending' AND app_id = $1`,
-);
+/** Text of `countOpenPushes`. */
+export const countOpenText = `SELECT count(*) AS n FROM notification WHERE state = 'sending' AND app_id = $1`;
+
+const countOpenStatement = prepare(countOpenText);
 
 /** Counts the pushes of an app in state `sending`. */
 export async function countOpenPushes(db: Handle, appId: string): Promise<number> {
