@@ -1,4 +1,5 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
+import { knowsSpread } from '../../../../shared/db/schema/by-app.ts';
 import { explainStatement, type PlanNode } from '../../../../shared/db/tables/installations/audience.ts';
 import { type ForecastText, textOf } from '../../../../shared/domain/admin/forecast-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
@@ -72,9 +73,13 @@ function findScan(node: PlanNode, isNeeded: boolean): PlanNode | undefined {
   return undefined;
 }
 
-/** Returns the rows of the whole table or app, by the statistics of the database. */
+/**
+ * Returns the rows of the whole table or app, by the statistics of the database. Of a spread table those of the app: the plan of
+ * the whole table is that of any of its parts.
+ */
 async function estimatedRows(tx: Handle, appId: string, scan: PlanNode): Promise<number> {
-  const statement = wholeAppIndexes.has(scan.index ?? '')
+  const isOfApp = wholeAppIndexes.has(scan.index ?? '') || (await knowsSpread(tx));
+  const statement = isOfApp
     ? { text: 'SELECT FROM installation WHERE app_id = $1', values: [appId] }
     : { text: 'SELECT FROM installation', values: [] };
   return (await explainStatement(tx, statement)).rows;

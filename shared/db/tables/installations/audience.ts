@@ -92,6 +92,16 @@ export interface PlanNode {
   steps: PlanNode[];
 }
 
+/** Part of a plan that a coordinator shows in place of its own: how the server plans it that has the rows of the app. */
+const remotePlan = z
+  .object({
+    Job: z.object({ Tasks: z.array(z.object({ 'Remote Plan': z.lazy(() => z.array(plans)) })) }),
+  })
+  .transform(({ Job }) => Job.Tasks[0]?.['Remote Plan'][0]?.[0]?.Plan);
+
+/** Returns the name of a table or an index; on its server it has the number of its part behind it. */
+const withoutShard = (name: string | undefined): string | undefined => name?.replace(/_\d{6,}$/, '');
+
 const planNode: z.ZodType<PlanNode> = z
   .object({
     'Node Type': z.string(),
@@ -101,16 +111,20 @@ const planNode: z.ZodType<PlanNode> = z
     'Total Cost': z.number(),
     Filter: z.unknown().optional(),
     Plans: z.lazy(() => z.array(planNode)).default([]),
+    'Distributed Query': remotePlan.optional(),
   })
-  .transform((node) => ({
-    type: node['Node Type'],
-    relation: node['Relation Name'],
-    index: node['Index Name'],
-    rows: node['Plan Rows'],
-    cost: node['Total Cost'],
-    hasFilter: node.Filter !== undefined,
-    steps: node.Plans,
-  }));
+  .transform(
+    (node) =>
+      node['Distributed Query'] ?? {
+        type: node['Node Type'],
+        relation: withoutShard(node['Relation Name']),
+        index: withoutShard(node['Index Name']),
+        rows: node['Plan Rows'],
+        cost: node['Total Cost'],
+        hasFilter: node.Filter !== undefined,
+        steps: node.Plans,
+      },
+  );
 
 const plans = z.array(z.object({ Plan: planNode })).min(1);
 
