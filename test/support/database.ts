@@ -22,6 +22,9 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   return await create('test', adminUrls, ` TEMPLATE ${template} STRATEGY FILE_COPY`);
 }
 
+/** Returns whether the databases are spread over servers (develop/testing.md): not for tests of what they do not use. */
+export const areDatabasesSpread = (): boolean => inject('postgres').adminUrls.length > 1;
+
 /** Creates a database without tables. */
 export function createEmptyDatabase(): Promise<TestDatabase> {
   return create('empty', inject('postgres').adminUrls.slice(0, 1), '');

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import { endSmallPushes, type SmallPlan, startSmallPushes } from '../../../shared/db/tables/pushes/small.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { areDatabasesSpread } from '../../support/database.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
 
@@ -70,7 +71,8 @@ const totalsOf = (plans: SmallPlan[], batches: ({ batchId: number | null } | und
     },
   }));
 
-describe('statements for many small pushes', () => {
+// In a spread database a statement has rows of one app: such a push is planned as any other there.
+describe.skipIf(areDatabasesSpread())('statements for many small pushes', () => {
   test('start all but those that are paused, cancelled or started already', async () => {
     const { app, devices } = await appWithDevices(5);
     const plans = await plansOf(app, devices, null);
@@ -185,7 +187,7 @@ describe('a group of small pushes', () => {
     expect(seen('stopped')).toEqual([1, 0, 1]);
   });
 
-  test('does not fail because of one whose statement fails', async () => {
+  test.skipIf(areDatabasesSpread())('does not fail because of one whose statement fails', async () => {
     const { app, devices } = await appWithDevices(3);
     const plans = (await plansOf(app, devices, null)).map((plan, i) => ({
       ...plan,
