@@ -15,14 +15,14 @@ import type { ZoneSelection } from '../../shared/query/targets/zones.ts';
 /** Most recipients of the first batches of a push, and of all where a batch cannot grow (develop/architecture.md#batches). */
 export const firstBatchSize = 1000;
 
-/**
- * Installations of one page, which one transaction writes. Up to three pages of each planning are in memory: one that is
- * being written, the next one, and one that is being read.
- */
+/** Installations of one page, which one transaction writes. */
 export const pageSize = 10_000;
 
-/** Timeout of a scan; it may be long, since the scan holds no locks. */
-const scanTimeoutMs = 3_600_000;
+/** Most installations that one statement finds by a condition: five pages, which are in memory then. */
+const searchSize = 50_000;
+
+/** One statement reads in a snapshot. Its timeout may be long, since it holds no locks. */
+const scanTerms = { isSnapshot: true, statementTimeoutMs: 3_600_000 };
 
 /** Installations of one page, in the order of ids. */
 export interface TargetPage {
@@ -60,7 +60,7 @@ interface Part {
 export function readPages(scan: Scan, zones?: ZoneSelection): AsyncGenerator<PlannedPage> {
   const { hasZones = false } = scan;
   const part = { ...(zones ? { zones } : {}), hasZones };
-  return isUnselective(scan.push.pushOrder) ? pagesByKey(scan, part) : pagesOfCursor(scan, part);
+  return isUnselective(scan.push.pushOrder) ? pagesByKey(scan, part) : pagesBySearch(scan, part);
 }
 
 /** Returns one empty page: there is nothing to read. */
@@ -72,10 +72,9 @@ export async function* noPages(): AsyncGenerator<PlannedPage> {
 async function* pagesByKey({ database, app, push, clock }: Scan, part: Part): AsyncGenerator<PlannedPage> {
   const nowMs = clock.now();
   let size = push.plannedThrough === 0 ? firstBatchSize : pageSize;
-  const terms = { isSnapshot: true, statementTimeoutMs: scanTimeoutMs };
   for (let afterId = push.plannedThrough; ; size = pageSize) {
     const { text, values } = targetPageQuery(app, push.pushOrder, { afterId, nowMs, size, ...part });
-    const { rows } = await database.transaction((tx) => tx.query<TargetGroupRow>(text, values), terms);
+    const { rows } = await database.transaction((tx) => tx.query<TargetGroupRow>(text, values), scanTerms);
     const page = pageOfGroups(rows);
     const isLast = page.size < size;
     yield { page, isLast };
@@ -103,14 +102,26 @@ function inOrder(ids: number[]): number[] {
   return ids;
 }
 
-/** Reads pages through one cursor (develop/decisions.md#why-one-cursor). */
-function pagesOfCursor({ database, app, push, clock }: Scan, part: Part): AsyncGenerator<PlannedPage> {
-  const from = { afterId: push.plannedThrough, nowMs: clock.now(), ...part };
-  const { text, values } = targetQuery(app, push.pushOrder, from);
-  const isFresh = push.plannedThrough === 0;
-  const firstRows = isFresh ? firstBatchSize : undefined;
-  const options = { rows: pageSize, firstRows, timeoutMs: scanTimeoutMs };
-  return withLast(database.scan<TargetRow>(text, values, options), isFresh);
+/**
+ * Reads several pages by one statement, since each one searches again for all targets that are left
+ * (develop/decisions.md#why-pages-of-one-statement). The first page of a fresh push does not wait for a large statement, so that
+ * sending begins at once.
+ */
+async function* pagesBySearch({ database, app, push, clock }: Scan, part: Part): AsyncGenerator<PlannedPage> {
+  const nowMs = clock.now();
+  let limit = push.plannedThrough === 0 ? firstBatchSize : searchSize;
+  for (let afterId = push.plannedThrough; ; limit = searchSize) {
+    const { text, values } = targetQuery(app, push.pushOrder, { afterId, nowMs, limit, ...part });
+    const { rows } = await database.transaction((tx) => tx.query<TargetRow>(text, values), scanTerms);
+    let place = 0;
+    do {
+      const page = pageOfRows(rows.slice(place, place + pageSize));
+      place += pageSize;
+      yield { page, isLast: rows.length < limit && place >= rows.length };
+    } while (place < rows.length);
+    if (rows.length < limit) return;
+    afterId = rows.at(-1)?.id ?? afterId;
+  }
 }
 
 /** Sorts the rows of a page by their traits. */
@@ -122,23 +133,4 @@ export function pageOfRows(rows: TargetRow[]): TargetPage {
     else idsByTraits.set(traits, [id]);
   }
   return { size: rows.length, lastId: rows.at(-1)?.id ?? 0, idsByTraits };
-}
-
-/**
- * Marks the last page; an empty result becomes one empty last page. The first page of a fresh push does not wait for the
- * second one, so that sending begins at once: a page of as many devices as the planning job itself delivers counts as not
- * the last, and the last one may be empty.
- */
-async function* withLast(pages: AsyncGenerator<TargetRow[]>, isFresh: boolean): AsyncGenerator<PlannedPage> {
-  let held: TargetPage | undefined;
-  let isFirst = isFresh;
-  for await (const rows of pages) {
-    const page = pageOfRows(rows);
-    if (held) yield { page: held, isLast: false };
-    held = undefined;
-    if (isFirst && page.size === firstBatchSize) yield { page, isLast: false };
-    else held = page;
-    isFirst = false;
-  }
-  yield { page: held ?? pageOfRows([]), isLast: true };
 }

@@ -26,7 +26,7 @@ import { quietRoutesOf } from './quiet-routes.ts';
 const turnMs = 500;
 
 /**
- * Resolves the targets of one push into batches: one cursor, and one transaction per page that also moves the planning
+ * Resolves the targets of one push into batches: by pages, with one transaction for each that also moves the planning
  * mark, so that after a crash the planning continues behind it (develop/architecture.md#life-of-a-push). The same job
  * delivers a small push. Returns true when the job is completed, false when it goes back.
  */

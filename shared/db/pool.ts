@@ -1,9 +1,7 @@
 import pg from 'pg';
-import Cursor from 'pg-cursor';
 import { connectionUrl } from '../config/database-url.ts';
 import type { FairQueue } from '../fairness/fair-queue.ts';
 import type { DurationCounts } from '../process/durations.ts';
-import { closeCursor } from './cursor.ts';
 import { parseIdList } from './id-list.ts';
 import { type FailureKind, failureKind } from './limits/failure-kind.ts';
 import { currentLane } from './limits/lane.ts';
@@ -174,34 +172,6 @@ export class Database implements Handle {
       if (kind !== undefined) this.#failures[kind] = (this.#failures[kind] ?? 0) + 1;
       throw error;
     });
-  }
-
-  /**
-   * Reads a large result through one server-side cursor in a read-only snapshot, `rows` at a time, the first time `firstRows`
-   * (develop/decisions.md#why-one-cursor). Ends early when the consumer stops iterating. Does not use the fair queue.
-   */
-  async *scan<R extends pg.QueryResultRow>(
-    text: string,
-    values: unknown[],
-    options: { rows: number; firstRows?: number | undefined; timeoutMs: number },
-  ): AsyncGenerator<R[]> {
-    const client = await this.#pool.connect();
-    let cursor: Cursor<R> | undefined;
-    try {
-      await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
-      await client.query(`SET LOCAL statement_timeout = ${Math.round(options.timeoutMs)}`);
-      cursor = client.query(new Cursor<R>(text, values, { types: typeParsers }));
-      for (
-        let page = await cursor.read(options.firstRows ?? options.rows);
-        page.length > 0;
-        page = await cursor.read(options.rows)
-      )
-        yield page;
-    } finally {
-      // A connection with an open cursor cannot run other statements.
-      const isClosed = cursor === undefined || (await closeCursor(cursor));
-      client.release(isClosed ? await rollBack(client) : new Error('the cursor could not be closed'));
-    }
   }
 
   /** Reserves one connection of the pool while `work` runs. */

@@ -131,13 +131,13 @@ export interface TargetQuery {
 }
 
 /**
- * Returns the planner's statement: the routing columns of every target above an id, sorted by id, for one cursor
- * (develop/decisions.md#why-one-cursor).
+ * Returns the planner's statement: the routing columns of the targets above an id, sorted by id; the first `limit` of them, if
+ * there is one (develop/decisions.md#why-pages-of-one-statement).
  */
 export function targetQuery(
   app: TargetApp,
   pushOrder: PushOrder,
-  from: { afterId: number; nowMs: number } & PageTerms,
+  from: { afterId: number; nowMs: number; limit?: number } & PageTerms,
 ): TargetQuery {
   const params = new Params();
   const condition = targetCondition(app, pushOrder, { params, ...from });
@@ -145,7 +145,7 @@ export function targetQuery(
     text: `SELECT id, ${traitsTextOf(pushOrder, from)} AS traits
              FROM installation
             WHERE ${condition} AND id > ${params.add(from.afterId)}
-            ORDER BY id`,
+            ORDER BY id${from.limit === undefined ? '' : ` LIMIT ${params.add(from.limit)}`}`,
     values: params.values,
   };
 }

@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type PlannedPage, readPages } from '../../../dispatcher/planning/pages.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { Database } from '../../../shared/db/pool.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import type { Push } from '../../../shared/domain/pushes/record.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+const devices = 61_500;
+const app = { appId: 'app', options: { installationValidityDays: 90 } } as App;
+let database: TestDatabase;
+let db: Database;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = new Database({ url: database.url, applicationName: 'pages' });
+  await db.query(
+    `INSERT INTO app (app_id, name, edition, plan, secrets) VALUES ($1, 'A', 'home', 'commercial', '')`,
+    [app.appId],
+  );
+  await db.query(
+    `INSERT INTO installation (app_id, object_id, device_type, device_token, channels)
+     SELECT $1, 'o' || i, 'ios', 't' || i, ARRAY[CASE WHEN i % 2 = 0 THEN 'even' ELSE 'odd' END]
+       FROM generate_series(1, $2::int) AS i`,
+    [app.appId, 2 * devices],
+  );
+});
+afterAll(async () => {
+  await db.close();
+  await database.drop();
+});
+
+const pagesOf = (channels: string[], plannedThrough: number): AsyncGenerator<PlannedPage> => {
+  const pushOrder = { target: { kind: 'query', where: {}, channels }, redrive: null, languages: null };
+  const push = { appId: app.appId, pushOrder, plannedThrough } as unknown as Push;
+  return readPages({ database: db, app, push, clock: systemClock });
+};
+
+async function idsOf(channel: string): Promise<number[]> {
+  const { rows } = await db.query<{ id: number }>(
+    'SELECT id FROM installation WHERE app_id = $1 AND channels && $2::text[] ORDER BY id',
+    [app.appId, [channel]],
+  );
+  return rows.map(({ id }) => id);
+}
+
+const idsIn = ({ page }: PlannedPage): number[] => [...page.idsByTraits.values()].flat();
+
+test('the devices that a condition finds are read once each, in pages that hold nothing of the database', async () => {
+  const expected = await idsOf('even');
+  const read: number[] = [];
+  const sizes: number[] = [];
+  const lasts: boolean[] = [];
+  for await (const planned of pagesOf(['even'], 0)) {
+    expect(db.use.used).toBe(0);
+    read.push(...idsIn(planned));
+    sizes.push(planned.page.size);
+    lasts.push(planned.isLast);
+  }
+  expect(read).toEqual(expected);
+  expect(sizes).toEqual([1000, ...Array(5).fill(10_000), 10_000, 500]);
+  expect(lasts).toEqual([...Array(7).fill(false), true]);
+});
+
+test('reading goes on behind the mark, and ends with an empty page where nothing is left', async () => {
+  const all = await idsOf('odd');
+  const rest: number[] = [];
+  for await (const planned of pagesOf(['odd'], all.at(-10_001) ?? 0)) rest.push(...idsIn(planned));
+  expect(rest).toEqual(all.slice(-10_000));
+  const behind: PlannedPage[] = [];
+  for await (const planned of pagesOf(['odd'], all.at(-1) ?? 0)) behind.push(planned);
+  expect(behind.map(({ page, isLast }) => [page.size, isLast])).toEqual([[0, true]]);
+});
