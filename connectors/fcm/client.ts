@@ -2,6 +2,8 @@ import { createHttpClient, defaultHttpTiming, type HttpClient } from '../../shar
 import type {
   AttemptResult,
   GatewayCheck,
+  PersonalTexts,
+  Recipient,
   Sender,
   SenderContext,
   SendRequest,
@@ -18,7 +20,7 @@ import { expired, unrenderable } from '../kit/attempt-results.ts';
 import { checkTransport } from '../kit/connection-check.ts';
 import type { FcmCredentials } from './credentials.ts';
 import { Delivery } from './delivery.ts';
-import { type FcmLabel, renderFcm } from './payload.ts';
+import { type FcmLabel, type FcmPayload, renderFcm } from './payload.ts';
 import { accountTokens, tokenAddress } from './service-account.ts';
 
 const host = 'https://fcm.googleapis.com';
@@ -91,6 +93,30 @@ class FcmSender implements Sender {
     if (!rendering.ok) return end(unrenderable(rendering));
     const { payload } = rendering;
     await new Delivery({ ...this.#deps, payload, request }).run();
+  }
+
+  async sendTexts(request: Omit<SendRequest, 'recipients'>, texts: PersonalTexts): Promise<void> {
+    const { context, label } = this.#deps;
+    const { message, report } = request;
+    const recipients: Recipient[] = [];
+    const ends = new Map<number, string>();
+    let shared: FcmPayload | undefined;
+    const nowMs = context.clock.now();
+    for (const group of texts.groups) {
+      const rendering = renderFcm(label, { ...message, data: texts.dataOf(group.values) }, nowMs);
+      const problem =
+        message.expiresAtMs <= nowMs ? expired : rendering.ok ? undefined : unrenderable(rendering);
+      if (problem) for (const { index } of group.recipients) report(index, problem);
+      if (problem || !rendering.ok) continue;
+      const { body, tokenAt } = rendering.payload;
+      const end = body.toString('utf8', tokenAt);
+      for (const recipient of group.recipients) ends.set(recipient.index, end);
+      recipients.push(...group.recipients);
+      // What the payloads have beside their bodies does not depend on the texts.
+      shared ??= rendering.payload;
+    }
+    if (!shared) return;
+    await new Delivery({ ...this.#deps, payload: shared, ends, request: { ...request, recipients } }).run();
   }
 
   warmUp(): Promise<void> {

@@ -12,6 +12,8 @@ export interface DeliveryOptions {
   tokens: AccessTokens;
   projectId: string;
   payload: FcmPayload;
+  /** The body of each recipient behind its token, by `index`, where they differ. */
+  ends?: ReadonlyMap<number, string>;
   request: SendRequest;
 }
 
@@ -69,14 +71,17 @@ export class Delivery {
   }
 
   #pass(recipients: Recipient[], token: string, isLast: boolean): Promise<void> {
-    const { payload, projectId, request, transport } = this.#options;
+    const { ends, payload, projectId, request, transport } = this.#options;
     const template = {
       pathPrefix: `/v1/projects/${projectId}/messages:send`,
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json; charset=UTF-8' },
-      body: payload.body,
+      body: ends ? payload.body.subarray(0, payload.tokenAt) : payload.body,
       spliceAt: payload.tokenAt,
     };
-    const requests = recipients.map(({ deviceToken }) => ({ path: '', splice: deviceToken }));
+    const requests = recipients.map(({ deviceToken, index }) => ({
+      path: '',
+      splice: ends ? deviceToken + (ends.get(index) ?? '') : deviceToken,
+    }));
     return transport.sendMany({ template, requests, signal: request.signal }, (place, reply) => {
       const recipient = recipients[place];
       return recipient && this.#onReply(recipient, reply, isLast);

@@ -66,6 +66,39 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     }
   }
 
+  test('sends texts that differ in one pass as it sends one text, if it can', async () => {
+    const sender = connector.open(connector.credentials.parse(instance.credentials), aContext());
+    if (!sender.sendTexts) return sender.close();
+    const to = makeRecipients(5);
+    const reports = to.map(() => [] as string[]);
+    const groups = to.map((recipient, i) => ({
+      recipients: [recipient],
+      values: new Map([['name', i === 4 ? 'x'.repeat(5000) : `Name ${i} "\\ 😀`]]),
+    }));
+    const message = aMessage({ alert: 'a' });
+    const report = (index: number, attempt: { kind: string }) => void reports[index]?.push(attempt.kind);
+    const { signal } = new AbortController();
+    const dataOf = (values: ReadonlyMap<string, string>) => ({ alert: `Hello ${values.get('name')}` });
+    const texts = { dataOf, names: ['name'], groups };
+    try {
+      await sender.sendTexts({ pushId: 1, message, report, signal }, texts);
+      expect(reports).toEqual([...Array(4).fill(['sent']), ['rejected']]);
+      expect(to.map(({ deviceToken }) => instance.seen(deviceToken))).toEqual([1, 1, 1, 1, 0]);
+      expect(instance.violations).toEqual([]);
+      await sender.sendTexts({ pushId: 1, message: { ...message, expiresAtMs: 0 }, report, signal }, texts);
+      expect(reports.map((kinds) => kinds[1])).toEqual(Array(5).fill('rejected'));
+      instance.kill(to[0]?.deviceToken ?? '');
+      await sender.sendTexts({ pushId: 1, message, report, signal }, texts);
+      expect(reports.map((kinds) => kinds[2])).toEqual([
+        'invalid_token',
+        ...Array(3).fill('sent'),
+        'rejected',
+      ]);
+    } finally {
+      await sender.close();
+    }
+  });
+
   test('has an id and capabilities', () => {
     expect(profileConnectorIds).toContain(connector.id);
     expect(connector.limits.recipientsPerRequest).toBeGreaterThan(0);
