@@ -44,7 +44,10 @@ export function addPushReports({ program, act }: Shell): void {
 
 const pushes = z.looseObject({
   results: z.array(
-    z.looseObject({ objectId: z.string(), state: z.string(), devices: z.number(), createdAt: z.string() }),
+    z.looseObject({
+      ...{ objectId: z.string(), state: z.string(), devices: z.number(), createdAt: z.string() },
+      quietWaits: z.number().default(0),
+    }),
   ),
   next: z.string().nullable(),
 });
@@ -54,8 +57,14 @@ async function listPushes({ app: asked, ...filters }: PageOptions & Filters): Pr
   const appId = encodeURIComponent(await chooseAppId(service, asked));
   const reply = await service.admin('GET', `/apps/${appId}/notifications?${queryOf(filters)}`);
   const { results, next } = pushes.parse(reply);
-  const rows = results.map((one) => [one.objectId, one.state, one.devices, one.createdAt]);
-  return pageReport(reply, { headings: ['push', 'state', 'devices', 'accepted'], rows, next });
+  // Few apps have quiet hours: the others need no column of zeros.
+  const hasWaits = results.some(({ quietWaits }) => quietWaits > 0);
+  const rows = results.map(({ objectId, state, devices, quietWaits, createdAt }) => [
+    ...[objectId, state, devices, createdAt],
+    ...(hasWaits ? [quietWaits] : []),
+  ]);
+  const headings = ['push', 'state', 'devices', 'accepted', ...(hasWaits ? ['waited in quiet hours'] : [])];
+  return pageReport(reply, { headings, rows, next });
 }
 
 const cause = { connector: z.string(), outcome: z.string(), reason: z.string() };

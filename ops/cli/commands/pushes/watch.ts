@@ -59,8 +59,15 @@ class ProgressLines {
   }
 }
 
-/** Returns the hint on an open push: a gateway that does not answer, and why. */
-const hintOf = ({ errors }: PushRecord): string => (typeof errors === 'string' ? errors : '');
+/** Returns the hint on an open push: a gateway that does not answer, and why; or that only quiet hours delay it. */
+function hintOf(record: PushRecord): string {
+  const { devices, errors, quietWaits } = record;
+  if (typeof errors === 'string' && errors !== '') return errors;
+  const open = devices - settledOf(record);
+  return quietWaits > 0 && open > 0 && open <= quietWaits
+    ? `${open} wait for the end of quiet hours, which the push does without this command too`
+    : '';
+}
 
 function makeBar(): SingleBar {
   return new SingleBar(

@@ -24,8 +24,8 @@ const disorder = "interval '15 minutes'";
 /** Listed device ids are not read: a push may have thousands. */
 const columns = `app_id, id, object_id, notification_id, state, error,
   jsonb_set(request, '{target,deviceIds}', '[]', false) AS request, from_service, created_by, created_token, push_time, expires_at,
-  planned_through, is_planned, devices, totals, acked, repeats, displaced, halts, redriven, created_at, updated_at, first_sent_at,
-  finished_at`;
+  planned_through, is_planned, devices, totals, acked, repeats, displaced, halts, redriven, quiet_waits, created_at, updated_at,
+  first_sent_at, finished_at`;
 
 /**
  * A range of times is also one of ids, which bounds the scan of the primary key: with the time alone a list that ends days
