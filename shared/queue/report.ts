@@ -14,6 +14,12 @@ const patienceMs = 5000;
 /** Age from which a reading counts as lost with its connection: the time limit of its statements is 30 s. */
 const lostAfterMs = 60_000;
 
+/**
+ * Lag with which scheduled pushes fire (protocol/delivery.md#promise-8): while many are due, one is always late by a part of
+ * it, and it has fired soon after the reading. Only a greater lag goes on growing until the next reading.
+ */
+const usualLagSeconds = 1;
+
 /** Readings that the gauges of a process show. */
 interface Shown {
   /** When the reading of queues and pushes was made, or the first scrape before that; monotonic. */
@@ -107,7 +113,7 @@ function recordSharedState(metrics: Metrics, { reading, ageSeconds }: AgedReadin
   metrics.pushOldestOpen.set(Math.max(0, ...working.map(({ oldestSeconds }) => oldestSeconds + ageSeconds)));
   metrics.scheduledPushes.set(reading.scheduled.count);
   const { lateSeconds } = reading.scheduled;
-  metrics.scheduledLag.set(lateSeconds > 0 ? lateSeconds + ageSeconds : 0);
+  metrics.scheduledLag.set(lateSeconds > usualLagSeconds ? lateSeconds + ageSeconds : lateSeconds);
   const shown = shownBy.get(metrics);
   if (shown) shown.madeAtMs = performance.now() - ageSeconds * 1000;
 }
