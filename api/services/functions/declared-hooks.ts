@@ -25,6 +25,8 @@ const hookNames = new Set<string>([
 ]);
 
 const listShape = z.object({ result: z.array(z.string()).max(10_000) });
+/** Result of a function: the host knows no such call, and answers each name as it answers a function. */
+const otherResult = z.object({ result: z.json().refine((result) => !Array.isArray(result)) });
 
 /** Hooks that a host declares, as this process knows them. */
 interface HookList {
@@ -118,8 +120,10 @@ function namesIn(reply: HttpResult): ReadonlySet<string> | undefined {
 
 function hooksIn(body: string): ReadonlySet<string> | undefined {
   try {
-    const list = listShape.safeParse(parseJson(body));
-    return list.success ? new Set(list.data.result.filter((name) => hookNames.has(name))) : undefined;
+    const answer = parseJson(body);
+    const list = listShape.safeParse(answer);
+    if (list.success) return new Set(list.data.result.filter((name) => hookNames.has(name)));
+    return otherResult.safeParse(answer).success ? new Set() : undefined;
   } catch {
     return undefined;
   }

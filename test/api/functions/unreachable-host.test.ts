@@ -48,6 +48,22 @@ describe('an unreachable function host', () => {
     expect(refusalOf(moved)).toEqual(refused(503, 503));
   });
 
+  test.each([
+    [{ result: 'hello' }, 201],
+    [{ result: { echo: {} } }, 201],
+    [{ result: [{ name: 'beforeSave' }] }, 503],
+    [{ functions: [] }, 503],
+  ])(
+    'that answers its list with %j, as a function or not at all, gives a sign-up %i',
+    async (body, status) => {
+      const host = await startFunctionHost();
+      host.answers.set(list, answerWith(200, body));
+      const app = await api.createApp({ functionsUrl: host.url });
+      expect((await signUpAt(api, app)).status).toBe(status);
+      await host.close();
+    },
+  );
+
   test('has the hooks of its newest list', async () => {
     const host = await startFunctionHost();
     const app = await api.createApp({ functionsUrl: host.url });
