@@ -8,6 +8,7 @@ const names = <const N extends readonly ErrorName[]>(...list: N): N => list;
 export const ofQuery = names(
   'invalidQuery',
   'invalidKeyName',
+  'forbiddenName',
   'malformedPointer',
   'malformedJson',
   'incorrectType',
@@ -20,6 +21,7 @@ export const ofQuery = names(
 /** Members of an object that is written. */
 const ofMembers = names(
   'invalidKeyName',
+  'forbiddenName',
   'incorrectType',
   'malformedPointer',
   'tooLarge',

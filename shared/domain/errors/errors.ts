@@ -30,6 +30,11 @@ const table = {
   tooLarge: { code: 116, status: 400, text: 'The object is too large.' },
   readOnlyKey: { code: 117, status: 400, text: 'The key is read only.' },
   notForClients: { code: 119, status: 400, text: "That operation isn't allowed for clients." },
+  forbiddenName: {
+    code: 121,
+    status: 400,
+    text: "Keys in NSDictionary values may not include '$' or '.'.",
+  },
   invalidAcl: { code: 123, status: 400, text: 'Invalid ACL. An ACL with an invalid format was saved.' },
   timedOut: {
     code: 124,

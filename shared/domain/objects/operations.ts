@@ -16,7 +16,7 @@ const maxBatchDepth = 3;
 
 /**
  * Applies writes in order (protocol/objects.md#operations). A missing value counts as 0 or an empty array. Throws 111
- * when an operation is unknown, malformed, or does not match the type of the value; 105 and 106 as
+ * when an operation is unknown, malformed, or does not match the type of the value; 106 and 121 as
  * `canonicalValue`.
  */
 export function applyWrites(members: Members, writes: Write[]): void {

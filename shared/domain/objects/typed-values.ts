@@ -43,7 +43,7 @@ export function timeOfDate(value: unknown): string | undefined {
 
 /**
  * Returns a value in canonical form. Throws 111 for values that cannot be stored (NUL, lone surrogates, numbers beyond
- * a double, nesting over 32) or is a malformed typed value, 106 for a malformed pointer, 105 for a member
+ * a double, nesting over 32) or is a malformed typed value, 106 for a malformed pointer, 121 for a member
  * name with `$` or `.`. Names such as `__proto__` become ordinary own members.
  */
 export function canonicalValue(value: unknown, depth = 0): Json {
@@ -75,8 +75,7 @@ function members(object: JsonObject, depth: number): JsonObject {
 }
 
 function checkedName(name: string): string {
-  if (forbiddenInName.test(name) || !name.isWellFormed())
-    throw refuse('invalidKeyName', "Keys in NSDictionary values may not include '$' or '.'.");
+  if (forbiddenInName.test(name) || !name.isWellFormed()) throw refuse('forbiddenName');
   if (name === '__op') throw refuse('incorrectType', 'An operation stands inside a value.');
   return name;
 }

@@ -53,7 +53,7 @@ describe('POST /1.1/users with a password refuses', () => {
     ['a member with a dash', user({ 'a-b': 1 }), 105],
     ['a member with a quote', user({ "a'b": 1 }), 105],
     ['a member with $', user({ $where: '1' }), 105],
-    ['an inner member with $', user({ a: { $ne: 1 } }), 105],
+    ['an inner member with $', user({ a: { $ne: 1 } }), 121],
     ['a text with NUL', user({ a: 'x\u0000' }), 111],
     ['an unknown operation', user({ a: { __op: 'Explode' } }), 111],
     ['a malformed pointer', user({ a: { __type: 'Pointer', className: '_User' } }), 106],

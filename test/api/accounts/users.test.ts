@@ -106,7 +106,7 @@ describe('PUT /1.1/users/:id', () => {
       [{ 'a-b': 1 }, 105],
       [{ "a'; DROP TABLE app_user; --": 1 }, 105],
       [{ 'a.b$c': 1 }, 105],
-      [{ a: { 'b.c': 1 } }, 105],
+      [{ a: { 'b.c': 1 } }, 121],
       [{ a: 'x\u0000' }, 111],
       [{ a: { __op: 'Increment', amount: 'x' } }, 111],
       [{ a: { __type: 'Nothing' } }, 111],
