@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { pushProgress } from '../../replies/admin/pushes.ts';
 import { empty, listOf } from '../../replies/common.ts';
 import { pushRecord } from '../../replies/pushes.ts';
+import { ofQuery } from '../../replies/refusals.ts';
 import { json, noBody, route, smallBody } from '../../route.ts';
 
 const maxLimit = 1000;
@@ -22,12 +23,14 @@ const listQuery = z
     skip: z.coerce.number('expected a number').int().min(0).max(10_000_000).default(0),
     order: z.enum(['createdAt', '-createdAt'], 'expected createdAt or -createdAt').optional(),
     count: z.string().optional(),
+    where: z.unknown().optional(),
   })
   .transform((query) => ({
     limit: query.limit === 0 && query.count !== '1' ? defaultLimit : query.limit,
     skip: query.skip,
     oldestFirst: query.order === 'createdAt',
     isCounted: query.count === '1',
+    where: query.where,
   }));
 
 export default [
@@ -35,12 +38,12 @@ export default [
     method: 'GET',
     path: '/1.1/notifications',
     operation: 'listPushes',
-    summary: 'Lists the records of pushes, newest first.',
+    summary: 'Lists the records of pushes that meet `where`, newest first.',
     auth: 'master',
     limit: noBody,
     query: listQuery,
     reply: listOf(pushRecord),
-    refusals: [],
+    refusals: [...ofQuery],
     handle: async (call, { pushRecords }) => json(await pushRecords.list(call.app, call.query)),
   }),
   route({

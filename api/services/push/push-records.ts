@@ -1,3 +1,4 @@
+import type { Handle } from '../../../shared/db/pool.ts';
 import { describeGatewayFailures } from '../../../shared/db/tables/gateways/failures.ts';
 import { readProgress, readRepeats, readTotals } from '../../../shared/db/tables/pushes/progress.ts';
 import {
@@ -23,6 +24,9 @@ import {
   toPublicRecord,
 } from '../../../shared/domain/pushes/record.ts';
 import { shownVariables, type VariableCounts } from '../../../shared/domain/pushes/variables.ts';
+import { compileRowCondition } from '../../../shared/query/list/list.ts';
+import { pushRecordClass } from '../../../shared/query/schema/classes.ts';
+import { masterViewer } from '../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** Query of a list of records. */
@@ -31,6 +35,8 @@ export interface ListRequest {
   skip: number;
   oldestFirst: boolean;
   isCounted: boolean;
+  /** Condition, as JSON or parsed. */
+  where?: unknown;
 }
 
 /** Values from other tables that records show, by push id. */
@@ -57,12 +63,21 @@ export class PushRecordService {
     return record.objectId === publicId ? this.#toPublic(record) : this.#sumGroup(record);
   }
 
+  /** Lists the records that meet `where`, of all but cancelled pushes. Throws as `parseWhere`, 124. */
   async list(app: App, request: ListRequest): Promise<JsonObject> {
-    const { db } = this.#deps;
-    const records = request.limit === 0 ? [] : await listPushes(db, app.appId, request);
+    const { appId } = app;
+    const filter = compileRowCondition(request.where, pushRecordClass, masterViewer(appId));
+    const read = async (db: Handle) => ({
+      records: request.limit === 0 ? [] : await listPushes(db, appId, { ...request, filter }),
+      count: request.isCounted ? await countPushes(db, appId, filter) : undefined,
+    });
+    // A condition may read all records of the app, so it has the limits of other lists.
+    const { records, count } = filter
+      ? await this.#deps.queries.readFresh({ app, isMaster: true }, read)
+      : await read(this.#deps.db);
     const details = await this.#detailsOf(app.appId, records);
     const results = await Promise.all(records.map((record) => this.#toPublic(record, details)));
-    return request.isCounted ? { results, count: await countPushes(db, app.appId) } : { results };
+    return count === undefined ? { results } : { results, count };
   }
 
   /** Returns a record for the operator, also a cancelled one. Throws 404/101 when there is no such record. */

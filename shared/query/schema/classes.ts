@@ -76,6 +76,30 @@ export const roleClass: ClassSchema = {
   hidden: new Set(['ACL']),
 };
 
+/**
+ * Records of pushes, for `where` of their list only: not among the classes, so no subquery names it. `status` is what clients
+ * see (domain/pushes/record.ts). A member without a column is in no record.
+ */
+export const pushRecordClass: ClassSchema = {
+  name: '_Notification',
+  table: 'notification',
+  hasAcl: false,
+  jsonColumn: "('{}'::jsonb)",
+  columns: new Map<string, Column>([
+    ...commonColumns,
+    ['notificationId', { type: 'text', sql: 'notification_id' }],
+    ['prod', { type: 'text', sql: "(request ->> 'prod')" }],
+    ['devices', { type: 'integer', sql: 'devices' }],
+    [
+      'status',
+      {
+        type: 'text',
+        sql: "(CASE state WHEN 'failed' THEN coalesce(error, 'error') WHEN 'done' THEN state WHEN 'scheduled' THEN state ELSE 'in-queue' END)",
+      },
+    ],
+  ]),
+};
+
 /** All classes, by name. */
 export const classes: ReadonlyMap<string, ClassSchema> = new Map(
   [installationClass, userClass, roleClass].map((cls) => [cls.name, cls]),

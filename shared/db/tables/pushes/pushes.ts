@@ -2,6 +2,7 @@ import type { PushOrder } from '../../../domain/pushes/push.ts';
 import type { ConnectorTotals, Push, PushCreator, PushState } from '../../../domain/pushes/record.ts';
 import type { Handle } from '../../pool.ts';
 import { type PreparedStatement, prepare } from '../../prepared.ts';
+import type { RowCondition } from '../selection.ts';
 
 /** Row of the table `notification`, which holds pushes. */
 export interface PushRow {
@@ -196,21 +197,27 @@ export interface PushPage {
   limit: number;
   skip: number;
   oldestFirst: boolean;
+  /** Which records; all when absent. */
+  filter?: RowCondition | undefined;
 }
 
 export async function listPushes(db: Handle, appId: string, page: PushPage): Promise<Push[]> {
+  const { condition, values } = page.filter ?? everyRecord(appId);
   const { rows } = await db.query<PushRow>(
-    `SELECT * FROM notification WHERE app_id = $1 AND state <> 'cancelled'
-      ORDER BY id ${page.oldestFirst ? 'ASC' : 'DESC'} LIMIT $2 OFFSET $3`,
-    [appId, page.limit, page.skip],
+    `SELECT * FROM notification WHERE app_id = $1 AND state <> 'cancelled' AND ${condition}
+      ORDER BY id ${page.oldestFirst ? 'ASC' : 'DESC'} LIMIT $${values.length + 1} OFFSET $${values.length + 2}`,
+    [...values, page.limit, page.skip],
   );
   return rows.map(toPush);
 }
 
-export async function countPushes(db: Handle, appId: string): Promise<number> {
+const everyRecord = (appId: string): RowCondition => ({ condition: 'true', values: [appId] });
+
+export async function countPushes(db: Handle, appId: string, filter?: RowCondition): Promise<number> {
+  const { condition, values } = filter ?? everyRecord(appId);
   const { rows } = await db.query<{ n: number }>(
-    `SELECT count(*) AS n FROM notification WHERE app_id = $1 AND state <> 'cancelled'`,
-    [appId],
+    `SELECT count(*) AS n FROM notification WHERE app_id = $1 AND state <> 'cancelled' AND ${condition}`,
+    values,
   );
   return rows[0]?.n ?? 0;
 }

@@ -1,0 +1,82 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { useTestService } from '../../support/service.ts';
+
+/** No dispatcher runs: pushes stay as they are accepted. */
+const service = useTestService();
+let app: App;
+
+const list = (query: Record<string, string>) =>
+  service.api.request('GET', `/1.1/notifications?${new URLSearchParams(query)}`, { app, master: true });
+
+async function push(body: object): Promise<string> {
+  const whole = { data: { alert: 'x' }, channels: 'nobody', ...body };
+  const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body: whole });
+  return reply.body.objectId;
+}
+
+describe('the list of push records', () => {
+  let ids: Record<'queued' | 'scheduled' | 'done' | 'failed', string>;
+
+  beforeAll(async () => {
+    app = await service.api.createApp();
+    ids = {
+      queued: await push({ notification_id: 'first', prod: 'dev' }),
+      scheduled: await push({ push_time: new Date(Date.now() + 86_400_000).toISOString() }),
+      done: await push({}),
+      failed: await push({}),
+    };
+    const end = (id: string, state: string, error: string | null, devices: number) =>
+      service.db.query(
+        'UPDATE notification SET state = $3, error = $4, devices = $5 WHERE app_id = $1 AND object_id = $2',
+        [app.appId, id, state, error, devices],
+      );
+    await end(ids.done, 'done', null, 7);
+    await end(ids.failed, 'failed', 'dev profile disabled for massive push', 0);
+  });
+
+  test.each([
+    [{ status: 'in-queue' }, ['queued']],
+    [{ status: { $in: ['done', 'scheduled'] } }, ['done', 'scheduled']],
+    [{ status: { $regex: '^dev profile' } }, ['failed']],
+    [{ notificationId: 'first' }, ['queued']],
+    [{ prod: 'dev' }, ['queued']],
+    [{ devices: { $gt: 5 } }, ['done']],
+    [{ createdAt: { $lt: { __type: 'Date', iso: '2020-01-01T00:00:00.000Z' } } }, []],
+    [{ $or: [{ status: 'done' }, { notificationId: 'first' }] }, ['done', 'queued']],
+    [{ noSuchMember: 1 }, []],
+    [{}, ['failed', 'done', 'scheduled', 'queued']],
+  ] as const)('has the records that meet %j, newest first, with their count', async (where, names) => {
+    const reply = await list({ where: JSON.stringify(where), count: '1' });
+    expect(reply).toMatchObject({ status: 200, body: { count: names.length } });
+    const found = reply.body.results.map(({ objectId }: { objectId: string }) => objectId);
+    expect(found).toEqual(names.map((name) => ids[name]));
+  });
+
+  test('has pages, and takes an empty condition for none', async () => {
+    const page = await list({ where: '', limit: '1', skip: '1', order: 'createdAt', count: '1' });
+    expect(page.body).toMatchObject({ count: 4, results: [{ objectId: ids.scheduled }] });
+    const filtered = await list({
+      where: '{"status":{"$ne":"done"}}',
+      limit: '1',
+      skip: '1',
+      order: 'createdAt',
+    });
+    expect(filtered.body).toMatchObject({ results: [{ objectId: ids.scheduled }] });
+  });
+
+  test('refuses conditions that it cannot read, and never shows records of another app', async () => {
+    for (const [where, code] of [
+      ['{', 102],
+      ['{"status":{"$foo":1}}', 102],
+      ['{"a\'b":1}', 105],
+    ] as const)
+      expect(await list({ where })).toMatchObject({ status: 400, body: { code } });
+    const other = await service.api.createApp();
+    const reply = await service.api.request('GET', '/1.1/notifications?where={"status":"done"}', {
+      app: other,
+      master: true,
+    });
+    expect(reply.body).toEqual({ results: [] });
+  });
+});
