@@ -21,6 +21,8 @@ export class CanaryBatches {
   readonly #clock: Clock;
   /** Batches that are counted already, by profile and version. */
   readonly #counted = new Map<string, number>();
+  /** Canaries whose batch ended without a request: their next batch is sent with the candidate. */
+  readonly #owed = new Set<string>();
 
   constructor(db: Database, clock: Clock) {
     this.#db = db;
@@ -30,6 +32,7 @@ export class CanaryBatches {
   /** Returns whether the next batch is sent with the candidate. Never rejects: without a database the current version sends. */
   async takesNext(canary: Canary): Promise<boolean> {
     const key = JSON.stringify(canary);
+    if (this.#owed.delete(key)) return true;
     const left = this.#counted.get(key) ?? 0;
     this.#counted.set(key, left > 0 ? left - 1 : batchesAtOnce - 1);
     if (left > 0) return false;
@@ -38,8 +41,12 @@ export class CanaryBatches {
     return before !== undefined && before % canaryShare === 0;
   }
 
-  /** Adds the answers of a batch. Never rejects: answers that are not counted only delay the decision. */
+  /** Adds the answers of a batch; one that was interrupted before its first request is made up for. Never rejects: answers that are not counted only delay the decision. */
   async record(canary: Canary, answers: CanaryAnswers): Promise<void> {
+    if (answers.asked === 0) {
+      this.#owed.add(JSON.stringify(canary));
+      return;
+    }
     const { stagedAt, appId, connector, name } = canary;
     const profile = { appId, connector, name, stagedAt };
     await recordCanary(this.#db, profile, { ...answers, nowMs: this.#clock.now() }).catch(() => undefined);

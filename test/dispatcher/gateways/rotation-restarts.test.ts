@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { expect, test, vi } from 'vitest';
+import { CanaryBatches } from '../../../dispatcher/sending/senders/canary-batches.ts';
 import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
+import { systemClock } from '../../../shared/clock.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi } from '../../support/api.ts';
 import { keyIdOf } from '../../support/gateways/key-id.ts';
@@ -109,4 +111,18 @@ test('two profiles of an app rotate at once, each with its own decision', async 
     expect(outcomes).toEqual({ sent: 2000 });
   } while ((await states()).includes('canary'));
   expect(await states()).toEqual(['promoted', 'rolled_back']);
+});
+
+test('a batch that is interrupted before its first request leaves its place to the next one', async () => {
+  const app = await appUsing(first);
+  const { appId } = app;
+  const { stagedAt } = await put(`${pathOf(app)}/candidate`, second);
+  const batches = new CanaryBatches(service.db, systemClock);
+  const canary = { appId, connector: 'apns', name: '_default', stagedAt: new Date(stagedAt) };
+  const none = { asked: 0, accepted: 0, refused: 0, worse: 0, detail: null };
+  expect(await batches.takesNext(canary)).toBe(true);
+  await batches.record(canary, none);
+  expect(await batches.takesNext(canary)).toBe(true);
+  await batches.record(canary, { ...none, asked: 1, accepted: 1 });
+  expect(await batches.takesNext(canary)).toBe(false);
 });
