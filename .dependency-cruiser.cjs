@@ -172,6 +172,7 @@ module.exports = {
     onlyIn('piscina', ['dispatcher/sending/pool.ts']),
     onlyIn('prom-client', [
       'shared/metrics.ts',
+      'shared/process/app-counter.ts',
       'shared/process/duration-histogram.ts',
       'shared/process/operation-metrics.ts',
     ]),
