@@ -1,0 +1,115 @@
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../ops/local/postgres/server.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { migrate } from '../../../shared/queue/migrate.ts';
+import { beginPush } from '../../support/gateways/app-gateway.ts';
+import { awakeZone, hoursOfNow } from '../../support/gateways/quiet-hours.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+/** Allows for a busy machine. */
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 });
+let folder: string;
+let server: EmbeddedPostgres;
+let service: TestService;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'carillon-statements-'));
+  await chmod(folder, 0o755);
+  const settings = {
+    shared_preload_libraries: 'pg_stat_statements',
+    'pg_stat_statements.track_utility': 'off',
+  };
+  const dataDir = join(folder, 'data');
+  server = await startEmbeddedPostgres({ dataDir, memoryMb: 512, durable: false, settings });
+  await migrate(server.databaseUrl);
+  service = await startTestService({ databaseUrl: server.databaseUrl });
+  await service.db.query('CREATE EXTENSION pg_stat_statements');
+  await service.dispatch();
+});
+afterAll(async () => {
+  await service?.close();
+  await server?.stop('immediate');
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** Devices of two batches. */
+const devices = 2000;
+
+/** Options that protect people; a transactional push passes them all. */
+const options = { quietHours: hoursOfNow(), devicePushesPerDay: 5, defaultTimeZone: awakeZone };
+const transactional = { kind: 'transactional' };
+
+async function appWith(given: object): Promise<App> {
+  const app = await service.api.createApp(given);
+  await service.addApnsProfile(app);
+  await service.addIosInstallations(app, devices, { name: 'Ann', locale: 'en_US' });
+  return app;
+}
+
+/** Statements of the path of a push. Those of duties run by the clock, and so do the checkpoints of a batch. */
+const pathOfPush = /push_batch|FROM installation|device_day|recipient_failure|UPDATE notification/;
+const byTheClock = /^UPDATE push_batch SET settled = \$\d+, moved/;
+
+/** Sends a push; returns the calls of each statement of its path meanwhile, by text. */
+async function callsOf(app: App, body: object = {}): Promise<Record<string, number>> {
+  await service.db.query('SELECT pg_stat_statements_reset()');
+  const objectId = await beginPush(service, app, body);
+  const sent = 'where' in body ? 1 : devices;
+  expect(await service.untilDone(app, objectId, 90_000)).toMatchObject({ outcomes: { sent } });
+  const { rows } = await service.db.query<{ query: string; calls: number }>(
+    'SELECT query, sum(calls)::int AS calls FROM pg_stat_statements GROUP BY query ORDER BY query',
+  );
+  const ofPath = rows.filter(({ query }) => pathOfPush.test(query) && !byTheClock.test(query));
+  return Object.fromEntries(ofPath.map(({ query, calls }) => [query, calls]));
+}
+
+/** Rounds in which a push that costs more would have to be as cheap as one without, by the chance of what else runs. */
+const rounds = 6;
+
+describe('a push that uses no quiet hours, limit per device, variables or languages', () => {
+  test.each([
+    ['of two batches', async (): Promise<object> => ({})],
+    ['to one device', async (app: App): Promise<object> => ({ where: await oneDevice(app) })],
+  ])(
+    '%s runs the same statements as often, whether or not its app has options for them',
+    async (_, targetOf) => {
+      const [without, withOptions] = [await appWith({}), await appWith(options)];
+      const bodyOf = async (app: App) => ({ ...transactional, ...(await targetOf(app)) });
+      const [first, second] = [await bodyOf(without), await bodyOf(withOptions)];
+      await callsOf(without, first);
+      const seen = new Set<string>();
+      const others = new Set<string>();
+      for (let round = 0; round < rounds && others.isDisjointFrom(seen); round += 1) {
+        seen.add(JSON.stringify(await callsOf(without, first)));
+        others.add(JSON.stringify(await callsOf(withOptions, second)));
+      }
+      const [plain, other] = [[...seen].at(-1), [...others].at(-1)];
+      if (others.isDisjointFrom(seen)) expect(JSON.parse(other ?? '{}')).toEqual(JSON.parse(plain ?? '{}'));
+      expect(plain).not.toMatch(/device_day|quiet_waits|json_build_array/);
+    },
+  );
+
+  test('is told from one that uses them by its statements', async () => {
+    const app = await appWith({});
+    await service.db.query('UPDATE installation SET time_zone = $2 WHERE app_id = $1', [
+      app.appId,
+      awakeZone,
+    ]);
+    const variables = { name: { field: 'name', default: 'friend' } };
+    const text = { data: { alert: '{{name}}' }, variables };
+    const calls = JSON.stringify(await callsOf(app, { ...text, device_cap: 5, quiet_hours: hoursOfNow() }));
+    expect(calls).toMatch(/device_day/);
+    expect(calls).toMatch(/json_build_array/);
+  });
+});
+
+const oneDevice = async ({ appId }: App): Promise<object> => {
+  const { rows } = await service.db.query<{ device_token: string }>(
+    'SELECT device_token FROM installation WHERE app_id = $1 LIMIT 1',
+    [appId],
+  );
+  return { deviceToken: rows[0]?.device_token };
+};
