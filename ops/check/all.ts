@@ -1,6 +1,6 @@
 // The steps of `npm test`: runs every check in turn and prints the total in the last line. With `--browser` it also runs the
 // flows of the console in Chromium, with `--monitoring` the dashboards against a Prometheus, with `--upgrade` the last release
-// together with this version, with `--crashes` the processes that are killed during a push.
+// together with this version, with `--fleet` several processes of the service that join, restart or are killed during pushes.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -31,7 +31,7 @@ const optional = {
   browser: 'test/console/flows',
   monitoring: 'test/monitoring',
   upgrade: 'test/upgrade',
-  crashes: 'test/crashes',
+  fleet: 'test/fleet',
 };
 
 function listSteps(reportDir: string, options: readonly string[]): Step[] {

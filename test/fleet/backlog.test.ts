@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../../shared/clock.ts';
-import { movableClock } from '../../support/gateways/apns.ts';
-import { type AppOnGateway, beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
-import { type TestService, useTestService } from '../../support/service.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { movableClock } from '../support/gateways/apns.ts';
+import { type AppOnGateway, beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
+import { type TestService, useTestService } from '../support/service.ts';
 
 /** `npm run bench -- backlog` sends a thousand times as much. */
 const apps = 20;

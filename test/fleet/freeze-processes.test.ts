@@ -1,8 +1,8 @@
 import { beforeAll, expect, test, vi } from 'vitest';
-import type { App } from '../../../shared/domain/apps/app.ts';
-import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
-import { useDispatcherProcesses } from '../../support/servers/dispatcher-processes.ts';
-import { useTestService } from '../../support/service.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
+import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
+import { useDispatcherProcesses } from '../support/servers/dispatcher-processes.ts';
+import { useTestService } from '../support/service.ts';
 
 const service = useTestService({ gateway: { maxStreams: 20 } });
 /** Two worker threads in each process. */

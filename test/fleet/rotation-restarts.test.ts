@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { expect, test, vi } from 'vitest';
-import { CanaryBatches } from '../../../dispatcher/sending/senders/canary-batches.ts';
-import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
-import { systemClock } from '../../../shared/clock.ts';
-import type { App } from '../../../shared/domain/apps/app.ts';
-import { startTestApi } from '../../support/api.ts';
-import { keyIdOf } from '../../support/gateways/key-id.ts';
-import { useDispatcherProcesses } from '../../support/servers/dispatcher-processes.ts';
-import { useTestService } from '../../support/service.ts';
+import { CanaryBatches } from '../../dispatcher/sending/senders/canary-batches.ts';
+import { createApnsCredentials } from '../../ops/sandbox/apns/server.ts';
+import { systemClock } from '../../shared/clock.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
+import { startTestApi } from '../support/api.ts';
+import { keyIdOf } from '../support/gateways/key-id.ts';
+import { useDispatcherProcesses } from '../support/servers/dispatcher-processes.ts';
+import { useTestService } from '../support/service.ts';
 
 const [first, second, unknown] = [createApnsCredentials(), createApnsCredentials(), createApnsCredentials()];
 /** Another key of the first team. */
