@@ -22,7 +22,10 @@ export async function readAppVersions(
   db: Handle,
   appIds: readonly string[],
 ): Promise<(AppVersions | undefined)[]> {
-  const [statement, value] = appIds.length === 1 ? [oneStatement, appIds[0]] : [severalStatement, appIds];
+  // An app and its profiles are asked for at the same time.
+  const distinct = [...new Set(appIds)];
+  const [statement, value] =
+    distinct.length === 1 ? [oneStatement, distinct[0]] : [severalStatement, distinct];
   const { rows } = await db.query<AppVersions & { app_id: string }>(statement, [value]);
   const byId = new Map(rows.map(({ app_id: appId, ...versions }) => [appId, versions]));
   return appIds.map((appId) => byId.get(appId));
