@@ -18,8 +18,8 @@ export const firstBatchSize = 1000;
 /** Installations of one page, which one transaction writes. */
 export const pageSize = 10_000;
 
-/** Most installations that one statement finds by a condition: five pages, which are in memory then. */
-const searchSize = 50_000;
+/** Fewest and most installations that one statement of a push to many finds by a condition; they are in memory then. */
+const searchSizes = { least: 50_000, most: 200_000 };
 
 /** One statement reads in a snapshot. Its timeout may be long, since it holds no locks. */
 const scanTerms = { isSnapshot: true, statementTimeoutMs: 3_600_000 };
@@ -32,10 +32,11 @@ export interface TargetPage {
   idsByTraits: Map<string, number[]>;
 }
 
-/** A page, and whether no other one follows. */
+/** A page, whether no other one follows, and whether the next one needs another statement. */
 export interface PlannedPage {
   page: TargetPage;
   isLast: boolean;
+  endsRead: boolean;
 }
 
 interface Scan {
@@ -65,7 +66,7 @@ export function readPages(scan: Scan, zones?: ZoneSelection): AsyncGenerator<Pla
 
 /** Returns one empty page: there is nothing to read. */
 export async function* noPages(): AsyncGenerator<PlannedPage> {
-  yield { page: pageOfRows([]), isLast: true };
+  yield { page: pageOfRows([]), isLast: true, endsRead: true };
 }
 
 /** Reads pages by one statement each. Only where each of them reads on from the mark: no index would find the targets. */
@@ -77,7 +78,7 @@ async function* pagesByKey({ database, app, push, clock }: Scan, part: Part): As
     const { rows } = await database.transaction((tx) => tx.query<TargetGroupRow>(text, values), scanTerms);
     const page = pageOfGroups(rows);
     const isLast = page.size < size;
-    yield { page, isLast };
+    yield { page, isLast, endsRead: true };
     if (isLast) return;
     afterId = page.lastId;
   }
@@ -104,25 +105,31 @@ function inOrder(ids: number[]): number[] {
 
 /**
  * Reads several pages by one statement, since each one searches again for all targets that are left
- * (develop/decisions.md#why-pages-of-one-statement). The first page of a fresh push does not wait for a large statement, so that
- * sending begins at once.
+ * (develop/decisions.md#why-pages-of-one-statement): as many as the push has devices already, so that twice as many targets need one
+ * more statement. The first page of a fresh push does not wait for a large statement, so that sending begins at once.
  */
 async function* pagesBySearch({ database, app, push, clock }: Scan, part: Part): AsyncGenerator<PlannedPage> {
   const nowMs = clock.now();
-  let limit = push.plannedThrough === 0 ? firstBatchSize : searchSize;
-  for (let afterId = push.plannedThrough; ; limit = searchSize) {
+  let limit = push.plannedThrough === 0 ? firstBatchSize : searchSizeAfter(push.devices);
+  let found = push.devices;
+  for (let afterId = push.plannedThrough; ; limit = searchSizeAfter(found)) {
     const { text, values } = targetQuery(app, push.pushOrder, { afterId, nowMs, limit, ...part });
     const { rows } = await database.transaction((tx) => tx.query<TargetRow>(text, values), scanTerms);
     let place = 0;
     do {
       const page = pageOfRows(rows.slice(place, place + pageSize));
       place += pageSize;
-      yield { page, isLast: rows.length < limit && place >= rows.length };
+      const endsRead = place >= rows.length;
+      yield { page, isLast: endsRead && rows.length < limit, endsRead };
     } while (place < rows.length);
     if (rows.length < limit) return;
     afterId = rows.at(-1)?.id ?? afterId;
+    found += rows.length;
   }
 }
+
+const searchSizeAfter = (found: number): number =>
+  Math.min(Math.max(found, searchSizes.least), searchSizes.most);
 
 /** Sorts the rows of a page by their traits. */
 export function pageOfRows(rows: TargetRow[]): TargetPage {

@@ -142,10 +142,11 @@ async function writePages(
   let mark = plan.push.plannedThrough;
   let planned = plan.push.devices;
   const endsAtMs = deps.clock.monotonicMs() + turnMs;
-  for await (const { page, isLast } of pages) {
+  for await (const { page, isLast, endsRead } of pages) {
     if (signal.aborted) return false;
     const isSmall = !plan.start && isLast && mark === 0 && page.size <= firstBatchSize;
-    const isContinued = !isLast && deps.clock.monotonicMs() > endsAtMs;
+    // What a statement has found is written: the next turn would search for it again.
+    const isContinued = !isLast && endsRead && deps.clock.monotonicMs() > endsAtMs;
     mark = await writePage(deps, plan, { page, planned, mark, isLast, isSmall, isContinued });
     planned += page.size;
     deps.metrics.plannedRecipients.inc(page.size);

@@ -30,9 +30,9 @@ afterAll(async () => {
   await database.drop();
 });
 
-const pagesOf = (channels: string[], plannedThrough: number): AsyncGenerator<PlannedPage> => {
+const pagesOf = (channels: string[], plannedThrough: number, planned = 0): AsyncGenerator<PlannedPage> => {
   const pushOrder = { target: { kind: 'query', where: {}, channels }, redrive: null, languages: null };
-  const push = { appId: app.appId, pushOrder, plannedThrough } as unknown as Push;
+  const push = { appId: app.appId, pushOrder, plannedThrough, devices: planned } as unknown as Push;
   return readPages({ database: db, app, push, clock: systemClock });
 };
 
@@ -51,15 +51,33 @@ test('the devices that a condition finds are read once each, in pages that hold 
   const read: number[] = [];
   const sizes: number[] = [];
   const lasts: boolean[] = [];
+  const ends: boolean[] = [];
   for await (const planned of pagesOf(['even'], 0)) {
     expect(db.use.used).toBe(0);
     read.push(...idsIn(planned));
     sizes.push(planned.page.size);
     lasts.push(planned.isLast);
+    ends.push(planned.endsRead);
   }
   expect(read).toEqual(expected);
   expect(sizes).toEqual([1000, ...Array(5).fill(10_000), 10_000, 500]);
   expect(lasts).toEqual([...Array(7).fill(false), true]);
+  expect(ends).toEqual([true, ...Array(4).fill(false), true, false, true]);
+});
+
+test('a statement finds as many devices as the push has already, from 50,000 to 200,000', async () => {
+  const [firstId = 0] = await idsOf('even');
+  const readsWith = async (planned: number): Promise<number[]> => {
+    const reads = [0];
+    for await (const { page, endsRead } of pagesOf(['even'], firstId, planned)) {
+      reads.push((reads.pop() ?? 0) + page.size);
+      if (endsRead) reads.push(0);
+    }
+    return reads.slice(0, -1);
+  };
+  expect(await readsWith(1000)).toEqual([50_000, 11_499]);
+  expect(await readsWith(55_000)).toEqual([55_000, 6499]);
+  expect(await readsWith(1_000_000)).toEqual([61_499]);
 });
 
 test('reading goes on behind the mark, and ends with an empty page where nothing is left', async () => {
