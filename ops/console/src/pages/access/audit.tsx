@@ -108,7 +108,8 @@ function Changes({ entry }: { entry: AuditEntry }) {
   const changes = changesOf(entry);
   if (changes.length === 0) return <span className={styles.note}>{t('audit.noChange')}</span>;
   return (
-    <ul className={styles.changes}>
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard.
+    <ul className={styles.changes} tabIndex={0}>
       {changes.map(({ path, before, after }) => (
         <li key={path}>
           <code>{path}</code>{' '}
