@@ -38,6 +38,7 @@ export async function checkOut({ commit, version }: Release, folder: string): Pr
   await mkdir(root);
   await run('git', ['archive', `--output=${archive}`, commit], { cwd: here });
   await run('tar', ['-xf', archive, '-C', root]);
+  // What the release imports stays a dependency for development as long as it is the newest one: pg-cursor for 0.3.0.
   await symlink(join(here, 'node_modules'), join(root, 'node_modules'));
   return undefined;
 }
