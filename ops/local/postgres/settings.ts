@@ -20,7 +20,8 @@ export function serverSettings(memoryMb: number, durable: boolean): Record<strin
     // No TCP: the binaries lag behind security releases, and the socket's folder is closed to others.
     listen_addresses: '',
     port: '5432',
-    max_connections: '200',
+    // Tests run several fleets of dispatchers on one server.
+    max_connections: durable ? '200' : '400',
     shared_buffers: megabytes(memoryMb / 8, 32, 1024),
     effective_cache_size: megabytes(memoryMb / 2, 64, 1024 * 1024),
     maintenance_work_mem: megabytes(memoryMb / 32, 32, 512),
