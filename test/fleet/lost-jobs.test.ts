@@ -1,12 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { openDuties } from '../../../dispatcher/duties/duties.ts';
-import { JobKeeper } from '../../../dispatcher/duties/job-keeper.ts';
-import type { RunningDispatcher } from '../../../dispatcher/start.ts';
-import type { App } from '../../../shared/domain/apps/app.ts';
-import { JobQueue } from '../../../shared/queue/queue.ts';
-import { silentLog } from '../../support/api.ts';
-import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { openDuties } from '../../dispatcher/duties/duties.ts';
+import { JobKeeper } from '../../dispatcher/duties/job-keeper.ts';
+import type { RunningDispatcher } from '../../dispatcher/start.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
+import { JobQueue } from '../../shared/queue/queue.ts';
+import { silentLog } from '../support/api.ts';
+import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
+import { startTestService, type TestService } from '../support/service.ts';
 
 let service: TestService;
 let queue: JobQueue;

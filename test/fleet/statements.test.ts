@@ -2,12 +2,12 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../ops/local/postgres/server.ts';
-import type { App } from '../../../shared/domain/apps/app.ts';
-import { migrate } from '../../../shared/queue/migrate.ts';
-import { beginPush } from '../../support/gateways/app-gateway.ts';
-import { awakeZone, hoursOfNow } from '../../support/gateways/quiet-hours.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../ops/local/postgres/server.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
+import { migrate } from '../../shared/queue/migrate.ts';
+import { beginPush } from '../support/gateways/app-gateway.ts';
+import { awakeZone, hoursOfNow } from '../support/gateways/quiet-hours.ts';
+import { startTestService, type TestService } from '../support/service.ts';
 
 /** Allows for a busy machine. */
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 });
@@ -49,9 +49,10 @@ async function appWith(given: object): Promise<App> {
   return app;
 }
 
-/** Statements of the path of a push. Those of duties run by the clock, and so do the checkpoints of a batch. */
+/** Statements of the path of a push. Those of duties run by the clock, and so do the checkpoints and settlements of a batch. */
 const pathOfPush = /push_batch|FROM installation|device_day|recipient_failure|UPDATE notification/;
-const byTheClock = /^UPDATE push_batch SET settled = \$\d+, moved/;
+const byTheClock =
+  /^UPDATE push_batch SET settled = \$\d+, moved|^WITH mark|AND NOT EXISTS \(SELECT \$2 FROM push_batch/;
 
 /** Sends a push; returns the calls of each statement of its path meanwhile, by text. */
 async function callsOf(app: App, body: object = {}): Promise<Record<string, number>> {
