@@ -185,8 +185,13 @@ function stopOnSignals(): { stop: AbortSignal; removeListeners(): void } {
   const stopAlone = () => controller.abort();
   if (process.channel) process.on('disconnect', stopAlone);
   const removeListeners = () => {
-    for (const signal of signals) process.off(signal, stop);
     process.off('disconnect', stopAlone);
+    const removeStop = () => {
+      for (const signal of signals) process.off(signal, stop);
+    };
+    // The launcher forwards a signal that the terminal sent to both: it may arrive after the report, and must not end the process then.
+    if (firstAtMs === undefined) removeStop();
+    else setTimeout(removeStop, duplicateSignalMs).unref();
   };
   return { stop: controller.signal, removeListeners };
 }
