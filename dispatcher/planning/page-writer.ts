@@ -1,7 +1,7 @@
 import type { Router } from '../../connectors/routing.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { countFallbacksOf } from '../../shared/db/tables/installations/field-values.ts';
-import { insertBatches, type NewBatch } from '../../shared/db/tables/pushes/batches.ts';
+import { insertBatches } from '../../shared/db/tables/pushes/batches.ts';
 import { advancePlanning } from '../../shared/db/tables/pushes/progress.ts';
 import { addCounts } from '../../shared/db/tables/pushes/reports/languages.ts';
 import { insertFailures } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
@@ -67,18 +67,15 @@ interface PageStep {
  * unless that delivers the push. Returns the new mark.
  */
 export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Promise<number> {
-  const plain = plainPageOf(deps, plan, step);
-  if (plain) {
-    await writePlainPage(deps, plan, { ...step, ...plain });
-    return step.page.lastId;
-  }
   const { push, start, languages } = plan;
   const through = step.page.lastId || step.mark;
-  const terms = {
-    router: plan.quiet ?? languages ?? plan.router,
-    flowControl: push.pushOrder.flowControl,
-    planned: step.planned,
-  };
+  const terms = routingOf(plan, step);
+  const routedPage = hasBatchesOnly(deps, plan, step) ? toBatches(step.page, terms) : undefined;
+  const kind = routedPage && oneQueueOf(routedPage);
+  if (routedPage && kind) {
+    await writePlainPage(deps, plan, { ...step, kind, batches: routedPage.batches });
+    return through;
+  }
   const { page, size } = await deps.db.transaction(async (tx) => {
     const targets = start
       ? await withoutPlanned(tx, push, { page: step.page, start })
@@ -90,7 +87,7 @@ export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep
     if (!isOurs) throw new Superseded();
     if (languages) await addCounts(tx, push, 'languages', languages.countOf(targets));
     await countVariables(tx, push, targets);
-    const routed = start ? batchesOfStart(targets, terms, start) : toBatches(targets, terms);
+    const routed = routedPage ?? (start ? batchesOfStart(targets, terms, start) : toBatches(targets, terms));
     const page = await capDevices(tx, plan, plan.quiet ? holdQuiet(deps, push, routed) : routed);
     // After the limit per device: who is beyond it waits for nothing.
     if (plan.quiet) await addWaitsOf(tx, push, page);
@@ -113,27 +110,33 @@ export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep
   return through;
 }
 
+const routingOf = ({ push, router, languages, quiet }: Plan, { planned }: PageStep) => ({
+  router: quiet ?? languages ?? router,
+  flowControl: push.pushOrder.flowControl,
+  planned,
+});
+
 /** Batches of one queue, and the kind of their jobs. */
 interface PlainPage {
-  batches: NewBatch[];
+  batches: PageOfBatches['batches'];
   kind: JobKind<DeliverJob>;
 }
 
-/**
- * Returns the batches of a page that one statement can write: nothing else is written with it, and all of them are sent by one
- * connector. Undefined for any other page, and in a spread database.
- */
-function plainPageOf({ queue }: DispatcherDeps, plan: Plan, step: PageStep): PlainPage | undefined {
-  const { push, app, router, languages, quiet, start } = plan;
-  const { redrive, variables, flowControl } = push.pushOrder;
-  if (queue.isSpread || step.isSmall || step.isContinued) return undefined;
-  if (start || languages || quiet || redrive || variables) return undefined;
-  if (deviceCapOf(push.pushOrder, app.options) !== null) return undefined;
-  const { batches, unroutable } = toBatches(step.page, { router, flowControl, planned: step.planned });
+/** Returns whether nothing but batches and jobs is written with a page; false in a spread database. */
+function hasBatchesOnly({ queue }: DispatcherDeps, plan: Plan, step: PageStep): boolean {
+  const { push, app, languages, quiet, start } = plan;
+  const { redrive, variables } = push.pushOrder;
+  if (queue.isSpread || step.isSmall || step.isContinued) return false;
+  if (start || languages || quiet || redrive || variables) return false;
+  return deviceCapOf(push.pushOrder, app.options) === null;
+}
+
+/** Returns the kind of the jobs of a page that one connector sends; undefined for any other page. */
+function oneQueueOf({ batches, unroutable }: PageOfBatches): JobKind<DeliverJob> | undefined {
   const [first] = batches;
   if (!first || unroutable.length > 0) return undefined;
   if (batches.some(({ connector }) => connector !== first.connector)) return undefined;
-  return { batches: batches.map((batch) => ({ ...batch, hasJob: true })), kind: deliverJob(first.connector) };
+  return deliverJob(first.connector);
 }
 
 /** Writes a page by one statement instead of a transaction of seven. */
@@ -144,7 +147,8 @@ async function writePlainPage(
 ): Promise<void> {
   prepareSenders(deps, push, { batches, mark });
   const last = await queueBatches(deps.db, deps.queue, {
-    ...{ appId: push.appId, pushId: push.id, kind, batches, job },
+    ...{ appId: push.appId, pushId: push.id, kind, job },
+    batches: batches.map((batch) => ({ ...batch, hasJob: true })),
     step: { from: mark, through: page.lastId, devices: page.size, isLast },
     lastPriority: priorities.lastOf(kind),
   });

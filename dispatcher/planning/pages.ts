@@ -110,9 +110,9 @@ function inOrder(ids: number[]): number[] {
  */
 async function* pagesBySearch({ database, app, push, clock }: Scan, part: Part): AsyncGenerator<PlannedPage> {
   const nowMs = clock.now();
-  let limit = push.plannedThrough === 0 ? firstBatchSize : searchSizeAfter(push.devices);
   let found = push.devices;
-  for (let afterId = push.plannedThrough; ; limit = searchSizeAfter(found)) {
+  for (let afterId = push.plannedThrough; ; ) {
+    const limit = afterId === 0 ? firstBatchSize : searchSizeAfter(found);
     const { text, values } = targetQuery(app, push.pushOrder, { afterId, nowMs, limit, ...part });
     const { rows } = await database.transaction((tx) => tx.query<TargetRow>(text, values), scanTerms);
     let place = 0;
