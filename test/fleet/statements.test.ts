@@ -54,7 +54,7 @@ const pathOfPush = /push_batch|FROM installation|device_day|recipient_failure|UP
 const byTheClock =
   /^UPDATE push_batch SET settled = \$\d+, moved|^WITH mark|AND NOT EXISTS \(SELECT \$2 FROM push_batch/;
 
-/** Sends a push; returns the calls of each statement of its path meanwhile, by text. */
+/** Sends a push and waits for its end; returns the calls of each statement of its path in that time, by text. */
 async function callsOf(app: App, body: object = {}): Promise<Record<string, number>> {
   await service.db.query('SELECT pg_stat_statements_reset()');
   const objectId = await beginPush(service, app, body);
