@@ -221,10 +221,9 @@ class LoopbackApns implements ApnsGateway {
 
   #topicsOf(state: SessionState, headers: IncomingHttpHeaders): { topics: readonly string[] } | Refusal {
     if (state.certificateTopics !== null) return { topics: state.certificateTopics };
-    const nowMs = this.#clock.now();
-    const key = this.#verifier.check(headers.authorization, nowMs);
-    if ('reason' in key) return key;
-    return recordToken(state, headers.authorization ?? '', nowMs) ?? key;
+    const token = this.#verifier.check(headers.authorization, this.#clock.now());
+    if ('reason' in token) return token;
+    return recordToken(state, token) ?? token.key;
   }
 
   #checkDevice(token: string, headers: IncomingHttpHeaders): Answer | undefined {

@@ -1,8 +1,8 @@
 import type { ServerHttp2Session } from 'node:http2';
 import { TLSSocket } from 'node:tls';
-import type { Refusal } from './tokens.ts';
+import type { Refusal, ValidToken } from './tokens.ts';
 
-const shortestTokenLifeMs = 20 * 60_000;
+const shortestTokenLifeS = 20 * 60;
 const tooManyUpdates: Refusal = { status: 429, reason: 'TooManyProviderTokenUpdates' };
 
 /** State of one connection. */
@@ -18,8 +18,7 @@ export interface SessionState {
   isLimitPending: boolean;
   /** Last stream id of the GOAWAY sent; later streams are not processed. */
   lastId: number;
-  token: string | undefined;
-  tokenSinceMs: number;
+  token: ValidToken | undefined;
 }
 
 export function createSessionState(session: ServerHttp2Session, limit: number): SessionState {
@@ -32,7 +31,6 @@ export function createSessionState(session: ServerHttp2Session, limit: number): 
     isLimitPending: false,
     lastId: Number.POSITIVE_INFINITY,
     token: undefined,
-    tokenSinceMs: 0,
   };
 }
 
@@ -51,12 +49,15 @@ export function setLimit(state: SessionState, limit: number): void {
   });
 }
 
-/** Records the connection's provider token. Refuses a second change within 20 minutes (protocol/apns.md#provider-tokens). */
-export function recordToken(state: SessionState, token: string, nowMs: number): Refusal | undefined {
-  if (state.token === token) return undefined;
-  if (state.token !== undefined && nowMs - state.tokenSinceMs < shortestTokenLifeMs) return tooManyUpdates;
+/**
+ * Records the connection's provider token. Refuses one that was not issued at least 20 minutes after the one before
+ * (protocol/apns.md#provider-tokens): a client that renews too often, or that alternates between two.
+ */
+export function recordToken(state: Pick<SessionState, 'token'>, token: ValidToken): Refusal | undefined {
+  const { token: last } = state;
+  if (last?.authorization === token.authorization) return undefined;
+  if (last && token.issuedAtS - last.issuedAtS < shortestTokenLifeS) return tooManyUpdates;
   state.token = token;
-  state.tokenSinceMs = nowMs;
   return undefined;
 }
 

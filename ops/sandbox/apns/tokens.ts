@@ -18,7 +18,14 @@ export interface Refusal {
 const header = z.object({ alg: z.literal('ES256'), kid: z.string() });
 const claims = z.object({ iss: z.string(), iat: z.int() });
 
-type Checked = { ok: true; key: ApnsKey; issuedAtS: number } | { ok: false };
+/** Provider token with a valid signature. */
+export interface ValidToken {
+  authorization: string;
+  key: ApnsKey;
+  issuedAtS: number;
+}
+
+type Checked = { ok: true; token: ValidToken } | { ok: false };
 
 const missing: Refusal = { status: 403, reason: 'MissingProviderToken' };
 const invalid: Refusal = { status: 403, reason: 'InvalidProviderToken' };
@@ -36,8 +43,8 @@ export class TokenVerifier {
     this.#keys = new Map(keys.map((key) => [key.keyId, { key, publicKey: createPublicKey(key.publicKey) }]));
   }
 
-  /** Returns the key that signed an `authorization` header, or the refusal. */
-  check(authorization: string | undefined, nowMs: number): ApnsKey | Refusal {
+  /** Returns the token of an `authorization` header, or the refusal. */
+  check(authorization: string | undefined, nowMs: number): ValidToken | Refusal {
     if (authorization === undefined) return missing;
     let checked = this.#checked.get(authorization);
     if (checked === undefined) {
@@ -46,9 +53,9 @@ export class TokenVerifier {
       this.#checked.set(authorization, checked);
     }
     if (!checked.ok) return invalid;
-    const ageS = nowMs / 1000 - checked.issuedAtS;
+    const ageS = nowMs / 1000 - checked.token.issuedAtS;
     if (ageS > longestAgeS) return expired;
-    return ageS < -skewS ? invalid : checked.key;
+    return ageS < -skewS ? invalid : checked.token;
   }
 
   #verify(authorization: string): Checked {
@@ -66,7 +73,8 @@ export class TokenVerifier {
       { key: known.publicKey, dsaEncoding: 'ieee-p1363' },
       Buffer.from(signature, 'base64url'),
     );
-    return isSigned ? { ok: true, key: known.key, issuedAtS: parsedBody.data.iat } : { ok: false };
+    if (!isSigned) return { ok: false };
+    return { ok: true, token: { authorization, key: known.key, issuedAtS: parsedBody.data.iat } };
   }
 }
 

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { ProviderTokens } from '../../../connectors/apns/provider-token.ts';
 import { createApnsCredentials } from '../../../ops/sandbox/apns/credentials.ts';
-import { TokenVerifier } from '../../../ops/sandbox/apns/tokens.ts';
+import { recordToken } from '../../../ops/sandbox/apns/session.ts';
+import { TokenVerifier, type ValidToken } from '../../../ops/sandbox/apns/tokens.ts';
 import {
   type ApnsFixture,
   aMessage,
@@ -24,7 +25,7 @@ describe('provider tokens', () => {
   test('are accepted by the gateway', () => {
     const clock = movableClock(halfPastMs);
     const { authorization } = new ProviderTokens(key, clock).current();
-    expect(new TokenVerifier([key]).check(authorization, clock.now())).toBe(key);
+    expect(new TokenVerifier([key]).check(authorization, clock.now())).toMatchObject({ key });
   });
 
   test('have the same issue time in every process, between 5 and 35 minutes ago', () => {
@@ -67,6 +68,37 @@ describe('provider tokens', () => {
     tokens.current();
     clock.moveMs(-180 * minuteMs);
     expect(tokens.current().issuedAtS).toBeLessThan(clock.now() / 1000);
+  });
+});
+
+describe('the sandbox gateway', () => {
+  test.each([
+    [19, 'refuses'],
+    [20, 'takes'],
+    [-30, 'refuses'],
+  ])('%s minutes after the token of a connection was issued, %s another one on it', (minutes, act) => {
+    const key = createApnsCredentials();
+    const tokenOf = (minute: number): ValidToken => ({
+      authorization: `bearer ${minute}`,
+      key,
+      issuedAtS: halfPastMs / 1000 + minute * 60,
+    });
+    const connection = { token: tokenOf(0) };
+    const refusal = recordToken(connection, tokenOf(minutes));
+    expect(refusal?.reason).toBe(act === 'takes' ? undefined : 'TooManyProviderTokenUpdates');
+  });
+});
+
+describe.each(transportNames)('the next provider token, over the %s transport', (name) => {
+  test('goes over a connection that was opened a minute before', async () => {
+    const clock = movableClock(halfPastMs + 4 * minuteMs);
+    const bench = await startApnsFixture({ credentials: credentialsOver(name), gateway: { clock }, clock });
+    const message = aMessage({ alert: 'a' }, { expiresAtMs: halfPastMs + 60 * minuteMs });
+    expect(kinds(await sendAll(bench.sender, recipients(10), message))).toEqual({ sent: 10 });
+    clock.moveMs(2 * minuteMs);
+    expect(kinds(await sendAll(bench.sender, recipients(10), message))).toEqual({ sent: 10 });
+    expect(bench.gateway.connections).toBe(1);
+    await bench.close();
   });
 });
 
