@@ -16,7 +16,7 @@ import {
   type TransportOptions,
   type TransportTiming,
 } from '../http2/transport.ts';
-import { failed, profileError, retry } from '../kit/attempt-results.ts';
+import { failed, profileError, reportAll, retry } from '../kit/attempt-results.ts';
 import { checkTransport } from '../kit/connection-check.ts';
 import { pauseMs } from './attempt-results.ts';
 import { type ApnsCredentials, certificateExpiryMs, topicsOf } from './credentials.ts';
@@ -67,17 +67,17 @@ class ApnsSender implements Sender {
   }
 
   async send(request: SendRequest): Promise<void> {
-    const { message, recipients, report } = request;
-    const rendering = renderApns(message);
+    const rendering = renderApns(request.message);
     if (rendering.ok) return this.#deliver(request, rendering.payload);
-    for (const { index } of recipients) report(index, failed(0, rendering.error));
+    reportAll(request, failed(0, rendering.error));
   }
 
   async sendTexts(request: Omit<SendRequest, 'recipients'>, texts: PersonalTexts): Promise<void> {
     const groups = renderTexts(request, texts);
     await Promise.all(
       groups.map(({ recipients, shared, bodies }) => {
-        const payload = { ...shared, body: Buffer.alloc(0) };
+        // The whole body is in the place of the badge.
+        const payload = { ...shared, body: Buffer.alloc(0), badgeAt: 0 };
         return this.#deliver({ ...request, recipients }, payload, bodies);
       }),
     );
@@ -89,12 +89,9 @@ class ApnsSender implements Sender {
     payload: ApnsPayload,
     bodies?: ReadonlyMap<number, string>,
   ): Promise<void> {
-    const { message, recipients, report } = request;
+    const { message, report } = request;
     const refusal = this.#refusal(request, payload);
-    if (refusal) {
-      for (const { index } of recipients) report(index, refusal);
-      return;
-    }
+    if (refusal) return reportAll(request, refusal);
     const session = this.#session(this.#credentials.environment ?? message.prod);
     const topics = this.#byTopic(request, payload);
     const ending = { attempt: null };

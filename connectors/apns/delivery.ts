@@ -6,7 +6,7 @@ import type {
   Transport,
   TransportRequest,
 } from '../http2/transport.ts';
-import { failed, sent } from '../kit/attempt-results.ts';
+import { failed, reportAll, sent } from '../kit/attempt-results.ts';
 import { apnsIdEnd, apnsIdPrefix, attemptResult, unansweredResult } from './attempt-results.ts';
 import { type ApnsError, parseError } from './errors.ts';
 import type { ApnsPayload } from './payload.ts';
@@ -95,8 +95,7 @@ export class Delivery {
   /** Reports the refusal for all remaining recipients: no other token is available. */
   #end(recipients: Recipient[]): void {
     const { isOnlyTopic, report } = this.#options;
-    for (const { index } of recipients)
-      if (this.#refusal) report(index, attemptResult(this.#refusal, null, isOnlyTopic));
+    if (this.#refusal) reportAll({ recipients, report }, attemptResult(this.#refusal, null, isOnlyTopic));
   }
 
   #pass(recipients: Recipient[], isLast: boolean): Promise<void> {
@@ -175,8 +174,7 @@ export class Delivery {
   }
 
   #template(token: ProviderToken | null, count: number): RequestTemplate {
-    const { message, payload, topic, bodies } = this.#options;
-    const body = bodies ? { body: empty, spliceAt: 0 } : sharedBody(payload);
+    const { message, payload, topic } = this.#options;
     return {
       pathPrefix: '/3/device/',
       headers: {
@@ -192,7 +190,8 @@ export class Delivery {
       batchHeaders: count < manyRecipients ? ['apns-expiration', 'apns-collapse-id'] : ['apns-expiration'],
       requestHeaderName: 'apns-id',
       requestHeaderPrefix: apnsIdPrefix(message.objectId),
-      ...body,
+      body: payload.body,
+      ...(payload.badgeAt === undefined ? {} : { spliceAt: payload.badgeAt }),
     };
   }
 
@@ -207,13 +206,6 @@ export class Delivery {
     }));
   }
 }
-
-const empty = Buffer.alloc(0);
-
-const sharedBody = ({ body, badgeAt }: ApnsPayload): Pick<RequestTemplate, 'body' | 'spliceAt'> => ({
-  body,
-  ...(badgeAt === undefined ? {} : { spliceAt: badgeAt }),
-});
 
 /** Hexadecimal, of any length that fits a header (protocol/apns.md#request: the length may change). */
 const tokenForm = /^[0-9a-fA-F]+$/;

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Values } from '../../shared/domain/pushes/variables.ts';
 import type { PersonalTexts, Recipient, Rendering, SendRequest } from '../contract/connector.ts';
-import { failed } from '../kit/attempt-results.ts';
+import { failed, reportAll } from '../kit/attempt-results.ts';
 import { type ApnsText, renderApnsText, tooLarge } from './payload.ts';
 
 /** Recipients whose requests have the same headers, and the body of each by `index`. */
@@ -39,7 +39,7 @@ export function renderTexts(
       ? fill(template, values)
       : renderApnsText({ ...message, data: texts.dataOf(values) });
     if (!rendering.ok) {
-      for (const { index } of recipients) report(index, failed(0, rendering.error));
+      reportAll({ recipients, report }, failed(0, rendering.error));
       continue;
     }
     const group = groupOf(groups, rendering.payload);

@@ -1,6 +1,5 @@
 import { createHttpClient, defaultHttpTiming, type HttpClient } from '../../shared/http/client.ts';
 import type {
-  AttemptResult,
   GatewayCheck,
   PersonalTexts,
   Recipient,
@@ -16,7 +15,7 @@ import {
   type TransportTiming,
 } from '../http2/transport.ts';
 import type { AccessTokens } from '../kit/access-token.ts';
-import { expired, unrenderable } from '../kit/attempt-results.ts';
+import { expired, reportAll, unrenderable } from '../kit/attempt-results.ts';
 import { checkTransport } from '../kit/connection-check.ts';
 import type { FcmCredentials } from './credentials.ts';
 import { Delivery } from './delivery.ts';
@@ -83,31 +82,34 @@ class FcmSender implements Sender {
 
   async send(request: SendRequest): Promise<void> {
     const { context, label } = this.#deps;
-    const { message, recipients, report } = request;
-    const end = (attempt: AttemptResult) => {
-      for (const { index } of recipients) report(index, attempt);
-    };
+    const { message, recipients } = request;
     if (recipients.length === 0) return;
-    if (message.expiresAtMs <= context.clock.now()) return end(expired);
-    const rendering = renderFcm(label, message, context.clock.now());
-    if (!rendering.ok) return end(unrenderable(rendering));
+    const nowMs = context.clock.now();
+    if (message.expiresAtMs <= nowMs) return reportAll(request, expired);
+    const rendering = renderFcm(label, message, nowMs);
+    if (!rendering.ok) return reportAll(request, unrenderable(rendering));
     const { payload } = rendering;
     await new Delivery({ ...this.#deps, payload, request }).run();
   }
 
-  async sendTexts(request: Omit<SendRequest, 'recipients'>, texts: PersonalTexts): Promise<void> {
+  async sendTexts(
+    request: Omit<SendRequest, 'recipients'>,
+    { groups, dataOf }: PersonalTexts,
+  ): Promise<void> {
     const { context, label } = this.#deps;
     const { message, report } = request;
+    const nowMs = context.clock.now();
+    if (message.expiresAtMs <= nowMs)
+      return reportAll({ recipients: groups.flatMap(({ recipients }) => recipients), report }, expired);
     const recipients: Recipient[] = [];
     const ends = new Map<number, string>();
     let shared: FcmPayload | undefined;
-    const nowMs = context.clock.now();
-    for (const group of texts.groups) {
-      const rendering = renderFcm(label, { ...message, data: texts.dataOf(group.values) }, nowMs);
-      const problem =
-        message.expiresAtMs <= nowMs ? expired : rendering.ok ? undefined : unrenderable(rendering);
-      if (problem) for (const { index } of group.recipients) report(index, problem);
-      if (problem || !rendering.ok) continue;
+    for (const group of groups) {
+      const rendering = renderFcm(label, { ...message, data: dataOf(group.values) }, nowMs);
+      if (!rendering.ok) {
+        reportAll({ recipients: group.recipients, report }, unrenderable(rendering));
+        continue;
+      }
       const { body, tokenAt } = rendering.payload;
       const end = body.toString('utf8', tokenAt);
       for (const recipient of group.recipients) ends.set(recipient.index, end);

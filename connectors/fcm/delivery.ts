@@ -1,7 +1,7 @@
 import type { AttemptResult, Recipient, SenderContext, SendRequest } from '../contract/connector.ts';
 import type { RequestResult, ResponseDecision, Transport } from '../http2/transport.ts';
 import type { AccessTokens } from '../kit/access-token.ts';
-import { failed, profileError, retry, sent, stopping, withCause } from '../kit/attempt-results.ts';
+import { failed, profileError, reportAll, retry, sent, stopping, withCause } from '../kit/attempt-results.ts';
 import { attemptResult } from '../kit/response-rules.ts';
 import { type FcmRule, ruleForResponse } from './errors.ts';
 import type { FcmPayload } from './payload.ts';
@@ -150,7 +150,7 @@ export class Delivery {
   }
 
   #reportAll(recipients: Recipient[], attempt: AttemptResult): void {
-    for (const { index } of recipients) this.#options.request.report(index, attempt);
+    reportAll({ recipients, report: this.#options.request.report }, attempt);
   }
 }
 

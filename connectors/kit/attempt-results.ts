@@ -1,9 +1,17 @@
 /** Attempt results that all connectors share. */
 import type { HttpFailure } from '../../shared/http/result.ts';
-import type { AttemptResult } from '../contract/connector.ts';
+import type { AttemptResult, SendRequest } from '../contract/connector.ts';
 
 type Retry = Extract<AttemptResult, { kind: 'retry' }>;
 type ProfileError = Extract<AttemptResult, { kind: 'profile_error' }>;
+
+/** Reports the same result for all recipients of a request. */
+export function reportAll(
+  { recipients, report }: Pick<SendRequest, 'recipients' | 'report'>,
+  attempt: AttemptResult,
+): void {
+  for (const { index } of recipients) report(index, attempt);
+}
 
 export const sent: AttemptResult = { kind: 'sent' };
 

@@ -4,7 +4,8 @@ import type { Listener } from '../db/listener.ts';
 import type { Logger } from '../process/logging.ts';
 import { GroupTurns } from './group-turns.ts';
 import type { JobKind } from './jobs.ts';
-import { type FetchFilter, type Job, type JobQueue, type PriorityRange, wakeTopic } from './queue.ts';
+import type { FetchFilter, Job, JobQueue, PriorityRange } from './queue.ts';
+import { wakeTopic } from './wake.ts';
 
 export interface ConsumerOptions<T extends object> {
   queue: JobQueue;

@@ -1,6 +1,7 @@
 import type { Handle } from '../db/pool.ts';
 import type { JobKind } from './jobs.ts';
-import { type Job, wakeTopic } from './queue.ts';
+import type { Job } from './queue.ts';
+import { wakeQueues, wakeTopic } from './wake.ts';
 
 /** Start time of held jobs: consumers do not take them, and they stay in the order of their creation. */
 const heldUntil = `now() + interval '100 years'`;
@@ -72,5 +73,8 @@ export async function makeBatchesDue(tx: Handle, appId: string, pushId: number):
      SELECT DISTINCT name FROM due`,
     [appId, String(pushId)],
   );
-  for (const { name } of rows) await tx.query('SELECT pg_notify($1, $2)', [wakeTopic, name]);
+  await wakeQueues(
+    tx,
+    rows.map(({ name }) => name),
+  );
 }

@@ -8,9 +8,7 @@ import type { Logger } from '../process/logging.ts';
 import type { DeliverJob, JobKind } from './jobs.ts';
 import { queueSettings } from './settings.ts';
 import { QueueSupervision } from './supervision.ts';
-
-/** NOTIFY topic that wakes consumers; the payload is the queue's name. */
-export const wakeTopic = 'carillon_queue';
+import { wakeQueues, wakeTopic } from './wake.ts';
 
 /** A job in work. Completing it names the attempt, so that a late worker cannot complete a newer one. */
 export interface Job<T> {
@@ -205,7 +203,10 @@ export class JobQueue {
        SELECT DISTINCT name FROM due`,
       [appId, pushId],
     );
-    for (const { name } of woken) await tx.query('SELECT pg_notify($1, $2)', [wakeTopic, name]);
+    await wakeQueues(
+      tx,
+      woken.map(({ name }) => name),
+    );
   }
 
   /** Makes the batches due now that wait for the gateway of one profile; not those with a slot or a retry time ahead. */
@@ -218,13 +219,12 @@ export class JobQueue {
           AND (b.not_before IS NULL OR b.not_before <= now()) AND (b.slot_at IS NULL OR b.slot_at <= now())`,
       [kind.queue, appId, profile],
     );
-    // A statement of its own: in a database that is spread, one over a table of an app notifies on another server.
     if ((rowCount ?? 0) > 0) await this.wake(kind);
   }
 
   /** Wakes the consumers of a queue. */
   async wake(kind: { queue: string }): Promise<void> {
-    await this.#db.query('SELECT pg_notify($1, $2)', [wakeTopic, kind.queue]);
+    await wakeQueues(this.#db, [kind.queue]);
   }
 
   /** Takes up to `count` jobs, highest priority first; those of `filter` only, if there is one. */

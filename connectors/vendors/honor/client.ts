@@ -6,15 +6,9 @@ import {
   type HttpTiming,
   jsonPost,
 } from '../../../shared/http/client.ts';
-import type {
-  AttemptResult,
-  GatewayCheck,
-  Sender,
-  SenderContext,
-  SendRequest,
-} from '../../contract/connector.ts';
+import type { GatewayCheck, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
 import { AccessTokens, oauthGrant, tokenFromReply } from '../../kit/access-token.ts';
-import { expired, profileError } from '../../kit/attempt-results.ts';
+import { expired, profileError, reportAll, unrenderable } from '../../kit/attempt-results.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
 import type { HonorCredentials } from './credentials.ts';
 import { bodyOf, limits, renderHonor } from './payload.ts';
@@ -59,18 +53,12 @@ class HonorSender implements Sender {
   async send(request: SendRequest): Promise<void> {
     const { context, credentials } = this.#deps;
     const { clock } = context;
-    const { message, recipients, report } = request;
-    const end = (attempt: AttemptResult) => {
-      for (const { index } of recipients) report(index, attempt);
-    };
+    const { message, recipients } = request;
     if (recipients.length === 0) return;
     const nowMs = clock.now();
-    if (message.expiresAtMs <= nowMs) return end(expired);
+    if (message.expiresAtMs <= nowMs) return reportAll(request, expired);
     const rendering = renderHonor(message, { badgeClass: credentials.badgeClass, nowMs });
-    if (!rendering.ok) {
-      const { outcome = 'failed', error: problem } = rendering;
-      return end({ kind: 'rejected', outcome, status: 0, reason: problem });
-    }
+    if (!rendering.ok) return reportAll(request, unrenderable(rendering));
     const { payload } = rendering;
     await sendMulticast(
       {

@@ -6,7 +6,6 @@ import {
   jsonPost,
 } from '../../../shared/http/client.ts';
 import type {
-  AttemptResult,
   GatewayCheck,
   PushMessage,
   Recipient,
@@ -16,7 +15,7 @@ import type {
   SendRequest,
 } from '../../contract/connector.ts';
 import type { AccessTokens } from '../../kit/access-token.ts';
-import { expired, failed } from '../../kit/attempt-results.ts';
+import { expired, failed, reportAll, unrenderable } from '../../kit/attempt-results.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
 import type { HuaweiCredentials } from './credentials.ts';
 import { bodyOf, type HuaweiPayload, renderV1 } from './payload.ts';
@@ -121,10 +120,7 @@ class HuaweiSender implements Sender {
     if (recipients.length === 0) return;
     if (message.expiresAtMs <= clock.now()) return reportAll(request, expired);
     const rendering = way.render(message);
-    if (!rendering.ok) {
-      const { outcome = 'failed', error: problem } = rendering;
-      return reportAll(request, { kind: 'rejected', outcome, status: 0, reason: problem });
-    }
+    if (!rendering.ok) return reportAll(request, unrenderable(rendering));
     const { payload } = rendering;
     await sendMulticast(
       {
@@ -156,11 +152,4 @@ class HuaweiSender implements Sender {
     this.#deps.context.onCall(gatewayCall(result, reply.seconds));
     return result;
   }
-}
-
-function reportAll(
-  { recipients, report }: Pick<SendRequest, 'recipients' | 'report'>,
-  attempt: AttemptResult,
-): void {
-  for (const { index } of recipients) report(index, attempt);
 }

@@ -4,7 +4,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain
 import { createHttpClient, formPost, type HttpClient, type HttpTiming } from '../../../shared/http/client.ts';
 import type { HttpResult } from '../../../shared/http/result.ts';
 import type { GatewayCheck, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
-import { unrenderable } from '../../kit/attempt-results.ts';
+import { reportAll, unrenderable } from '../../kit/attempt-results.ts';
 import { checkConnection } from '../../kit/connection-check.ts';
 import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast, unreadable } from '../../kit/multicast.ts';
@@ -56,10 +56,7 @@ class MeizuSender implements Sender {
   async send(request: SendRequest): Promise<void> {
     const { clock, quota: book } = this.#context;
     const rendering = renderMeizu(request.message, clock.now());
-    if (!rendering.ok) {
-      for (const { index } of request.recipients) request.report(index, unrenderable(rendering));
-      return;
-    }
+    if (!rendering.ok) return reportAll(request, unrenderable(rendering));
     const { messageClass, parameters } = rendering.payload;
     const messageJson = JSON.stringify(this.#messageOf(rendering.payload, request.message.objectId));
     await sendMulticast(

@@ -12,7 +12,7 @@ import {
 import type { HttpResult } from '../../../shared/http/result.ts';
 import type { GatewayCheck, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
 import type { AccessTokens } from '../../kit/access-token.ts';
-import { unrenderable } from '../../kit/attempt-results.ts';
+import { reportAll, unrenderable } from '../../kit/attempt-results.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
 import { receiptUrl } from '../../kit/receipt-url.ts';
 import { SavedMessages } from './broadcast.ts';
@@ -60,10 +60,7 @@ class OppoSender implements Sender {
 
   async send(request: SendRequest): Promise<void> {
     const rendering = renderOppo(request.message, this.#context.clock.now());
-    if (!rendering.ok) {
-      for (const { index } of request.recipients) request.report(index, unrenderable(rendering));
-      return;
-    }
+    if (!rendering.ok) return reportAll(request, unrenderable(rendering));
     const payload = this.#withCallback(rendering.payload, request.message.objectId);
     const parts = Map.groupBy(request.recipients, ({ deviceToken }) => regionOf(deviceToken));
     const sends = [...parts].map(([region, recipients]) =>

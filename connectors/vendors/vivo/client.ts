@@ -14,7 +14,7 @@ import type {
   SendRequest,
 } from '../../contract/connector.ts';
 import type { AccessTokens } from '../../kit/access-token.ts';
-import { capped, retry, unrenderable } from '../../kit/attempt-results.ts';
+import { capped, reportAll, retry, unrenderable } from '../../kit/attempt-results.ts';
 import { isBetweenHours, untilHourMs } from '../../kit/china-time.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
 import { receiptUrl } from '../../kit/receipt-url.ts';
@@ -73,20 +73,14 @@ class VivoSender implements Sender {
   }
 
   async send(request: SendRequest): Promise<void> {
-    const { message, recipients, report } = request;
+    const { message } = request;
     const { clock, quota: book } = this.#deps.context;
     const rendering = renderVivo(message, clock.now());
-    if (!rendering.ok) {
-      for (const { index } of recipients) report(index, unrenderable(rendering));
-      return;
-    }
+    if (!rendering.ok) return reportAll(request, unrenderable(rendering));
     const payload = this.#withCallback(rendering.payload, message.objectId);
     const { isRepeatHidden, messageClass } = payload;
     const isHeld = messageClass === 'operation' && this.#heldUntilMs > clock.now();
-    if (isHeld && message.expiresAtMs > clock.now()) {
-      for (const { index } of recipients) report(index, this.#untilMorning());
-      return;
-    }
+    if (isHeld && message.expiresAtMs > clock.now()) return reportAll(request, this.#untilMorning());
     await sendMulticast(
       {
         clock,

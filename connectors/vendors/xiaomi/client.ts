@@ -11,7 +11,7 @@ import type {
   SenderContext,
   SendRequest,
 } from '../../contract/connector.ts';
-import { unrenderable } from '../../kit/attempt-results.ts';
+import { reportAll, unrenderable } from '../../kit/attempt-results.ts';
 import { checkConnection } from '../../kit/connection-check.ts';
 import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast, unreadable } from '../../kit/multicast.ts';
@@ -54,10 +54,7 @@ class XiaomiSender implements Sender {
 
   async send(request: SendRequest): Promise<void> {
     const rendering = renderXiaomi(request.message, this.#context.clock.now());
-    if (!rendering.ok) {
-      for (const { index } of request.recipients) request.report(index, unrenderable(rendering));
-      return;
-    }
+    if (!rendering.ok) return reportAll(request, unrenderable(rendering));
     const parts = [...this.#byRegion(request.recipients)].map((part) =>
       this.#sendPart({ ...request, recipients: part.recipients }, part, rendering.payload),
     );
