@@ -7,6 +7,7 @@ import type { Logger } from '../shared/process/logging.ts';
 import type { JobQueue } from '../shared/queue/queue.ts';
 import type { Breakers } from './breakers/breakers.ts';
 import type { Freezes } from './delivery/freezes.ts';
+import type { PushCache } from './delivery/push-cache.ts';
 import type { ScanShare } from './planning/scan-share.ts';
 import type { GatewayUsage } from './recording/gateway-usage.ts';
 import type { PushCloser } from './recording/push-closer.ts';
@@ -26,6 +27,7 @@ export interface DispatcherDeps {
   freezes: Freezes;
   gatewayUsage: GatewayUsage;
   closer: PushCloser;
+  pushCache: PushCache;
   scans: ScanShare;
   small: SmallPushes;
   clock: Clock;

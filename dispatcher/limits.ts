@@ -15,6 +15,9 @@ export const continuedPlansAtOnce = 2;
  */
 export const scansPerApp = 3;
 
+/** Time limit of a statement that reads the devices of a push; it may be long, since such a statement holds no locks. */
+export const longestScanMs = 3_600_000;
+
 /** Connections for scans that stay open while there is nothing to plan. */
 export const warmScans = 2;
 

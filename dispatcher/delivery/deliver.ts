@@ -11,7 +11,7 @@ import { recordResult } from '../recording/recorder.ts';
 import type { SentBatch } from '../recording/sent-batch.ts';
 import { recordUnsent } from '../recording/unsent.ts';
 import type { Lane } from '../sending/pool.ts';
-import type { LoadedBatch, SendSlot } from '../sending/task.ts';
+import type { KnownPush, LoadedBatch, SendSlot } from '../sending/task.ts';
 import { FirstSend } from './first-send.ts';
 import { decide, type GateDecision, reserve } from './gates.ts';
 import { holdFrozen } from './hold.ts';
@@ -79,6 +79,8 @@ async function deliverOnce(
   context: DeliverContext,
 ): Promise<RoundEnd> {
   const { prepared } = context;
+  // Before the state of the push is read: a later pause or cancellation changes the counter.
+  const interruptCount = deps.pool.interruptCount(ids.pushId);
   const batch = prepared
     ? { ids, stored: prepared.stored, job: undefined }
     : await loadBatch(deps, ids, context.job);
@@ -88,7 +90,9 @@ async function deliverOnce(
   const reservation = await reserve(deps, batch);
   if (reservation.kind !== 'send') return recordDecision(deps, batch, reservation);
   if (context.signal.aborted) return 'unfinished';
-  return sendAndRecord(deps, batch, { ...context, slot: reservation.slot });
+  const push = deps.pushCache.get(ids.pushId);
+  const known = push && { push, interruptCount };
+  return sendAndRecord(deps, batch, { ...context, slot: reservation.slot, known });
 }
 
 /** Records a batch that is not sent now. */
@@ -122,6 +126,7 @@ async function hold(deps: DispatcherDeps, { job: own }: BatchInWork): Promise<Ro
 
 interface SendContext extends DeliverContext {
   slot: SendSlot | undefined;
+  known: KnownPush | undefined;
 }
 
 /** Sends and records a batch; after a probe of a half-open breaker went well, also the rest of it. */
@@ -138,9 +143,7 @@ async function sendAndRecord(
     if (permit.kind === 'wait')
       return recordDecision(deps, batch, { kind: 'postpone', afterMs: permit.afterMs });
     const first = new FirstSend(deps, batch);
-    const sending = traceGateway(connector, () =>
-      send(deps, batch, { permit, slot: context.slot, prepared }),
-    );
+    const sending = traceGateway(connector, () => send(deps, batch, { ...context, permit, prepared }));
     const sent = await first.during(sending, !prepared);
     if (await prepared?.end(sent, first.unsavedAt)) return 'done';
     await first.save();
@@ -167,13 +170,13 @@ function laneOf({ job, stored }: Pick<BatchInWork, 'job' | 'stored'>, slot: Send
 async function send(
   { pool }: DispatcherDeps,
   { ids, ...batch }: BatchInWork,
-  { permit, slot, prepared }: Pick<SendContext, 'slot' | 'prepared'> & { permit: GatewayPermit },
+  { permit, slot, prepared, known }: Omit<SendContext, 'permit'> & { permit: GatewayPermit },
 ): Promise<SentBatch> {
   const { probeSize, progressMemory } = permit;
   const ownSlot = probeSize === undefined ? slot : undefined;
   const { connector } = batch.stored;
   const loaded = prepared?.loaded;
-  const task = { ...ids, connector, probeSize, progressMemory, slot: ownSlot, loaded };
+  const task = { ...ids, connector, probeSize, progressMemory, slot: ownSlot, loaded, known };
   const result = await pool.run(task, laneOf(batch, slot)).catch(async (error: unknown) => {
     await permit.release(undefined);
     throw error;

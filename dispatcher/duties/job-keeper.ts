@@ -1,5 +1,5 @@
 import type { Handle } from '../../shared/db/pool.ts';
-import { type DeliverJob, deliverJob, planJob, planPriorities } from '../../shared/queue/jobs.ts';
+import { continuedPlan, type DeliverJob, deliverJob, freshPlan, planJob } from '../../shared/queue/jobs.ts';
 import {
   beginSearch,
   findJoblessBatches,
@@ -94,8 +94,8 @@ async function givePlanJobs({ queue }: KeeperDeps, tx: Handle, missing: JoblessP
   const given = still.filter((push) => lost.has(missingPlan(push).key));
   for (const { appId, id: pushId, isRelease, isPlanned, plannedThrough } of given) {
     const isContinued = !isRelease && !isPlanned && plannedThrough > 0;
-    const priority = isContinued ? planPriorities.continued : planPriorities.fresh;
-    await queue.send(planJob, [{ appId, pushId, ...(isRelease ? { isRelease } : {}) }], { tx, priority });
+    const data = { appId, pushId, ...(isRelease ? { isRelease } : {}) };
+    await queue.send(planJob, [data], { tx, ...(isContinued ? continuedPlan : freshPlan) });
   }
   return given.length;
 }

@@ -11,7 +11,7 @@ import {
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { Params, targetCondition } from '../../shared/query/targets/targets.ts';
 import { isEmptySelection, type ZoneSelection } from '../../shared/query/targets/zones.ts';
-import { type PlanJob, planJob, planPriorities } from '../../shared/queue/jobs.ts';
+import { freshPlan, type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { wakeWhenDue } from '../recording/postponed.ts';
@@ -143,7 +143,7 @@ export const sendStart = (
 ): Promise<void> =>
   queue.send(planJob, [{ ...job, waitedUntilMs: startAfter.getTime() }], {
     tx,
-    priority: planPriorities.fresh,
+    ...freshPlan,
     startAfter,
   });
 

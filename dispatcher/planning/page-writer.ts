@@ -10,12 +10,12 @@ import type { App } from '../../shared/domain/apps/app.ts';
 import { deviceCapOf } from '../../shared/domain/pushes/push-class.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import {
+  continuedPlan,
   type DeliverJob,
   deliverJob,
   type JobKind,
   type PlanJob,
   planJob,
-  planPriorities,
 } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import { queueBatches } from '../../shared/queue/queued-pushes.ts';
@@ -68,6 +68,7 @@ interface PageStep {
  */
 export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Promise<number> {
   const { push, start, languages } = plan;
+  deps.closer.expectBatches(push.id);
   const through = step.page.lastId || step.mark;
   const terms = routingOf(plan, step);
   const routedPage = hasBatchesOnly(deps, plan, step) ? toBatches(step.page, terms) : undefined;
@@ -172,7 +173,7 @@ async function endJob(
   step: PageStep,
 ): Promise<void> {
   if ((step.isLast && !step.isSmall) || step.isContinued) await queue.complete(planJob, job, tx);
-  if (step.isContinued) await queue.send(planJob, [job.data], { tx, priority: planPriorities.continued });
+  if (step.isContinued) await queue.send(planJob, [job.data], { tx, ...continuedPlan });
   if (step.isLast && start?.next) await sendStart(queue, tx, job.data, start.next);
 }
 

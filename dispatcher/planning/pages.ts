@@ -11,6 +11,7 @@ import {
   targetQuery,
 } from '../../shared/query/targets/targets.ts';
 import type { ZoneSelection } from '../../shared/query/targets/zones.ts';
+import { longestScanMs } from '../limits.ts';
 
 /** Most recipients of the first batches of a push, and of all where a batch cannot grow (develop/architecture.md#batches). */
 export const firstBatchSize = 1000;
@@ -20,9 +21,6 @@ export const pageSize = 10_000;
 
 /** Fewest and most installations that one statement of a push to many finds by a condition; they are in memory then. */
 const searchSizes = { least: 50_000, most: 200_000 };
-
-/** One statement reads in a snapshot. Its timeout may be long, since it holds no locks. */
-const scanTerms = { isSnapshot: true, statementTimeoutMs: 3_600_000 };
 
 /** Installations of one page, in the order of ids. */
 export interface TargetPage {
@@ -75,7 +73,7 @@ async function* pagesByKey({ database, app, push, clock }: Scan, part: Part): As
   let size = push.plannedThrough === 0 ? firstBatchSize : pageSize;
   for (let afterId = push.plannedThrough; ; size = pageSize) {
     const { text, values } = targetPageQuery(app, push.pushOrder, { afterId, nowMs, size, ...part });
-    const { rows } = await database.transaction((tx) => tx.query<TargetGroupRow>(text, values), scanTerms);
+    const { rows } = await database.queryWithin<TargetGroupRow>(longestScanMs, text, values);
     const page = pageOfGroups(rows);
     const isLast = page.size < size;
     yield { page, isLast, endsRead: true };
@@ -114,7 +112,7 @@ async function* pagesBySearch({ database, app, push, clock }: Scan, part: Part):
   for (let afterId = push.plannedThrough; ; ) {
     const limit = afterId === 0 ? firstBatchSize : searchSizeAfter(found);
     const { text, values } = targetQuery(app, push.pushOrder, { afterId, nowMs, limit, ...part });
-    const { rows } = await database.transaction((tx) => tx.query<TargetRow>(text, values), scanTerms);
+    const { rows } = await database.queryWithin<TargetRow>(longestScanMs, text, values);
     let place = 0;
     do {
       const page = pageOfRows(rows.slice(place, place + pageSize));

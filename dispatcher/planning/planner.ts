@@ -5,7 +5,7 @@ import { findBatchesWithoutJob } from '../../shared/db/tables/pushes/batches.ts'
 import { startPush } from '../../shared/db/tables/pushes/progress.ts';
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
 import type { JobContext } from '../../shared/queue/consumer.ts';
-import { type PlanJob, planJob, planPriorities } from '../../shared/queue/jobs.ts';
+import { continuedPlan, freshPlan, type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import { deliverBatch } from '../delivery/deliver.ts';
 import { FairPriorities } from '../delivery/fair-priorities.ts';
@@ -78,6 +78,7 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
     deps.appCache.profiles(appId),
   ]);
   if (!push || !app) return undefined;
+  deps.pushCache.add(push);
   const router = new Router(app, profiles, push);
   const translations = push.pushOrder.languages;
   const languages = translations && new LanguageRoutes(router, translations);
@@ -95,22 +96,30 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
 /** Writes the batches within the app's share of scans; beyond it the job is postponed. */
 async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<boolean | 'postponed'> {
   const { push, job } = plan;
-  const scanned = await deps.scans.run(push.appId, () => timed(deps, () => writeBatches(deps, plan, signal)));
+  const scanned = await deps.scans.run(push.appId, () => writeInTurn(deps, plan, signal));
   if ('value' in scanned) return scanned.value;
-  const priority = push.plannedThrough === 0 ? planPriorities.fresh : planPriorities.continued;
+  const kind = push.plannedThrough === 0 ? freshPlan : continuedPlan;
   await deps.db.transaction(async (tx) => {
     // Another consumer has taken over the job and postpones it.
     if (!(await deps.queue.complete(planJob, job, tx))) return;
     const startAfter = await dueIn(tx, scanned.retryAfterMs);
-    await deps.queue.send(planJob, [job.data], { tx, priority, startAfter });
+    await deps.queue.send(planJob, [job.data], { tx, ...kind, startAfter });
   });
   return 'postponed';
 }
 
-/** Records the time of one turn of planning. */
-async function timed<T>({ clock, metrics }: DispatcherDeps, work: () => Promise<T>): Promise<T> {
+/** Runs one turn of planning and records its time; the push is not closed before its end. */
+async function writeInTurn(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<boolean> {
+  const { clock, closer, metrics } = deps;
+  const { appId, id } = plan.push;
   const startedAtMs = clock.monotonicMs();
-  return work().finally(() => metrics.planningSeconds.observe((clock.monotonicMs() - startedAtMs) / 1000));
+  closer.begin(id);
+  try {
+    return await writeBatches(deps, plan, signal);
+  } finally {
+    metrics.planningSeconds.observe((clock.monotonicMs() - startedAtMs) / 1000);
+    if (closer.end(id)) await closePush(deps, appId, id);
+  }
 }
 
 /**

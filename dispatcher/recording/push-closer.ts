@@ -1,5 +1,5 @@
 interface Entry {
-  /** Batches of the push that this dispatcher has in work. */
+  /** Batches of the push that this dispatcher has in work, and one more while it plans the push. */
   inWork: number;
   /** Whether one of them was settled since the push was last closed or looked at. */
   isSettled: boolean;
@@ -7,7 +7,7 @@ interface Entry {
 
 /**
  * Decides after which batch a dispatcher tries to close its push: the last one that it has in work, since the push is open as
- * long as one of its batches is. So most batches of a large push cost no such statement.
+ * long as one of its batches is, or it is being planned. So most batches of a push cost no such statement.
  */
 export class PushCloser {
   readonly #entries = new Map<number, Entry>();
@@ -24,7 +24,13 @@ export class PushCloser {
     if (entry) entry.isSettled = true;
   }
 
-  /** Ends the work on a batch, however it ended. Returns true when the push may be closed. */
+  /** Notes that batches are about to be written, which end later: those that ended before do not end the push. */
+  expectBatches(pushId: number): void {
+    const entry = this.#entries.get(pushId);
+    if (entry) entry.isSettled = false;
+  }
+
+  /** Ends the work on a batch or the planning, however it ended. Returns true when the push may be closed. */
   end(pushId: number): boolean {
     const entry = this.#entries.get(pushId);
     if (!entry) return false;

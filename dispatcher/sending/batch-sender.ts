@@ -69,11 +69,11 @@ export class BatchSender {
 
   /** Sends to the open recipients. Rejects only when the database is unavailable. */
   async run(): Promise<DeliverResult> {
-    const { appId, pushId, loaded } = this.#task;
+    const { appId, pushId, loaded, known = loaded } = this.#task;
     const { appCache, load = (task: DeliverTask) => loadRows(this.#deps.db, task) } = this.#deps;
     // Before the push is read: a later pause or cancellation changes the counter.
     const interrupts = interruptCount(this.#deps.interrupts, pushId);
-    this.#interruptCount = loaded?.interruptCount ?? interrupts;
+    this.#interruptCount = known?.interruptCount ?? interrupts;
     const [{ batch, groups, push }, app] = await Promise.all([
       loaded ? received(loaded) : load(this.#task),
       appCache.app(appId),
@@ -172,13 +172,13 @@ const received = ({ batch, groups, push }: LoadedBatch): BatchRows => ({
 
 async function loadRows(
   db: Database,
-  { appId, batchId, pushId, connector }: DeliverTask,
+  { appId, batchId, pushId, connector, known }: DeliverTask,
 ): Promise<BatchRows> {
   const tokenField = connectors.get(connector)?.tokenField ?? 'deviceToken';
   const [batch, groups, push] = await Promise.all([
     findBatch(db, appId, batchId),
     loadBatchRecipients(db, { appId, batchId }, tokenField),
-    findPush(db, appId, pushId),
+    known?.push ?? findPush(db, appId, pushId),
   ]);
   return { batch, groups, push };
 }

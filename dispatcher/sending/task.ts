@@ -35,14 +35,18 @@ export interface SendSlot {
   durationMs: number;
 }
 
-/** Rows of a small batch that the main thread has read, so that the thread reads none. */
-export interface LoadedBatch {
+/** Push that the main thread has read, so that the thread does not. */
+export interface KnownPush {
   push: Push;
+  /** Interrupts of the push before its state was read. */
+  interruptCount: number;
+}
+
+/** Rows of a small batch that the main thread has read, so that the thread reads none. */
+export interface LoadedBatch extends KnownPush {
   batch: Omit<Batch, 'states'>;
   /** Its recipients; all are open. */
   groups: RecipientGroup[];
-  /** Interrupts of the push before it was read. */
-  interruptCount: number;
 }
 
 /** One batch for a thread. */
@@ -53,8 +57,9 @@ export type DeliverTask = DeliverJob & {
   slot?: SendSlot | undefined;
   /** Memory of an `InFlightBatch`; absent where the batch is not watched. */
   progressMemory?: SharedArrayBuffer | undefined;
-  /** Absent: the thread reads the rows. */
+  /** Absent: the thread reads the rows, without the push where that is known. */
   loaded?: LoadedBatch | undefined;
+  known?: KnownPush | undefined;
 };
 
 /** Preparation of a thread for its first batch. */

@@ -4,11 +4,12 @@ import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
 import { Consumer, ParkedJobs } from '../../shared/queue/consumer.ts';
 import {
+  continuedPlan,
   type DeliverJob,
   deliverJob,
+  freshPlan,
   type PlanJob,
   planJob,
-  planPriorities,
 } from '../../shared/queue/jobs.ts';
 import { deliverBatch } from '../delivery/deliver.ts';
 import { tracePush } from '../delivery/tracing.ts';
@@ -53,11 +54,15 @@ function planConsumers(deps: ConsumerDeps): Consumer<PlanJob>[] {
   const kinds = [
     {
       capacity: freshPlansAtOnce,
-      range: { minPriority: planPriorities.fresh },
+      range: { minPriority: freshPlan.priority },
       restMs: planRestMs,
       busyRest: busyPlanRest,
     },
-    { capacity: continuedPlansAtOnce, range: { maxPriority: planPriorities.continued } },
+    {
+      capacity: continuedPlansAtOnce,
+      range: { maxPriority: continuedPlan.priority },
+      wakeName: continuedPlan.wakeName,
+    },
   ];
   return kinds.map(
     (kind) =>

@@ -12,8 +12,9 @@ import { deliverJob } from '../../shared/queue/jobs.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
 import { Breakers } from '../breakers/breakers.ts';
 import { Freezes } from '../delivery/freezes.ts';
+import { PushCache } from '../delivery/push-cache.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { batchesPerThread, scansPerApp, warmScans } from '../limits.ts';
+import { batchesPerThread, longestScanMs, scansPerApp, warmScans } from '../limits.ts';
 import { ScanShare } from '../planning/scan-share.ts';
 import { GatewayUsage } from '../recording/gateway-usage.ts';
 import { PushCloser } from '../recording/push-closer.ts';
@@ -51,7 +52,6 @@ export async function openDeps(
   stack.add('breakers', () => breakers.close());
   const gatewayUsage = new GatewayUsage(db);
   stack.add('gateway usage', () => gatewayUsage.flush());
-  const closer = new PushCloser();
   const scans = new ScanShare({ atOnce: config.connections.scans, perApp: scansPerApp }, clock);
   const appCache = new AppCache(db, vault, clock);
   const metrics = createMetrics({ process: 'dispatcher', version: packageVersion() });
@@ -65,7 +65,8 @@ export async function openDeps(
     breakers,
     freezes: new Freezes(db, clock),
     gatewayUsage,
-    closer,
+    closer: new PushCloser(),
+    pushCache: new PushCache(),
     scans,
     small: new SmallPushes({ db: openSmallDatabase(config, log, stack), log }),
     clock,
@@ -81,6 +82,7 @@ function openReadDatabase(config: Config, log: Logger, stack: ClosingStack): Dat
     url: config.databaseReadUrl,
     applicationName: 'carillon dispatcher (scan)',
     maxConnections: config.connections.scans,
+    statementTimeoutMs: longestScanMs,
     pooler: config.pooler,
     minConnections: warmScans,
     onError: (error) => log.warn({ err: error }, 'database connection lost'),

@@ -49,14 +49,14 @@ export async function runPushStatements(
   await readApp(connection, vault, clock);
   await startPush(connection, appId, id);
   await findBatchesWithoutJob(connection, appId, id);
-  await withinTransaction(connection, 'BEGIN', async () => {
+  await withinTransaction(connection, async () => {
     await advancePlanning(connection, none, { from: 0, through: 0, devices: 0, isLast: false });
     await connection.query(insertBatchesStatement, [appId, id, '[]']);
     await queue.highestPriority(kind, connection);
     await countOpenPushes(connection, appId);
   });
   if (!queue.isSpread)
-    await withinTransaction(connection, 'BEGIN', () =>
+    await withinTransaction(connection, () =>
       queueBatches(connection, queue, {
         ...{ appId, pushId: id, kind, batches: [], lastPriority: null },
         step: { from: 0, through: 0, devices: 0, isLast: false },
@@ -69,7 +69,7 @@ export async function runPushStatements(
   const result = { states: new RecipientStates(new Uint8Array(1)), totals: {} };
   const job = { ...noJob, data: { appId, pushId: id, batchId: none.batchId } };
   if (!queue.isSpread) await settleBatchWithJob(connection, none, result, { kind, job });
-  await withinTransaction(connection, 'BEGIN', async () => {
+  await withinTransaction(connection, async () => {
     await lockBatch(connection, appId, none.batchId);
     await settleBatch(connection, none, result.states, result.totals);
     await queue.complete(kind, job, connection);
@@ -85,12 +85,8 @@ export async function readApp(connection: Handle, vault: Vault, clock: Clock): P
 }
 
 /** Runs statements that change nothing. Rolls back, so that a failed one leaves no transaction open in its connection. */
-async function withinTransaction(
-  connection: Handle,
-  begin: string,
-  work: () => Promise<unknown>,
-): Promise<void> {
-  await connection.query(begin);
+async function withinTransaction(connection: Handle, work: () => Promise<unknown>): Promise<void> {
+  await connection.query('BEGIN');
   await work().finally(() => connection.query('ROLLBACK'));
 }
 
@@ -100,9 +96,7 @@ export async function runScanStatements(connection: Handle): Promise<void> {
   const target = { kind: 'query', where: {}, channels: null } as const;
   const order = { ...noContent, target };
   const { text, values } = targetPageQuery(app, order, { afterId: 0, nowMs: 0, size: pageSize });
-  await withinTransaction(connection, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', () =>
-    connection.query(text, values),
-  );
+  await connection.query(text, values);
   await loadRecipients(connection, none.appId, [], 'deviceToken');
 }
 

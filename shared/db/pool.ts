@@ -67,6 +67,8 @@ export class Database implements Handle {
   readonly #localSettings: ServerSettings | undefined;
   /** Whether a single statement also needs the settings, and so a transaction. */
   readonly #hasOwnSettings: boolean;
+  /** Limit that each connection keeps for its statements; undefined with a pooler. */
+  readonly #statementTimeoutMs: number | undefined;
   #failures: Partial<Record<FailureKind, number>> = {};
 
   constructor(options: DatabaseOptions) {
@@ -89,6 +91,7 @@ export class Database implements Handle {
       ...(isPooled ? { Client: UnnamedClient } : { statement_timeout: statementTimeoutMs }),
       ...(settings === undefined || isPooled ? {} : { onConnect: settingsOf(settings) }),
     });
+    this.#statementTimeoutMs = isPooled ? undefined : statementTimeoutMs;
     this.#hasOwnSettings = settings !== undefined && isPooled;
     // A broken idle connection emits an error here; without a listener it would end the process.
     this.#pool.on('error', (error) => options.onError?.(error));
@@ -105,6 +108,20 @@ export class Database implements Handle {
         ? this.#transact((tx) => tx.query<R>(statement, values), {})
         : this.#pool.query<R>(statement, values),
     );
+  }
+
+  /**
+   * Runs one statement that may take so long: alone where that is the limit of all statements of the pool, otherwise in a
+   * transaction.
+   */
+  queryWithin<R extends pg.QueryResultRow>(
+    statementTimeoutMs: number,
+    statement: string | PreparedStatement,
+    values?: unknown[],
+  ): Promise<pg.QueryResult<R>> {
+    const run = (handle: Handle) => handle.query<R>(statement, values);
+    if (this.#statementTimeoutMs === statementTimeoutMs) return run(this);
+    return this.transaction(run, { isSnapshot: true, statementTimeoutMs });
   }
 
   /** Returns how many statements and transactions failed since the last call, by kind. */

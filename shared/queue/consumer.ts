@@ -18,6 +18,8 @@ export interface ConsumerOptions<T extends object> {
   parkedJobs?: ParkedJobs;
   /** Priorities that this consumer takes; another consumer takes the others. */
   range?: PriorityRange;
+  /** Name that NOTIFY wakes it by (`SendOptions`); by default that of the queue. */
+  wakeName?: string;
   /** Interval of the poll that finds jobs whose start time has come, and jobs whose NOTIFY was lost. */
   pollMs: number;
   /**
@@ -115,8 +117,9 @@ export class Consumer<T extends object> {
   }
 
   async start(): Promise<void> {
-    this.#unlisten = await this.#options.listener.listen(wakeTopic, (queue) => {
-      if (queue === '' || queue === this.#options.kind.queue) this.#wake.abort('woken');
+    const { listener, kind, wakeName = kind.queue } = this.#options;
+    this.#unlisten = await listener.listen(wakeTopic, (name) => {
+      if (name === '' || name === wakeName) this.#wake.abort('woken');
     });
     this.#heartbeat = setInterval(() => void this.#beat(), heartbeatMs);
     this.#loop = this.#run();

@@ -57,7 +57,8 @@ export const queueNames = [
 export const queueNeeds = { schemaVersion: queueSchemaVersion, names: queueNames } as const;
 
 /**
- * Priorities of planning: a new push before one that is continued, so that a small one is not delayed
- * (develop/architecture.md#fairness).
+ * How the planning of a new push is sent, and one that continues: new ones come first, so that a small one is not delayed
+ * (develop/architecture.md#fairness), and the consumer of the others does not look at the queue for every new push.
  */
-export const planPriorities = { fresh: 0, continued: -1 } as const;
+export const freshPlan = { priority: 0 } as const;
+export const continuedPlan = { priority: -1, wakeName: 'plan-continued' } as const;

@@ -8,7 +8,7 @@ import type { Logger } from '../process/logging.ts';
 import type { DeliverJob, JobKind } from './jobs.ts';
 import { queueSettings } from './settings.ts';
 import { QueueSupervision } from './supervision.ts';
-import { wakeQueues, wakeTopic } from './wake.ts';
+import { wakeQueues, wakeTopic, wakingText } from './wake.ts';
 
 /** A job in work. Completing it names the attempt, so that a late worker cannot complete a newer one. */
 export interface Job<T> {
@@ -23,6 +23,8 @@ export interface SendOptions {
   /** Higher first; a function returns the priority of each job by its place. */
   priority?: number | ((place: number) => number);
   startAfter?: Date;
+  /** Name that the consumers to wake listen for; by default that of the queue. */
+  wakeName?: string;
 }
 
 /** Priorities that a consumer takes, both ends included. */
@@ -50,12 +52,6 @@ export interface QueueState {
 const adapter = (handle: Handle) => ({
   executeSql: (text: string, values?: unknown[]) => handle.query(text, values),
 });
-
-/** Changes the statement that writes jobs so that it also wakes the consumers of their queue when it commits. */
-const wakingText =
-  ({ queue }: { queue: string }) =>
-  (text: string): string =>
-    `WITH jobs AS (${text}) SELECT pg_notify('${wakeTopic}', '${queue}')`;
 
 /** The queue is part of the text: for a parameter PostgreSQL would plan each time, which takes longer than the reading. */
 export const highestText = ({ queue }: { queue: string }): string =>
@@ -143,7 +139,7 @@ export class JobQueue {
         ...(kind.groupOf ? { group: { id: kind.groupOf(data) } } : {}),
         ...(options.startAfter ? { startAfter: options.startAfter, ...keepUntil(options.startAfter) } : {}),
       })),
-      { db: this.#preparing(options.tx, wakingText(kind)), returnId: false },
+      { db: this.#preparing(options.tx, wakingText(options.wakeName ?? kind.queue)), returnId: false },
     );
   }
 

@@ -123,6 +123,8 @@ describe.skipIf(program === undefined)('PgBouncer in transaction mode', () => {
     for (const { rows } of await all(other)) expect(rows[0]?.lock).toBe('0');
     const within = await other.transaction((tx) => tx.query(shown));
     expect(within.rows).toEqual([{ lock: '0', time: '4567ms' }]);
+    // No connection keeps a limit there, so that a statement never runs without one.
+    expect((await other.queryWithin(4567, shown)).rows).toEqual([{ lock: '0', time: '4567ms' }]);
   });
 
   test('needs DATABASE_POOLER, since it keeps no named statements', async () => {

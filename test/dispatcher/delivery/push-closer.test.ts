@@ -23,3 +23,20 @@ test('each of several batches that are in work one after the other may close the
     expect(closer.end(1)).toBe(true);
   }
 });
+
+test('batches that end before others are written do not close the push, whether planning or a batch ends last', () => {
+  const closer = new PushCloser();
+  closer.begin(1);
+  closer.begin(1);
+  closer.markSettled(1);
+  expect(closer.end(1)).toBe(false);
+  closer.expectBatches(1);
+  expect(closer.end(1)).toBe(false);
+
+  closer.begin(1);
+  closer.expectBatches(1);
+  closer.begin(1);
+  closer.markSettled(1);
+  expect(closer.end(1)).toBe(false);
+  expect(closer.end(1)).toBe(true);
+});

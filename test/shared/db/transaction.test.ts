@@ -60,6 +60,16 @@ describe('the limits of a transaction', () => {
     expect(await read(db)).toBe(before);
   });
 
+  test('hold for a statement that may take longer, which runs alone where the whole pool has its limit', async () => {
+    const long = new Database({ url: database.url, applicationName: 'long', statementTimeoutMs: 4000 });
+    const shown = `SELECT current_setting('statement_timeout') AS time, current_setting('transaction_read_only') AS "isReadOnly"`;
+    const read = async (from: Database, ms: number) => (await from.queryWithin(ms, shown)).rows[0];
+    expect(await read(long, 4000)).toEqual({ time: '4s', isReadOnly: 'off' });
+    expect(await read(long, 5000)).toEqual({ time: '5s', isReadOnly: 'on' });
+    expect(await read(db, 4000)).toEqual({ time: '4s', isReadOnly: 'on' });
+    await long.close();
+  });
+
   test.each([
     ['many states', '(a|b)*a(a|b){150}c', 'ab'],
     ['a look-ahead at each place', '(?=(a|b)*c)(?=(a|b)*d)a', 'ab'],

@@ -1,0 +1,40 @@
+import { originalTarget, type PushOrder } from '../../shared/domain/pushes/push.ts';
+import type { Push } from '../../shared/domain/pushes/record.ts';
+
+/** Most pushes that are kept, without their conditions; each takes some kilobytes. */
+const mostPushes = 32;
+
+/** Returns an order with the target that a message names: its channels. Only planning reads the rest, which may be large. */
+function withoutCondition({ redrive, ...order }: PushOrder): PushOrder {
+  const target = originalTarget({ ...order, ...(redrive ? { redrive } : {}) });
+  const channels = target.kind === 'query' ? target.channels : null;
+  return { ...order, target: { kind: 'query', where: {}, channels } };
+}
+
+/**
+ * The pushes that this dispatcher has planned lately, for the threads that send their batches: these then do not read them. What a
+ * message is made of never changes; whether the push goes on is read with each batch.
+ */
+export class PushCache {
+  readonly #pushes = new Map<number, Push>();
+
+  /** Keeps a push that is being sent. */
+  add(push: Push): void {
+    this.#keep({ ...push, pushOrder: withoutCondition(push.pushOrder) });
+    const [oldest = 0] = this.#pushes.keys();
+    if (this.#pushes.size > mostPushes) this.#pushes.delete(oldest);
+  }
+
+  /** Returns a push without its condition; undefined for one that is not kept. */
+  get(pushId: number): Push | undefined {
+    const push = this.#pushes.get(pushId);
+    if (push) this.#keep(push);
+    return push;
+  }
+
+  /** Makes a push the newest one. */
+  #keep(push: Push): void {
+    this.#pushes.delete(push.id);
+    this.#pushes.set(push.id, push);
+  }
+}
