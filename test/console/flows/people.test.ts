@@ -74,6 +74,26 @@ describe.skipIf(!hasChromium)('a push that is kind to people, in a browser', () 
     await expect.poll(() => record(page)).toMatchObject({ state: 'cancelled', outcomes: { dropped: 3 } });
   });
 
+  test('shows who waits also where its record was read before the recipients were known', async () => {
+    const body = { data: { alert: 'Later' }, quiet_hours: hoursOfNow() };
+    const { objectId } = (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body;
+    const path = `/console/api/apps/${app.appId}/notifications/${objectId}`;
+    const read = async () => (await service.api.request('GET', path, { admin: true })).body;
+    await expect.poll(read).toMatchObject({ isPlanned: true, quietWaits: 3 });
+    const page = await compose();
+    let reads = 0;
+    await page.route(`**${path}`, async (route) => {
+      reads += 1;
+      const response = await route.fetch();
+      const { quietWaits, ...planned } = await response.json();
+      const early = { ...planned, isPlanned: false };
+      return route.fulfill({ response, json: reads === 1 ? early : { ...planned, quietWaits } });
+    });
+    await page.goto(`${service.api.url}/console/apps/${app.appId}/pushes/${objectId}`);
+    await page.getByText('Waited for quiet hours').waitFor();
+    expect(reads).toBe(2);
+  });
+
   test('goes at the time of each device, and shows its next start', async () => {
     const page = await compose();
     await page.getByLabel('Text', { exact: true }).fill('Morning');

@@ -64,8 +64,12 @@ export function usePush(appId: string, pushId: string) {
     },
   });
   useReload(progress.data?.status, () => void record.refetch());
-  // Who waits for quiet hours, and the next start, are known with the recipients.
-  useReload(progress.data?.planned.toString(), () => void record.refetch());
+  // Who waits for quiet hours, and the next start, are known with the recipients: a record that was read before lacks them.
+  const isBehind = progress.data?.planned === true && record.data?.isPlanned === false;
+  const { refetch } = record;
+  useEffect(() => {
+    if (isBehind) void refetch();
+  }, [isBehind, refetch]);
   return { record, progress, live };
 }
 
