@@ -1,78 +1,86 @@
 import { readArgs, type Setup } from '../harness/arguments.ts';
-import { withBench } from '../harness/bench-service.ts';
-import { createApp } from '../harness/client.ts';
+import { type Bench, withBench } from '../harness/bench-service.ts';
+import { type BenchApp, createApp } from '../harness/client.ts';
 import type { Figure } from '../harness/figure.ts';
 import { writeInstallations } from '../harness/seed.ts';
-import { measurePushes, type PushCourse, type PushToMeasure, serviceCpuMs } from './measure.ts';
+import { meanOf, measurePushes, type PushCourse, type PushToMeasure, serviceCpuMs } from './measure.ts';
 
 const defaultSizes = [10_000, 100_000, 1_000_000, 5_000_000];
 
-/** Recipients after which the code of a process is compiled: the pushes after them are warm. */
-const warmUpRecipients = 200_000;
-/** Recipients of the warm pushes that are measured, at least one push: the CPU time of /proc is counted in hundredths of a second. */
-const measuredRecipients = 400_000;
-
-/** Pushes of one size: the first one of fresh processes, and the mean of warm ones. */
-interface Size {
-  first: PushCourse;
-  warm: PushCourse;
-  pushes: number;
-}
+/** Recipients of the pushes of one size in a round, at least one push: the CPU time of /proc is counted in hundredths of a second. */
+const recipientsOfRound = 400_000;
+/** Rounds over all sizes; what the database does in the background, or another machine on the same host, meets each of them. */
+const rounds = 4;
 
 /**
  * Measures whether a recipient costs the same in a push of any size: pushes to `args` devices (10,000, 100,000, 1,000,000 and
- * 5,000,000), each size with fresh processes of its own and the quick gateway. Prints the first push, the mean of warm
- * ones, and the ratio of the most to the least CPU time of the service per recipient.
+ * 5,000,000), by the quick gateway. Prints the first push of fresh processes for each size, then the mean of warm ones: the
+ * sizes take turns in the same processes. Also prints the ratio of the most to the least CPU time of the service per
+ * recipient.
  */
 export async function benchFlat(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
-  const sizes: Size[] = [];
-  for (const devices of numbers.length === 0 ? defaultSizes : numbers) {
-    const size = await measureSize(devices, { ...setups[0], gateway: 'quick' }, log);
-    // Prints the figures now, in case a larger push fails.
-    for (const { name, value, unit } of figuresOfSize(size))
-      log(`  ${name}: ${Number(value.toPrecision(4))} ${unit}`);
-    sizes.push(size);
-  }
+  const setup: Setup = { ...setups[0], gateway: 'quick' };
+  const sizes = numbers.length === 0 ? defaultSizes : numbers;
+  const first: PushCourse[] = [];
+  for (const devices of sizes) first.push(await measureFirst(devices, setup, log));
+  const firstFigures = first.flatMap((course) => figuresOf(`${course.devices}, first push`, course));
+  // Prints the figures now, in case a later push fails.
+  for (const { name, value, unit } of firstFigures) log(`  ${name}: ${Number(value.toPrecision(4))} ${unit}`);
+  const warm = await measureInTurns(sizes, setup, log);
   return [
-    ...sizes.flatMap(figuresOfSize),
-    ratioOf(
-      'first pushes',
-      sizes.map(({ first }) => first),
-    ),
-    ratioOf(
-      'warm pushes',
-      sizes.map(({ warm }) => warm),
-    ),
+    ...firstFigures,
+    ...warm.flatMap((course) => figuresOf(`${course.devices}, warm`, course)),
+    ratioOf('first pushes', first),
+    ratioOf('warm pushes', warm),
   ];
 }
 
-function measureSize(devices: number, setup: Setup, log: (line: string) => void): Promise<Size> {
+const plainTo = (devices: number): PushToMeasure => ({ devices, kind: 'plain', watchers: 0 });
+
+function measureFirst(devices: number, setup: Setup, log: (line: string) => void): Promise<PushCourse> {
   return withBench(log, setup, async (bench) => {
-    const app = await createApp(bench);
-    log(`writing ${devices} installations`);
-    await writeInstallations(bench, app.appId, devices);
-    const toMeasure: PushToMeasure = { devices, kind: 'plain', watchers: 0 };
+    const app = await appWith(bench, devices, log);
     log(`first push to ${devices}`);
-    const first = await measurePushes(bench, app, toMeasure);
-    const unmeasured = Math.max(0, Math.ceil(warmUpRecipients / devices) - 1);
-    if (unmeasured > 0) await measurePushes(bench, app, toMeasure, unmeasured);
-    const pushes = Math.max(1, Math.ceil(measuredRecipients / devices));
-    log(`${pushes} warm pushes`);
-    return { first, warm: await measurePushes(bench, app, toMeasure, pushes), pushes };
+    return measurePushes(bench, app, plainTo(devices));
   });
 }
 
-function figuresOfSize({ first, warm, pushes }: Size): Figure[] {
-  const figures = (kind: string, course: PushCourse): Figure[] => [
-    { name: `${kind}: service CPU per 1,000`, value: serviceCpuMs(course), unit: 'ms' },
-    { name: `${kind}: throughput`, value: course.devices / course.seconds, unit: 'recipients/s' },
-    { name: `${kind}: answer to first request`, value: course.firstRequestMs, unit: 'ms' },
-  ];
-  const { devices } = first;
+/** Returns the mean of the rounds by size, after one that is not measured. */
+function measureInTurns(
+  sizes: readonly number[],
+  setup: Setup,
+  log: (line: string) => void,
+): Promise<PushCourse[]> {
+  return withBench(log, setup, async (bench) => {
+    const apps: BenchApp[] = [];
+    for (const devices of sizes) apps.push(await appWith(bench, devices, log));
+    const courses: PushCourse[][] = sizes.map(() => []);
+    for (let round = 0; round <= rounds; round += 1)
+      for (const [i, devices] of sizes.entries()) {
+        const app = apps[i];
+        if (!app) continue;
+        const pushes = Math.max(1, Math.ceil(recipientsOfRound / devices));
+        const course = await measurePushes(bench, app, plainTo(devices), pushes);
+        log(`round ${round}, ${devices}: ${serviceCpuMs(course).toFixed(2)} ms per 1,000`);
+        if (round > 0) courses[i]?.push(course);
+      }
+    return courses.map(meanOf);
+  });
+}
+
+async function appWith(bench: Bench, devices: number, log: (line: string) => void): Promise<BenchApp> {
+  const app = await createApp(bench);
+  log(`writing ${devices} installations`);
+  await writeInstallations(bench, app.appId, devices);
+  return app;
+}
+
+function figuresOf(name: string, course: PushCourse): Figure[] {
   return [
-    ...figures(`${devices}, first push`, first),
-    ...figures(`${devices}, warm (mean of ${pushes})`, warm),
+    { name: `${name}: service CPU per 1,000`, value: serviceCpuMs(course), unit: 'ms' },
+    { name: `${name}: throughput`, value: course.devices / course.seconds, unit: 'recipients/s' },
+    { name: `${name}: answer to first request`, value: course.firstRequestMs, unit: 'ms' },
   ];
 }
 

@@ -85,20 +85,34 @@ export async function measurePushes(
   for (let i = 0; i < count; i += 1) courses.push(await timePush(bench, app, toMeasure));
   const after = await cpuSeconds(bench);
   for (const { objectId } of courses) await checkRecord(bench, app, toMeasure, objectId);
-  const mean = (of: (course: (typeof courses)[number]) => number) =>
-    courses.reduce((sum, course) => sum + of(course), 0) / count;
+  const per = (afterwards: number, earlier: number | undefined) =>
+    (afterwards - (earlier ?? Number.NaN)) / count;
+  const cpu = {
+    dispatchers: per(after.dispatchers, before.dispatchers),
+    api: per(after.api, before.api),
+    database: after.database.map((seconds, i) => per(seconds, before.database[i])),
+    gateway: per(after.gateway, before.gateway),
+  };
+  return meanOf(courses.map((course) => ({ ...course, devices: toMeasure.devices, cpu })));
+}
+
+/** Returns the mean of courses of pushes to equally many devices; at least one. */
+export function meanOf(courses: readonly PushCourse[]): PushCourse {
+  const mean = (of: (course: PushCourse) => number) => sum(courses.map(of)) / courses.length;
   return {
-    devices: toMeasure.devices,
+    devices: mean(({ devices }) => devices),
     seconds: mean(({ seconds }) => seconds),
     plannedSeconds: mean(({ plannedSeconds }) => plannedSeconds),
     firstRequestMs: mean(({ firstRequestMs }) => firstRequestMs),
     sendingSeconds: mean(({ sendingSeconds }) => sendingSeconds),
     events: mean(({ events }) => events),
     cpu: {
-      dispatchers: (after.dispatchers - before.dispatchers) / count,
-      api: (after.api - before.api) / count,
-      database: after.database.map((seconds, i) => (seconds - (before.database[i] ?? Number.NaN)) / count),
-      gateway: (after.gateway - before.gateway) / count,
+      dispatchers: mean(({ cpu }) => cpu.dispatchers),
+      api: mean(({ cpu }) => cpu.api),
+      database: (courses[0]?.cpu.database ?? []).map((_, i) =>
+        mean(({ cpu }) => cpu.database[i] ?? Number.NaN),
+      ),
+      gateway: mean(({ cpu }) => cpu.gateway),
     },
   };
 }
