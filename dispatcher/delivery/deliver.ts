@@ -1,5 +1,5 @@
 import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
-import type { Permit } from '../../shared/queue/consumer.ts';
+import type { Permit } from '../../shared/queue/consuming/consumer.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { GatewayPermit } from '../breakers/gateway-permit.ts';
 import type { DispatcherDeps } from '../deps.ts';

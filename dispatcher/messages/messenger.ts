@@ -5,7 +5,6 @@ import { backoffMs } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { SealError, type Vault } from '../../shared/crypto.ts';
 import { dueIn } from '../../shared/db/clock.ts';
-import type { Listener } from '../../shared/db/listener.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import {
   countTry,
@@ -17,14 +16,12 @@ import {
 import type { Metrics } from '../../shared/metrics.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
 import type { Logger } from '../../shared/process/logging.ts';
-import { Consumer, type JobContext } from '../../shared/queue/consumer.ts';
+import { Consumer, type JobContext, type Waking } from '../../shared/queue/consuming/consumer.ts';
 import { type MessageJob, messageJob } from '../../shared/queue/jobs.ts';
 import type { Job, JobQueue } from '../../shared/queue/queue.ts';
 
 /** Messages sent at the same time. */
 const maxConcurrent = 16;
-/** Interval of the poll for retries; NOTIFY announces new messages. */
-const pollMs = 1000;
 /** Time that messages in progress get at a stop, before their jobs go back to the queue. */
 const graceMs = 3000;
 
@@ -45,7 +42,7 @@ export interface MessengerDeps {
 export async function startMessenger(
   deps: MessengerDeps,
   settings: ProviderSettings,
-  { stack, listener }: { stack: ClosingStack; listener: Listener },
+  { stack, listener, duePoll }: Waking & { stack: ClosingStack },
 ): Promise<void> {
   const providers = openProviders(settings, deps);
   stack.add('providers', () => Promise.all([providers.mail?.close(), providers.sms?.close()]));
@@ -55,7 +52,7 @@ export async function startMessenger(
     log: deps.log,
     kind: messageJob,
     capacity: maxConcurrent,
-    pollMs,
+    duePoll,
     handle: (job, shift) => sendMessage(deps, providers, job, shift),
   });
   stack.add('messages', () => consumer.stop(graceMs));

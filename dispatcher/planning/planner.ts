@@ -4,7 +4,7 @@ import { chooseScanDatabase } from '../../shared/db/standby.ts';
 import { findBatchesWithoutJob } from '../../shared/db/tables/pushes/batches.ts';
 import { startPush } from '../../shared/db/tables/pushes/progress.ts';
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
-import type { JobContext } from '../../shared/queue/consumer.ts';
+import type { JobContext } from '../../shared/queue/consuming/consumer.ts';
 import { continuedPlan, freshPlan, type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import { deliverBatch } from '../delivery/deliver.ts';

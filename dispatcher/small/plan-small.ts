@@ -8,7 +8,7 @@ import { deviceCapOf, quietHoursOf } from '../../shared/domain/pushes/push-class
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { type PointDevice, pointTarget } from '../../shared/query/targets/point.ts';
 import { activeSince } from '../../shared/query/targets/targets.ts';
-import type { JobContext } from '../../shared/queue/consumer.ts';
+import type { JobContext } from '../../shared/queue/consuming/consumer.ts';
 import { type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import { deliverBatch } from '../delivery/deliver.ts';

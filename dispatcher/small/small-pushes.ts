@@ -16,7 +16,7 @@ import {
   type PointLookup,
   uniqueColumns,
 } from '../../shared/query/targets/point.ts';
-import { ParkedJobs } from '../../shared/queue/consumer.ts';
+import { ParkedJobs } from '../../shared/queue/consuming/consumer.ts';
 import { type EndOfJob, endPushesWithJobs } from '../../shared/queue/ended-pushes.ts';
 import type { PlanJob } from '../../shared/queue/jobs.ts';
 import { smallPushesAtOnce } from '../limits.ts';

@@ -1,8 +1,7 @@
 import { connectors } from '../../connectors/registry.ts';
-import type { Listener } from '../../shared/db/listener.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
-import { Consumer, ParkedJobs } from '../../shared/queue/consumer.ts';
+import { Consumer, ParkedJobs, type Waking } from '../../shared/queue/consuming/consumer.ts';
 import {
   continuedPlan,
   type DeliverJob,
@@ -17,26 +16,22 @@ import type { DispatcherDeps } from '../deps.ts';
 import { batchesPerThread, continuedPlansAtOnce, freshPlansAtOnce, parkedPerThread } from '../limits.ts';
 import { planPush } from '../planning/planner.ts';
 
-/** Polls for jobs whose time has come; NOTIFY reports all others. */
-const planPollMs = 500;
-const deliverPollMs = 1000;
 /** Shortest time between two fetches of new pushes: small ones that are taken together share all their statements. */
 const planRestMs = 8;
 /** The same at 2,000 pushes a second and more: a group of 60 takes a quarter less processor time per push than one of 25. */
 const busyPlanRest = { jobs: 16, ms: 24 };
 
-interface ConsumerDeps extends DispatcherDeps {
-  listener: Listener;
+interface ConsumerDeps extends DispatcherDeps, Waking {
   parkedJobs: ParkedJobs;
 }
 
 /** Starts the consumers of planning and of each connector. On close, batches stop after their requests in flight. */
 export async function startConsumers(
   deps: DispatcherDeps,
-  { stack, listener, threads }: { stack: ClosingStack; listener: Listener; threads: number },
+  { stack, listener, duePoll, threads }: Waking & { stack: ClosingStack; threads: number },
 ): Promise<void> {
   const parkedJobs = new ParkedJobs(threads * parkedPerThread);
-  const shared = { ...deps, listener, parkedJobs };
+  const shared = { ...deps, listener, duePoll, parkedJobs };
   const capacity = threads * batchesPerThread;
   const consumers = [
     ...planConsumers(shared),
@@ -50,7 +45,7 @@ export async function startConsumers(
 }
 
 function planConsumers(deps: ConsumerDeps): Consumer<PlanJob>[] {
-  const { queue, listener, log, parkedJobs } = deps;
+  const { queue, listener, duePoll, log, parkedJobs } = deps;
   const kinds = [
     {
       capacity: freshPlansAtOnce,
@@ -67,20 +62,18 @@ function planConsumers(deps: ConsumerDeps): Consumer<PlanJob>[] {
   return kinds.map(
     (kind) =>
       new Consumer({
-        ...{ queue, listener, log, parkedJobs, ...kind },
+        ...{ queue, listener, duePoll, log, parkedJobs, ...kind },
         kind: planJob,
-        pollMs: planPollMs,
         handle: (job, context) => tracePush(deps, 'plan', job.data, () => planPush(deps, job, context)),
       }),
   );
 }
 
 function deliverConsumer(deps: ConsumerDeps, connector: ConnectorId, capacity: number): Consumer<DeliverJob> {
-  const { queue, listener, log, parkedJobs } = deps;
+  const { queue, listener, duePoll, log, parkedJobs } = deps;
   const kind = deliverJob(connector);
   return new Consumer({
-    ...{ queue, listener, log, parkedJobs, kind, capacity },
-    pollMs: deliverPollMs,
+    ...{ queue, listener, duePoll, log, parkedJobs, kind, capacity },
     handle: (job, { signal, permit }) => deliverBatch(deps, job.data, { signal, permit, job: { kind, job } }),
   });
 }

@@ -8,6 +8,7 @@ import { Database } from '../../shared/db/pool.ts';
 import type { OutboxMessage } from '../../shared/db/tables/messages/outbox.ts';
 import { createMetrics } from '../../shared/metrics.ts';
 import { ClosingStack } from '../../shared/process/lifecycle.ts';
+import { DuePoll } from '../../shared/queue/consuming/due-poll.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
 import { silentLog, testConfig } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -49,7 +50,9 @@ async function start(env: Record<string, string> = {}): Promise<ClosingStack> {
   stack.add('notifications', () => listener.close());
   await listener.start();
   const deps = { db, vault, queue, clock: systemClock, log: silentLog, metrics };
-  await startMessenger(deps, testConfig(database.url, env), { stack, listener });
+  const duePoll = new DuePoll(db, silentLog);
+  stack.add('poll for due jobs', () => duePoll.stop());
+  await startMessenger(deps, testConfig(database.url, env), { stack, listener, duePoll });
   return stack;
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { Listener } from '../../../shared/db/listener.ts';
-import { Consumer } from '../../../shared/queue/consumer.ts';
+import { Consumer } from '../../../shared/queue/consuming/consumer.ts';
 import { type MessageJob, messageJob } from '../../../shared/queue/jobs.ts';
 import { JobQueue } from '../../../shared/queue/queue.ts';
 import { silentLog } from '../../support/api.ts';
@@ -43,7 +43,7 @@ test.each([
       log: silentLog,
       kind: messageJob,
       capacity: 10,
-      pollMs: 60_000,
+      duePoll: { add: () => () => undefined },
       ...rests,
     },
     handle: async (job) => {

@@ -1,6 +1,7 @@
 import type { Push } from '../../../domain/pushes/record.ts';
 import type { ScheduledPush } from '../../../domain/pushes/schedule.ts';
 import type { Handle } from '../../pool.ts';
+import { prepare } from '../../prepared.ts';
 import { forEachApp } from '../sweeps.ts';
 import { type PushRow, toPush } from './pushes.ts';
 
@@ -122,6 +123,14 @@ const takeEntries = `
   UPDATE notification n SET state = 'queued', updated_at = now()
     FROM entry WHERE n.app_id = $1 AND n.id = entry.push_id AND n.state = 'scheduled'
   RETURNING n.id`;
+
+const anyDue = prepare('SELECT FROM scheduled_push WHERE push_time <= now() LIMIT 1');
+
+/** Tells whether an entry is due by the database's clock. */
+export async function hasDuePushes(db: Handle): Promise<boolean> {
+  const { rows } = await db.query(anyDue);
+  return rows.length > 0;
+}
 
 /** Deletes entries that are due by the database's clock, and returns their pushes, now `queued`. */
 export async function takeDuePushes(tx: Handle, limit: number): Promise<{ appId: string; pushId: number }[]> {

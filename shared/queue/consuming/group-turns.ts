@@ -1,6 +1,6 @@
-import { systemClock } from '../clock.ts';
-import type { JobKind } from './jobs.ts';
-import type { Job } from './queue.ts';
+import { systemClock } from '../../clock.ts';
+import type { JobKind } from '../jobs.ts';
+import type { Job } from '../queue.ts';
 
 /** Jobs in work from which on a group counts as busy. */
 const busyFrom = 16;

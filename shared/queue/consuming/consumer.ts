@@ -1,15 +1,22 @@
 import { setImmediate } from 'node:timers/promises';
-import { sleep, systemClock } from '../clock.ts';
-import type { Listener } from '../db/listener.ts';
-import type { Logger } from '../process/logging.ts';
+import { sleep, systemClock } from '../../clock.ts';
+import type { Listener } from '../../db/listener.ts';
+import type { Logger } from '../../process/logging.ts';
+import type { JobKind } from '../jobs.ts';
+import type { FetchFilter, Job, JobQueue, PriorityRange } from '../queue.ts';
+import { wakeTopic } from '../wake.ts';
+import type { DuePoll } from './due-poll.ts';
 import { GroupTurns } from './group-turns.ts';
-import type { JobKind } from './jobs.ts';
-import type { FetchFilter, Job, JobQueue, PriorityRange } from './queue.ts';
-import { wakeTopic } from './wake.ts';
 
-export interface ConsumerOptions<T extends object> {
-  queue: JobQueue;
+/** What tells consumers that jobs are due. */
+export interface Waking {
   listener: Listener;
+  /** Reports jobs whose start time has come, and jobs whose NOTIFY was lost. */
+  duePoll: Pick<DuePoll, 'add'>;
+}
+
+export interface ConsumerOptions<T extends object> extends Waking {
+  queue: JobQueue;
   log: Logger;
   kind: JobKind<T>;
   /** Job permits: jobs in work at the same time, not counting those that have released their permit. */
@@ -20,8 +27,6 @@ export interface ConsumerOptions<T extends object> {
   range?: PriorityRange;
   /** Name that NOTIFY wakes it by (`SendOptions`); by default that of the queue. */
   wakeName?: string;
-  /** Interval of the poll that finds jobs whose start time has come, and jobs whose NOTIFY was lost. */
-  pollMs: number;
   /**
    * Shortest time between two fetches, default 0: jobs that arrive in it are taken by one statement, and work that shares
    * statements starts together. A job that arrives later than this after the last fetch is taken at once.
@@ -76,6 +81,8 @@ interface Entry<T> {
   done: Promise<void>;
 }
 
+/** Longest time until a consumer looks at its queue that nothing has woken. */
+const longestRestMs = 60_000;
 const heartbeatMs = 3000;
 /** Age from which a job gets a heartbeat: the fetch wrote the first one, and most jobs end before the second. */
 const freshMs = 1500;
@@ -105,7 +112,7 @@ export class Consumer<T extends object> {
   #wake = new AbortController();
   #loop: Promise<void> | undefined;
   #heartbeat: NodeJS.Timeout | undefined;
-  #unlisten: (() => void) | undefined;
+  readonly #unlisten: (() => void)[] = [];
 
   constructor(options: ConsumerOptions<T>) {
     this.#options = options;
@@ -117,17 +124,21 @@ export class Consumer<T extends object> {
   }
 
   async start(): Promise<void> {
-    const { listener, kind, wakeName = kind.queue } = this.#options;
-    this.#unlisten = await listener.listen(wakeTopic, (name) => {
-      if (name === '' || name === wakeName) this.#wake.abort('woken');
-    });
+    const { listener, duePoll, kind, wakeName = kind.queue } = this.#options;
+    const wake = () => this.#wake.abort('woken');
+    this.#unlisten.push(
+      await listener.listen(wakeTopic, (name) => {
+        if (name === '' || name === wakeName) wake();
+      }),
+      duePoll.add(kind.queue, wake),
+    );
     this.#heartbeat = setInterval(() => void this.#beat(), heartbeatMs);
     this.#loop = this.#run();
   }
 
   /** Takes no more jobs, waits up to `graceMs` for those in work, then tells them to stop and waits for that. */
   async stop(graceMs: number): Promise<void> {
-    this.#unlisten?.();
+    for (const unlisten of this.#unlisten) unlisten();
     this.#stop.abort();
     this.#wake.abort('woken');
     await this.#loop;
@@ -143,7 +154,7 @@ export class Consumer<T extends object> {
       this.#wake = new AbortController();
       const beganAtMs = systemClock.monotonicMs();
       const restMs = this.#restMsAfter(await this.#fill());
-      await sleep(this.#options.pollMs, this.#wake.signal);
+      await sleep(longestRestMs, this.#wake.signal);
       const leftMs = beganAtMs + restMs - systemClock.monotonicMs();
       // Jobs that end in the same turn of the event loop free their permits for the same fetch.
       await (leftMs > 0 ? sleep(leftMs, this.#stop.signal) : setImmediate());
