@@ -171,6 +171,24 @@ describe('migrating', () => {
     expect(await pendingMigrations(url, folder)).toEqual(['0001_column', '0002_index']);
   });
 
+  test('leaves lists of thousands of members out of ANALYZE', async () => {
+    const database = await createTestDatabase();
+    onTestFinished(() => database.drop());
+    const client = new Client({ connectionString: database.url });
+    await client.connect();
+    onTestFinished(() => client.end());
+    await client.query(
+      `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, badges, moved, attempt, has_job)
+       SELECT 'app', i, 'apns', '_default', ARRAY[i], ARRAY[i], ARRAY[i], 0, true FROM generate_series(1, 100) AS i`,
+    );
+    await client.query('ANALYZE push_batch');
+    const { rows } = await client.query(
+      `SELECT array_agg(attname::text) AS names FROM pg_stats WHERE tablename = 'push_batch'`,
+    );
+    expect(rows[0].names).toContain('push_id');
+    for (const list of ['recipients', 'badges', 'moved']) expect(rows[0].names).not.toContain(list);
+  });
+
   test('leaves the schema that the processes ask for', async () => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop());
