@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 const run = promisify(execFile);
-const project = fileURLToPath(new URL('../../..', import.meta.url));
+const project = fileURLToPath(new URL('../..', import.meta.url));
 
 /** `npm start` with its output. */
 interface Started {
