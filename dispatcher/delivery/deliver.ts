@@ -90,7 +90,8 @@ async function deliverOnce(
   const reservation = await reserve(deps, batch);
   if (reservation.kind !== 'send') return recordDecision(deps, batch, reservation);
   if (context.signal.aborted) return 'unfinished';
-  const push = deps.pushCache.get(ids.pushId);
+  // A prepared batch has its push, which was read earlier than the counter.
+  const push = prepared ? undefined : deps.pushCache.get(ids.pushId);
   const known = push && { push, interruptCount };
   return sendAndRecord(deps, batch, { ...context, slot: reservation.slot, known });
 }
