@@ -94,10 +94,11 @@ function runWith(node) {
     process.on(signal, () => child.kill(signal));
   // The other side may exit at any time, which causes `disconnect`.
   child.on('message', (message) => process.connected && process.send(message, ignore));
-  if (process.channel) {
-    process.on('message', (message) => child.connected && child.send(message, ignore));
-    process.on('disconnect', () => child.connected && child.disconnect());
-  }
+  process.on('message', (message) => child.connected && child.send(message, ignore));
+  const disconnect = () => child.connected && child.disconnect();
+  // The channel ends with the process that started this one: `false` when it ended while this file was loaded.
+  if (process.connected === false) disconnect();
+  else if (process.connected) process.on('disconnect', disconnect);
   child.on('error', (error) => {
     console.error(`carillon: ${node} cannot be run (${error.code ?? error.message})`);
     process.exit(1);

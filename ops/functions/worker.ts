@@ -14,8 +14,9 @@ const [, , path = '', user = ''] = process.argv;
 /** Bound before the file is loaded, because the file could replace it. */
 const send = process.send?.bind(process);
 process.title = 'carillon function';
-// The host has exited.
+// The host exits, or did so while this file was loaded. (Not `whenSupervisorExits`: this process can read few of our files.)
 process.on('disconnect', () => process.exit(0));
+if (!process.connected) process.exit(0);
 confine();
 
 /**

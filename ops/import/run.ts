@@ -12,6 +12,7 @@ import { pendingMigrations } from '../../shared/db/schema/migrate.ts';
 import { findApp, findOpenOptions, listAppIds } from '../../shared/db/tables/apps/apps.ts';
 import { recordImport } from '../../shared/db/tables/console/imports.ts';
 import { effectiveOptions, movedInOptions } from '../../shared/domain/apps/app.ts';
+import { whenSupervisorExits } from '../../shared/process/supervisor.ts';
 import { CommandFailure, type Report, UsageError } from '../cli/report.ts';
 import { readRunInfo } from '../local/run-info.ts';
 import { readSecrets } from '../local/secrets.ts';
@@ -182,10 +183,9 @@ function stopOnSignals(): { stop: AbortSignal; removeListeners(): void } {
   const signals = ['SIGINT', 'SIGTERM'] as const;
   for (const signal of signals) process.on(signal, stop);
   // The process that started this one is gone (carillon.mjs).
-  const stopAlone = () => controller.abort();
-  if (process.channel) process.on('disconnect', stopAlone);
+  const ignoreLauncher = whenSupervisorExits(() => controller.abort());
   const removeListeners = () => {
-    process.off('disconnect', stopAlone);
+    ignoreLauncher();
     const removeStop = () => {
       for (const signal of signals) process.off(signal, stop);
     };

@@ -64,6 +64,7 @@ export class LocalService {
   #api: Supervised | undefined;
   #dispatcher: Supervised | undefined;
   #databaseUrl = '';
+  #isStopping = false;
 
   constructor(options: ServiceOptions) {
     this.#options = options;
@@ -96,7 +97,7 @@ export class LocalService {
       this.#api = new Supervised({ name: 'api', file: 'api/main.ts', bundle, flags: apiFlags, env, log });
       const dispatcher = { name: 'dispatcher', file: 'dispatcher/main.ts', bundle, flags: dispatcherFlags };
       this.#dispatcher = new Supervised({ ...dispatcher, env: { ...dispatcherMemory, ...env }, log });
-      this.#processes.push(this.#api, this.#dispatcher);
+      this.#add(this.#api, this.#dispatcher);
       await Promise.all([this.#api, this.#dispatcher].map((one) => one.start()));
       await this.#startSandbox();
     } catch (error) {
@@ -105,10 +106,16 @@ export class LocalService {
     }
   }
 
-  /** Stops the processes together, then the database. */
+  /** Stops the processes together, then the database. A start that is under way fails at its next process. */
   async stop(): Promise<void> {
+    this.#isStopping = true;
     await Promise.all(this.#processes.map((one) => one.stop(stopProcessesMs)));
     await this.#database?.stop();
+  }
+
+  #add(...processes: Supervised[]): void {
+    if (this.#isStopping) throw new Error('the service was stopped during its start');
+    this.#processes.push(...processes);
   }
 
   async #startDatabase(): Promise<void> {
@@ -144,7 +151,7 @@ export class LocalService {
       },
       log,
     });
-    this.#processes.push(functions);
+    this.#add(functions);
     await functions.start();
     return {
       CARILLON_FUNCTIONS_URL: `http://127.0.0.1:${functionsPort}`,
@@ -175,7 +182,7 @@ export class LocalService {
         return isConfigured;
       },
     });
-    this.#processes.push(sandbox);
+    this.#add(sandbox);
     await sandbox.start();
     await isConfigured;
   }

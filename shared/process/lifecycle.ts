@@ -1,4 +1,5 @@
 import { isWritten, type Logger } from './logging.ts';
+import { whenSupervisorExits } from './supervisor.ts';
 
 type Closer = { name: string; close: () => Promise<unknown> | unknown };
 
@@ -82,8 +83,7 @@ export function closeOnSignals({ log, stack, exit = (code) => void leave(log, co
     void stack.close().then(() => exit(code));
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop(signal, 0));
-  // Under `npm start` the supervisor holds an IPC channel, which ends with the supervisor.
-  if (process.channel) process.on('disconnect', () => stop('supervisor gone', 0));
+  whenSupervisorExits(() => stop('supervisor gone', 0));
   const crash = (error: unknown) => {
     log.fatal({ err: error }, 'unexpected error');
     stop('unexpected error', 1);
@@ -96,12 +96,4 @@ export function closeOnSignals({ log, stack, exit = (code) => void leave(log, co
 async function leave(log: Logger, code: number): Promise<void> {
   if (await isWritten(log)) process.exit(code);
   process.kill(process.pid, 'SIGKILL');
-}
-
-/**
- * Sends a message to the supervisor, if there is one. Ignores a closed channel: its end is handled by
- * `closeOnSignals`.
- */
-export function notifySupervisor(message: object): void {
-  if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
 }

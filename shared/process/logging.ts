@@ -76,11 +76,16 @@ const maxWaitingBytes = 4 * 1024 * 1024;
 
 /**
  * Opens standard output for asynchronous writes. A pipe without a reader (a pager, a hanging collector) would otherwise
- * block the process, and not even a signal would end it.
+ * block the process, and not even a signal would end it. A line that cannot be written (a terminal that was closed, a full
+ * disk) is tried again with the next one, and stops nothing.
  */
 function standardOutput(): DestinationStream {
   // `flush` needs a minimum length.
-  return pino.destination({ fd: 1, sync: false, minLength: 1, maxLength: maxWaitingBytes });
+  const output = pino.destination({ fd: 1, sync: false, minLength: 1, maxLength: maxWaitingBytes });
+  output.on('error', () => undefined);
+  // pino calls it for `fatal` and at the exit. It repeats a failing write without end, and blocks on a pipe without a reader.
+  output.flushSync = () => undefined;
+  return output;
 }
 
 /** Time limit for writing the last lines of a process. */

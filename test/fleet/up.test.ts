@@ -33,19 +33,25 @@ afterAll(async () => {
   await rm(parentDir, { recursive: true, force: true });
 });
 
-async function npmStart(): Promise<Started> {
+/** Starts the command and waits for a line of its output, by default the one that tells its address. */
+async function npmStart({
+  command = ['npm', 'start'],
+  directory = dataDir,
+  line = /^carillon ready (\S+)$/m,
+} = {}): Promise<Started> {
   const env = {
     ...process.env,
     PORT: '0',
     METRICS_PORT: '0',
-    CARILLON_DATA_DIR: dataDir,
+    CARILLON_DATA_DIR: directory,
     CARILLON_FUNCTIONS_DIR: join(project, 'ops/functions-example'),
     LOG_LEVEL: 'warn',
   };
   // Without the variables of the test run, because npm sets its own.
   for (const name of Object.keys(env))
     if (/^(npm_|VITEST|NODE_ENV)/.test(name)) Reflect.deleteProperty(env, name);
-  const child = spawn('npm', ['start'], {
+  const [program = '', ...args] = command;
+  const child = spawn(program, args, {
     cwd: project,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -57,8 +63,8 @@ async function npmStart(): Promise<Started> {
   const url = await new Promise<string>((resolve, reject) => {
     const add = (chunk: Buffer) => {
       text += chunk;
-      const match = /^carillon ready (\S+)$/m.exec(text);
-      if (match?.[1]) resolve(match[1]);
+      const match = line.exec(text);
+      if (match) resolve(match[1] ?? '');
     };
     child.stdout.on('data', add);
     child.stderr.on('data', add);
@@ -153,6 +159,18 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
     process.kill(Number(stdout.trim().split('\n')[0]), 'SIGKILL');
     await service.ended;
     await expect.poll(() => processesOf(dataDir), { timeout: 10_000 }).toEqual([]);
+  });
+
+  test.each([
+    ['during a first start', 'other', /database migrated/],
+    ['after it is ready', 'data', /^carillon ready (\S+)/m],
+  ])('leaves no process when its terminal is closed %s', async (_case, name, line) => {
+    const directory = join(parentDir, name);
+    const inTerminal = ['script', '--quiet', '--return', '--command', 'npm start', '/dev/null'];
+    const { child, ended } = await npmStart({ command: inTerminal, directory, line });
+    child.kill('SIGKILL');
+    await ended;
+    await expect.poll(() => processesOf(directory), { timeout: 10_000 }).toEqual([]);
   });
 
   async function endBySignal(service: Started, signal: NodeJS.Signals): Promise<void> {

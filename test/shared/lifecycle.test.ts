@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
+import { open } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { ClosingStack } from '../../shared/process/lifecycle.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 
@@ -107,16 +108,22 @@ const program = (body: string) => `
   if (!isNoisy) console.log('ready');
 `;
 
-async function run(body: string, act: (child: ReturnType<typeof spawn>) => void) {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', program(body)], {
-    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+/** Runs a program with an IPC channel; `ended` resolves with its exit code or the signal that ended it. */
+function launch(source: string, stdout: 'pipe' | number = 'pipe') {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', source], {
+    stdio: ['ignore', stdout, 'inherit', 'ipc'],
   });
-  const { stdout } = child;
-  if (!stdout) throw new Error('no output');
-  stdout.once('data', () => act(child));
+  onTestFinished(() => void child.kill('SIGKILL'));
   const ended = new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)));
-  const [output, code] = await Promise.all([text(stdout), ended]);
-  return { code, closed: output.split('closed').length - 1, output };
+  const output = child.stdout ? text(child.stdout) : '';
+  return { child, ended, output };
+}
+
+async function run(body: string, act: (child: ReturnType<typeof spawn>) => void) {
+  const { child, ended, output } = launch(program(body));
+  child.stdout?.once('data', () => act(child));
+  const written = await output;
+  return { code: await ended, closed: written.split('closed').length - 1, output: written };
 }
 
 describe('closeOnSignals', () => {
@@ -136,12 +143,40 @@ describe('closeOnSignals', () => {
     expect(await run('', (child) => child.disconnect())).toMatchObject({ code: 0, closed: 1 });
   });
 
+  test('the loss of the supervisor before that, while modules were loaded, closes and ends with 0', async () => {
+    const early = "await new Promise((resolve) => process.once('disconnect', resolve));";
+    const source = program('').replace('closeOnSignals({', `${early} closeOnSignals({`);
+    const { child, ended, output } = launch(source);
+    child.disconnect();
+    expect(await ended).toBe(0);
+    expect(await output).toContain('supervisor gone');
+  });
+
+  test.skipIf(process.platform !== 'linux')(
+    'a log that cannot be written (a full disk) stops neither the work nor the exit after an error',
+    async () => {
+      const full = await open('/dev/full', 'w');
+      const body = `
+        isNoisy = true;
+        log.info('a line');
+        setTimeout(() => process.send('at work'), 100);
+        process.once('message', () => { throw new Error('nobody caught me'); });`;
+      const { child, ended } = launch(program(body), full.fd);
+      await full.close();
+      const first = await Promise.race([new Promise((resolve) => child.once('message', resolve)), ended]);
+      expect(first).toBe('at work');
+      child.send('fail');
+      expect(await ended).toBe(1);
+    },
+  );
+
   test('a log without a reader blocks neither the work nor the exit', async () => {
     // Prints only the log, because printing waits for a reader.
     const noise = `
       isNoisy = true;
       for (let i = 0; i < 20_000; i += 1) log.info({ i, filler: 'x'.repeat(100) }, 'line');
       setTimeout(() => process.send('at work'), 10);`;
+    // Its output is not read.
     const child = spawn(process.execPath, ['--input-type=module', '-e', program(noise)], {
       stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     });
