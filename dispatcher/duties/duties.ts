@@ -1,4 +1,5 @@
 import { sleep } from '../../shared/clock.ts';
+import { analyzeGrownTables } from '../../shared/db/schema/statistics.ts';
 import { sealAuthDataOfOldRows } from '../../shared/db/tables/users/unsealed-users.ts';
 import { endFreezes } from '../delivery/hold.ts';
 import { resumeExpiredPushes } from '../delivery/pause.ts';
@@ -100,6 +101,9 @@ const tokenSealer: Duty = {
 /** Encrypts values under the first key of CARILLON_SECRET while a rotation is requested. */
 const secretRotation: Duty = { name: 'secret rotation', restMs: 1000, runOnce: rotateForAWhile };
 
+/** Gives PostgreSQL statistics of tables before autovacuum looks at them. */
+const statistics: Duty = { name: 'statistics', restMs: 2000, runOnce: ({ db }) => analyzeGrownTables(db) };
+
 /** Promotes and ends canaries of credentials by their age. */
 const canaries: Duty = { name: 'credential canaries', restMs: 15_000, runOnce: reviewCanaries };
 
@@ -136,6 +140,7 @@ export const openDuties = (): Duty[] => [
   tokenSealer,
   secretRotation,
   canaries,
+  statistics,
   inboxLimit(),
   gatewayUsage,
   accountReader(),

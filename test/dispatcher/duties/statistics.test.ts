@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Database, type Handle } from '../../../shared/db/pool.ts';
+import { analyzeGrownTables } from '../../../shared/db/schema/statistics.ts';
+import { createEmptyDatabase, type TestDatabase } from '../../support/database.ts';
+
+describe('a table that has grown since PostgreSQL last counted its rows', () => {
+  let database: TestDatabase;
+  let db: Database;
+
+  beforeAll(async () => {
+    database = await createEmptyDatabase();
+    db = new Database({ url: database.url, applicationName: 'test' });
+    // Only this test decides when it is analyzed.
+    await db.query('CREATE TABLE grown (id int) WITH (autovacuum_enabled = false)');
+  });
+  afterAll(async () => {
+    await db?.close();
+    await database?.drop();
+  });
+
+  /** Adds rows, and reports them at once to the statistics of activity. */
+  const add = async (connection: Handle, count: number): Promise<void> => {
+    await connection.query('INSERT INTO grown SELECT generate_series(1, $1::int)', [count]);
+    // Takes effect when the connection is idle, which is before its next statement.
+    await connection.query('SELECT pg_stat_force_next_flush()');
+  };
+
+  /** Returns the number of rows that PostgreSQL plans with; -1 before it has counted them. */
+  const countedRows = async (): Promise<number | undefined> => {
+    const { rows } = await db.query<{ reltuples: number }>(
+      "SELECT reltuples FROM pg_class WHERE relname = 'grown'",
+    );
+    return rows[0]?.reltuples;
+  };
+
+  test('is analyzed from 25 rows on, and again when it has ten times as many', () =>
+    db.withConnection(async (connection) => {
+      const counted: unknown[] = [];
+      for (const rows of [24, 6, 200, 100]) {
+        await add(connection, rows);
+        await analyzeGrownTables(db);
+        counted.push(await countedRows());
+      }
+      expect(counted).toEqual([-1, 30, 30, 330]);
+    }));
+
+  test('is left out while another session analyzes it, without a wait', () =>
+    db.withConnection(async (connection) => {
+      await add(connection, 4000);
+      await db.transaction(async (other) => {
+        await other.query('LOCK TABLE grown IN SHARE UPDATE EXCLUSIVE MODE');
+        expect(await analyzeGrownTables(db)).toBe(1);
+      });
+      expect(await countedRows()).toBe(330);
+      await analyzeGrownTables(db);
+      expect(await countedRows()).toBe(4330);
+    }));
+});
