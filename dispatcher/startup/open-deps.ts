@@ -76,6 +76,12 @@ export async function openDeps(
   };
 }
 
+/**
+ * Settings of scans: PostgreSQL takes the devices of a page for as many groups, which it would sort rather than hash within the
+ * memory of one sort; they are a handful. Hashing them saves a tenth of the scan, and takes no more memory.
+ */
+export const scanSettings = { hash_mem_multiplier: 16 };
+
 /** Opens a pool of its own for scans, since each holds a connection for as long as it reads. */
 function openReadDatabase(config: Config, log: Logger, stack: ClosingStack): Database {
   const readDb = new Database({
@@ -85,6 +91,7 @@ function openReadDatabase(config: Config, log: Logger, stack: ClosingStack): Dat
     statementTimeoutMs: longestScanMs,
     pooler: config.pooler,
     minConnections: warmScans,
+    settings: scanSettings,
     onError: (error) => log.warn({ err: error }, 'database connection lost'),
   });
   stack.add('scans', () => readDb.close());

@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type PlannedPage, readPages } from '../../../dispatcher/planning/pages.ts';
+import { type PlannedPage, pageSize, readPages } from '../../../dispatcher/planning/pages.ts';
+import { scanSettings } from '../../../dispatcher/startup/open-deps.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
 import type { Push } from '../../../shared/domain/pushes/record.ts';
+import { targetPageQuery } from '../../../shared/query/targets/targets.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
 const devices = 61_500;
@@ -88,4 +91,18 @@ test('reading goes on behind the mark, and ends with an empty page where nothing
   const behind: PlannedPage[] = [];
   for await (const planned of pagesOf(['odd'], all.at(-1) ?? 0)) behind.push(planned);
   expect(behind.map(({ page, isLast }) => [page.size, isLast])).toEqual([[0, true]]);
+});
+
+test('the devices of a page are grouped by hashing, not by sorting', async () => {
+  await db.query('ANALYZE installation');
+  const target = { kind: 'query', where: {}, channels: null };
+  const pushOrder = { target, redrive: null, languages: null } as unknown as PushOrder;
+  const page = { afterId: 1000, nowMs: systemClock.now(), size: pageSize };
+  const { text, values } = targetPageQuery(app, pushOrder, page);
+  const scans = new Database({ url: database.url, applicationName: 'scans', settings: scanSettings });
+  const { rows } = await scans.query<{ 'QUERY PLAN': string }>(`EXPLAIN (COSTS OFF) ${text}`, values);
+  await scans.close();
+  const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+  expect(plan).toContain('HashAggregate');
+  expect(plan).not.toContain('Sort');
 });
