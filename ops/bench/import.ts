@@ -16,7 +16,7 @@ import { readArgs } from './harness/arguments.ts';
 import { type Bench, withBench } from './harness/bench-service.ts';
 import { type BenchApp, createApp, planOf, push, untilDone, untilPlanned } from './harness/client.ts';
 import type { Figure } from './harness/figure.ts';
-import { processUse } from './harness/process-use.ts';
+import { allDatabaseCpuSeconds, processUse } from './harness/process-use.ts';
 
 const defaultRows = 1_000_000;
 const cities = [
@@ -96,6 +96,7 @@ async function run(bench: Bench, { path, rows, log }: Job): Promise<Figure[]> {
     { name: 'import', value: first.seconds, unit: 's' },
     { name: 'import, rate', value: rows / first.seconds, unit: 'installations/s' },
     { name: 'import, CPU of its process per 1,000', value: (first.cpuSeconds / rows) * 1000, unit: 's' },
+    { name: 'import, CPU of PostgreSQL per 1,000', value: (first.databaseSeconds / rows) * 1000, unit: 's' },
     { name: 'import, peak resident memory', value: first.peakMegabytes, unit: 'MB' },
     { name: 'again, all of them there', value: again.seconds, unit: 's' },
     { name: 'again, peak resident memory', value: again.peakMegabytes, unit: 'MB' },
@@ -114,6 +115,7 @@ function indexIn(plan: string[]): string {
 
 /** Runs the import in a separate process, as an operator does. */
 async function runImport({ db }: Bench, app: BenchApp, path: string) {
+  const databaseBefore = await allDatabaseCpuSeconds(db);
   const child = spawn(
     process.execPath,
     [...importFlags, commandLine, 'import', path, '--app', app.appId, '--json'],
@@ -132,7 +134,8 @@ async function runImport({ db }: Bench, app: BenchApp, path: string) {
     const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')]);
     if (code !== 0) throw new Error(`the import ended with ${code}: ${output}`);
     const { seconds, classes } = importReply.parse(JSON.parse(output));
-    return { seconds, ...use, ...classes._Installation };
+    const databaseSeconds = (await allDatabaseCpuSeconds(db)) - databaseBefore;
+    return { seconds, databaseSeconds, ...use, ...classes._Installation };
   } finally {
     clearInterval(watch);
   }
