@@ -94,6 +94,27 @@ describe.skipIf(!hasChromium)('a push that is kind to people, in a browser', () 
     expect(reads).toBe(2);
   });
 
+  test('shows all its recipients also where it ended between the replies with its progress and its record', async () => {
+    const { objectId } = (
+      await service.api.request('POST', '/1.1/push', { app, master: true, body: { data: { alert: 'Now' } } })
+    ).body;
+    const path = `/console/api/apps/${app.appId}/notifications/${objectId}`;
+    const read = async () => (await service.api.request('GET', path, { admin: true })).body;
+    await expect.poll(read).toMatchObject({ state: 'done', outcomes: { sent: 5 } });
+    const page = await compose();
+    let reads = 0;
+    await page.route(`**${path}/progress`, async (route) => {
+      reads += 1;
+      const response = await route.fetch();
+      const ended = await response.json();
+      const early = { ...ended, status: 'in-queue', outcomes: {}, connectors: {} };
+      return route.fulfill({ response, json: reads === 1 ? early : ended });
+    });
+    await page.goto(`${service.api.url}/console/apps/${app.appId}/pushes/${objectId}`);
+    await page.getByText('5 of 5').waitFor();
+    expect(reads).toBe(2);
+  });
+
   test('goes at the time of each device, and shows its next start', async () => {
     const page = await compose();
     await page.getByLabel('Text', { exact: true }).fill('Morning');

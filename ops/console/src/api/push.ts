@@ -65,12 +65,17 @@ export function usePush(appId: string, pushId: string) {
   });
   useReload(progress.data?.status, () => void record.refetch());
   // Who waits for quiet hours, and the next start, are known with the recipients: a record that was read before lacks them.
-  const isBehind = progress.data?.planned === true && record.data?.isPlanned === false;
-  const { refetch } = record;
+  useRefetch(progress.data?.planned === true && record.data?.isPlanned === false, record.refetch);
+  // The push ended between the two replies: neither an event nor a poll follows.
+  useRefetch(record.data !== undefined && !isOpen && isOpenStatus(progress.data), progress.refetch);
+  return { record, progress, live };
+}
+
+/** Loads a reply again once it is behind another one. */
+function useRefetch(isBehind: boolean, refetch: () => unknown): void {
   useEffect(() => {
     if (isBehind) void refetch();
   }, [isBehind, refetch]);
-  return { record, progress, live };
 }
 
 /** Loads the record when a call or an event finds another state than the one before. */
