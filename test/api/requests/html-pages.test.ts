@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { buildConsole } from '../../../ops/console/build.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
@@ -35,7 +36,9 @@ describe('the front page', () => {
     expect(html).not.toMatch(/<script|<link|<img|src=|https?:/);
   });
 
-  test('links only to existing routes', async () => {
+  test('links only to existing routes', { timeout: 90_000 }, async () => {
+    // In a fresh clone there is no console before this.
+    await buildConsole();
     const html = await (await open('/')).text();
     const links = [...html.matchAll(/href="([^"]+)"/g)].map(([, path = '']) => path);
     expect(links).toContain('/healthz');
