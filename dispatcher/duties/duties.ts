@@ -12,15 +12,15 @@ import { InboxLimit } from './inbox-limit.ts';
 import { JobKeeper } from './job-keeper.ts';
 import { reviewCanaries } from './profile-rotations.ts';
 import { startRecurring } from './recurring.ts';
-import { fireDue } from './scheduler.ts';
+import { Scheduler } from './scheduler.ts';
 import { rotateForAWhile } from './secret-rotation.ts';
 import { cleanVerification } from './verification-cleaner.ts';
 
 /** A background duty. */
 export interface Duty {
   name: string;
-  /** Pause after a pass that was not full. */
-  restMs: number;
+  /** Pause after a pass that was not full; read after each pass. */
+  readonly restMs: number;
   /** Does a bounded amount of work; returns how much. After a full pass the next one follows at once. */
   runOnce(deps: DispatcherDeps): Promise<number>;
 }
@@ -47,8 +47,17 @@ const freezeEnder: Duty = {
 /** Deletes what is older than its retention (`cleaner.ts`). */
 const cleaner: Duty = { name: 'cleaner', restMs: 60_000, runOnce: (deps) => cleanOnce(deps, rowsAtOnce) };
 
-/** Scheduled pushes start within 1 s of their time (protocol/delivery.md#promise-8). */
-const scheduler: Duty = { name: 'scheduler', restMs: 100, runOnce: (deps) => fireDue(deps, rowsAtOnce) };
+/** Fires scheduled pushes within 1 s of their time (protocol/delivery.md#promise-8). It remembers the next time. */
+function scheduling(): Duty {
+  const scheduler = new Scheduler();
+  return {
+    name: 'scheduler',
+    get restMs() {
+      return scheduler.restMs;
+    },
+    runOnce: (deps) => scheduler.fireDue(deps, rowsAtOnce),
+  };
+}
 
 /** Makes the pushes of recurring pushes within 1 s of their times. */
 const recurring: Duty = {
@@ -128,7 +137,7 @@ function inboxLimit(): Duty {
 /** The duties of one dispatcher. */
 export const openDuties = (): Duty[] => [
   breakers,
-  scheduler,
+  scheduling(),
   recurring,
   reaper,
   pauseEnder,
@@ -146,7 +155,7 @@ export const openDuties = (): Duty[] => [
   accountReader(),
 ];
 
-/** Interval of warnings of a duty that keeps failing: the scheduler runs ten times a second. */
+/** Interval of warnings of a duty that keeps failing: the scheduler runs at least twice a second. */
 const warnEveryMs = 30_000;
 
 /**

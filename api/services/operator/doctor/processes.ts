@@ -17,7 +17,7 @@ const maxBehindMs = 10_000;
 /** Fewest files that a process should be able to open, and the part of the limit that it may use. */
 const leastFiles = 4096;
 const fullShare = 0.8;
-/** Time without a success of a duty, in seconds; the scheduler runs ten times a second. */
+/** Time without a success of a duty, in seconds; the scheduler runs at least twice a second. */
 const lateAfter = 1800;
 const schedulerLateAfter = 60;
 

@@ -124,12 +124,14 @@ const takeEntries = `
     FROM entry WHERE n.app_id = $1 AND n.id = entry.push_id AND n.state = 'scheduled'
   RETURNING n.id`;
 
-const anyDue = prepare('SELECT FROM scheduled_push WHERE push_time <= now() LIMIT 1');
+const toNext = prepare(
+  'SELECT extract(epoch FROM min(push_time) - clock_timestamp())::float8 * 1000 AS ms FROM scheduled_push',
+);
 
-/** Tells whether an entry is due by the database's clock. */
-export async function hasDuePushes(db: Handle): Promise<boolean> {
-  const { rows } = await db.query(anyDue);
-  return rows.length > 0;
+/** Returns the milliseconds until the next entry is due by the database's clock; Infinity without entries. */
+export async function msToNextPush(db: Handle): Promise<number> {
+  const { rows } = await db.query<{ ms: number | null }>(toNext);
+  return rows[0]?.ms ?? Number.POSITIVE_INFINITY;
 }
 
 /** Deletes entries that are due by the database's clock, and returns their pushes, now `queued`. */
