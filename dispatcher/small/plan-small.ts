@@ -37,7 +37,7 @@ export async function planSmall(
   job: Job<PlanJob>,
   { signal, permit }: JobContext,
 ): Promise<boolean | undefined> {
-  if (deps.queue.isSpread) return undefined;
+  if (deps.queue.isSpread || job.data.hasNoWhere) return undefined;
   const small = await resolve(deps, job.data, () => permit.release(deps.small.jobs));
   if (!small || signal.aborted) return undefined;
   const { appId, pushId, waitedUntilMs } = job.data;

@@ -13,6 +13,8 @@ const planData = z.object({
   appId: z.string(),
   pushId: z.number(),
   waitedUntilMs,
+  /** The target has no condition, so it does not name one installation (`pointTarget`). Absent: not known. */
+  hasNoWhere: z.boolean().optional(),
   /** Creates the jobs of batches that were parked during a pause, instead of planning. */
   isRelease: z.boolean().optional(),
 });

@@ -6,7 +6,10 @@ import { type DeliverJob, type JobKind, type PlanJob, planJob } from './jobs.ts'
 import { completeText, highestText, type Job, type JobQueue } from './queue.ts';
 
 /** Payload and group of `planJob`, made of the columns that `insertPushesText` returns. */
-const job = { data: `json_build_object('appId', app_id, 'pushId', id)`, group: 'app_id' };
+const job = {
+  data: `json_strip_nulls(json_build_object('appId', app_id, 'pushId', id, 'hasNoWhere', nullif(has_no_where, false)))`,
+  group: 'app_id',
+};
 
 /** Inserts pushes that are sent now, of any apps, each with the job that plans it, by one statement (`JobQueue.withJobs`). */
 export async function insertQueuedPushes(

@@ -52,6 +52,28 @@ test('the job of a push that the api accepts belongs to the app, so that others 
 });
 
 // Their own steps take time, in which the other app's pushes go on; behind all of those they would be last.
+test('the job of a push tells planning when the push has no condition, and nothing otherwise', async () => {
+  const app = await service.api.createApp();
+  await service.addApnsProfile(app);
+  const hints: unknown[] = [];
+  for (const body of [
+    {},
+    { channels: ['news'] },
+    { where: { deviceType: 'ios' } },
+    { where: { objectId: 'x' } },
+  ]) {
+    const objectId = await beginPush(service, app, body);
+    const { rows } = await service.db.query<{ data: object }>(
+      `SELECT j.data FROM pgboss.job j JOIN notification n ON n.app_id = $1 AND n.id = (j.data ->> 'pushId')::bigint
+        WHERE j.name = 'plan' AND n.object_id = $2`,
+      [app.appId, objectId],
+    );
+    const { appId, pushId, ...hint } = planJob.data.parse(rows[0]?.data);
+    hints.push(hint);
+  }
+  expect(hints).toEqual([{ hasNoWhere: true }, { hasNoWhere: true }, {}, {}]);
+});
+
 test('pushes to one device and to a scan are not behind the many waiting pushes of another app', async () => {
   const { app: greedy } = await createAppOn(service, null, 1);
   const { app: other } = await createAppOn(service, null, 3);

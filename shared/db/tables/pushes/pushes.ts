@@ -81,7 +81,7 @@ export interface NewPush {
   traceParent?: string | undefined;
 }
 
-/** Inserts pushes from one parameter, a JSON list of `toRowText`, and returns their keys. */
+/** Inserts pushes from one parameter, a JSON list of `toRowText`; returns their keys, and whether `where` is empty. */
 export const insertPushesText = `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at,
                              created_at, updated_at, from_service, created_by, created_token, trace_parent, redrive_of, recurring_id)
    SELECT app_id, object_id, notification_id, state, request, request ->> 'prod', to_timestamp(push_ms / 1000.0),
@@ -92,7 +92,7 @@ export const insertPushesText = `INSERT INTO notification (app_id, object_id, no
        app_id text, object_id text, notification_id text, state text, request jsonb,
        push_ms float8, expires_ms float8, created_ms float8, from_service text, created_by text, created_token bigint,
        trace_parent text)
-   RETURNING app_id, id, object_id`;
+   RETURNING app_id, id, object_id, request #> '{target,where}' = '{}' AS has_no_where`;
 
 const insertAll = prepare(insertPushesText);
 
