@@ -8,7 +8,7 @@ import { queueSchemaVersion } from './settings.ts';
  */
 const waitedUntilMs = z.number().optional();
 
-/** Job payloads. They hold ids and times only: no content, no device lists. */
+/** Job payloads. They hold ids, times and flags only: no content, no device lists. */
 const planData = z.object({
   appId: z.string(),
   pushId: z.number(),

@@ -87,7 +87,7 @@ test('every recipient is planned once while devices come and go and a dispatcher
   expect([...deleted, ...late].filter((token) => service.apns.seen(token) > 1)).toEqual([]);
 });
 
-test('job payloads hold ids only: no content, no device token, no credentials', async () => {
+test('job payloads hold ids and flags only: no content, no device token, no credentials', async () => {
   await start();
   const { app } = await createAppOn(service, null, 1100);
   await service.untilDone(app, await beginPush(service, app));
@@ -95,7 +95,7 @@ test('job payloads hold ids only: no content, no device token, no credentials', 
     "SELECT DISTINCT jsonb_object_keys(data) AS member FROM pgboss.job WHERE data ->> 'appId' = $1",
     [app.appId],
   );
-  expect(rows.map((row) => row.member).sort()).toEqual(['appId', 'batchId', 'pushId']);
+  expect(rows.map((row) => row.member).sort()).toEqual(['appId', 'batchId', 'hasNoWhere', 'pushId']);
 });
 
 test('failed pushes leave no connection open', async () => {
