@@ -1,21 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Database } from '../../../shared/db/pool.ts';
-import { parseTraits, traitColumns, traitsText } from '../../../shared/db/tables/installations/traits.ts';
-import type { DeviceTraits } from '../../../shared/domain/installations/installation.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { expect, test } from 'vitest';
+import {
+  parseTraits,
+  traitColumns,
+  traitsText,
+} from '../../../../../shared/db/tables/installations/traits.ts';
+import type { DeviceTraits } from '../../../../../shared/domain/installations/installation.ts';
+import { openTestDatabase } from '../../../../support/database.ts';
 
-let database: TestDatabase;
-let db: Database;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  db = new Database({ url: database.url, applicationName: 'test' });
-});
-
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+const { db } = await openTestDatabase();
 
 test.each([
   [{ topic: 'com.example.app', device_token: 'ab' }],

@@ -1,30 +1,17 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { saveSettings } from '../../../shared/db/limits/saves.ts';
-import { Database, type Handle } from '../../../shared/db/pool.ts';
+import { expect, test } from 'vitest';
+import { saveSettings } from '../../../../../shared/db/limits/saves.ts';
+import { Database, type Handle } from '../../../../../shared/db/pool.ts';
 import {
   findInstallationsOfDevices,
   writeInstallationGroup,
-} from '../../../shared/db/tables/installations/groups/groups.ts';
-import { changedDraft, parseInstallationChanges } from '../../../shared/domain/installations/changes.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+} from '../../../../../shared/db/tables/installations/groups/groups.ts';
+import {
+  changedDraft,
+  parseInstallationChanges,
+} from '../../../../../shared/domain/installations/changes.ts';
+import { openTestDatabase } from '../../../../support/database.ts';
 
-let database: TestDatabase;
-let db: Database;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  db = new Database({
-    url: database.url,
-    applicationName: 'test',
-    maxConnections: 1,
-    settings: saveSettings,
-  });
-});
-
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+const { db, url } = await openTestDatabase({ maxConnections: 1, settings: saveSettings });
 
 const appId = 'app';
 const idsOf = (installationId: string) => ({
@@ -58,7 +45,7 @@ test('an update writes nothing to a row that has changed, is locked or is gone',
   expect(updates).toHaveLength(4);
   await db.query(`UPDATE installation SET badge = 1 WHERE installation_id = 'changed'`);
   await db.query(`DELETE FROM installation WHERE installation_id = 'gone'`);
-  const holder = new Database({ url: database.url, applicationName: 'test' });
+  const holder = new Database({ url, applicationName: 'test' });
   const { updated } = await holder.transaction(async (tx) => {
     await tx.query(`SELECT 1 FROM installation WHERE installation_id = 'locked' FOR UPDATE`);
     return writeInstallationGroup(db, { inserts: [], updates, now: new Date(2000) });

@@ -1,28 +1,19 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Database } from '../../../shared/db/pool.ts';
+import { expect, test } from 'vitest';
 import {
   findInstallationsOfDevice,
   insertInstallation,
   updateInstallation,
   updateInstallationVersion,
-} from '../../../shared/db/tables/installations/installations.ts';
-import { loadRecipients, savedAtMs } from '../../../shared/db/tables/pushes/recipients.ts';
-import { changedDraft, parseInstallationChanges } from '../../../shared/domain/installations/changes.ts';
-import { deviceIdsOf } from '../../../shared/domain/installations/identity.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+} from '../../../../../shared/db/tables/installations/installations.ts';
+import { loadRecipients, savedAtMs } from '../../../../../shared/db/tables/pushes/recipients.ts';
+import {
+  changedDraft,
+  parseInstallationChanges,
+} from '../../../../../shared/domain/installations/changes.ts';
+import { deviceIdsOf } from '../../../../../shared/domain/installations/identity.ts';
+import { openTestDatabase } from '../../../../support/database.ts';
 
-let database: TestDatabase;
-let db: Database;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  db = new Database({ url: database.url, applicationName: 'test' });
-});
-
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+const { db } = await openTestDatabase();
 
 const appId = 'app';
 const draftOf = (members: Record<string, string>) =>

@@ -1,21 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Database, type Handle } from '../../../shared/db/pool.ts';
-import { incrementBadges, setBadges } from '../../../shared/db/tables/installations/badges.ts';
-import { insertBatches } from '../../../shared/db/tables/pushes/batches.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { expect, test } from 'vitest';
+import { Database, type Handle } from '../../../../../shared/db/pool.ts';
+import { incrementBadges, setBadges } from '../../../../../shared/db/tables/installations/badges.ts';
+import { insertBatches } from '../../../../../shared/db/tables/pushes/batches.ts';
+import { openTestDatabase } from '../../../../support/database.ts';
 
-let database: TestDatabase;
-let db: Database;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  db = new Database({ url: database.url, applicationName: 'badges', settings: { deadlock_timeout: '10ms' } });
-});
-
-afterAll(async () => {
-  await db.close();
-  await database.drop();
+const { db, url } = await openTestDatabase({
+  applicationName: 'badges',
+  settings: { deadlock_timeout: '10ms' },
 });
 
 const appId = 'app';
@@ -111,7 +103,7 @@ test('a number that a push sets writes only the rows with another one', async ()
 test('a deadlock repeats the count', async () => {
   const ids = await insertDevices(db, [1, 2, 3]);
   const batch = await batchOf(db, ids);
-  const others = { url: database.url, settings: { deadlock_timeout: '10min' } };
+  const others = { url, settings: { deadlock_timeout: '10min' } };
   const second = new Database({ ...others, applicationName: 'holder of the second' });
   const last = new Database({ ...others, applicationName: 'holder of the last' });
   const lock = (tx: Handle, place: number) =>

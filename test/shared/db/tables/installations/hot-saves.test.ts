@@ -1,32 +1,23 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Database } from '../../../shared/db/pool.ts';
+import { expect, test } from 'vitest';
 import {
   findInstallationsOfDevices,
   writeInstallationGroup,
-} from '../../../shared/db/tables/installations/groups/groups.ts';
+} from '../../../../../shared/db/tables/installations/groups/groups.ts';
 import {
   findInstallationsOfDevice,
   insertInstallation,
   updateInstallation,
   updateInstallationVersion,
-} from '../../../shared/db/tables/installations/installations.ts';
-import { changedDraft, parseInstallationChanges } from '../../../shared/domain/installations/changes.ts';
-import { deviceIdsOf } from '../../../shared/domain/installations/identity.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+} from '../../../../../shared/db/tables/installations/installations.ts';
+import {
+  changedDraft,
+  parseInstallationChanges,
+} from '../../../../../shared/domain/installations/changes.ts';
+import { deviceIdsOf } from '../../../../../shared/domain/installations/identity.ts';
+import { openTestDatabase } from '../../../../support/database.ts';
 
-let database: TestDatabase;
-let db: Database;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  // A connection sees its own statistics as soon as it has reported them.
-  db = new Database({ url: database.url, applicationName: 'test', maxConnections: 1 });
-});
-
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+// A connection sees its own statistics as soon as it has reported them.
+const { db } = await openTestDatabase({ maxConnections: 1 });
 
 const appId = 'app';
 const ids = { installationId: 'saved' };
