@@ -1,27 +1,21 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { hourMs, systemClock } from '../../shared/clock.ts';
-import { Database } from '../../shared/db/pool.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { DuePoll, dueText } from '../../shared/queue/consuming/due-poll.ts';
 import { deliverJob, messageJob, planJob } from '../../shared/queue/jobs.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { openTestDatabase } from '../support/database.ts';
 
 const log = createLogger({ level: 'silent', name: 'test' });
-let database: TestDatabase;
-let db: Database;
+const { db } = await openTestDatabase();
 let queue: JobQueue;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  db = new Database({ url: database.url, applicationName: 'due poll' });
   queue = new JobQueue(db, log, { supervise: false });
   await queue.start();
 });
 afterAll(async () => {
   await queue.stop();
-  await db.close();
-  await database.drop();
 });
 
 test('wakes each consumer of a queue with a job that could be taken, and no other one', async () => {

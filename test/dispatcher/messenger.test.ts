@@ -4,19 +4,17 @@ import { startMessenger } from '../../dispatcher/messages/messenger.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { Listener } from '../../shared/db/listener.ts';
-import { Database } from '../../shared/db/pool.ts';
 import type { OutboxMessage } from '../../shared/db/tables/messages/outbox.ts';
 import { createMetrics } from '../../shared/metrics.ts';
 import { ClosingStack } from '../../shared/process/lifecycle.ts';
 import { DuePoll } from '../../shared/queue/consuming/due-poll.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
 import { silentLog, testConfig } from '../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { openTestDatabase } from '../support/database.ts';
 import { type MailServer, startMailServer } from '../support/servers/mail-server.ts';
 import { type SmsWebhook, startSmsWebhook } from '../support/servers/sms-webhook.ts';
 
-let database: TestDatabase;
-let db: Database;
+const { db, url } = await openTestDatabase();
 let queue: JobQueue;
 let vault: Vault;
 let mailServer: MailServer;
@@ -25,11 +23,9 @@ let messenger: ClosingStack;
 const metrics = createMetrics();
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  db = new Database({ url: database.url, applicationName: 'test' });
   queue = new JobQueue(db, silentLog, { supervise: false });
   await queue.start();
-  vault = new Vault(testConfig(database.url).secrets);
+  vault = new Vault(testConfig(url).secrets);
   mailServer = await startMailServer();
   webhook = await startSmsWebhook();
   const env = { SMTP_URL: mailServer.url, SMS_WEBHOOK_URL: webhook.url };
@@ -39,20 +35,18 @@ beforeAll(async () => {
 afterAll(async () => {
   await messenger.close();
   await Promise.all([mailServer.close(), webhook.close(), queue.stop()]);
-  await db.close();
-  await database.drop();
 });
 
 /** Starts the messenger without the threads that send pushes. */
 async function start(env: Record<string, string> = {}): Promise<ClosingStack> {
   const stack = new ClosingStack(silentLog);
-  const listener = new Listener(database.url, silentLog);
+  const listener = new Listener(url, silentLog);
   stack.add('notifications', () => listener.close());
   await listener.start();
   const deps = { db, vault, queue, clock: systemClock, log: silentLog, metrics };
   const duePoll = new DuePoll(db, silentLog);
   stack.add('poll for due jobs', () => duePoll.stop());
-  await startMessenger(deps, testConfig(database.url, env), { stack, listener, duePoll });
+  await startMessenger(deps, testConfig(url, env), { stack, listener, duePoll });
   return stack;
 }
 

@@ -1,31 +1,20 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { describe, test } from 'vitest';
 import { isInvalidValue } from '../../shared/db/limits/database-errors.ts';
-import { Database } from '../../shared/db/pool.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { parseCql } from '../../shared/query/cql/select.ts';
 import { compileList, parseListQuery } from '../../shared/query/list/list.ts';
 import { classes, installationClass, roleClass, userClass } from '../../shared/query/schema/classes.ts';
 import type { ClassSchema } from '../../shared/query/schema/fields.ts';
 import { masterViewer, type Viewer } from '../../shared/query/viewer.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { openTestDatabase } from '../support/database.ts';
 import { queryMembers } from './generators/bodies.ts';
 import { where } from './generators/conditions.ts';
 import { cql, placeholders } from './generators/statements.ts';
 import { dictionaryOf } from './generators/values.ts';
 import { fuzz } from './runs.ts';
 
-let database: TestDatabase;
-let db: Database;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  db = new Database({ url: database.url, applicationName: 'fuzz', statementTimeoutMs: 10_000 });
-});
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
-
+const { db } = await openTestDatabase({ statementTimeoutMs: 10_000 });
 const reader: Viewer = masterViewer('app');
 
 /** Compiles and runs a query. Only the names of columns and tables are SQL text; all values are parameters. */

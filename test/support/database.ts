@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { inject } from 'vitest';
+import { afterAll, inject } from 'vitest';
+import { Database, type DatabaseOptions, type Handle } from '../../shared/db/pool.ts';
 // Declares the type of `inject('postgres')`.
-import type { Handle } from '../../shared/db/pool.ts';
 import type {} from './global-setup.ts';
 import { onEach } from './servers/spread.ts';
 
@@ -20,6 +20,19 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   const { adminUrls, template } = inject('postgres');
   // Copying files takes 50 ms, the default strategy (through the log) 200 to 300 ms.
   return await create('test', adminUrls, ` TEMPLATE ${template} STRATEGY FILE_COPY`);
+}
+
+/** Creates a database for the tests of a file, with connections of its own. Both are closed after the tests. */
+export async function openTestDatabase(
+  options: Partial<DatabaseOptions> = {},
+): Promise<{ db: Database; url: string }> {
+  const { url, drop } = await createTestDatabase();
+  const db = new Database({ url, applicationName: 'test', ...options });
+  afterAll(async () => {
+    await db.close();
+    await drop();
+  });
+  return { db, url };
 }
 
 /** Returns whether the databases are spread over servers (develop/testing.md): not for tests of what they do not use. */

@@ -1,23 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { Breakers } from '../../../dispatcher/breakers/breakers.ts';
 import { defaultBreakerTiming } from '../../../shared/breaker.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { Database } from '../../../shared/db/pool.ts';
 import type { BreakerKey } from '../../../shared/domain/breaker.ts';
 import { createLogger } from '../../../shared/process/logging.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database.ts';
 
-let database: TestDatabase;
-let db: Database;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  db = new Database({ url: database.url, applicationName: 'test' });
-});
-afterAll(async () => {
-  await db?.close();
-  await database?.drop();
-});
-
+const { db } = await openTestDatabase();
 const failed = { health: { asked: 60, failed: 60 }, trouble: 'connect_failed' };
 const answered = { health: { asked: 60, failed: 0 }, trouble: null };
 

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { FunctionHost } from '../../../ops/functions/host.ts';
 import { carillon } from '../../support/cli.ts';
 
@@ -151,16 +151,20 @@ describe('a folder of functions', () => {
       await writeFile(join(closed, 'hooks/_User.beforeSave.js'), 'export default () => undefined;');
       await symlink(join(parent, 'secret.json'), join(closed, '_link.json'));
       await chmod(closed, 0o700);
-      const copies = async () =>
-        (await readdir(tmpdir())).filter((name) => name.startsWith('carillon-functions-'));
-      const before = await copies();
+      // A folder of its own: tests that run at the same time have copies too.
+      const temporary = join(parent, 'temporary');
+      await mkdir(temporary);
+      await chmod(temporary, 0o755);
+      vi.stubEnv('TMPDIR', temporary);
+      onTestFinished(() => void vi.unstubAllEnvs());
       const { host, call, logged } = await startHost(closed, false);
       expect((await call('one')).result).toBe(1);
       expect(logged.join()).toContain('functions run from a copy');
+      expect(await readdir(temporary)).toHaveLength(1);
       await writeFile(join(closed, 'one.js'), 'export default () => 2;');
       await expect.poll(async () => (await call('one')).result).toBe(2);
       await host.close();
-      expect(await copies()).toEqual(before);
+      expect(await readdir(temporary)).toEqual([]);
     },
   );
 

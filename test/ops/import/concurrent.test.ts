@@ -39,24 +39,25 @@ interface Batch {
 function writersOfTwo() {
   const connections = [1, 2].map(() => new Database({ url: fixture.databaseUrl, applicationName: 'test' }));
   const begun: Batch[] = [];
-  const writers = new BatchWriters<{ line: number; objectId: string; keys: string[] }>(
+  const writers = new BatchWriters<{ line: number; objectId: string; keyHashes: number[] }>(
     connections,
     (connection, [row]) =>
       new Promise((resolve, reject) => {
         begun.push({ connection, line: row?.line ?? 0, end: (error) => (error ? reject(error) : resolve()) });
       }),
   );
-  const add = (line: number, ...keys: string[]) => writers.add([{ line, objectId: `o${line}`, keys }]);
+  const add = (line: number, ...keyHashes: number[]) =>
+    writers.add([{ line, objectId: `o${line}`, keyHashes }]);
   const lines = () => begun.map(({ line }) => line);
   return { writers, begun, add, lines };
 }
 
 test('batches are written over all connections, those with a common value one after the other', async () => {
   const { writers, begun, add, lines } = writersOfTwo();
-  await add(1, 'a');
-  await add(2, 'b');
+  await add(1, 11);
+  await add(2, 12);
   expect(begun[0]?.connection).not.toBe(begun[1]?.connection);
-  const third = add(3, 'a', 'c');
+  const third = add(3, 11, 13);
   // The connection of the second batch is free, but the first batch has a value of the third.
   begun[1]?.end();
   await new Promise(setImmediate);

@@ -1,28 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { distribute } from '../../../ops/cli/commands/service/distribution.ts';
 import { checkSpread } from '../../../ops/cli/doctor/spread.ts';
-import { Database } from '../../../shared/db/pool.ts';
 import {
   type Distribution,
   placingStatements,
   readDistribution,
 } from '../../../shared/db/schema/distribution.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database.ts';
 
-let database: TestDatabase;
-let db: Database;
+const { db, url } = await openTestDatabase({ maxConnections: 1 });
 let distribution: Distribution;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  db = new Database({ url: database.url, applicationName: 'test', maxConnections: 1 });
   distribution = await readDistribution(db);
 });
-afterAll(async () => {
-  await db?.close();
-  await database?.drop();
-});
-
 const placed = (placement: string) =>
   distribution.tables.filter((table) => table.placement === placement).map(({ name }) => name);
 
@@ -92,6 +83,6 @@ describe('the statements that spread a database', () => {
 
 test('a database without Citus is not spread, and doctor says nothing of it', async () => {
   for (const isPlan of [true, false])
-    await expect(distribute(database.url, { isPlan })).rejects.toThrow(/no extension citus/);
+    await expect(distribute(url, { isPlan })).rejects.toThrow(/no extension citus/);
   expect(await checkSpread(db)).toEqual([]);
 });

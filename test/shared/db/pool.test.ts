@@ -1,21 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { Database } from '../../../shared/db/pool.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database.ts';
 
-let database: TestDatabase;
-let db: Database;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  db = new Database({ url: database.url, applicationName: 'test', maxConnections: 1 });
-});
-afterAll(async () => {
-  await db?.close();
-  await database?.drop();
-});
+const { db, url } = await openTestDatabase({ maxConnections: 1 });
 
 test('a transaction whose connection is lost fails, and the next statement works', async () => {
-  const other = new Database({ url: database.url, applicationName: 'other', maxConnections: 1 });
+  const other = new Database({ url, applicationName: 'other', maxConnections: 1 });
   const lost = db.transaction(async (tx) => {
     await other.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity

@@ -1,26 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { isStatementTimeout } from '../../../shared/db/limits/database-errors.ts';
 import { runInLane } from '../../../shared/db/limits/lane.ts';
 import { ResultTooLarge } from '../../../shared/db/limits/transaction.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { FairQueue, QueueFull } from '../../../shared/fairness/fair-queue.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database.ts';
 
-let database: TestDatabase;
-let db: Database;
-let shared: Database;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  db = new Database({ url: database.url, applicationName: 'limits', maxConnections: 1 });
-  const turns = new FairQueue({ atOnce: 2, perLane: 1, maxWaiting: 1 });
-  shared = new Database({ url: database.url, applicationName: 'shared', maxConnections: 2, turns });
-});
-afterAll(async () => {
-  await db.close();
-  await shared.close();
-  await database.drop();
-});
+const { db, url } = await openTestDatabase({ maxConnections: 1 });
+const turns = new FairQueue({ atOnce: 2, perLane: 1, maxWaiting: 1 });
+const shared = new Database({ url, applicationName: 'shared', maxConnections: 2, turns });
+afterAll(() => shared.close());
 
 const one = (from: Database) => from.query<{ n: number }>('SELECT 1 AS n').then(({ rows }) => rows[0]?.n);
 const megabyte = `SELECT repeat('x', 1000) AS text FROM generate_series(1, 1000)`;
@@ -61,7 +50,7 @@ describe('the limits of a transaction', () => {
   });
 
   test('hold for a statement that may take longer, which runs alone where the whole pool has its limit', async () => {
-    const long = new Database({ url: database.url, applicationName: 'long', statementTimeoutMs: 4000 });
+    const long = new Database({ url, applicationName: 'long', statementTimeoutMs: 4000 });
     const shown = `SELECT current_setting('statement_timeout') AS time, current_setting('transaction_read_only') AS "isReadOnly"`;
     const read = async (from: Database, ms: number) => (await from.queryWithin(ms, shown)).rows[0];
     expect(await read(long, 4000)).toEqual({ time: '4s', isReadOnly: 'off' });

@@ -1,17 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Database, type Handle } from '../../../shared/db/pool.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Handle } from '../../../shared/db/pool.ts';
 import { compileList, parseListQuery } from '../../../shared/query/list/list.ts';
 import { installationClass } from '../../../shared/query/schema/classes.ts';
 import { masterViewer } from '../../../shared/query/viewer.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database.ts';
 
 const reader = masterViewer('app');
-let database: TestDatabase;
-let db: Database;
+const { db } = await openTestDatabase();
 const rowCount = 30_000;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  db = new Database({ url: database.url, applicationName: 'test' });
   await db.query(
     `INSERT INTO installation (app_id, object_id, device_type, device_token, installation_id, registration_id, vendor, vendor_name,
        channels, fields, updated_at)
@@ -24,10 +21,6 @@ beforeAll(async () => {
     [rowCount],
   );
   await db.query('VACUUM ANALYZE installation');
-});
-afterAll(async () => {
-  await db.close();
-  await database.drop();
 });
 
 function plan(where: unknown, handle: Handle = db): Promise<string> {

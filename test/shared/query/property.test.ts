@@ -1,6 +1,5 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Database } from '../../../shared/db/pool.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import { canonicalVendor } from '../../../shared/domain/labels.ts';
 import { parseWhere } from '../../../shared/query/parse/where.ts';
@@ -8,7 +7,7 @@ import { installationClass } from '../../../shared/query/schema/classes.ts';
 import { Params } from '../../../shared/query/sql/params.ts';
 import { compileWhere } from '../../../shared/query/sql/where.ts';
 import { masterViewer } from '../../../shared/query/viewer.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database.ts';
 import { matches } from './where-evaluator.ts';
 
 const reader = masterViewer('app');
@@ -229,11 +228,8 @@ const rowsByClass = Object.fromEntries(
   ]),
 );
 
-let database: TestDatabase;
-let db: Database;
+const { db } = await openTestDatabase();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  db = new Database({ url: database.url, applicationName: 'test' });
   await db.query('ALTER TABLE app_user DROP CONSTRAINT app_user_app_id_fkey');
   for (const { objectId, username, emailVerified, ...fields } of users)
     await addUser('app', { objectId, username, emailVerified, fields });
@@ -268,11 +264,6 @@ function addUser(appId: string, { objectId, username, emailVerified, fields }: U
     ],
   );
 }
-
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
 
 /** Columns of a document that no condition selects. */
 const plain: Omit<Document, 'fields'> = {

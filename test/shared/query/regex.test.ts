@@ -1,20 +1,10 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Database } from '../../../shared/db/pool.ts';
+import { describe, expect, test } from 'vitest';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import { sqlPattern, translateRegex } from '../../../shared/query/parse/regex/regex.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database.ts';
 
-let database: TestDatabase;
-let db: Database;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  db = new Database({ url: database.url, applicationName: 'test', statementTimeoutMs: 5000 });
-});
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+const { db } = await openTestDatabase({ statementTimeoutMs: 5000 });
 
 async function isMatch(text: string, pattern: string, options = ''): Promise<boolean> {
   const { rows } = await db.query<{ yes: boolean }>('SELECT $1::text ~ $2 AS yes', [

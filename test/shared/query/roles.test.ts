@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Database } from '../../../shared/db/pool.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { compileList, parseListQuery } from '../../../shared/query/list/list.ts';
 import { roleClass, userClass } from '../../../shared/query/schema/classes.ts';
 import type { ClassSchema } from '../../../shared/query/schema/fields.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database.ts';
 import { pointerTo } from '../../support/roles.ts';
 
 /** Query plans of conditions over roles, with many roles of two apps. */
-let database: TestDatabase;
-let db: Database;
+const { db } = await openTestDatabase();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  db = new Database({ url: database.url, applicationName: 'test' });
   await db.query(
     `INSERT INTO app (app_id, name, edition, plan, secrets)
      SELECT name, name, 'home', 'commercial', '' FROM unnest(ARRAY['app', 'other']) AS name`,
@@ -31,10 +27,6 @@ beforeAll(async () => {
       WHERE (r.id + u.id) % 250 = 0`,
   );
   for (const table of ['role', 'role_user', 'app_user']) await db.query(`VACUUM ANALYZE ${table}`);
-});
-afterAll(async () => {
-  await db.close();
-  await database.drop();
 });
 
 function sqlOf(where: object, { cls, subjects }: { cls: ClassSchema; subjects?: string[] }) {
