@@ -84,6 +84,9 @@ export class ConsoleBrowser {
   }
 
   async closePages(): Promise<void> {
+    // A page may repeat a request when its test has ended: a handler of its route that is not done then has no page to answer.
+    const pages = this.#contexts.flatMap((context) => context.pages());
+    await Promise.all(pages.map((page) => page.unrouteAll({ behavior: 'ignoreErrors' })));
     await Promise.all(this.#contexts.map((context) => context.close()));
     this.#contexts = [];
   }
