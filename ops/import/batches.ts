@@ -12,8 +12,11 @@ const maxBytes = 4 * 1024 * 1024;
 export interface Row {
   line: number;
   objectId: string;
-  /** Unique values, of any column, which another batch may have as well. */
-  keys?: string[];
+  /**
+   * Hashes of its unique values, of any column, which another batch may have as well. Two values may have the same hash: a batch
+   * then waits without need.
+   */
+  keyHashes?: readonly number[];
 }
 
 export interface Reading<R extends Row> {

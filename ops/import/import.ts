@@ -5,9 +5,9 @@ import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
 import type { Database, Handle } from '../../shared/db/pool.ts';
 import {
   type ImportedInstallation,
+  InstallationEncoder,
   mergeInstallations,
   openInstallationStage,
-  stageInstallation,
   tidyInstallations,
   writeNewInstallations,
 } from '../../shared/db/tables/import/installations.ts';
@@ -115,15 +115,16 @@ function importInstallations(job: ImportJob, part: FilePart, now: string): Promi
   const { appId, isDry } = job;
   // Expect a batch to be like the one before: in a repeated import most rows exist already.
   let areKnown = false;
+  const encoder = new InstallationEncoder(appId);
   return importRows(job, part, {
     isConcurrent: true,
     read: (record, line) => {
       const installation = readInstallation(record, now);
       countInstallation(job, installation);
-      return stageInstallation(installation, line);
+      return encoder.encode(installation, line);
     },
     writeNew: async (connection, rows) =>
-      !areKnown && !isDry && (await writeNewInstallations(connection, appId, rows)),
+      !areKnown && !isDry && (await writeNewInstallations(connection, rows)),
     merge: async (tx, rows) => {
       const merged = await mergeInstallations(tx, appId, { rows, isDry, areKnown });
       areKnown = merged.unwritten.length > 0;

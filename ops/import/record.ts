@@ -74,7 +74,8 @@ export function membersOf(
   storedName = (name: string): string => name,
 ): Members {
   const members: Members = new Map();
-  for (const [name, value] of Object.entries(record)) {
+  for (const name of Object.keys(record)) {
+    const value = record[name] ?? null;
     if (isKnown(name, value)) continue;
     if (!isMemberName(name))
       throw refuse('invalidKeyName', `A member has a name that cannot be stored: ${shown(name)}.`);

@@ -54,8 +54,8 @@ async function inTransaction<T>(connection: Handle, work: (tx: Handle) => Promis
 export class BatchWriters<R extends Row> {
   readonly #free: Handle[];
   readonly #write: (connection: Handle, rows: R[]) => Promise<void>;
-  /** Batches that are being written, with their keys. */
-  readonly #inWork = new Map<Promise<void>, Set<string>>();
+  /** Batches that are being written, with the hashes of their keys. */
+  readonly #inWork = new Map<Promise<void>, Set<number>>();
   #failures: unknown[] = [];
 
   constructor(connections: readonly Handle[], write: (connection: Handle, rows: R[]) => Promise<void>) {
@@ -65,15 +65,16 @@ export class BatchWriters<R extends Row> {
 
   /** Resolves when the batch is being written, which may take until others are. Throws the failure of an earlier batch. */
   async add(rows: R[]): Promise<void> {
-    const keys = new Set(rows.flatMap(({ keys = [] }) => keys));
+    const hashes = new Set<number>();
+    for (const { keyHashes = [] } of rows) for (const hash of keyHashes) hashes.add(hash);
     let connection = this.#free.pop();
     while (connection === undefined) {
       await Promise.race(this.#inWork.keys());
       connection = this.#free.pop();
     }
-    for (const [batch, others] of this.#inWork) if (!keys.isDisjointFrom(others)) await batch;
+    for (const [batch, others] of this.#inWork) if (!hashes.isDisjointFrom(others)) await batch;
     this.#throwFailure();
-    this.#start(connection, { rows, keys });
+    this.#start(connection, { rows, hashes });
   }
 
   /** Waits until all batches are written. Throws the first failure. */
@@ -82,14 +83,14 @@ export class BatchWriters<R extends Row> {
     this.#throwFailure();
   }
 
-  #start(connection: Handle, { rows, keys }: { rows: R[]; keys: Set<string> }): void {
+  #start(connection: Handle, { rows, hashes }: { rows: R[]; hashes: Set<number> }): void {
     const batch = this.#write(connection, rows)
       .catch((error: unknown) => void this.#failures.push(error))
       .then(() => {
         this.#inWork.delete(batch);
         this.#free.push(connection);
       });
-    this.#inWork.set(batch, keys);
+    this.#inWork.set(batch, hashes);
   }
 
   #throwFailure(): void {

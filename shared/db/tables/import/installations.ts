@@ -1,5 +1,5 @@
 import type { InstallationDraft } from '../../../domain/installations/installation.ts';
-import { copyIn, copyText } from '../../copy.ts';
+import { type CopyRow, copyIn, RowEncoder } from '../../copy.ts';
 import { isFailedCopyToWorker, violatedConstraint } from '../../limits/database-errors.ts';
 import type { Handle } from '../../pool.ts';
 import { draftColumns, draftValues } from '../installations/installations.ts';
@@ -19,10 +19,10 @@ export interface StagedInstallation {
   /** Line of its file. */
   line: number;
   objectId: string;
-  /** Values of unique columns. */
-  keys: string[];
-  /** Values of `columns`, encoded for COPY: a batch of texts needs less memory and collection than one of objects. */
-  values: string;
+  /** Hashes of its values of unique columns. */
+  keyHashes: number[];
+  /** Its app and the values of `columns`. */
+  row: CopyRow;
 }
 
 const stage = 'import_installation';
@@ -44,14 +44,35 @@ export async function openInstallationStage(connection: Handle): Promise<void> {
     await connection.query(`CREATE UNIQUE INDEX ON ${shadow} (app_id, ${name})`);
 }
 
-/** Encodes an installation, while the batch before is written. */
-export function stageInstallation(installation: ImportedInstallation, line: number): StagedInstallation {
-  const { objectId, createdAt, updatedAt, importedAt, draft } = installation;
-  const values = copyText([objectId, createdAt, updatedAt, importedAt, ...draftValues(draft)]);
-  const keys = [objectId];
-  if (draft.deviceToken !== null) keys.push(draft.deviceToken);
-  if (draft.installationId !== null) keys.push(draft.installationId);
-  return { line, objectId, keys, values };
+/** Encoder of the installations of an app, while the batch before is written. */
+export class InstallationEncoder {
+  readonly #appId: string;
+  readonly #rows = new RowEncoder();
+
+  constructor(appId: string) {
+    this.#appId = appId;
+  }
+
+  encode(installation: ImportedInstallation, line: number): StagedInstallation {
+    const { objectId, createdAt, updatedAt, importedAt, draft } = installation;
+    const row = this.#rows.encode([
+      ...[this.#appId, objectId, createdAt, updatedAt, importedAt],
+      ...draftValues(draft),
+    ]);
+    const keyHashes = [hashOf(objectId)];
+    if (draft.deviceToken !== null) keyHashes.push(hashOf(draft.deviceToken));
+    if (draft.installationId !== null) keyHashes.push(hashOf(draft.installationId));
+    return { line, objectId, keyHashes, row };
+  }
+}
+
+const hashFactor = 31;
+
+/** Returns a hash of 32 bits, of all characters: it needs no memory of its own, as a long text does. */
+function hashOf(text: string): number {
+  let hash = 0;
+  for (let i = 0; i < text.length; i += 1) hash = (Math.imul(hash, hashFactor) + text.charCodeAt(i)) | 0;
+  return hash;
 }
 
 /**
@@ -60,16 +81,14 @@ export function stageInstallation(installation: ImportedInstallation, line: numb
  */
 export async function writeNewInstallations(
   connection: Handle,
-  appId: string,
-  rows: StagedInstallation[],
+  rows: readonly StagedInstallation[],
 ): Promise<boolean> {
-  const app = copyText([appId]);
   const target = { table: 'installation', columns: ['app_id', ...columns] };
   try {
     await copyIn(
       connection,
       target,
-      rows.map(({ values }) => `${app}\t${values}`),
+      rows.map(({ row }) => row),
     );
     return true;
   } catch (error) {
@@ -95,10 +114,11 @@ export async function mergeInstallations(
   appId: string,
   { rows, isDry, areKnown }: InstallationBatch,
 ): Promise<Merged> {
+  const encoder = new RowEncoder();
   await copyIn(
     tx,
     { table: stage, columns: ['line', ...columns] },
-    rows.map(({ line, values }) => `${line}\t${values}`),
+    rows.map(({ line, row }) => encoder.withFirst(line, row)),
   );
   const known = isDry || areKnown ? await keptOut(tx, appId, { stage, table: 'installation', unique }) : [];
   await unstage(tx, stage, known);

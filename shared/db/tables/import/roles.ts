@@ -1,5 +1,5 @@
 import type { RelationName, RoleDraft } from '../../../domain/roles/role.ts';
-import { copyIn, copyText } from '../../copy.ts';
+import { copyIn, RowEncoder } from '../../copy.ts';
 import type { Handle } from '../../pool.ts';
 import { countRolesLocked } from '../roles/roles.ts';
 import { keptOut, type Merged, type Unwritten, unstage, unwrittenRows } from './unwritten.ts';
@@ -61,11 +61,20 @@ export async function mergeRoles(
   { rows, isDry, maxRoles }: { rows: StagedRole[]; isDry: boolean; maxRoles: number },
 ): Promise<Merged> {
   const there = await countRolesLocked(tx, appId);
+  const encoder = new RowEncoder();
   await copyIn(
     tx,
     { table: stage, columns: ['line', ...columns] },
     rows.map(({ line, objectId, draft: { name, acl, fields }, createdAt, updatedAt }) =>
-      copyText([line, objectId, name, JSON.stringify(acl), JSON.stringify(fields), createdAt, updatedAt]),
+      encoder.encode([
+        line,
+        objectId,
+        name,
+        JSON.stringify(acl),
+        JSON.stringify(fields),
+        createdAt,
+        updatedAt,
+      ]),
     ),
   );
   const known = await keptOut(tx, appId, { stage, table: 'role', unique });

@@ -1,6 +1,6 @@
 import type { Identity } from '../../../domain/users/auth-data.ts';
 import type { SessionSecret, UserDraft } from '../../../domain/users/user.ts';
-import { copyIn, copyText } from '../../copy.ts';
+import { type CopyValue, copyIn, RowEncoder } from '../../copy.ts';
 import type { Handle } from '../../pool.ts';
 import { draftColumns, draftValues } from '../users/users.ts';
 import { keptOut, type Merged, type Unwritten, unstage, unwrittenRows } from './unwritten.ts';
@@ -70,7 +70,12 @@ export async function mergeUsers(
   appId: string,
   { rows, isDry }: { rows: StagedUser[]; isDry: boolean },
 ): Promise<Merged> {
-  await copyIn(tx, { table: stage, columns: ['line', 'own', 'unions', ...columns] }, rows.map(copyRow));
+  const encoder = new RowEncoder();
+  await copyIn(
+    tx,
+    { table: stage, columns: ['line', 'own', 'unions', ...columns] },
+    rows.map((user) => encoder.encode(copyValues(user))),
+  );
   const unwritten = isDry ? await takeUnwritten(tx, appId, tables) : [];
   const targets = isDry ? shadows : tables;
   for (;;) {
@@ -87,9 +92,9 @@ export async function mergeUsers(
   return { written, unwritten };
 }
 
-function copyRow(user: StagedUser): string {
+function copyValues(user: StagedUser): CopyValue[] {
   const { own, unions } = user.identities;
-  return copyText([
+  return [
     user.line,
     JSON.stringify(own),
     JSON.stringify(unions),
@@ -100,7 +105,7 @@ function copyRow(user: StagedUser): string {
     user.createdAt,
     user.updatedAt,
     ...draftValues(user.draft),
-  ]);
+  ];
 }
 
 /** Inserts the staged users that are not written yet, except those whose name, address or number is taken. */
