@@ -45,7 +45,8 @@ const bulkNiceness = 5;
 
 /**
  * Heap limits of a thread; without one V8 lets garbage grow to gigabytes, while recipients and requests of the batches
- * use a tenth of this. They are for dispatchers without the flags of `ops/local/node-flags.ts`, which apply to threads too.
+ * use a tenth of this. They are for dispatchers without the flags of `dispatcher/main.ts` and `ops/local/node-flags.ts`, which apply
+ * to threads too.
  */
 const threadMemory = { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 256 };
 

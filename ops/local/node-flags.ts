@@ -1,9 +1,9 @@
 /**
  * Node flags of a dispatcher. By default V8 gives every thread of a large machine 134 MB for new objects and lets old
- * garbage grow to gigabytes before it collects. The limits cost a few percent of CPU time and keep a dispatcher under
- * 400 MB. Both flags also apply to each worker thread, in place of the limits of `dispatcher/sending/pool.ts`.
+ * garbage grow to gigabytes before it collects. The limits keep a dispatcher under 400 MB. The second one also applies to each
+ * worker thread, in place of that of `dispatcher/sending/pool.ts`; for the first one `dispatcher/main.ts` has another.
  */
-export const dispatcherFlags = ['--max-semi-space-size=4', '--max-old-space-size=512'];
+export const dispatcherFlags = ['--max-semi-space-size=16', '--max-old-space-size=512'];
 
 /**
  * Environment of a dispatcher: glibc otherwise opens an arena for allocations for each thread, and keeps in each what was
