@@ -8,6 +8,7 @@ import type { JobQueue } from '../shared/queue/queue.ts';
 import type { Breakers } from './breakers/breakers.ts';
 import type { Freezes } from './delivery/freezes.ts';
 import type { PushCache } from './delivery/push-cache.ts';
+import type { AudienceSizes } from './planning/audience-sizes.ts';
 import type { ScanShare } from './planning/scan-share.ts';
 import type { GatewayUsage } from './recording/gateway-usage.ts';
 import type { PushCloser } from './recording/push-closer.ts';
@@ -28,6 +29,7 @@ export interface DispatcherDeps {
   gatewayUsage: GatewayUsage;
   closer: PushCloser;
   pushCache: PushCache;
+  audienceSizes: AudienceSizes;
   scans: ScanShare;
   small: SmallPushes;
   clock: Clock;

@@ -1,3 +1,4 @@
+import { RecentMap } from '../../shared/db/cache/recent-map.ts';
 import { originalTarget, type PushOrder } from '../../shared/domain/pushes/push.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 
@@ -16,25 +17,17 @@ function withoutCondition({ redrive, ...order }: PushOrder): PushOrder {
  * message is made of never changes; whether the push goes on is read with each batch.
  */
 export class PushCache {
-  readonly #pushes = new Map<number, Push>();
+  readonly #pushes = new RecentMap<number, Push>(mostPushes);
 
   /** Keeps a push that is being sent. */
   add(push: Push): void {
-    this.#keep({ ...push, pushOrder: withoutCondition(push.pushOrder) });
-    const [oldest = 0] = this.#pushes.keys();
-    if (this.#pushes.size > mostPushes) this.#pushes.delete(oldest);
+    this.#pushes.keep(push.id, { ...push, pushOrder: withoutCondition(push.pushOrder) });
   }
 
-  /** Returns a push without its condition; undefined for one that is not kept. */
+  /** Returns a push without its condition, and makes it the newest one; undefined for one that is not kept. */
   get(pushId: number): Push | undefined {
     const push = this.#pushes.get(pushId);
-    if (push) this.#keep(push);
+    if (push) this.#pushes.keep(pushId, push);
     return push;
-  }
-
-  /** Makes a push the newest one. */
-  #keep(push: Push): void {
-    this.#pushes.delete(push.id);
-    this.#pushes.set(push.id, push);
   }
 }

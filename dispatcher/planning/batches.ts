@@ -18,12 +18,17 @@ const secondPage = { fromPlanned: 1000, toPlanned: 5000, leastSize: 2500 };
  * costs a dozen statements. Only where a request has one recipient, and where no rate gives each batch a time of its own: there
  * large batches are uneven.
  */
-function batchSizeOf({ connector: id }: Route, count: number, { flowControl, planned }: PageContext): number {
+function batchSizeOf(
+  { connector: id }: Route,
+  count: number,
+  { flowControl, planned, isHalved = false }: PageContext,
+): number {
   const connector = connectors.get(id);
   const canGrow = connector?.limits.recipientsPerRequest === 1 && !connector.rate;
   const { fromPlanned, toPlanned, leastSize } = secondPage;
-  if (!canGrow || flowControl !== null || planned < fromPlanned) return firstBatchSize;
-  if (planned >= toPlanned) return largestBatchSize;
+  if (!canGrow || flowControl !== null) return firstBatchSize;
+  if (isHalved || planned >= toPlanned) return largestBatchSize;
+  if (planned < fromPlanned) return firstBatchSize;
   return Math.min(largestBatchSize, Math.max(leastSize, Math.ceil(count / 2)));
 }
 
@@ -36,6 +41,8 @@ export interface PageContext {
   flowControl: number | null;
   /** Recipients of the push that were planned before the page. */
   planned: number;
+  /** The push probably has two pages of equal size, of which each is a batch (audience-sizes.ts). */
+  isHalved?: boolean;
 }
 
 /** Batches of one page of targets. */

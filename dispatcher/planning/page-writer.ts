@@ -27,7 +27,7 @@ import { claimPage, withoutPlanned } from './claims.ts';
 import { capDevices, cappedOf } from './device-cap.ts';
 import type { LanguageRoutes } from './language-routes.ts';
 import { batchesOfStart, countStart, type LocalStart, sendStart } from './local-start.ts';
-import type { TargetPage } from './pages.ts';
+import { firstBatchSize, type TargetPage } from './pages.ts';
 import { addWaitsOf, countQuiet, holdQuiet } from './quiet-hours.ts';
 import type { QuietRoutes } from './quiet-routes.ts';
 
@@ -48,6 +48,8 @@ export interface Plan {
   quiet?: QuietRoutes | undefined;
   /** Present for a push at local time. */
   start?: LocalStart | undefined;
+  /** Targets of each of two pages; present where the push probably has twice as many. */
+  half?: number | undefined;
 }
 
 interface PageStep {
@@ -111,10 +113,11 @@ export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep
   return through;
 }
 
-const routingOf = ({ push, router, languages, quiet }: Plan, { planned }: PageStep) => ({
+const routingOf = ({ push, router, languages, quiet, half }: Plan, { planned }: PageStep) => ({
   router: quiet ?? languages ?? router,
   flowControl: push.pushOrder.flowControl,
   planned,
+  isHalved: half !== undefined,
 });
 
 /** Batches of one queue, and the kind of their jobs. */
@@ -179,17 +182,18 @@ async function endJob(
 
 /**
  * Opens senders while batches are written: a connection takes several round trips. Those of the threads for large batches with the
- * second page, so that they take no processor time from the first batch of a push.
+ * second page, so that they take no processor time from the first batch of a push; with the first page where that batch is large.
  */
 function prepareSenders(
   { pool }: DispatcherDeps,
-  push: Push,
+  { appId, pushOrder }: Push,
   { batches, mark }: Pick<PageOfBatches, 'batches'> & { mark: number },
 ): void {
-  const { appId, pushOrder } = push;
   const routes = new Map(batches.map((batch) => [`${batch.connector}/${batch.profile}`, batch]));
-  for (const { connector, profile } of routes.values())
-    pool.prepare({ appId, connector, profile, prod: pushOrder.prod }, mark === 0 ? 'express' : 'bulk');
+  for (const { connector, profile, recipients } of routes.values()) {
+    const lane = mark === 0 && recipients.length <= firstBatchSize ? 'express' : 'bulk';
+    pool.prepare({ appId, connector, profile, prod: pushOrder.prod }, lane);
+  }
 }
 
 async function writeRows(

@@ -44,6 +44,8 @@ interface Scan {
   clock: Clock;
   /** Reads the time zone of each device too. */
   hasZones?: boolean;
+  /** Targets of the first page of a fresh push without a condition that an index serves; `firstBatchSize` by default. */
+  firstSize?: number | undefined;
 }
 
 /** Which devices a scan reads, and what of them. */
@@ -68,9 +70,10 @@ export async function* noPages(): AsyncGenerator<PlannedPage> {
 }
 
 /** Reads pages by one statement each. Only where each of them reads on from the mark: no index would find the targets. */
-async function* pagesByKey({ database, app, push, clock }: Scan, part: Part): AsyncGenerator<PlannedPage> {
+async function* pagesByKey(scan: Scan, part: Part): AsyncGenerator<PlannedPage> {
+  const { database, app, push, clock, firstSize = firstBatchSize } = scan;
   const nowMs = clock.now();
-  let size = push.plannedThrough === 0 ? firstBatchSize : pageSize;
+  let size = push.plannedThrough === 0 ? firstSize : pageSize;
   for (let afterId = push.plannedThrough; ; size = pageSize) {
     const { text, values } = targetPageQuery(app, push.pushOrder, { afterId, nowMs, size, ...part });
     const { rows } = await database.queryWithin<TargetGroupRow>(longestScanMs, text, values);

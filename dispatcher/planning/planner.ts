@@ -132,8 +132,16 @@ async function writeBatches(deps: DispatcherDeps, begun: Plan, signal: AbortSign
   deps.metrics.scans.inc({ database: database.url === deps.db.url ? 'primary' : 'standby' });
   const start = await openStart(deps, database, begun);
   if (start === 'early') return false;
-  const plan = { ...begun, start };
-  const reader = { database, app, push, clock: deps.clock, hasZones: begun.quiet !== undefined };
+  const half = start ? undefined : deps.audienceSizes.halfOf(push);
+  const plan = { ...begun, start, half };
+  const reader = {
+    database,
+    app,
+    push,
+    clock: deps.clock,
+    hasZones: begun.quiet !== undefined,
+    firstSize: half,
+  };
   const isFresh = push.plannedThrough === 0;
   if (isFresh && !start?.after && (await endBeyondLimit(deps, plan, () => readPages(reader)))) return false;
   if (isFresh && (await waitForApproval(deps, plan, () => readPages(reader)))) return false;
@@ -159,6 +167,7 @@ async function writePages(
     mark = await writePage(deps, plan, { page, planned, mark, isLast, isSmall, isContinued });
     planned += page.size;
     deps.metrics.plannedRecipients.inc(page.size);
+    if (isLast && !plan.start) deps.audienceSizes.note(plan.push, planned);
     if (isLast || isContinued) return isSmall;
   }
   return false;

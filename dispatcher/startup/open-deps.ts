@@ -15,6 +15,7 @@ import { Freezes } from '../delivery/freezes.ts';
 import { PushCache } from '../delivery/push-cache.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { batchesPerThread, longestScanMs, scansPerApp, warmScans } from '../limits.ts';
+import { AudienceSizes } from '../planning/audience-sizes.ts';
 import { ScanShare } from '../planning/scan-share.ts';
 import { GatewayUsage } from '../recording/gateway-usage.ts';
 import { PushCloser } from '../recording/push-closer.ts';
@@ -67,6 +68,7 @@ export async function openDeps(
     gatewayUsage,
     closer: new PushCloser(),
     pushCache: new PushCache(),
+    audienceSizes: new AudienceSizes(),
     scans,
     small: new SmallPushes({ db: openSmallDatabase(config, log, stack), log }),
     clock,

@@ -8,16 +8,29 @@ import { masterViewer } from '../viewer.ts';
 const indexed = new Set(['equal', 'in', 'all']);
 
 /** Returns whether no index can serve any part of a push's condition, whatever the statistics say. */
-export function needsTableScan({ target }: PushOrder): boolean {
-  return hasOnlyWhere(target) && needsScan(parseWhere(target.where, installationClass, masterViewer('')));
+export function needsTableScan(pushOrder: PushOrder): boolean {
+  const condition = conditionOf(pushOrder);
+  return condition !== undefined && needsScan(condition);
+}
+
+/** Returns whether a push has no condition: its targets are all devices of the app. */
+export function isToAll(pushOrder: PushOrder): boolean {
+  const condition = conditionOf(pushOrder);
+  return condition !== undefined && isEmpty(condition);
 }
 
 /** Returns whether a push has no condition, or one that `needsTableScan`. */
-export function isUnselective({ target }: PushOrder): boolean {
-  if (!hasOnlyWhere(target)) return false;
-  const condition = parseWhere(target.where, installationClass, masterViewer(''));
-  return needsScan(condition) || (condition.kind === 'and' && condition.all.length === 0);
+export function isUnselective(pushOrder: PushOrder): boolean {
+  const condition = conditionOf(pushOrder);
+  return condition !== undefined && (isEmpty(condition) || needsScan(condition));
 }
+
+/** Returns the condition of a push that has nothing else to choose devices by. */
+function conditionOf({ target }: PushOrder): Condition | undefined {
+  return hasOnlyWhere(target) ? parseWhere(target.where, installationClass, masterViewer('')) : undefined;
+}
+
+const isEmpty = (condition: Condition): boolean => condition.kind === 'and' && condition.all.length === 0;
 
 type Target = PushOrder['target'];
 

@@ -36,3 +36,14 @@ test('batches with a rate stay small: of flow control, of a gateway', () => {
 test('batches of a gateway with many devices per request stay small', () => {
   expect(sizesOf({ connector: 'vendor_a', profile: '_default' }, 50_000)).toHaveLength(5);
 });
+
+test('each page of a push that probably has two equal ones is a batch', () => {
+  const sizesOfHalf = (route: Route, length: number) => {
+    const page = pageOfRows(Array.from({ length }, (_, i) => ({ id: i + 1, traits: '(ios,,,,,t,f,f)' })));
+    const context = { router: { routeOf: () => route }, flowControl: null, planned: 0, isHalved: true };
+    return toBatches(page, context).batches.map(({ recipients }) => recipients.length);
+  };
+  expect(sizesOfHalf(apns, 1250)).toEqual([1250]);
+  expect(sizesOfHalf(apns, 5000)).toEqual([5000]);
+  expect(sizesOfHalf(fcm, 2500)).toEqual([1000, 1000, 500]);
+});

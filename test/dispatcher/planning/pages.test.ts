@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { type PlannedPage, pageSize, readPages } from '../../../dispatcher/planning/pages.ts';
 import { scanSettings } from '../../../dispatcher/startup/open-deps.ts';
 import { systemClock } from '../../../shared/clock.ts';
@@ -7,16 +7,13 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
 import type { Push } from '../../../shared/domain/pushes/record.ts';
 import { targetPageQuery } from '../../../shared/query/targets/targets.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database.ts';
 
 const devices = 61_500;
 const app = { appId: 'app', options: { installationValidityDays: 90 } } as App;
-let database: TestDatabase;
-let db: Database;
+const { db, url } = await openTestDatabase();
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  db = new Database({ url: database.url, applicationName: 'pages' });
   await db.query(
     `INSERT INTO app (app_id, name, edition, plan, secrets) VALUES ($1, 'A', 'home', 'commercial', '')`,
     [app.appId],
@@ -28,11 +25,6 @@ beforeAll(async () => {
     [app.appId, 2 * devices],
   );
 });
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
-
 const pagesOf = (channels: string[], plannedThrough: number, planned = 0): AsyncGenerator<PlannedPage> => {
   const pushOrder = { target: { kind: 'query', where: {}, channels }, redrive: null, languages: null };
   const push = { appId: app.appId, pushOrder, plannedThrough, devices: planned } as unknown as Push;
@@ -99,7 +91,7 @@ test('the devices of a page are grouped by hashing, not by sorting', async () =>
   const pushOrder = { target, redrive: null, languages: null } as unknown as PushOrder;
   const page = { afterId: 1000, nowMs: systemClock.now(), size: pageSize };
   const { text, values } = targetPageQuery(app, pushOrder, page);
-  const scans = new Database({ url: database.url, applicationName: 'scans', settings: scanSettings });
+  const scans = new Database({ url, applicationName: 'scans', settings: scanSettings });
   const { rows } = await scans.query<{ 'QUERY PLAN': string }>(`EXPLAIN (COSTS OFF) ${text}`, values);
   await scans.close();
   const plan = rows.map((row) => row['QUERY PLAN']).join('\n');

@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest';
+import { AudienceSizes } from '../../../dispatcher/planning/audience-sizes.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import type { Push } from '../../../shared/domain/pushes/record.ts';
+import { createAppOn } from '../../support/gateways/app-gateway.ts';
+import { useTestService } from '../../support/service.ts';
+
+interface Given {
+  appId?: string;
+  where?: object;
+  channels?: string[] | null;
+  kind?: string;
+  flowControl?: number | null;
+  plannedThrough?: number;
+}
+
+/** Push to all devices of an app, with these exceptions. */
+const pushOf = (given: Given = {}): Push => {
+  const {
+    appId = 'a',
+    where = {},
+    channels = null,
+    kind = 'query',
+    flowControl = null,
+    plannedThrough = 0,
+  } = given;
+  return { appId, plannedThrough, pushOrder: { target: { kind, where, channels }, flowControl } } as Push;
+};
+
+/** Half of a push after one that had so many devices. */
+function halfAfter(devices: number, next: Given = {}, before: Given = {}): number | undefined {
+  const sizes = new AudienceSizes();
+  sizes.note(pushOf(before), devices);
+  return sizes.halfOf(pushOf(next));
+}
+
+describe('half of the targets of a push', () => {
+  test('is known after a push to all devices of the app that is one page and more than two first batches', () => {
+    expect([2000, 2001, 9999, 10_000, 10_001].map((devices) => halfAfter(devices))).toEqual([
+      undefined,
+      1001,
+      5000,
+      5000,
+      undefined,
+    ]);
+  });
+
+  test('is unknown for another app, a condition, channels, a rate, and behind the first page', () => {
+    const others = [
+      { appId: 'b' },
+      { where: { city: 'Wuhan' } },
+      { channels: ['news'] },
+      { flowControl: 1000 },
+      { plannedThrough: 5000 },
+    ];
+    expect(others.map((next) => halfAfter(5000, next))).toEqual(others.map(() => undefined));
+  });
+
+  test('does not follow from a push to some devices', () => {
+    expect(halfAfter(5000, {}, { where: { city: 'Wuhan' } })).toBeUndefined();
+    expect(halfAfter(5000, {}, { channels: ['news'] })).toBeUndefined();
+  });
+
+  test('is that of the latest push, of ten thousand apps at most', () => {
+    const sizes = new AudienceSizes();
+    for (const devices of [9000, 4000]) sizes.note(pushOf(), devices);
+    expect(sizes.halfOf(pushOf())).toBe(2000);
+    for (let i = 0; i < 9999; i += 1) sizes.note(pushOf({ appId: `app ${i}` }), 3000);
+    expect(sizes.halfOf(pushOf())).toBe(2000);
+    sizes.note(pushOf({ appId: 'one more' }), 3000);
+    expect(sizes.halfOf(pushOf())).toBeUndefined();
+    expect(sizes.halfOf(pushOf({ appId: 'app 0' }))).toBe(1500);
+  });
+});
+
+describe('pushes to all devices of an app, one after the other', () => {
+  const service = useTestService();
+
+  async function sizesOfNext(app: App): Promise<number[]> {
+    const { rows: before } = await service.db.query<{ id: number }>(
+      'SELECT coalesce(max(id), 0) AS id FROM push_batch',
+    );
+    const body = { data: { alert: 'All' } };
+    const { objectId } = (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body;
+    const record = await service.untilDone(app, objectId);
+    expect(record).toMatchObject({ status: 'done', outcomes: { sent: record.devices } });
+    const { rows } = await service.db.query<{ size: number }>(
+      'SELECT cardinality(recipients) AS size FROM push_batch WHERE app_id = $1 AND id > $2 ORDER BY id',
+      [app.appId, before[0]?.id],
+    );
+    return rows.map(({ size }) => size);
+  }
+
+  test('have a small first batch, then two equal ones, also when devices are added or gone', async () => {
+    await service.dispatch();
+    const { app } = await createAppOn(service, null, 2500);
+    expect(await sizesOfNext(app)).toEqual([1000, 1500]);
+    expect(await sizesOfNext(app)).toEqual([1250, 1250]);
+    await service.addIosInstallations(app, 500);
+    expect(await sizesOfNext(app)).toEqual([1250, 1750]);
+    expect(await sizesOfNext(app)).toEqual([1500, 1500]);
+    await service.db.query('DELETE FROM installation WHERE app_id = $1 AND id % 4 > 0', [app.appId]);
+    expect(await sizesOfNext(app)).toHaveLength(1);
+    expect(await sizesOfNext(app)).toHaveLength(1);
+  });
+});
