@@ -1,6 +1,7 @@
-// The steps of `npm test`: runs every check in turn and prints the total in the last line. With `--browser` it also runs the
-// flows of the console in Chromium, with `--monitoring` the dashboards against a Prometheus, with `--upgrade` the last release
-// together with this version, with `--fleet` several processes of the service that join, restart or are killed during pushes.
+// The steps of `npm test`: runs every check in turn, and prints what failed and the total in the last lines. With `--browser`
+// it also runs the flows of the console in Chromium, with `--monitoring` the dashboards against a Prometheus, with `--upgrade`
+// the last release together with this version, with `--fleet` several processes of the service that join, restart or are
+// killed during pushes, with `--load` an api under the load of a hostile app.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,6 +33,7 @@ const optional = {
   monitoring: 'test/monitoring',
   upgrade: 'test/upgrade',
   fleet: 'test/fleet',
+  load: 'test/api/load',
 };
 
 function listSteps(reportDir: string, options: readonly string[]): Step[] {
@@ -52,12 +54,17 @@ async function runStep(runner: StepRunner, step: Step): Promise<Tally> {
   const exitCode = await runner.run(step.command);
   const tally =
     step.reportPath === undefined
-      ? { passed: exitCode === 0 ? 1 : 0, failed: exitCode === 0 ? 0 : 1, skipped: 0 }
+      ? tallyOfCommand(step.name, exitCode)
       : await readVitestReport(step.reportPath, exitCode);
   const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1);
   console.log(`── ${step.name}: ${tally.failed === 0 ? 'passed' : 'FAILED'} in ${seconds} s`);
   return tally;
 }
+
+const tallyOfCommand = (name: string, exitCode: number): Tally =>
+  exitCode === 0
+    ? { passed: 1, failed: 0, skipped: 0, failures: [] }
+    : { passed: 0, failed: 1, skipped: 0, failures: [name] };
 
 const reportDir = await mkdtemp(join(tmpdir(), 'carillon-check-'));
 const runner = new StepRunner();
@@ -69,6 +76,7 @@ try {
   }
   if (runner.isStopped) console.log('\nInterrupted: not everything was checked.');
   const total = addTallies(tallies);
+  for (const failure of total.failures) console.log(`\nFailed: ${failure}`);
   console.log(`\n${formatTally(total)}`);
   process.exitCode = total.failed > 0 || runner.isStopped ? 1 : 0;
 } finally {

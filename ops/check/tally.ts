@@ -1,16 +1,17 @@
 import { readFile } from 'node:fs/promises';
+import { relative } from 'node:path';
 import { z } from 'zod';
 
-/** Number of checks by result. */
+/** Number of checks by result, and the names of those that failed. */
 export interface Tally {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
+  readonly failures: readonly string[];
 }
 
 const reportSchema = z.object({
   numPassedTests: z.number(),
-  numFailedTests: z.number(),
   numPendingTests: z.number(),
   numTodoTests: z.number(),
   testResults: z.array(
@@ -18,10 +19,12 @@ const reportSchema = z.object({
       name: z.string(),
       status: z.string(),
       message: z.string().default(''),
-      assertionResults: z.array(z.object({ status: z.string() })),
+      assertionResults: z.array(z.object({ status: z.string(), fullName: z.string() })),
     }),
   ),
 });
+
+type FileReport = z.infer<typeof reportSchema>['testResults'][number];
 
 /**
  * Counts a Vitest run. A file that failed outside of its tests counts as one failure, and so do a run without tests and a
@@ -31,27 +34,33 @@ const reportSchema = z.object({
  */
 export async function readVitestReport(path: string, exitCode: number): Promise<Tally> {
   const text = await readFile(path, 'utf8').catch(() => undefined);
-  if (text === undefined) {
-    console.log(`The test run ended with code ${exitCode} and left no report.`);
-    return { passed: 0, failed: 1, skipped: 0 };
-  }
+  if (text === undefined) return failedRun(`ended with code ${exitCode} and left no report`);
   const report = reportSchema.parse(JSON.parse(text));
-  const isBroken = (file: (typeof report.testResults)[number]) =>
-    file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed');
-  const brokenFiles = report.testResults.filter(isBroken);
-  for (const file of brokenFiles) console.log(`${file.name} failed outside of its tests. ${file.message}`);
   const passed = report.numPassedTests;
-  let failed = report.numFailedTests + brokenFiles.length;
-  if (passed + failed === 0) {
-    console.log('No test was executed.');
-    failed = 1;
-  }
-  if (failed === 0 && exitCode !== 0) {
-    console.log(`The test run ended with code ${exitCode}, though no test failed: see the errors above.`);
-    failed = 1;
-  }
-  return { passed, failed, skipped: report.numPendingTests + report.numTodoTests };
+  const skipped = report.numPendingTests + report.numTodoTests;
+  const failures = report.testResults.flatMap(failuresOf);
+  const failed = failures.length;
+  if (passed + failed === 0) return failedRun('executed no test');
+  if (failed > 0 || exitCode === 0) return { passed, failed, skipped, failures };
+  return {
+    ...failedRun(`ended with code ${exitCode}, though no test failed: see the errors above`),
+    passed,
+    skipped,
+  };
 }
+
+/** Returns the tests of a file that failed, or the file itself where it failed outside of its tests. */
+function failuresOf({ name, status, message, assertionResults }: FileReport): string[] {
+  const path = relative(process.cwd(), name);
+  const failed = assertionResults.filter((test) => test.status === 'failed');
+  if (failed.length === 0 && status === 'failed') return [`${path}, outside of its tests: ${message}`];
+  return failed.map(({ fullName }) => `${path}: ${fullName}`);
+}
+
+const failedRun = (reason: string): Tally => ({
+  ...{ passed: 0, failed: 1, skipped: 0 },
+  failures: [`the test run ${reason}`],
+});
 
 /** Adds up several counts. */
 export function addTallies(tallies: readonly Tally[]): Tally {
@@ -60,6 +69,7 @@ export function addTallies(tallies: readonly Tally[]): Tally {
     passed: sum((tally) => tally.passed),
     failed: sum((tally) => tally.failed),
     skipped: sum((tally) => tally.skipped),
+    failures: tallies.flatMap(({ failures }) => failures),
   };
 }
 

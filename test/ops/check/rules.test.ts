@@ -11,7 +11,7 @@ const maxEntries = 15;
 const exempt = /^(docs|shared\/db\/migrations)(\/|$)/;
 
 test('a folder has at most 15 entries', () => {
-  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const root = fileURLToPath(new URL('../../..', import.meta.url));
   const files = execFileSync('git', ['ls-files', '*/*'], { cwd: root, encoding: 'utf8' }).trim().split('\n');
   const entries = new Map<string, Set<string>>();
   for (const file of files)
@@ -37,7 +37,7 @@ const refused: readonly (readonly [advice: string, pattern: RegExp])[] = [
 const singleServerOnly = ['shared/db/tables/installations/groups/groups.ts'];
 
 test('statements have forms that a spread database runs too', () => {
-  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const root = fileURLToPath(new URL('../../..', import.meta.url));
   const files = execFileSync('git', ['ls-files', 'shared/db/tables/*.ts'], { cwd: root, encoding: 'utf8' });
   const found: string[] = [];
   for (const file of files.trim().split('\n')) {

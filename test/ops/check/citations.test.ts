@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
+const root = fileURLToPath(new URL('../../..', import.meta.url));
 const reference = join(root, 'docs', 'reference');
 /** `pages` is the copy that the build of docs/site makes. */
 const skipped = new Set(['node_modules', '.git', 'dist', '.carillon', 'pages']);
