@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { relative } from 'node:path';
 import { z } from 'zod';
 
-/** Number of checks by result, and the names of those that failed. */
+/** Number of checks by result, and the names of those that failed with the begin of their errors. */
 export interface Tally {
   readonly passed: number;
   readonly failed: number;
@@ -19,7 +19,13 @@ const reportSchema = z.object({
       name: z.string(),
       status: z.string(),
       message: z.string().default(''),
-      assertionResults: z.array(z.object({ status: z.string(), fullName: z.string() })),
+      assertionResults: z.array(
+        z.object({
+          status: z.string(),
+          fullName: z.string(),
+          failureMessages: z.array(z.string()).default([]),
+        }),
+      ),
     }),
   ),
 });
@@ -49,12 +55,23 @@ export async function readVitestReport(path: string, exitCode: number): Promise<
   };
 }
 
+/** Lines of an error that are shown, and characters of each. The whole is in the output of the run, of which often only the end is kept. */
+const shown = { lines: 12, characters: 300 };
+
 /** Returns the tests of a file that failed, or the file itself where it failed outside of its tests. */
 function failuresOf({ name, status, message, assertionResults }: FileReport): string[] {
   const path = relative(process.cwd(), name);
   const failed = assertionResults.filter((test) => test.status === 'failed');
   if (failed.length === 0 && status === 'failed') return [`${path}, outside of its tests: ${message}`];
-  return failed.map(({ fullName }) => `${path}: ${fullName}`);
+  return failed.map(
+    ({ fullName, failureMessages }) => `${path}: ${fullName}${beginOf(failureMessages.join('\n'))}`,
+  );
+}
+
+function beginOf(error: string): string {
+  const lines = error.split('\n').filter((line) => line.trim() !== '' && !line.includes('node_modules'));
+  const begin = lines.slice(0, shown.lines).map((line) => `\n    ${line.slice(0, shown.characters)}`);
+  return begin.join('');
 }
 
 const failedRun = (reason: string): Tally => ({

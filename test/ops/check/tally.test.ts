@@ -10,6 +10,12 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
+const longError = [
+  `AssertionError: expected ${'long '.repeat(100)}`,
+  '    at file:///home/me/carillon/node_modules/vitest/dist/index.js:1:1',
+  ...Array.from({ length: 20 }, (_, i) => `    at step ${i}`),
+].join('\n');
+
 /** File of a report with the results of its tests. */
 const fileOf = (
   name: string,
@@ -17,7 +23,10 @@ const fileOf = (
   status = statuses.includes('failed') ? 'failed' : 'passed',
 ) => ({
   ...{ name: resolve(name), status, message: status === 'failed' ? 'Cannot find module' : '' },
-  assertionResults: statuses.map((each, i) => ({ status: each, fullName: `a thing does ${i}` })),
+  assertionResults: statuses.map((each, i) => ({
+    ...{ status: each, fullName: `a thing does ${i}` },
+    failureMessages: each === 'failed' ? [longError] : [],
+  })),
 });
 
 type ReportFile = ReturnType<typeof fileOf>;
@@ -32,18 +41,20 @@ async function tallyOf(exitCode: number, testResults: ReportFile[]) {
 }
 
 describe('the count of a test run', () => {
-  test('names each test that failed, and each file that failed outside of its tests', async () => {
+  test('names each test that failed with the begin of its error, and each file that failed outside of its tests', async () => {
     const files = [
       fileOf('test/a.test.ts', ['passed', 'failed', 'pending']),
       fileOf('test/b.test.ts', [], 'failed'),
     ];
-    expect(await tallyOf(1, files)).toEqual({
-      ...{ passed: 1, failed: 2, skipped: 1 },
-      failures: [
-        'test/a.test.ts: a thing does 1',
-        'test/b.test.ts, outside of its tests: Cannot find module',
-      ],
-    });
+    const { failures, ...counts } = await tallyOf(1, files);
+    expect(counts).toEqual({ passed: 1, failed: 2, skipped: 1 });
+    expect(failures).toHaveLength(2);
+    const [name, message, ...steps] = failures[0]?.split('\n') ?? [];
+    expect(name).toBe('test/a.test.ts: a thing does 1');
+    expect(message).toMatch(/^ {4}AssertionError: expected (long ){10}/);
+    expect(message?.length).toBe(304);
+    expect(steps.map((line) => line.trim())).toEqual(Array.from({ length: 11 }, (_, i) => `at step ${i}`));
+    expect(failures[1]).toBe('test/b.test.ts, outside of its tests: Cannot find module');
   });
 
   test('has one failure for a run without tests, without a report, or with an error outside of tests', async () => {
