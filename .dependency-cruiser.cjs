@@ -22,6 +22,17 @@ module.exports = {
       to: { couldNotResolve: true },
     },
     {
+      // Loading them takes longer than most commands.
+      name: 'commands may load connectors, credentials and checks only by import() when they run',
+      severity: 'error',
+      from: { path: '^ops/cli/(main|program|commands/)' },
+      to: {
+        path: '^(connectors|ops/cli/(credentials|doctor))/',
+        dynamic: false,
+        dependencyTypesNot: ['type-only'],
+      },
+    },
+    {
       name: 'shared/domain may import only itself, zod, libphonenumber-js and cron-parser',
       severity: 'error',
       from: { path: '^shared/domain/' },

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { type CredentialOptions, credentialsFrom } from '../../credentials/credentials.ts';
+import type { CredentialOptions } from '../../credentials/credentials.ts';
 import { type Report, type Shell, table } from '../../report.ts';
 import { connect } from '../../service.ts';
 import { addCredentialOptions, connectorOf, profilePath } from './profile-arguments.ts';
@@ -58,6 +58,7 @@ async function stageFiles(
   files: string[],
   { name, hold, ...options }: CredentialOptions & Named & { hold?: boolean },
 ): Promise<Report> {
+  const { credentialsFrom } = await import('../../credentials/credentials.ts');
   const connector = connectorOf(gateway);
   const credentials = await credentialsFrom(connector, files, options);
   const path = `${profilePath(appId, connector, name)}/candidate?hold=${hold === true ? 1 : 0}`;

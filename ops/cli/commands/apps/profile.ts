@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { brandOf, displayName } from '../../../../shared/domain/labels.ts';
-import { type CredentialOptions, credentialsFrom } from '../../credentials/credentials.ts';
-import { describeCredentials, describeGateways } from '../../credentials/help.ts';
+import type { CredentialOptions } from '../../credentials/credentials.ts';
 import { type Report, type Shell, table } from '../../report.ts';
 import { connect } from '../../service.ts';
 import { addCredentialOptions, connectorOf, profilePath } from './profile-arguments.ts';
@@ -57,6 +56,8 @@ async function store(
   files: string[],
   { name, ...options }: CredentialOptions & { name: string },
 ): Promise<Report> {
+  // Loads all connectors, which takes longer than the rest of a command.
+  const { credentialsFrom } = await import('../../credentials/credentials.ts');
   const connector = connectorOf(gateway);
   const credentials = await credentialsFrom(connector, files, options);
   const document = await (await connect()).admin('PUT', profilePath(appId, connector, name), credentials);
@@ -64,6 +65,7 @@ async function store(
 }
 
 async function help(gateway: string | undefined): Promise<Report> {
+  const { describeCredentials, describeGateways } = await import('../../credentials/help.ts');
   return gateway === undefined ? describeGateways() : describeCredentials(connectorOf(gateway));
 }
 
