@@ -8,6 +8,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { connectionsOf } from '../../ops/cli/doctor/connections.ts';
 import { isCarillon, readCompose } from '../../ops/deploy/compose/read.ts';
+import { serverVariables } from '../../ops/local/postgres/settings.ts';
 import { dashboards } from '../../ops/monitoring/dashboards.ts';
 import { readConfig } from '../../shared/config/config.ts';
 import { processVariables } from '../../shared/config/environment.ts';
@@ -96,6 +97,11 @@ describe('the compose file', () => {
       targets.map((target) => [job_name, target]),
     );
     expect(given).toEqual(targets);
+  });
+
+  test('gives PostgreSQL the variables that the embedded server has', async () => {
+    const { services } = await readCompose(variables);
+    expect(services.postgres?.environment).toMatchObject(serverVariables);
   });
 
   test('gives PostgreSQL enough connections for the pools of all processes', async () => {

@@ -17,7 +17,7 @@ import {
 import type { LaunchPlan } from './identity.ts';
 import { asIdentity, chooseLaunchPlan } from './identity.ts';
 import { guardPrefix, startWatchdog } from './orphan-guard.ts';
-import { availableMemoryMb, serverSettings } from './settings.ts';
+import { availableMemoryMb, serverSettings, serverVariables } from './settings.ts';
 
 const READY_POLL_MS = 15;
 /** Crash recovery replays all changes since the last checkpoint, which takes minutes on a slow disk. */
@@ -129,7 +129,7 @@ async function launch(
   const command = asIdentity(plan.identity, [...(guard ?? []), ...postgres]);
   const child = spawn(command.file, command.args, {
     ...command.ids,
-    env: programEnv(plan.binaries),
+    env: { ...programEnv(plan.binaries), ...serverVariables },
     cwd: '/',
     detached: true,
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -73,6 +73,13 @@ async function waitForEnd(pid: number): Promise<void> {
   await expect.poll(hasEnded, { timeout: 5_000, interval: 50 }).toBe(true);
 }
 
+/** Returns how many pages the kernel has mapped for a process without a read of a disk. */
+async function pageFaultsOf(pid: number | undefined): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+  // The fields behind the name of the program begin with the third (proc(5)); `minflt` is the tenth.
+  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[7]);
+}
+
 async function makeOpenDir(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'carillon-embedded-'));
   await chmod(dir, 0o777);
@@ -120,6 +127,23 @@ describe('startEmbeddedPostgres', () => {
       expect(await query(server, `SHOW ${setting}`)).toBe('on');
     }
   });
+
+  test.skipIf(process.platform !== 'linux')(
+    'keeps the memory of a statement for the next one of the same connection',
+    async () => {
+      const { databaseUrl } = await start(usedDir);
+      const client = new Client({ connectionString: databaseUrl });
+      await client.connect();
+      const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+      // A string of 4 MB grows in memory from which 1,000 pages and more are taken.
+      const statement = "SELECT length(string_agg(repeat('x', 100), '')) FROM generate_series(1, 40_000)";
+      await client.query(statement);
+      const before = await pageFaultsOf(rows[0]?.pid);
+      for (let i = 0; i < 10; i += 1) await client.query(statement);
+      expect((await pageFaultsOf(rows[0]?.pid)) - before).toBeLessThan(1000);
+      await client.end();
+    },
+  );
 
   test('rolls back transactions and stops while clients are connected, and may be stopped twice', async () => {
     const server = await start(usedDir);
