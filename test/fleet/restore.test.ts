@@ -56,8 +56,8 @@ beforeAll(async () => {
     underWay: '',
   };
   await insertMessages();
-  // Slow, so that both pushes are open when the backup ends, however long it takes.
-  before.apns.misbehave({ kind: 'slow', delayMs: 200 });
+  // Slow: a push takes minutes, so that both are open when the backup ends.
+  before.apns.misbehave({ kind: 'slow', delayMs: 2000 });
   await before.dispatch();
   ids.underWay = await beginPush(before, app);
   await before.apns.waitFor(20);
