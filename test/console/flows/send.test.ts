@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
@@ -140,6 +141,30 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(await page.getByLabel('Channels').getAttribute('aria-invalid')).toBe('true');
     await page.getByText('The push would be refused, for the reason above.').waitFor();
     expect(await sendButton(page, '.*').isDisabled()).toBe(true);
+  });
+
+  test('runs the dry run by itself after one that took long, and by its button after two in a row', async () => {
+    const page = await browser.page();
+    await browser.login(page, service.api.url, token());
+    let runs = 0;
+    await page.route('**/push/explain', async (route) => {
+      runs += 1;
+      await sleep(1100);
+      await route.continue();
+    });
+    await page.goto(`${service.api.url}/console/apps/${app.appId}/pushes/new`);
+    await page.getByRole('button', { name: 'Run again' }).waitFor();
+    await page.getByLabel('Text', { exact: true }).fill('Once');
+    await expect.poll(() => runs).toBe(2);
+    await sendButton(page, '50').waitFor();
+    await page.getByLabel('Text', { exact: true }).fill('Twice');
+    await page.getByText('Runs the dry run first.').waitFor();
+    // Longer than the pause after the last key, after which it would run by itself.
+    await sleep(1000);
+    expect(runs).toBe(2);
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await sendButton(page, '50').waitFor();
+    expect(runs).toBe(3);
   });
 
   test('sends nothing when the audience has moved since the dry run, and shows the new number', async () => {

@@ -18,7 +18,12 @@ export interface DryRun {
   text: string;
   forecast: PushForecast;
   tookMs: number;
+  /** This one and the one before took long: one alone may be the first of a service that has just started. */
+  isExpensive: boolean;
 }
+
+/** A dry run that takes longer reads many devices. */
+const expensiveMs = 1000;
 
 /**
  * Explains what a body would do; sends nothing. Without a text nothing is asked. The last dry run stays until the next
@@ -32,7 +37,9 @@ export function useDryRun(appId: string, text: string | undefined) {
       const startedMs = performance.now();
       const path = appPath(appId, 'push', 'explain');
       const forecast = await call<PushForecast>(path, { method: 'POST', text: text ?? '', signal });
-      return { text: text ?? '', forecast, tookMs: performance.now() - startedMs };
+      const tookMs = performance.now() - startedMs;
+      const isExpensive = Math.min(tookMs, last.current?.tookMs ?? 0) > expensiveMs;
+      return { text: text ?? '', forecast, tookMs, isExpensive };
     },
     enabled: text !== undefined,
     retry: false,

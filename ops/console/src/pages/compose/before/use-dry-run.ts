@@ -7,8 +7,6 @@ import type { Draft } from '../draft-state.ts';
 
 /** Time after the last key, after which a dry run begins by itself. */
 const restMs = 500;
-/** A dry run that takes longer begins on demand only: it reads many devices. */
-const cheapMs = 1000;
 
 /** Dry run of the draft as it is, or as it was. */
 export interface CurrentDryRun {
@@ -21,11 +19,11 @@ export interface CurrentDryRun {
   run(): void;
 }
 
-/** Runs the dry run of a draft: by itself while it is cheap, else on demand. */
+/** Runs the dry run of a draft: by itself until dry runs are expensive, then on demand. */
 export function useCurrentDryRun(appId: string, { sent }: Draft): CurrentDryRun {
   const [asked, setAsked] = useState<string>();
   const { query, last } = useDryRun(appId, asked);
-  const isCheap = last === undefined || last.tookMs < cheapMs;
+  const isCheap = !last?.isExpensive;
   const isAsked = asked === sent;
   useEffect(() => {
     if (sent === undefined || isAsked || !isCheap) return;
