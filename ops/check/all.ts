@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { StepRunner } from './step-runner.ts';
 import type { Tally } from './tally.ts';
-import { addTallies, formatTally, readVitestReport } from './tally.ts';
+import { addTallies, formatTally, oneFailure, readVitestReport } from './tally.ts';
 
 /** Check: a command that counts as one check, or one that runs tests and writes a report. */
 interface Step {
@@ -62,9 +62,7 @@ async function runStep(runner: StepRunner, step: Step): Promise<Tally> {
 }
 
 const tallyOfCommand = (name: string, exitCode: number): Tally =>
-  exitCode === 0
-    ? { passed: 1, failed: 0, skipped: 0, failures: [] }
-    : { passed: 0, failed: 1, skipped: 0, failures: [name] };
+  exitCode === 0 ? { passed: 1, failed: 0, skipped: 0, failures: [] } : oneFailure(name);
 
 const reportDir = await mkdtemp(join(tmpdir(), 'carillon-check-'));
 const runner = new StepRunner();

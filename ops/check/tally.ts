@@ -74,10 +74,10 @@ function beginOf(error: string): string {
   return begin.join('');
 }
 
-const failedRun = (reason: string): Tally => ({
-  ...{ passed: 0, failed: 1, skipped: 0 },
-  failures: [`the test run ${reason}`],
-});
+const failedRun = (reason: string): Tally => oneFailure(`the test run ${reason}`);
+
+/** Returns the count of one check that failed. */
+export const oneFailure = (name: string): Tally => ({ passed: 0, failed: 1, skipped: 0, failures: [name] });
 
 /** Adds up several counts. */
 export function addTallies(tallies: readonly Tally[]): Tally {

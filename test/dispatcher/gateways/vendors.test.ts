@@ -7,7 +7,6 @@ import { meizuApp, pushIdOf } from '../../connectors/vendors/meizu/fixture.ts';
 import { oppoId } from '../../connectors/vendors/oppo/fixture.ts';
 import { vivoId } from '../../connectors/vendors/vivo/fixture.ts';
 import { regId, xiaomiApp } from '../../connectors/vendors/xiaomi/fixture.ts';
-import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { loopbackIdentity } from '../../support/gateways/identity.ts';
 import { some, useVendorService } from '../../support/gateways/vendor-service.ts';
 
@@ -75,20 +74,18 @@ describe('a push to devices of Xiaomi and Meizu', () => {
   });
 
   test.each([
-    ['the port is closed', { endpoint: 'https://127.0.0.1:9' }, /\bECONNREFUSED\b/],
-    ['the name has no address', { endpoint: withoutAddress }, /\b(ENOTFOUND|EAI_[A-Z]+)\b/],
-    ['the certificate is not trusted', { ca: undefined }, /\b(UNABLE_TO|SELF_SIGNED)_[A-Z_]+\b/],
+    ['the port is closed', { endpoint: 'https://127.0.0.1:9' }, /^ECONNREFUSED$/],
+    ['the name is unknown', { endpoint: withoutAddress }, /^(ENOTFOUND|EAI_AGAIN)$/],
+    ['the certificate is not trusted', { ca: undefined }, /^(UNABLE_TO_|SELF_SIGNED_)/],
   ])('records the code of the failure if %s', async (_, wrong, code) => {
     const app = await vendors.app({ vendor_c: wrong });
     await vendors.add(app, 'mz', some(pushIdOf, 2));
-    const objectId = await beginPush(vendors.service, app);
-    const path = `/1.1/tables/Notifications/${objectId}`;
-    const errorsNow = async () => (await vendors.service.api.request('GET', path, { app })).body.errors;
-    await expect.poll(errorsNow, { interval: 20 }).toMatch(code);
+    // The push ends when it expires, which is after its first try also on a busy machine.
+    const record = await vendors.push(app, { alert: 'a' }, { expiration_interval: 5 });
     const { body } = await vendors.service.api.request('GET', '/console/api/breakers', { admin: true });
     const shown = body.results.find(({ id }: { id: string }) => id === `vendor_c:${app.appId}:_default`);
-    expect(await errorsNow()).toContain(shown.lastFailure.reason);
-    await vendors.service.api.request('DELETE', `/1.1/notifications/${objectId}`, { app, master: true });
+    expect(shown.lastFailure.reason).toMatch(code);
+    expect(record.errors).toContain(shown.lastFailure.reason);
   });
 
   test('is sent to Meizu at its rate: requests are spread over time', async () => {
