@@ -53,8 +53,8 @@ test('a push to 200,000 devices with three rotations reaches each once, without 
   await dispatchers.start();
   await dispatchers.start();
   const tokens = await service.addIosInstallations(app, devices);
-  // At full speed the push ends before the third decision: each takes some seconds.
-  const body = { data: { alert: 'Hello' }, flow_control: 8000 };
+  // A slow machine takes 5 seconds for each decision, and the push must not end before the third.
+  const body = { data: { alert: 'Hello' }, flow_control: 2000 };
   const { objectId } = (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body;
   await service.apns.waitFor(1000);
   const promoted = { state: 'promoted', refused: 0, worse: 0 };
@@ -64,6 +64,9 @@ test('a push to 200,000 devices with three rotations reaches each once, without 
   expect(await rotateTo(first)).toMatchObject(promoted);
   // All of it happened within the push.
   expect(service.apns.accepted).toBeLessThan(devices);
+  const pace = { flow_control: 8000 };
+  const pathOfPace = `/console/api/apps/${app.appId}/notifications/${objectId}/pace`;
+  expect((await service.api.request('POST', pathOfPace, { admin: true, body: pace })).status).toBe(200);
   const record = await service.untilDone(app, objectId, maxMs);
   expect(record).toMatchObject({ status: 'done', devices, outcomes: { sent: devices } });
   expect(tokens.filter((token) => accepted.get(token) !== 1)).toEqual([]);
