@@ -19,7 +19,7 @@ rmSync(target, { recursive: true, force: true });
 if (process.argv[2] !== 'clean') await build();
 
 async function build() {
-  const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const compiler = join(root, 'node_modules', '@typescript', 'native', 'bin', 'tsc');
   execFileSync(process.execPath, [compiler, '-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' });
   for (const file of folders.flatMap(assetsOf)) cpSync(join(root, file), join(target, file));
   // The installed package has neither the sources of the console nor its packages.
