@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { apiFlags, dispatcherFlags, dispatcherMemory, importFlags } from '../../../ops/local/node-flags.ts';
-import { testConfig } from '../../support/api.ts';
-import { bareEnvironment, carillon, launcher } from '../../support/cli.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { apiFlags, dispatcherFlags, dispatcherMemory, importFlags } from '../../ops/local/node-flags.ts';
+import { testConfig } from '../support/api.ts';
+import { bareEnvironment, carillon, launcher } from '../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 /** Makes the launcher see Node 20; its child process has no such argument. */
 const pretendOld = [
@@ -114,7 +114,7 @@ test('a dispatcher gets the memory settings of `npm start`, also in the image', 
   const settings = Object.entries(dispatcherMemory);
   const members = settings.map(([name, value]) => `${name}: '${value}'`).join(', ');
   expect(await readFile(launcher, 'utf8')).toContain(`const dispatcherMemory = { ${members} };`);
-  const image = await readFile(new URL('../../../ops/deploy/image/Dockerfile', import.meta.url), 'utf8');
+  const image = await readFile(new URL('../../ops/deploy/image/Dockerfile', import.meta.url), 'utf8');
   for (const [name, value] of settings) expect(image).toContain(`    ${name}=${value}\n`);
 });
 
