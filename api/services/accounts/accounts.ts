@@ -49,7 +49,7 @@ export class Accounts {
     const passwords = this.#passwords;
     const platforms = new AuthPlatforms(deps);
     const login = new LoginService(deps, { passwords, sessions, locks, codes, hooks });
-    const thirdParty = new ThirdPartyLogin({ store, login, platforms });
+    const thirdParty = new ThirdPartyLogin({ store, login });
     const phoneParts = { codes, store, sessions, passwords, hooks, contacts };
     this.#platforms = platforms;
     this.locks = locks;
@@ -57,10 +57,10 @@ export class Accounts {
     this.sessions = sessions;
     this.login = login;
     this.lookup = new UserLookup(deps);
-    this.signUp = new SignUpService({ passwords, store, thirdParty, hooks });
+    this.signUp = new SignUpService({ passwords, store, platforms, thirdParty, hooks });
     this.users = new UserService(deps, { passwords, sessions, platforms, store, hooks });
     this.phoneCodes = new PhoneCodes(deps, sender);
-    this.phoneLogin = new PhoneLogin(deps, { ...phoneParts, locks, login });
+    this.phoneLogin = new PhoneLogin(deps, { ...phoneParts, locks, login, signUp: this.signUp });
     this.phones = new PhoneService(deps, phoneParts);
     this.emails = new EmailService(deps, { links, store, sessions, passwords, hooks, contacts });
     this.currentSession = new SessionService(deps, { passwords, sessions, locks, store });

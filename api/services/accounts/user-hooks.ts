@@ -2,7 +2,7 @@ import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import { stableText } from '../../../shared/domain/objects/operations.ts';
 import type { AuthDataChanges } from '../../../shared/domain/users/auth-data.ts';
-import { readAuthData } from '../../../shared/domain/users/auth-data.ts';
+import { readAuthData, vouchFor } from '../../../shared/domain/users/auth-data.ts';
 import { changedUser, readUserChanges, type UserChanges } from '../../../shared/domain/users/changes.ts';
 import { draftDocument, type User, type UserDraft, userDocument } from '../../../shared/domain/users/user.ts';
 import type { HookCaller, Hooks } from '../functions/hooks.ts';
@@ -56,9 +56,11 @@ export class UserHooks {
     const answer = await this.#hooks.run('beforeSave', caller, hookMessage(caller, object));
     const changes = hookChanges(object, answer, draft.fields);
     const { emailVerification } = caller.app.options;
-    return asHookRefusal(() =>
-      changedUser(draft, readUserChanges(changes), { emailVerification, isMaster: true }),
-    );
+    return asHookRefusal(() => {
+      const read = readUserChanges(changes);
+      const checked = { ...read, authData: vouchFor(read.authData, 'function host') };
+      return changedUser(draft, checked, { emailVerification, isMaster: true });
+    });
   }
 
   /** Runs `afterSave` in the background. */

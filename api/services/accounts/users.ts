@@ -6,9 +6,13 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { stableText } from '../../../shared/domain/objects/operations.ts';
-import type { AuthDataChanges } from '../../../shared/domain/users/auth-data.ts';
 import { openedEntry, shownEntry } from '../../../shared/domain/users/auth-tokens.ts';
-import { changedUser, readUserChanges, type UserChanges } from '../../../shared/domain/users/changes.ts';
+import {
+  type CheckedUserChanges,
+  changedUser,
+  readUserChanges,
+  type UserChanges,
+} from '../../../shared/domain/users/changes.ts';
 import { pickUserMembers, type User, userDocument } from '../../../shared/domain/users/user.ts';
 import { compileRowCondition } from '../../../shared/query/list/list.ts';
 import { userClass } from '../../../shared/query/schema/classes.ts';
@@ -78,11 +82,11 @@ export class UserService {
     requireSelf(caller, objectId);
     const { hooks, platforms } = this.#parts;
     const condition = compileRowCondition(where, userClass, readerFor(caller));
-    const changes = await hooks.onAuthData(caller, body, readUserChanges(body));
+    const sent = await hooks.onAuthData(caller, body, readUserChanges(body));
     const before = await this.#require(this.#deps.db, caller, objectId);
-    requireMaySetPassword(caller, before, changes);
-    let checked = this.#newEntries(caller.app, before, changes.authData);
-    await platforms.check(caller.app, checked);
+    requireMaySetPassword(caller, before, sent);
+    const unasked = this.#storedPlatforms(caller.app, before, sent);
+    const changes = await platforms.check(caller.app, sent, (platform) => unasked.has(platform));
     const hash = await this.#hash(caller.app, changes);
     const { touched } = changes;
     const draft = () => changedUser(before, changes, rulesOf(caller));
@@ -91,8 +95,8 @@ export class UserService {
       const current = await this.#require(tx, caller, objectId, true);
       requireCurrentSession(caller, current);
       requireMaySetPassword(caller, current, changes);
-      for (const platform of this.#newEntries(caller.app, current, changes.authData).keys())
-        if (!checked.has(platform)) throw new UncheckedEntry();
+      const stored = this.#storedPlatforms(caller.app, current, changes);
+      for (const platform of unasked) if (!stored.has(platform)) throw new UncheckedEntry();
       await this.#requireCondition(tx, current, condition);
       const written = await this.#write(tx, caller, { current, changes, hash });
       if (isAudited()) await recordUpdate(tx, caller.app, { current, changes, changed: written.changed });
@@ -101,8 +105,8 @@ export class UserService {
     const run = () => this.#parts.store.transaction(change, condition && caller);
     const changed = await run().catch(async (error: unknown) => {
       if (!(error instanceof UncheckedEntry)) throw error;
-      checked = changes.authData;
-      await platforms.check(caller.app, checked);
+      unasked.clear();
+      await platforms.check(caller.app, changes);
       return run();
     });
     hooks.afterUpdate(caller, changed.document, { body, touched });
@@ -116,7 +120,7 @@ export class UserService {
   async #write(
     tx: Handle,
     caller: UserCaller,
-    { current, changes, hash }: { current: User; changes: UserChanges; hash: string | undefined },
+    { current, changes, hash }: { current: User; changes: CheckedUserChanges; hash: string | undefined },
   ): Promise<ChangedUser> {
     const { app } = caller;
     const { store, sessions } = this.#parts;
@@ -200,15 +204,16 @@ export class UserService {
     return user;
   }
 
-  /** Returns the entries that differ from the stored ones. Clients also send back entries as shown, without tokens. */
-  #newEntries({ appId }: App, { authData }: User, changes: AuthDataChanges): AuthDataChanges {
-    const isKnown = (platform: string, entry: JsonObject) => {
+  /** Returns the platforms whose entries equal the stored ones. Clients also send back entries as shown, without tokens. */
+  #storedPlatforms({ appId }: App, { authData }: User, changes: UserChanges): Set<string> {
+    const isStored = (platform: string, entry: JsonObject) => {
       const stored = authData && Object.hasOwn(authData, platform) ? authData[platform] : undefined;
       if (!stored) return false;
       const opened = openedEntry(this.#deps.vault, appId, { platform, entry: stored });
       return [opened, shownEntry(opened)].some((known) => stableText(known) === stableText(entry));
     };
-    return new Map([...changes].filter(([platform, entry]) => entry !== null && !isKnown(platform, entry)));
+    const stored = [...changes.authData].filter(([platform, entry]) => entry && isStored(platform, entry));
+    return new Set(stored.map(([platform]) => platform));
   }
 
   async #requireCondition(tx: Handle, user: User, condition: RowCondition | undefined): Promise<void> {

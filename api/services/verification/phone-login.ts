@@ -4,13 +4,14 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import type { Phone } from '../../../shared/domain/messages/phone.ts';
-import { newUser, readUserChanges } from '../../../shared/domain/users/changes.ts';
+import { newUser } from '../../../shared/domain/users/changes.ts';
 import { type User, userDocument } from '../../../shared/domain/users/user.ts';
 import { rulesOf, type SignUpCaller, signUpIpAddress } from '../accounts/caller.ts';
 import type { ContactVerification } from '../accounts/contact-verification.ts';
 import type { LoginService } from '../accounts/login/login.ts';
 import type { LockTarget, LoginLocks } from '../accounts/login/login-locks.ts';
 import type { Passwords } from '../accounts/passwords/passwords.ts';
+import type { SignUpService } from '../accounts/sign-up/sign-up.ts';
 import type { LoginResult } from '../accounts/third-party/third-party-login.ts';
 import type { UserHookCaller, UserHooks } from '../accounts/user-hooks.ts';
 import type { NewAccount, UserStore } from '../accounts/user-store.ts';
@@ -24,6 +25,7 @@ interface Parts {
   passwords: Passwords;
   locks: LoginLocks;
   login: LoginService;
+  signUp: SignUpService;
   hooks: UserHooks;
   contacts: ContactVerification;
 }
@@ -96,7 +98,7 @@ export class PhoneLogin {
 
   /** Returns the account to create. The number is the user name where the body has none (protocol/users.md#user-fields). */
   async #newAccount(caller: Caller, phone: Phone, members: JsonObject): Promise<NewAccount> {
-    const changes = readUserChanges(members);
+    const changes = await this.#parts.signUp.readNewUser(caller, members);
     // Set again after the hook: a hook cannot undo what the code proves.
     const verified = { mobilePhoneNumber: phone.e164, mobilePhoneVerified: true };
     const user = newUser(changes, changes.username ?? phone.e164, rulesOf(caller));

@@ -21,6 +21,21 @@ export interface Identity {
 /** Changes of a user's platforms: an entry links one, null unlinks it. */
 export type AuthDataChanges = ReadonlyMap<string, JsonObject | null>;
 
+declare const checkedMark: unique symbol;
+
+/**
+ * Changes whose entries somebody vouches for. A user is written from this type only, so that no caller can forget the
+ * check: an entry that nobody checked would give its account to whoever sent it.
+ */
+export type CheckedAuthData = AuthDataChanges & { readonly [checkedMark]: true };
+
+/**
+ * Declares changes as checked. `by` names who vouches for the entries: their platforms (`AuthPlatforms`), or the function
+ * host of the app, which acts with the app's master key.
+ */
+export const vouchFor = (changes: AuthDataChanges, _by: 'platforms' | 'function host'): CheckedAuthData =>
+  changes as CheckedAuthData;
+
 /** Platforms that call the user's id `openid`; the others call it `uid` (protocol/users.md#third-party-accounts). */
 const openidPlatforms = new Set(['weixin', 'qq']);
 
@@ -153,7 +168,7 @@ export function unionMembers(authData: AuthData): Record<string, JsonObject> {
  * Returns the changed platforms. A real platform ends the anonymous state (protocol/users.md#anonymous-users). Throws 116
  * for too many.
  */
-export function changedAuthData(current: AuthData | null, changes: AuthDataChanges): AuthData | null {
+export function changedAuthData(current: AuthData | null, changes: CheckedAuthData): AuthData | null {
   if (changes.size === 0) return current;
   const platforms = new Map(Object.entries(current ?? {}));
   for (const [platform, entry] of changes) {

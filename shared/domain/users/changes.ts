@@ -4,19 +4,26 @@ import { type Acl, readAcl } from '../objects/acl.ts';
 import { memberPath } from '../objects/member-path.ts';
 import { applyWrites, isOperation, type Write } from '../objects/operations.ts';
 import { canonicalTime, timeOfDate } from '../objects/typed-values.ts';
-import { type AuthDataChanges, anonymous, changedAuthData, readAuthData, readChange } from './auth-data.ts';
+import {
+  type AuthDataChanges,
+  anonymous,
+  type CheckedAuthData,
+  changedAuthData,
+  readAuthData,
+  readChange,
+} from './auth-data.ts';
 import { checkFields, readEmail, readPassword, readPhone, readUsername } from './members.ts';
 import { draftBytes, type User, type UserDraft } from './user.ts';
 
 /** Changes in a body of POST or PUT. Undefined members stay unchanged, null ones are deleted. */
-export interface UserChanges {
+export interface UserChanges<A extends AuthDataChanges = AuthDataChanges> {
   username?: string;
   email?: string | null;
   mobilePhoneNumber?: string | null;
   /** Plain text. */
   password?: string;
   acl?: Acl | null;
-  authData: AuthDataChanges;
+  authData: A;
   /** True: clears `authData` before the changes. */
   isAuthDataCleared: boolean;
   /** Writes of custom members. */
@@ -26,6 +33,9 @@ export interface UserChanges {
   /** Names of the top-level members that the body changes. */
   touched: ReadonlySet<string>;
 }
+
+/** Changes that may be written: their third-party accounts are checked. */
+export type CheckedUserChanges = UserChanges<CheckedAuthData>;
 
 const protectedNames = new Set([
   'objectId',
@@ -130,7 +140,7 @@ export interface UserRules {
 }
 
 /** Returns a new user. Throws 117 for protected members, and as `changedUser`. */
-export function newUser(changes: UserChanges, username: string, rules: UserRules): UserDraft {
+export function newUser(changes: CheckedUserChanges, username: string, rules: UserRules): UserDraft {
   const empty: UserDraft = {
     username,
     email: null,
@@ -148,7 +158,11 @@ export function newUser(changes: UserChanges, username: string, rules: UserRules
  * Returns the changed user. A changed address or number is unverified (protocol/users.md#phone-verification). Throws 117
  * for a changed protected member, 105, 106, 111 and 116 for custom members, 116 beyond the rules' size.
  */
-export function changedUser(current: User | UserDraft, changes: UserChanges, rules: UserRules): UserDraft {
+export function changedUser(
+  current: User | UserDraft,
+  changes: CheckedUserChanges,
+  rules: UserRules,
+): UserDraft {
   const members = new Map(Object.entries(current.fields));
   applyWrites(members, changes.writes);
   const { username = current.username, email = current.email, acl = current.acl } = changes;
@@ -180,7 +194,7 @@ export function requireSize(draft: UserDraft, current: UserDraft, { maxBytes }: 
 }
 
 /** Returns the changed `authData`. A password ends the anonymous state (protocol/users.md#anonymous-users). */
-function authDataAfter(current: UserDraft, changes: UserChanges): UserDraft['authData'] {
+function authDataAfter(current: UserDraft, changes: CheckedUserChanges): UserDraft['authData'] {
   const base = changes.isAuthDataCleared && current.authData !== null ? {} : current.authData;
   const changed = changedAuthData(base, changes.authData);
   if (changes.password === undefined || changed === null || !Object.hasOwn(changed, anonymous))

@@ -3,8 +3,9 @@ import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import type { TestResponse } from '../../support/api.ts';
 import { useTestApi } from '../../support/test-api.ts';
-import { newUid, refusalOf, refused, signUp } from '../../support/users.ts';
+import { newName, newPhone, newUid, refusalOf, refused, signUp, type TestUser } from '../../support/users.ts';
 
 let platform: Platform;
 /** Offset of the service's clock in milliseconds. */
@@ -76,6 +77,13 @@ beforeEach(() => {
 });
 
 const enter = (app: App, authData: object) => api.request('POST', '/1.1/users', { app, body: { authData } });
+/** Requests a code for a number and reads it in the outbox. */
+async function codeFor(app: App, mobilePhoneNumber: string): Promise<string> {
+  await api.request('POST', '/1.1/requestSmsCode', { app, body: { mobilePhoneNumber } });
+  const path = `/console/api/apps/${app.appId}/outbox?to=${encodeURIComponent(mobilePhoneNumber)}`;
+  return (await api.request('GET', path, { admin: true })).body.results[0].code;
+}
+
 const issueToken = (owner: { id: string; app: string; unionid?: string }) => {
   const token = newUid();
   platform.tokens.set(token, owner);
@@ -142,6 +150,77 @@ describe('access tokens', () => {
     const user = await signUp(api, app);
     expect(refusalOf(await user.put({ authData: both }))).toEqual(refused(251));
     expect(refusalOf(await user.put({ 'authData.weibo': both.weibo }))).toEqual(refused(251));
+  });
+
+  /** Every call that writes third-party accounts; each gets the session of a user without any. */
+  const writers: Record<string, (user: TestUser, app: App, authData: object) => Promise<TestResponse>> = {
+    'a sign-up by the account': (_user, app, authData) => enter(app, authData),
+    'a sign-up with a password': (_user, app, authData) =>
+      api.request('POST', '/1.1/users', { app, body: { username: newName(), password: 'secret', authData } }),
+    'a sign-up by phone': async (_user, app, authData) => {
+      const mobilePhoneNumber = newPhone();
+      const smsCode = await codeFor(app, mobilePhoneNumber);
+      const body = { mobilePhoneNumber, smsCode, authData };
+      return api.request('POST', '/1.1/usersByMobilePhone', { app, body });
+    },
+    'a sign-up by phone, by a path': async (_user, app, authData) => {
+      const mobilePhoneNumber = newPhone();
+      const smsCode = await codeFor(app, mobilePhoneNumber);
+      const [[name, entry] = []] = Object.entries(authData);
+      const body = { mobilePhoneNumber, smsCode, [`authData.${name}`]: entry };
+      return api.request('POST', '/1.1/usersByMobilePhone', { app, body });
+    },
+    'a change': (user, _app, authData) => user.put({ authData }),
+    'a change by a path': (user, _app, authData) => {
+      const [[name, entry] = []] = Object.entries(authData);
+      return user.put({ [`authData.${name}`]: entry });
+    },
+    'a change with the master key': (user, app, authData) =>
+      api.request('PUT', `/1.1/users/${user.id}`, { app, master: true, body: { authData } }),
+    'a change by an operator': (user, app, authData) =>
+      api.request('PUT', `/console/api/apps/${app.appId}/users/${user.id}`, {
+        admin: true,
+        body: { authData },
+      }),
+    'a batch': async (_user, app, authData) => {
+      const requests = [{ method: 'POST', path: '/1.1/users', body: { authData } }];
+      const { status, headers, body } = await api.request('POST', '/1.1/batch', { app, body: { requests } });
+      const [first] = body as unknown as { error?: object; success?: object }[];
+      return { status: first?.error ? 400 : status, headers, body: first?.error ?? first?.success };
+    },
+  };
+
+  test.each(Object.keys(writers))('are checked in %s: a made-up one links nothing', async (writer) => {
+    const app = await checking();
+    const victim = newUid();
+    const entry = { openid: victim, access_token: 'made up' };
+    const user = await signUp(api, app);
+    const reply = await writers[writer]?.(user, app, { weixin: entry });
+    expect(reply && refusalOf(reply)).toEqual(refused(252));
+    // The owner of the account gets an account of their own, not that of the thief.
+    const own = await enter(app, {
+      weixin: { openid: victim, access_token: issueToken({ id: victim, app: 'ours' }) },
+    });
+    expect([own.status, own.body.objectId === user.id]).toEqual([201, false]);
+  });
+
+  test('link their account in a sign-up by phone when they are right, and 208 when it has a user', async () => {
+    const app = await checking();
+    const id = newUid();
+    const weixin = { openid: id, access_token: issueToken({ id, app: 'ours' }) };
+    const byPhone = async () => {
+      const mobilePhoneNumber = newPhone();
+      const body = {
+        mobilePhoneNumber,
+        smsCode: await codeFor(app, mobilePhoneNumber),
+        authData: { weixin },
+      };
+      return api.request('POST', '/1.1/usersByMobilePhone', { app, body });
+    };
+    const first = await byPhone();
+    expect(first.status).toBe(201);
+    expect((await enter(app, { weixin })).body.objectId).toBe(first.body.objectId);
+    expect((await byPhone()).body.code).toBe(208);
   });
 
   test('a stored entry may be sent again with an expired token', async () => {

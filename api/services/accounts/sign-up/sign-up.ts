@@ -1,9 +1,15 @@
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import { newUser, readUserChanges, type UserChanges } from '../../../../shared/domain/users/changes.ts';
+import {
+  type CheckedUserChanges,
+  newUser,
+  readUserChanges,
+  type UserChanges,
+} from '../../../../shared/domain/users/changes.ts';
 import { type UserDraft, userDocument } from '../../../../shared/domain/users/user.ts';
 import { rulesOf, type SignUpCaller, signUpIpAddress } from '../caller.ts';
 import type { Passwords } from '../passwords/passwords.ts';
+import type { AuthPlatforms } from '../third-party/platforms.ts';
 import type { LoginResult, ThirdPartyLogin } from '../third-party/third-party-login.ts';
 import type { UserHookCaller, UserHooks } from '../user-hooks.ts';
 import type { UserStore } from '../user-store.ts';
@@ -11,6 +17,7 @@ import type { UserStore } from '../user-store.ts';
 interface Parts {
   passwords: Passwords;
   store: UserStore;
+  platforms: AuthPlatforms;
   thirdParty: ThirdPartyLogin;
   hooks: UserHooks;
 }
@@ -40,9 +47,7 @@ export class SignUpService {
 
   async #logInOrSignUp(caller: Caller, body: JsonObject, failOnNotExist: boolean): Promise<LoginResult> {
     const { hooks, thirdParty } = this.#parts;
-    const changes = await hooks.onAuthData(caller, body, readUserChanges(body));
-    if (changes.isAuthDataCleared || [...changes.authData.values()].includes(null))
-      throw refuse('linkedIdMissing');
+    const changes = await this.readNewUser(caller, body);
     const applyHooks = (draft: UserDraft) => hooks.beforeSave(caller, body, draft);
     if (changes.authData.size === 0) return this.#signUpWithPassword(caller, changes, applyHooks);
     return thirdParty.logInOrSignUp(caller.app, {
@@ -55,9 +60,21 @@ export class SignUpService {
     });
   }
 
+  /**
+   * Reads the body of a new account with its third-party accounts: the hook `onAuthData` may change them, and their platforms
+   * confirm them. Every sign-up reads its body here. Throws as `readUserChanges`, 142, 250 to 252, 503.
+   */
+  async readNewUser(caller: Caller, body: JsonObject): Promise<CheckedUserChanges> {
+    const { hooks, platforms } = this.#parts;
+    const changes = await hooks.onAuthData(caller, body, readUserChanges(body));
+    if (changes.isAuthDataCleared || [...changes.authData.values()].includes(null))
+      throw refuse('linkedIdMissing');
+    return platforms.check(caller.app, changes);
+  }
+
   async #signUpWithPassword(
     caller: Caller,
-    changes: UserChanges,
+    changes: CheckedUserChanges,
     applyHooks: (draft: UserDraft) => Promise<UserDraft>,
   ): Promise<LoginResult> {
     const { username, password } = changes;

@@ -1,18 +1,14 @@
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import {
-  type AuthDataChanges,
-  anonymous,
-  requireToken,
-  unionOf,
-} from '../../../../shared/domain/users/auth-data.ts';
+import { anonymous, requireToken, unionOf, vouchFor } from '../../../../shared/domain/users/auth-data.ts';
 import {
   checkOf,
   isIdentityTokenPlatform,
   type PlatformCheck,
   type PlatformConfirmation,
 } from '../../../../shared/domain/users/auth-platforms.ts';
+import type { CheckedUserChanges, UserChanges } from '../../../../shared/domain/users/changes.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { checkAccessToken } from './access-tokens.ts';
 import { IdentityTokens } from './identity-tokens.ts';
@@ -32,15 +28,20 @@ export class AuthPlatforms {
   }
 
   /**
-   * Throws 250 to 252 when a platform rejects its entry, or when an entry must be checked and the app's options have no
-   * settings for its platform; 503 when a platform cannot be reached.
+   * Asks the platforms about the entries of a change, and returns the change as one that may be written. Entries for which
+   * `isStored` is true are not asked about again. Throws 250 to 252 when a platform rejects its entry, or when an entry must
+   * be checked and the app's options have no settings for its platform; 503 when a platform cannot be reached.
    */
-  async check(app: App, changes: AuthDataChanges): Promise<void> {
+  async check(
+    app: App,
+    changes: UserChanges,
+    isStored: (platform: string, entry: JsonObject) => boolean = () => false,
+  ): Promise<CheckedUserChanges> {
     const { authPlatforms } = app.options;
     const isChecking = Object.keys(authPlatforms).length > 0;
     await Promise.all(
-      [...changes].map(async ([platform, entry]) => {
-        if (entry === null) return;
+      [...changes.authData].map(async ([platform, entry]) => {
+        if (entry === null || isStored(platform, entry)) return;
         requireToken(platform, entry);
         const check = checkOf(authPlatforms, platform);
         if (!check) requireUncheckedAllowed(app, platform, entry);
@@ -50,6 +51,7 @@ export class AuthPlatforms {
           throw refuse('invalidLinkedSession', 'The UnionID could not be confirmed: invalid authData.');
       }),
     );
+    return { ...changes, authData: vouchFor(changes.authData, 'platforms') };
   }
 
   async #confirm(

@@ -11,15 +11,14 @@ import {
   identitiesOf,
 } from '../../../../shared/domain/users/auth-data.ts';
 import {
+  type CheckedUserChanges,
   newUser,
   requireSize,
-  type UserChanges,
   type UserRules,
 } from '../../../../shared/domain/users/changes.ts';
 import { type UserDraft, userDocument } from '../../../../shared/domain/users/user.ts';
 import type { LoginService } from '../login/login.ts';
 import type { UserStore } from '../user-store.ts';
-import type { AuthPlatforms } from './platforms.ts';
 
 /** Retries after a concurrent sign-up with the same account. */
 const maxTries = 10;
@@ -31,7 +30,7 @@ export interface LoginResult {
 }
 
 export interface ThirdPartyRequest {
-  changes: UserChanges;
+  changes: CheckedUserChanges;
   rules: UserRules;
   /** Network address that a new user counts against. */
   ipAddress: string | undefined;
@@ -44,19 +43,18 @@ export interface ThirdPartyRequest {
 
 /** Logs in and signs up by third-party authorization data (protocol/users.md#third-party-accounts). */
 export class ThirdPartyLogin {
-  readonly #parts: { store: UserStore; login: LoginService; platforms: AuthPlatforms };
+  readonly #parts: { store: UserStore; login: LoginService };
 
-  constructor(parts: { store: UserStore; login: LoginService; platforms: AuthPlatforms }) {
+  constructor(parts: { store: UserStore; login: LoginService }) {
     this.#parts = parts;
   }
 
   /**
    * Logs in the user of a third-party account, or creates one. Concurrent calls with the same account create one user.
-   * Throws 208 when the accounts belong to several users, 211 with `failOnNotExist`, 251 or 252 when a platform rejects
-   * the token, 429 for too many sign-ups from one network address.
+   * Throws 208 when the accounts belong to several users, 211 with `failOnNotExist`, 429 for too many sign-ups from one
+   * network address.
    */
   async logInOrSignUp(app: App, request: ThirdPartyRequest): Promise<LoginResult> {
-    await this.#parts.platforms.check(app, request.changes.authData);
     let passwordHash: string | null | undefined;
     for (let tries = 0; tries < maxTries; tries += 1) {
       const existing = await this.#logIn(app, request);
