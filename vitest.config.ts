@@ -9,6 +9,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
+    setupFiles: ['test/support/setup.ts'],
     // Files run concurrently, each with its own database. One process runs many files in turn, because loading their imports
     // takes a second, and no module state differs between files. There is one more process than cores, because files often
     // wait for a server or a timer.

@@ -9,6 +9,7 @@ import { Listener } from '../shared/db/listener.ts';
 import { DatabaseReadiness, isAboutSchema } from '../shared/db/schema/readiness.ts';
 import { ProcessRegister } from '../shared/db/tables/processes/register.ts';
 import { reportProcess } from '../shared/db/tables/processes/report.ts';
+import { setPrivateHosts } from '../shared/http/outbound-addresses.ts';
 import { createMetrics } from '../shared/metrics.ts';
 import { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
@@ -64,6 +65,7 @@ interface Startup {
 export async function startApi(config: Config, log: Logger, options: ApiOptions = {}): Promise<RunningApi> {
   const { stack = new ClosingStack(log), clock = systemClock } = options;
   const startup: Startup = { config, log, stack, clock, options };
+  setPrivateHosts(config.privateHosts);
   const starting = new StartingHandler();
   const server = await listen(starting.listener, config, { ...serverLimits, ...options.serverLimits });
   // An interrupted start closes it here; a started api closes it before what its calls need.

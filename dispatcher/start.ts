@@ -12,6 +12,7 @@ import { breakerTopic } from '../shared/db/tables/gateways/breakers.ts';
 import { ProcessRegister } from '../shared/db/tables/processes/register.ts';
 import { reportProcess } from '../shared/db/tables/processes/report.ts';
 import { pushTopic } from '../shared/db/tables/pushes/control.ts';
+import { setPrivateHosts } from '../shared/http/outbound-addresses.ts';
 import { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
 import { DuePoll } from '../shared/queue/consuming/due-poll.ts';
@@ -51,6 +52,7 @@ export async function startDispatcher(
   const stack = options.stack ?? new ClosingStack(log);
   const { clock = systemClock, hasTrialPushes } = options;
   const timing = { ...defaultBreakerTiming, ...options.breakers };
+  setPrivateHosts(config.privateHosts);
   const db = await openDatabase(config, log, stack);
   const vault = new Vault(config.secrets);
   const readiness = new DatabaseReadiness(db, { vault, clock, log, queue: queueNeeds });

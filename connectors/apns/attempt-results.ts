@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import type { AttemptResult } from '../contract/connector.ts';
 import type { RequestResult, TransportReason } from '../http2/transport.ts';
-import { failed, profileError, retry, withCause } from '../kit/attempt-results.ts';
+import { failed, profileError, refusedAddressHint, retry, withCause } from '../kit/attempt-results.ts';
 import type { ApnsError } from './errors.ts';
 
 /** Pause of a key after TooManyProviderTokenUpdates (protocol/apns.md#provider-tokens: back off, create no token). */
@@ -57,6 +57,8 @@ export function unansweredResult(
       ),
       reply.cause,
     );
+  if (reply.reason === 'address_refused')
+    return withCause(profileError(0, reply.reason, refusedAddressHint), reply.cause);
   return withCause(retry(0, reply.reason, isOurDoing(reply.reason) ? 0 : reply.afterMs), reply.cause);
 }
 

@@ -1,7 +1,11 @@
-import { lookup as resolve } from 'node:dns';
 import { once } from 'node:events';
 import type { LookupFunction, Socket } from 'node:net';
 import { connect, type SecureContext, type TLSSocket } from 'node:tls';
+import {
+  addressAttemptMs,
+  guardedLookup,
+  requireAllowedAddress,
+} from '../../shared/http/outbound-addresses.ts';
 import { openTunnel } from '../../shared/http/tunnel.ts';
 import { secureContextOf, serverNameOf } from './tls.ts';
 import type { TransportOptions } from './transport.ts';
@@ -9,16 +13,19 @@ import type { TransportOptions } from './transport.ts';
 export interface ConnectTarget {
   url: URL;
   secureContext: SecureContext;
+  /** TCP and TLS. */
+  connectMs: number;
   /** HTTP proxy, with user and password in its URL; absent: direct connection. */
   proxy?: { url: URL; secureContext: SecureContext };
 }
 
 /** Returns the target of a transport's connections. Expects checked options. */
 export function targetOf(options: TransportOptions): ConnectTarget {
-  const { baseUrl, ca, proxy } = options;
+  const { baseUrl, ca, proxy, timing } = options;
   return {
     url: new URL(baseUrl),
     secureContext: secureContextOf(options),
+    connectMs: timing.connectMs,
     // The client certificate is for the gateway only, not for the proxy.
     ...(proxy === undefined
       ? {}
@@ -34,15 +41,17 @@ export class NoHttp2Error extends Error {
 /**
  * Opens a TLS connection with HTTP/2 negotiated by ALPN (RFC 9113 3.2). Resolves the name for every connection and
  * tries its addresses in random order, to spread connections over them (protocol/apns.md#connections). Rejects with the
- * error of the socket, the proxy or `signal`.
+ * error of the socket, the proxy or `signal`, or `AddressRefused`.
  */
 export async function connectTls(target: ConnectTarget, signal: AbortSignal): Promise<TLSSocket> {
-  const { url, secureContext, proxy } = target;
+  const { url, secureContext, proxy, connectMs } = target;
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const port = Number(url.port || 443);
+  if (!proxy) requireAllowedAddress(url.hostname, port);
   const tunnel: Socket | undefined =
     proxy && (await openTunnel(proxy.url, { host, port, signal, secureContext: proxy.secureContext }));
-  const socket = connect({
+  // `tls.connect` hands these on to `net.connect`; its type does not name all of them.
+  const options = {
     host,
     port,
     socket: tunnel,
@@ -50,7 +59,10 @@ export async function connectTls(target: ConnectTarget, signal: AbortSignal): Pr
     servername: serverNameOf(url.hostname),
     ALPNProtocols: ['h2'],
     lookup: shuffledLookup,
-  });
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: addressAttemptMs(connectMs),
+  };
+  const socket = connect(options);
   try {
     await once(socket, 'secureConnect', { signal });
     if (socket.alpnProtocol !== 'h2') throw new NoHttp2Error('the peer does not speak HTTP/2');
@@ -66,9 +78,10 @@ export async function connectTls(target: ConnectTarget, signal: AbortSignal): Pr
 
 /** Resolves a name to its addresses in random order. Node asks for one or for all (`options.all`). */
 export const shuffledLookup: LookupFunction = (hostname, options, callback) => {
-  resolve(hostname, { ...options, all: true }, (error, addresses) => {
-    const [first] = addresses ?? [];
-    if (error || first === undefined) callback(error ?? new Error('no address'), '', 4);
+  guardedLookup(hostname, { ...options, all: true }, (error, addresses) => {
+    const [first] = error || typeof addresses === 'string' ? [] : addresses;
+    if (typeof addresses === 'string' || first === undefined)
+      callback(error ?? new Error('no address'), '', 4);
     else if (options.all) callback(null, shuffle(addresses));
     else {
       const { address, family } = shuffle(addresses)[0] ?? first;

@@ -26,7 +26,12 @@ import {
 export const maxRepeats = 6;
 
 /** Reasons whose cause is the last connection failure. */
-const connectReasons = new Set<TransportReason>(['connect_failed', 'certificate_refused', 'queue_timeout']);
+const connectReasons = new Set<TransportReason>([
+  'address_refused',
+  'connect_failed',
+  'certificate_refused',
+  'queue_timeout',
+]);
 
 export abstract class PooledTransport<C extends PooledConnection>
   implements Transport, ConnectionListener<C>
@@ -141,7 +146,8 @@ export abstract class PooledTransport<C extends PooledConnection>
     } else if (!connection.isRetired) {
       this.emit('connect_failed', code);
       this.#lastFailure = failureCode(code);
-      if (isCertificateRefusal(code)) this.rejectWaiting('certificate_refused', null);
+      if (code === 'ADDRESS_REFUSED') this.rejectWaiting('address_refused', null);
+      else if (isCertificateRefusal(code)) this.rejectWaiting('certificate_refused', null);
       else if (isUnreachable && this.pool.size === 0) this.rejectWaiting('connect_failed', waitMs);
     }
     this.schedulePump();

@@ -41,6 +41,7 @@ export type TransportReason =
   | 'aborted'
   | 'stopped'
   | 'closed'
+  | 'address_refused'
   | 'connect_failed'
   | 'certificate_refused'
   | 'queue_timeout'

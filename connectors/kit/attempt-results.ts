@@ -68,9 +68,14 @@ export function unanswered({ kind, reason, cause }: HttpFailure, isRepeatHidden:
   if (kind === 'unknown') return withCause({ kind: 'unknown', reason, isRepeatHidden }, cause);
   if (reason === 'certificate_refused')
     return withCause(profileError(0, reason, untrustedHint(cause)), cause);
+  if (reason === 'address_refused') return withCause(profileError(0, reason, refusedAddressHint), cause);
   if (reason === 'bad_request') return failed(0, reason);
   return withCause(retry(0, reason, reason === 'aborted' || reason === 'closed' ? 0 : null), cause);
 }
+
+/** Hint about a profile whose URL leads to a private address (shared/http/outbound-addresses.ts). */
+export const refusedAddressHint =
+  'The profile names a private address: list it in CARILLON_PRIVATE_HOSTS, or correct endpoint, authEndpoint or proxy.';
 
 const untrustedHint = (cause: string | undefined): string => {
   const code = cause === undefined ? '' : ` (${cause})`;

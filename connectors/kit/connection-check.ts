@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { failureCode, failureCodeOf } from '../../shared/http/connect-failure.ts';
+import { guardedLookup, requireAllowedAddress } from '../../shared/http/outbound-addresses.ts';
 import { sharedSecureContext } from '../../shared/http/trust.ts';
 import type { GatewayCheck } from '../contract/connector.ts';
 import { openTransport, type TransportChoice } from '../http2/open.ts';
@@ -40,7 +41,16 @@ export async function checkConnection(
 ): Promise<GatewayCheck> {
   const { hostname, port, protocol } = new URL(baseUrl);
   const isTls = protocol === 'https:';
-  const target = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) || (isTls ? 443 : 80) };
+  const target = {
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: Number(port) || (isTls ? 443 : 80),
+    lookup: guardedLookup,
+  };
+  try {
+    requireAllowedAddress(hostname, target.port);
+  } catch (error) {
+    return refusedConnection(failureCodeOf(error));
+  }
   const trust = ca === undefined ? {} : { secureContext: sharedSecureContext(ca) };
   const socket = isTls
     ? connectTls({ ...target, ...trust, servername: serverNameOf(hostname), minVersion: 'TLSv1.2' })
@@ -59,6 +69,10 @@ export async function checkConnection(
 
 /** Returns the result of a connection that failed with this code. */
 function refusedConnection(cause: string | undefined): GatewayCheck {
+  if (cause === 'ADDRESS_REFUSED') {
+    const failure = { kind: 'not_sent', reason: 'address_refused', seconds: 0, cause } as const;
+    return { ok: false, attempt: unanswered(failure, false) };
+  }
   if (cause !== undefined && /CERT|SELF_SIGNED|ALTNAME|VERIFY|ISSUER/.test(cause)) {
     const failure = { kind: 'not_sent', reason: 'certificate_refused', seconds: 0, cause } as const;
     return { ok: false, attempt: unanswered(failure, false) };

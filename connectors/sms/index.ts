@@ -21,7 +21,13 @@ const maxConnections = 8;
 export function openSmsWebhook(options: SmsWebhookOptions): Provider<SmsMessage> {
   const { url, keys, clock, timing = defaultHttpTiming } = options;
   const { origin, path, authorization } = readWebhookUrl(url);
-  const client = createHttpClient({ baseUrl: origin, connections: maxConnections, timing, clock });
+  const client = createHttpClient({
+    baseUrl: origin,
+    isOwnAddress: true,
+    connections: maxConnections,
+    timing,
+    clock,
+  });
   return {
     async send(message) {
       const body = bodyOf(message);

@@ -22,6 +22,8 @@ export interface ThreadData {
   /** Keys of CARILLON_SECRET, base64. */
   secrets: string[];
   publicUrl: string;
+  /** CARILLON_PRIVATE_HOSTS. */
+  privateHosts: string;
   logLevel: string;
   /** One Int32: 1 when the dispatcher stops; threads then send no more. */
   stopFlag: SharedArrayBuffer;

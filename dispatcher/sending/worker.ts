@@ -10,6 +10,7 @@ import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
 import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
 import { loadBatchRecipients } from '../../shared/db/tables/pushes/recipients.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
+import { allowOwnServer, setPrivateHosts } from '../../shared/http/outbound-addresses.ts';
 import { secureContextTrusting } from '../../shared/http/trust.ts';
 import { returnMemoryWhenIdle } from '../../shared/process/idle-memory.ts';
 import { createLogger } from '../../shared/process/logging.ts';
@@ -31,12 +32,14 @@ const threadData = z.object({
   connections: z.number(),
   secrets: z.array(z.string()),
   publicUrl: z.string(),
+  privateHosts: z.string(),
   logLevel: z.string(),
   stopFlag: z.instanceof(SharedArrayBuffer),
   interrupts: z.instanceof(SharedArrayBuffer),
 });
 
 const data = threadData.parse(workerData);
+setPrivateHosts(data.privateHosts);
 const log = createLogger({ level: data.logLevel, name: 'dispatcher thread' });
 const db = new Database({
   url: data.databaseUrl,
@@ -80,6 +83,7 @@ export async function warmUp({ profiles, counts, trialGateway }: WarmUpTask): Pr
   ])
     .then(() => {
       const isOver = () => isBusy() || Atomics.load(shared, warmUpCounts.isOver) === 1;
+      if (trialGateway) allowOwnServer(trialGateway.endpoint);
       return trialGateway && sendTrialPushes({ ...senderDeps, vault, publicUrl }, trialGateway, isOver);
     })
     .catch((error: unknown) => log.warn({ err: error }, 'could not warm up'))

@@ -124,6 +124,7 @@ function openPool(config: Config, stack: ClosingStack): SenderPool {
       connections: config.connections.thread,
       secrets: config.secrets.map((key) => key.toString('base64')),
       publicUrl: config.publicUrl,
+      privateHosts: config.privateHosts,
       logLevel: config.logLevel,
     },
   });

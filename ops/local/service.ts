@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { Environment } from '../../shared/config/config.ts';
+import { loopbackNetworks } from '../../shared/config/private-hosts.ts';
 import { pendingChanges } from '../../shared/queue/migrate.ts';
 import { functionEnvironment } from '../functions/confinement.ts';
 import { type SupervisedDatabase, superviseDatabase } from './database.ts';
@@ -198,6 +199,8 @@ export class LocalService {
       DATABASE_URL: this.#databaseUrl,
       CARILLON_ADMIN_TOKEN: adminToken,
       CARILLON_SECRET: secret,
+      // Sandbox gateways and function hosts are on this machine.
+      CARILLON_PRIVATE_HOSTS: env.CARILLON_PRIVATE_HOSTS ?? loopbackNetworks,
     };
   }
 }

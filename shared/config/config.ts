@@ -38,6 +38,8 @@ const schema = processVariables.transform((env) => ({
   /** Address for notices to the operator. */
   operatorMail: env.OPERATOR_MAIL,
   smsWebhookUrl: env.SMS_WEBHOOK_URL,
+  /** Private addresses that URLs of the admin API may lead to. */
+  privateHosts: env.CARILLON_PRIVATE_HOSTS,
   /** Function host of apps without `functionsUrl`, and the token of calls to it. */
   functionsUrl: env.CARILLON_FUNCTIONS_URL,
   functionsToken: env.CARILLON_FUNCTIONS_TOKEN,

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { sslModeError } from './database-url.ts';
+import { PrivateHosts } from './private-hosts.ts';
 
 /**
  * Variables of the environment with their shapes, meanings and defaults (protocol/operation.md#environment).
@@ -36,6 +37,14 @@ export const secretList = z.string().transform((text, context) => {
       message: 'expected 32 bytes in base64 (`openssl rand -base64 32`), or several, separated by commas',
     });
   return keys;
+});
+
+const privateHosts = z.string().superRefine((text, context) => {
+  try {
+    new PrivateHosts(text);
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : 'is wrong' });
+  }
 });
 
 const httpUrl = z.url({ protocol: /^https?$/, error: 'expected an http:// or https:// URL' });
@@ -128,6 +137,14 @@ export const processVariables = z.object({
   SMS_WEBHOOK_URL: httpUrl
     .optional()
     .meta(meaning('URL that sends SMS and voice messages (dispatcher).', 'messages stay in the outbox')),
+  CARILLON_PRIVATE_HOSTS: privateHosts
+    .default('')
+    .meta(
+      meaning(
+        'Private networks (`10.1.0.0/16`), addresses and host names, separated by commas, that URLs of the admin API may lead to: `endpoint`, `authEndpoint`, `proxy`, `token_uri`, `jwksUrl`, `functionsUrl`. Public addresses are always allowed, link-local addresses and those of cloud metadata services never.',
+        'none; `npm start`: loopback',
+      ),
+    ),
   CARILLON_FUNCTIONS_URL: publicUrl
     .optional()
     .describe('Function host of apps without `functionsUrl`; `npm start` sets it.'),

@@ -8,6 +8,7 @@ import type { SecureContext } from 'node:tls';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import type { Clock } from '../clock.ts';
 import { HttpExchange } from './exchange.ts';
+import { addressAttemptMs, guardedLookup, requireAllowedAddress } from './outbound-addresses.ts';
 import type { HttpResult } from './result.ts';
 import { sharedSecureContext } from './trust.ts';
 import { openTunnel } from './tunnel.ts';
@@ -30,6 +31,8 @@ export interface HttpClientOptions {
   ca?: string | undefined;
   /** URL of an HTTP proxy for CONNECT tunnels, with user and password if it needs them. */
   proxy?: string | undefined;
+  /** The base URL comes from the environment of the process: it may be private (outbound-addresses.ts). */
+  isOwnAddress?: boolean;
   /** Limit of connections, and so of concurrent requests; further ones wait. Default 16. */
   connections?: number;
   timing?: HttpTiming;
@@ -55,13 +58,50 @@ export interface HttpClient {
   close(): Promise<void>;
 }
 
-/** Closes idle connections before the peer does, to avoid sending on a closing one. */
-const idleMs = 4_000;
+/**
+ * Closes idle connections before the peer does (Node's servers: 5 s), to avoid sending on a closing one. The peer's own
+ * `Keep-Alive: timeout=600` does not lengthen this: a NAT drops idle connections silently.
+ */
+export const keepAlive = { keepAliveTimeout: 4_000, keepAliveMaxTimeout: 4_000 };
 
 /**
  * Loads undici with the first request: it takes 16 MB per thread, and most threads of most dispatchers use HTTP/2 only.
  */
-const loadUndici = (): typeof import('undici') => createRequire(import.meta.url)('undici');
+export const loadUndici = (): typeof import('undici') => createRequire(import.meta.url)('undici');
+
+export interface ConnectorOptions {
+  /** TCP and TLS. */
+  connectMs: number;
+  secureContext?: SecureContext | undefined;
+  isOwnAddress: boolean;
+}
+
+/** Returns the maker of undici's connector: TLS 1.2 or newer, to allowed addresses only (outbound-addresses.ts). */
+export function connectorOf({ connectMs, secureContext, isOwnAddress }: ConnectorOptions) {
+  return (): buildConnector.connector => {
+    const connect = loadUndici().buildConnector({
+      timeout: connectMs,
+      ...(secureContext === undefined ? {} : { secureContext }),
+      minVersion: 'TLSv1.2',
+      allowH2: false,
+      autoSelectFamily: true,
+      autoSelectFamilyAttemptTimeout: addressAttemptMs(connectMs),
+      ...(isOwnAddress ? {} : { lookup: guardedLookup }),
+    });
+    return (target, callback) => {
+      try {
+        // A socket of a tunnel leads to the proxy, whose address is checked when the tunnel is opened.
+        if (!isOwnAddress && !target.httpSocket) requireAllowedAddress(target.hostname, portOf(target));
+      } catch (error) {
+        return callback(error instanceof Error ? error : new Error('refused'), null);
+      }
+      connect(target, callback);
+    };
+  };
+}
+
+const portOf = ({ port, protocol }: Pick<buildConnector.Options, 'port' | 'protocol'>): number =>
+  Number(port || (protocol === 'https:' ? 443 : 80));
 
 /** Creates a client; connects with the first request. Throws for an invalid URL or PEM: check them before. */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
@@ -111,6 +151,7 @@ class UndiciHttpClient implements HttpClient {
     baseUrl,
     ca,
     proxy,
+    isOwnAddress = false,
     connections = 16,
     timing = defaultHttpTiming,
     clock,
@@ -119,30 +160,21 @@ class UndiciHttpClient implements HttpClient {
     this.#pathPrefix = url.pathname.replace(/\/$/, '');
     this.#timing = timing;
     this.#clock = clock;
-    const trust: Trust = {
-      timeout: timing.connectMs,
-      ...(ca === undefined ? {} : { secureContext: sharedSecureContext(ca) }),
-      minVersion: 'TLSv1.2',
-    };
+    const secureContext = ca === undefined ? undefined : sharedSecureContext(ca);
+    const connector = connectorOf({ connectMs: timing.connectMs, secureContext, isOwnAddress });
     const proxyUrl = proxy === undefined ? null : new URL(proxy);
     this.#openPool = () => {
-      const { buildConnector, Pool } = loadUndici();
+      const { Pool } = loadUndici();
+      const connect = connector();
       return new Pool(url.origin, {
         connections,
         pipelining: 1,
         allowH2: false,
-        keepAliveTimeout: idleMs,
+        ...keepAlive,
         // The deadline below covers the whole exchange, without two more timers.
         headersTimeout: 0,
         bodyTimeout: 0,
-        connect:
-          proxyUrl === null
-            ? trust
-            : throughProxy(proxyUrl, {
-                timing,
-                trust,
-                connect: buildConnector({ ...trust, allowH2: false }),
-              }),
+        connect: proxyUrl === null ? connect : throughProxy(proxyUrl, { timing, secureContext, connect }),
       });
     };
   }
@@ -181,26 +213,24 @@ class UndiciHttpClient implements HttpClient {
   }
 }
 
-type Trust = buildConnector.BuildOptions & { secureContext?: SecureContext };
-
 interface TunnelDeps {
   timing: HttpTiming;
-  trust: Trust;
+  /** Trust for an https:// proxy. */
+  secureContext: SecureContext | undefined;
   /** Starts TLS on a connected socket. */
   connect: buildConnector.connector;
 }
 
 /** Connects through a tunnel, with TLS inside it for an https gateway. */
-function throughProxy(proxy: URL, { timing, trust, connect }: TunnelDeps): buildConnector.connector {
+function throughProxy(proxy: URL, { timing, secureContext, connect }: TunnelDeps): buildConnector.connector {
   return (target, callback) => {
     const isSecure = target.protocol === 'https:';
-    const port = Number(target.port || (isSecure ? 443 : 80));
     const host = target.hostname.replace(/^\[|\]$/g, '');
     openTunnel(proxy, {
       host,
-      port,
+      port: portOf(target),
       signal: AbortSignal.timeout(timing.connectMs),
-      secureContext: trust.secureContext,
+      secureContext,
     }).then(
       (httpSocket) => {
         if (isSecure) connect({ ...target, httpSocket }, callback);

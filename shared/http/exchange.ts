@@ -108,6 +108,7 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
 /** Classifies a connection failure by the codes of undici, OpenSSL and the system. */
 function reasonOf(error: Error): HttpFailureReason {
   const code = 'code' in error ? String(error.code) : '';
+  if (code === 'ADDRESS_REFUSED') return 'address_refused';
   if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connect_timeout';
   if (code === 'UND_ERR_CLOSED' || code === 'UND_ERR_DESTROYED') return 'closed';
   if (code === 'UND_ERR_INVALID_ARG') return 'bad_request';

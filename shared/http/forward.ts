@@ -2,12 +2,9 @@
  * Client that forwards a caller's request to another HTTP server and streams the body of the response. Gateways use
  * `client.ts`, with small texts.
  */
-import { createRequire } from 'node:module';
 import { pipeline, type Readable, Transform } from 'node:stream';
 import type { Dispatcher, Pool } from 'undici';
-
-/** Loads undici with the first host of functions: most services have none. */
-const loadUndici = (): typeof import('undici') => createRequire(import.meta.url)('undici');
+import { connectorOf, keepAlive, loadUndici } from './client.ts';
 
 export interface ForwardLimits {
   connectMs: number;
@@ -19,6 +16,8 @@ export interface ForwardLimits {
   replyBytes: number;
   /** Concurrent requests; a further one fails at once. */
   inFlight: number;
+  /** The base URL comes from the environment of the process: it may be private (outbound-addresses.ts). */
+  isOwnAddress: boolean;
 }
 
 const defaultForwardLimits: ForwardLimits = {
@@ -28,6 +27,7 @@ const defaultForwardLimits: ForwardLimits = {
   requestBytes: 20 * 1024 * 1024,
   replyBytes: 20 * 1024 * 1024,
   inFlight: 256,
+  isOwnAddress: false,
 };
 
 export interface ForwardRequest {
@@ -44,6 +44,7 @@ export type ForwardFailure =
   | 'busy'
   | 'closed'
   | 'bad_request'
+  | 'address_refused'
   | 'connect_failed'
   | 'connect_timeout'
   | 'request_too_large'
@@ -65,8 +66,6 @@ export interface ForwardClient {
 }
 
 const drainMs = 5_000;
-/** Shorter than the limit of servers (Node's own: 5 s), to avoid sending on a closing connection. */
-const keepAliveMs = 4_000;
 
 /** Creates a client for the server and path of `baseUrl`; connects with the first request. */
 export function createForwardClient(baseUrl: string, limits: Partial<ForwardLimits> = {}): ForwardClient {
@@ -88,10 +87,10 @@ class UndiciForwardClient implements ForwardClient {
       connections: limits.inFlight,
       pipelining: 1,
       allowH2: false,
-      keepAliveTimeout: keepAliveMs,
+      ...keepAlive,
       headersTimeout: 0,
       bodyTimeout: limits.idleMs,
-      connect: { timeout: limits.connectMs, minVersion: 'TLSv1.2' },
+      connect: connectorOf(limits)(),
     });
   }
 
@@ -176,6 +175,7 @@ class Attempt {
   reasonOf(error: unknown): ForwardFailure {
     if (this.signal.aborted) return 'timeout';
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    if (code === 'ADDRESS_REFUSED') return 'address_refused';
     if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connect_timeout';
     if (code === 'UND_ERR_CLOSED' || code === 'UND_ERR_DESTROYED') return 'closed';
     if (code === 'UND_ERR_INVALID_ARG' || code === 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH')

@@ -2,6 +2,7 @@
 export type HttpFailureReason =
   | 'aborted'
   | 'closed'
+  | 'address_refused'
   | 'connect_failed'
   | 'connect_timeout'
   | 'certificate_refused'

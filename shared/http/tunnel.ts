@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type SecureContext } from 'node:tls';
+import { guardedLookup, requireAllowedAddress } from './outbound-addresses.ts';
 
 /** Most bytes read of the response to a CONNECT. */
 const maxHeadBytes = 16_384;
@@ -25,8 +26,8 @@ export class ProxyError extends Error {
 
 /**
  * Opens a tunnel through an HTTP proxy by CONNECT (RFC 9110 9.3.6), with the user and password of its URL as
- * Basic authentication. `proxy` is http:// or https://. Rejects with `ProxyError`, the socket's error or the
- * signal's.
+ * Basic authentication. `proxy` is http:// or https://. Rejects with `ProxyError`, `AddressRefused`, the socket's error or
+ * the signal's. The proxy resolves the name of the target, so only a target that is an address can be checked here.
  */
 export async function openTunnel(
   proxy: URL,
@@ -35,6 +36,8 @@ export async function openTunnel(
   const isSecure = proxy.protocol === 'https:';
   const proxyHost = proxy.hostname.replace(/^\[|\]$/g, '');
   const proxyPort = Number(proxy.port || (isSecure ? 443 : 80));
+  requireAllowedAddress(proxy.hostname, proxyPort);
+  requireAllowedAddress(host, port);
   const socket = isSecure
     ? connectTls({
         host: proxyHost,
@@ -43,8 +46,9 @@ export async function openTunnel(
         // Server names are host names only (RFC 6066).
         servername: isIP(proxyHost) ? '' : proxyHost,
         ALPNProtocols: ['http/1.1'],
+        lookup: guardedLookup,
       })
-    : connectTcp({ host: proxyHost, port: proxyPort });
+    : connectTcp({ host: proxyHost, port: proxyPort, lookup: guardedLookup });
   try {
     await once(socket, isSecure ? 'secureConnect' : 'connect', { signal });
     const authority = `${host.includes(':') ? `[${host}]` : host}:${port}`;

@@ -52,6 +52,7 @@ describe('readConfig refuses', () => {
       '32 bytes',
     ],
     ['DISPATCHER_THREADS', ['0', '257', '1.5', 'many'], 'at least|at most|whole|number'],
+    ['CARILLON_PRIVATE_HOSTS', ['10.0.0.0/33', 'a b', 'x,127.1'], 'entry'],
     ['TRUSTED_PROXIES', ['-1', '11', 'all', '1.5'], 'whole number|at most'],
     ['SMTP_URL', ['http://x', 'x'], 'smtp://'],
     ['SMS_WEBHOOK_URL', ['smtp://x'], 'http://'],
@@ -85,6 +86,7 @@ describe('readConfig', () => {
     expect(readConfig(needed)).toEqual({
       databaseDirectUrl: needed.DATABASE_URL,
       pooler: 'none',
+      privateHosts: '',
       connections: {
         calls: 10,
         admission: 5,

@@ -3,6 +3,7 @@ import type { Services } from '../../api/services/services.ts';
 import { type ApiOptions, type RunningApi, startApi } from '../../api/start.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { type Config, readConfig } from '../../shared/config/config.ts';
+import { loopbackNetworks } from '../../shared/config/private-hosts.ts';
 import type { App, AppOptionsPatch, Plan } from '../../shared/domain/apps/app.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { DeclaredReplies } from './openapi/declared-replies.ts';
@@ -27,6 +28,7 @@ export function testEnvironment(databaseUrl: string): Record<string, string> {
     CARILLON_ADMIN_TOKEN: adminToken,
     CARILLON_SECRET: secret,
     DISPATCHER_THREADS: '1',
+    CARILLON_PRIVATE_HOSTS: loopbackNetworks,
     LOG_LEVEL: 'silent',
     NODE_ENV: 'test',
   };

@@ -155,8 +155,9 @@ export default [
     limit: operatorBody,
     body: credentials,
     reply: pushProfile,
-    refusals: ['notFound'],
-    handle: async (call, { profiles }) => json(await profiles.put(profileOf(call), call.body)),
+    refusals: ['notFound', 'forbidden'],
+    handle: async (call, { profiles }) =>
+      json(await profiles.put(profileOf(call), call.body, call.operator.role)),
   }),
   route({
     method: 'GET',

@@ -135,6 +135,11 @@ function refusalOfFailure(reason: ForwardFailure): Refusal {
       return refuse('functionTimedOut');
     case 'connect_timeout':
       return refuse('upstreamTimeout');
+    case 'address_refused':
+      return new Refusal('unavailable', {
+        text: 'The function host has a private address that this service may not connect to (CARILLON_PRIVATE_HOSTS).',
+        retryAfterSeconds: 5,
+      });
     case 'connect_failed':
     case 'closed':
       return new Refusal('unavailable', { text: 'The function host is not there.', retryAfterSeconds: 5 });

@@ -78,8 +78,10 @@ export class FunctionHosts {
       void closeHost(oldest[1]);
     }
     const timing = { connectMs: 3000, requestMs: maxRequestMs, drainMs: 1000 };
-    const httpClient = createHttpClient({ baseUrl: url, timing, connections: 64, clock: this.#deps.clock });
-    const host = { url, forwardClient: createForwardClient(url), httpClient };
+    const { clock, config } = this.#deps;
+    const isOwnAddress = url === config.functionsUrl;
+    const httpClient = createHttpClient({ baseUrl: url, isOwnAddress, timing, connections: 64, clock });
+    const host = { url, forwardClient: createForwardClient(url, { isOwnAddress }), httpClient };
     this.#hosts.set(key, host);
     return host;
   }

@@ -16,6 +16,7 @@ import {
   type Operator,
   type OperatorRole,
 } from '../../../shared/domain/admin/operator.ts';
+import { addressesIn } from '../../../shared/domain/admin/service-addresses.ts';
 import type { App, AppOptionsPatch, Edition, Plan } from '../../../shared/domain/apps/app.ts';
 import { movedInOptions, planProblem } from '../../../shared/domain/apps/app.ts';
 import { type AppKeys, areDistinct, type KeyName } from '../../../shared/domain/apps/identity.ts';
@@ -25,6 +26,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 import { authPlatformHint } from '../../../shared/domain/users/auth-platforms.ts';
 import type { ApiDeps } from '../deps.ts';
 import { mailTemplateHint } from '../verification/mails.ts';
+import { requirePublicAddresses } from './addresses.ts';
 import { recordChange } from './audit/actor.ts';
 
 /** Time for which processes remember an app, with room for its query (protocol/admin-api.md#changes). */
@@ -62,6 +64,7 @@ export class AppService {
     const options = { ...(request.appId === undefined ? {} : movedInOptions), ...request.options };
     const message = optionError(plan, options);
     if (message) throw refuse('invalidParameter', message);
+    requirePublicAddresses(addressesIn(options));
     const { db, vault, appCache, readiness } = this.#deps;
     // Keys encrypted with a wrong CARILLON_SECRET would be unreadable once the right one is set.
     if ((await readiness.hint()) !== undefined) throw new Refusal('misconfigured', { retryAfterSeconds: 60 });
@@ -101,13 +104,17 @@ export class AppService {
     return requireApp(this.#deps, appId);
   }
 
-  /** Throws 404 when there is no such app, 400 for options that its plan forbids, 403 for options of owners. */
+  /**
+   * Throws 404 when there is no such app, 400 for options that its plan forbids and for private addresses, 403 for options of
+   * owners.
+   */
   async change(
     appId: string,
     patch: { name?: string; options?: AppOptionsPatch },
     role: OperatorRole = 'owner',
   ): Promise<App> {
     const { db, vault, appCache } = this.#deps;
+    requirePublicAddresses(addressesIn(patch.options ?? {}));
     const changed = await db.transaction(async (tx) => {
       let before: JsonObject = {};
       const updated = await updateApp(tx, vault, appId, (app) => {

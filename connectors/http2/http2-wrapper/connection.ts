@@ -2,9 +2,8 @@
  * One connection of the http2-wrapper transport.
  *
  * The agent of http2-wrapper selects sessions itself, ignores GOAWAY (its issue 89), does not expose a connection that
- * is being made and cannot start with one stream. So this class uses the two lower-level functions,
- * `Agent#createConnection` (which a proxy agent of the library replaces) and `connect`, and manages streams, limits and
- * closing itself.
+ * is being made and cannot start with one stream. So this class uses the lower-level function `connect` over a socket of
+ * `connectTls`, and manages streams, limits and closing itself.
  */
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
@@ -12,7 +11,7 @@ import http2 from 'http2-wrapper';
 import { connectTls } from '../connect.ts';
 import type { PooledConnection } from '../pool.ts';
 import { type Goaway, goawayReason, streamOutcome } from '../stream-outcome.ts';
-import { codeOf, serverNameOf } from '../tls.ts';
+import { codeOf } from '../tls.ts';
 import { Watchdog } from '../watchdog.ts';
 import { bodyOf, type Exchange, headersOf, keepChunk } from './exchange.ts';
 import type { ConnectionOptions, ConnectionOwner } from './owner.ts';
@@ -119,12 +118,10 @@ export class WrapperConnection implements PooledConnection {
   }
 
   async #connect(): Promise<void> {
-    const { agent, target } = this.#options;
-    const { url, secureContext } = target;
+    const { target } = this.#options;
+    const { url } = target;
     try {
-      const socket = await (target.proxy
-        ? connectTls(target, this.#connecting.signal)
-        : agent.createConnection(url, { secureContext, servername: serverNameOf(url.hostname) }));
+      const socket = await connectTls(target, this.#connecting.signal);
       socket.once('error', (error) => this.#recordFailure(error));
       // `drain` or the deadline may have closed the connection.
       if (this.#hasClosed()) {

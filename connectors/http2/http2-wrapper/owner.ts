@@ -1,4 +1,3 @@
-import type http2 from 'http2-wrapper';
 import type { ConnectTarget } from '../connect.ts';
 import type { ConnectionListener } from '../pool.ts';
 import type { TransportReason, TransportTiming } from '../transport.ts';
@@ -13,7 +12,6 @@ export interface ConnectionOwner<C> extends ConnectionListener<C> {
 
 export interface ConnectionOptions {
   target: ConnectTarget;
-  agent: http2.Agent;
   firstStreams: number;
   streamsPerConnection: number;
   timing: TransportTiming;

@@ -4,7 +4,6 @@
  * Keeps a queue in front of a connection pool, and the state of each batch. Repeats requests that were provably not
  * processed a few times before it reports them.
  */
-import http2 from 'http2-wrapper';
 import { showsAcceptedCredentials } from '../pool.ts';
 import { maxRepeats, PooledTransport } from '../pooled-transport.ts';
 import type {
@@ -30,7 +29,6 @@ class WrapperTransport
   extends PooledTransport<WrapperConnection>
   implements ConnectionOwner<WrapperConnection>
 {
-  readonly #agent = new http2.Agent();
   readonly #queue = new RequestQueue();
 
   override sendMany(batch: RequestBatch, onResult: OnResult): Promise<void> {
@@ -51,11 +49,6 @@ class WrapperTransport
       else if (batch.signal?.aborted) onAbort();
       else this.pump();
     });
-  }
-
-  override async close(): Promise<void> {
-    await super.close();
-    this.#agent.destroy();
   }
 
   /** Writes at once, so that requests refused by an immediate GOAWAY count as repeats, which are limited. */
@@ -98,7 +91,7 @@ class WrapperTransport
   protected override open(): WrapperConnection {
     const { clock, timing } = this.options;
     const monotonicMs = () => clock.monotonicMs();
-    const deps = { target: this.target, agent: this.#agent, timing, monotonicMs };
+    const deps = { target: this.target, timing, monotonicMs };
     return new WrapperConnection({ ...deps, ...this.streamLimits }, this);
   }
 

@@ -6,12 +6,17 @@ import type {
 } from '../../../connectors/contract/connector.ts';
 import { checkCredentials, connectors } from '../../../connectors/registry.ts';
 import { hourMs, systemClock } from '../../../shared/clock.ts';
+import { loopbackNetworks } from '../../../shared/config/private-hosts.ts';
 import { type ConnectorId, displayName, installationVendor } from '../../../shared/domain/labels.ts';
+import { setPrivateHosts } from '../../../shared/http/outbound-addresses.ts';
 import { deviceTokenOf, sandboxConnectors } from '../../sandbox/all/definitions.ts';
 import { type GatewayKind, readArgs } from '../harness/arguments.ts';
 import type { Figure } from '../harness/figure.ts';
 import { type BenchGateways, withGateways } from './gateways.ts';
 import { memoryContext } from './memory.ts';
+
+// The gateways of this benchmark are on this machine.
+setPrivateHosts(loopbackNetworks);
 
 /** Recipients by kind of gateway: the strict ones need 50 µs for some recipients. */
 const defaultRecipients = { strict: 20_000, quick: 500_000 };

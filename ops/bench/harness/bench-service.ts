@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { currentEnvironment, type Environment } from '../../../shared/config/config.ts';
+import { loopbackNetworks } from '../../../shared/config/private-hosts.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { dispatcherFlags, dispatcherMemory } from '../../local/node-flags.ts';
 import { choosePort } from '../../local/ports.ts';
@@ -86,6 +87,7 @@ async function startBench({ dataDir, log, setup, closers }: BenchStart): Promise
     DATABASE_URL: databaseUrl,
     CARILLON_ADMIN_TOKEN: adminToken,
     CARILLON_SECRET: secret,
+    CARILLON_PRIVATE_HOSTS: loopbackNetworks,
   };
   const others = await startDispatchers((setup.dispatchers ?? 1) - 1, {
     env: ofDispatcher,

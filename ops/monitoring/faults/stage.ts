@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { currentEnvironment, type Environment } from '../../../shared/config/config.ts';
+import { loopbackNetworks } from '../../../shared/config/private-hosts.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { migrate } from '../../../shared/queue/migrate.ts';
 import { dispatcherFlags } from '../../local/node-flags.ts';
@@ -95,6 +96,7 @@ async function chooseAddresses(databaseUrl: string, smsUrl: string) {
     CARILLON_ADMIN_TOKEN: adminToken,
     CARILLON_SECRET: randomBytes(32).toString('base64'),
     SMS_WEBHOOK_URL: smsUrl,
+    CARILLON_PRIVATE_HOSTS: loopbackNetworks,
     DISPATCHER_THREADS: '1',
   };
   const targets = {

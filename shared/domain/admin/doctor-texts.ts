@@ -57,6 +57,16 @@ export const doctorTexts = {
     zh: { detail: '应用 {app} 的配置 {connector}/{profile} 无法解密：{why}', advice: addKeyZh },
   },
   credentialsFine: fine('{profiles} profiles looked at', '已检查 {profiles} 个配置'),
+  privateAddress: {
+    en: {
+      detail: '{member} of app {app} is a private address, to which the service does not connect',
+      advice: 'List it in CARILLON_PRIVATE_HOSTS of every api and dispatcher, or correct it.',
+    },
+    zh: {
+      detail: '应用 {app} 的 {member} 是私有地址，服务不会连接到该地址',
+      advice: '请将其列入每个 api 和 dispatcher 的 CARILLON_PRIVATE_HOSTS，或更正该地址。',
+    },
+  },
   unknownConnector: {
     en: {
       detail: 'profile {connector}/{profile} of app {app}: no such connector',

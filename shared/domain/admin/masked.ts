@@ -1,11 +1,20 @@
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
+import { isAddressMember, originOf } from './service-addresses.ts';
 
 /** Text in place of a secret. */
 export const maskText = '•••';
 
-/** Replaces every text, number and flag of an object by dots, at any depth: the names of members stay. */
+/**
+ * Replaces every text, number and flag of an object by dots, at any depth: the names of members stay. Of a URL that the service
+ * connects to, the origin stays, so that the audit shows where requests of the service go.
+ */
 export function masked(value: Readonly<Record<string, unknown>>): JsonObject {
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, maskedValue(member)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [
+      name,
+      (isAddressMember(name) && typeof member === 'string' && originOf(member)) || maskedValue(member),
+    ]),
+  );
 }
 
 /** Members of credentials that are no secrets: ids that people compare with the vendor's page, and settings. */

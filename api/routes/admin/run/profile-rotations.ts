@@ -47,9 +47,11 @@ export default [
     query: stageQuery,
     body: credentials,
     reply: profileRotation,
-    refusals: ['notFound', 'tooManyRequests'],
-    handle: async (call, { profileRotations }) =>
-      json(toPublic(await profileRotations.stage(profileOf(call), call.body, call.query.hold === '1'))),
+    refusals: ['notFound', 'tooManyRequests', 'forbidden'],
+    handle: async (call, { profileRotations }) => {
+      const options = { isHeld: call.query.hold === '1', role: call.operator.role };
+      return json(toPublic(await profileRotations.stage(profileOf(call), call.body, options)));
+    },
   }),
   route({
     method: 'GET',

@@ -5,7 +5,10 @@ import type { Handle } from '../../../../shared/db/pool.ts';
 import { findApp, listAppIds } from '../../../../shared/db/tables/apps/apps.ts';
 import { listProfiles, openProfile } from '../../../../shared/db/tables/apps/profiles.ts';
 import type { FindingParams } from '../../../../shared/domain/admin/doctor-texts.ts';
+import { addressesIn } from '../../../../shared/domain/admin/service-addresses.ts';
+import { isJsonObject } from '../../../../shared/domain/json.ts';
 import { isConnectorId } from '../../../../shared/domain/labels.ts';
+import { isRefusedUrl } from '../../../../shared/http/outbound-addresses.ts';
 import { type Finding, found, reasonOf } from './finding.ts';
 
 /** Time before the end of a certificate from which on there is a warning: renewing one is manual work. */
@@ -19,7 +22,7 @@ interface CheckContext {
   maxApps?: number;
 }
 
-/** Decrypts every app and profile with CARILLON_SECRET, and inspects the credentials. */
+/** Decrypts every app and profile with CARILLON_SECRET, and inspects the credentials and the addresses of servers. */
 export async function checkCredentials(context: CheckContext): Promise<Finding[]> {
   const secretFindings: Finding[] = [];
   const credentialFindings: Finding[] = [];
@@ -27,9 +30,10 @@ export async function checkCredentials(context: CheckContext): Promise<Finding[]
   let profiles = 0;
   for (const appId of (await listAppIds(context.db)).slice(0, context.maxApps)) {
     apps += 1;
-    const secretFailure = await tryOpen('sealedApp', { app: appId }, () =>
-      findApp(context.db, context.vault, appId),
-    );
+    const secretFailure = await tryOpen('sealedApp', { app: appId }, async () => {
+      const app = await findApp(context.db, context.vault, appId);
+      credentialFindings.push(...privateAddresses({ app: appId }, app?.options ?? {}));
+    });
     if (secretFailure) secretFindings.push(secretFailure);
     for (const { connector, name } of await listProfiles(context.db, appId)) {
       profiles += 1;
@@ -86,10 +90,26 @@ async function inspect({ db, vault, nowMs }: CheckContext, id: ProfileId): Promi
       : report.problems;
   const status = isEnded || report.kind === 'invalid' ? 'fail' : 'warn';
   const params = { ...paramsOf(id), command: putCommand(id) };
-  return problems.map((why) =>
-    found({ name: 'credentials', status, code: 'credentialProblem', params: { ...params, why } }),
-  );
+  return [
+    ...problems.map((why) =>
+      found({ name: 'credentials', status, code: 'credentialProblem', params: { ...params, why } }),
+    ),
+    ...privateAddresses({ app: id.appId, at: `${id.connector}/${id.name}: ` }, profile.credentials),
+  ];
 }
+
+/** Finds URLs that the service does not connect to, because CARILLON_PRIVATE_HOSTS does not list their addresses. */
+const privateAddresses = ({ app, at = '' }: { app: string; at?: string }, settings: unknown): Finding[] =>
+  [...addressesIn(isJsonObject(settings) ? settings : {})]
+    .filter(([, url]) => isRefusedUrl(url))
+    .map(([member]) =>
+      found({
+        name: 'credentials',
+        status: 'fail',
+        code: 'privateAddress',
+        params: { app, member: `${at}${member}` },
+      }),
+    );
 
 const putCommand = ({ appId, connector, name }: ProfileId) =>
   `carillon profile put ${appId} ${connector} <file>${name === '_default' ? '' : ` --name ${name}`}`;

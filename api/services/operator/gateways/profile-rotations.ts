@@ -8,10 +8,12 @@ import {
   stageCandidate,
 } from '../../../../shared/db/tables/apps/profile-rotations.ts';
 import { maskedCredentials } from '../../../../shared/domain/admin/masked.ts';
+import type { OperatorRole } from '../../../../shared/domain/admin/operator.ts';
 import type { RollbackReason, RotationState } from '../../../../shared/domain/apps/canary.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { requireMaySetAddresses } from '../addresses.ts';
 import { requireApp } from '../apps.ts';
 import { recordChange } from '../audit/actor.ts';
 import type { ProfileCheckService } from './profile-check.ts';
@@ -40,12 +42,18 @@ export class ProfileRotationService {
 
   /**
    * Stages credentials and asks the gateway with them. If it accepts them, they are tried on real pushes, or held with
-   * `isHeld`; else they stay staged with the reason. Throws 404 without a profile, 400 for invalid credentials.
+   * `isHeld`; else they stay staged with the reason. Throws 404 without a profile, 400 for invalid credentials, and as
+   * `requireMaySetAddresses`.
    */
-  async stage(id: ProfileId, sent: JsonObject, isHeld: boolean): Promise<ProfileRotation> {
+  async stage(
+    id: ProfileId,
+    sent: JsonObject,
+    { isHeld, role }: { isHeld: boolean; role: OperatorRole },
+  ): Promise<ProfileRotation> {
     const { db, vault } = this.#deps;
     const known = await this.#known(id);
     const credentials = checkedCredentials(connectorOf(id.connector), sent);
+    await requireMaySetAddresses(this.#deps, known, { sent, role });
     const staged = await db.transaction(async (tx) => {
       const rotation = await stageCandidate(tx, vault, { ...known, credentials });
       if (rotation) await this.#audit(tx, known, 'profile.stage', { after: maskedCredentials(sent) });

@@ -7,10 +7,12 @@ import {
   putProfile,
 } from '../../../../shared/db/tables/apps/profiles.ts';
 import { maskedCredentials, maskText } from '../../../../shared/domain/admin/masked.ts';
+import type { OperatorRole } from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { type ConnectorId, isConnectorId, profileConnectorIds } from '../../../../shared/domain/labels.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { requireMaySetAddresses } from '../addresses.ts';
 import { noSuchApp, requireApp } from '../apps.ts';
 import { recordChange } from '../audit/actor.ts';
 
@@ -32,13 +34,21 @@ export class ProfileService {
     this.#deps = deps;
   }
 
-  /** Throws 404 for an unknown connector or app, 400 for an invalid name or invalid credentials. */
-  async put({ appId, connector, name }: ProfileId, sent: JsonObject): Promise<ProfileEntry> {
+  /**
+   * Throws 404 for an unknown connector or app, 400 for an invalid name, invalid credentials or a private address, 403 for an
+   * address that a caller below owner changes.
+   */
+  async put(
+    { appId, connector, name }: ProfileId,
+    sent: JsonObject,
+    role: OperatorRole = 'owner',
+  ): Promise<ProfileEntry> {
     const { db, vault, appCache } = this.#deps;
     const known = connectorOf(connector);
     checkName(name);
     await requireApp(this.#deps, appId);
     const profile = { appId, connector: known, name, credentials: checkedCredentials(known, sent) };
+    await requireMaySetAddresses(this.#deps, profile, { sent, role });
     const entry = await db.transaction(async (tx) => {
       const put = await putProfile(tx, vault, profile);
       await endRotation(tx, profile);

@@ -84,6 +84,7 @@ export const refusalsEn = {
   category_invalid: 'the gateway does not accept the category',
   category_not_permitted: 'the app has no right to the category',
   certificate_expired: 'the certificate of the profile has expired',
+  address_refused: 'the address is private, and CARILLON_PRIVATE_HOSTS does not list it',
   certificate_refused: 'the certificate of the connection is not accepted',
   classification_invalid: 'the gateway does not accept the classification',
   credentials_refused: 'the gateway gives no access token for the credentials',

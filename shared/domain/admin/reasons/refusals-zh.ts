@@ -86,6 +86,7 @@ export const refusalsZh: Record<keyof typeof refusalsEn, string> = {
   category_invalid: '网关不接受该 category',
   category_not_permitted: '应用无权使用该 category',
   certificate_expired: '推送配置的证书已过期',
+  address_refused: '该地址是私有地址，CARILLON_PRIVATE_HOSTS 中没有列出',
   certificate_refused: '连接的证书不被接受',
   classification_invalid: '网关不接受该 classification',
   credentials_refused: '网关没有为该凭证签发访问令牌',

@@ -12,6 +12,8 @@ import { type ConsoleCall, callerOf } from '../callers.ts';
 const service = useTestService();
 let app: App;
 let operator: ConsoleCall;
+/** Only owners set the address of a gateway. */
+let owner: ConsoleCall;
 /** Gateway that accepts connections and never answers. */
 let silent: Server;
 let silentUrl: string;
@@ -20,6 +22,7 @@ const sockets = new Set<Socket>();
 beforeAll(async () => {
   app = await service.api.createApp();
   operator = await callerOf(service.api, 'operator');
+  owner = await callerOf(service.api, 'owner');
   await service.addApnsProfile(app);
   await service.addIosInstallations(app, 3);
   silent = createServer((socket) => void sockets.add(socket)).listen(0, '127.0.0.1');
@@ -51,10 +54,10 @@ describe('a push profile', () => {
       devices: 3,
       findings: [],
     });
-    await operator('PUT', path('vendor_d/other'), oppo('https://user:pass.test@gateway.test')).then((put) =>
+    await owner('PUT', path('vendor_d/other'), oppo('https://user:pass.test@gateway.test')).then((put) =>
       expect(put.status).toBe(400),
     );
-    await operator('PUT', path('vendor_d/other'), oppo('https://gateway.test/base'));
+    await owner('PUT', path('vendor_d/other'), oppo('https://gateway.test/base'));
     const shown = await operator('GET', path('vendor_d/other'));
     expect(JSON.stringify(shown.body)).not.toContain(secret);
     expect(shown.body.members.endpoint).toBe('https://gateway.test/base');
@@ -103,7 +106,7 @@ describe('the check of a profile', () => {
   });
 
   test('says why a gateway could not be asked', async () => {
-    await operator('PUT', path('vendor_d/closed'), oppo('http://127.0.0.1:1'));
+    await owner('PUT', path('vendor_d/closed'), oppo('http://127.0.0.1:1'));
     const { body } = await operator('POST', path('vendor_d/closed/check'));
     expect(body).toMatchObject({ ok: false, gave: null, reason: 'ECONNREFUSED' });
     expect(body).toMatchObject({ sentence: 'OPPO does not answer: ECONNREFUSED.' });

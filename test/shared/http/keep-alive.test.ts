@@ -1,0 +1,51 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { afterAll, beforeAll, test } from 'vitest';
+import { systemClock } from '../../../shared/clock.ts';
+import { createHttpClient } from '../../../shared/http/client.ts';
+import { createForwardClient } from '../../../shared/http/forward.ts';
+
+let server: Server;
+let url = '';
+
+beforeAll(async () => {
+  // A server that asks for connections that stay open for ten minutes, and keeps them itself.
+  server = createServer({ keepAliveTimeout: 600_000 }, (request, response) => {
+    request.resume();
+    response.setHeader('Keep-Alive', 'timeout=600').end('{}');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  if (typeof address === 'object') url = `http://127.0.0.1:${address?.port}`;
+});
+afterAll(() => server.close());
+
+const request = { method: 'GET', path: '/', headers: {} } as const;
+
+/** Every client that keeps HTTP/1.1 connections. */
+const clients = {
+  'of gateways': () => {
+    const client = createHttpClient({ baseUrl: url, clock: systemClock });
+    return { ask: () => client.request(request), close: () => client.close() };
+  },
+  'of function hosts': () => {
+    const client = createForwardClient(url);
+    const ask = async () => {
+      const reply = await client.forward({ ...request, body: null });
+      if (reply.kind === 'response') for await (const _ of reply.body);
+    };
+    return { ask, close: () => client.close() };
+  },
+};
+
+test.each(Object.entries(clients))(
+  'a client %s closes an idle connection by its own time, whatever the server offers',
+  async (_, open) => {
+    const { ask, close } = open();
+    const [, [socket]] = await Promise.all([ask(), once(server, 'connection') as Promise<[Socket]>]);
+    // A NAT that drops the idle connection silently would make the next request late.
+    await once(socket, 'close');
+    await close();
+  },
+);
