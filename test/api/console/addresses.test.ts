@@ -137,9 +137,7 @@ describe('the address of a gateway', () => {
     expect((await operator('PUT', path, { body: another })).status).toBe(200);
     const moved = { ...another, [member]: 'https://other.example' };
     expect(refusalOf(await operator('PUT', path, { body: moved }))).toEqual(refused(403, 403));
-    expect(refusalOf(await operator('PUT', `${path}/candidate`, { body: moved }))).toEqual(
-      refused(403, 403),
-    );
+    expect(refusalOf(await operator('PUT', `${path}/candidate`, { body: moved }))).toEqual(refused(403, 403));
     expect((await operator('PUT', path, { body: oppo })).status).toBe(200);
   });
 
