@@ -3,6 +3,8 @@ import { Router } from '@koa/router';
 import Koa, { type Context, type Middleware } from 'koa';
 import { systemClock } from '../shared/clock.ts';
 import type { Config } from '../shared/config/config.ts';
+import { refuse } from '../shared/domain/errors/errors.ts';
+import { ipAddressIn } from '../shared/domain/ip-address.ts';
 import { LoopShare } from '../shared/fairness/loop-share.ts';
 import type { Metrics } from '../shared/metrics.ts';
 import type { Logger } from '../shared/process/logging.ts';
@@ -44,6 +46,7 @@ export function createApp(options: AppOptions): Koa {
   if (options.onExchange) app.use(reportExchanges(options.onExchange));
   app.use(allowCrossOrigin());
   app.use(errors);
+  app.use(readAddress);
   app.use(serveConsole(options.consoleFiles, { isHttps: options.config.publicUrl.startsWith('https:') }));
   app.use(attachRequestBody(options.bodies));
   app.use(textForm);
@@ -87,9 +90,26 @@ function byPrecedence(routes: Route[]): { path: string; route: Route }[] {
     .sort((a, b) => (parametersLast(a.path) < parametersLast(b.path) ? -1 : 1));
 }
 
-/** Returns the address of a client whose request is not a call, such as an upgrade to the device channel. */
+/**
+ * Reads the address of the client, from which limits count, in one form. Throws 400 where a trusted proxy forwards another text
+ * than an address: all of its clients would share one count.
+ */
+const readAddress: Middleware = (ctx, next) => {
+  ctx.request.ip = addressOf(ctx);
+  return next();
+};
+
+/** Returns the address of a client whose request is not a call, such as an upgrade to the device channel. Throws as `readAddress`. */
 export function remoteAddressOf(app: Koa, request: IncomingMessage): string {
-  return app.createContext(request, new ServerResponse(request)).ip;
+  return addressOf(app.createContext(request, new ServerResponse(request)));
+}
+
+function addressOf({ ip }: Pick<Context, 'ip'>): string {
+  // A connection that has ended already has no address.
+  const address = ip ? ipAddressIn(ip) : '';
+  if (address === undefined)
+    throw refuse('invalidParameter', 'X-Forwarded-For: the proxy forwarded no IP address of the client.');
+  return address;
 }
 
 /** Finds the route that the router would choose, for calls inside a batch. */

@@ -1,5 +1,5 @@
 import { Refusal } from '../../shared/domain/errors/errors.ts';
-import { originKey } from '../../shared/http/origin-key.ts';
+import { networkOf } from '../../shared/domain/ip-address.ts';
 import type { ChannelLimits } from './limits.ts';
 
 /** Source of connections, with its counts. */
@@ -33,7 +33,7 @@ export class Admission {
 
   /** Counts an upgrade and returns its origin. Throws 429 or 503 with a retry time when a limit is reached. */
   admit(address: string, nowMs: number): Origin {
-    const origin = this.#originOf(originKey(address));
+    const origin = this.#originOf(networkOf(address));
     origin.upgrades += 1;
     const { connections, connectionsPerAddress, upgradesPerAddress } = this.#limits;
     const secondsLeft = Math.max(1, Math.ceil((this.#windowEndsAtMs - nowMs) / 1000));

@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import type { Config } from '../../shared/config/config.ts';
 import { hasRole, mayUseApp, type Operator } from '../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
-import { originKey } from '../../shared/http/origin-key.ts';
+import { networkOf } from '../../shared/domain/ip-address.ts';
 import type { Route } from '../route.ts';
 import type { Services } from '../services/services.ts';
 
@@ -44,28 +44,23 @@ export class OperatorAuthenticator {
   }
 
   /**
-   * Admits a login. Throws 403 for a page of another origin, 429 after too many wrong tokens, 415 for another body than
-   * JSON.
+   * Admits a login. Throws 403 for a page of another origin, 415 for another body than JSON.
    */
   admitLogin(ctx: Context): void {
     beginReply(ctx);
-    this.#services.attempts.check(originKey(ctx.ip));
     const isOfPage = ctx.get('sec-fetch-site') !== '' || ctx.get('origin') !== '';
     if (isOfPage) this.#requireSameOrigin(ctx);
     requireJson(ctx);
   }
 
   async #ofToken(ctx: Context): Promise<Operator> {
-    const origin = originKey(ctx.ip);
     const { attempts, operatorIdentities } = this.#services;
-    attempts.check(origin);
     const token = /^Bearer (.+)$/i.exec(ctx.get('authorization'))?.[1];
     // A request without a token is no attempt.
     if (token === undefined) throw new Refusal('unauthorized');
     const operator = await operatorIdentities.ofToken(token);
     if (operator) return operator;
-    attempts.fail(origin);
-    throw new Refusal('unauthorized');
+    throw attempts.fail(networkOf(ctx.ip), new Refusal('unauthorized'));
   }
 
   /**

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context, Middleware } from 'koa';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
+import { networkOf } from '../../shared/domain/ip-address.ts';
 import { measureJson } from '../../shared/domain/json.ts';
 import { BodyBudget } from '../../shared/http/body/budget.ts';
 import { BodyReader, declaredBytes, defaultBodyMs, isCompressed } from '../../shared/http/body/reader.ts';
-import { originKey } from '../../shared/http/origin-key.ts';
 import { maxBodyBytes, smallBytes } from '../route.ts';
 
 const mb = 1024 * 1024;
@@ -56,7 +56,7 @@ export class BodyMemory {
 
   /** Opens the account of a request, which counts for its IP address and, with a key, for its app. */
   open(ipAddress: string, sender: BodySender) {
-    const origin = `address ${originKey(ipAddress)}`;
+    const origin = `address ${networkOf(ipAddress)}`;
     if (!sender) return this.#unauthenticated.open([origin]);
     return this.#authenticated.open(sender.appId === undefined ? [origin] : [origin, `app ${sender.appId}`]);
   }

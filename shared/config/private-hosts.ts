@@ -3,6 +3,7 @@
  * for each connection.
  */
 import { BlockList, isIP, isIPv4 } from 'node:net';
+import { embeddedIpv4 } from '../domain/ip-address.ts';
 
 /** Special-purpose blocks of IPv4 that are no public addresses (IANA registry, RFC 6890). */
 const privateIpv4: readonly (readonly [string, number])[] = [
@@ -106,15 +107,4 @@ const canonicalName = (name: string): string => name.toLowerCase().replace(/\.$/
 function isPublic(address: string): boolean {
   if (includes(privateBlocks, address)) return false;
   return isIPv4(address) || includes(publicIpv6, address);
-}
-
-/** Returns the IPv4 address inside an IPv4-mapped (RFC 4291) or NAT64 (RFC 6052) address, which is where packets go. */
-function embeddedIpv4(address: string): string | undefined {
-  if (isIPv4(address)) return undefined;
-  // The URL parser writes IPv6 addresses in one form: hexadecimal groups without leading zeros.
-  const host = URL.canParse(`http://[${address}]`) ? new URL(`http://[${address}]`).hostname : '';
-  const [, high, low] = /^\[(?:::ffff|64:ff9b:):(?:([0-9a-f]{1,4}):)?([0-9a-f]{1,4})\]$/.exec(host) ?? [];
-  if (low === undefined) return undefined;
-  const bits = Number.parseInt(high ?? '0', 16) * 65_536 + Number.parseInt(low, 16);
-  return [24, 16, 8, 0].map((shift) => Math.floor(bits / 2 ** shift) % 256).join('.');
 }

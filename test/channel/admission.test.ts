@@ -2,7 +2,6 @@ import { get, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Admission } from '../../api/channel/admission.ts';
-import { originKey } from '../../shared/http/origin-key.ts';
 import { type ChannelApi, ChannelFixture, eventually } from './support/channel-fixture.ts';
 import { RawClient } from './support/raw-client.ts';
 
@@ -26,19 +25,6 @@ function refusal(url: string, headers: Record<string, string> = {}): Promise<Inc
 }
 
 describe('counting by remote address', () => {
-  test.each([
-    ['203.0.113.9', '203.0.113.9'],
-    ['::ffff:203.0.113.9', '::ffff:203.0.113.9'],
-    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2'],
-    ['2001:db8:1:2::', '2001:db8:1:2'],
-    ['2001:db8::2:3:4:5:6', '2001:db8:0:2'],
-    ['2001:db8::1', '2001:db8:0:0'],
-    ['::1', '0:0:0:0'],
-    ['not an address', 'not an address'],
-  ])('%s counts as %s', (address, origin) => {
-    expect(originKey(address)).toBe(origin);
-  });
-
   test('upgrades are counted by the minute, connections until they close', () => {
     const admission = new Admission({ connections: 10, connectionsPerAddress: 2, upgradesPerAddress: 4 });
     admission.tick(0);

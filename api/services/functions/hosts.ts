@@ -92,14 +92,13 @@ export class FunctionHosts {
    */
   headers(caller: FunctionCaller, host: FunctionHost): Record<string, string> {
     const { app, isMaster, hasHookKey, stage, sessionToken, remoteAddress } = caller;
-    const address = remoteAddress.replace(/^::ffff:(?=\d+\.)/, '');
     return {
       'x-lc-id': app.appId,
       'x-lc-key': isMaster ? `${app.masterKey},master` : app.appKey,
       'x-lc-prod': stage === 'staging' ? '0' : '1',
       ...(hasHookKey ? { 'x-lc-hook-key': app.hookKey } : {}),
       ...(sessionToken && headerText.test(sessionToken) ? { 'x-lc-session': sessionToken } : {}),
-      ...(address ? { 'x-real-ip': address, 'x-forwarded-for': address } : {}),
+      ...(remoteAddress ? { 'x-real-ip': remoteAddress, 'x-forwarded-for': remoteAddress } : {}),
       via: `1.1 ${this.#pseudonym}`,
       ...this.#embeddedHeaders(app, host),
     };

@@ -1,4 +1,3 @@
-import { isIPv4, isIPv6 } from 'node:net';
 import { dayMs, hourMs } from '../../../shared/clock.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import {
@@ -11,6 +10,7 @@ import {
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { effectiveOptions } from '../../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
+import { networkOf } from '../../../shared/domain/ip-address.ts';
 import { isDomesticPhone, type Phone } from '../../../shared/domain/messages/phone.ts';
 import {
   blockPerHour,
@@ -103,19 +103,4 @@ const blockOf = ({ e164 }: Phone) => e164.slice(0, -blockDigits);
 /** Returns the digest of a network address; for IPv6 of its /64 network, since a host can use any address in it. */
 export function ipAddressKey({ vault }: Pick<ApiDeps, 'vault'>, ipAddress: string): string {
   return vault.derive(`address ${networkOf(ipAddress)}`).slice(0, 22);
-}
-
-/** Returns an IPv4 address as it is, and the first four groups of an IPv6 address. */
-function networkOf(ipAddress: string): string {
-  const mapped = ipAddress.replace(/^::ffff:(?=\d+\.)/i, '');
-  if (isIPv4(mapped) || !isIPv6(mapped)) return mapped;
-  const [head = '', tail] = mapped.split('%')[0]?.split('::') ?? [];
-  const first = head.split(':').filter((part) => part !== '');
-  const last = tail?.split(':').filter((part) => part !== '') ?? [];
-  const zeros =
-    tail === undefined ? [] : Array<string>(Math.max(0, 8 - first.length - last.length)).fill('0');
-  return [...first, ...zeros, ...last]
-    .slice(0, 4)
-    .map((part) => Number.parseInt(part, 16).toString(16))
-    .join(':');
 }

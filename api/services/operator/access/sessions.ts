@@ -13,7 +13,7 @@ import {
 } from '../../../../shared/db/tables/console/sessions.ts';
 import { type Operator, sessionLifeMs } from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
-import { originKey } from '../../../../shared/http/origin-key.ts';
+import { networkOf } from '../../../../shared/domain/ip-address.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { recordChange, runAsActor } from '../audit/actor.ts';
 import { type PageRequest, toPage } from '../lists/page.ts';
@@ -71,13 +71,13 @@ export class ConsoleSessionService {
     return this.#deps.config.publicUrl.startsWith('https://');
   }
 
-  /** Starts a session. Throws 401 for a wrong token, or a code that is unknown, used or expired, and counts it. */
+  /** Starts a session. Throws 401 for a wrong token, or a code that is unknown, used or expired; 429 after too many. */
   async login(credential: Credential, client: LoginClient): Promise<Login> {
     try {
       return await this.#start(credential, client);
     } catch (error) {
-      if (error instanceof Refusal && error.status === 401) this.#attempts.fail(originKey(client.address));
-      throw error;
+      if (!(error instanceof Refusal) || error.status !== 401) throw error;
+      throw this.#attempts.fail(networkOf(client.address), error);
     }
   }
 
