@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { isBearer } from '../shared/crypto.ts';
 import type { Database } from '../shared/db/pool.ts';
 import type { DatabaseReadiness } from '../shared/db/schema/readiness.ts';
+import { mayReadMetrics, metricsRefusal } from '../shared/metrics.ts';
 import type { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
 import { reportDatabases, reportQueues, reportStandby } from '../shared/queue/report.ts';
@@ -14,7 +14,7 @@ const maxConnections = 256;
 export interface HealthAddress {
   port: number;
   host: string;
-  /** Bearer token that `/metrics` requires; undefined: none. */
+  /** Bearer token that `/metrics` requires; undefined: it answers callers on this machine only. */
   token: string | undefined;
 }
 
@@ -53,8 +53,8 @@ async function answer(
     case '/readyz':
       return writeReadiness(response, await readinessOf(state));
     case '/metrics':
-      if (token !== undefined && !isBearer(request.headers.authorization, token))
-        return writeJson(response, 401, { code: 401, error: 'Unauthorized.' });
+      if (!mayReadMetrics({ headers: request.headers, socketAddress: request.socket.remoteAddress }, token))
+        return writeJson(response, 401, { code: 401, error: metricsRefusal(token) });
       if (!state.deps) return writeReadiness(response, await readinessOf(state));
       return writeMetrics(state.deps, state.readiness, response);
     default:

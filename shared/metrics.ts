@@ -1,4 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { isBearer } from './crypto.ts';
+import { isLoopback } from './domain/ip-address.ts';
 import { connectorIds } from './domain/labels.ts';
 import { appCounter } from './process/app-counter.ts';
 import { DurationHistogram } from './process/duration-histogram.ts';
@@ -229,3 +231,29 @@ function gaugesIn(registers: Registry[]) {
     }),
   } as const;
 }
+
+/** Origin of a scrape. */
+export interface Scrape {
+  headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** Address of the other end of the connection; undefined for a socket of this machine. */
+  socketAddress: string | undefined;
+}
+
+/**
+ * Tells whether a caller may read `/metrics`: with METRICS_TOKEN where it is set, and without it from this machine only. A
+ * proxy on this machine forwards callers from elsewhere, so a forwarded call is none of this machine.
+ */
+export function mayReadMetrics({ headers, socketAddress }: Scrape, token: string | undefined): boolean {
+  const { authorization } = headers;
+  if (token !== undefined) return typeof authorization === 'string' && isBearer(authorization, token);
+  const isForwarded = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via'].some(
+    (name) => headers[name] !== undefined,
+  );
+  return !isForwarded && (socketAddress === undefined || isLoopback(socketAddress));
+}
+
+/** Returns the text of a refusal to read the metrics. */
+export const metricsRefusal = (token: string | undefined): string =>
+  token === undefined
+    ? 'Without METRICS_TOKEN the metrics are for callers on the same machine only.'
+    : 'Unauthorized.';

@@ -23,8 +23,8 @@ export interface Call<Q, B> {
   requestId: string;
   /** Language for pages and error texts, by `Accept-Language`. */
   language: 'en' | 'zh';
-  /** Headers and body as sent; present where the route has `hasRawBody`. */
-  raw?: { headers: Record<string, string>; text: string };
+  /** Headers and body as sent, and the other end of the connection; present where the route has `hasRawBody`. */
+  raw?: { headers: Record<string, string>; text: string; socketAddress: string | undefined };
 }
 
 /** Checked call of an app: of routes with the access `app`, `push` or `master`. */

@@ -101,7 +101,8 @@ async function readAs(
 ): Promise<Pick<AnyCall, 'body' | 'bodyBytes' | 'raw' | 'sent'>> {
   if (route.hasRawBody) {
     const text = await readText(ctx, route, sender);
-    return { body: {}, bodyBytes: Buffer.byteLength(text), raw: { headers: headersOf(ctx), text } };
+    const raw = { headers: headersOf(ctx), text, socketAddress: ctx.req.socket.remoteAddress };
+    return { body: {}, bodyBytes: Buffer.byteLength(text), raw };
   }
   if (route.forwardsBody) {
     const sent = await readToForward(ctx, route, sender);

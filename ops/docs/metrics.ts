@@ -5,7 +5,7 @@ import { code, page, table } from './markdown.ts';
 const intro = `\`GET /metrics\` of the api (its own port) and of each dispatcher (\`METRICS_PORT\`) returns these in the text format of Prometheus,
 beside the process metrics of prom-client (\`process_…\`, \`nodejs_…\`). A process reports what it does itself: sums over all processes
 are made by Prometheus. No label holds a token, a phone number or an address. A counter has the label \`app\` for the first 1,000 apps that
-a process counts; all others are \`other\`. \`METRICS_TOKEN\` is asked for where it is set.`;
+a process counts; all others are \`other\`. \`METRICS_TOKEN\` is asked for where it is set; without it \`/metrics\` answers callers on the same machine only.`;
 
 const ownPrefix = 'carillon_';
 

@@ -117,7 +117,11 @@ export const processVariables = z.object({
   METRICS_HOST: address
     .optional()
     .meta(meaning('Address that the metrics of a dispatcher listen on.', '`HOST`')),
-  METRICS_TOKEN: token.optional().describe('Bearer token that `/metrics` of api and dispatcher asks for.'),
+  METRICS_TOKEN: token
+    .optional()
+    .describe(
+      'Bearer token that `/metrics` of api and dispatcher asks for. Without it they answer callers on the same machine only.',
+    ),
   TRUSTED_PROXIES: wholeNumber('expected how many proxies are in front, a whole number')
     .pipe(z.number().max(10, 'expected at most 10'))
     .default(0)

@@ -28,6 +28,9 @@ export function embeddedIpv4(address: string): string | undefined {
   return [24, 16, 8, 0].map((shift) => Math.floor(bits / 2 ** shift) % 256).join('.');
 }
 
+/** Tells whether an address, in any form, is of this machine. */
+export const isLoopback = (address: string): boolean => /^(127\.|::1$)/.test(ipAddressIn(address) ?? '');
+
 /**
  * Returns the key under which callers of an address are counted: an IPv4 address itself, and of an IPv6 address the /64 prefix,
  * since a single customer has 2^64 addresses (RFC 6177). Takes an address in the form of `ipAddressIn`.

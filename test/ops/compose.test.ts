@@ -1,10 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
-import { basename } from 'node:path';
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseYaml } from '@redocly/openapi-core';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { connectionsOf } from '../../ops/cli/doctor/connections.ts';
 import { isCarillon, readCompose } from '../../ops/deploy/compose/read.ts';
@@ -21,6 +22,7 @@ const variables = {
   CARILLON_SECRET: Buffer.alloc(32).toString('base64'),
   CARILLON_ADMIN_TOKEN: 'a token of the operator',
   GRAFANA_PASSWORD: 'abc',
+  METRICS_TOKEN: 'a token of Prometheus',
 };
 
 const scraped = z.object({
@@ -64,6 +66,32 @@ describe('the compose file', () => {
       expect(config).toMatchObject({ host: '0.0.0.0', metricsHost: '0.0.0.0', dispatcherThreads: 2 });
       expect(new URL(config.databaseUrl)).toMatchObject({ hostname: 'postgres', pathname: '/carillon' });
     }
+  });
+
+  test('passes the settings of mail, SMS, proxies and private hosts on to every process', async () => {
+    const set = {
+      TRUSTED_PROXIES: '1',
+      SMTP_URL: 'smtp://mail.example',
+      SMS_WEBHOOK_URL: 'https://sms.example',
+      OPERATOR_MAIL: 'ops@example.com',
+      CARILLON_PRIVATE_HOSTS: '10.0.0.0/8',
+    };
+    const { services } = await readCompose({ ...variables, ...set });
+    for (const one of Object.values(services).filter(isCarillon))
+      expect(readConfig(one.environment)).toMatchObject({
+        trustedProxies: 1,
+        smtpUrl: set.SMTP_URL,
+        smsWebhookUrl: set.SMS_WEBHOOK_URL,
+        operatorMail: set.OPERATOR_MAIL,
+        privateHosts: set.CARILLON_PRIVATE_HOSTS,
+        metricsToken: variables.METRICS_TOKEN,
+      });
+    for (const [, { environment }] of await carillonServices())
+      expect(readConfig(environment)).toMatchObject({
+        trustedProxies: 0,
+        smtpUrl: undefined,
+        privateHosts: '',
+      });
   });
 
   test('mounts files that exist, and keeps the data of each volume', async () => {
@@ -129,12 +157,24 @@ describe('the compose file', () => {
       }
   });
 
-  test.skipIf(promtool === undefined)('has a configuration that Prometheus accepts, rules included', () => {
-    const file = fileURLToPath(new URL('../../monitoring/prometheus.yml', folder));
-    const text = execFileSync(promtool ?? '', ['check', 'config', file], { encoding: 'utf8' });
-    expect(text).toMatch(/rule files found/);
-    expect(text).not.toMatch(/FAILED/);
-  });
+  test.skipIf(promtool === undefined)(
+    'has a configuration that Prometheus accepts, rules included',
+    async () => {
+      const monitoring = new URL('../../monitoring/', folder);
+      const given = await readFile(new URL('prometheus.yml', monitoring), 'utf8');
+      const copy = await mkdtemp(join(tmpdir(), 'carillon-prometheus-'));
+      onTestFinished(() => rm(copy, { recursive: true }));
+      const token = join(copy, 'token');
+      await writeFile(token, variables.METRICS_TOKEN);
+      await symlink(fileURLToPath(new URL('rules', monitoring)), join(copy, 'rules'));
+      const file = join(copy, 'prometheus.yml');
+      // The file of the token is made by the container.
+      await writeFile(file, given.replaceAll('/prometheus/carillon-metrics-token', token));
+      const text = execFileSync(promtool ?? '', ['check', 'config', file], { encoding: 'utf8' });
+      expect(text).toMatch(/rule files found/);
+      expect(text).not.toMatch(/FAILED/);
+    },
+  );
 });
 
 describe('Grafana of the compose file', () => {

@@ -79,7 +79,8 @@ async function startNginx(port: number): Promise<void> {
     'https://elsewhere elsewhere.example.com': 'https://elsewhere localhost',
     '/etc/ssl/certs/ca-certificates.crt': join(folder, 'ca.pem'),
     // The test calls from outside the allowed network.
-    'allow 127.0.0.1': 'allow 192.0.2.1',
+    '127.0.0.1 0;': '192.0.2.1 0;',
+    '/var/log/nginx/access.log': join(folder, 'access.log'),
   };
   await startSites(sites, { port, names, onEnd: (end) => ends.push(end) });
 }
@@ -215,11 +216,35 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
       '/%63onsole/api/apps',
       '//console/api/apps',
       '/1.1/users/../../console/api/apps',
+      '/1.1/users/..%2f..%2fconsole/api/apps',
+      '/console/api/apps/..%2f..%2f..%2f1.1/users',
+      '/console/..%2f1.1/push',
+      '/console/%2e%2e/1.1/push',
+      '/console/../1.1/push',
+      '/console?x',
+      '/metrics?x=/1.1/push',
+      '/metrics/..%2f1.1%2fpush',
       '/metrics',
       '/readyz',
     ])('denies %s from outside', async (path) => {
       const Authorization = `Bearer ${testConfig(database.url).adminToken}`;
       expect(await ask('GET', path, { Authorization })).toMatchObject({ status: 403, elsewhere: undefined });
+    });
+
+    test('logs no secret of a path and no query', async () => {
+      const loaded = await loadRoutes();
+      const secret = /:(secret|token|code)$/;
+      const paths = loaded
+        .flatMap(({ auth, paths }) => (auth === 'admin' ? [] : paths))
+        .filter((path) => secret.test(path));
+      expect(paths).toContain('/callbacks/:connector/:appId/:secret');
+      for (const path of paths)
+        await ask('GET', `${path.replace(secret, 'SESAME').replaceAll(/:\w+/g, 'x')}?p=SESAME`);
+      await ask('GET', '/1.1/date?session_token=SESAME');
+      const log = () => readFile(join(folder, 'access.log'), 'utf8');
+      await expect.poll(log).toMatch(/"GET \/1\.1\/date"/);
+      expect(await log()).toContain('"GET /callbacks/x/x/***"');
+      expect(await log()).not.toMatch(/SESAME/);
     });
 
     test('forwards a large body to Carillon, which refuses it', async () => {

@@ -1,6 +1,6 @@
-import { isBearer } from '../../../shared/crypto.ts';
 import { runInLane } from '../../../shared/db/limits/lane.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
+import { mayReadMetrics, metricsRefusal, type Scrape } from '../../../shared/metrics.ts';
 import { reportDatabases, reportQueues } from '../../../shared/queue/report.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { PumpingGuard } from '../sms/pumping.ts';
@@ -44,13 +44,13 @@ export class HealthService {
   }
 
   /**
-   * Returns the metrics in the text format of Prometheus; gauges of shared state are read at each scrape. Throws 401 when
-   * `METRICS_TOKEN` is set and the `Authorization` header does not hold it.
+   * Returns the metrics in the text format of Prometheus; gauges of shared state are read at each scrape. Throws 401 for a
+   * caller that may not read them (`mayReadMetrics`).
    */
-  async metrics(authorization?: string): Promise<{ text: string; type: string }> {
+  async metrics(scrape: Scrape): Promise<{ text: string; type: string }> {
     const { metrics, queue, config, readiness, db, savesDb, admissionDb, queries } = this.#deps;
-    if (config.metricsToken !== undefined && !isBearer(authorization, config.metricsToken))
-      throw refuse('unauthorized');
+    if (!mayReadMetrics(scrape, config.metricsToken))
+      throw refuse('unauthorized', metricsRefusal(config.metricsToken));
     await reportQueues(admissionDb, queue, metrics);
     await reportDatabases(
       { databases: [db, savesDb, admissionDb, ...queries.databases], readiness },

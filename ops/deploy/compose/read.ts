@@ -5,6 +5,7 @@ import { z } from 'zod';
 /** Container of the compose file, as far as this project's services use its form: an unknown member is refused. */
 const service = z.strictObject({
   image: z.string(),
+  entrypoint: z.array(z.string()).optional(),
   command: z.array(z.string()).optional(),
   environment: z.record(z.string(), z.string()).optional(),
   ports: z.array(z.string()).optional(),

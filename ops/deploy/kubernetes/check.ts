@@ -79,7 +79,7 @@ const isServed = (path: string) =>
   publicPaths.some((prefix) => path === prefix || path.startsWith(prefix === '/' ? prefix : `${prefix}/`));
 const { paths } = JSON.parse(readFileSync(new URL('../../../docs/openapi.json', import.meta.url), 'utf8'));
 for (const path of Object.keys(paths)) {
-  const isOperators = ['/healthz', '/readyz', '/metrics', '/'].includes(path);
+  const isOperators = ['/healthz', '/readyz', '/metrics', '/'].includes(path) || path.startsWith('/console');
   if (isServed(path) === isOperators)
     problems.push(`ingress: ${path} ${isOperators ? 'is' : 'is not'} public`);
 }

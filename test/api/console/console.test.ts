@@ -1,3 +1,4 @@
+import { networkInterfaces } from 'node:os';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { loadRoutes } from '../../../api/route-loader.ts';
 import { AttemptLimit } from '../../../api/services/operator/access/attempts.ts';
@@ -6,6 +7,7 @@ import { Vault } from '../../../shared/crypto.ts';
 import { insertOutboxMessage } from '../../../shared/db/tables/messages/outbox.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
+import { mayReadMetrics } from '../../../shared/metrics.ts';
 import { startTestApi, type TestApi, testConfig } from '../../support/api.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
@@ -164,7 +166,45 @@ test('only the metrics need METRICS_TOKEN when it is set', async () => {
   expect((await scrape(`Bearer ${token}`)).body).toContain('carillon_');
   expect((await own.request('GET', '/readyz')).status).toBe(200);
   await own.close();
-  expect((await api.request('GET', '/metrics')).status).toBe(200);
+});
+
+describe('without METRICS_TOKEN, the metrics', () => {
+  test('answer callers on this machine, and none that a proxy forwards', async () => {
+    expect((await api.request('GET', '/metrics')).status).toBe(200);
+    for (const name of ['X-Forwarded-For', 'Forwarded', 'X-Real-IP', 'Via']) {
+      const reply = await api.request('GET', '/metrics', { headers: { [name]: '127.0.0.1' } });
+      expect([name, reply.status, reply.body.error]).toEqual([
+        name,
+        401,
+        expect.stringMatching(/METRICS_TOKEN/),
+      ]);
+    }
+  });
+
+  test.each([
+    ['127.0.0.1', true],
+    ['::1', true],
+    ['::ffff:127.0.0.1', true],
+    [undefined, true],
+    ['10.0.0.7', false],
+    ['203.0.113.7', false],
+    ['2001:db8::1', false],
+    ['::ffff:10.0.0.7', false],
+    ['', false],
+  ])('answer a connection from %s: %s', (socketAddress, isAnswered) => {
+    expect(mayReadMetrics({ headers: {}, socketAddress }, undefined)).toBe(isAnswered);
+  });
+
+  const outside = Object.values(networkInterfaces())
+    .flatMap((list) => list ?? [])
+    .find(({ internal, family }) => !internal && family === 'IPv4')?.address;
+  test.skipIf(outside === undefined)('refuse a connection to another address of this machine', async () => {
+    const own = await startTestApi({ databaseUrl: api.databaseUrl, env: { HOST: '0.0.0.0' } });
+    const reply = await fetch(`http://${outside}:${new URL(own.url).port}/metrics`);
+    expect([reply.status, await reply.json()]).toMatchObject([401, { code: 401 }]);
+    expect((await fetch(`http://${outside}:${new URL(own.url).port}/readyz`)).status).toBe(200);
+    await own.close();
+  });
 });
 
 describe('POST /console/api/apps', () => {

@@ -102,20 +102,26 @@ const service: IService = {
   spec: { selector: labelsOf('api'), ports: [{ name: 'http', port: 80, targetPort: 'http' }] },
 };
 
-/** Paths that clients, devices, gateways and people call. `/metrics`, `/healthz` and `/readyz` are not among them. */
-export const publicPaths = ['/1.1', '/v1/route', '/2/route', '/callbacks', '/console', '/openapi.json'];
+/** Paths that clients, devices, gateways and people call. Those of the operator are not among them. */
+export const publicPaths = ['/1.1', '/v1/route', '/2/route', '/callbacks', '/openapi.json'];
 
-const ingress: IIngress = {
+/** Returns an ingress that leads to paths of the api. */
+const ingressOf = (
+  name: string,
+  paths: readonly string[],
+  annotations: Record<string, string>,
+): IIngress => ({
   apiVersion: 'networking.k8s.io/v1',
   kind: 'Ingress',
   metadata: {
-    name: nameOf('api'),
+    name,
     labels: labelsOf('api'),
-    // Devices keep a WebSocket and are silent for minutes.
+    // Devices keep a WebSocket and are silent for minutes; the console keeps a stream of events.
     annotations: {
       'nginx.ingress.kubernetes.io/proxy-read-timeout': '3600',
       'nginx.ingress.kubernetes.io/proxy-send-timeout': '3600',
       'nginx.ingress.kubernetes.io/proxy-body-size': '20m',
+      ...annotations,
     },
   },
   spec: {
@@ -124,7 +130,7 @@ const ingress: IIngress = {
       {
         host: 'push.example.com',
         http: {
-          paths: publicPaths.map((path) => ({
+          paths: paths.map((path) => ({
             path,
             pathType: 'Prefix',
             backend: { service: { name: nameOf('api'), port: { name: 'http' } } },
@@ -133,7 +139,15 @@ const ingress: IIngress = {
       },
     ],
   },
-};
+});
+
+/**
+ * Ingress of the console and the admin API, for the overlay `console`: callers of private networks only. The annotation is that
+ * of ingress-nginx; other controllers have one of their own.
+ */
+export const consoleIngress = ingressOf('carillon-console', ['/console'], {
+  'nginx.ingress.kubernetes.io/whitelist-source-range': '10.0.0.0/8,172.16.0.0/12,192.168.0.0/16',
+});
 
 const budgetOf = (part: Part): IPodDisruptionBudget => ({
   apiVersion: 'policy/v1',
@@ -145,9 +159,22 @@ const budgetOf = (part: Part): IPodDisruptionBudget => ({
 const tcp = (...list: number[]) => list.map((port) => ({ port, protocol: 'TCP' as const }));
 
 /**
- * Returns a policy: calls to one port only, and connections to the name service, PostgreSQL and `more` ports. Gateways
- * have no fixed addresses.
+ * Every address but those of cloud metadata services, which hand out the credentials of the machine
+ * (shared/config/private-hosts.ts). Gateways have no fixed addresses. Pods are named beside, since some network plugins do not
+ * count them as addresses.
  */
+const anywhere = [
+  {
+    ipBlock: {
+      cidr: '0.0.0.0/0',
+      except: ['169.254.0.0/16', '100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32'],
+    },
+  },
+  { ipBlock: { cidr: '::/0', except: ['fe80::/10', 'fd00:ec2::/32', 'fd20:ce::/32'] } },
+  { namespaceSelector: {} },
+];
+
+/** Returns a policy: calls to one port only, and connections to the name service, PostgreSQL and `more` ports. */
 const policyOf = (part: Part, served: number[], more: number[]): INetworkPolicy => ({
   apiVersion: 'networking.k8s.io/v1',
   kind: 'NetworkPolicy',
@@ -156,7 +183,11 @@ const policyOf = (part: Part, served: number[], more: number[]): INetworkPolicy 
     podSelector: { matchLabels: labelsOf(part) },
     policyTypes: ['Ingress', 'Egress'],
     ingress: served.length === 0 ? [] : [{ ports: tcp(...served) }],
-    egress: [{ ports: [{ port: 53, protocol: 'UDP' }, ...tcp(53)] }, { ports: tcp(5432, 6432, ...more) }],
+    egress: [
+      { ports: [{ port: 53, protocol: 'UDP' }, ...tcp(53)] },
+      { ports: tcp(5432, 6432) },
+      ...(more.length === 0 ? [] : [{ to: anywhere, ports: tcp(...more) }]),
+    ],
   },
 });
 
@@ -166,7 +197,7 @@ export const base = {
   'dispatcher.yaml': [dispatcher, budgetOf('dispatcher')],
   'migrate.yaml': [migrate],
   'config.yaml': [config],
-  'ingress.yaml': [ingress],
+  'ingress.yaml': [ingressOf(nameOf('api'), publicPaths, {})],
   'network-policy.yaml': [
     // Hosts of cloud functions and hooks, and identity providers.
     policyOf('api', [ports.api], [80, 443]),

@@ -3,6 +3,7 @@ import type { ICluster } from '@kubernetes-models/cloudnative-pg/postgresql.cnpg
 import type { IScaledObject } from '@kubernetes-models/keda/keda.sh/v1alpha1';
 import type { IPodMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
 import type { IDeployment } from 'kubernetes-models/apps/v1';
+import { consoleIngress } from './base.ts';
 import { labelsOf, nameOf, type Part } from './names.ts';
 
 /** Object with a part of the members of `T`, as a strategic merge patch names them. */
@@ -88,7 +89,7 @@ const monitorOf = (part: Part, port: string): IPodMonitor => ({
         port,
         path: '/metrics',
         interval: '15s',
-        authorization: { credentials: { name: 'carillon', key: 'METRICS_TOKEN', optional: true } },
+        authorization: { credentials: { name: 'carillon', key: 'METRICS_TOKEN' } },
       },
     ],
   },
@@ -102,6 +103,7 @@ export interface Overlay {
 }
 
 export const overlays: Record<string, Overlay> = {
+  console: { resources: { 'ingress.yaml': [consoleIngress] } },
   small: {
     replicas: [
       { name: nameOf('api'), count: 1 },
