@@ -1,6 +1,7 @@
 import { RoleCache } from '../../shared/db/cache/role-cache.ts';
 import { Accounts } from './accounts/accounts.ts';
 import { BatchService } from './batch/batches.ts';
+import { ClientStorage } from './client-storage.ts';
 import type { ApiDeps } from './deps.ts';
 import { FunctionService } from './functions/functions.ts';
 import { Hooks } from './functions/hooks.ts';
@@ -35,11 +36,12 @@ import { createMessaging } from './sms/index.ts';
 /** Creates the services that routes call, one member per noun. */
 export function createServices(deps: ApiDeps) {
   const pushRecords = new PushRecordService(deps);
-  const messaging = createMessaging(deps);
+  const storage = new ClientStorage(deps.clock);
+  const messaging = createMessaging(deps, storage);
   const functionHosts = new FunctionHosts(deps);
   const hooks = new Hooks(deps, functionHosts);
-  const accounts = new Accounts(deps, messaging, hooks);
-  const installations = new InstallationService(deps);
+  const accounts = new Accounts(deps, { messaging, functionHooks: hooks, storage });
+  const installations = new InstallationService(deps, storage);
   const roleCache = new RoleCache(deps.db, deps.clock);
   const pushTraces = new PushTraceService(deps);
   const pushes = new PushService(deps);
@@ -62,7 +64,7 @@ export function createServices(deps: ApiDeps) {
     installations,
     deviceEdits: new DeviceEditService(deps, installations),
     cloudQuery: new CloudQueryService({ users: accounts.lookup, installations, roles: roleLookup }),
-    roles: new RoleService(deps, roleCache),
+    roles: new RoleService(deps, { roleCache, storage }),
     roleLookup,
     roleCache,
     outbox: new OutboxService(deps),

@@ -34,9 +34,8 @@ export default [
     limit: noBody,
     query: captchaQuery,
     reply: captcha,
-    refusals: ['masterKeyRequired', 'notForClients'],
-    handle: async ({ app, isMaster, query }, { captchas }) =>
-      json(await captchas.request({ app, isMaster }, query)),
+    refusals: ['masterKeyRequired', 'notForClients', 'tooManyRequests'],
+    handle: async (call, { captchas }) => json(await captchas.request(call, call.query)),
   }),
   // A page loads the image: the token in the URL takes the place of headers.
   route({

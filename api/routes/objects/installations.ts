@@ -36,7 +36,7 @@ function members(document: JsonObject, names: string[]): JsonObject {
 }
 
 async function register(call: AppCall<AnyQuery, JsonObject>, { installations }: Services): Promise<Reply> {
-  const { installation, isNew } = await installations.register(call.app, call.body, call.bodyBytes);
+  const { installation, isNew } = await installations.register(call, call.body, call.bodyBytes);
   const reply = isFetching(call.query)
     ? installationDocument(installation)
     : savedMembers(installation, isNew);

@@ -1,3 +1,4 @@
+import type { ClientStorage } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { Hooks } from '../functions/hooks.ts';
 import type { Messaging } from '../sms/index.ts';
@@ -39,12 +40,14 @@ export class Accounts {
   readonly #passwords = new Passwords();
   readonly #platforms: AuthPlatforms;
 
-  constructor(deps: ApiDeps, { codes, sender }: Messaging, functionHooks: Hooks) {
+  constructor(deps: ApiDeps, parts: { messaging: Messaging; functionHooks: Hooks; storage: ClientStorage }) {
+    const { functionHooks, storage } = parts;
+    const { codes, sender } = parts.messaging;
     const hooks = new UserHooks(functionHooks);
     const sessions = new Sessions(deps);
     const locks = new LoginLocks(deps);
     const links = new MailLinks(deps);
-    const store = new UserStore(deps, { sessions, links });
+    const store = new UserStore(deps, { sessions, links, storage });
     const contacts = new ContactVerification({ store, sessions });
     const passwords = this.#passwords;
     const platforms = new AuthPlatforms(deps);

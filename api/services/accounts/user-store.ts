@@ -8,7 +8,8 @@ import { type ErrorName, refuse } from '../../../shared/domain/errors/errors.ts'
 import { newObjectId } from '../../../shared/domain/ids.ts';
 import { type Identity, identitiesOf } from '../../../shared/domain/users/auth-data.ts';
 import { sealedAuthData } from '../../../shared/domain/users/auth-tokens.ts';
-import type { User, UserDraft } from '../../../shared/domain/users/user.ts';
+import { draftBytes, type User, type UserDraft } from '../../../shared/domain/users/user.ts';
+import type { ClientStorage, StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { MailLinks } from '../verification/links.ts';
 import type { Sessions } from './sessions/sessions.ts';
@@ -41,14 +42,16 @@ export class UserStore {
   readonly #deps: Pick<ApiDeps, 'db' | 'queries' | 'clock' | 'vault'>;
   readonly #sessions: Sessions;
   readonly #links: MailLinks;
+  readonly #storage: ClientStorage;
 
   constructor(
     deps: Pick<ApiDeps, 'db' | 'queries' | 'clock' | 'vault'>,
-    parts: { sessions: Sessions; links: MailLinks },
+    parts: { sessions: Sessions; links: MailLinks; storage: ClientStorage },
   ) {
     this.#deps = deps;
     this.#sessions = parts.sessions;
     this.#links = parts.links;
+    this.#storage = parts.storage;
   }
 
   /**
@@ -96,9 +99,17 @@ export class UserStore {
     return { user, token };
   }
 
-  /** Writes a locked user. Throws `IdentityTaken`. */
-  async save(tx: Handle, app: App, { current, draft }: { current: User; draft: UserDraft }): Promise<User> {
+  /**
+   * Writes a locked user. `by`: the caller whose members it writes, and who may let it grow only as far as its network address
+   * may store. Throws `IdentityTaken`, 429.
+   */
+  async save(
+    tx: Handle,
+    app: App,
+    { current, draft, by }: { current: User; draft: UserDraft; by?: StoringCaller },
+  ): Promise<User> {
     const { appId } = app;
+    if (by) this.#storage.accountOf('users', by)?.change(draftBytes(draft), draftBytes(current));
     const sealed = this.#sealed(appId, draft);
     const user = await updateUser(tx, appId, { id: current.id, draft: sealed, now: this.now() });
     if (user.email !== current.email) await this.#sendVerificationMail(tx, app, user);

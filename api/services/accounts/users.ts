@@ -16,6 +16,7 @@ import {
 import { pickUserMembers, type User, userDocument } from '../../../shared/domain/users/user.ts';
 import { compileRowCondition } from '../../../shared/query/list/list.ts';
 import { userClass } from '../../../shared/query/schema/classes.ts';
+import type { StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
 import { isAudited, recordChange } from '../operator/audit/actor.ts';
 import {
@@ -58,7 +59,7 @@ interface Parts {
   hooks: UserHooks;
 }
 
-type Caller = UserCaller & UserHookCaller;
+type Caller = UserCaller & UserHookCaller & StoringCaller;
 
 /** Updates and deletes users (protocol/users.md#calls-for-users). */
 export class UserService {
@@ -119,13 +120,13 @@ export class UserService {
 
   async #write(
     tx: Handle,
-    caller: UserCaller,
+    caller: Caller,
     { current, changes, hash }: { current: User; changes: CheckedUserChanges; hash: string | undefined },
   ): Promise<ChangedUser> {
     const { app } = caller;
     const { store, sessions } = this.#parts;
     const draft = changedUser(current, changes, rulesOf(caller));
-    let user = await store.save(tx, app, { current, draft });
+    let user = await store.save(tx, app, { current, draft, by: caller });
     let token: string | undefined;
     if (hash !== undefined) {
       user = await setPassword(tx, app.appId, { id: user.id, hash, now: store.now() });

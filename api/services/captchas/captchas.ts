@@ -13,6 +13,7 @@ import {
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
+import type { ClientStorage, StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { CaptchaShape } from './image.ts';
 
@@ -32,19 +33,26 @@ type CaptchaDeps = Pick<ApiDeps, 'db' | 'vault' | 'clock' | 'config'>;
 /** Image captchas that protect the sending of SMS (protocol/codes.md#captchas). */
 export class CaptchaService {
   readonly #deps: CaptchaDeps;
+  readonly #storage: ClientStorage;
 
-  constructor(deps: CaptchaDeps) {
+  constructor(deps: CaptchaDeps, storage: ClientStorage) {
     this.#deps = deps;
+    this.#storage = storage;
   }
 
-  /** Creates a captcha. Throws 119 unless the app requires captchas, 403 for a size or ttl that requires the master key. */
+  /**
+   * Creates a captcha. Throws 119 unless the app requires captchas, 403 for a size or ttl that requires the master key, 429 for
+   * too many from one network address.
+   */
   async request(
-    { app, isMaster }: { app: App; isMaster: boolean },
+    caller: StoringCaller,
     request: CaptchaRequest,
   ): Promise<{ captcha_token: string; captcha_url: string }> {
+    const { app, isMaster } = caller;
     requireCaptchas(app);
     const { width, height, size, ttl } = { ...defaults, ...request };
     if (!isMaster && (size !== defaults.size || ttl !== defaults.ttl)) throw refuse('masterKeyRequired');
+    this.#storage.accountOf('captchas', caller)?.create(0);
     const { db, vault, clock, config } = this.#deps;
     // With the first captcha: the font and the renderer take 8 MB, and most services draw none.
     const { drawCaptcha, newCaptchaText } = await import('./image.ts');

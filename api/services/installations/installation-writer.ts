@@ -22,6 +22,8 @@ import {
   typedByIdentity,
 } from '../../../shared/domain/installations/identity.ts';
 import type { Installation, StoredInstallation } from '../../../shared/domain/installations/installation.ts';
+import { memberBytes } from '../../../shared/domain/installations/members.ts';
+import type { StorageAccount } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** Result of a save. */
@@ -36,6 +38,8 @@ export interface DeviceSave {
   changes: InstallationChanges;
   /** The device was deleted and registers again under its former object id. */
   isReturning?: boolean;
+  /** Counts what the save stores; undefined for servers of the app. */
+  storage?: StorageAccount | undefined;
 }
 
 /** Tries of a registration that meets concurrent ones of the same device. */
@@ -54,7 +58,7 @@ export class InstallationWriter {
    * if a concurrent call was faster, and has written nothing then. Throws the refusals of `save`.
    */
   async saveAtOnce(db: Handle, app: App, device: DeviceSave): Promise<SavedInstallation | undefined> {
-    const { ids, changes } = device;
+    const { ids, changes, storage } = device;
     const found = await findInstallationsOfDevice(db, app.appId, ids);
     const current = findRegistered([...found.keys()], ids, changes);
     if (!current) {
@@ -63,6 +67,7 @@ export class InstallationWriter {
     }
     const draft = changedDraft(current, changes);
     checkChange(current, draft, { changes, isRegistration: true });
+    storage?.change(memberBytes(draft), memberBytes(current));
     const update = { id: current.id, draft, now: this.#now(), version: found.get(current) ?? '' };
     const saved = await updateInstallationVersion(db, app.appId, update);
     return saved && { installation: saved, isNew: false };
@@ -76,7 +81,8 @@ export class InstallationWriter {
     const { ids, changes } = device;
     for (let tries = 0; tries < maxTries; tries += 1) {
       const current = findRegistered(await lockInstallationsOfDevice(tx, app.appId, ids), ids, changes);
-      if (current) return this.change(tx, app, { current, changes, isRegistration: true });
+      const { storage } = device;
+      if (current) return this.change(tx, app, { current, changes, storage, isRegistration: true });
       const made = await this.#insert(tx, app, device);
       // Undefined means that a concurrent call created the installation.
       if (made) return { installation: made, isNew: true };
@@ -91,11 +97,13 @@ export class InstallationWriter {
     {
       current,
       changes,
+      storage,
       isRegistration,
-    }: { current: Installation; changes: InstallationChanges; isRegistration: boolean },
+    }: Pick<DeviceSave, 'changes' | 'storage'> & { current: Installation; isRegistration: boolean },
   ): Promise<SavedInstallation> {
     const draft = changedDraft(current, changes);
     checkChange(current, draft, { changes, isRegistration });
+    storage?.change(memberBytes(draft), memberBytes(current));
     const installation = await updateInstallation(tx, app.appId, { id: current.id, draft, now: this.#now() });
     return { installation, isNew: false };
   }
@@ -103,13 +111,16 @@ export class InstallationWriter {
   async #insert(
     db: Handle,
     app: App,
-    { ids, changes, isReturning = false }: DeviceSave,
+    { ids, changes, storage, isReturning = false }: DeviceSave,
   ): Promise<Installation | undefined> {
     const draft = changedDraft(undefined, isReturning ? typedByIdentity(changes) : changes);
     if (isReturning) checkReturn(draft, changes, ids.objectId);
     else checkNewInstallation(draft, changes);
     const objectId = (isReturning ? ids.objectId : undefined) ?? newObjectId();
-    return insertInstallation(db, app.appId, { objectId, draft, now: this.#now() });
+    storage?.create(memberBytes(draft));
+    const made = await insertInstallation(db, app.appId, { objectId, draft, now: this.#now() });
+    if (!made) storage?.refund();
+    return made;
   }
 
   #now(): Date {

@@ -24,6 +24,7 @@ import { compileList, compileRowCondition, parseListQuery } from '../../../share
 import { installationClass } from '../../../shared/query/schema/classes.ts';
 import { viewerOf } from '../../../shared/query/viewer.ts';
 import { readerFor, type UserCaller } from '../accounts/caller.ts';
+import type { ClientStorage, StorageAccount, StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
 import { isAudited, recordChange } from '../operator/audit/actor.ts';
 import { includeSourceFor } from '../queries/included-objects.ts';
@@ -43,9 +44,11 @@ export class InstallationService {
   readonly #deps: ApiDeps;
   readonly #writer: InstallationWriter;
   readonly #groups: SaveGroups;
+  readonly #storage: ClientStorage;
 
-  constructor(deps: ApiDeps) {
+  constructor(deps: ApiDeps, storage: ClientStorage) {
     this.#deps = deps;
+    this.#storage = storage;
     this.#writer = new InstallationWriter(deps);
     this.#groups = new SaveGroups(deps);
   }
@@ -53,21 +56,27 @@ export class InstallationService {
   /**
    * Handles POST: updates the installation that the body's objectId, else its installationId, else its device token
    * names, or creates one (protocol/installations.md#registration). `bodyBytes` is the size of the body. Concurrent
-   * calls with the same ids result in one installation. Throws 105, 111, 112, 114, 116, 117, 137.
+   * calls with the same ids result in one installation. Throws 105, 111, 112, 114, 116, 117, 137, 429.
    */
-  async register(app: App, body: JsonObject, bodyBytes: number): Promise<SavedInstallation> {
+  async register(caller: StoringCaller, body: JsonObject, bodyBytes: number): Promise<SavedInstallation> {
+    const { app } = caller;
     const changes = parseInstallationChanges(body);
-    const device = { ids: deviceIdsOf(changes), changes };
-    return (
-      (await this.#groups.save(app.appId, device, bodyBytes)) ??
-      refusingDuplicates(() => this.#saveAlone(app, device))
+    const storage = this.#storage.accountOf('installations', caller);
+    const device = { ids: deviceIdsOf(changes), changes, storage };
+    return refundingFailure(
+      storage,
+      async () =>
+        (await this.#groups.save(app.appId, device, bodyBytes)) ??
+        refusingDuplicates(() => this.#saveAlone(app, device)),
     );
   }
 
   async #saveAlone(app: App, device: DeviceSave): Promise<SavedInstallation> {
     const { db } = this.#deps;
     const saved = await this.#writer.saveAtOnce(db, app, device);
-    return saved ?? db.transaction((tx) => this.#writer.save(tx, app, device));
+    if (saved) return saved;
+    device.storage?.refund();
+    return db.transaction((tx) => this.#writer.save(tx, app, device));
   }
 
   /**
@@ -77,28 +86,35 @@ export class InstallationService {
    * unknown id, 305 when the installation does not meet `where`, and the refusals of `register`.
    */
   async update(
-    caller: Caller,
+    caller: StoringCaller,
     objectId: string,
     { body, where }: { body: JsonObject; where: unknown },
   ): Promise<{ document: JsonObject; changed: JsonObject }> {
     const { app } = caller;
+    const storage = this.#storage.accountOf('installations', caller);
     const changes = parseInstallationChanges(body);
     const condition = compileRowCondition(where, installationClass, viewerOf(app, caller));
-    const { installation } = await refusingDuplicates(() =>
+    const change = () =>
       this.#change(caller, condition, async (tx) => {
+        storage?.refund();
         const current = await lock(tx, app, objectId);
         if (current) {
           await requireCondition(tx, current.id, condition);
-          const saved = await this.#writer.change(tx, app, { current, changes, isRegistration: false });
+          const saved = await this.#writer.change(tx, app, {
+            current,
+            changes,
+            storage,
+            isRegistration: false,
+          });
           if (isAudited()) await recordUpdate(tx, app, { current, saved, touched: changes.touched });
           return saved;
         }
         const ids = { ...deviceIdsOf(changes), objectId };
         // An installation that does not exist meets no condition.
         if (condition || !isPublicId(objectId) || !hasDeviceId(ids)) throw noSuchInstallation(objectId);
-        return this.#writer.save(tx, app, { ids, changes, isReturning: true });
-      }),
-    );
+        return this.#writer.save(tx, app, { ids, changes, storage, isReturning: true });
+      });
+    const { installation } = await refundingFailure(storage, () => refusingDuplicates(change));
     const document = installationDocument(installation);
     return { document, changed: pickMembers(document, changes.touched) };
   }
@@ -185,6 +201,16 @@ export class InstallationService {
   /** Returns the URL of an installation, below PUBLIC_URL (protocol/admin-api.md#links). */
   urlOf({ objectId }: { objectId: string }): string {
     return `${this.#deps.config.publicUrl}/1.1/installations/${objectId}`;
+  }
+}
+
+/** Takes back what a write that failed has counted. */
+async function refundingFailure<T>(storage: StorageAccount | undefined, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    storage?.refund();
+    throw error;
   }
 }
 

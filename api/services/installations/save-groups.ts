@@ -27,6 +27,7 @@ const maxBodyBytes = 2048;
 
 interface GroupedSave extends DeviceSave {
   appId: string;
+  bodyBytes: number;
 }
 
 /** Decision on a save: a refusal, a row to write, or undefined for a save that must be written by itself. */
@@ -76,7 +77,9 @@ export class SaveGroups {
     if (keys.length === 0 || keys.some((key) => this.#underWay.has(key))) return undefined;
     for (const key of keys) this.#underWay.add(key);
     try {
-      const result = await this.#groups.run(appId, { ...device, appId });
+      const result = await this.#groups.run(appId, { ...device, appId, bodyBytes });
+      // It is written by itself, and counted there.
+      if (!result) device.storage?.refund();
       if (result && 'error' in result) throw result.error;
       return result;
     } finally {
@@ -134,7 +137,7 @@ function keysOf(appId: string, ids: DeviceIds): string[] {
 /** Decides on a save. `chosen` has the keys of the installations that earlier saves of the group change. */
 function decide(save: GroupedSave, found: FoundInstallation[], chosen: Set<number>): Decision {
   if (found.some(({ isSmall }) => !isSmall)) return undefined;
-  const { appId, ids, changes } = save;
+  const { appId, ids, changes, storage, bodyBytes } = save;
   try {
     const current = findRegistered(
       found.map(({ installation }) => installation),
@@ -144,6 +147,7 @@ function decide(save: GroupedSave, found: FoundInstallation[], chosen: Set<numbe
     const draft = changedDraft(current, changes);
     if (!current) {
       checkNewInstallation(draft, changes);
+      storage?.create(bodyBytes);
       return { insert: { appId, objectId: newObjectId(), draft } };
     }
     checkChange(current, draft, { changes, isRegistration: true });

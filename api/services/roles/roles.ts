@@ -26,10 +26,11 @@ import {
   readRoleChanges,
 } from '../../../shared/domain/roles/changes.ts';
 import type { MemberStep } from '../../../shared/domain/roles/members.ts';
-import { type Role, roleDocument } from '../../../shared/domain/roles/role.ts';
+import { type Role, type RoleDraft, roleDocument } from '../../../shared/domain/roles/role.ts';
 import { compileRowCondition } from '../../../shared/query/list/list.ts';
 import { roleClass } from '../../../shared/query/schema/classes.ts';
 import { isObjectId, readerFor, requireWrite, type UserCaller } from '../accounts/caller.ts';
+import type { ClientStorage, StorageAccount, StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** Saved role, as the reply needs it. */
@@ -39,7 +40,12 @@ export interface SavedRole {
   changed: JsonObject;
 }
 
+/** Caller of a write. */
+type RoleCaller = UserCaller & StoringCaller;
+
 const maxIdsPerDelete = 100;
+/** Size of the row of a member with its index entries. */
+const memberRowBytes = 96;
 /** Tries of a change after deadlocks. */
 const maxTries = 3;
 
@@ -47,22 +53,28 @@ const maxTries = 3;
 export class RoleService {
   readonly #deps: Pick<ApiDeps, 'config' | 'db' | 'queries' | 'clock'>;
   readonly #roleCache: RoleCache;
+  readonly #storage: ClientStorage;
 
-  constructor(deps: Pick<ApiDeps, 'config' | 'db' | 'queries' | 'clock'>, roleCache: RoleCache) {
+  constructor(
+    deps: Pick<ApiDeps, 'config' | 'db' | 'queries' | 'clock'>,
+    { roleCache, storage }: { roleCache: RoleCache; storage: ClientStorage },
+  ) {
     this.#deps = deps;
     this.#roleCache = roleCache;
+    this.#storage = storage;
   }
 
   /**
    * Creates a role (POST). Throws 403 unless the app's option `allowRoleCreate` is on, 137 for a taken name, 154 beyond the
-   * option `maxRoles`, 128 for unknown members, and as `readRoleChanges` and `newRole`.
+   * option `maxRoles`, 128 for unknown members, 116 and 429 for what an app key stores, and as `readRoleChanges` and `newRole`.
    */
-  async create(caller: UserCaller, body: JsonObject): Promise<SavedRole> {
+  async create(caller: RoleCaller, body: JsonObject): Promise<SavedRole> {
     const { app, isMaster } = caller;
     if (!isMaster && !app.options.allowRoleCreate) throw refuse('forbiddenCreate');
     const changes = readRoleChanges(body);
     const draft = newRole(changes, { isMaster });
-    return this.#change(caller, undefined, async (tx) => {
+    return this.#change(caller, undefined, async (tx, storage) => {
+      storage?.create(roleBytes(draft), addedBytes(changes));
       if ((await countRolesLocked(tx, app.appId)) >= app.options.maxRoles)
         throw refuse('thresholdExceeded', `The app has ${app.options.maxRoles} roles (option maxRoles).`);
       const role = await insertRole(tx, app.appId, { objectId: newObjectId(), draft, now: this.#now() });
@@ -76,14 +88,14 @@ export class RoleService {
    * 117 for another name, and as `create`.
    */
   async update(
-    caller: UserCaller,
+    caller: RoleCaller,
     objectId: string,
     { body, where }: { body: JsonObject; where: unknown },
   ): Promise<SavedRole> {
     const { app } = caller;
     const changes = readRoleChanges(body);
     const condition = compileRowCondition(where, roleClass, readerFor(caller));
-    return this.#change(caller, condition, async (tx) => {
+    return this.#change(caller, condition, async (tx, storage) => {
       const current = await lock(tx, app, objectId);
       if (!current)
         throw refuse(
@@ -93,6 +105,7 @@ export class RoleService {
       requireWrite(caller, current);
       await requireCondition(tx, current, condition);
       const draft = changedRole(current, changes);
+      storage?.change(roleBytes(draft), roleBytes(current), addedBytes(changes));
       const role = await updateRole(tx, app.appId, { id: current.id, draft, now: this.#now() });
       await writeMembers(tx, app, role, changes.members);
       return savedRole(role, changes);
@@ -103,7 +116,7 @@ export class RoleService {
    * Deletes one id, or several comma-joined ones in sequence (protocol/objects.md#create-and-update). Ignores unknown ids.
    * Throws as `update`, and 116 for too many ids.
    */
-  async delete(caller: UserCaller, objectIds: string, where: unknown): Promise<void> {
+  async delete(caller: RoleCaller, objectIds: string, where: unknown): Promise<void> {
     const { app } = caller;
     const ids = new Set(objectIds.split(','));
     if (ids.size > maxIdsPerDelete) throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
@@ -129,15 +142,18 @@ export class RoleService {
    * app's share of query capacity. This process sees the new roles at once, other processes within a second.
    */
   async #change<T>(
-    caller: UserCaller,
+    caller: RoleCaller,
     condition: RowCondition | undefined,
-    work: (tx: Handle) => Promise<T>,
+    work: (tx: Handle, storage: StorageAccount | undefined) => Promise<T>,
     triesLeft = maxTries,
   ): Promise<T> {
     const { db, queries } = this.#deps;
+    const storage = this.#storage.accountOf('roles', caller);
+    const write = (tx: Handle) => work(tx, storage);
     try {
-      return await (condition ? queries.change(caller, work) : db.transaction(work));
+      return await (condition ? queries.change(caller, write) : db.transaction(write));
     } catch (error) {
+      storage?.refund();
       if (isDeadlock(error)) {
         if (triesLeft > 1) return this.#change(caller, condition, work, triesLeft - 1);
         throw refuse('conflict');
@@ -153,6 +169,12 @@ export class RoleService {
     return new Date(this.#deps.clock.now());
   }
 }
+
+const roleBytes = ({ acl, fields }: RoleDraft): number => Buffer.byteLength(JSON.stringify([acl, fields]));
+
+/** Returns the size of the rows of members that a change adds. */
+const addedBytes = ({ members }: RoleChanges): number =>
+  members.reduce((sum, { isAdded, objectIds }) => sum + (isAdded ? objectIds.length * memberRowBytes : 0), 0);
 
 async function lock(tx: Handle, { appId }: App, objectId: string): Promise<Role | undefined> {
   return isObjectId(objectId) ? findRole(tx, appId, { objectId, isLocked: true }) : undefined;

@@ -1,4 +1,5 @@
 import { CaptchaService } from '../captchas/captchas.ts';
+import type { ClientStorage } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
 import { VerificationCodes } from './codes.ts';
 import { PumpingGuard } from './pumping.ts';
@@ -7,10 +8,10 @@ import { SmsService } from './sms.ts';
 import { SmsTemplateService } from './templates.ts';
 
 /** Creates the services of codes, messages and captchas, which depend on one another. */
-export function createMessaging(deps: ApiDeps) {
+export function createMessaging(deps: ApiDeps, storage: ClientStorage) {
   const codes = new VerificationCodes(deps);
   const pumping = new PumpingGuard(deps);
-  const captchas = new CaptchaService(deps);
+  const captchas = new CaptchaService(deps, storage);
   const sender = new SmsSender(deps, { codes, pumping, captchas });
   return {
     codes,

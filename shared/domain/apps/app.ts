@@ -31,6 +31,10 @@ const unknownOutcome = z.enum(['repeat', 'fail'], 'expected "repeat" or "fail"')
 export type UnknownOutcome = z.infer<typeof unknownOutcome>;
 
 /** Options of an app, with their types (protocol/admin-api.md#options-of-an-app). */
+/** Limits of what one network address stores. */
+const perHour = z.int().min(0).max(1_000_000);
+const perDay = z.int().min(0).max(1_000_000_000);
+
 const optionShape = {
   emailVerification: z.boolean().describe('Sends a verification mail when a user sets an e-mail address.'),
   forbidUnverifiedEmailLogin: z
@@ -48,6 +52,17 @@ const optionShape = {
   allowInstallationDelete: z.boolean().describe('Lets the app key delete installations.'),
   allowRoleCreate: z.boolean().describe('Lets the app key create roles.'),
   maxRoles: z.int().min(0).max(100_000).describe('Roles that an app may have.'),
+  rolesPerAddressPerHour: perHour.describe(
+    'Roles that one network address creates with the app key in an hour; beyond, 429.',
+  ),
+  roleBytesPerAddressPerDay: perDay.describe(
+    'Bytes of roles that one network address writes with the app key in a day; beyond, 429.',
+  ),
+  roleBytes: z
+    .int()
+    .min(1024)
+    .max(256 * 1024)
+    .describe('Size of a role that is written with the app key.'),
   pushCallsPerMinute: z
     .int()
     .min(1)
@@ -88,6 +103,17 @@ const optionShape = {
     .min(1)
     .max(365)
     .describe('Days without an update after which an installation gets no pushes and is deleted.'),
+  installationsPerAddressPerHour: perHour.describe(
+    'Installations that one network address creates with the app key in an hour; beyond, 429. Many phones of a carrier share an address.',
+  ),
+  installationBytesPerAddressPerDay: perDay.describe(
+    'Bytes of installations that one network address writes with the app key in a day; beyond, 429.',
+  ),
+  installationBytes: z
+    .int()
+    .min(1024)
+    .max(128 * 1024)
+    .describe('Size of an installation that is written with the app key; with the master key 128 KB.'),
   functionsUrl: functionsUrl
     .nullable()
     .describe('Base URL of the host that runs the cloud functions and hooks of the app.'),
@@ -118,16 +144,15 @@ const optionShape = {
     .min(0)
     .max(1_000_000_000)
     .describe('Balance that pays for messages; templates need 200.'),
-  signUpsPerAddressPerHour: z
-    .int()
-    .min(0)
-    .max(1_000_000)
-    .describe('Sign-ups with the app key from one network address in an hour; beyond, 429.'),
-  signUpBytesPerAddressPerDay: z
-    .int()
-    .min(0)
-    .max(1_000_000_000)
-    .describe('Bytes of users that sign up with the app key from one network address in a day; beyond, 429.'),
+  captchasPerAddressPerHour: perHour.describe(
+    'Captchas that one network address requests with the app key in an hour; beyond, 429.',
+  ),
+  signUpsPerAddressPerHour: perHour.describe(
+    'Sign-ups with the app key from one network address in an hour; beyond, 429.',
+  ),
+  signUpBytesPerAddressPerDay: perDay.describe(
+    'Bytes of users that sign up with the app key, or grow, from one network address in a day; beyond, 429.',
+  ),
   userBytes: z.int().min(1024).max(maxUserBytes).describe('Size of a user that is written with the app key.'),
   smsPerAddressPerHour: z
     .int()
@@ -191,6 +216,9 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
     allowInstallationDelete: false,
     allowRoleCreate: true,
     maxRoles: 10_000,
+    rolesPerAddressPerHour: 500,
+    roleBytesPerAddressPerDay: 16 * 1024 * 1024,
+    roleBytes: 16 * 1024,
     pushCallsPerMinute: limits.pushCallsPerMinute,
     dailyRecipientCap: limits.dailyRecipientCap,
     approvalAboveDevices: null,
@@ -198,6 +226,9 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
     quietHours: null,
     defaultTimeZone: 'UTC',
     installationValidityDays: 90,
+    installationsPerAddressPerHour: 200_000,
+    installationBytesPerAddressPerDay: 256 * 1024 * 1024,
+    installationBytes: 16 * 1024,
     functionsUrl: null,
     functionsStagingUrl: null,
     authPlatforms: {},
@@ -206,6 +237,7 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
     concealUsers: false,
     mailTemplates: {},
     smsBalance: 200,
+    captchasPerAddressPerHour: 2000,
     signUpsPerAddressPerHour: 500,
     signUpBytesPerAddressPerDay: 32 * 1024 * 1024,
     userBytes: 128 * 1024,

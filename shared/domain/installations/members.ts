@@ -97,6 +97,10 @@ export function draftOf(members: Members, hasWireNames: boolean): InstallationDr
   return { ...draft, fields };
 }
 
+/** Returns the size of the members that clients choose freely, as JSON in UTF-8. */
+export const memberBytes = ({ fields, channels }: Pick<InstallationDraft, 'fields' | 'channels'>): number =>
+  Buffer.byteLength(JSON.stringify([fields, channels]));
+
 const isTooLarge = (members: Json): boolean =>
   jsonBytesAtMost(members) > maxBytes && Buffer.byteLength(JSON.stringify(members)) > maxBytes;
 

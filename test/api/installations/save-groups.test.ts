@@ -7,7 +7,7 @@ const api = useTestApi();
 let app: App;
 let other: App;
 beforeAll(async () => {
-  app = await api.createApp();
+  app = await api.createApp({ installationBytes: 128 * 1024 });
   other = await api.createApp();
 });
 
@@ -18,7 +18,7 @@ const device = (more: JsonObject = {}): JsonObject & { installationId: string } 
 };
 const save = async (owner: App, body: JsonObject) => {
   const { installation, isNew } = await api.services.installations.register(
-    owner,
+    { app: owner, isMaster: false, remoteAddress: '192.0.2.1' },
     body,
     JSON.stringify(body).length,
   );

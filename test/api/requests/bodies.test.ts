@@ -20,7 +20,7 @@ beforeAll(async () => {
   api = await startTestApi({ databaseUrl: database.url });
   hasty = await startTestApi({ databaseUrl: database.url, bodyLimits: { bodyMs: 100 } });
   host = await startFunctionHost();
-  app = await api.createApp({ functionsUrl: host.url });
+  app = await api.createApp({ functionsUrl: host.url, installationBytes: 128 * kb });
   close = async () => {
     await api.close();
     await hasty.close();

@@ -70,7 +70,7 @@ export class ThirdPartyLogin {
   /** Logs in the user of the accounts; returns undefined for unknown accounts. */
   #logIn(
     app: App,
-    { changes: { authData: changes }, rules }: ThirdPartyRequest,
+    { changes: { authData: changes }, rules, ipAddress }: ThirdPartyRequest,
   ): Promise<JsonObject | undefined> {
     const { store, login } = this.#parts;
     return store.transaction(async (tx) => {
@@ -81,7 +81,8 @@ export class ThirdPartyLogin {
       if (!user || (await findOwner(tx, app, changes)) !== id) return undefined;
       const draft = { ...user, authData: changedAuthData(user.authData, changes) };
       requireSize(draft, user, rules);
-      return login.completeLogin(app, await store.save(tx, app, { current: user, draft }), tx);
+      const by = { app, isMaster: ipAddress === undefined, remoteAddress: ipAddress ?? '' };
+      return login.completeLogin(app, await store.save(tx, app, { current: user, draft, by }), tx);
     });
   }
 

@@ -31,10 +31,14 @@ export class DeviceEditService {
   async update(appId: string, name: string, body: JsonObject): Promise<JsonObject> {
     const app = await requireApp(this.#deps, appId);
     const objectId = await this.#require(appId, name);
-    const { document } = await this.#installations.update({ app, isMaster: true }, objectId, {
-      body,
-      where: undefined,
-    });
+    const { document } = await this.#installations.update(
+      { app, isMaster: true, remoteAddress: '' },
+      objectId,
+      {
+        body,
+        where: undefined,
+      },
+    );
     return document;
   }
 

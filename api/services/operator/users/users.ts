@@ -101,7 +101,7 @@ export class UserAdminService {
     const isKnown =
       isObjectId(objectId) && (await findUser(this.#deps.db, appId, { key: { objectId } })) !== undefined;
     if (!isKnown) throw noSuchUser();
-    return { app, isMaster: true, session: undefined };
+    return { app, isMaster: true, session: undefined, remoteAddress: '' };
   }
 }
 

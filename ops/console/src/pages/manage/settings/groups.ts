@@ -20,6 +20,12 @@ const groups = {
     'allowInstallationDelete',
     'allowRoleCreate',
     'maxRoles',
+    'rolesPerAddressPerHour',
+    'roleBytesPerAddressPerDay',
+    'roleBytes',
+    'installationsPerAddressPerHour',
+    'installationBytesPerAddressPerDay',
+    'installationBytes',
   ],
   accounts: [
     'emailVerification',
@@ -36,6 +42,7 @@ const groups = {
   messages: [
     'generalSms',
     'captchaForSms',
+    'captchasPerAddressPerHour',
     'smsBalance',
     'smsPerAddressPerHour',
     'smsPerAppPerDay',
