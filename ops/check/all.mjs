@@ -1,8 +1,8 @@
 // Plain JavaScript, because a Node version that cannot load the sources has to print this message.
 if (Number(process.versions.node.split('.')[0]) < 24) {
   console.error(
-    `Node 24 is missing (this is ${process.version}): npm was told not to run install scripts, and one of them brings it. ` +
-      'Run `npm ci --ignore-scripts=false`, or put a Node 24 first in PATH.',
+    `Node 24 is missing (this is ${process.version}): an optional package brings it for Linux, Windows and Intel Macs. ` +
+      'Run `npm ci --include=optional`, or put a Node 24 first in PATH.',
   );
   console.log('0 passed, 1 failed');
   process.exitCode = 1;

@@ -54,8 +54,8 @@ if (isNewEnough && flags.length === 0) {
   if (node) runWith(node);
   else {
     console.error(
-      `Node ${neededMajor} is missing (this is ${process.version}): npm was told not to run install scripts, and one of them brings it. ` +
-        `Run \`npm ci --ignore-scripts=false\`, or put a Node ${neededMajor} first in PATH.`,
+      `Node ${neededMajor} is missing (this is ${process.version}): an optional package brings it for Linux, Windows and Intel Macs. ` +
+        `Run \`npm ci --include=optional\`, or put a Node ${neededMajor} first in PATH.`,
     );
     process.exitCode = 1;
   }
@@ -69,11 +69,14 @@ async function bundledMain() {
   return existsSync(bundled) ? bundled.href : undefined;
 }
 
-/** Finds the Node of the npm package `node`. */
+/** Finds the Node of the optional package for this platform. */
 function findNode() {
   try {
-    const packageFile = createRequire(import.meta.url).resolve('node/package.json');
-    const file = join(dirname(packageFile), 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
+    const platform = process.platform === 'win32' ? 'win' : process.platform;
+    const packageFile = createRequire(import.meta.url).resolve(
+      `node-${platform}-${process.arch}/package.json`,
+    );
+    const file = join(dirname(packageFile), 'bin', platform === 'win' ? 'node.exe' : 'node');
     return existsSync(file) ? file : undefined;
   } catch {
     return undefined;

@@ -57,7 +57,7 @@ describe('on a Node that is too old', () => {
     await rm(folder, { recursive: true });
     expect(code).toBe(1);
     expect(stderr.trim().split('\n')).toHaveLength(1);
-    expect(stderr).toMatch(/^Node 24 is missing \(this is v.*Run `npm ci --ignore-scripts=false`/);
+    expect(stderr).toMatch(/^Node 24 is missing \(this is v.*Run `npm ci --include=optional`/);
   });
 });
 
