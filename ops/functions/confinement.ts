@@ -22,12 +22,16 @@ const functionUserId = 65_498;
 /** Returns the user id for functions; undefined when this process is not root and cannot change its user. */
 export const functionUser = (): number | undefined => (process.getuid?.() === 0 ? functionUserId : undefined);
 
-/** Variables that give access to our database or other services, or that would change how Node starts. */
-const hidden = /^(?:CARILLON|DATABASE|SMTP|SMS|PG|METRICS|NODE_(?!ENV$|EXTRA_CA_CERTS$))/;
+/**
+ * Variables that functions get: what a process needs, and what the operator names `FUNCTION_…` for them. All others stay with the
+ * service, since its environment holds secrets of any name: of its database, its providers, its collector of traces.
+ */
+const passed =
+  /^(?:PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR|TEMP|TMP|SystemRoot|NODE_ENV|NODE_EXTRA_CA_CERTS|SSL_CERT_(?:FILE|DIR)|FUNCTION_[A-Za-z0-9_]+)$/;
 
-/** Returns the environment of functions: all variables but the hidden ones. */
+/** Returns the environment of functions. */
 export const functionEnvironment = (env: Environment): Environment =>
-  Object.fromEntries(Object.entries(env).filter(([name]) => !hidden.test(name)));
+  Object.fromEntries(Object.entries(env).filter(([name]) => passed.test(name)));
 
 /**
  * Returns the start options of the process of a function file. Node's permission model lets it read only the folder and

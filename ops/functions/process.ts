@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, fork } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { type Confinement, startOptions } from './confinement.ts';
 import { type CallMessage, type CallOutcome, fromProcess, type ToProcess } from './messages.ts';
@@ -22,6 +22,36 @@ const pongMs = 500;
 /** Abandoned calls that may still run in a process. Above this limit a new process takes over. */
 const maxAbandoned = 10;
 const memoryCheckMs = 500;
+
+/** Longest line of output that is logged; the rest of a longer one is dropped, so that it takes no memory. */
+const maxLineBytes = 64 * 1024;
+
+/** Calls `onLine` with each line of a stream. */
+function readLines(stream: Readable, onLine: (line: string) => void): void {
+  let parts: Buffer[] = [];
+  let bytes = 0;
+  const add = (part: Buffer) => {
+    const kept = part.subarray(0, Math.max(0, maxLineBytes - bytes));
+    if (kept.length > 0) parts.push(kept);
+    bytes += part.length;
+  };
+  const end = () => {
+    const text = Buffer.concat(parts).toString('utf8').replace(/\r$/, '');
+    onLine(bytes > maxLineBytes ? `${text} … (${bytes} bytes)` : text);
+    parts = [];
+    bytes = 0;
+  };
+  stream.on('data', (chunk: Buffer) => {
+    let start = 0;
+    for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, start)) {
+      add(chunk.subarray(start, at));
+      end();
+      start = at + 1;
+    }
+    add(chunk.subarray(start));
+  });
+  stream.on('end', () => bytes > 0 && end());
+}
 
 interface Pending {
   resolve: (outcome: ProcessOutcome) => void;
@@ -64,8 +94,8 @@ export class FunctionProcess {
       cwd: '/',
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });
-    for (const input of [this.#child.stdout, this.#child.stderr])
-      if (input) createInterface({ input }).on('line', (line) => options.log(`${basename(path)}: ${line}`));
+    for (const output of [this.#child.stdout, this.#child.stderr])
+      if (output) readLines(output, (line) => options.log(`${basename(path)}: ${line}`));
     this.#child.on('message', (message) => this.#receive(message));
     this.#ended = new Promise((resolve) => {
       const end = (signal: string | null) => {

@@ -145,6 +145,7 @@ export class LocalService {
       file: 'ops/functions/main.ts',
       env: {
         ...functionEnvironment(env),
+        LOG_LEVEL: env.LOG_LEVEL,
         CARILLON_FUNCTIONS_DIR: functionsDir,
         CARILLON_FUNCTIONS_PORT: String(functionsPort),
         CARILLON_FUNCTIONS_TOKEN: token,
@@ -175,7 +176,7 @@ export class LocalService {
       file: 'ops/sandbox/main.ts',
       bundle: await bundle,
       // The sandbox needs none of our secrets.
-      env: { ...functionEnvironment(env), CARILLON_DATA_DIR: dataDir },
+      env: { ...functionEnvironment(env), LOG_LEVEL: env.LOG_LEVEL, CARILLON_DATA_DIR: dataDir },
       log,
       onMessage: (message) => {
         if ('connected' in message) return onConnected?.();

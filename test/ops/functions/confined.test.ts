@@ -85,6 +85,35 @@ afterAll(async () => {
   await rm(parent, { recursive: true });
 });
 
+/** Variables of other programs, which hold secrets under names of their own. */
+const foreign = [
+  ...[
+    'OTEL_EXPORTER_OTLP_HEADERS',
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+    'AWS_SECRET_ACCESS_KEY',
+    'DB_PASSWORD',
+    'APP_SECRET',
+  ],
+  ...[
+    'STRIPE_KEY',
+    'GITHUB_TOKEN',
+    'SMTP_URL',
+    'SMS_WEBHOOK_URL',
+    'OPERATOR_MAIL',
+    'PGPASSWORD',
+    'NODE_OPTIONS',
+  ],
+  ...[
+    'LD_PRELOAD',
+    'HTTPS_PROXY',
+    'OIDC_CLIENT_SECRET',
+    'function_own',
+    'FUNCTION_',
+    'MY_FUNCTION_X',
+    'PATHS',
+  ],
+];
+
 async function startHost(of: string, isSameUser: boolean, maxProcesses?: number) {
   const logged: string[] = [];
   const env = {
@@ -92,7 +121,9 @@ async function startHost(of: string, isSameUser: boolean, maxProcesses?: number)
     CARILLON_SECRET: secret,
     DATABASE_URL: secret,
     METRICS_TOKEN: secret,
-    OWN: 'x',
+    ...Object.fromEntries(foreign.map((name) => [name, secret])),
+    FUNCTION_OWN: 'x',
+    TZ: 'UTC',
   };
   const common = { dir: of, port: 0, token, apiUrl: 'http://127.0.0.1:1', env, isSameUser };
   const host = new FunctionHost({
@@ -131,11 +162,13 @@ describe.each([
     expect(result).toEqual({ error: expect.stringMatching(refusals) });
   });
 
-  test('sees the environment of the operator without our variables, and can import files of its folder', async () => {
+  test('sees the variables that are for functions and no others, and can import files of its folder', async () => {
     const { result } = await call('who');
     const [uid, names] = Array.isArray(result) ? result : [];
-    expect(names).toContain('OWN');
-    expect(names.filter((name: string) => /CARILLON|DATABASE|METRICS/.test(name))).toEqual([]);
+    // Node itself sets the last one for the channel between the processes.
+    expect(names.toSorted()).toEqual(expect.arrayContaining(['FUNCTION_OWN', 'PATH', 'TZ']));
+    const others = names.filter((name: string) => !['FUNCTION_OWN', 'PATH', 'TZ'].includes(name));
+    expect(others.filter((name: string) => !name.startsWith('NODE_CHANNEL_'))).toEqual([]);
     if (isRoot) expect(uid === 0).toBe(isSameUser);
     expect((await call('helped')).result).toBe(1);
   });

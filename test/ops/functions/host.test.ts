@@ -34,6 +34,12 @@ const files: Record<string, string> = {
   'env.js': 'export default () => Object.keys(process.env).filter((n) => /CARILLON|DATABASE/.test(n));',
   'dated.js':
     'export default ({ at }) => ({ isDate: at instanceof Date, next: new Date(at.getTime() + 1000) });',
+  'prints.js': `const print = (text) => new Promise((resolve) => process.stdout.write(text, resolve));
+    export default async ({ megabytes }) => {
+      await print('first\\r\\nsecond ü\\n\\n');
+      for (let i = 0; i < megabytes; i += 1) await print('x'.repeat(1_000_000));
+      await print('\\nlast\\n');
+    };`,
   'version.js': 'export default () => 1;',
   '_help.js': 'export default () => 1;',
   'who.js': 'export default async (_, c) => ({ ...c, api: 0, user: (await c.user())?.objectId ?? null });',
@@ -117,6 +123,16 @@ describe('a bad function', () => {
       expect((await call('echo')).status).toBe(200);
     },
   );
+
+  test('has its output logged by lines, and a line without an end takes 64 KB of memory', async () => {
+    const usedBefore = process.memoryUsage().rss;
+    expect((await call('prints', { megabytes: 300 })).status).toBe(200);
+    await expect.poll(() => logged.some((line) => line.endsWith('prints.js: last'))).toBe(true);
+    expect(process.memoryUsage().rss - usedBefore).toBeLessThan(100_000_000);
+    const printed = logged.filter((line) => line.startsWith('prints.js: '));
+    expect(printed.map((line) => line.length)).toEqual([16, 19, 11, expect.any(Number), 15]);
+    expect(printed[3]).toMatch(/^prints\.js: x{65536} … \(300000000 bytes\)$/);
+  });
 
   test('has its unexpected errors logged, and its intended errors returned to the caller', async () => {
     const defect = await call('throws');
