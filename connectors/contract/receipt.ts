@@ -10,6 +10,8 @@ export interface ReceiptCall {
   headers: Readonly<Record<string, string>>;
   /** Body before any decoding, the input of signatures. */
   body: string;
+  /** When it arrived, in epoch milliseconds; undefined for a kept call of a version before that. */
+  receivedAtMs?: number | undefined;
 }
 
 export type ReceiptEvent =

@@ -24,7 +24,7 @@ interface Entry {
   connector: ConnectorId;
   sender: Sender;
   /** Version of the profile that it was opened with. */
-  version: number;
+  version: string;
   usedAtMs: number;
   users: number;
 }
@@ -44,7 +44,9 @@ interface OpenProfile {
   profile: string;
   /** As they are stored. */
   credentials: unknown;
-  version: number;
+  version: string;
+  /** Option `receiptUrlGeneration` of the app. */
+  receiptGeneration: number;
   /** Second version that some batches try. */
   canary?: { credentials: unknown; stagedAt: Date } | undefined;
 }
@@ -89,7 +91,11 @@ export class SenderCache {
     const { credentials, stagedAt } = profile.canary;
     const canary = { appId, connector: connectorId, name: profileName, stagedAt };
     if (!(await this.#canaries.takesNext(canary))) return lease;
-    const candidate = { ...profile, credentials, version: stagedAt.getTime() };
+    const candidate = {
+      ...profile,
+      credentials,
+      version: `${stagedAt.getTime()} ${profile.receiptGeneration}`,
+    };
     const other = this.#take(connector, candidate, 'candidate');
     return typeof other === 'string' ? lease : this.#both(canary, other, lease);
   }
@@ -165,18 +171,22 @@ export class SenderCache {
     appId: string,
     connector: Connector,
     profileName: string,
-  ): Promise<Pick<OpenProfile, 'credentials' | 'version' | 'canary'> | undefined> {
+  ): Promise<Omit<OpenProfile, 'appId' | 'profile'> | undefined> {
     // Our own channel needs no credentials.
-    if (connector.tokenField === 'installationId') return { credentials: {}, version: 0 };
-    const profiles = await this.#options.appCache.profiles(appId);
+    if (connector.tokenField === 'installationId')
+      return { credentials: {}, version: '', receiptGeneration: 0 };
+    const { appCache } = this.#options;
+    const [app, profiles] = await Promise.all([appCache.app(appId), appCache.profiles(appId)]);
     const profile = profiles.find((known) => known.connector === connector.id && known.name === profileName);
     if (!profile) return undefined;
     const { credentials, canary } = profile;
-    return { credentials, version: profile.updatedAt.getTime(), canary };
+    const receiptGeneration = app?.options.receiptUrlGeneration ?? 0;
+    const version = `${profile.updatedAt.getTime()} ${receiptGeneration}`;
+    return { credentials, version, canary, receiptGeneration };
   }
 
   /** Returns the sender that was opened with this version of the profile. */
-  #current(key: string, version: number): Entry | undefined {
+  #current(key: string, version: string): Entry | undefined {
     const known = this.#entries.get(key);
     if (known?.version !== version) return undefined;
     known.usedAtMs = this.#options.clock.monotonicMs();
@@ -190,7 +200,7 @@ export class SenderCache {
   #open(
     key: string,
     connector: Connector,
-    { credentials, version, appId, profile }: OpenProfile,
+    { credentials, version, appId, profile, receiptGeneration }: OpenProfile,
   ): Entry | undefined {
     const parsed = connector.credentials.safeParse(credentials);
     if (!parsed.success) return undefined;
@@ -206,7 +216,7 @@ export class SenderCache {
       messageStore: messageStore(db, appId),
       tokens: tokenStore(db, vault, gateway),
       quota: dayQuota(db, gateway),
-      callbackUrl: callbackUrl(publicUrl, vault, gateway),
+      callbackUrl: callbackUrl(publicUrl, vault, { ...gateway, generation: receiptGeneration }),
       onCall: (call) => calls.add(call),
       onTransport: (event) => this.#transportLog.add(connector.id, event),
     });

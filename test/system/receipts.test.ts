@@ -24,6 +24,7 @@ const addressFor = (app: App, connector: string) =>
   callbackUrl(service.api.url, new Vault(testConfig(service.databaseUrl).secrets), {
     appId: app.appId,
     connector,
+    generation: app.options.receiptUrlGeneration,
   });
 
 async function push(app: App): Promise<string> {
@@ -56,6 +57,28 @@ const honorBody = (pushId: string, tokens: string[], status = 40_000_002) =>
   JSON.stringify({ statuses: tokens.map((token) => ({ token, biTag: pushId, status, timestamp: 1 })) });
 
 describe('receipts at the callback URL of the message', () => {
+  test('are refused at the URL of another generation, and messages name the new one', async () => {
+    const app = await vendors.app('vendor_b');
+    const ids = await vendors.add(app, 'vendor_b', 4);
+    const { xiaomi } = vendors.gateways;
+    await push(app);
+    expect(await xiaomi.sendReceipt(1, ids.slice(0, 2))).toEqual([200]);
+    const change = { admin: true, body: { options: { receiptUrlGeneration: 1 } } };
+    const changed = await service.api.request('PATCH', `/console/api/apps/${app.appId}`, change);
+    expect(changed.status).toBe(200);
+    expect(await xiaomi.sendReceipt(1, ids)).toEqual([404]);
+    // A changed option counts within one second on every process.
+    await expect
+      .poll(async () => {
+        xiaomi.forget();
+        await push(app);
+        return xiaomi.sendReceipt(1, ids);
+      })
+      .toEqual([200]);
+    const old = addressFor(app, 'vendor_b');
+    expect((await post(old, 'data={}')).status).toBe(404);
+  });
+
   test('of Xiaomi count each device once, also when repeated', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 30);

@@ -63,7 +63,7 @@ test('mails that five calls to two processes redrive at once are sent once each'
 test('an app keeps 1000 refused calls of gateways, none of more than 64 KB; a metric counts the others', async () => {
   const app = await api.createApp();
   const vault = new Vault(testConfig(api.databaseUrl).secrets);
-  const url = callbackUrl(api.url, vault, { appId: app.appId, connector: 'vendor_c' });
+  const url = callbackUrl(api.url, vault, { appId: app.appId, connector: 'vendor_c', generation: 0 });
   const refuse = async (text: string) => {
     const body = new URLSearchParams({ cb: text }).toString();
     const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
@@ -96,7 +96,7 @@ test('an app keeps 1000 refused calls of gateways, none of more than 64 KB; a me
   // The bound is of one app.
   const neighbour = await api.createApp();
   const { pathname } = new URL(
-    callbackUrl(api.url, vault, { appId: neighbour.appId, connector: 'vendor_c' }),
+    callbackUrl(api.url, vault, { appId: neighbour.appId, connector: 'vendor_c', generation: 0 }),
   );
   await fetch(api.url + pathname, { method: 'POST', body: 'cb=x' });
   expect(await metric('yes')).toBe(2);

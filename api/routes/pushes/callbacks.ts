@@ -26,8 +26,10 @@ export default [
     admit: (params, { receipts }) => receipts.authenticate(addressOf(params)),
     reply: receiptReply,
     refusals: ['notFound', 'unauthorized', 'tooManyRequests'],
-    handle: async ({ params, raw }, { receipts }) =>
-      json(await receipts.record(addressOf(params), { headers: raw?.headers ?? {}, body: raw?.text ?? '' })),
+    handle: async ({ params, raw }, { receipts, date }) => {
+      const call = { headers: raw?.headers ?? {}, body: raw?.text ?? '', receivedAtMs: date.nowMs() };
+      return json(await receipts.record(addressOf(params), call));
+    },
   }),
   // For gateways that check the address before they use it, with GET or HEAD.
   route({

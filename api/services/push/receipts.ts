@@ -19,7 +19,7 @@ import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { isConnectorId } from '../../../shared/domain/labels.ts';
 import { FairQueue, QueueFull } from '../../../shared/fairness/fair-queue.ts';
-import { isCallbackSecret } from '../../../shared/http/callback-url.ts';
+import { generationOfSecret } from '../../../shared/http/callback-url.ts';
 import type { ApiDeps } from '../deps.ts';
 import { keepRefusedCall } from './refused-calls.ts';
 
@@ -101,9 +101,10 @@ export class ReceiptService {
   /** Checks the secret before the app: a caller without it costs no query and cannot learn whether the app exists. */
   async #source({ connector, appId, secret }: CallbackPath): Promise<ReceiptSource> {
     const read = isConnectorId(connector) ? connectors.get(connector)?.receipts : undefined;
-    const isKnown = isCallbackSecret(this.#deps.vault, { connector, appId }, secret);
-    if (!isKnown || !isConnectorId(connector) || !read) throw refuse('notFound');
-    if (!(await this.#deps.appCache.app(appId))) throw refuse('notFound');
+    const generation = generationOfSecret(this.#deps.vault, { connector, appId }, secret);
+    if (generation === undefined || !isConnectorId(connector) || !read) throw refuse('notFound');
+    const app = await this.#deps.appCache.app(appId);
+    if (app?.options.receiptUrlGeneration !== generation) throw refuse('notFound');
     return { appId, connector };
   }
 

@@ -13,7 +13,11 @@ const mostBytes = 64 * 1024;
 /** Headers that no signature needs. */
 const droppedHeaders: ReadonlySet<string> = new Set(['authorization', 'cookie']);
 
-const storedCall = z.object({ headers: z.record(z.string(), z.string()), body: z.string() });
+const storedCall = z.object({
+  headers: z.record(z.string(), z.string()),
+  body: z.string(),
+  receivedAtMs: z.number().optional(),
+});
 
 /** Keeps a call of a gateway that was refused, for a later try; one that is too large or one too many is counted only. */
 export async function keepRefusedCall(
@@ -25,7 +29,7 @@ export async function keepRefusedCall(
   const headers = Object.fromEntries(
     Object.entries(call.headers).filter(([name]) => !droppedHeaders.has(name)),
   );
-  const stored = { headers, body: call.body };
+  const stored = { headers, body: call.body, receivedAtMs: call.receivedAtMs };
   const bytes = Buffer.byteLength(call.body);
   const isSmall = Buffer.byteLength(JSON.stringify(stored)) <= mostBytes;
   const digest = sha256(call.body).toString('hex');

@@ -3,6 +3,7 @@
  * AppGallery Connect, each call is signed.
  */
 import { createHmac } from 'node:crypto';
+import { minuteMs } from '../../../shared/clock.ts';
 import { equalInConstantTime } from '../../../shared/crypto.ts';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult } from '../../contract/connector.ts';
@@ -33,7 +34,7 @@ const mostStatuses = 1000;
 /** Parses the receipts of one call; refuses it if profiles have keys and none matches the signature. */
 export function readReceipts(call: ReceiptCall, profiles: readonly HuaweiCredentials[]): ReceiptsResult {
   if (!isSigned(call, profiles))
-    return { ok: false, status: 401, error: 'the signature of the receipts is missing or wrong' };
+    return { ok: false, status: 401, error: 'the signature of the receipts is missing, wrong or too old' };
   const statuses = parseObject(call.body)?.statuses;
   if (!Array.isArray(statuses) || statuses.length > mostStatuses)
     return { ok: false, status: 400, error: `expected statuses, an array of at most ${mostStatuses}` };
@@ -62,8 +63,21 @@ function receiptOf(status: JsonObject): Receipt | null {
   };
 }
 
-/** Checks the signature. Without any key, only the secret in the URL protects the call. */
-function isSigned({ headers }: ReceiptCall, profiles: readonly HuaweiCredentials[]): boolean {
+/**
+ * Longest time between a signature and its call. The signature covers neither the body nor the URL, so that a signature which
+ * somebody recorded would fit any receipts for ever.
+ */
+const longestAgeMs = 15 * minuteMs;
+/** How far the clock of Huawei may be ahead. */
+const clockSkewMs = 5 * minuteMs;
+
+function isRecent(timestamp: string | undefined, receivedAtMs: number): boolean {
+  const signedAtMs = /^\d{1,16}$/.test(timestamp ?? '') ? Number(timestamp) : Number.NaN;
+  return receivedAtMs - signedAtMs <= longestAgeMs && signedAtMs - receivedAtMs <= clockSkewMs;
+}
+
+/** Checks the signature and its age. Without any key, only the secret in the URL protects the call. */
+function isSigned({ headers, receivedAtMs }: ReceiptCall, profiles: readonly HuaweiCredentials[]): boolean {
   const keyed = profiles.filter(({ callbackKey }) => callbackKey !== undefined);
   if (keyed.length === 0) return true;
   const members = new Map(
@@ -72,6 +86,7 @@ function isSigned({ headers }: ReceiptCall, profiles: readonly HuaweiCredentials
       return [name, value.join('=')] as const;
     }),
   );
+  if (receivedAtMs !== undefined && !isRecent(members.get('timestamp'), receivedAtMs)) return false;
   const signed = `${members.get('timestamp') ?? ''}${members.get('nonce') ?? ''}`;
   return keyed
     .map(({ callbackKey = '', callbackUser = '' }) =>

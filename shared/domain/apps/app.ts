@@ -160,6 +160,13 @@ const optionShape = {
     .max(1_000_000)
     .describe('Messages that one network address may cause in an hour.'),
   smsPerAppPerDay: z.int().min(0).max(1_000_000_000).describe('Messages that an app may send in a day.'),
+  receiptUrlGeneration: z
+    .int()
+    .min(0)
+    .max(1_000_000)
+    .describe(
+      'Another number changes the secret in the URLs to which gateways send receipts: those with the number before are refused. For a secret that became known.',
+    ),
   unknownOutcome: unknownOutcome.describe(
     'Whether a recipient whose request got no answer, and whose device could show a repeat, is sent to again (`repeat`) or counted as failed (`fail`).',
   ),
@@ -244,6 +251,7 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
     smsPerAddressPerHour: 500,
     smsPerAppPerDay: 100_000,
     unknownOutcome: 'repeat',
+    receiptUrlGeneration: 0,
     ...set,
   };
 }

@@ -276,6 +276,7 @@ describe('POST /console/api/apps', () => {
       smsPerAddressPerHour: 500,
       smsPerAppPerDay: 100_000,
       unknownOutcome: 'repeat',
+      receiptUrlGeneration: 0,
       checkedPlatformsOnly: false,
       trustUnverifiedNumbers: false,
       concealUsers: false,

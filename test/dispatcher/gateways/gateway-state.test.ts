@@ -22,7 +22,7 @@ import {
   reserveRate,
 } from '../../../shared/db/tables/gateways/rates.ts';
 import { deleteOldGatewayTokens } from '../../../shared/db/tables/gateways/tokens.ts';
-import { callbackSecret, callbackUrl, isCallbackSecret } from '../../../shared/http/callback-url.ts';
+import { callbackSecret, callbackUrl, generationOfSecret } from '../../../shared/http/callback-url.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
 const vault = new Vault([Buffer.alloc(32, 1)]);
@@ -249,13 +249,25 @@ test('the secret in the URL for receipts is derived, and that of an older key is
   const owner = { appId: 'a1', connector: 'vendor_b' };
   const older = new Vault([Buffer.alloc(32, 1)]);
   const rotated = new Vault([Buffer.alloc(32, 2), Buffer.alloc(32, 1)]);
-  const secret = callbackSecret(older, owner);
+  const secret = callbackSecret(older, owner, 0);
   expect(secret).toMatch(/^[\w-]{24}$/);
-  expect(callbackUrl('https://push.example.com', older, owner)).toBe(
+  expect(callbackUrl('https://push.example.com', older, { ...owner, generation: 0 })).toBe(
     `https://push.example.com/callbacks/vendor_b/a1/${secret}`,
   );
-  expect(callbackSecret(rotated, owner)).not.toBe(secret);
-  expect(isCallbackSecret(rotated, owner, secret)).toBe(true);
-  expect(isCallbackSecret(rotated, { ...owner, appId: 'a2' }, secret)).toBe(false);
-  expect(isCallbackSecret(rotated, owner, `${secret.slice(0, 23)}!`)).toBe(false);
+  expect(callbackSecret(rotated, owner, 0)).not.toBe(secret);
+  expect(generationOfSecret(rotated, owner, secret)).toBe(0);
+  expect(generationOfSecret(rotated, { ...owner, appId: 'a2' }, secret)).toBeUndefined();
+  expect(generationOfSecret(rotated, owner, `${secret.slice(0, 23)}!`)).toBeUndefined();
+  const next = callbackSecret(older, owner, 7);
+  expect(next).toMatch(/^7\.[\w-]{24}$/);
+  expect(generationOfSecret(rotated, owner, next)).toBe(7);
+  // The secret of one generation is none of another.
+  for (const forged of [
+    next.slice(2),
+    `8${next.slice(1)}`,
+    `0.${secret}`,
+    `7.${secret}`,
+    `07${next.slice(1)}`,
+  ])
+    expect(generationOfSecret(rotated, owner, forged)).toBeUndefined();
 });

@@ -15,6 +15,8 @@ export interface HuaweiReceipt {
 export interface ReceiptKey {
   key: string;
   user?: string;
+  /** Epoch milliseconds; now by default. */
+  signedAtMs?: number;
 }
 
 /** Builds headers and body of a receipt call (protocol/huawei.md#receipts). */
@@ -38,8 +40,8 @@ export function huaweiReceipt(
   return { headers, body: JSON.stringify({ statuses }) };
 }
 
-function signature({ key, user = '' }: ReceiptKey): string {
-  const timestamp = String(systemClock.now());
+function signature({ key, user = '', signedAtMs = systemClock.now() }: ReceiptKey): string {
+  const timestamp = String(signedAtMs);
   const nonce = randomUUID();
   const value = createHmac('sha256', key).update(`${timestamp}${nonce}${user}`).digest('base64');
   return `timestamp=${timestamp}; nonce=${nonce}; value=${value}`;

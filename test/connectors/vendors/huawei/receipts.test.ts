@@ -1,5 +1,6 @@
+import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { ReceiptsResult } from '../../../../connectors/contract/connector.ts';
+import type { ReceiptCall, ReceiptsResult } from '../../../../connectors/contract/connector.ts';
 import { huawei } from '../../../../connectors/vendors/huawei/index.ts';
 import {
   createHuaweiApp,
@@ -11,7 +12,7 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 const { appId, appSecret } = createHuaweiApp();
 const profile = { appId, appSecret };
 
-const read = (call: { headers: Record<string, string>; body: string }, profiles: object[] = [profile]) =>
+const read = (call: ReceiptCall, profiles: object[] = [profile]) =>
   huawei.receipts?.(
     call,
     profiles.map((one) => huawei.credentials.parse(one)),
@@ -93,6 +94,37 @@ describe('receipts of Huawei', () => {
     // Without a key in a profile, signatures are not checked.
     expect(read(signed)?.ok).toBe(true);
   });
+
+  test.each<[string, number, boolean]>([
+    ['now', 0, true],
+    ['14 minutes ago', -14, true],
+    ['16 minutes ago', -16, false],
+    ['a year ago', -525_600, false],
+    ['4 minutes ahead', 4, true],
+    ['6 minutes ahead', 6, false],
+  ])('that were signed %s count by their age', (_, minutes, isTaken) => {
+    const keyed = { ...profile, callbackKey: 'key', callbackUser: 'user' };
+    const receivedAtMs = 1_790_000_000_000;
+    const signedAtMs = receivedAtMs + minutes * 60_000;
+    const call = huaweiReceipt(appId, [one], { key: 'key', user: 'user', signedAtMs });
+    expect(read({ ...call, receivedAtMs }, [keyed])?.ok).toBe(isTaken);
+    // Without a key in a profile, neither signature nor age is checked.
+    expect(read({ ...call, receivedAtMs })?.ok).toBe(true);
+  });
+
+  test.each(['', 'x', '-1', '1e3', '0x1', ' 1790000000000', '99999999999999999999'])(
+    'that were signed at %j are refused, although the signature fits',
+    (timestamp) => {
+      const keyed = { ...profile, callbackKey: 'key', callbackUser: 'user' };
+      const value = createHmac('sha256', 'key').update(`${timestamp}nuser`).digest('base64');
+      const headers = { 'x-huawei-callback-id': `timestamp=${timestamp}; nonce=n; value=${value}` };
+      const { body } = huaweiReceipt(appId, [one]);
+      expect(read({ headers, body, receivedAtMs: 1_790_000_000_000 }, [keyed])).toMatchObject({
+        ok: false,
+        status: 401,
+      });
+    },
+  );
 
   test.each(['', 'x', '[]', '{}', '{"statuses":{}}', JSON.stringify({ statuses: Array(1001).fill({}) })])(
     'with an invalid body are refused: %.30s',

@@ -13,6 +13,7 @@ const groups = {
     'quietHours',
     'defaultTimeZone',
     'unknownOutcome',
+    'receiptUrlGeneration',
   ],
   rights: [
     'allowUserQuery',
