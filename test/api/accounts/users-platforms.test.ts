@@ -1,9 +1,11 @@
 import { createServer, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { TestResponse } from '../../support/api.ts';
+import { loopbackIdentity } from '../../support/gateways/identity.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newName, newPhone, newUid, refusalOf, refused, signUp, type TestUser } from '../../support/users.ts';
 
@@ -326,6 +328,26 @@ describe('identity tokens', () => {
     expect(first.status).toBe(201);
     const second = await enter(app, apple(uid, await sign({ ...claims(uid), aud: [audience, 'other'] })));
     expect([second.status, second.body.objectId]).toEqual([200, first.body.objectId]);
+  });
+
+  test('are not verified by the keys that an app with another trust fetched', async () => {
+    const { authority, server } = await loopbackIdentity();
+    const identity = { cert: server.certificate, key: server.privateKey };
+    const keyServer = createTlsServer(identity, (_, response) =>
+      response.end(JSON.stringify({ keys: platform.keys })),
+    );
+    await new Promise<void>((resolve) => keyServer.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void keyServer.close());
+    const jwksUrl = `https://127.0.0.1:${(keyServer.address() as AddressInfo).port}/keys`;
+    const trusting = await api.createApp({
+      authPlatforms: { lc_apple: { audience, jwksUrl, ca: authority.certificate } },
+    });
+    const distrusting = await api.createApp({ authPlatforms: { lc_apple: { audience, jwksUrl } } });
+    const uid = newUid();
+    const token = await sign(claims(uid));
+    expect((await enter(trusting, apple(uid, token))).status).toBe(201);
+    expect((await enter(distrusting, apple(uid, token))).status).toBe(503);
+    expect((await enter(trusting, apple(uid, token))).status).toBe(200);
   });
 
   test('are refused with a wrong algorithm, key, audience, issuer, time or subject', async () => {

@@ -57,7 +57,7 @@ export class IdentityTokens {
       if (!(error instanceof errors.JWKSNoMatchingKey) || !this.#mayRefetch(settings)) return undefined;
     }
     // The platform may have rotated its keys.
-    this.#cache.delete(settings.jwksUrl);
+    this.#cache.delete(cacheKeyOf(settings));
     return this.#subjectOf(token, settings);
   }
 
@@ -78,24 +78,26 @@ export class IdentityTokens {
     return payload.sub;
   }
 
-  #mayRefetch({ jwks, jwksUrl }: IdentityTokenCheck): boolean {
-    const known = this.#cache.get(jwksUrl);
+  #mayRefetch(settings: IdentityTokenCheck): boolean {
+    const known = this.#cache.get(cacheKeyOf(settings));
     return (
-      jwks === undefined &&
+      settings.jwks === undefined &&
       known !== undefined &&
       this.#clock.monotonicMs() - known.fetchedAtMs > minRefetchMs
     );
   }
 
-  #keys({ jwks, jwksUrl, ca }: IdentityTokenCheck): Promise<JSONWebKeySet> {
+  #keys(settings: IdentityTokenCheck): Promise<JSONWebKeySet> {
+    const { jwks, jwksUrl, ca } = settings;
     if (jwks) return Promise.resolve(jwks);
+    const key = cacheKeyOf(settings);
     const nowMs = this.#clock.monotonicMs();
-    const known = this.#cache.get(jwksUrl);
+    const known = this.#cache.get(key);
     if (known && nowMs - known.fetchedAtMs < maxAgeMs) return known.keys;
     if (this.#cache.size >= maxKeySets) this.#cache.clear();
     const keys = this.#fetch(jwksUrl, ca);
-    this.#cache.set(jwksUrl, { keys, fetchedAtMs: nowMs });
-    keys.catch(() => this.#cache.delete(jwksUrl));
+    this.#cache.set(key, { keys, fetchedAtMs: nowMs });
+    keys.catch(() => this.#cache.delete(key));
     return keys;
   }
 
@@ -111,3 +113,6 @@ export class IdentityTokens {
     return found.data;
   }
 }
+
+/** Apps with another trust do not share keys: one of them may trust a server that the other does not. */
+const cacheKeyOf = ({ jwksUrl, ca = '' }: IdentityTokenCheck): string => `${jwksUrl} ${ca}`;
