@@ -38,7 +38,8 @@ const times = <T>(count: number, item: T): T[] => Array.from({ length: count }, 
 /** App with one device and a large record. */
 async function appWithDevice(options: AppOptionsPatch = {}): Promise<{ app: App; id: string }> {
   const app = await api.createApp(options);
-  const { body } = await api.request('POST', path, { app, body: newDevice({ n: 0, notes: [note] }) });
+  const large = { app, master: true, body: newDevice({ n: 0, notes: [note] }) };
+  const { body } = await api.request('POST', path, large);
   return { app, id: body.objectId };
 }
 const countOf = async (app: App, id: string): Promise<number> =>

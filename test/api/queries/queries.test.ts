@@ -232,7 +232,8 @@ describe('include', () => {
   test('stops at the limit of included objects', async () => {
     const itself = { __type: 'Pointer', className: '_Installation', objectId: twin };
     const body = { all: Array.from({ length: 200 }, () => itself) };
-    const { status } = await eve.request('PUT', `/1.1/installations/${twin}`, body);
+    const change = { app: closed, master: true, body };
+    const { status } = await api.request('PUT', `/1.1/installations/${twin}`, change);
     expect(status).toBe(200);
     const deep = await get(`/1.1/installations/${twin}`, { include: 'all.all.all' });
     expect(deep).toMatchObject({ status: 400, body: { code: 116 } });
