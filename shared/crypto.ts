@@ -7,6 +7,7 @@ import {
   randomBytes,
   timingSafeEqual,
 } from 'node:crypto';
+import { parseExactly } from './domain/json.ts';
 
 /** Layout of a sealed value: version, key fingerprint (4), nonce (12), tag (16), ciphertext. */
 const version = 1;
@@ -94,7 +95,7 @@ export class Vault {
       .setAuthTag(sealed.subarray(tagStart, headerBytes));
     try {
       const text = decipher.update(sealed.subarray(headerBytes), undefined, 'utf8') + decipher.final('utf8');
-      return JSON.parse(text);
+      return parseExactly(text);
     } catch (cause) {
       throw new SealError('damaged, or moved from where it was sealed', { cause });
     }

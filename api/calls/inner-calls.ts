@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
-import { isJsonObject, type JsonObject, parseJson } from '../../shared/domain/json.ts';
+import { isJsonObject, type JsonObject, parseExactly, parseJson } from '../../shared/domain/json.ts';
 import type { Reply, Route } from '../route.ts';
 import {
   failed,
@@ -95,7 +95,7 @@ async function hostJson(body: Readable, allowance: ReplyAllowance): Promise<stri
 
 /** Returns the error of a function as an outcome. */
 function hostFailure(text: string): InnerOutcome {
-  const value: unknown = JSON.parse(text);
+  const value = parseExactly(text);
   const { code, error } = isJsonObject(value) ? value : {};
   return {
     ok: false,

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Context } from 'koa';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
-import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { isJsonObject, type JsonObject, parseExactly } from '../../shared/domain/json.ts';
 import type { SentBody } from '../calls/call.ts';
 import type { Route } from '../route.ts';
 import type { BodySender, ReadLimit, RequestBody } from './request-body.ts';
@@ -64,8 +64,9 @@ function parseDictionary(
 
 function parse(text: string, isForm: () => boolean): unknown {
   try {
-    return JSON.parse(text);
+    return parseExactly(text);
   } catch (cause) {
+    if (cause instanceof Refusal) throw cause;
     // An HTML form sends this; some clients send JSON with the same content type.
     if (isForm()) return Object.fromEntries(new URLSearchParams(text));
     throw new Refusal('malformedJson', { cause });

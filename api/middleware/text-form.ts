@@ -67,8 +67,8 @@ function dictionaryIn(text: string): JsonObject {
   try {
     const value = parseJson(text);
     if (isJsonObject(value)) return value;
-  } catch {
-    // Every error gets the refusal below.
+  } catch (error) {
+    if (error instanceof Refusal) throw error;
   }
   throw new Refusal('malformedJson');
 }

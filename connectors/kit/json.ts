@@ -1,4 +1,4 @@
-import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import { isJsonObject, type Json, type JsonObject, parseExactly } from '../../shared/domain/json.ts';
 
 /** Merges two objects recursively; the second one wins, and its nulls remove members. Changes neither. */
 export function deepMerge(base: JsonObject, over: JsonObject): JsonObject {
@@ -14,7 +14,7 @@ export function deepMerge(base: JsonObject, over: JsonObject): JsonObject {
 /** Returns the JSON object in a text; undefined when the text is something else. */
 export function parseObject(text: string): JsonObject | undefined {
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parseExactly(text);
     return isJsonObject(value) ? value : undefined;
   } catch {
     return undefined;

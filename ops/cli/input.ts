@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
-import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { Refusal } from '../../shared/domain/errors/errors.ts';
+import { isJsonObject, type JsonObject, parseExactly } from '../../shared/domain/json.ts';
 import { CommandFailure, UsageError } from './report.ts';
 
 /** Reads a JSON object from the argument itself, or from the file that it names; `-` is standard input. */
@@ -46,8 +47,9 @@ export function parsePairs(pairs: string[]): Map<string, unknown> {
 
 function parseJson(content: string): unknown {
   try {
-    return JSON.parse(content);
-  } catch {
+    return parseExactly(content);
+  } catch (error) {
+    if (error instanceof Refusal) throw new CommandFailure(error.message);
     return undefined;
   }
 }

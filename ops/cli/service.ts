@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type LocalConfig, readLocalConfig } from '../../shared/config/config.ts';
+import { parseExactly } from '../../shared/domain/json.ts';
 import { readRunInfo } from '../local/run-info.ts';
 import { readSecrets } from '../local/secrets.ts';
 import { CommandFailure, UsageError } from './report.ts';
@@ -109,7 +110,7 @@ async function readReply(url: string, response: Response): Promise<unknown> {
 
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseExactly(text);
   } catch {
     return undefined;
   }

@@ -55,6 +55,7 @@ function checked(text: string): string {
     parseJson(text);
     return text;
   } catch (cause) {
+    if (cause instanceof Refusal) throw cause;
     throw new Refusal('malformedJson', { cause });
   }
 }

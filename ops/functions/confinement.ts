@@ -43,8 +43,10 @@ export function startOptions(
   { dir, user, env }: Confinement,
 ): { file: string; args: string[]; execArgv: string[]; env: Record<string, string> } {
   const file = fileURLToPath(moduleUrl('./worker.ts', import.meta.url));
-  const json = fileURLToPath(moduleUrl('../../shared/domain/json.ts', import.meta.url));
-  const readable = [dirname(file), json, resolve(dirname(file), '../../package.json'), dir];
+  const shared = ['json.ts', 'errors/errors.ts'].map((name) =>
+    fileURLToPath(moduleUrl(`../../shared/domain/${name}`, import.meta.url)),
+  );
+  const readable = [dirname(file), ...shared, resolve(dirname(file), '../../package.json'), dir];
   const execArgv = [
     '--permission',
     ...readable.map((one) => `--allow-fs-read=${realpathOr(one)}`),

@@ -4,7 +4,7 @@
  */
 import { syncBuiltinESMExports } from 'node:module';
 import { pathToFileURL } from 'node:url';
-import { isJsonObject } from '../../shared/domain/json.ts';
+import { isJsonObject, parseExactly } from '../../shared/domain/json.ts';
 import { decodeDates, encodeDates } from './encoding.ts';
 import type { CallContext, CallMessage, CallOutcome, FromProcess, ToProcess } from './messages.ts';
 
@@ -74,7 +74,7 @@ async function answer(message: CallMessage): Promise<CallOutcome> {
 }
 
 async function run(handler: FunctionHandler, { text, kind, isTyped, context }: CallMessage): Promise<string> {
-  const sent: unknown = JSON.parse(text);
+  const sent = parseExactly(text);
   const shown = contextOf(context);
   if (kind === 'function') {
     const result = await handler(isTyped ? decodeDates(sent) : sent, shown);
@@ -101,7 +101,7 @@ function contextOf({ appKey, masterKey, apiUrl, ...shown }: CallContext) {
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-    const reply: unknown = await response.json();
+    const reply = parseExactly(await response.text());
     if (response.ok) return reply;
     const { code, error } = isJsonObject(reply) ? reply : {};
     throw Object.assign(new Error(String(error ?? 'the service refused')), { code, status: response.status });

@@ -1,7 +1,7 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
 import { isPublicId } from '../../shared/domain/installations/identity.ts';
-import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import { isJsonObject, type Json, type JsonObject, parseExactly } from '../../shared/domain/json.ts';
 import { type Acl, readAcl } from '../../shared/domain/objects/acl.ts';
 import type { Members } from '../../shared/domain/objects/operations.ts';
 import {
@@ -19,8 +19,9 @@ export function parseRecord(bytes: Buffer): JsonObject {
   if (text === undefined) throw refuse('malformedJson', 'This record is not UTF-8.');
   let value: unknown;
   try {
-    value = JSON.parse(text);
-  } catch {
+    value = parseExactly(text);
+  } catch (error) {
+    if (error instanceof Refusal) throw error;
     throw refuse('malformedJson', 'This record is not JSON.');
   }
   if (!isJsonObject(value)) throw refuse('malformedJson', 'This record is no JSON dictionary.');

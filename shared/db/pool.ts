@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { connectionUrl } from '../config/database-url.ts';
+import { parseExactly } from '../domain/json.ts';
 import type { FairQueue } from '../fairness/fair-queue.ts';
 import type { DurationCounts } from '../process/durations.ts';
 import { parseIdList } from './id-list.ts';
@@ -32,6 +33,8 @@ export interface Handle {
 const typeParsers: pg.CustomTypesConfig = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     if (format !== 'binary' && oid === pg.types.builtins.INT8) return Number;
+    if (format !== 'binary' && (oid === pg.types.builtins.JSON || oid === pg.types.builtins.JSONB))
+      return parseExactly;
     if (format !== 'binary' && oid === 1016) return (text: string) => parseIdList(text);
     return pg.types.getTypeParser(oid, format);
   },

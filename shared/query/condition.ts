@@ -86,7 +86,7 @@ export interface Comparison {
 
 /** Value of an ordered type; `time` is the canonical ISO text of a Date. */
 export type Comparable =
-  | { type: 'number'; value: number }
+  | { type: 'number'; value: number | bigint }
   | { type: 'string'; value: string }
   | { type: 'boolean'; value: boolean }
   | { type: 'time'; value: string };

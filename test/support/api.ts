@@ -5,6 +5,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { type Config, readConfig } from '../../shared/config/config.ts';
 import { loopbackNetworks } from '../../shared/config/private-hosts.ts';
 import type { App, AppOptionsPatch, Plan } from '../../shared/domain/apps/app.ts';
+import { parseExactly } from '../../shared/domain/json.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { DeclaredReplies } from './openapi/declared-replies.ts';
 
@@ -120,7 +121,7 @@ export async function send(url: string, method: string, request: TestRequest): P
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseExactly(text);
   } catch {
     return text;
   }

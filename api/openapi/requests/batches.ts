@@ -1,11 +1,11 @@
 import { z } from 'zod';
+import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { maxItems } from '../../services/batch/items.ts';
 
 /** Bodies of batches, for the document only: the service checks them (protocol/objects.md#batches). */
 
 const path = z.string().max(16_384).describe('Path with `/1.1/`, and a query where there is one.');
-const params = z
-  .record(z.string(), z.json())
+const params = jsonObject
   .nullish()
   .describe('Further query parameters; values that are no texts are sent as JSON.');
 

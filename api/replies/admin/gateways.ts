@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { importReport } from '../../../shared/domain/admin/import-report.ts';
 import { remedyCodes } from '../../../shared/domain/admin/remedies.ts';
 import { rotationStates } from '../../../shared/domain/apps/canary.ts';
+import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
 import { pushProfile } from './apps.ts';
@@ -15,7 +16,7 @@ export const profileDetail = component(
     .strictObject({
       ...pushProfile.shape,
       kind: z.string().describe('Kind of the credentials: `token`, `certificate`, `secret`, …'),
-      members: z.record(z.string(), z.json()).describe('Ids and settings of the credentials.'),
+      members: jsonObject.describe('Ids and settings of the credentials.'),
       secrets: z
         .record(z.string(), fingerprint)
         .describe('SHA-256 of all other members by name: `serviceAccount.private_key`.'),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { jsonValue } from '../../../shared/domain/json-schema.ts';
 import type { AppCall } from '../../calls/call.ts';
 import { anyObject, anyQuery } from '../../calls/object-call.ts';
 import { passwordReset, phoneChange, phoneVerification } from '../../openapi/requests/accounts.ts';
@@ -14,7 +15,7 @@ import type { Services } from '../../services/services.ts';
 
 const codeRequest = z
   .looseObject({
-    mobilePhoneNumber: z.json().optional(),
+    mobilePhoneNumber: jsonValue.optional(),
     validate_token: z.string('expected a text').max(100).nullish(),
     ttl: z.number('expected minutes as a number').nullish(),
   })

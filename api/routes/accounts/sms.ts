@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { jsonObject, jsonValue } from '../../../shared/domain/json-schema.ts';
 import { empty } from '../../replies/common.ts';
 import { ofCode, ofCodeRequest } from '../../replies/refusals.ts';
 import { json, route, smallBody } from '../../route.ts';
@@ -9,7 +10,7 @@ const withoutNull = (value: string | null | undefined) => value ?? undefined;
 /** Request for a code. The service checks the number; other members fill in a template. */
 const smsCodeRequest = z
   .object({
-    mobilePhoneNumber: z.json().optional(),
+    mobilePhoneNumber: jsonValue.optional(),
     smsType: z.enum(['sms', 'voice'], 'expected sms or voice').nullish(),
     ttl: z.number('expected minutes as a number').nullish(),
     name: text,
@@ -19,11 +20,9 @@ const smsCodeRequest = z
     validate_token: text,
   })
   // Refuses a number such as 1e999: it becomes Infinity, which is not JSON.
-  .catchall(z.json());
+  .catchall(jsonValue);
 
-const numberOnly = z.looseObject({ mobilePhoneNumber: z.json().optional() });
-
-const values = z.record(z.string(), z.json());
+const numberOnly = z.looseObject({ mobilePhoneNumber: jsonValue.optional() });
 
 /** The general code service (protocol/codes.md#general-code-service). */
 export default [
@@ -49,7 +48,7 @@ export default [
         sign: withoutNull(sign),
         validate_token: withoutNull(validate_token),
       };
-      await sms.request({ app, isMaster, ipAddress: remoteAddress }, request, values.parse(body));
+      await sms.request({ app, isMaster, ipAddress: remoteAddress }, request, jsonObject.parse(body));
       return json({});
     },
   }),

@@ -4,6 +4,7 @@ import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts
 import { type App, appOptionsPatch } from '../../../shared/domain/apps/app.ts';
 import { broughtAppId, broughtKeys } from '../../../shared/domain/apps/identity.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
+import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { app, pushProfile, shownApp } from '../../replies/admin/apps.ts';
 import { appSummary } from '../../replies/admin/devices.ts';
 import { profileDetail } from '../../replies/admin/gateways.ts';
@@ -35,7 +36,7 @@ const newApp = z.strictObject({
 const appPatch = z.strictObject({ name: appName.optional(), options: appOptionsPatch.optional() });
 
 /** Credentials; the connector checks their members. */
-const credentials = z.record(z.string(), z.json());
+const credentials = jsonObject;
 
 const appsQuery = z.object({
   view: z.enum(['list'], 'expected list').optional().describe('`list`: in pages, without keys and options.'),

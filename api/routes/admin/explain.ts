@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { queryBody } from '../../../shared/domain/pushes/body.ts';
 import { deviceExplanation, pushForecast } from '../../replies/admin/pushes.ts';
 import { ofPush } from '../../replies/refusals.ts';
@@ -6,8 +6,6 @@ import { json, noBody, operatorBody, route } from '../../route.ts';
 
 /** Explanations of a push, before and after it is sent (protocol/admin-api.md#calls). */
 const appPath = '/console/api/apps/:appId';
-
-const dictionary = z.record(z.string(), z.json());
 
 export default [
   route({
@@ -33,7 +31,7 @@ export default [
     role: 'sender',
     changesNothing: true,
     limit: operatorBody,
-    body: dictionary,
+    body: jsonObject,
     documentedBody: queryBody,
     reply: pushForecast,
     refusals: ['notFound', ...ofPush],

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { devicesBody, queryBody } from '../../../shared/domain/pushes/body.ts';
 import { pushBodyBytesBelow } from '../../../shared/domain/pushes/push.ts';
 import { acceptedPush } from '../../replies/pushes.ts';
@@ -8,8 +8,6 @@ import type { AcceptedPush } from '../../services/push/pushes.ts';
 
 /** Limit of a call with ids: 500 ids of up to some 500 bytes each, and the message. */
 const devicesBodyBytesBelow = 512 * 1024;
-
-const dictionary = z.record(z.string(), z.json());
 
 /** Returns the reply to an accepted push (protocol/push.md#push-call), with its warnings if there are any. */
 const accepted = ({ objectId, createdAt, warnings }: AcceptedPush) =>
@@ -24,7 +22,7 @@ export default [
     auth: 'push',
     limit: { rate: 'push', bodyBytesBelow: pushBodyBytesBelow, isObject: true },
     isBodyRequired: true,
-    body: dictionary,
+    body: jsonObject,
     documentedBody: queryBody,
     reply: acceptedPush,
     refusals: [...ofPush],
@@ -38,7 +36,7 @@ export default [
     auth: 'push',
     limit: { rate: 'push', bodyBytesBelow: devicesBodyBytesBelow, isObject: true },
     isBodyRequired: true,
-    body: dictionary,
+    body: jsonObject,
     documentedBody: devicesBody,
     reply: acceptedPush,
     refusals: [...ofPush],

@@ -1,5 +1,5 @@
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
-import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import { isJsonObject, type Json, type JsonObject, parseExactly } from '../../../shared/domain/json.ts';
 import { failed, type InnerCall, type InnerFailure, type RunBudgeted } from './inner-call.ts';
 import { readItem } from './items.ts';
 
@@ -82,7 +82,7 @@ function mergeReplies(earlier: string, later: string): string {
 }
 
 function dictionaryOf(text: string): JsonObject {
-  const value: Json = JSON.parse(text);
+  const value = parseExactly(text);
   return isJsonObject(value) ? value : {};
 }
 

@@ -7,6 +7,7 @@ import {
 import { eventHooks, userHooks } from '../../../shared/domain/apps/functions.ts';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import { parseJson } from '../../../shared/domain/json.ts';
+import { jsonValue } from '../../../shared/domain/json-schema.ts';
 import type { HttpResult } from '../../../shared/http/result.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';
@@ -26,7 +27,7 @@ const hookNames = new Set<string>([
 
 const listShape = z.object({ result: z.array(z.string()).max(10_000) });
 /** Result of a function: the host knows no such call, and answers each name as it answers a function. */
-const otherResult = z.object({ result: z.json().refine((result) => !Array.isArray(result)) });
+const otherResult = z.object({ result: jsonValue.refine((result) => !Array.isArray(result)) });
 
 /** Hooks that a host declares, as this process knows them. */
 interface HookList {

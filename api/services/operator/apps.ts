@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { sleep } from '../../../shared/clock.ts';
 import {
   deleteApp,
@@ -23,6 +22,7 @@ import { type AppKeys, areDistinct, type KeyName } from '../../../shared/domain/
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { newAppId, newKey } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
+import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { authPlatformHint } from '../../../shared/domain/users/auth-platforms.ts';
 import type { ApiDeps } from '../deps.ts';
 import { mailTemplateHint } from '../verification/mails.ts';
@@ -166,7 +166,7 @@ export class AppService {
 
 /** Returns options for the audit: the credentials of platforms are masked. */
 const maskedOptions = ({ authPlatforms, ...options }: AppOptionsPatch): JsonObject => ({
-  ...z.record(z.string(), z.json()).parse(options),
+  ...jsonObject.parse(options),
   ...(authPlatforms ? { authPlatforms: masked(authPlatforms) } : {}),
 });
 

@@ -1,4 +1,4 @@
-import { refuse } from '../../../shared/domain/errors/errors.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { type Json, type JsonObject, parseJson } from '../../../shared/domain/json.ts';
 import { type CqlQuery, parseCql } from '../../../shared/query/cql/select.ts';
 import type { UserCaller } from '../accounts/caller.ts';
@@ -57,8 +57,8 @@ function valuesIn(pvalues: unknown): Json[] {
     const once: unknown = typeof pvalues === 'string' ? parseJson(unescaped(pvalues)) : pvalues;
     const values: unknown = typeof once === 'string' ? parseJson(once) : once;
     if (Array.isArray(values)) return values;
-  } catch {
-    // Every error gets the refusal below.
+  } catch (error) {
+    if (error instanceof Refusal) throw error;
   }
   throw refuse('malformedJson', 'pvalues must be a list.');
 }

@@ -90,7 +90,8 @@ function callerValues(template: Template, submitted: JsonObject): Record<string,
 
 function textOf(name: string, value: Json | undefined): string {
   if (typeof value === 'string') return value;
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean')
+    return String(value);
   throw refuse('incorrectType', `${name}: expected a text or a number`);
 }
 

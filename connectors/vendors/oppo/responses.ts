@@ -2,7 +2,7 @@
  * Parses OPPO's responses (protocol/oppo.md#single-device to protocol/oppo.md#broadcast): the code is in the body, and
  * single devices of a success may fail.
  */
-import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import { isJsonObject, type Json, type JsonObject, parseExactly } from '../../../shared/domain/json.ts';
 import type { HttpResponse } from '../../../shared/http/result.ts';
 import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
@@ -28,8 +28,7 @@ export function parseResponse(reply: HttpResponse): ExchangeResult {
 export function dataOf(value: Json | undefined): Json | undefined {
   if (typeof value !== 'string') return value;
   try {
-    const data: Json = JSON.parse(value);
-    return data;
+    return parseExactly(value);
   } catch {
     return undefined;
   }

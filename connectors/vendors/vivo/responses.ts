@@ -44,6 +44,6 @@ const userRule = ({ status }: JsonObject): ResponseRule =>
   userRuleFor(typeof status === 'number' || typeof status === 'string' ? status : '');
 
 const taskOf = (value: Json | undefined): string | undefined =>
-  (typeof value === 'string' && value !== '') || typeof value === 'number'
+  (typeof value === 'string' && value !== '') || typeof value === 'number' || typeof value === 'bigint'
     ? String(value).slice(0, 200)
     : undefined;

@@ -1,7 +1,7 @@
 import { WebSocket } from 'ws';
 import { z } from 'zod';
 import { sleep } from '../../../shared/clock.ts';
-import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
+import { isJsonObject, type JsonObject, parseExactly } from '../../../shared/domain/json.ts';
 
 /** State that the devices of one app share: the URL of the socket, the counters, and the signal that closes them. */
 export interface DeviceFleet {
@@ -108,7 +108,7 @@ export class Device {
   #receive(socket: WebSocket, text: string): void {
     // The heartbeat sent after the login gets an answer when the login succeeded.
     if (text === '{}') this.#markConnected();
-    const frame = dataFrame.safeParse(JSON.parse(text));
+    const frame = dataFrame.safeParse(parseExactly(text));
     if (!frame.success) return;
     const { ids, msg } = frame.data;
     ids.forEach((id, i) => {

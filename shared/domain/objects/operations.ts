@@ -1,5 +1,5 @@
 import { refuse } from '../errors/errors.ts';
-import { isJsonObject, type Json, type JsonObject } from '../json.ts';
+import { exactNumber, integerOf, isJsonObject, type Json, type JsonObject } from '../json.ts';
 import { canonicalValue } from './typed-values.ts';
 
 /** Members of an object by name; a Map, so that names such as `__proto__` or `constructor` are ordinary. */
@@ -87,22 +87,32 @@ function batch(current: Json | undefined, { ops }: JsonObject, depth: number): J
   }, current);
 }
 
-function numberOf(value: Json | undefined): number {
+function numberOf(value: Json | undefined): number | bigint {
+  if (typeof value === 'bigint') return value;
   if (typeof value !== 'number' || !Number.isFinite(value))
     throw refuse('incorrectType', 'The amount must be a number.');
   return value;
 }
 
-function sum(current: Json | undefined, amount: number): number {
-  const total = numericValue(current) + amount;
-  if (!Number.isFinite(total)) throw refuse('incorrectType', 'A number is out of range.');
-  return total;
+/** Adds integers exactly, also beyond 2^53; with a fraction, as doubles. */
+function sum(current: Json | undefined, amount: number | bigint): number | bigint {
+  const value = numericValue(current);
+  const [a, b] = [integerOf(String(value)), integerOf(String(amount))];
+  if (a !== undefined && b !== undefined) return inRange(exactNumber(String(a + b)));
+  const total = Number(value) + Number(amount);
+  return inRange(Math.abs(total) <= Number.MAX_SAFE_INTEGER ? total : undefined);
+}
+
+function inRange(number: number | bigint | undefined): number | bigint {
+  if (number === undefined) throw refuse('incorrectType', 'A number is out of range.');
+  return number;
 }
 
 /** Returns the number of a value. Null counts as missing, since clients store it to empty a member. */
-function numericValue(current: Json | undefined): number {
+function numericValue(current: Json | undefined): number | bigint {
   if (current === undefined || current === null) return 0;
-  if (typeof current !== 'number') throw refuse('incorrectType', 'Only numbers can be counted.');
+  if (typeof current !== 'number' && typeof current !== 'bigint')
+    throw refuse('incorrectType', 'Only numbers can be counted.');
   return current;
 }
 
@@ -141,14 +151,16 @@ export function stableText(value: Json): string {
   return `{${entries.map(([name, member]) => `${JSON.stringify(name)}:${stableText(member)}`).join()}}`;
 }
 
-/** Computes on 64 bits, as the public service does. The result must be exact as a JSON number. */
+/** Computes on 64 bits, as the public service does. */
 function bits(
   current: Json | undefined,
   operand: Json | undefined,
   operate: (a: bigint, b: bigint) => bigint,
-): number {
-  const [a, b] = [numericValue(current), numberOf(operand)];
-  if (!Number.isSafeInteger(a) || !Number.isSafeInteger(b))
-    throw refuse('incorrectType', 'Bit operations take whole numbers.');
-  return Number(operate(BigInt(a), BigInt(b)));
+): number | bigint {
+  const [a, b] = [numericValue(current), numberOf(operand)].map((value) => integerOf(String(value)));
+  if (a === undefined || b === undefined || !is64Bit(a) || !is64Bit(b))
+    throw refuse('incorrectType', 'Bit operations take whole numbers of 64 bits.');
+  return inRange(exactNumber(String(operate(a, b))));
 }
+
+const is64Bit = (value: bigint): boolean => BigInt.asIntN(64, value) === value;

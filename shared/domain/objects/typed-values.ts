@@ -48,7 +48,7 @@ export function timeOfDate(value: unknown): string | undefined {
  */
 export function canonicalValue(value: unknown, depth = 0): Json {
   if (depth > maxValueDepth) throw refuse('incorrectType', 'A value is nested too deeply.');
-  if (value === null || typeof value === 'boolean') return value;
+  if (value === null || typeof value === 'boolean' || typeof value === 'bigint') return value;
   if (typeof value === 'string') return checkedText(value);
   if (typeof value === 'number') return checkedNumber(value);
   if (Array.isArray(value)) return value.map((item) => canonicalValue(item, depth + 1));

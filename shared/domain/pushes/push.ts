@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { dayMs } from '../../clock.ts';
-import { refuse } from '../errors/errors.ts';
+import { Refusal, refuse } from '../errors/errors.ts';
 import { issueText } from '../errors/issue-text.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson } from '../json.ts';
 import { type common, devicesBody, queryBody } from './body.ts';
@@ -191,8 +191,8 @@ function whereOf(body: JsonObject): Json {
   try {
     const parsed = parseJson(where);
     if (typeof parsed === 'object' && parsed !== null) return parsed;
-  } catch {
-    // Falls through to the same refusal.
+  } catch (error) {
+    if (error instanceof Refusal) throw error;
   }
   throw refuse('malformedJson', 'where: expected a JSON dictionary.');
 }

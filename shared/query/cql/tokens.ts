@@ -1,4 +1,5 @@
 import { refuse } from '../../domain/errors/errors.ts';
+import { exactNumber } from '../../domain/json.ts';
 
 /** Limit of a statement, that of a URL. */
 const maxLength = 16_384;
@@ -6,7 +7,7 @@ const maxLength = 16_384;
 export type Token =
   | { kind: 'name'; text: string }
   | { kind: 'text'; text: string }
-  | { kind: 'number'; value: number }
+  | { kind: 'number'; value: number | bigint }
   | { kind: 'sign'; text: string }
   | { kind: 'end' };
 
@@ -14,10 +15,20 @@ const tokenForms: [RegExp, (text: string) => Token | undefined][] = [
   [/\s+/y, () => undefined],
   [/`([A-Za-z0-9_.-]+)`/y, (text) => ({ kind: 'name', text: text.slice(1, -1) })],
   [/[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_-]+)*/y, (text) => ({ kind: 'name', text })],
-  [/[+-]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,3})?/y, (text) => ({ kind: 'number', value: Number(text) })],
+  [
+    /[+-]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,3})?/y,
+    (text) => ({ kind: 'number', value: numberOf(text) }),
+  ],
   [/'(?:[^'\\]|\\[\s\S])*'|"(?:[^"\\]|\\[\s\S])*"/y, (text) => ({ kind: 'text', text: unquoted(text) })],
   [/<=|>=|<>|!=|[=<>(),*?[\]+-]/y, (text) => ({ kind: 'sign', text })],
 ];
+
+/** Reads a number as JSON does, also with a plus sign and without a digit before the point. Throws 300. */
+function numberOf(text: string): number | bigint {
+  const value = exactNumber(text.replace(/^\+/, '').replace(/^(-?)\./, '$10.'));
+  if (value === undefined) throw syntaxError('a number cannot be kept exactly: write it as a text');
+  return value;
+}
 
 const escapes = new Map([
   ['n', '\n'],

@@ -70,7 +70,7 @@ function parseNear(operand: Json, operators: JsonObject): PlainTest {
 /** Parses a value of an ordered type: number, text, boolean or date. */
 function parseComparable(name: string, operand: Json): Comparable {
   const value = canonicalValue(operand);
-  if (typeof value === 'number') return { type: 'number', value };
+  if (typeof value === 'number' || typeof value === 'bigint') return { type: 'number', value };
   if (typeof value === 'string') return { type: 'string', value };
   if (typeof value === 'boolean') return { type: 'boolean', value };
   const time = timeOfDate(value);

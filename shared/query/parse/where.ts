@@ -1,4 +1,4 @@
-import { refuse } from '../../domain/errors/errors.ts';
+import { Refusal, refuse } from '../../domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson } from '../../domain/json.ts';
 import { canonicalValue } from '../../domain/objects/typed-values.ts';
 import type { Condition, Test } from '../condition.ts';
@@ -44,8 +44,8 @@ function parseText(text: string): unknown {
   if (text.length > whereLimits.textLength) throw refuse('invalidQuery', 'where is too long.');
   try {
     return parseJson(text);
-  } catch {
-    throw refuse('invalidQuery', 'where is not JSON.');
+  } catch (error) {
+    throw error instanceof Refusal ? error : refuse('invalidQuery', 'where is not JSON.');
   }
 }
 

@@ -84,7 +84,7 @@ function toStored(column: ScalarColumn, value: Json): string | number | boolean 
     case 'boolean':
       return typeof value === 'boolean' ? value : undefined;
     case 'integer':
-      return typeof value === 'number' ? value : undefined;
+      return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : undefined;
     case 'time':
       // Dates are objects; old clients send plain ISO texts.
       return typeof value === 'string' ? canonicalTime(value) : timeOfDate(value);

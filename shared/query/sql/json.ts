@@ -51,7 +51,7 @@ const compilePredicate = (member: JsonMember, predicate: string, params: Params)
 const compileExists = (member: JsonMember, params: Params): string =>
   `jsonb_path_exists(${member.column}, ${params.add(jsonPath(member))}::jsonpath, '{}', true)`;
 
-type Scalar = null | boolean | number | string;
+type Scalar = Exclude<Json, Json[] | JsonObject>;
 const isScalar = (value: Json): value is Scalar => value === null || typeof value !== 'object';
 
 function compileEquality(member: JsonMember, wanted: Json[], params: Params): string {

@@ -125,12 +125,13 @@ describe('include', () => {
   const device = (user: TestUser) => `twin-of-${user.body.username}`;
   let eve: TestUser;
   let twin: string;
+  let closed: App;
   let first: string;
   let get: (path: string, query: Record<string, string>, more?: TestRequest) => Promise<TestResponse>;
   const asMaster = { master: true };
 
   beforeAll(async () => {
-    const closed = await api.createApp();
+    closed = await api.createApp();
     const authData = { github: { uid: 'g', access_token: 'secret token' } };
     eve = await signUp(api, closed, { authData, city: 'Rome' });
     const hidden = await signUp(api, closed, { ACL: { [eve.id]: { read: true } }, boss: pointer(eve) });

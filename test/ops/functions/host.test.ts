@@ -17,6 +17,7 @@ const example = fileURLToPath(new URL('../../../ops/functions-example', import.m
 
 const files: Record<string, string> = {
   'echo.js': 'export default (params) => params;',
+  'next.js': 'export default ({ id }) => id + 1n;',
   'loops.js': 'export default () => { for (;;); };',
   'hangs.js': 'export default (p) => p.quick ? 1 : new Promise(() => undefined);',
   'eats.js': 'export default () => { const all = []; for (;;) all.push(new Array(1e6).fill(1.5)); };',
@@ -184,6 +185,13 @@ describe('a good function', () => {
     const next = { __type: 'Date', iso: '2026-01-01T00:00:01.000Z' };
     expect(typed.body).toEqual({ result: { isDate: true, next } });
     expect((await call('echo', body)).body.result).toEqual(body);
+  });
+
+  test('gets an integer that a double cannot hold as a bigint, and may return one', async () => {
+    const body = { id: 7091800003790954036n, ids: [7091800003790954037n] };
+    expect((await call('echo', body)).body.result).toEqual(body);
+    expect((await api.request('POST', '/1.1/call/echo', { app, body })).body.result).toEqual(body);
+    expect((await call('next', body)).body.result).toBe(7091800003790954037n);
   });
 
   test('that is changed takes effect with the next call', async () => {

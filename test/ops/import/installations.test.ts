@@ -10,6 +10,7 @@ describe('installations', () => {
     const custom = {
       city: 'São\tPaulo \\N "{x}" \n 你好',
       level: 7.25,
+      orders: [7091800003790954036n, { last: -7091800003790954037n }],
       flags: [true, null, { a: [] }],
       seenAt: { __type: 'Date', iso: '2025-01-31T12:00:00.000Z' },
       owner: { __type: 'Pointer', className: '_User', objectId: newId() },

@@ -38,6 +38,7 @@ describe('records that cannot be imported', () => {
         /nested too deeply/,
         `{"objectId":"${newId()}","deviceType":"ios","note":${'['.repeat(2000)}1${']'.repeat(2000)}}`,
       ],
+      [/note.0: this number cannot be kept/, `{"objectId":"${newId()}","deviceType":"ios","note":[1e400]}`],
       [/createdAt is no time/, anInstallation({ createdAt: secret })],
       [/neither a deviceToken nor/, anInstallation({ deviceToken: undefined })],
       [/at most 131072 bytes/, anInstallation({ note: secret.repeat(30_000) })],

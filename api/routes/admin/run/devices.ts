@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { anyObject } from '../../../calls/object-call.ts';
 import { installationChanges } from '../../../openapi/requests/objects.ts';
 import { deletedCount } from '../../../replies/admin/devices.ts';
@@ -12,7 +13,7 @@ import { maxDeleted } from '../../../services/operator/devices/device-edits.ts';
 const base = '/console/api/apps/:appId/installations';
 
 const deletion = z.strictObject({
-  where: z.record(z.string(), z.json()).describe('Condition; `{}` means all installations of the app.'),
+  where: jsonObject.describe('Condition; `{}` means all installations of the app.'),
   expected: z
     .int('expected a whole number')
     .min(0, 'must be at least 0')

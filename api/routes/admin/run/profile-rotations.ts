@@ -1,13 +1,14 @@
 import { z } from 'zod';
 import type { ProfileRotation } from '../../../../shared/db/tables/apps/profile-rotations.ts';
 import { enoughRecipients } from '../../../../shared/domain/apps/canary.ts';
+import { jsonValue } from '../../../../shared/domain/json-schema.ts';
 import { profileRotation } from '../../../replies/admin/rotations.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../../route.ts';
 
 /** Rotation of credentials by a canary (protocol/admin-api.md#rotation-of-credentials). */
 const path = '/console/api/apps/:appId/profiles/:connector/:name/candidate';
 
-const credentials = z.record(z.string(), z.json(), 'expected an object');
+const credentials = z.record(z.string(), jsonValue, 'expected an object');
 
 const stageQuery = z.object({
   hold: z

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { jsonValue } from '../../../../shared/domain/json-schema.ts';
 import { devicesBody, queryBody } from '../../../../shared/domain/pushes/body.ts';
 import { audience } from '../../../replies/admin/sending.ts';
 import { ofPush } from '../../../replies/refusals.ts';
@@ -6,30 +7,15 @@ import { json, operatorBody, route } from '../../../route.ts';
 
 /** Target of a push; the service checks its members as of a push. */
 const target = z.strictObject({
-  where: z
-    .json()
-    .optional()
-    .describe(queryBody.shape.where.description ?? ''),
-  cql: z
-    .json()
-    .optional()
-    .describe(queryBody.shape.cql.description ?? ''),
-  channels: z
-    .json()
-    .optional()
-    .describe(queryBody.shape.channels.description ?? ''),
-  device_ids: z
-    .json()
-    .optional()
-    .describe(devicesBody.shape.device_ids.description ?? ''),
-  device_type: z
-    .json()
-    .optional()
-    .describe(devicesBody.shape.device_type.description ?? ''),
-  device_profile: z.json().optional(),
-  vendor: z.json().optional(),
-  prod: z.json().optional(),
-  topic: z.json().optional(),
+  where: jsonValue.optional().describe(queryBody.shape.where.description ?? ''),
+  cql: jsonValue.optional().describe(queryBody.shape.cql.description ?? ''),
+  channels: jsonValue.optional().describe(queryBody.shape.channels.description ?? ''),
+  device_ids: jsonValue.optional().describe(devicesBody.shape.device_ids.description ?? ''),
+  device_type: jsonValue.optional().describe(devicesBody.shape.device_type.description ?? ''),
+  device_profile: jsonValue.optional(),
+  vendor: jsonValue.optional(),
+  prod: jsonValue.optional(),
+  topic: jsonValue.optional(),
   sample: z
     .int('expected a whole number')
     .min(0)

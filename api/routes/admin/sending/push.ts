@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { devicesBody, queryBody } from '../../../../shared/domain/pushes/body.ts';
 import { movedAudience, sentPush } from '../../../replies/admin/sending.ts';
 import { ofPush } from '../../../replies/refusals.ts';
@@ -48,7 +49,7 @@ export default [
     limit: { rate: 'push', bodyBytesBelow, isObject: true },
     isBodyRequired: true,
     query: sendQuery,
-    body: z.record(z.string(), z.json()),
+    body: jsonObject,
     documentedBody: z.union([queryBody, devicesBody]),
     status: 201,
     reply: { 201: sentPush, 409: movedAudience },

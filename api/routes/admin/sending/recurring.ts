@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { recurringPush, recurringTimes, sentPush } from '../../../replies/admin/sending.ts';
 import { empty, keysetPageOf } from '../../../replies/common.ts';
 import { ofPush } from '../../../replies/refusals.ts';
@@ -24,9 +25,7 @@ const recurrence = {
 const definition = {
   name: z.string('expected a name').describe('Name, of 1 to 100 characters; another one has it only once.'),
   ...recurrence,
-  body: z
-    .record(z.string(), z.json())
-    .describe('Body of each push, without `push_time`, `expiration_time` and `req_id`.'),
+  body: jsonObject.describe('Body of each push, without `push_time`, `expiration_time` and `req_id`.'),
   isEnabled: z.boolean('expected true or false'),
 };
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { SavedKind } from '../../../../shared/db/tables/console/saved-items.ts';
 import type { Json } from '../../../../shared/domain/json.ts';
+import { jsonObject, jsonValue } from '../../../../shared/domain/json-schema.ts';
 import { savedAudience, savedTemplate, savedTestDevice } from '../../../replies/admin/sending.ts';
 import { empty, resultsOf } from '../../../replies/common.ts';
 import { ofQuery } from '../../../replies/refusals.ts';
@@ -98,15 +99,13 @@ function writersOf<B>({ kind, plural, operation, noun, body, reply, content }: K
 
 const routesOf = <B>(kind: Kind<B>): Route[] => [...readersOf(kind), ...writersOf(kind)];
 
-const dictionary = z.record(z.string(), z.json());
-
 export default [
   ...routesOf({
     kind: 'push-template',
     plural: 'push-templates',
     operation: 'PushTemplate',
     noun: 'push template',
-    body: z.strictObject({ body: dictionary.describe('Body of a push; it is checked when it is sent.') }),
+    body: z.strictObject({ body: jsonObject.describe('Body of a push; it is checked when it is sent.') }),
     reply: savedTemplate,
     content: ({ body }) => body,
   }),
@@ -116,7 +115,7 @@ export default [
     operation: 'Audience',
     noun: 'saved audience',
     body: z.strictObject({
-      where: z.union([dictionary, z.array(z.json())]).describe('Condition on installations.'),
+      where: z.union([jsonObject, z.array(jsonValue)]).describe('Condition on installations.'),
     }),
     reply: savedAudience,
     content: ({ where }) => where,

@@ -77,7 +77,7 @@ async function checkQq(
   return { unionid: reply.data.unionid };
 }
 
-const idLike = z.union([z.string(), z.number()]).transform(String);
+const idLike = z.union([z.string(), z.number(), z.bigint()]).transform(String);
 const weiboReply = z.object({ uid: idLike, appkey: idLike, expire_in: z.number() });
 
 /** Checks a token by `oauth2/get_token_info`, which returns its account, app and remaining seconds. */

@@ -1,5 +1,6 @@
 import type { Clock } from '../../../../shared/clock.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
+import { parseExactly } from '../../../../shared/domain/json.ts';
 import { createHttpClient, type HttpClient, type HttpRequest } from '../../../../shared/http/client.ts';
 
 /** Short timeouts: a login waits for the reply. */
@@ -25,7 +26,7 @@ export class PlatformClients {
       throw new Refusal('unavailable', { text: 'The platform could not be asked.', retryAfterSeconds: 5 });
     if (reply.status >= 300) return undefined;
     try {
-      return JSON.parse(reply.body);
+      return parseExactly(reply.body);
     } catch {
       return undefined;
     }

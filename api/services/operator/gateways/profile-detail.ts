@@ -4,13 +4,14 @@ import { listProfiles, openProfile, type StoredProfile } from '../../../../share
 import { viewCredentials } from '../../../../shared/domain/admin/credential-view.ts';
 import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import type { RotationState } from '../../../../shared/domain/apps/canary.ts';
+import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
 import { connectorOf, noSuchProfile, type ProfileId } from './profiles.ts';
 import { type RoutedDevices, routeDevices } from './served-devices.ts';
 
-const credentialObject = z.record(z.string(), z.json()).catch({});
+const credentialObject = jsonObject.catch({});
 const environments = z.object({ environment: z.literal('dev') });
 
 /** Profile with its decrypted credentials. */

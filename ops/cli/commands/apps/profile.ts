@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { brandOf, displayName } from '../../../../shared/domain/labels.ts';
 import type { CredentialOptions } from '../../credentials/credentials.ts';
 import { type Report, type Shell, table } from '../../report.ts';
@@ -88,7 +89,7 @@ async function list(appId: string): Promise<Report> {
 
 const detail = z.looseObject({
   kind: z.string(),
-  members: z.record(z.string(), z.json()),
+  members: jsonObject,
   secrets: z.record(z.string(), z.object({ sha256: z.string() })),
   notAfter: z.string().nullable(),
   devices: z.number(),

@@ -1,3 +1,5 @@
+import { parseExactly } from '../../../../shared/domain/json.ts';
+
 /** Refusal of the admin API, or a failure to reach it (`status` 0). */
 export class ApiError extends Error {
   readonly status: number;
@@ -74,7 +76,10 @@ export async function call<T>(path: string, options: CallOptions = {}): Promise<
     if (signal?.aborted) throw error;
     throw new ApiError('', { status: 0, code: 0, requestId: null });
   }
-  const reply: unknown = await response.json().catch(() => undefined);
+  const reply: unknown = await response
+    .text()
+    .then(parseExactly)
+    .catch(() => undefined);
   if (response.ok) return reply as T;
   if (response.status === 401 && path !== '/session') for (const listener of listeners) listener();
   throw refusalOf(response, reply);

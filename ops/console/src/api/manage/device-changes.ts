@@ -28,8 +28,12 @@ export function useDeviceCount(appId: string, where: string | undefined, isEnabl
 export function useDeviceDeletion(appId: string) {
   const onSettled = useForgetDevices();
   return useMutation({
-    mutationFn: (body: { where: object; expected: number }) =>
-      call<{ deleted: number }>(appPath(appId, 'installations', 'delete'), { method: 'POST', body }),
+    // The condition as text: a number in it keeps its digits in every browser.
+    mutationFn: ({ where, expected }: { where: string; expected: number }) =>
+      call<{ deleted: number }>(appPath(appId, 'installations', 'delete'), {
+        method: 'POST',
+        text: `{"where":${where},"expected":${expected}}`,
+      }),
     onSettled,
   });
 }

@@ -1,6 +1,7 @@
 import type { UseMutationResult } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
+import { parseExactly } from '../../../../../shared/domain/json.ts';
 import { Button } from '../controls/button.tsx';
 import { TextArea } from '../controls/field.tsx';
 import { JsonPanel } from '../json-panel.tsx';
@@ -70,7 +71,7 @@ function EditMembers({ document, update, close }: MembersProps & { close: () => 
 
 function parsed(text: string): Record<string, unknown> | undefined {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseExactly(text);
     return isObject(value) ? value : undefined;
   } catch {
     return undefined;

@@ -1,3 +1,4 @@
+import { parseExactly } from '../../../../../shared/domain/json.ts';
 import type { SchemaField } from './schema.ts';
 
 /** Texts of the controls of a form by the name of the member. */
@@ -36,7 +37,7 @@ function numberOf(text: string): { value: number } | { fault: Fault } {
 
 function jsonOf(text: string): { value: unknown } | { fault: Fault } {
   try {
-    return { value: JSON.parse(text) };
+    return { value: parseExactly(text) };
   } catch {
     return { fault: 'json' };
   }

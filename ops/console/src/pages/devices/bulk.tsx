@@ -45,9 +45,7 @@ export function Bulk({ appId, filters, selected, clear }: BulkProps) {
           action={t('devices.deleteNow', { count: number, shown })}
           typed={number > typedFrom ? String(number) : undefined}
           disabled={number === 0 || isLeast || deletion.isPending}
-          onConfirm={() =>
-            deletion.mutate({ where: JSON.parse(where), expected: number }, { onSuccess: clear })
-          }
+          onConfirm={() => deletion.mutate({ where, expected: number }, { onSuccess: clear })}
         >
           {t('devices.deleteText')}
         </Confirm>

@@ -1,4 +1,5 @@
 import type { InstallationDraft } from '../../../../domain/installations/installation.ts';
+import { parseExactly } from '../../../../domain/json.ts';
 import type { Handle } from '../../../pool.ts';
 import { partByApp } from '../../../schema/by-app.ts';
 import { draftColumns, draftReaders } from '../installations.ts';
@@ -48,7 +49,7 @@ export async function updateInSpread(
 function rowOf({ appId, id, row, draft }: VersionedUpdate): object {
   const values = draftColumns.map((name, i) => {
     const value = draftReaders[i]?.(draft) ?? null;
-    return [name, name === 'fields' ? JSON.parse(String(value)) : value];
+    return [name, name === 'fields' ? parseExactly(String(value)) : value];
   });
   return { app_id: appId, id, version: row.version, ...Object.fromEntries(values) };
 }
