@@ -160,12 +160,12 @@ module.exports = {
       to: { path: '^(ops|test)/' },
     },
     {
-      name: 'the console may import only itself, domain names, types of replies and its packages',
+      name: 'the console may import only itself, domain names, JSON, types of replies and its packages',
       severity: 'error',
       from: { path: '^ops/console/src/' },
       to: {
         path: '^(api|connectors|dispatcher|ops|shared|test)/',
-        pathNot: ['^ops/console/src/', '^shared/domain/labels\\.ts$', '^api/replies/admin/types\\.ts$'],
+        pathNot: ['^ops/console/src/', '^shared/domain/(labels|json)\\.ts$', '^api/replies/admin/types\\.ts$'],
       },
     },
     {

@@ -1,5 +1,6 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { z } from 'zod';
+import { isBaseUrl } from '../../shared/domain/urls.ts';
 import type { CredentialReport } from './connector.ts';
 
 // Schema parts for credentials of gateways (protocol/admin-api.md#credentials-of-a-push-profile). Error messages name the
@@ -10,7 +11,7 @@ export const baseUrl = (name: string) =>
   z
     .url({ protocol: /^https?$/, error: `${name} must be an http:// or https:// URL` })
     .max(2048)
-    .refine((text) => isPlainBase(text), `${name} must be a base URL: no user, query or fragment`);
+    .refine((text) => isBaseUrl(text), `${name} must be a base URL: no user, query or fragment`);
 
 /** An id or a secret of a gateway. */
 export const secretText = (name: string) =>
@@ -87,10 +88,4 @@ export function keyOf(pem: string): KeyObject | null {
   } catch {
     return null;
   }
-}
-
-function isPlainBase(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const { username, password, search, hash } = new URL(text);
-  return `${username}${password}${search}${hash}` === '';
 }

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
+import { basicAuthorization } from '../../shared/domain/urls.ts';
 import { createHttpClient, defaultHttpTiming, type HttpTiming } from '../../shared/http/client.ts';
 import type { HttpResult } from '../../shared/http/result.ts';
 import type { Provider, ProviderResult, SmsMessage } from '../provider.ts';
@@ -96,10 +97,9 @@ export function readReply(reply: HttpResult): ProviderResult {
 
 function readWebhookUrl(text: string): { origin: string; path: string; authorization: string | undefined } {
   const url = new URL(text);
-  const user = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
   return {
     origin: url.origin,
     path: `${url.pathname}${url.search}`,
-    authorization: user === ':' ? undefined : `Basic ${Buffer.from(user).toString('base64')}`,
+    authorization: basicAuthorization(url),
   };
 }

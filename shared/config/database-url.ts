@@ -1,3 +1,5 @@
+import { parse } from 'pg-connection-string';
+
 /** Modes of libpq, and one that `pg` adds; `connectionUrl` documents their meaning. */
 const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'] as const;
 
@@ -31,8 +33,8 @@ export function connectionUrl(url: string): string {
   return `${url.slice(0, mark)}?${params}`;
 }
 
-/** Returns the error of the `sslmode` of a database URL; undefined if it is valid. */
-export function sslModeError(url: string): string | undefined {
+/** Returns the error of a database URL, without its user and password; undefined if `pg` can use it. */
+export function databaseUrlError(url: string): string | undefined {
   const mark = url.indexOf('?');
   const params = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
   const mode = params.get('sslmode');
@@ -40,5 +42,12 @@ export function sslModeError(url: string): string | undefined {
     return `expected sslmode to be one of ${sslModes.slice(0, -1).join(', ')}`;
   if (mode === 'verify-ca' && !params.has('sslrootcert'))
     return 'expected sslrootcert=<file> beside sslmode=verify-ca (sslmode=verify-full goes without)';
-  return undefined;
+  try {
+    parse(connectionUrl(url));
+    return undefined;
+  } catch (error) {
+    if (error instanceof URIError)
+      return 'expected UTF-8 in the escapes of user, password and name (`%25` is `%`)';
+    return `cannot be read: ${error instanceof Error ? error.message : ''}`;
+  }
 }

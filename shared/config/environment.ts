@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
-import { sslModeError } from './database-url.ts';
+import { isBaseUrl } from '../domain/urls.ts';
+import { databaseUrlError } from './database-url.ts';
 import { PrivateHosts } from './private-hosts.ts';
 
 /**
@@ -11,7 +12,7 @@ const databaseUrl = z
   .string()
   .refine((text) => /^postgres(ql)?:\/\//.test(text), 'expected a URL that begins with postgresql://')
   .superRefine((text, context) => {
-    const message = sslModeError(text);
+    const message = databaseUrlError(text);
     if (message !== undefined) context.addIssue({ code: 'custom', message });
   });
 
@@ -47,8 +48,10 @@ const privateHosts = z.string().superRefine((text, context) => {
   }
 });
 
-const httpUrl = z.url({ protocol: /^https?$/, error: 'expected an http:// or https:// URL' });
-const publicUrl = httpUrl.transform((text) => text.replace(/\/+$/, ''));
+const httpUrl = z.url({ protocol: /^https?$/, error: 'expected an http:// or https:// URL', abort: true });
+const publicUrl = httpUrl
+  .refine(isBaseUrl, 'expected an address without user, query and fragment')
+  .transform((text) => text.replace(/\/+$/, ''));
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 const logLevel = z

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type SecureContext } from 'node:tls';
+import { basicAuthorization } from '../domain/urls.ts';
 import { guardedLookup, requireAllowedAddress } from './outbound-addresses.ts';
 
 /** Most bytes read of the response to a CONNECT. */
@@ -51,9 +52,12 @@ export async function openTunnel(
     : connectTcp({ host: proxyHost, port: proxyPort, lookup: guardedLookup });
   try {
     await once(socket, isSecure ? 'secureConnect' : 'connect', { signal });
+    const authorization = basicAuthorization(proxy);
     const authority = `${host.includes(':') ? `[${host}]` : host}:${port}`;
     socket.write(
-      `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${authorizationOf(proxy)}Proxy-Connection: keep-alive\r\n\r\n`,
+      `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${
+        authorization === undefined ? '' : `Proxy-Authorization: ${authorization}\r\n`
+      }Proxy-Connection: keep-alive\r\n\r\n`,
     );
     const status = await statusOf(socket, signal);
     if (status < 200 || status > 299) throw new ProxyError(status);
@@ -63,12 +67,6 @@ export async function openTunnel(
     socket.destroy();
     throw error;
   }
-}
-
-function authorizationOf({ username, password }: URL): string {
-  if (username === '' && password === '') return '';
-  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  return `Proxy-Authorization: Basic ${Buffer.from(pair).toString('base64')}\r\n`;
 }
 
 /** Reads the head of the response; returns 0 when more bytes follow: the client speaks first in the tunnel. */

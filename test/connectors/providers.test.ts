@@ -7,6 +7,7 @@ import { openSmsWebhook, readReply, signatureHeaders } from '../../connectors/sm
 import { openSmtp } from '../../connectors/smtp/index.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
+import { testConfig } from '../support/api.ts';
 import { startMailServer } from '../support/servers/mail-server.ts';
 import { startSmsWebhook } from '../support/servers/sms-webhook.ts';
 
@@ -141,6 +142,24 @@ const sms: SmsMessage = {
 };
 
 describe('SMS over the webhook', () => {
+  test.each([
+    ['me:p%40ss', 'me:p@ss'],
+    ['me:p%ss', 'me:p%ss'],
+    ['me:100%', 'me:100%'],
+    ['m%e:%', 'm%e:%'],
+    [':%2', ':%2'],
+    ['me:%c3%a4%E9', 'me:\xc3\xa4\xe9'],
+    ['mä:%', 'm\xc3\xa4:%'],
+  ])('authenticates with every user and password that its URL may hold: %s', async (user, sent) => {
+    const server = opened(await startSmsWebhook());
+    const url = server.url.replace('http://', `http://${user}@`);
+    expect(testConfig('postgresql://127.0.0.1/none', { SMS_WEBHOOK_URL: url }).smsWebhookUrl).toBe(url);
+    const provider = opened(openSmsWebhook({ url, keys: ['key'], clock: systemClock }));
+    expect(await provider.send(sms)).toEqual({ kind: 'sent' });
+    const basic = `Basic ${Buffer.from(sent, 'latin1').toString('base64')}`;
+    expect(server.requests[0]?.headers.authorization).toBe(basic);
+  });
+
   test('is posted completely, signed with every key, with basic authentication', async () => {
     const server = opened(await startSmsWebhook());
     const url = server.url.replace('http://', 'http://me:p%40ss@');

@@ -39,6 +39,13 @@ describe('readConfig refuses', () => {
     ['METRICS_PORT', ['x', '70000'], 'port'],
     ['PUBLIC_URL', ['x', 'ftp://x', '//x', 'localhost:8080', 'http://'], 'http:// or https://'],
     ['DATABASE_URL', ['mysql://x', 'x', 'postgres'], 'postgresql://'],
+    ['DATABASE_URL', ['postgresql://u:%ff@h/d', 'postgresql://u:p%E9@h/d'], 'UTF-8'],
+    [
+      'DATABASE_URL',
+      ['postgresql://h:99999/d', 'postgresql://h/d?sslmode=require&sslrootcert=/no/file'],
+      'cannot be read',
+    ],
+    ['PUBLIC_URL', ['https://user:secret@push.example', 'https://push.example/?a=b'], 'without user'],
     ['DATABASE_URL', ['postgresql://x/y?sslmode=yes', 'postgresql://x/y?sslmode=verify-ca'], 'ssl'],
     ['DATABASE_READ_URL', ['x'], 'postgresql://'],
     ['DATABASE_DIRECT_URL', ['x'], 'postgresql://'],

@@ -1,17 +1,14 @@
 import { z } from 'zod';
 import { isTimeZone } from '../pushes/local-time.ts';
 import { isQuietHours, quietHoursForm } from '../pushes/quiet-hours.ts';
+import { isBaseUrl } from '../urls.ts';
 import { maxUserBytes } from '../users/members.ts';
 import type { KeyName, OldKey } from './identity.ts';
 
 const httpUrl = z.url({ protocol: /^https?$/ });
 
 /** Base URL for calls, without user and password: keys authorise calls. */
-const functionsUrl = httpUrl.refine((text) => {
-  if (!URL.canParse(text)) return false;
-  const { username, password, search, hash } = new URL(text);
-  return `${username}${password}${search}${hash}` === '';
-}, 'expected an address without user, query and fragment');
+const functionsUrl = httpUrl.refine(isBaseUrl, 'expected an address without user, query and fragment');
 
 /** Credentials of platforms whose access tokens are checked; each platform has its own members. */
 const authPlatforms = z.record(z.string().max(64), z.record(z.string().max(64), z.unknown()));

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { issueText } from '../errors/issue-text.ts';
+import { hasNoUser, isBaseUrl } from '../urls.ts';
 
 /**
  * The option `authPlatforms` (protocol/admin-api.md#platform-checks) configures the token checks of platforms. Of the
@@ -7,7 +8,8 @@ import { issueText } from '../errors/issue-text.ts';
  * `checkedPlatformsOnly` (protocol/users.md#checked-platforms).
  */
 const texts = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]);
-const url = z.url({ protocol: /^https?$/ });
+const httpUrl = z.url({ protocol: /^https?$/ });
+const endpoint = httpUrl.refine(isBaseUrl, 'expected an address without user, query and fragment');
 
 /** Asymmetric signatures only: no shared secrets and no `none`. */
 const algorithms = [
@@ -30,13 +32,19 @@ const identityTokens = z.looseObject({
   algorithms: z.array(z.enum(algorithms)).min(1).default(['RS256', 'ES256']),
   /** Key set; without it, the keys of `jwksUrl`. */
   jwks: z.looseObject({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) }).optional(),
-  jwksUrl: url.default('https://appleid.apple.com/auth/keys'),
+  jwksUrl: httpUrl
+    .refine(hasNoUser, 'expected an address without user')
+    .default('https://appleid.apple.com/auth/keys'),
   ca: z.string().optional(),
 });
 export type IdentityTokenCheck = z.infer<typeof identityTokens>;
 
-const accessTokens = (endpoint: string) =>
-  z.looseObject({ endpoint: url.default(endpoint), ca: z.string().optional(), appId: z.string().optional() });
+const accessTokens = (usual: string) =>
+  z.looseObject({
+    endpoint: endpoint.default(usual),
+    ca: z.string().optional(),
+    appId: z.string().optional(),
+  });
 export type AccessTokenCheck = z.infer<ReturnType<typeof accessTokens>>;
 
 /** Ids on weibo are the same for every app, so a token must name ours. */

@@ -24,7 +24,7 @@ interface Proxy {
   requests: { authority: string; authorization: string | undefined }[];
 }
 
-/** Starts a forward proxy on loopback for CONNECT; `isStrict` requires `us:er:s@cret`. */
+/** Starts a forward proxy on loopback for CONNECT; `isStrict` requires the user `us%` and the password `er:s@cret%2`. */
 async function startProxy(isStrict: boolean, server: Server = createHttpServer()): Promise<Proxy> {
   const requests: Proxy['requests'] = [];
   const sockets: Duplex[] = [];
@@ -33,7 +33,7 @@ async function startProxy(isStrict: boolean, server: Server = createHttpServer()
     requests.push({ authority: request.url ?? '', authorization });
     sockets.push(near);
     near.on('error', () => undefined);
-    if (isStrict && authorization !== `Basic ${Buffer.from('us:er:s@cret').toString('base64')}`) {
+    if (isStrict && authorization !== `Basic ${Buffer.from('us%:er:s@cret%2').toString('base64')}`) {
       near.end('HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n');
       return;
     }
@@ -74,7 +74,7 @@ describe.each(transportNames)('through a proxy, over the %s transport,', (name) 
   test('with a user and a password that need escaping', async () => {
     const peer = await peerOfTest(ok);
     const proxy = await startProxy(true);
-    const { transport } = open(peer, { proxy: `http://us%3Aer:s%40cret@127.0.0.1:${proxy.port}` });
+    const { transport } = open(peer, { proxy: `http://us%:er%3As%40cret%2@127.0.0.1:${proxy.port}` });
     expect(tally(await repliesOf(transport, aBatch(5)))).toEqual({ 'response 200': 5 });
   });
 
