@@ -1,6 +1,6 @@
 import { backoffMs } from '../../shared/backoff.ts';
 
-const limits = { firstMs: 100, longestMs: 30_000 };
+const usual = { firstMs: 100, longestMs: 30_000 };
 /** Failures after which waiting requests are rejected instead of kept. */
 const unreachableAfter = 3;
 
@@ -13,8 +13,9 @@ export class Backoff {
     return this.#failures >= unreachableAfter;
   }
 
-  fail(nowMs: number): void {
-    const fullMs = backoffMs(this.#failures, limits);
+  /** Counts a failure; `firstMs` is the delay after the first one. */
+  fail(nowMs: number, firstMs = usual.firstMs): void {
+    const fullMs = backoffMs(this.#failures, { ...usual, firstMs });
     this.#failures += 1;
     this.#untilMs = nowMs + fullMs * (0.5 + Math.random() / 2);
   }

@@ -1,3 +1,4 @@
+import { constants } from 'node:http2';
 import { hourMs } from '../../shared/clock.ts';
 import { Backoff } from './backoff.ts';
 import type { TransportOptions } from './transport.ts';
@@ -10,6 +11,12 @@ const regrowEveryMs = 100;
 const maxAgeMs = 8 * hourMs;
 /** Shortest interval between two replacements for age. */
 const retireEveryMs = 10_000;
+/** First pause after ENHANCE_YOUR_CALM, INADEQUATE_SECURITY and HTTP_1_1_REQUIRED: the next connection is likely refused too. */
+const refusedPauseMs = 1000;
+/** First pause after other error codes. */
+const errorPauseMs = 100;
+/** Time without an error code after which the next pause is a first one again. */
+const forgetErrorsMs = 60_000;
 
 /** Connection, as the pool uses it. */
 export interface PooledConnection {
@@ -41,7 +48,8 @@ export interface ConnectionListener<C> {
   onRoundTrip(seconds: number): void;
   /** A stream ended, the limit changed or the socket drained. */
   onCapacity(): void;
-  onGoaway(detail: string): void;
+  /** The peer ended the connection with a code of RFC 9113 7, or a stream with ENHANCE_YOUR_CALM. */
+  onGoaway(detail: string, code: number): void;
   /** `code`: of the error that ended it, empty without one. */
   onClosed(connection: C, code: string, wasOpen: boolean): void;
 }
@@ -56,6 +64,9 @@ export class ConnectionPool<C extends PooledConnection> {
   readonly #open: () => C;
   readonly #connections = new Set<C>();
   readonly #backoff = new Backoff();
+  /** Pauses by error codes of the peer. Responses do not end them: the peer answers between its complaints. */
+  readonly #errors = new Backoff();
+  #errorAtMs = 0;
   readonly #ageJitter = 0.75 + Math.random() / 2;
   #openedAtMs = 0;
   #retiredAtMs = 0;
@@ -101,7 +112,7 @@ export class ConnectionPool<C extends PooledConnection> {
     const nowMs = this.#options.clock.monotonicMs();
     const usable = this.#usable();
     const cannotGrow = usable < 0 || usable >= this.#options.maxConnections || this.#isBelowPeerLimit();
-    const waitMs = this.#backoff.waitMs(nowMs);
+    const waitMs = this.#waitMs(nowMs);
     const everyMs = usable < this.#sizeBeforeDrain ? regrowEveryMs : growEveryMs;
     if (!cannotGrow && waitMs === 0 && (usable === 0 || nowMs - this.#openedAtMs >= everyMs))
       this.#add(nowMs);
@@ -112,13 +123,22 @@ export class ConnectionPool<C extends PooledConnection> {
     this.#backoff.reset();
   }
 
+  /** Pauses new connections for an error code of GOAWAY or RST_STREAM; the open ones are used on. */
+  onErrorCode(code: number): void {
+    const nowMs = this.#options.clock.monotonicMs();
+    if (code === constants.NGHTTP2_NO_ERROR || this.#errors.waitMs(nowMs) > 0) return;
+    if (nowMs - this.#errorAtMs > forgetErrorsMs) this.#errors.reset();
+    this.#errorAtMs = nowMs;
+    this.#errors.fail(nowMs, code >= constants.NGHTTP2_ENHANCE_YOUR_CALM ? refusedPauseMs : errorPauseMs);
+  }
+
   /** Removes a connection. One that broke before its first response counts as a failed attempt, to prevent a tight loop. */
   remove(connection: C): { isUnreachable: boolean; waitMs: number } {
     const nowMs = this.#options.clock.monotonicMs();
     this.#connections.delete(connection);
     if (!connection.hasResponse && !connection.isRetired) this.#backoff.fail(nowMs);
     if (this.#connections.size === 0) this.#onEmpty?.();
-    return { isUnreachable: this.#backoff.isUnreachable, waitMs: this.#backoff.waitMs(nowMs) };
+    return { isUnreachable: this.#backoff.isUnreachable, waitMs: this.#waitMs(nowMs) };
   }
 
   /** Drains all connections; new ones are opened one after the other, as needed. */
@@ -162,7 +182,11 @@ export class ConnectionPool<C extends PooledConnection> {
     if (hasOther) {
       this.#retiredAtMs = nowMs;
       oldest.drain();
-    } else if (open.length === this.#connections.size && this.#backoff.waitMs(nowMs) === 0) this.#add(nowMs);
+    } else if (open.length === this.#connections.size && this.#waitMs(nowMs) === 0) this.#add(nowMs);
+  }
+
+  #waitMs(nowMs: number): number {
+    return Math.max(this.#backoff.waitMs(nowMs), this.#errors.waitMs(nowMs));
   }
 
   #add(nowMs: number): void {

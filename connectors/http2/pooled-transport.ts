@@ -132,8 +132,9 @@ export abstract class PooledTransport<C extends PooledConnection>
     this.emit('round_trip', '', seconds);
   }
 
-  onGoaway(detail: string): void {
+  onGoaway(detail: string, code: number): void {
     this.emit('goaway', detail);
+this.pool.onErrorCode(code);
     this.schedulePump();
   }
 

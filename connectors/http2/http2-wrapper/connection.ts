@@ -16,7 +16,8 @@ import { Watchdog } from '../watchdog.ts';
 import { bodyOf, type Exchange, headersOf, keepChunk } from './exchange.ts';
 import type { ConnectionOptions, ConnectionOwner } from './owner.ts';
 
-const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_STREAM_STATE_IDLE } = http2.constants;
+const { NGHTTP2_CANCEL, NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_FLAG_END_STREAM, NGHTTP2_STREAM_STATE_IDLE } =
+  http2.constants;
 
 /** Upper limit of streams, whatever the peer allows. */
 const maxStreams = 1000;
@@ -168,7 +169,7 @@ export class WrapperConnection implements PooledConnection {
     this.#goaway = { code, lastId: Math.min(lastId, this.#goaway?.lastId ?? lastId) };
     if (this.phase === 'open') this.phase = 'draining';
     this.#returnUnsent();
-    this.#owner.onGoaway(goawayReason(data) ?? `code_${code}`);
+    this.#owner.onGoaway(goawayReason(data) ?? `code_${code}`, code);
   }
 
   /**
@@ -208,6 +209,10 @@ export class WrapperConnection implements PooledConnection {
 
   #settle(exchange: Exchange, stream: ClientHttp2Stream, errorCode: string): void {
     this.#inFlight.delete(exchange);
+    if (stream.rstCode === NGHTTP2_ENHANCE_YOUR_CALM && this.phase === 'open') {
+      this.phase = 'draining';
+      this.#owner.onGoaway(`code_${NGHTTP2_ENHANCE_YOUR_CALM}`, NGHTTP2_ENHANCE_YOUR_CALM);
+    }
     // A received status is a response, even with an incomplete body.
     if (exchange.status > 0) {
       this.hasResponse = true;

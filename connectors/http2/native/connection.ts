@@ -163,10 +163,14 @@ export class NativeConnection implements PooledConnection, Http2SessionHost {
     this.#owner.onUnknown(batch, index, reason, seconds);
   }
 
-  onGoaway(detail: string): void {
+  onGoaway(detail: string, code: number): void {
     if (this.phase === 'open') this.phase = 'draining';
-    this.#owner.onGoaway(detail);
+    this.#owner.onGoaway(detail, code);
     setImmediate(() => this.#endIfIdle());
+  }
+
+  onCalm(): void {
+    if (this.phase === 'open') this.onGoaway(`code_${errorCode.enhanceYourCalm}`, errorCode.enhanceYourCalm);
   }
 
   onConnectionError(code: number): void {

@@ -16,7 +16,9 @@ export interface Http2SessionHost {
   drain(): void;
   onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void;
   onUnknown(batch: ActiveBatch, index: number, reason: TransportReason, seconds: number): void;
-  onGoaway(detail: string): void;
+  onGoaway(detail: string, code: number): void;
+  /** RST_STREAM with ENHANCE_YOUR_CALM arrived. */
+  onCalm(): void;
   /** The peer violated the protocol; GOAWAY is sent and the socket closes. */
   onConnectionError(code: number): void;
 }

@@ -194,7 +194,7 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
   onGoaway(lastId: number, code: number, debugData: Buffer): void {
     this.#guard.count();
     this.#goawayLastId = Math.min(this.#goawayLastId, lastId);
-    this.#host.onGoaway(goawayReason(debugData) ?? `code_${code}`);
+    this.#host.onGoaway(goawayReason(debugData) ?? `code_${code}`, code);
     for (const slot of this.table.openSlots()) {
       const id = this.table.ids[slot] ?? 0;
       if (id <= this.#goawayLastId) continue;

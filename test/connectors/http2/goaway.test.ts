@@ -5,6 +5,7 @@ import {
   frame,
   frameOf,
   numberFrame,
+  setting,
   settingsFrame,
 } from '../../../connectors/http2/native/frames/wire-format.ts';
 import {
@@ -179,4 +180,39 @@ describe.each(transportNames)('the %s transport, with all frames in one read', (
     expect(tally(replies)).toEqual(expected);
     expect(peer.connections).toHaveLength(1);
   });
+
+  const reset = (code: number) => (id: number) => [numberFrame(frame.reset, id, code)];
+  const goawayAfter = (code: number) => (id: number) => [okFrame(id), goaway(id, code)];
+  test.each<[what: string, says: (id: number) => Buffer[], shortestPauseMs: number]>([
+    ['GOAWAY without an error', goawayAfter(constants.NGHTTP2_NO_ERROR), 0],
+    ['GOAWAY with PROTOCOL_ERROR', goawayAfter(constants.NGHTTP2_PROTOCOL_ERROR), 50],
+    ['GOAWAY with ENHANCE_YOUR_CALM', goawayAfter(constants.NGHTTP2_ENHANCE_YOUR_CALM), 500],
+    ['GOAWAY with HTTP_1_1_REQUIRED', goawayAfter(constants.NGHTTP2_HTTP_1_1_REQUIRED), 500],
+    ['RST_STREAM with ENHANCE_YOUR_CALM', reset(constants.NGHTTP2_ENHANCE_YOUR_CALM), 500],
+  ])(
+    'after %s, pauses before the next connection, twice as long the second time',
+    async (_, says, shortest) => {
+      const openedAt: number[] = [];
+      const peer = await startRawPeer(async (connection, index) => {
+        openedAt.push(performance.now());
+        if (index === 2) {
+          await behave(connection);
+          return;
+        }
+        connection.write(settingsFrame([[setting.maxConcurrentStreams, 1]]));
+        // The answer shows that the peer works, so that only its code can cause the pause.
+        connection.write(okFrame(await connection.request()));
+        connection.write(...says(await connection.request()));
+      });
+      onTestFinished(() => peer.close());
+      const { transport } = transportOfTest(name, peer, { maxConnections: 1 }, { queueMs: 20_000 });
+      const { 'response 200': answered = 0, ...others } = tally(await repliesOf(transport, aBatch(8)));
+      expect(others).toEqual(says(1).length === 1 ? { 'unknown stream_reset': 2 } : {});
+      expect(answered).toBe(says(1).length === 1 ? 6 : 8);
+      const [first = 0, second = 0, third = 0] = openedAt;
+      expect(openedAt).toHaveLength(3);
+      expect(second - first).toBeGreaterThanOrEqual(shortest);
+      expect(third - second).toBeGreaterThanOrEqual(2 * shortest);
+    },
+  );
 });

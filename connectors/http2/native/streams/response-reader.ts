@@ -109,6 +109,7 @@ export class ResponseReader {
       return;
     }
     this.#guard.count();
+    if (code === errorCode.enhanceYourCalm) this.#connection.onCalm();
     // A received status is a response, even with an incomplete body.
     if ((this.#table.statuses[slot] ?? 0) > 0) this.settleResponse(slot);
     else if (code === errorCode.refusedStream) this.settleUnprocessed(slot, 'refused_stream');
