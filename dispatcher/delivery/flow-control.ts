@@ -25,7 +25,7 @@ export async function reserveFlowControl(
   { ids, stored }: BatchInWork,
 ): Promise<SendTime | undefined> {
   if (!stored.isPaced) return undefined;
-  const isUsable = stored.slot !== null && !isLate(-stored.slot.inMs);
+  const isUsable = stored.slot !== null && !isLate(-stored.slot.inMs, stored.slot.durationMs);
   const slot = isUsable ? stored.slot : await reserveSlot(db, ids, { leadMs, firstLeadMs: handOverMs });
   return slot ? sendTimeOf(slot, clock.now()) : undefined;
 }

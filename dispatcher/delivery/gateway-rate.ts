@@ -1,17 +1,17 @@
 import type { Rate } from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
 import { reserveRate } from '../../shared/db/tables/gateways/rates.ts';
-import type { Slot } from '../../shared/db/tables/pushes/pace.ts';
+import { paceShare, type Slot } from '../../shared/db/tables/pushes/pace.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';
-import { isLate, slotToleranceMs } from '../sending/pace/lateness.ts';
+import { isLate } from '../sending/pace/lateness.ts';
 import { type SendTime, sendTimeOf } from './flow-control.ts';
 
 /** Lateness up to which a batch that leaves all at once may use its slot: no other batch has its time. */
 const wholeBatchToleranceMs = 1000;
 
 const isUsable = ({ inMs, durationMs }: Slot): boolean =>
-  !isLate(-inMs, durationMs === 0 ? wholeBatchToleranceMs : slotToleranceMs);
+  durationMs === 0 ? -inMs <= wholeBatchToleranceMs : !isLate(-inMs, durationMs);
 
 /** Whether the rate has room for the whole batch now, so that it needs no slot. */
 const isImmediate = ({ inMs, durationMs }: Slot): boolean => inMs <= 1 && durationMs === 0;
@@ -33,7 +33,12 @@ export async function reserveGatewayRate(
   const rate = credentials.success ? connector.rate(credentials.data) : null;
   if (!rate) return undefined;
   const slot =
-    rateSlot && isUsable(rateSlot) ? rateSlot : await reserve(deps, batch, { rate, ...connector.limits });
+    rateSlot && isUsable(rateSlot)
+      ? rateSlot
+      : await reserve(deps, batch, {
+          rate: { ...rate, perSecond: rate.perSecond * paceShare },
+          ...connector.limits,
+        });
   return isImmediate(slot) ? undefined : sendTimeOf(slot, deps.clock.now());
 }
 

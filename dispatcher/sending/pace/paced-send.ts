@@ -3,7 +3,7 @@ import { isFailure } from '../../../connectors/contract/gateway-health.ts';
 import { type Clock, sleep } from '../../../shared/clock.ts';
 import type { RecipientSource } from '../recipients.ts';
 import type { SendSlot } from '../task.ts';
-import { isLate, type LatenessBudget, slotToleranceMs } from './lateness.ts';
+import type { LatenessBudget } from './lateness.ts';
 
 /** Distance between the groups of recipients of one slot: smooth for a gateway, cheap for us. */
 const groupIntervalMs = 40;
@@ -35,7 +35,7 @@ export async function sendPaced(sender: Sender, request: BatchRequest, timing: T
   if (!slot) return send.runAtOnce();
   // Requests that wait for a connection would leave all at once.
   await sender.warmUp?.(request.message);
-  if (latenessBudget.isMissed(clock.now() - slot.startAtMs)) return false;
+  if (latenessBudget.isMissed(clock.now() - slot.startAtMs, slot.durationMs)) return false;
   return send.runInSlot(slot, clock);
 }
 
@@ -72,20 +72,26 @@ class GroupedSend {
     return true;
   }
 
-  /** Spreads the groups over a slot. Returns false when the batch fell behind. */
-  async runInSlot(slot: SendSlot, clock: Clock): Promise<boolean> {
+  /**
+   * Spreads the groups over a slot. A group that is late by more than a quarter of its own slot moves the next ones back, so
+   * that a stall does not end in a burst; those that no longer fit the slot are not sent. Returns false when such are left.
+   */
+  async runInSlot({ startAtMs, durationMs }: SendSlot, clock: Clock): Promise<boolean> {
     const { recipients, signal } = this.#request;
-    // A late batch begins late, rather than with everything that is overdue.
-    const startAtMs = Math.max(slot.startAtMs, clock.now() - slotToleranceMs);
-    const groups = Math.max(1, Math.min(Math.round(slot.durationMs / groupIntervalMs), recipients.length));
+    const groups = Math.max(1, Math.min(Math.round(durationMs / groupIntervalMs), recipients.length));
     const placeOf = (group: number) => Math.round((group * recipients.length) / groups);
+    const groupMs = durationMs / groups;
+    const toleranceMs = groupMs / 4;
+    const lastAtMs = startAtMs + durationMs - groupMs + toleranceMs;
+    let dueAtMs = startAtMs;
     let isOnTime = true;
     for (let group = 0; group < groups && isOnTime; group++) {
-      const dueAtMs = startAtMs + (group * slot.durationMs) / groups;
       await sleep(Math.max(0, dueAtMs - clock.now()), signal);
       if (signal.aborted) break;
-      isOnTime = group === 0 || !isLate(clock.now() - dueAtMs);
+      const nowMs = clock.now();
+      isOnTime = group === 0 || nowMs <= lastAtMs;
       if (isOnTime) this.#send(placeOf(group), placeOf(group + 1));
+      dueAtMs = Math.max(dueAtMs, nowMs - toleranceMs) + groupMs;
     }
     await this.#finish();
     return isOnTime;

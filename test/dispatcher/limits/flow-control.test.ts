@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
-import { changePace } from '../../../shared/db/tables/pushes/pace.ts';
+import { changePace, paceShare } from '../../../shared/db/tables/pushes/pace.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
@@ -48,7 +48,7 @@ const roundingMs = 2;
  */
 function expectPace(slots: StoredSlot[], rate: number): void {
   for (const [i, slot] of slots.entries()) {
-    expect(slot.durationMs).toBeLessThanOrEqual(Math.ceil((slot.size * 1000) / rate));
+    expect(slot.durationMs).toBeLessThanOrEqual(Math.ceil((slot.size * 1000) / (rate * paceShare)));
     const next = slots[i + 1];
     if (next) expect(next.atMs - slot.atMs).toBeGreaterThanOrEqual(slot.durationMs - roundingMs);
   }

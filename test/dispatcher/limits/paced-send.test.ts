@@ -1,8 +1,10 @@
-import { expect, test } from 'vitest';
+import fc from 'fast-check';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Recipient, SendRequest } from '../../../connectors/contract/connector.ts';
 import { LatenessBudget } from '../../../dispatcher/sending/pace/lateness.ts';
 import { sendPaced } from '../../../dispatcher/sending/pace/paced-send.ts';
-import type { Clock } from '../../../shared/clock.ts';
+import { type Clock, systemClock } from '../../../shared/clock.ts';
+import { paceShare } from '../../../shared/db/tables/pushes/pace.ts';
 
 /** Clock that the test advances, since a busy machine may pause between any two lines. */
 function manualClock(): Clock & { pass(ms: number): void } {
@@ -31,16 +33,18 @@ const recipientsOf = (count: number): Recipient[] =>
     badge: null,
   }));
 
+const requestTo = (count: number): SendRequest => ({
+  pushId: 1,
+  message: {} as SendRequest['message'],
+  recipients: recipientsOf(count),
+  signal: new AbortController().signal,
+  report: () => undefined,
+});
+
 function bench(count: number, durationMs: number) {
   const clock = manualClock();
   const slices: number[][] = [];
-  const request: SendRequest = {
-    pushId: 1,
-    message: {} as SendRequest['message'],
-    recipients: recipientsOf(count),
-    signal: new AbortController().signal,
-    report: () => undefined,
-  };
+  const request = requestTo(count);
   const send = (
     onSlice: () => void = () => undefined,
     latenessBudget = new LatenessBudget(),
@@ -82,13 +86,61 @@ test('a batch whose gateway was connected after its slot waits for another one a
   expect(slices).toEqual([]);
 });
 
-test('a batch that missed its slot returns it, at most three times in a row', async () => {
+test('a batch that missed its slot returns it, at most nine times in a row', async () => {
   const { slices, send } = bench(10, stepMs);
   const latenessBudget = new LatenessBudget();
   const tries: boolean[] = [];
-  for (let i = 0; i < 5; i++) tries.push(await send(undefined, latenessBudget, 500));
-  expect(tries).toEqual([false, false, false, true, false]);
+  for (let i = 0; i < 11; i++) tries.push(await send(undefined, latenessBudget, 500));
+  expect(tries).toEqual([...Array(9).fill(false), true, false]);
   expect(slices.flat()).toHaveLength(10);
+});
+
+/** Pause of a process after a number of its groups. */
+const stall = fc.record({
+  afterGroup: fc.integer({ min: 0, max: 24 }),
+  ms: fc.integer({ min: 1, max: 300 }),
+});
+
+test('no second carries more than 1.1 times the rate, however processes stall within successive slots', async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const perSecond = 1000;
+  const slotMs = 1000 / paceShare;
+  /** Sends one batch in its slot; returns the times at which its recipients left. */
+  async function timesOf(startAtMs: number, lateByMs: number, stalls: { afterGroup: number; ms: number }[]) {
+    vi.setSystemTime(startAtMs + lateByMs);
+    const times: number[] = [];
+    let group = 0;
+    const sender = {
+      send: async ({ recipients }: SendRequest) => {
+        times.push(...recipients.map(() => Date.now()));
+        for (const { afterGroup, ms } of stalls) if (afterGroup === group) vi.setSystemTime(Date.now() + ms);
+        group += 1;
+      },
+      close: async () => undefined,
+    };
+    const slot = { startAtMs, durationMs: slotMs };
+    const timing = { slot, clock: systemClock, latenessBudget: new LatenessBudget() };
+    const sent = sendPaced(sender, requestTo(perSecond), timing);
+    await vi.runAllTimersAsync();
+    await sent;
+    return times;
+  }
+  const batch = fc.record({
+    lateByMs: fc.integer({ min: 0, max: 400 }),
+    stalls: fc.array(stall, { maxLength: 6 }),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(batch, { minLength: 2, maxLength: 3 }), async (batches) => {
+      const times: number[] = [];
+      for (const [i, { lateByMs, stalls }] of batches.entries())
+        times.push(...(await timesOf(Math.round(1_000_000 + i * slotMs), lateByMs, stalls)));
+      times.sort((a, b) => a - b);
+      for (const [i, from] of times.entries())
+        expect((times[i + 1.1 * perSecond] ?? Number.POSITIVE_INFINITY) - from).toBeGreaterThanOrEqual(1000);
+    }),
+    { numRuns: 60 },
+  );
 });
 
 test('a large batch without a slot is sent in groups of 1,000, and ends with a group that its gateway fails', async () => {

@@ -34,12 +34,18 @@ export function toSlot(row: SlotRow): Slot | null {
   return at === null || inMs === null || durationMs === null ? null : { at, inMs, durationMs };
 }
 
+/**
+ * Share of a rate that slots use: groups leave and arrive some milliseconds early or late, and no second may carry more
+ * than 1.1 times the rate (protocol/delivery.md#promise-5).
+ */
+export const paceShare = 0.97;
+
 /** Minimum of flow control (protocol/push.md#flow-control). */
 const minRate = 1000;
 /** Returns the seconds of a time since the epoch by functions that Citus lets an UPDATE call with columns: immutable ones. */
 const epochOf = (time: string): string => `extract(epoch FROM ${time} - to_timestamp(0))::float8`;
 
-const rate = `greatest(${minRate}, (n.request ->> 'flowControl')::float8)`;
+const rate = `(${paceShare} * greatest(${minRate}, (n.request ->> 'flowControl')::float8))`;
 
 /**
  * Reserves the next slot of a push for the open recipients of a batch. The rate holds over all dispatchers, because each
