@@ -24,7 +24,8 @@ import { type ApnsSession, Delivery, malformed } from './delivery.ts';
 import { type ApnsPayload, renderApns } from './payload.ts';
 import { renderTexts } from './personal.ts';
 import { ProviderTokens } from './provider-token.ts';
-import { pushTypeOf, sendableTopic } from './push-types.ts';
+import { sendableTopic } from './push-types.ts';
+import { certificateProblem } from './routing.ts';
 
 /** Apple's own gateways (protocol/apns.md#hosts). */
 const hosts = { prod: 'https://api.push.apple.com', dev: 'https://api.sandbox.push.apple.com' };
@@ -90,7 +91,7 @@ class ApnsSender implements Sender {
     bodies?: ReadonlyMap<number, string>,
   ): Promise<void> {
     const { message, report } = request;
-    const refusal = this.#refusal(request, payload);
+    const refusal = this.#refusal(request);
     if (refusal) return reportAll(request, refusal);
     const session = this.#session(this.#credentials.environment ?? message.prod);
     const topics = this.#byTopic(request, payload);
@@ -128,14 +129,12 @@ class ApnsSender implements Sender {
   }
 
   /** Returns the result of all recipients if nothing can be sent now. */
-  #refusal({ message }: SendRequest, payload: ApnsPayload): AttemptResult | undefined {
+  #refusal({ message }: SendRequest): AttemptResult | undefined {
     const nowMs = this.#context.clock.now();
     if (message.expiresAtMs <= nowMs)
       return { kind: 'rejected', outcome: 'expired', status: 0, reason: 'expired' };
     if (this.#certificateEndMs <= nowMs)
       return profileError(0, 'certificate_expired', 'The certificate has expired: upload a new one.');
-    if (this.#credentials.auth === 'certificate' && pushTypeOf(payload.pushType).isTokenOnly)
-      return failed(0, `the push type ${payload.pushType} needs token authentication`);
     if (this.#pausedUntilMs > nowMs)
       return retry(0, 'TooManyProviderTokenUpdates', this.#pausedUntilMs - nowMs);
     return undefined;
@@ -148,7 +147,12 @@ class ApnsSender implements Sender {
     for (const recipient of recipients) {
       const wanted = recipient.topic ?? message.topic ?? (listed.length === 1 ? listed[0] : undefined);
       const topic = wanted === undefined ? undefined : sendableTopic(wanted, payload.pushType, listed);
-      const problem = malformed(recipient) ?? (topic === undefined ? withoutTopic(wanted) : undefined);
+      const unserved =
+        topic === undefined ? null : certificateProblem(this.#credentials, payload.pushType, topic);
+      const problem =
+        malformed(recipient) ??
+        (topic === undefined ? withoutTopic(wanted) : undefined) ??
+        (unserved === null ? undefined : failed(0, unserved));
       if (topic === undefined || problem) {
         report(recipient.index, problem ?? withoutTopic(wanted));
         continue;

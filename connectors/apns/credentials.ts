@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { dayMs } from '../../shared/clock.ts';
 import type { CredentialReport } from '../contract/connector.ts';
 import { keyOf, proxyUrl } from '../contract/credentials.ts';
+import { topicsIn } from './certificates.ts';
 
 /** Members of both kinds of credentials (protocol/admin-api.md#credentials-of-a-push-profile). */
 const common = {
@@ -61,6 +62,23 @@ export type ApnsCredentials = z.infer<typeof apnsCredentials>;
 /** Topics these credentials may send to. */
 export const topicsOf = (credentials: ApnsCredentials): readonly string[] =>
   credentials.auth === 'token' ? credentials.topics : [credentials.topic];
+
+/** Topics of certificates by their PEM; reading one takes longer than a push to one device. */
+const knownTopics = new Map<string, string[] | null>();
+
+/** Returns the topics that a profile's certificate lists; null where it lists none. */
+export function certificateTopicsOf({
+  certificate: pem,
+}: Extract<ApnsCredentials, { auth: 'certificate' }>): readonly string[] | null {
+  const known = knownTopics.get(pem);
+  if (known !== undefined) return known;
+  if (knownTopics.size >= maxKnown) knownTopics.clear();
+  const topics = topicsIn(new X509Certificate(pem));
+  knownTopics.set(pem, topics);
+  return topics;
+}
+
+const maxKnown = 1000;
 
 /** Warning time before a certificate expires; Apple's certificates last a year. */
 const warnBeforeMs = 30 * dayMs;

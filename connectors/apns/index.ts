@@ -1,9 +1,9 @@
 import type { Connector } from '../contract/connector.ts';
-import { badgeOf } from './badge.ts';
+
 import { type ApnsTuning, defaultTuning, openApns } from './client.ts';
 import { type ApnsCredentials, apnsCredentials, inspectApns } from './credentials.ts';
 import { apnsGuide } from './guide.ts';
-import { type ApnsPayload, previewApns, renderApns } from './payload.ts';
+import { type ApnsPayload, badgeOf, previewApns, renderApns } from './payload.ts';
 import { chooseApnsProfile, developmentLimit } from './routing.ts';
 
 /** Creates the connector; tests pass other deadlines and connection limits. */

@@ -3,11 +3,20 @@
  * protocol/apns.md#request). Pure; reports wrong types as an error.
  */
 import { createHash } from 'node:crypto';
-import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { dataKeyOwners } from '../../shared/domain/labels.ts';
-import type { PushMessage, Rendering } from '../contract/connector.ts';
-import { checkAps, isShowing, PayloadError, textOf, withoutEmpty } from './aps.ts';
-import { allPushTypes, plainPushTypes, pushTypeOf } from './push-types.ts';
+import { misfit, type PushMessage, type Rendering } from '../contract/connector.ts';
+import { oneNumber, oneWord, text } from '../kit/values.ts';
+import {
+  as,
+  isShowing,
+  notificationMembers,
+  PayloadError,
+  showingMembers,
+  withoutEmpty,
+  withTitle,
+} from './aps.ts';
+import { type ApsForm, defaultPushType, type Priority, pushTypeOf, pushTypes } from './push-types.ts';
 
 /** Rendered push, the part that all recipients share. */
 export interface ApnsPayload extends Omit<ApnsText, 'text' | 'bytes' | 'maxBytes'> {
@@ -24,7 +33,7 @@ export interface ApnsText {
   /** Offset of each recipient's badge; absent: all recipients have the same body. */
   badgeAt?: number;
   pushType: string;
-  priority: '5' | '10';
+  priority: Priority;
   /** `apns-collapse-id`: replaces the notification with the same id; null: no such header. */
   collapseId: string | null;
   /** The device shows repeats once. */
@@ -33,25 +42,13 @@ export interface ApnsText {
   expiration: string;
 }
 
-/** Members of `data` that become members of `aps`; `title` joins `alert`. */
-const apsMembers = new Set([
-  'alert',
-  'title',
-  'category',
-  'thread-id',
-  'badge',
-  'sound',
-  'content-available',
-  'mutable-content',
-  'url-args',
-  'target-content-id',
-  'interruption-level',
-  'relevance-score',
-  'filter-criteria',
-]);
+/** Members of the plain layout that become members of `aps`. */
+const apsMembers = new Set(Object.keys(notificationMembers));
+
+type Control = 'collapseId' | 'priority' | 'pushType';
 
 /** Members that become headers, under both of their names (protocol/labels.md#members-of-apns). */
-const controlMembers = new Map<string, 'collapseId' | 'priority' | 'pushType'>([
+const controlMembers = new Map<string, Control>([
   ['collapse-id', 'collapseId'],
   ['pgw-priority', 'priority'],
   ['apns-priority', 'priority'],
@@ -85,7 +82,8 @@ export function renderApnsText(message: PushMessage): Rendering<ApnsText> {
   try {
     return { ok: true, payload: render(message) };
   } catch (error) {
-    if (error instanceof PayloadError) return { ok: false, error: error.message };
+    if (error instanceof PayloadError)
+      return error.isMisfit ? misfit(error.message) : { ok: false, error: error.message };
     throw error;
   }
 }
@@ -98,29 +96,26 @@ export function previewApns({ body, badgeAt: at }: ApnsPayload): string {
 }
 
 function render(message: PushMessage): ApnsText {
-  const { ios, ...defaults } = message.data;
-  if (ios !== undefined && !isJsonObject(ios)) throw new PayloadError('ios must be an object');
-  const content = mergeLayers(defaults, ios ?? {});
-  const aps = withoutEmpty(checkAps(content.aps));
-  const control = checkControl(content, aps);
-  const isSpliced = aps.badge === 'Increment';
+  const content = contentOf(message);
+  const { aps, pushType } = checkBody(content, typeNameOf(content));
+  const { expiresAtOnce, isShown = false, maxBytes, priorities } = pushTypeOf(pushType);
+  const isSpliced = aps?.badge === 'Increment';
   const text = textOfBody(aps, content.custom, isSpliced);
-  const { maxBytes, isShown = false } = pushTypeOf(control.pushType);
   // Without a collapse id the push's own id is used: a repeat replaces the same notification and no other
   // (protocol/apns.md#repeats). Only for types that the system shows; apps handle the others.
-  const collapseId = control.collapseId ?? (isShown ? message.objectId : null);
+  const collapseId = collapseIdOf(content) ?? (isShown ? message.objectId : null);
   const bytes = Buffer.byteLength(text) + (isSpliced ? badgeDigits : 0);
-  if (bytes > maxBytes) throw new PayloadError(tooLarge(bytes, maxBytes));
+  if (bytes > maxBytes) throw new PayloadError(tooLarge(bytes, maxBytes), true);
   return {
     text,
     bytes,
     maxBytes,
     ...(isSpliced ? { badgeAt } : {}),
-    ...control,
+    pushType,
+    priority: priorityOf(content, pushType) ?? priorities[0],
     collapseId,
     isRepeatHidden: isShown && collapseId !== null,
-    // An expired call must not ring later (protocol/apns.md#push-types).
-    expiration: control.pushType === 'voip' ? '0' : String(Math.ceil(message.expiresAtMs / 1000)),
+    expiration: expiresAtOnce ? '0' : String(Math.ceil(message.expiresAtMs / 1000)),
   };
 }
 
@@ -128,71 +123,153 @@ function render(message: PushMessage): ApnsText {
 export const tooLarge = (bytes: number, maxBytes: number): string =>
   `the iOS payload has ${bytes} bytes; APNs takes at most ${maxBytes}`;
 
-interface MergedContent {
-  aps: JsonObject;
-  control: JsonObject;
-  custom: JsonObject;
-  isApsLayout: boolean;
+/** Member with the path under which the push has it. */
+interface Sent {
+  value: Json;
+  path: string;
 }
 
-/** Merges the default members and those of `ios`, each in either layout; the latter win. */
-function mergeLayers(defaults: JsonObject, ios: JsonObject): MergedContent {
-  const content: MergedContent = { aps: {}, control: {}, custom: {}, isApsLayout: false };
-  for (const layer of [defaults, ios]) {
-    const { aps, ...flat } = layer;
-    for (const [name, value] of Object.entries(flat)) {
-      const control = controlMembers.get(name);
-      if (dataKeyOwners.has(name) || foreignMembers.has(name)) continue;
-      if (control) content.control[control] = value;
-      else if (apsMembers.has(name)) content.aps[name] = value;
-      else content.custom[name] = value;
-    }
-    if (aps === undefined) continue;
-    if (!isJsonObject(aps)) throw new PayloadError('aps must be an object');
-    Object.assign(content.aps, aps);
-    content.isApsLayout = true;
-  }
+/** Content for Apple's devices: the default members and those of `ios`, each in either layout; the latter win. */
+interface IosContent {
+  /** `isShared`: a default member of the plain layout, which other kinds of devices get too. */
+  aps: Map<string, Sent & { isShared: boolean }>;
+  control: Map<Control, Sent>;
+  custom: JsonObject;
+  /** Path of the last `aps` object; null in the plain layout. */
+  apsPath: string | null;
+}
+
+function contentOf({ data }: Pick<PushMessage, 'data'>): IosContent {
+  const { ios = {}, ...defaults } = data;
+  if (!isJsonObject(ios)) throw new PayloadError('ios must be an object');
+  const content: IosContent = { aps: new Map(), control: new Map(), custom: {}, apsPath: null };
+  addLayer(content, defaults, '');
+  addLayer(content, ios, 'ios.');
   return content;
 }
 
-function checkControl(
-  content: MergedContent,
-  aps: JsonObject,
-): Pick<ApnsPayload, 'pushType' | 'priority' | 'collapseId'> {
-  const { priority } = content.control;
-  if (priority !== undefined && priority !== 10 && priority !== 5)
-    throw new PayloadError('pgw-priority must be 10 or 5');
-  const pushType = checkPushType(content, aps);
-  // protocol/apns.md#push-types: priority 10 is an error for background pushes.
-  if (content.control.pushType === 'background' && priority === 10)
-    throw new PayloadError('pgw-priority must be 5 when pgw-push-type is background');
-  return {
-    pushType,
-    priority: priority === 5 || pushType === 'background' ? '5' : '10',
-    collapseId: checkCollapseId(content.control.collapseId),
-  };
+function addLayer(content: IosContent, { aps = null, ...plain }: JsonObject, prefix: '' | 'ios.'): void {
+  for (const [name, value] of Object.entries(plain)) {
+    const control = controlMembers.get(name);
+    const path = `${prefix}${name}`;
+    if (dataKeyOwners.has(name) || foreignMembers.has(name)) continue;
+    if (control) setControl(content, control, { value, path });
+    else if (apsMembers.has(name)) content.aps.set(name, { value, path, isShared: prefix === '' });
+    else content.custom[name] = value;
+  }
+  if (aps === null) return;
+  content.apsPath = `${prefix}aps`;
+  if (!isJsonObject(aps)) throw new PayloadError(`${content.apsPath} must be an object`);
+  for (const [name, value] of Object.entries(aps))
+    content.aps.set(name, { value, path: `${content.apsPath}.${name}`, isShared: false });
+}
+
+/** Both spellings of a header are checked, though one wins. */
+function setControl(content: IosContent, control: Control, sent: Sent): void {
+  if (sent.value === null) return;
+  content.control.set(control, { ...sent, value: controlReaders[control](sent.path, sent.value) });
+}
+
+const controlReaders: Readonly<Record<Control, (path: string, value: Json) => Json>> = {
+  collapseId: as(text()),
+  priority: as(oneNumber(10, 5, 1)),
+  pushType: as(oneWord(...pushTypes.keys())),
+};
+
+/** Returns the push type that the content names. The plain layout takes those that show or wake (protocol/apns.md#push-types). */
+function typeNameOf({ apsPath, control }: IosContent): string {
+  const given = control.get('pushType');
+  const name = String(given?.value ?? defaultPushType);
+  const { aps, isPlain = false } = pushTypeOf(name);
+  if (isPlain || aps === null || apsPath !== null) return name;
+  const plain = [...pushTypes].filter(([, type]) => type.isPlain).map(([one]) => one);
+  throw new PayloadError(
+    `${given?.path} must be one of ${plain.join(', ')} in the plain layout; ${name} needs the layout of aps`,
+  );
 }
 
 /**
- * Returns the push type that fits the content. A push without alert, badge and sound is `background` if it has
- * `content-available`, else an error: APNs refuses an `alert` push with an empty `aps` (protocol/apns.md#push-types). Types
- * that apps handle need nothing to show.
+ * Checks the content by the row of its push type, and returns its `aps`: null for a body without it. The type changes for
+ * content without anything to show.
  */
-function checkPushType(content: MergedContent, aps: JsonObject): string {
-  const given = content.control.pushType ?? 'alert';
-  const allowed = content.isApsLayout ? allPushTypes : plainPushTypes;
-  if (typeof given !== 'string' || !allowed.includes(given))
-    throw new PayloadError(`pgw-push-type must be one of ${allowed.join(', ')}`);
-  if (!plainPushTypes.includes(given) || isShowing(aps)) return given;
-  if (aps['content-available'] === 1) return 'background';
-  throw new PayloadError('iOS content needs an alert, a badge, a sound or content-available');
+function checkBody(content: IosContent, pushType: string): { pushType: string; aps: JsonObject | null } {
+  const { aps: form } = pushTypeOf(pushType);
+  // A null removes the member of an earlier layer; default members of the plain layout belong to a notification.
+  const given = [...content.aps].filter(
+    ([name, { isShared, value }]) =>
+      value !== null &&
+      name !== '__proto__' &&
+      !(isShared && (form === null || (form.showing !== 'needed' && showingMembers.includes(name)))),
+  );
+  if (form === null) {
+    if (given.length === 0 && Object.keys(content.custom).length > 0) return { pushType, aps: null };
+    throw new PayloadError(withoutAps(pushType, given[0]?.[1].path));
+  }
+  const read = given.map(([name, { path, value }]): [string, Json] => [
+    name,
+    Object.hasOwn(form.members, name) ? (form.members[name]?.(path, value) ?? value) : value,
+  ]);
+  const aps = withoutEmpty(withTitle(Object.fromEntries(read)));
+  if (form.showing === 'needed' && !isShowing(aps)) {
+    if (form.withoutShowing !== undefined && aps['content-available'] === 1)
+      return checkBody(content, form.withoutShowing);
+    throw new PayloadError('iOS content needs an alert, a badge, a sound or content-available', true);
+  }
+  checkForm(aps, { form, pushType, pathOf: (name) => content.aps.get(name)?.path ?? pathIn(content, name) });
+  return { pushType, aps };
 }
 
-function checkCollapseId(value: unknown): string | null {
-  if (value === undefined || value === null || value === '') return null;
-  const id = textOf('collapse-id', value);
+const pathIn = ({ apsPath }: IosContent, name: string): string =>
+  apsPath === null ? name : `${apsPath}.${name}`;
+
+const withoutAps = (pushType: string, path: string | undefined): string =>
+  path === undefined
+    ? `a push of the type ${pushType} needs members beside aps`
+    : `${path} must not be given: a push of the type ${pushType} has a body without aps`;
+
+/** Checks the rules of a push type on its members together. */
+function checkForm(
+  aps: JsonObject,
+  { form, pushType, pathOf }: { form: ApsForm; pushType: string; pathOf: (name: string) => string },
+): void {
+  const { excluding, required = [], requiredByEvent = {}, showing } = form;
+  const shown = showing === 'forbidden' ? showingMembers.find((name) => name in aps) : undefined;
+  if (shown !== undefined)
+    throw new PayloadError(
+      `${pathOf(shown)} must not be given: a push of the type ${pushType} shows nothing`,
+    );
+  const event = typeof aps.event === 'string' ? aps.event : '';
+  const ofEvent = Object.hasOwn(requiredByEvent, event) ? (requiredByEvent[event] ?? []) : [];
+  const missing = [...required, ...ofEvent].find((name) => !(name in aps));
+  if (missing !== undefined)
+    throw new PayloadError(
+      `${pathOf(missing)} must be given: a push of the type ${pushType}${event && ` and the event ${event}`} needs it`,
+    );
+  if (excluding?.every((name) => name in aps))
+    throw new PayloadError(`${excluding.map(pathOf).join(' and ')} must not be given together`);
+}
+
+/** Returns the priority that the content names; undefined without one. */
+function priorityOf({ control }: IosContent, pushType: string): Priority | undefined {
+  const given = control.get('priority');
+  if (!given) return undefined;
+  const { priorities } = pushTypeOf(pushType);
+  const priority = priorities.find((one) => one === String(given.value));
+  if (priority === undefined) {
+    const isDerived = control.get('pushType')?.value !== pushType;
+    const why = isDerived ? ', which a push with content-available and nothing to show is' : '';
+    throw new PayloadError(
+      `${given.path} must be ${priorities.join(' or ')} for a push of the type ${pushType}${why}`,
+    );
+  }
+  return priority;
+}
+
+function collapseIdOf({ control }: IosContent): string | null {
+  const { path, value: id } = control.get('collapseId') ?? {};
+  if (typeof id !== 'string' || id === '') return null;
   if (Buffer.byteLength(id) > maxCollapseBytes)
-    throw new PayloadError(`collapse-id must have at most ${maxCollapseBytes} bytes`);
+    throw new PayloadError(`${path} must have at most ${maxCollapseBytes} bytes`);
   // A header accepts visible ASCII only; other ids are replaced by their digest.
   return /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(id)
     ? id
@@ -200,10 +277,36 @@ function checkCollapseId(value: unknown): string | null {
 }
 
 /**
+ * Returns the badge of Apple devices: a number, or the case-sensitive word `Increment`; null without one, and for content that
+ * rendering refuses (protocol/push.md#badges).
+ */
+export function badgeOf(message: Pick<PushMessage, 'data'>): 'Increment' | number | null {
+  try {
+    const content = contentOf(message);
+    const badge = checkBody(content, typeNameOf(content)).aps?.badge;
+    return badge === 'Increment' || typeof badge === 'number' ? badge : null;
+  } catch (error) {
+    if (error instanceof PayloadError) return null;
+    throw error;
+  }
+}
+
+/** Returns the push type of a message; null for content that rendering refuses. */
+export function pushTypeIn(message: Pick<PushMessage, 'data'>): string | null {
+  try {
+    return typeNameOf(contentOf(message));
+  } catch (error) {
+    if (error instanceof PayloadError) return null;
+    throw error;
+  }
+}
+
+/**
  * Returns the body as text, with a gap for a counted badge. Assembled by hand because JavaScript orders number-like names
  * first, and `badge` must come first.
  */
-function textOfBody(aps: JsonObject, custom: JsonObject, isSpliced: boolean): string {
+function textOfBody(aps: JsonObject | null, custom: JsonObject, isSpliced: boolean): string {
+  if (aps === null) return `{${membersOf(custom).join(',')}}`;
   const { badge, ...others } = aps;
   const badgeMember = badge === undefined ? [] : [`"badge":${isSpliced ? '' : JSON.stringify(badge)}`];
   const apsText = `{${[...badgeMember, ...membersOf(others)].join(',')}}`;

@@ -5,8 +5,9 @@ import type {
   PushMessage,
   RouteTraits,
 } from '../contract/connector.ts';
-import { type ApnsCredentials, topicsOf } from './credentials.ts';
-import { sendableTopic } from './push-types.ts';
+import { type ApnsCredentials, certificateTopicsOf, topicsOf } from './credentials.ts';
+import { pushTypeIn } from './payload.ts';
+import { pushTypeOf, sendableTopic } from './push-types.ts';
 
 type Candidate = NamedCredentials<ApnsCredentials>;
 
@@ -22,13 +23,35 @@ function serves(candidate: Candidate, prod: 'dev' | 'prod'): boolean {
 export function chooseApnsProfile(
   profiles: Candidate[],
   traits: RouteTraits,
-  message: Pick<PushMessage, 'prod' | 'topic' | 'teamId'>,
+  message: Pick<PushMessage, 'prod' | 'topic' | 'teamId' | 'data'>,
 ): ProfileChoice {
   if (profiles.length === 0) return { ok: false, error: 'the app has no APNs profile' };
   const tokens = profiles.filter(({ credentials }) => credentials.auth === 'token');
-  return tokens.length > 0
-    ? chooseToken(tokens, traits, message)
-    : chooseCertificate(profiles, traits, message.prod);
+  if (tokens.length > 0) return chooseToken(tokens, traits, message);
+  const choice = chooseCertificate(profiles, traits, message.prod);
+  const chosen = choice.ok ? profiles.find(({ name }) => name === choice.profile) : undefined;
+  const pushType = chosen && pushTypeIn(message);
+  const topic = traits.topic ?? message.topic ?? (chosen && topicsOf(chosen.credentials)[0]);
+  const error = pushType && topic ? certificateProblem(chosen.credentials, pushType, topic) : null;
+  return error === null ? choice : { ok: false, error };
+}
+
+/**
+ * Returns why a certificate does not serve a push type; null if it does, or if only APNs can tell
+ * (protocol/apns.md#certificates). `topic`: with or without the suffix of the push type.
+ */
+export function certificateProblem(
+  credentials: ApnsCredentials,
+  pushType: string,
+  topic: string,
+): string | null {
+  if (credentials.auth !== 'certificate') return null;
+  if (pushTypeOf(pushType).isTokenOnly) return `the push type ${pushType} needs token authentication`;
+  const listed = certificateTopicsOf(credentials);
+  const sent = sendableTopic(topic, pushType, topicsOf(credentials));
+  return listed === null || sent === undefined || listed.includes(sent)
+    ? null
+    : `the certificate does not serve the topic ${sent}`;
 }
 
 function chooseToken(

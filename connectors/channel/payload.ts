@@ -1,16 +1,10 @@
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { dataKeyOwners } from '../../shared/domain/labels.ts';
-import type { PushMessage, Rendering } from '../contract/connector.ts';
+import { flagIn } from '../../shared/domain/pushes/plain-values.ts';
+import { misfit, type PushMessage, type Rendering } from '../contract/connector.ts';
 
-const typeNames = { string: 'a string', boolean: 'true or false' } as const;
-
-/** Members with a fixed type on Android (protocol/push.md#android-content). */
-const androidMembers: Record<string, keyof typeof typeNames> = {
-  alert: 'string',
-  title: 'string',
-  silent: 'boolean',
-  action: 'string',
-};
+/** Members that are texts on Android (protocol/push.md#android-content). */
+const textMembers = ['alert', 'title', 'action'];
 
 /** Selects members of `data` for every type of device. A member named `mi` or `fcm` is a vendor's only if it is an object. */
 function isForAll([name, value]: [string, Json]): boolean {
@@ -35,12 +29,21 @@ function addedMembers(message: PushMessage): [string, Json][] {
   return added;
 }
 
-function androidError(content: JsonObject): string | undefined {
-  if (isShown(content) && isEmpty(content.alert)) return 'Android content needs an alert.';
-  for (const [name, type] of Object.entries(androidMembers))
-    if (Object.hasOwn(content, name) && typeof content[name] !== type)
-      return `${name} of Android content must be ${typeNames[type]}.`;
-  return undefined;
+/** Checks Android content, and converts its plain forms (protocol/push.md#plain-forms). */
+function androidContent(content: JsonObject, { data }: PushMessage): Rendering<JsonObject> {
+  const pathOf = (name: string) =>
+    isJsonObject(data.android) && Object.hasOwn(data.android, name) ? `android.${name}` : name;
+  const { silent = null } = content;
+  const isSilent = flagIn(silent === null ? false : silent);
+  if (isSilent === undefined)
+    return { ok: false, error: `${pathOf('silent')} of Android content must be true or false.` };
+  const read = silent === null ? content : { ...content, silent: isSilent };
+  if (isShown(read) && isEmpty(read.alert)) return misfit('Android content needs an alert.');
+  const wrong = textMembers.find((name) => typeof (read[name] ?? '') !== 'string');
+  if (wrong === undefined) return { ok: true, payload: read };
+  const error = `${pathOf(wrong)} of Android content must be a string.`;
+  // An alert of the push's own that is an object is for iOS.
+  return pathOf(wrong) === 'alert' && isJsonObject(read.alert) ? misfit(error) : { ok: false, error };
 }
 
 /** The client shows a notification unless the message is silent or has an action (protocol/channel.md#message-members). */
@@ -48,7 +51,7 @@ const isShown = ({ action, silent }: JsonObject): boolean =>
   silent !== true && (typeof action !== 'string' || action === '');
 
 const isEmpty = (alert: Json | undefined): boolean =>
-  alert === undefined || (typeof alert === 'string' && alert.trim() === '');
+  alert === undefined || alert === null || (typeof alert === 'string' && alert.trim() === '');
 
 /**
  * Renders the content for a device: the default members of `data`, on Android overridden by those of its `android`
@@ -57,6 +60,5 @@ const isEmpty = (alert: Json | undefined): boolean =>
  */
 export function renderChannelContent(message: PushMessage, deviceType: string): Rendering<JsonObject> {
   const content = Object.fromEntries([...contentMembers(message.data, deviceType), ...addedMembers(message)]);
-  const error = deviceType === 'android' ? androidError(content) : undefined;
-  return error === undefined ? { ok: true, payload: content } : { ok: false, error };
+  return deviceType === 'android' ? androidContent(content, message) : { ok: true, payload: content };
 }

@@ -115,11 +115,19 @@ export interface ConnectorLimits {
 
 /**
  * Rendered message, or the reason why the gateway cannot take it. `dropped`: the gateway has no equivalent of such a
- * message (`silent` without support for it); absent: `failed`.
+ * message (`silent` without support for it); absent: `failed`. `isMisfit`: every member is right, but the message as a whole
+ * does not fit this gateway (too long, nothing to show), so that others may take it; absent: a member is wrong.
  */
 export type Rendering<P> =
   | { ok: true; payload: P }
-  | { ok: false; error: string; outcome?: 'failed' | 'dropped' };
+  | { ok: false; error: string; outcome?: 'failed' | 'dropped'; isMisfit?: true };
+
+/** Returns the error of a message that does not fit a gateway, though its members are right. */
+export const misfit = (error: string): { ok: false; error: string; isMisfit: true } => ({
+  ok: false,
+  error,
+  isMisfit: true,
+});
 
 /** Rate that all dispatchers together may send at with one set of credentials. */
 export interface Rate {

@@ -2,10 +2,11 @@
  * Renders `data` of a push as FCM's message (protocol/fcm.md#message; protocol/push.md#what-a-tap-opens): a notification, and
  * in `data` the member `payload` with the whole push as JSON text. Pure.
  */
-import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError } from '../kit/android.ts';
 import { deepMerge } from '../kit/json.ts';
+import { fcmMembers, longestTtlS, messageError } from './members.ts';
 
 export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
 
@@ -25,25 +26,8 @@ export interface FcmPayload {
 }
 
 const head = '{"message":{"token":"';
-const longestTtlS = 2_419_200;
-
-/** Members of a message (protocol/fcm.md#message), to which `placed` sorts the vendor's object. */
-const messageMembers = new Set(['data', 'notification', 'android', 'apns', 'webpush', 'fcm_options']);
-const androidMembers = new Set([
-  'collapse_key',
-  'priority',
-  'ttl',
-  'restricted_package_name',
-  'direct_boot_ok',
-]);
-const notificationMembers = new Set([
-  ...['icon', 'color', 'sound', 'tag', 'click_action', 'channel_id', 'ticker', 'sticky', 'event_time'],
-  ...['local_only', 'notification_priority', 'default_sound', 'default_vibrate_timings', 'vibrate_timings'],
-  ...['default_light_settings', 'light_settings', 'visibility', 'notification_count', 'image'],
-  ...['body_loc_key', 'body_loc_args', 'title_loc_key', 'title_loc_args'],
-]);
-/** Members that select the target; callers cannot set them. */
-const targetMembers = ['token', 'topic', 'condition', 'fid', 'validate_only'];
+/** Members that select the target, and the name that FCM gives; callers cannot set them. */
+const ourMembers = new Set(['token', 'topic', 'condition', 'fid', 'validate_only', 'validateOnly', 'name']);
 
 /**
  * Renders a push for FCM under one of its labels; `nowMs` is the send time, from which the time to live is computed. The
@@ -56,18 +40,16 @@ export function renderFcm(
 ): Rendering<FcmPayload> {
   const content = androidContent(message, { connector: label, can, limits, isNative });
   if (!content.ok) return content;
-  const { vendor } = content.payload;
+  const own = ownMessage(content.payload);
+  if (!own.ok) return own;
   const ttl = ttlOf(message.expiresAtMs - nowMs);
-  const body = isNative(vendor)
-    ? deepMerge({ android: { ttl } }, isJsonObject(vendor.message) ? vendor.message : {})
-    : deepMerge(messageOf(content.payload, message, ttl), placed(vendor));
-  for (const name of targetMembers) delete body[name];
-  const problem =
-    dataError(body.data) ?? dataError(isJsonObject(body.android) ? body.android.data : undefined);
-  if (problem !== null) return { ok: false, error: problem };
+  const base = isNative(content.payload.vendor)
+    ? { android: { ttl } }
+    : messageOf(content.payload, message, ttl);
+  const body = deepMerge(isJsonObject(own.payload.android_v2) ? inSecondForm(base, ttl) : base, own.payload);
   const rest = JSON.stringify(body).slice(1, -1);
   const tooLarge = bodySizeError(label, Buffer.byteLength(rest) + 2, limits);
-  if (tooLarge !== null) return { ok: false, error: tooLarge };
+  if (tooLarge) return tooLarge;
   return {
     ok: true,
     payload: {
@@ -118,34 +100,36 @@ function messageOf(content: AndroidContent, { channels, objectId }: PushMessage,
   };
 }
 
-/** Sorts the vendor's members into FCM's message; unknown ones stay at the top level. */
-function placed({ badge: _, ...vendor }: JsonObject): JsonObject {
-  const body: JsonObject = {};
-  const android: JsonObject = {};
-  const notification: JsonObject = {};
-  for (const [name, value] of Object.entries(vendor)) {
-    if (messageMembers.has(name)) body[name] = value;
-    else if (androidMembers.has(name)) android[name] = value;
-    else if (notificationMembers.has(name)) notification[name] = value;
-    else if (name !== '__proto__') body[name] = value;
-  }
-  if (Object.keys(notification).length > 0) android.notification = notification;
-  return Object.keys(android).length > 0 ? deepMerge({ android }, body) : body;
+/** Returns the members of FCM's message that the caller's object sets: `{"message":{…}}` of FCM, or its members. */
+function ownMessage({ vendor, vendorKey }: AndroidContent): Rendering<JsonObject> {
+  const { badge: _, message = null, ...members } = withoutOurs(vendor);
+  if (message === null) return placed(members, vendorKey);
+  if (!isJsonObject(message)) return { ok: false, error: `${vendorKey}.message must be an object` };
+  const [beside] = Object.keys(members);
+  if (beside === undefined) return placed(withoutOurs(message), `${vendorKey}.message`);
+  return { ok: false, error: `${vendorKey}.${beside.slice(0, 40)} must be a member of ${vendorKey}.message` };
 }
 
-/** Checks FCM's `data`: strings only, and some names are reserved (protocol/fcm.md#message). */
-function dataError(data: Json | undefined): string | null {
-  if (data === undefined) return null;
-  if (!isJsonObject(data)) return 'fcm.data must be an object';
-  for (const [name, value] of Object.entries(data)) {
-    if (typeof value !== 'string') return `fcm.data.${name.slice(0, 40)} must be a string`;
-    if (/^(from|message_type|google|gcm)$|^(google|gcm)\./.test(name))
-      return `fcm.data.${name.slice(0, 40)} is a name that FCM keeps to itself`;
-  }
-  return null;
+const withoutOurs = (object: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(object).filter(([name]) => !ourMembers.has(name)));
+
+function placed(message: JsonObject, path: string): Rendering<JsonObject> {
+  const own = fcmMembers.place(message, path);
+  const problem = own.ok ? messageError(own.payload, path) : null;
+  return problem === null ? own : { ok: false, error: problem };
 }
 
-function hasTag({ android }: JsonObject): boolean {
-  const notification = isJsonObject(android) ? android.notification : undefined;
-  return isJsonObject(notification) && typeof notification.tag === 'string' && notification.tag !== '';
+/** Returns our message for `android_v2` of the caller in place of `android` (protocol/fcm.md#members). */
+const inSecondForm = ({ android: _, ...message }: JsonObject, ttl: string): JsonObject => ({
+  ...message,
+  android_v2: { ttl },
+});
+
+/** Tells whether a repeat replaces the notification on display. */
+function hasTag({ android, android_v2: second }: JsonObject): boolean {
+  const remote = isJsonObject(second) ? second.remote_notification : undefined;
+  return [android, remote].some((one) => {
+    const notification = isJsonObject(one) ? one.notification : undefined;
+    return isJsonObject(notification) && typeof notification.tag === 'string' && notification.tag !== '';
+  });
 }

@@ -5,7 +5,14 @@
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { type ConnectorId, dataKeyOwners } from '../../shared/domain/labels.ts';
-import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../contract/connector.ts';
+import { flagIn, numberIn } from '../../shared/domain/pushes/plain-values.ts';
+import {
+  type Capabilities,
+  type ConnectorLimits,
+  misfit,
+  type PushMessage,
+  type Rendering,
+} from '../contract/connector.ts';
 
 export interface AndroidContent {
   /** Text of the notification; empty if the message is silent or the vendor's body is native. */
@@ -26,21 +33,15 @@ export interface AndroidContent {
    * (protocol/push.md#vendor-objects).
    */
   vendor: JsonObject;
+  /** Key of the vendor's object in the push, for errors. */
+  vendorKey: string;
 }
 
 /** Members that every type of device understands; in a vendor's object they are content too. */
 const contentMembers = new Set(['alert', 'title', 'silent', 'action', '_notificationChannel']);
 
-const typeNames = { string: 'a string', boolean: 'true or false' } as const;
-
-/** Members with a fixed type on Android (protocol/push.md#android-content). */
-const memberTypes: readonly (readonly [string, keyof typeof typeNames])[] = [
-  ['alert', 'string'],
-  ['title', 'string'],
-  ['silent', 'boolean'],
-  ['action', 'string'],
-  ['_notificationChannel', 'string'],
-];
+/** Members that are texts on Android (protocol/push.md#android-content). */
+const textMembers = ['alert', 'title', 'action', '_notificationChannel'];
 
 export interface AndroidOptions {
   connector: ConnectorId;
@@ -53,6 +54,9 @@ export interface AndroidOptions {
   isNative?(vendor: JsonObject): boolean;
 }
 
+/** Member with the path under which the push has it. */
+type Sent = readonly [name: string, value: Json, path: string];
+
 /** Returns the content for this vendor's devices, or its first error. */
 export function androidContent(message: PushMessage, options: AndroidOptions): Rendering<AndroidContent> {
   const { data } = message;
@@ -61,33 +65,62 @@ export function androidContent(message: PushMessage, options: AndroidOptions): R
   const vendorObjects = Object.entries(data).filter(([name]) => dataKeyOwners.get(name) === owner);
   for (const [name, value] of [...vendorObjects, ['android', data.android ?? {}] as const])
     if (!isJsonObject(value)) return invalid(`${name} must be an object`);
-  const own = vendorObjects.flatMap(([, value]) => (isJsonObject(value) ? Object.entries(value) : []));
+  const own = vendorObjects.flatMap(([key, value]) => sentIn(value, key));
   const members = new Map<string, Json>();
-  for (const [name, value] of layers(data, own)) if (value !== null) members.set(name, value);
-  for (const [name, type] of memberTypes) {
-    const value = members.get(name);
-    if (value !== undefined && typeof value !== type)
-      return invalid(`${name} of Android content must be ${typeNames[type]}`);
+  const sent = merged(layers(data, own));
+  for (const [name, value, path] of sent.values()) {
+    const read = contentMember(name, value, path);
+    if (!read.ok) return read;
+    members.set(name, read.payload);
   }
-  const vendor = Object.fromEntries(own.filter(([name]) => !contentMembers.has(name)));
-  return check(contentOf(message, members, vendor), options);
+  const vendor = Object.fromEntries(
+    own.filter(([name]) => !contentMembers.has(name)).map(([name, value]) => [name, value]),
+  );
+  const [vendorKey = owner] = vendorObjects.map(([name]) => name).reverse();
+  const pathOf = (name: string) => sent.get(name)?.[2] ?? name;
+  return check(contentOf(message, { members, vendor, vendorKey }), options, pathOf);
+}
+
+const sentIn = (value: Json | undefined, key: string): Sent[] =>
+  isJsonObject(value) ? Object.entries(value).map(([name, one]): Sent => [name, one, `${key}.${name}`]) : [];
+
+/** Keeps the last value of each member; a null leaves the one before. */
+const merged = (sent: readonly Sent[]): ReadonlyMap<string, Sent> =>
+  new Map(sent.filter(([, value]) => value !== null).map((one) => [one[0], one]));
+
+/** Returns a member in its type on Android. An alert of the push's own that is an object is for iOS, so it is no mistake. */
+function contentMember(name: string, value: Json, path: string): Rendering<Json> {
+  if (name === 'silent') {
+    const silent = flagIn(value);
+    return silent === undefined ? invalid(`${path} must be true or false`) : { ok: true, payload: silent };
+  }
+  if (!textMembers.includes(name) || typeof value === 'string') return { ok: true, payload: value };
+  const error = `${path} of Android content must be a string`;
+  return path === 'alert' && isJsonObject(value) ? misfit(error) : invalid(error);
 }
 
 /** Returns the members by precedence: defaults without objects of other device kinds, `android`, the vendor's object. */
-function layers(data: JsonObject, own: [string, Json][]): [string, Json][] {
-  const defaults = Object.entries(data).filter(
-    ([name, value]) => name !== '__proto__' && !(dataKeyOwners.has(name) && isJsonObject(value)),
-  );
-  const android = isJsonObject(data.android) ? Object.entries(data.android) : [];
-  return [...defaults, ...android, ...own.filter(([name]) => contentMembers.has(name) || name === 'badge')];
+function layers(data: JsonObject, own: readonly Sent[]): Sent[] {
+  const defaults = Object.entries(data)
+    .filter(([name, value]) => name !== '__proto__' && !(dataKeyOwners.has(name) && isJsonObject(value)))
+    .map(([name, value]): Sent => [name, value, name]);
+  const shared = own.filter(([name]) => contentMembers.has(name) || name === 'badge');
+  return [...defaults, ...sentIn(data.android, 'android'), ...shared];
 }
 
-function contentOf(message: PushMessage, members: Map<string, Json>, vendor: JsonObject): AndroidContent {
+function contentOf(
+  message: PushMessage,
+  {
+    members,
+    vendor,
+    vendorKey,
+  }: Pick<AndroidContent, 'vendor' | 'vendorKey'> & { members: Map<string, Json> },
+): AndroidContent {
   const text = (name: string) => {
     const value = members.get(name);
     return typeof value === 'string' ? value : null;
   };
-  const badge = members.get('badge');
+  const badge = numberIn(members.get('badge'));
   const channel = text('_notificationChannel') ?? message.notificationChannel ?? null;
   members.delete('_notificationChannel');
   return {
@@ -95,28 +128,36 @@ function contentOf(message: PushMessage, members: Map<string, Json>, vendor: Jso
     title: text('title'),
     silent: members.get('silent') === true,
     notificationChannel: channel,
-    badge: typeof badge === 'number' && Number.isInteger(badge) && badge >= 0 ? badge : null,
+    badge: badge !== undefined && Number.isInteger(badge) && badge >= 0 ? badge : null,
     data: Object.fromEntries(members),
     custom: Object.fromEntries([...members].filter(([name]) => !contentMembers.has(name))),
     vendor,
+    vendorKey,
   };
 }
 
-function check(content: AndroidContent, options: AndroidOptions): Rendering<AndroidContent> {
-  const { can, connector, isNative, limits } = options;
+function check(
+  content: AndroidContent,
+  { can, connector, isNative, limits }: AndroidOptions,
+  pathOf: (name: string) => string,
+): Rendering<AndroidContent> {
   if (content.silent && !can.passThrough)
     return {
       ok: false,
       outcome: 'dropped',
       error: `${connector} does not support silent messages`,
     };
-  if (isNative?.(content.vendor)) return { ok: true, payload: content };
-  if (!content.silent && content.alert.trim() === '') return invalid('Android content needs an alert');
-  const { alertChars, titleChars } = limits;
-  if (!content.silent && alertChars !== undefined && charsOf(content.alert) > alertChars)
-    return invalid(`alert must have at most ${alertChars} characters for ${connector}`);
-  if (!content.silent && titleChars !== undefined && charsOf(content.title ?? '') > titleChars)
-    return invalid(`title must have at most ${titleChars} characters for ${connector}`);
+  if (isNative?.(content.vendor) || content.silent) return { ok: true, payload: content };
+  if (content.alert.trim() === '') return misfit('Android content needs an alert');
+  for (const [name, text, most] of [
+    ['alert', content.alert, limits.alertChars],
+    ['title', content.title ?? '', limits.titleChars],
+  ] as const) {
+    if (most === undefined || charsOf(text) <= most) continue;
+    const error = `${pathOf(name)} must have at most ${most} characters for ${connector}`;
+    // A text of the vendor's own object is for this vendor only.
+    return pathOf(name).startsWith(`${content.vendorKey}.`) ? invalid(error) : misfit(error);
+  }
   return { ok: true, payload: content };
 }
 
@@ -137,9 +178,9 @@ export function titleOf({ title, alert }: AndroidContent, chars: number): string
   return title !== null && title.trim() !== '' ? title : firstChars(alert.trim(), chars);
 }
 
-/** Checks the size of a body. `bytes`: without the device tokens. */
-export function bodySizeError(connector: ConnectorId, bytes: number, limits: ConnectorLimits): string | null {
+/** Returns the error of a body that is too large, or null. `bytes`: without the device tokens. */
+export function bodySizeError(connector: ConnectorId, bytes: number, limits: ConnectorLimits) {
   return bytes > limits.bodyBytes
-    ? `the message has ${bytes} bytes; ${connector} takes at most ${limits.bodyBytes}`
+    ? misfit(`the message has ${bytes} bytes; ${connector} takes at most ${limits.bodyBytes}`)
     : null;
 }

@@ -68,8 +68,9 @@ describe('content of our own channel', () => {
     };
     expect(problemOf({ title: 'x' })).toBe('Android content needs an alert.');
     expect(problemOf({ alert: { body: 'x' } })).toBe('alert of Android content must be a string.');
-    expect(problemOf({ alert: 'x', silent: 'true' })).toBe(
-      'silent of Android content must be true or false.',
+    expect(problemOf({ alert: 'x', silent: 'yes' })).toBe('silent of Android content must be true or false.');
+    expect(problemOf({ alert: 'x', android: { title: 1 } })).toBe(
+      'android.title of Android content must be a string.',
     );
     expect(problemOf({ alert: 'x', action: 1 })).toBe('action of Android content must be a string.');
     expect(problemOf({ alert: { body: 'x' }, android: { alert: 'x', silent: true } })).toBe(undefined);

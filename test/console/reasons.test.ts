@@ -91,6 +91,19 @@ test.for([
   ],
   ['there is no vendor_a profile named main', 'noProfileNamed', '没有名为 main 的华为推送配置'],
   ['skipType of vendor_e must be a number', 'memberRule', 'vivo的成员 skipType 不符合要求'],
+  ['mi.extra.notify_effect must be 1, 2 or 3', 'memberUnfit', '成员 mi.extra.notify_effect 不符合要求'],
+  ['fcm.colour: there is no such member; known are data', 'memberUnfit', '成员 fcm.colour 不符合要求'],
+  [
+    'aps.alert must not be given: a push of the type mdm has a body without aps',
+    'memberUnfit',
+    '成员 aps.alert 不符合要求',
+  ],
+  ['alert must have at most 49 characters for vendor_b', 'tooLong', 'alert 超过了小米的长度限制'],
+  [
+    'the certificate does not serve the topic com.example.app.voip',
+    'certificateTopic',
+    '证书不支持主题 com.example.app.voip',
+  ],
   [
     'The certificate expired on 2026-01-31: upload a new one.',
     'certificateEnded',

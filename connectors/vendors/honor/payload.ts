@@ -3,7 +3,8 @@
  * protocol/push.md#what-a-tap-opens): a notification whose tap opens an intent with the app's members, or with `silent`
  * a data message of all of them. Pure.
  */
-import type { Json, JsonObject } from '../../../shared/domain/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import { numberIn } from '../../../shared/domain/pushes/plain-values.ts';
 import type {
   Capabilities,
   ConnectorLimits,
@@ -13,7 +14,7 @@ import type {
 } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
 import { deepMerge } from '../../kit/json.ts';
-import { badgeOf, hasOwnText, objectOf, placed } from './members.ts';
+import { badgeOf, changeOf, hasOwnText, longestTtlS, objectOf, placed } from './members.ts';
 
 /** The push sets the badge (protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: true, badge: true, collapse: true };
@@ -39,19 +40,19 @@ export interface RenderOptions {
 
 /** Intent host of this protocol's clients (protocol/push.md#what-a-tap-opens). */
 const intentHost = 'cn.leancloud.push';
-/** 15 days (protocol/honor.md#message). */
-const longestTtlS = 1_296_000;
 const titleChars = 40;
 
 /** Renders a push. The vendor's object may be a complete body of Honor. */
 export function renderHonor(message: PushMessage, options: RenderOptions = {}): Rendering<HonorPayload> {
   const content = androidContent(message, { connector: 'vendor_f', can, limits, isNative });
   if (!content.ok) return content;
+  const own = placed(content.payload.vendor, content.payload.vendorKey);
+  if (!own.ok) return own;
   const android = { ttl: `${ttlSeconds(message, options.nowMs)}s`, biTag: message.objectId };
-  const { token: _token, ...body } = deepMerge({ android }, ownBody(content.payload, message, options));
+  const body = deepMerge({ android }, bodyWith(own.payload, content.payload, { message, options }));
   const text = JSON.stringify({ ...body, token: [] });
-  const problem = bodySizeError('vendor_f', Buffer.byteLength(text), limits);
-  if (problem !== null) return { ok: false, error: problem };
+  const tooLarge = bodySizeError('vendor_f', Buffer.byteLength(text), limits);
+  if (tooLarge) return tooLarge;
   const tail = ']}';
   const { notifyId, tag } = objectOf(objectOf(body.android).notification);
   const isRepeatHidden = (typeof tag === 'string' && tag !== '') || typeof notifyId === 'number';
@@ -59,34 +60,31 @@ export function renderHonor(message: PushMessage, options: RenderOptions = {}): 
 }
 
 /** Whether the object needs no alert: it has a text, or data for the app. */
-const isNative = (vendor: JsonObject): boolean => hasOwnText(vendor) || typeof vendor.data === 'string';
+const isNative = (vendor: JsonObject): boolean =>
+  hasOwnText(vendor) || typeof vendor.data === 'string' || isJsonObject(vendor.data);
 
-function ownBody(
+/** Returns the body: the vendor's own one, or that of the push's content with the members of the vendor's object. */
+function bodyWith(
+  own: JsonObject,
   content: AndroidContent,
-  { objectId }: PushMessage,
-  { badgeClass }: RenderOptions,
+  { message, options }: { message: PushMessage; options: RenderOptions },
 ): JsonObject {
   const { alert, custom, data, silent, vendor } = content;
-  if (hasOwnText(vendor)) {
-    const { notification, ...rest } = vendor;
-    return notification === undefined ? placed(rest) : { ...placed(rest), notification };
-  }
-  const own = placed(vendor);
+  if (hasOwnText(vendor)) return own;
   if (silent || alert.trim() === '') {
     // With a notification, the app would not get the data.
     const { notification: _, ...android } = objectOf(own.android);
     return deepMerge(silent ? { data: JSON.stringify(data) } : {}, { ...own, android });
   }
-  const badge = badgeOf(data.badge, vendor.badgeClass ?? badgeClass);
   const { clickAction, ...over } = objectOf(objectOf(own.android).notification);
+  const badge = badgeOf(changeOf(over.badge ?? data.badge), vendor.badgeClass ?? options.badgeClass);
   const notification: JsonObject = {
     title: titleOf(content, titleChars),
     body: alert,
     clickAction: clickAction ?? { type: 1, intent: intentOf(custom) },
-    ...tagOf(data['collapse-id'], over, objectId),
-    ...(badge === null ? {} : { badge }),
+    ...tagOf(data['collapse-id'], over, message.objectId),
   };
-  const shown = withBigText(deepMerge(notification, over));
+  const shown = withBigText({ ...deepMerge(notification, over), ...(badge === null ? {} : { badge }) });
   return deepMerge(own, { android: { notification: shown } });
 }
 
@@ -125,7 +123,7 @@ export function bodyOf({ head, tail }: HonorPayload, deviceTokens: readonly stri
 export function testLimit({ data }: PushMessage): TestLimit | null {
   const isTest = [data.honor, data.vendor_f].some((value) => {
     const vendor = objectOf(value);
-    return [vendor.targetUserType, objectOf(vendor.android).targetUserType].includes(1);
+    return [vendor, objectOf(vendor.android)].some(({ targetUserType: type = null }) => numberIn(type) === 1);
   });
   return isTest ? { pushesPerDay: 1000, devicesPerPush: 10 } : null;
 }

@@ -4,7 +4,7 @@ import { isHarmonySystem, openHuawei } from './client.ts';
 import { type HuaweiCredentials, huaweiCredentials, inspectHuawei } from './credentials.ts';
 import { huaweiGuide } from './guide.ts';
 import { bodyOf, can, type HuaweiPayload, limits, renderV1, testLimit } from './payload.ts';
-import { renderV3 } from './payload-v3.ts';
+import { renderV3, v3Mistake } from './payload-v3.ts';
 import { readReceipts } from './receipts.ts';
 
 /** Creates the connector; tests pass shorter deadlines. */
@@ -16,7 +16,8 @@ export function huaweiConnector(timing?: HttpTiming): Connector<HuaweiCredential
     tokenField: 'registrationId',
     credentials: huaweiCredentials,
     guide: huaweiGuide,
-    render: (message, deviceType) => (isHarmonySystem(deviceType) ? renderV3(message) : renderV1(message)),
+    render: (message, deviceType) =>
+      isHarmonySystem(deviceType) ? renderV3(message) : (v3Mistake(message) ?? renderV1(message)),
     preview: (payload) => bodyOf(payload, ['TOKEN']),
     // Huawei counts devices (protocol/huawei.md#limits); the number is in AppGallery Connect.
     rate: ({ ratePerSecond: perSecond }) =>

@@ -4,10 +4,11 @@
  */
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import type { PushMessage, Rendering } from '../../contract/connector.ts';
+import { numberIn } from '../../../shared/domain/pushes/plain-values.ts';
+import { misfit, type PushMessage, type Rendering } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, titleOf } from '../../kit/android.ts';
 import { deepMerge } from '../../kit/json.ts';
-import { objectOf, placedInV3, v3Options } from './members.ts';
+import { objectOf, placedInV3 } from './members.ts';
 import {
   can,
   collapseId,
@@ -20,57 +21,190 @@ import {
   ttlSeconds,
 } from './payload.ts';
 
-/** `push-type` of notifications and of messages to the app. */
-const pushTypes = { alert: '0', form: '1', background: '6' } as const;
-/** A request takes ten devices for test messages and one for form updates (protocol/huawei.md#v3-requests). */
+/** Rules of one kind of v3 message (protocol/huawei.md#v3-requests). */
+interface MessageKind {
+  /** What the content of a push becomes: a notification, data for the app, or nothing: the object must have a `payload`. */
+  content: 'notification' | 'data' | null;
+  /** Members that the payload must have. */
+  required: readonly string[];
+  /** Category unless the push names another one; apps without special rights use `MARKETING`. */
+  category?: string;
+  /** Text-to-speech, which has a category of its own. */
+  isVoice?: boolean;
+  /** Options of the request that only some kinds have. */
+  options: readonly string[];
+  /** Devices of a request, where it is not the usual number. */
+  tokens?: number;
+}
+
+const voiceCategory = 'PLAY_VOICE';
+
+/** Kinds of messages by `push-type`. */
+const kinds: ReadonlyMap<number, MessageKind> = new Map<number, MessageKind>([
+  [0, { content: 'notification', required: [], category: 'MARKETING', options: ['collapseKey'] }],
+  [
+    1,
+    {
+      content: null,
+      required: ['formId', 'version', 'moduleName', 'formName', 'abilityName', 'formData'],
+      options: [],
+      tokens: 1,
+    },
+  ],
+  [
+    2,
+    {
+      content: 'notification',
+      required: ['notification', 'extraData'],
+      category: voiceCategory,
+      isVoice: true,
+      options: ['collapseKey'],
+    },
+  ],
+  [6, { content: 'data', required: ['extraData'], options: ['backgroundMode'] }],
+  [7, { content: null, required: ['activityId', 'operation', 'event'], options: [] }],
+  [10, { content: 'data', required: ['extraData'], options: [] }],
+  // Management of devices, of which only the number is known.
+  [11, { content: null, required: [], options: [] }],
+]);
+
+const optionsOfSome = ['collapseKey', 'backgroundMode'];
+/** Members that a notification must have. */
+const neededTexts = ['category', 'title', 'body', 'clickAction'];
+/** A request takes ten devices for test messages (protocol/huawei.md#v3-requests). */
 const testTokens = 10;
 
 /** Renders a push for the v3 API. The vendor's object may hold a complete `payload` with its `push-type`. */
 export function renderV3(message: PushMessage, { nowMs }: RenderOptions = {}): Rendering<HuaweiPayload> {
   const tooMuch = dataSizeError(message);
-  if (tooMuch !== null) return { ok: false, error: tooMuch };
+  if (tooMuch !== null) return misfit(tooMuch);
   const content = androidContent(message, { connector: 'vendor_a', can, limits, isNative });
   if (!content.ok) return content;
-  const { vendor } = content.payload;
-  const payload = isNative(vendor) ? objectOf(vendor.payload) : payloadOf(content.payload, message);
+  const type = typeOf(content.payload);
+  if (!type.ok) return type;
+  const request = requestOf(content.payload, message, type.payload);
+  if (!request.ok) return request;
+  const { payload, pushOptions } = request.payload;
   const options: JsonObject = {
     ttl: ttlSeconds(message, nowMs),
     biTag: message.objectId,
     ...(isTest(message) ? { testMessage: true } : {}),
   };
-  const type = typeOf(content.payload);
-  const body = { payload, pushOptions: deepMerge(options, v3Options(vendor)), target: { token: [] } };
+  const body = { payload, pushOptions: deepMerge(options, pushOptions), target: { token: [] } };
+  const { appMessageId, notifyId } = objectOf(payload.notification);
   return finish('v3', body, {
-    headers: { 'push-type': type },
-    tokensPerRequest: tokensFor(type, isTest(message)),
-    isRepeatHidden: typeof objectOf(payload.notification).notifyId === 'number',
+    headers: { 'push-type': String(type.payload) },
+    tokensPerRequest:
+      kinds.get(type.payload)?.tokens ?? (isTest(message) ? testTokens : limits.recipientsPerRequest),
+    isRepeatHidden: (typeof notifyId === 'number' && notifyId >= 0) || appMessageId !== undefined,
   });
+}
+
+/** Members of the vendor's object that only the v3 request has. */
+const ownMembers = ['payload', 'pushOptions', 'push-type', 'pushType'];
+
+/**
+ * Returns the error of a wrong member in the v3 part of the vendor's object, so that it is reported before it is known which
+ * request the devices need; null without one.
+ */
+export function v3Mistake(message: PushMessage): Extract<Rendering<HuaweiPayload>, { ok: false }> | null {
+  const { hms, vendor_a: vendor } = message.data;
+  if (![hms, vendor].some((one) => ownMembers.some((name) => name in objectOf(one)))) return null;
+  const rendering = renderV3(message);
+  return rendering.ok || rendering.isMisfit || rendering.outcome ? null : rendering;
 }
 
 const isNative = ({ payload }: JsonObject): boolean => Object.keys(objectOf(payload)).length > 0;
 
-function typeOf({ silent, vendor }: AndroidContent): string {
-  const named = String(vendor['push-type'] ?? vendor.pushType ?? '');
-  if (/^\d{1,3}$/.test(named)) return named;
-  return silent && !isNative(vendor) ? pushTypes.background : pushTypes.alert;
+/** Returns the kind of message that the vendor's object names, or that fits the content. */
+function typeOf({ silent, vendor, vendorKey }: AndroidContent): Rendering<number> {
+  const name = vendor['push-type'] === undefined ? 'pushType' : 'push-type';
+  const given = vendor[name] ?? null;
+  if (given === null) return { ok: true, payload: silent && !isNative(vendor) ? 6 : 0 };
+  const type = numberIn(given);
+  if (type !== undefined && kinds.has(type)) return { ok: true, payload: type };
+  return { ok: false, error: `${vendorKey}.${name} must be one of ${[...kinds.keys()].join(', ')}` };
 }
 
-function tokensFor(type: string, isTestPush: boolean): number {
-  if (type === pushTypes.form) return 1;
-  return isTestPush ? testTokens : limits.recipientsPerRequest;
+interface V3Request {
+  payload: JsonObject;
+  pushOptions: JsonObject;
 }
 
-function payloadOf(content: AndroidContent, { objectId }: PushMessage): JsonObject {
-  if (content.silent) return { extraData: JSON.stringify(content.data) };
+/** Builds the payload and the options of the request, and checks them by the kind of message. */
+function requestOf(content: AndroidContent, message: PushMessage, type: number): Rendering<V3Request> {
+  const { vendor, vendorKey: key } = content;
+  const placed = placedInV3(isNative(vendor) ? nativeParts(vendor) : vendor, key);
+  const kind = kinds.get(type);
+  if (!placed.ok || !kind) return placed.ok ? { ok: false, error: `${type} is no push-type` } : placed;
+  if (kind.content === null && !isNative(vendor))
+    return { ok: false, error: `${key}.payload must be given for the push-type ${type}` };
+  // A null leaves its member out.
+  const own = deepMerge({}, objectOf(placed.payload.payload));
+  const payload = isNative(vendor) ? own : contentPayload(content, message, { kind, own });
+  const problem = payloadError(payload, type, kind);
+  if (problem !== null)
+    return {
+      ok: false,
+      error: `${isNative(vendor) ? `${key}.payload` : key} ${problem} for the push-type ${type}`,
+    };
+  const named = objectOf(vendor.pushOptions);
+  const surplus = optionsOfSome.find((name) => name in named && !kind.options.includes(name));
+  if (surplus !== undefined)
+    return { ok: false, error: `${key}.pushOptions.${surplus} must not be given for the push-type ${type}` };
+  const pushOptions = Object.entries(objectOf(placed.payload.pushOptions)).filter(
+    ([name]) => !optionsOfSome.includes(name) || kind.options.includes(name),
+  );
+  return { ok: true, payload: { payload, pushOptions: Object.fromEntries(pushOptions) } };
+}
+
+/** Returns the rule on several members that a payload breaks, or null. */
+function payloadError(
+  payload: JsonObject,
+  type: number,
+  { isVoice = false, required }: MessageKind,
+): string | null {
+  const missing = required.find((name) => payload[name] === undefined) ?? missingIn(payload, type);
+  if (missing !== undefined) return `must have ${missing}`;
+  const { category } = objectOf(payload.notification);
+  if (category === undefined || (category === voiceCategory) === isVoice) return null;
+  return `must ${isVoice ? '' : 'not '}have the category ${voiceCategory}`;
+}
+
+/** A native payload is complete: of the other members only the options count. */
+const nativeParts = ({ payload = null, pushOptions = null, receipt_id = null }: JsonObject): JsonObject => ({
+  payload,
+  ...(receipt_id === null ? {} : { receipt_id }),
+  ...(pushOptions === null ? {} : { pushOptions }),
+});
+
+/** Returns the member that an alert lacks. A payload with a badge alone changes the badge. */
+function missingIn({ badge, notification }: JsonObject, type: number): string | undefined {
+  if (type === 0 && notification === undefined) return badge === undefined ? 'notification' : undefined;
+  const given = objectOf(notification);
+  return notification === undefined
+    ? undefined
+    : neededTexts
+        .map((name) => (given[name] === undefined ? `notification.${name}` : undefined))
+        .find(Boolean);
+}
+
+function contentPayload(
+  content: AndroidContent,
+  { objectId }: PushMessage,
+  { kind, own }: { kind: MessageKind; own: JsonObject },
+): JsonObject {
+  const { notification: ownNotification, ...rest } = own;
+  if (kind.content === null) return {};
+  if (kind.content === 'data') return { extraData: JSON.stringify(content.data), ...rest };
   const notification: JsonObject = {
-    // Required; apps without special rights use this category (protocol/huawei.md#v3-requests).
-    category: 'MARKETING',
+    category: kind.category ?? '',
     title: titleOf(content, 40),
     body: content.alert,
     clickAction: { actionType: 0, data: content.custom },
     notifyId: idOf(collapseId(content) ?? objectId),
   };
-  return { notification: deepMerge(notification, placedInV3(content.vendor)) };
+  return { ...rest, notification: deepMerge(notification, objectOf(ownNotification)) };
 }
 
 /** Returns a positive 31-bit id, the same for the same text, so that a repeat replaces the notification. */

@@ -4,17 +4,19 @@
  * a data message of all of them. Pure.
  */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
-import type {
-  Capabilities,
-  ConnectorLimits,
-  PushMessage,
-  Rendering,
-  TestLimit,
+import { flagIn, numberIn } from '../../../shared/domain/pushes/plain-values.ts';
+import {
+  type Capabilities,
+  type ConnectorLimits,
+  misfit,
+  type PushMessage,
+  type Rendering,
+  type TestLimit,
 } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
 import { deepMerge } from '../../kit/json.ts';
 import { nativeMessage } from './legacy.ts';
-import { objectOf, placedInV1 } from './members.ts';
+import { clickError, longestTtlS, nativeInV1, objectOf, placedInV1 } from './members.ts';
 import type { ApiVersion } from './responses.ts';
 
 /** The device counts badges (protocol/push.md#badges-by-vendor). */
@@ -43,8 +45,6 @@ export interface RenderOptions {
 }
 
 const usualHost = 'cn.leancloud.push';
-/** 15 days (protocol/huawei.md#messages). */
-const longestTtlS = 1_296_000;
 /** Characters of the alert that replace a missing title. */
 const titleChars = 40;
 /** protocol/push.md#sizes-of-vendors. */
@@ -53,14 +53,14 @@ const dataAndChannelsBytes = 4096;
 /** Renders a push for the v1 API. The vendor's object may hold a complete `message` of Huawei. */
 export function renderV1(message: PushMessage, options: RenderOptions = {}): Rendering<HuaweiPayload> {
   const tooMuch = dataSizeError(message);
-  if (tooMuch !== null) return { ok: false, error: tooMuch };
+  if (tooMuch !== null) return misfit(tooMuch);
   const isNative = (vendor: JsonObject) => nativeMessage(vendor) !== null;
   const content = androidContent(message, { connector: 'vendor_a', can, limits, isNative });
   if (!content.ok) return content;
+  const own = ownMessage(content.payload, message, options.intentHost);
+  if (!own.ok) return own;
   const android = { ttl: `${ttlSeconds(message, options.nowMs)}s`, bi_tag: message.objectId };
-  const own =
-    nativeMessage(content.payload.vendor) ?? contentMessage(content.payload, message, options.intentHost);
-  const { token: _token, topic: _topic, condition: _condition, ...body } = deepMerge({ android }, own);
+  const body = deepMerge({ android }, own.payload);
   return finish(
     'v1',
     { validate_only: false, message: { ...body, token: [] } },
@@ -71,29 +71,49 @@ export function renderV1(message: PushMessage, options: RenderOptions = {}): Ren
   );
 }
 
+/** Builds the message of the vendor's object, or that of the push's content with the members of the vendor's object. */
+function ownMessage(
+  content: AndroidContent,
+  message: PushMessage,
+  intentHost: string | undefined,
+): Rendering<JsonObject> {
+  const { vendor, vendorKey: key } = content;
+  const native = nativeMessage(vendor);
+  const nativePath = `${key}.${isJsonObject(vendor.message) ? 'message' : 'msg'}`;
+  const placed = native === null ? placedInV1(vendor, key) : nativeInV1(native, nativePath);
+  if (!placed.ok) return placed;
+  const notification = objectOf(objectOf(placed.payload.android).notification);
+  const error = clickError(notification, native === null ? key : `${nativePath}.android.notification`);
+  if (error !== null) return { ok: false, error };
+  const own =
+    native === null
+      ? contentMessage(content, message, { intentHost, placed: placed.payload })
+      : placed.payload;
+  return { ok: true, payload: own };
+}
+
 /** Builds the message from the push's content and the members of the vendor's object. */
 function contentMessage(
   content: AndroidContent,
   { objectId }: PushMessage,
-  intentHost = usualHost,
+  { intentHost = usualHost, placed }: { intentHost: string | undefined; placed: JsonObject },
 ): JsonObject {
-  const placed = placedInV1(content.vendor);
   if (content.silent) {
     // With a notification, the app would not get the data (protocol/huawei.md#messages).
     const { notification: _, ...android } = objectOf(placed.android);
     return deepMerge({ data: JSON.stringify(content.data) }, { ...placed, android });
   }
   const { alert, custom, notificationChannel } = content;
+  const own = objectOf(objectOf(placed.android).notification);
   const notification: JsonObject = {
     title: titleOf(content, titleChars),
     body: alert,
     click_action: { type: 1, intent: intentOf(intentHost, custom) },
-    ...tagOf(content, objectOf(objectOf(placed.android).notification), objectId),
+    ...tagOf(content, own, objectId),
     ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
   };
   // The vendor's click action replaces ours; merged, the two would be invalid.
-  if (isJsonObject(objectOf(objectOf(placed.android).notification).click_action))
-    delete notification.click_action;
+  if (isJsonObject(own.click_action)) delete notification.click_action;
   return deepMerge({ android: { notification } }, placed);
 }
 
@@ -142,8 +162,8 @@ export function finish(
   rest: Pick<HuaweiPayload, 'tokensPerRequest' | 'isRepeatHidden'> & Partial<HuaweiPayload>,
 ): Rendering<HuaweiPayload> {
   const text = JSON.stringify(body);
-  const problem = bodySizeError('vendor_a', Buffer.byteLength(text), limits);
-  if (problem !== null) return { ok: false, error: problem };
+  const tooLarge = bodySizeError('vendor_a', Buffer.byteLength(text), limits);
+  if (tooLarge) return tooLarge;
   const tail = ']}}';
   const payload = { api, head: text.slice(0, -tail.length), tail, headers: {}, ...rest };
   return { ok: true, payload };
@@ -163,12 +183,8 @@ export function isTest({ data }: PushMessage): boolean {
   return [data.hms, data.vendor_a].some((value) => {
     const vendor = objectOf(value);
     const native = objectOf(nativeMessage(vendor)?.android);
-    const { testMessage } = objectOf(vendor.pushOptions);
-    const types = [
-      vendor.target_user_type,
-      objectOf(vendor.android).target_user_type,
-      native.target_user_type,
-    ];
-    return testMessage === true || types.includes(1);
+    const { testMessage = null } = objectOf(vendor.pushOptions);
+    const types = [vendor, objectOf(vendor.android), native].map(({ target_user_type: type = null }) => type);
+    return flagIn(testMessage) === true || types.some((type) => numberIn(type) === 1);
   });
 }

@@ -1,77 +1,97 @@
-/** Rules of Meizu's message (protocol/meizu.md#message), checked before anything is sent. */
+/** Members of Meizu's message and their rules (protocol/meizu.md#message), checked before anything is sent. */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
-import { type Check, isBytes, isFilled, isInt, isLike, oneOf } from '../../kit/member-rules.ts';
+import { numberIn } from '../../../shared/domain/pushes/plain-values.ts';
+import { charsOf } from '../../kit/android.ts';
+import { MemberTable, membersAt, part } from '../../kit/members.ts';
+import {
+  bit,
+  bytes,
+  filled,
+  int,
+  jsonObject,
+  like,
+  object,
+  oneNumber,
+  text,
+  type ValueType,
+} from '../../kit/values.ts';
 
-interface Rule {
-  group: string;
-  name: string;
-  isRight: Check;
-  expected: string;
-}
+const time = like(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/, 'a time as yyyy-MM-dd HH:mm:ss');
 
-const isTime = isLike(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/);
-
-const rule = (path: string, isRight: Check, expected: string): Rule => {
-  const [group = '', name = ''] = path.split(/\.(.*)/s);
-  return { group, name, isRight, expected };
+/** Meizu writes the number of the events as a text. */
+const events: ValueType = {
+  expected: '1, 2 or 3',
+  read: (value) => [1, 2, 3].find((one) => one === numberIn(value))?.toString(),
 };
 
-const rules: readonly Rule[] = [
-  rule('noticeBarInfo.noticeMsgType', oneOf(0, 1), '0 or 1'),
-  rule('noticeBarInfo.noticeBarType', oneOf(0, 2), '0 or 2'),
-  rule('noticeExpandInfo.noticeExpandType', oneOf(0, 1, 2), '0, 1 or 2'),
-  // Meizu withdrew 3.
-  rule('clickTypeInfo.clickType', oneOf(0, 1, 2), '0, 1 or 2'),
-  rule('clickTypeInfo.parameters', isJsonObject, 'an object'),
-  rule('clickTypeInfo.customAttribute', isBytes(1000), 'a text of at most 1000 bytes'),
-  rule('pushTimeInfo.offLine', oneOf(0, 1), '0 or 1'),
-  rule('pushTimeInfo.validTime', isInt(1, 72), 'a whole number of hours from 1 to 72'),
-  rule('advanceInfo.notifyKey', isLike(/^[\w-]{1,8}$/), 'at most 8 letters, digits, _ or -'),
-  rule('advanceInfo.fixStartDisplayTime', isTime, 'a time as yyyy-MM-dd HH:mm:ss'),
-  rule('advanceInfo.fixEndDisplayTime', isTime, 'a time as yyyy-MM-dd HH:mm:ss'),
-  rule('extra.callback', isBytes(128), 'a text of at most 128 bytes'),
-  rule('extra.callback.param', isBytes(64), 'a text of at most 64 bytes'),
-  rule('extra.callback.type', oneOf('1', '2', '3', 1, 2, 3), '1, 2 or 3'),
-];
+export const meizuMembers = new MemberTable(
+  [
+    ...membersAt('', {
+      noticeBarInfo: part,
+      noticeExpandInfo: part,
+      clickTypeInfo: part,
+      pushTimeInfo: part,
+      advanceInfo: part,
+      vipInfo: object,
+      extra: part,
+    }),
+    ...membersAt('noticeBarInfo', {
+      title: filled(32),
+      content: filled(100),
+      noticeMsgType: oneNumber(0, 1),
+      noticeBarType: oneNumber(0, 2),
+    }),
+    ...membersAt('noticeExpandInfo', {
+      noticeExpandType: oneNumber(0, 1, 2),
+      noticeExpandContent: text(),
+      noticeExpandImgUrl: text(),
+    }),
+    ...membersAt('clickTypeInfo', {
+      // Meizu withdrew 3.
+      clickType: oneNumber(0, 1, 2),
+      activity: filled(1024),
+      url: filled(4096),
+      parameters: jsonObject,
+      customAttribute: bytes(1000),
+    }),
+    ...membersAt('pushTimeInfo', { offLine: bit, validTime: int(1, 72, 'hours') }),
+    ...membersAt('advanceInfo', {
+      suspend: bit,
+      clearNoticeBar: bit,
+      notificationType: part,
+      notifyKey: like(/^[\w-]{1,8}$/, '1 to 8 letters, digits, _ or -'),
+      fixDisplay: bit,
+      fixStartDisplayTime: time,
+      fixEndDisplayTime: time,
+    }),
+    ...membersAt('advanceInfo.notificationType', { vibrate: bit, lights: bit, sound: bit }),
+    ...membersAt('extra', { callback: bytes(128), 'callback.param': bytes(64), 'callback.type': events }),
+  ],
+  {
+    flat: ['noticeBarInfo', 'noticeExpandInfo', 'clickTypeInfo', 'pushTimeInfo', 'advanceInfo'],
+    unknown: { place: '' },
+  },
+);
 
-/** Required members, some depending on others. */
-const needs: readonly (Rule & { isNeeded(group: JsonObject): boolean })[] = [
-  { ...rule('noticeBarInfo.title', isFilled(32), '1 to 32 characters'), isNeeded: () => true },
-  { ...rule('noticeBarInfo.content', isFilled(100), '1 to 100 characters'), isNeeded: () => true },
-  {
-    ...rule('noticeExpandInfo.noticeExpandContent', isFilled(4096), 'a text'),
-    isNeeded: ({ noticeExpandType }) => noticeExpandType === 1,
-  },
-  {
-    ...rule('noticeExpandInfo.noticeExpandImgUrl', isFilled(4096), 'a URL'),
-    isNeeded: ({ noticeExpandType }) => noticeExpandType === 2,
-  },
-  {
-    ...rule('clickTypeInfo.activity', isFilled(1024), 'the name of an activity'),
-    isNeeded: ({ clickType }) => clickType === 1,
-  },
-  {
-    ...rule('clickTypeInfo.url', isFilled(4096), 'a URI'),
-    isNeeded: ({ clickType }) => clickType === 2,
-  },
-];
+/** Members that are needed beside the value of another one of their group: group, member, needed one, in words. */
+const needs = [
+  ['noticeExpandInfo', { noticeExpandType: 1 }, 'noticeExpandContent'],
+  ['noticeExpandInfo', { noticeExpandType: 2 }, 'noticeExpandImgUrl'],
+  ['clickTypeInfo', { clickType: 1 }, 'activity'],
+  ['clickTypeInfo', { clickType: 2 }, 'url'],
+] as const;
 
-const groupNames = [...new Set([...rules, ...needs].map(({ group }) => group))];
-
-/** Returns the first error of a message, or null. */
+/** Returns the first rule on several members that a message breaks, or null. */
 export function messageError(message: JsonObject): string | null {
-  for (const name of groupNames) {
-    const group = message[name];
-    if (group !== undefined && !isJsonObject(group)) return `${name} of vendor_c must be an object`;
-  }
-  for (const { group: groupName, name, isRight, expected } of rules) {
-    const group = groupIn(message, groupName);
-    const value = group[name];
-    if (value !== undefined && !isRight(value)) return `${name} of vendor_c must be ${expected}`;
-  }
-  for (const { group: groupName, name, isRight, expected, isNeeded } of needs) {
-    const group = groupIn(message, groupName);
-    if (isNeeded(group) && !isRight(group[name] ?? null)) return `${name} of vendor_c must be ${expected}`;
+  const { content, title } = groupIn(message, 'noticeBarInfo');
+  if (content === undefined) return 'vendor_c needs a content';
+  if (title === undefined || title === '') return 'vendor_c needs a title';
+  if (charsOf(String(title)) > 32) return 'title must have at most 32 characters for vendor_c';
+  for (const [group, given, needed] of needs) {
+    const members = groupIn(message, group);
+    const [[name, value] = []] = Object.entries(given);
+    if (name !== undefined && members[name] === value && !members[needed])
+      return `${name} ${value} of vendor_c needs ${needed}`;
   }
   return null;
 }

@@ -7,7 +7,8 @@ import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain
 import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
 import { deepMerge } from '../../kit/json.ts';
-import { messageError } from './message.ts';
+import { jsonObject } from '../../kit/values.ts';
+import { meizuMembers, messageError } from './message.ts';
 
 /**
  * Pass-through is closed to new apps (protocol/meizu.md#pass-through); the badge is a dot
@@ -30,19 +31,6 @@ export interface MeizuPayload {
   messageClass: 'public' | 'private';
 }
 
-/** Groups of members that a caller may write without the group. */
-const groups: readonly (readonly [string, readonly string[]])[] = [
-  ['noticeBarInfo', ['noticeMsgType', 'noticeBarType']],
-  ['noticeExpandInfo', ['noticeExpandType', 'noticeExpandContent', 'noticeExpandImgUrl']],
-  ['clickTypeInfo', ['clickType', 'activity', 'url', 'parameters', 'customAttribute']],
-  ['pushTimeInfo', ['offLine', 'validTime']],
-  ['advanceInfo', ['suspend', 'clearNoticeBar', 'notificationType', 'notifyKey', 'fixDisplay']],
-  ['advanceInfo', ['fixStartDisplayTime', 'fixEndDisplayTime']],
-];
-const groupOf: ReadonlyMap<string, string> = new Map(
-  groups.flatMap(([group, names]) => names.map((name) => [name, group] as const)),
-);
-
 /** Parameters that select devices or sign the call; callers cannot set them. */
 const ownParameters = new Set(['appId', 'pushIds', 'alias', 'sign', 'taskId']);
 
@@ -60,14 +48,17 @@ export function renderMeizu(
 ): Rendering<MeizuPayload> {
   const content = androidContent(message, { connector: 'vendor_c', can, limits, isNative });
   if (!content.ok) return content;
-  const { vendor } = content.payload;
-  const parameters = formParameters(vendor);
+  const { vendor, vendorKey: key } = content.payload;
+  const parameters = formParameters(vendor, key);
   if (!parameters.ok) return parameters;
+  const own = placed(vendor, key);
+  if (!own.ok) return own;
   const base = baseMessage(content.payload, message);
-  const whole = withLife(deepMerge(base, placed(vendor)), message.expiresAtMs - nowMs);
-  const problem =
-    messageError(whole) ?? bodySizeError('vendor_c', Buffer.byteLength(JSON.stringify(whole)), limits);
+  const whole = withLife(deepMerge(base, own.payload), message.expiresAtMs - nowMs);
+  const problem = messageError(whole);
   if (problem !== null) return { ok: false, error: problem };
+  const tooLarge = bodySizeError('vendor_c', Buffer.byteLength(JSON.stringify(whole)), limits);
+  if (tooLarge) return tooLarge;
   const isPrivate = memberOf(whole, 'noticeBarInfo').noticeMsgType === 1;
   return {
     ok: true,
@@ -88,8 +79,10 @@ const memberOf = (object: JsonObject, name: string): JsonObject => {
 };
 
 /** Whether the vendor's object is a complete message of Meizu. */
-const isNative = (vendor: JsonObject): boolean =>
-  typeof memberOf(placed(vendor), 'noticeBarInfo').content === 'string';
+function isNative(vendor: JsonObject): boolean {
+  const own = placed(vendor, '');
+  return !own.ok || typeof memberOf(own.payload, 'noticeBarInfo').content === 'string';
+}
 
 function baseMessage(content: AndroidContent, { objectId }: PushMessage): JsonObject {
   const { alert, data } = content;
@@ -111,26 +104,30 @@ function baseMessage(content: AndroidContent, { objectId }: PushMessage): JsonOb
   };
 }
 
-/** Moves the vendor's members to their groups; unknown ones stay at the top level. */
-function placed({ messageJson, badge: _, restrictedPackageNames: __, ...vendor }: JsonObject): JsonObject {
-  let message: JsonObject = isJsonObject(messageJson) ? messageJson : {};
-  for (const [name, value] of Object.entries(vendor)) {
-    if (ownParameters.has(name) || name === '__proto__') continue;
-    const group = groupOf.get(name);
-    message = deepMerge(message, group === undefined ? { [name]: value } : { [group]: { [name]: value } });
-  }
-  return message;
+/** Returns the members of the message that the vendor's object sets: a complete one under `messageJson`, and single ones. */
+function placed(
+  { messageJson = null, badge: _, restrictedPackageNames: __, ...vendor }: JsonObject,
+  key: string,
+): Rendering<JsonObject> {
+  const given = messageJson === null ? {} : jsonObject.read(messageJson);
+  if (!isJsonObject(given)) return { ok: false, error: `${key}.messageJson must be ${jsonObject.expected}` };
+  const members = Object.entries(vendor).filter(([name]) => !ownParameters.has(name));
+  const whole = meizuMembers.place(given, `${key}.messageJson`);
+  const single = meizuMembers.place(Object.fromEntries(members), key);
+  if (!whole.ok) return whole;
+  return single.ok ? { ok: true, payload: deepMerge(whole.payload, single.payload) } : single;
 }
 
 /** Returns further parameters of the call: packages of an app that has several (protocol/meizu.md#message: at most 50). */
-function formParameters({
-  restrictedPackageNames: given = null,
-}: JsonObject): Rendering<Record<string, string>> {
+function formParameters(
+  { restrictedPackageNames: given = null }: JsonObject,
+  key: string,
+): Rendering<Record<string, string>> {
   if (given === null) return { ok: true, payload: {} };
   const names: Json[] = Array.isArray(given) ? given : typeof given === 'string' ? given.split(',') : [''];
   const isName = (name: Json) => typeof name === 'string' && /^[A-Za-z][\w.]{0,127}$/.test(name);
   if (names.length > 50 || !names.every(isName))
-    return { ok: false, error: 'restrictedPackageNames of vendor_c must be at most 50 package names' };
+    return { ok: false, error: `${key}.restrictedPackageNames must be at most 50 package names` };
   return { ok: true, payload: { restrictedPackageNames: names.join(',') } };
 }
 

@@ -1,11 +1,19 @@
-/** Rules of OPPO's notification (protocol/oppo.md#notification), checked before anything is sent. */
-import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+/** Members of OPPO's message and the rules of its notification (protocol/oppo.md#notification), checked before anything is sent. */
+import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import { charsOf } from '../../kit/android.ts';
-import { parseObject } from '../../kit/json.ts';
-import { isFlag, isInt, isText, type MemberRule, memberError, oneOf } from '../../kit/member-rules.ts';
-
-/** Names a message class. */
-const isName = (value: Json): boolean => isText(1, 200)(value) && !/\p{Cc}/u.test(String(value));
+import { MemberTable, membersAt } from '../../kit/members.ts';
+import {
+  flag,
+  int,
+  jsonObject,
+  jsonText,
+  oneName,
+  oneNumber,
+  refined,
+  text,
+  type ValueType,
+  written,
+} from '../../kit/values.ts';
 
 /** Longest content by style; OPPO's client checks 200 for styles that only it knows. */
 const contentChars: ReadonlyMap<Json | undefined, number> = new Map([
@@ -15,67 +23,78 @@ const contentChars: ReadonlyMap<Json | undefined, number> = new Map([
 ]);
 
 const longest = ({ style }: JsonObject): number => contentChars.get(style) ?? 200;
-const epochMs = isInt(0, 9_999_999_999_999);
+const epochMs = int(0, 9_999_999_999_999, 'epoch milliseconds');
 
-const rules: readonly MemberRule[] = [
-  ['style', isInt(1, 5), 'a whole number from 1 to 5'],
-  ['title', isText(1, 50), '1 to 50 characters'],
-  ['sub_title', isText(0, 10), 'at most 10 characters'],
-  ['click_action_type', oneOf(0, 1, 2, 4, 5), '0, 1, 2, 4 or 5'],
-  ['click_action_activity', isText(0, 500), 'at most 500 characters'],
-  ['click_action_url', isText(0, 2000), 'at most 2000 characters'],
+/** Name of a channel of the console. */
+const channel = refined(
+  text(1, 200),
+  (value) => !/\p{Cc}/u.test(String(value)),
+  'a string of 1 to 200 characters that can be seen',
+);
+/** Values of a template, as an object or as its JSON text. */
+const parameters: ValueType = { ...jsonObject, values: written };
+
+const serviceCategories = ['IM', 'ACCOUNT', 'DEVICE_REMINDER', 'ORDER', 'TODO', 'SUBSCRIPTION'];
+const marketingCategories = ['NEWS', 'CONTENT', 'MARKETING', 'SOCIAL'];
+
+export const oppoMembers = new MemberTable(
   [
-    'action_parameters',
-    (value) => typeof value === 'string' && charsOf(value) <= 4000 && parseObject(value) !== undefined,
-    'a JSON object of at most 4000 characters',
+    ...membersAt('', { verify_registration_id: flag }),
+    ...membersAt('notification', {
+      app_message_id: text(1, 100),
+      style: int(1, 5),
+      title: text(1, 50),
+      sub_title: text(0, 10),
+      content: text(1, 200),
+      click_action_type: oneNumber(0, 1, 2, 4, 5),
+      click_action_activity: text(0, 500),
+      click_action_url: text(0, 2000),
+      action_parameters: jsonText(4000),
+      off_line: flag,
+      off_line_ttl: int(0, 1_000_000_000, 'seconds'),
+      show_ttl: int(0, 172_800, 'seconds, at most two days'),
+      show_time_type: oneNumber(0, 1),
+      show_start_time: epochMs,
+      show_end_time: epochMs,
+      notify_id: int(0, 2_147_483_647),
+      channel_id: channel,
+      category: oneName([...serviceCategories, ...marketingCategories]),
+      notify_level: oneNumber(1, 2, 16),
+      private_msg_template_id: text(1, 64),
+      private_title_parameters: parameters,
+      private_content_parameters: parameters,
+      call_back_url: text(1, 200),
+      call_back_parameter: text(0, 100),
+      fix_speed: flag,
+      fix_speed_rate: int(1000, 10_000),
+      network_type: oneNumber(0, 1),
+      badge_operation_type: oneNumber(0, 1),
+      badge_message_count: int(0, 99_999),
+      big_picture_id: text(1),
+      small_picture_id: text(1),
+    }),
   ],
-  ['off_line', isFlag, 'true or false'],
-  ['off_line_ttl', isInt(0, 1_000_000_000), 'a number of seconds'],
-  ['show_ttl', isInt(0, 172_800), 'a number of seconds, at most two days'],
-  ['show_time_type', oneOf(0, 1), '0 or 1'],
-  ['show_start_time', epochMs, 'an epoch time in milliseconds'],
-  ['show_end_time', epochMs, 'an epoch time in milliseconds'],
-  ['notify_id', isInt(0, 2_147_483_647), 'a whole number from 0 to 2147483647'],
-  ['channel_id', isName, '1 to 200 characters that can be seen'],
-  ['category', isName, '1 to 200 characters that can be seen'],
-  ['notify_level', oneOf(1, 2, 16), '1, 2 or 16'],
-  ['private_title_parameters', isJsonObject, 'an object'],
-  ['private_content_parameters', isJsonObject, 'an object'],
-  ['call_back_url', isText(1, 200), 'at most 200 characters'],
-  ['call_back_parameter', isText(0, 100), 'at most 100 characters'],
-  ['fix_speed', isFlag, 'true or false'],
-  ['fix_speed_rate', isInt(1000, 10_000), 'a whole number from 1000 to 10000'],
-  ['network_type', oneOf(0, 1), '0 or 1'],
-  ['badge_operation_type', oneOf(0, 1), '0 or 1'],
-  ['badge_message_count', isInt(0, 99_999), 'a whole number from 0 to 99999'],
-  ['app_message_id', isText(1, 100), '1 to 100 characters'],
-];
-
-/** Camel-case names of OPPO's documents → names of its API (protocol/oppo.md#single-device). */
-const names = new Set([
-  ...rules.map(([name]) => name),
-  ...['content', 'private_msg_template_id', 'big_picture_id', 'small_picture_id'],
-]);
-
-/** Returns the API's name of a member. */
-export function snakeName(name: string): string {
-  const snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  return names.has(snake) ? snake : name;
-}
+  // Documents of OPPO have camel case, its API takes snake case (protocol/oppo.md#single-device).
+  { flat: ['notification'], unknown: { place: 'notification' }, isAnyCase: true },
+);
 
 /** Returns the first error of a notification, or null. */
 export function notificationProblem(notification: JsonObject): string | null {
   const { category, click_action_type: click, content, title } = notification;
   if (typeof content !== 'string' || content.trim() === '') return 'vendor_d needs a content';
   if (typeof title !== 'string' || title.trim() === '') return 'vendor_d needs a title';
-  const wrong = memberError(notification, rules, 'vendor_d');
-  if (wrong !== null) return wrong;
+  if (charsOf(title) > 50) return 'title must have at most 50 characters for vendor_d';
   if (charsOf(content) > longest(notification))
     return `content of this style must have at most ${longest(notification)} characters for vendor_d`;
   const target = click === 1 || click === 4 ? 'click_action_activity' : 'click_action_url';
   if (typeof click === 'number' && click > 0 && !notification[target])
     return `click_action_type ${click} of vendor_d needs ${target}`;
-  return notification.notify_level !== undefined && category === undefined
-    ? 'notify_level of vendor_d needs a category'
+  if (notification.notify_level !== undefined && category === undefined)
+    return 'notify_level of vendor_d needs a category';
+  const values = ['private_title_parameters', 'private_content_parameters'].find(
+    (name) => name in notification,
+  );
+  return values !== undefined && notification.private_msg_template_id === undefined
+    ? `${values} of vendor_d needs private_msg_template_id`
     : null;
 }

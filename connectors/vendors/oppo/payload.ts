@@ -3,11 +3,18 @@
  * protocol/push.md#what-a-tap-opens), which opens the app and hands it the whole push. Pure.
  */
 import { createHash } from 'node:crypto';
-import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
-import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../../contract/connector.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import {
+  type Capabilities,
+  type ConnectorLimits,
+  misfit,
+  type PushMessage,
+  type Rendering,
+} from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError, charsOf, titleOf } from '../../kit/android.ts';
 import { deepMerge } from '../../kit/json.ts';
-import { notificationProblem, snakeName } from './notification.ts';
+import { jsonObject } from '../../kit/values.ts';
+import { notificationProblem, oppoMembers } from './notification.ts';
 
 /**
  * No pass-through (protocol/oppo.md#limits); the badge is a dot unless the push sets a number
@@ -43,8 +50,7 @@ export interface OppoPayload {
 const longestLifeS = 864_000;
 const shortTextChars = 50;
 
-/** Members of a request outside the notification; callers cannot set those that select devices. */
-const envelopeNames = new Set(['verify_registration_id']);
+/** Members of a request that select devices, which callers cannot set. */
 const targetNames = new Set(['target_type', 'target_value', 'auth_token', 'message_id', 'messages']);
 
 /**
@@ -59,16 +65,21 @@ export function renderOppo(
     connector: 'vendor_d',
     can,
     limits,
-    isNative: (vendor) => typeof membersOf(vendor).notification.content === 'string',
+    isNative: (vendor) => typeof contentIn(vendor) === 'string',
   });
   if (!content.ok) return content;
-  const { envelope, notification: own } = membersOf(content.payload.vendor);
+  const placed = membersOf(content.payload);
+  if (!placed.ok) return placed;
+  const { notification: own = {}, ...envelope } = placed.payload;
   const base = baseNotification(content.payload, message);
-  const named = withOwnNumber(styled(deepMerge(base, own)), message.objectId);
+  const named = withOwnNumber(styled(deepMerge(base, isJsonObject(own) ? own : {})), message.objectId);
   const notification = withLife(named, message.expiresAtMs - nowMs);
-  const problem =
-    notificationProblem(notification) ?? bodySizeError('vendor_d', sizeOf(notification), limits);
+  const problem = notificationProblem(notification);
   if (problem !== null) return { ok: false, error: problem };
+  // Members that the push has for all devices may be too long for OPPO.
+  const whole = oppoMembers.place(notification, 'vendor_d', { place: 'notification' });
+  const tooLarge = whole.ok ? bodySizeError('vendor_d', sizeOf(notification), limits) : misfit(whole.error);
+  if (tooLarge) return tooLarge;
   const { category, channel_id: channel } = notification;
   const isBroadcast = isForBroadcast(notification);
   const messageClass = String(category ?? channel ?? 'default');
@@ -119,25 +130,23 @@ function withOwnNumber(notification: JsonObject, objectId: string): JsonObject {
 const notifyIdOf = (text: string): number =>
   createHash('sha256').update(text).digest().readUInt32BE(0) & 0x7fff_ffff;
 
-interface Members {
-  envelope: JsonObject;
-  notification: JsonObject;
+/** Returns the message of OPPO that the vendor's object is: under `message`, also as JSON text, or the object itself. */
+function messageIn({ badge: _, message = null, ...vendor }: JsonObject): JsonObject {
+  const own = message === null ? {} : jsonObject.read(message);
+  return isJsonObject(own) ? { ...own, ...vendor } : { ...vendor, message };
+}
+
+function contentIn(vendor: JsonObject): Json | undefined {
+  const { content, notification = null } = messageIn(vendor);
+  return content ?? (isJsonObject(notification) ? notification.content : undefined);
 }
 
 /** Sorts the vendor's members into the request; unknown ones belong to the notification. */
-function membersOf({ badge: _, message, ...vendor }: JsonObject): Members {
-  const { notification: nested, ...flat } = { ...(isJsonObject(message) ? message : {}), ...vendor };
-  const all = { ...flat, ...(isJsonObject(nested) ? nested : {}) };
-  const envelope: JsonObject = {};
-  const notification = new Map<string, JsonObject[string]>();
-  for (const [name, value] of Object.entries(all)) {
-    if (targetNames.has(name)) continue;
-    if (envelopeNames.has(name)) envelope[name] = value === true;
-    else if (name === 'action_parameters' || name === 'actionParameters')
-      notification.set('action_parameters', isJsonObject(value) ? JSON.stringify(value) : value);
-    else notification.set(snakeName(name), value);
-  }
-  return { envelope, notification: Object.fromEntries(notification) };
+function membersOf({ vendor, vendorKey: key }: AndroidContent): Rendering<JsonObject> {
+  const { message = null, ...members } = messageIn(vendor);
+  if (message !== null) return { ok: false, error: `${key}.message must be ${jsonObject.expected}` };
+  const own = Object.entries(members).filter(([name]) => !targetNames.has(name));
+  return oppoMembers.place(Object.fromEntries(own), key, { moved: { notification: 'notification' } });
 }
 
 /** Chooses the long style for a long text, unless the push sets a style. */

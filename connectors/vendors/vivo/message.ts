@@ -1,75 +1,86 @@
-/** Rules of vivo's message (protocol/vivo.md#message), checked before anything is sent. */
+/** Members of vivo's message and their rules (protocol/vivo.md#message), checked before anything is sent. */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import { misfit } from '../../contract/connector.ts';
 import { charsOf } from '../../kit/android.ts';
+import { MemberTable, membersAt, part } from '../../kit/members.ts';
 import {
-  isFilled,
-  isFlag,
-  isInt,
-  isLike,
-  isText,
-  type MemberRule,
-  memberError,
-  oneOf,
-} from '../../kit/member-rules.ts';
+  filled,
+  flag,
+  int,
+  jsonObject,
+  like,
+  list,
+  object,
+  oneName,
+  oneNumber,
+  text,
+} from '../../kit/values.ts';
 
-/** Classification may be missing if there is a category, which determines it. */
-const rules: readonly MemberRule[] = [
-  ['notifyType', oneOf(1, 2, 3, 4), '1, 2, 3 or 4'],
-  ['title', isFilled(40), '1 to 40 characters'],
-  ['content', isFilled(100), '1 to 100 characters'],
-  ['timeToLive', isInt(60, 86_400), 'a whole number of seconds from 60 to 86400'],
-  ['skipType', oneOf(1, 2, 3, 4), '1, 2, 3 or 4'],
-  ['skipContent', isFilled(1024), '1 to 1024 characters'],
-  ['networkType', oneOf(-1, 1), '-1 or 1'],
-  ['classification', oneOf(0, 1), '0 or 1'],
-  ['category', isLike(/^[A-Z][A-Z0-9_]{0,63}$/), 'a category of vivo in upper case'],
+/** Second-level categories by class (protocol/vivo.md#message). */
+const systemCategories = ['IM', 'ACCOUNT', 'TODO', 'DEVICE_REMINDER', 'ORDER', 'SUBSCRIPTION'];
+const operationCategories = ['NEWS', 'CONTENT', 'MARKETING', 'SOCIAL'];
+
+export const vivoMembers = new MemberTable(
   [
-    'clientCustomMap',
-    (value) => isJsonObject(value) && charsIn(value) <= 1024,
-    'an object of at most 1024 characters',
+    ...membersAt('', {
+      notifyType: oneNumber(1, 2, 3, 4),
+      title: filled(40),
+      content: filled(100),
+      timeToLive: int(60, 86_400, 'seconds'),
+      skipType: oneNumber(1, 2, 3, 4),
+      skipContent: filled(1024),
+      networkType: oneNumber(-1, 1),
+      classification: oneNumber(0, 1),
+      category: oneName([...systemCategories, ...operationCategories]),
+      clientCustomMap: jsonObject,
+      pushMode: oneNumber(0, 1),
+      notifyId: int(1, 2_147_483_647),
+      profileId: filled(64),
+      sendOnline: flag,
+      foregroundShow: flag,
+      addBadge: flag,
+      auditReview: list(object, 'a list of objects'),
+      liveMessage: object,
+      extra: part,
+    }),
+    ...membersAt('extra', { callback: text(0, 128), 'callback.param': text(0, 64) }),
   ],
-  ['pushMode', oneOf(0, 1), '0 or 1'],
-  ['notifyId', isInt(1, 2_147_483_647), 'a whole number from 1 to 2147483647'],
-  ['profileId', isFilled(64), '1 to 64 characters'],
-  ['sendOnline', isFlag, 'true or false'],
-  ['foregroundShow', isFlag, 'true or false'],
-  ['addBadge', isFlag, 'true or false'],
-  ['extra', isJsonObject, 'an object'],
-];
+  { flat: [], unknown: { place: '' } },
+);
+
+/** Class of a message; vivo counts its quotas apart. */
+export const kindOf = ({ category, classification }: JsonObject): 'operation' | 'system' =>
+  classification === 1 || systemCategories.some((one) => one === category) ? 'system' : 'operation';
 
 /** Skip types that need a target. */
 const needsContent = new Set<Json | undefined>([2, 4]);
+const webUrl = like(/^https?:\/\//, 'an http:// or https:// URL');
 
-/** Returns the first error of a message, or null. */
+/** Returns the first rule on several members that a message breaks, or null. */
 export function messageProblem(message: JsonObject): string | null {
   for (const name of ['title', 'content', 'notifyType', 'skipType'])
     if (message[name] === undefined) return `vendor_e needs a ${name}`;
-  const wrong = memberError(message, rules, 'vendor_e');
-  if (wrong !== null) return wrong;
-  const { extra, skipContent, skipType } = message;
-  if (needsContent.has(skipType) && skipContent === undefined)
-    return 'skipType of vendor_e needs skipContent';
-  if (skipType === 2 && !/^https?:\/\//.test(String(skipContent)))
-    return 'skipContent of vendor_e must be an http:// or https:// URL';
-  return isJsonObject(extra) ? extraProblem(extra) : null;
-}
-
-function extraProblem(extra: JsonObject): string | null {
-  for (const [name, most] of [
-    ['callback', 128],
-    ['callback.param', 64],
-  ] as const) {
-    const value = extra[name];
-    if (value !== undefined && !isText(0, most)(value))
-      return `extra.${name} of vendor_e must be at most ${most} characters`;
-  }
+  const { category, classification, skipContent = null, skipType, title } = message;
+  if (charsOf(String(title)) > 40) return 'title must have at most 40 characters for vendor_e';
+  if (needsContent.has(skipType) && skipContent === null) return 'skipType of vendor_e needs skipContent';
+  if (skipType === 2 && webUrl.read(skipContent) === undefined)
+    return `skipContent of vendor_e must be ${webUrl.expected}`;
+  const isOperation = operationCategories.some((one) => one === category);
+  if (category !== undefined && classification !== undefined && isOperation === (classification === 1))
+    return `classification ${classification} of vendor_e contradicts the category ${category}: leave it out`;
   return null;
 }
 
-/** Counts the characters of all names and values. */
-function charsIn(map: JsonObject): number {
-  let chars = 0;
-  for (const [name, value] of Object.entries(map))
-    chars += charsOf(name) + charsOf(typeof value === 'string' ? value : JSON.stringify(value));
-  return chars;
+/** Returns the error of members for the app that are too long together, or null. */
+export function mapProblem({ clientCustomMap: map }: JsonObject) {
+  const chars = isJsonObject(map) ? charsIn(map) : 0;
+  return chars > maxMapChars
+    ? misfit(`clientCustomMap must have at most ${maxMapChars} characters for vendor_e; it has ${chars}`)
+    : null;
 }
+
+const maxMapChars = 1024;
+
+/** Counts the characters of all names and values. */
+const charsIn = (map: JsonObject): number =>
+  Object.entries(map).reduce((chars, [name, value]) => chars + charsOf(name) + charsOf(String(value)), 0);

@@ -19,7 +19,7 @@ import {
   titleOf,
 } from '../../kit/android.ts';
 import { deepMerge } from '../../kit/json.ts';
-import { messageProblem } from './message.ts';
+import { kindOf, mapProblem, messageProblem, vivoMembers } from './message.ts';
 
 /** No pass-through; the client library sets the badge (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: false, badge: false, collapse: true };
@@ -31,8 +31,8 @@ export const limits: ConnectorLimits = {
   alertChars: 100,
 };
 
-/** Message classes with separate quotas: `test` has none; an unknown category is its own class. */
-export type MessageClass = 'operation' | 'system' | 'test' | `category ${string}`;
+/** Message classes with separate quotas: `test` has none. */
+export type MessageClass = 'operation' | 'system' | 'test';
 
 /** Rendered push: the message without devices, request id and URL for receipts. */
 export interface VivoPayload {
@@ -51,10 +51,6 @@ const ownNames = new Set(['appId', 'regId', 'regIds', 'alias', 'aliases', 'taskI
 /** Activity of the client library (protocol/push.md#what-a-tap-opens). */
 const detail = 'intent://cn.leancloud.push/detail#Intent;scheme=mixpushscheme;launchFlags=0x10000000;end';
 
-/** Known second-level categories (protocol/vivo.md#message). */
-const systemCategories = new Set(['IM', 'ACCOUNT', 'TODO', 'DEVICE_REMINDER', 'ORDER', 'SUBSCRIPTION']);
-const operationCategories = new Set(['NEWS', 'CONTENT', 'MARKETING', 'SOCIAL']);
-
 /**
  * Renders a push for vivo; `nowMs` is the send time, from which the time to live is computed. The vendor's object may hold
  * members of vivo's message, or be a complete one, which needs no alert.
@@ -70,14 +66,17 @@ export function renderVivo(
     isNative: (vendor) => typeof vendor.content === 'string',
   });
   if (!content.ok) return content;
-  const { vendor } = content.payload;
-  const own = Object.fromEntries(Object.entries(vendor).filter(([name]) => !ownNames.has(name)));
-  const whole = titled(deepMerge(baseMessage(content.payload, message, own), own));
+  const { vendor, vendorKey } = content.payload;
+  const named = Object.entries(vendor).filter(([name]) => !ownNames.has(name));
+  const own = vivoMembers.place(Object.fromEntries(named), vendorKey);
+  if (!own.ok) return own;
+  const whole = titled(deepMerge(baseMessage(content.payload, message, own.payload), own.payload));
   const problem = messageProblem(whole);
   if (problem !== null) return { ok: false, error: problem };
   const payload = withLife(whole, message.expiresAtMs - nowMs);
-  const tooLarge = bodySizeError('vendor_e', Buffer.byteLength(JSON.stringify(payload)), limits);
-  if (tooLarge !== null) return { ok: false, error: tooLarge };
+  const tooLarge =
+    mapProblem(payload) ?? bodySizeError('vendor_e', Buffer.byteLength(JSON.stringify(payload)), limits);
+  if (tooLarge) return tooLarge;
   const isRepeatHidden = payload.notifyId !== undefined;
   return { ok: true, payload: { message: payload, messageClass: classOf(payload), isRepeatHidden } };
 }
@@ -151,10 +150,3 @@ function withLife(message: JsonObject, leftMs: number): JsonObject {
 }
 
 const classOf = (message: JsonObject): MessageClass => (message.pushMode === 1 ? 'test' : kindOf(message));
-
-function kindOf({ category, classification }: JsonObject): Exclude<MessageClass, 'test'> {
-  if (classification === 1) return 'system';
-  if (typeof category !== 'string') return 'operation';
-  if (systemCategories.has(category)) return 'system';
-  return classification === 0 || operationCategories.has(category) ? 'operation' : `category ${category}`;
-}

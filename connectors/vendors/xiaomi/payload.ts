@@ -49,17 +49,18 @@ export function renderXiaomi(
     isNative: ({ description, payload }) => typeof description === 'string' || payload !== undefined,
   });
   if (!content.ok) return content;
-  const own = vendorFields(content.payload.vendor);
+  const own = vendorFields(content.payload.vendor, content.payload.vendorKey);
   if (!own.ok) return own;
   const fields = new Map([...Object.entries(baseFields(content.payload, message)), ...own.payload]);
   const isPassThrough = fields.get('pass_through') === '1';
   if (!isPassThrough && !fields.get('title')?.trim() && fields.has('description'))
     fields.set('title', titleOf({ ...content.payload, alert: fields.get('description') ?? '' }, 49));
-  const problem = formError(fields, isPassThrough);
+  if (!isPassThrough) setEffect(fields);
+  const problem = formError(fields, { key: content.payload.vendorKey, isPassThrough });
   if (problem !== null) return { ok: false, error: problem };
   setLife(fields, message.expiresAtMs - nowMs);
   const tooLarge = bodySizeError('vendor_b', sizeOf(fields), limits);
-  if (tooLarge !== null) return { ok: false, error: tooLarge };
+  if (tooLarge) return tooLarge;
   return {
     ok: true,
     payload: {
@@ -94,6 +95,16 @@ function baseFields(content: AndroidContent, { objectId }: PushMessage): Record<
 /** 0 to 2147483647. */
 const notifyIdOf = (text: string): number =>
   createHash('sha256').update(text).digest().readUInt32BE(0) & 0x7fff_ffff;
+
+/**
+ * Sets what a tap does, if the push does not: Xiaomi no longer takes notifications without it
+ * (protocol/xiaomi.md#what-a-tap-does).
+ */
+function setEffect(fields: Map<string, string>): void {
+  if (fields.has('extra.notify_effect')) return;
+  const target = fields.has('extra.intent_uri') ? '2' : fields.has('extra.web_uri') ? '3' : '1';
+  fields.set('extra.notify_effect', target);
+}
 
 /**
  * Sets the time to live in milliseconds (protocol/gateways.md#time-to-live); with less than a second, only online

@@ -1,21 +1,35 @@
 /** Checks of requests, as APNs makes them (protocol/apns.md#request and protocol/apns.md#answers). Pure. */
 import type { IncomingHttpHeaders } from 'node:http2';
+import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Refusal } from './tokens.ts';
 
-/** Push type → suffix of its topic; `mdm` has a topic of its own (protocol/apns.md#push-types). */
-const suffixes = new Map([
-  ['alert', ''],
-  ['background', ''],
-  ['voip', '.voip'],
-  ['complication', '.complication'],
-  ['fileprovider', '.pushkit.fileprovider'],
-  ['mdm', ''],
-  ['liveactivity', '.push-type.liveactivity'],
-  ['location', '.location-query'],
-  ['pushtotalk', '.voip-ptt'],
-  ['controls', '.push-type.controls'],
-  ['widgets', '.push-type.widgets'],
+/** What APNs wants of one push type (protocol/apns.md#push-types), independent of the connector's table. */
+interface TypeRules {
+  /** Suffix of the topic; `mdm` has a topic of its own. */
+  suffix: string;
+  priorities?: readonly string[];
+  /** Whether the body has `aps`; undefined: it may. */
+  hasAps?: boolean;
+  /** Whether `apns-expiration` must be 0. */
+  isImmediate?: true;
+  maxBytes?: number;
+}
+
+const types = new Map<string, TypeRules>([
+  ['alert', { suffix: '', priorities: ['10', '5', '1'], hasAps: true }],
+  ['background', { suffix: '', priorities: ['5'], hasAps: true }],
+  ['voip', { suffix: '.voip', isImmediate: true, maxBytes: 5120 }],
+  ['complication', { suffix: '.complication' }],
+  ['fileprovider', { suffix: '.pushkit.fileprovider', hasAps: false }],
+  ['mdm', { suffix: '', hasAps: false }],
+  ['liveactivity', { suffix: '.push-type.liveactivity', hasAps: true }],
+  ['location', { suffix: '.location-query' }],
+  ['pushtotalk', { suffix: '.voip-ptt', priorities: ['10'], isImmediate: true, hasAps: false }],
+  ['controls', { suffix: '.push-type.controls', hasAps: true }],
+  ['widgets', { suffix: '.push-type.widgets', hasAps: true }],
 ]);
+
+const typeOf = (headers: IncomingHttpHeaders): string => String(headers['apns-push-type'] ?? 'alert');
 
 const refusal = (status: number, reason: string): Refusal => ({ status, reason });
 
@@ -50,26 +64,26 @@ export function deviceTokenOf(headers: IncomingHttpHeaders): string | Refusal {
   return tokenForm.test(token) ? token : refusals.badToken;
 }
 
-/** Checks topic and push type together: each type has its own suffix. */
+/** Checks topic and push type together: each type has its own suffix. A topic with a leading `=` serves no suffix of its own. */
 export function checkTopic(headers: IncomingHttpHeaders, topics: readonly string[]): Refusal | undefined {
-  const pushType = headers['apns-push-type'] ?? 'alert';
   const topic = headers['apns-topic'];
-  const suffix = typeof pushType === 'string' ? suffixes.get(pushType) : undefined;
+  const suffix = types.get(typeOf(headers))?.suffix;
   if (suffix === undefined) return refusals.pushType;
   if (typeof topic !== 'string' || topic === '')
     return topics.length === 1 ? undefined : refusals.missingTopic;
   if (!topic.endsWith(suffix)) return refusals.badTopic;
   const base = suffix === '' ? topic : topic.slice(0, -suffix.length);
-  return topics.includes(base) || topics.includes(topic) ? undefined : refusals.disallowed;
+  return [base, topic, `=${topic}`].some((one) => topics.includes(one)) ? undefined : refusals.disallowed;
 }
 
 /** Checks the remaining headers. */
 export function checkHeaders(headers: IncomingHttpHeaders): Refusal | undefined {
   const priority = headers['apns-priority'] ?? '10';
-  if (priority !== '10' && priority !== '5' && priority !== '1') return refusals.priority;
-  if (headers['apns-push-type'] === 'background' && priority !== '5') return refusals.priority;
+  const { isImmediate, priorities = ['10', '5'] } = types.get(typeOf(headers)) ?? {};
+  if (!priorities.includes(String(priority))) return refusals.priority;
   const expiration = headers['apns-expiration'];
   if (expiration !== undefined && !/^\d{1,15}$/.test(String(expiration))) return refusals.expiration;
+  if (isImmediate && expiration !== '0') return refusals.expiration;
   const collapseId = headers['apns-collapse-id'];
   if (collapseId !== undefined && Buffer.byteLength(String(collapseId)) > 64) return refusals.collapse;
   const messageId = headers['apns-id'];
@@ -84,15 +98,87 @@ export function checkPayload(
   lastGood: Buffer,
 ): Refusal | undefined {
   if (body.length === 0) return refusals.empty;
-  if (body.length > (headers['apns-push-type'] === 'voip' ? 5120 : 4096)) return refusals.tooLarge;
+  if (body.length > (types.get(typeOf(headers))?.maxBytes ?? 4096)) return refusals.tooLarge;
   if (body.equals(lastGood)) return undefined;
+  // Apple's table has no reason for malformed JSON or wrong members; PayloadEmpty is the nearest one.
+  return bodyProblem(body, typeOf(headers)) === undefined ? undefined : refusals.empty;
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** Returns why a device of Apple would not take a body, in words. */
+export function bodyProblem(body: Buffer, pushType: string): string | undefined {
+  let parsed: unknown;
   try {
-    const parsed: unknown = JSON.parse(body.toString('utf8'));
-    // Apple's table has no reason for malformed JSON or an alert without content; PayloadEmpty is the nearest one.
-    if (typeof parsed !== 'object' || parsed === null || !('aps' in parsed)) return refusals.empty;
-    const isShown = (headers['apns-push-type'] ?? 'alert') === 'alert';
-    return isShown && JSON.stringify(parsed.aps) === '{}' ? refusals.empty : undefined;
+    parsed = JSON.parse(utf8.decode(body));
   } catch {
-    return refusals.empty;
+    return 'no JSON in UTF-8';
   }
+  if (!isJsonObject(parsed) || Object.keys(parsed).length === 0) return 'no members';
+  const { hasAps } = types.get(pushType) ?? {};
+  const { aps } = parsed;
+  if (hasAps === false) return aps === undefined ? undefined : 'a body with aps';
+  if (aps === undefined) return hasAps ? 'a body without aps' : undefined;
+  if (!isJsonObject(aps)) return 'aps is no object';
+  return memberProblem(aps, pushType) ?? formProblem(aps, pushType);
+}
+
+const isString = (value: Json): boolean => typeof value === 'string';
+const isBit = (value: Json): boolean => value === 0 || value === 1;
+const isNumber = (value: Json): boolean => typeof value === 'number';
+
+/** Forms of members of `aps`. */
+const forms: Readonly<Record<string, (value: Json) => boolean>> = {
+  badge: (value) => typeof value === 'number' && Number.isInteger(value) && value >= 0,
+  alert: (value) => isString(value) || isJsonObject(value),
+  sound: (value) => isString(value) || isJsonObject(value),
+  category: isString,
+  'thread-id': isString,
+  'target-content-id': isString,
+  'filter-criteria': isString,
+  'content-available': isBit,
+  'mutable-content': isBit,
+  'interruption-level': (value) =>
+    ['passive', 'active', 'time-sensitive', 'critical'].includes(String(value)),
+  'relevance-score': isNumber,
+  event: (value) => ['start', 'update', 'end'].includes(String(value)),
+  timestamp: isNumber,
+  'stale-date': isNumber,
+  'dismissal-date': isNumber,
+  'content-state': isJsonObject,
+  attributes: isJsonObject,
+  'attributes-type': isString,
+  'input-push-token': (value) => value === 1,
+  'input-push-channel': isString,
+  'content-changed': (value) => value === true,
+};
+
+function memberProblem(aps: JsonObject, pushType: string): string | undefined {
+  const wrong = Object.entries(aps).find(([name, value]) => forms[name]?.(value) === false);
+  if (wrong) return `${wrong[0]} is ${JSON.stringify(wrong[1])}`;
+  const { 'relevance-score': score = 0 } = aps;
+  return pushType !== 'liveactivity' && (Number(score) < 0 || Number(score) > 1)
+    ? 'a relevance-score over 1'
+    : undefined;
+}
+
+/** Members that a push type needs. */
+const needed: Readonly<Record<string, readonly string[]>> = {
+  background: ['content-available'],
+  liveactivity: ['event', 'timestamp'],
+  'liveactivity start': ['content-state', 'attributes-type', 'attributes', 'alert'],
+  'liveactivity update': ['content-state'],
+  controls: ['content-changed'],
+  widgets: ['content-changed'],
+};
+
+function formProblem(aps: JsonObject, pushType: string): string | undefined {
+  const showing = ['alert', 'badge', 'sound'].filter((name) => name in aps);
+  if (pushType === 'alert' && Object.keys(aps).length === 0) return 'nothing to show';
+  if (['background', 'controls', 'widgets'].includes(pushType) && showing.length > 0) return `${showing[0]}`;
+  const missing = [...(needed[pushType] ?? []), ...(needed[`${pushType} ${aps.event}`] ?? [])].find(
+    (name) => !(name in aps),
+  );
+  if (missing !== undefined) return `no ${missing}`;
+  return 'input-push-token' in aps && 'input-push-channel' in aps ? 'both kinds of input' : undefined;
 }

@@ -1,5 +1,6 @@
 import type { ServerHttp2Session } from 'node:http2';
 import { TLSSocket } from 'node:tls';
+import { listedTopics } from '../kit/certificates.ts';
 import type { Refusal, ValidToken } from './tokens.ts';
 
 const shortestTokenLifeS = 20 * 60;
@@ -8,7 +9,7 @@ const tooManyUpdates: Refusal = { status: 429, reason: 'TooManyProviderTokenUpda
 /** State of one connection. */
 export interface SessionState {
   session: ServerHttp2Session;
-  /** Topics of the client certificate; null without a trusted certificate. */
+  /** Topics of the client certificate, those of a list with a leading `=`; null without a trusted certificate. */
   certificateTopics: string[] | null;
   /** Streams without a response so far. */
   open: number;
@@ -61,10 +62,16 @@ export function recordToken(state: Pick<SessionState, 'token'>, token: ValidToke
   return undefined;
 }
 
-/** Returns the bundle id of a trusted client certificate: the subject's UID (protocol/apns.md#certificates). */
+/**
+ * Returns the topics of a trusted client certificate: those that it lists, else the subject's UID, the bundle id
+ * (protocol/apns.md#certificates).
+ */
 function certificateTopics(session: ServerHttp2Session): string[] | null {
   const { socket } = session;
   if (!(socket instanceof TLSSocket) || !socket.authorized) return null;
-  const subject: Record<string, unknown> = { ...socket.getPeerCertificate().subject };
+  const peer = socket.getPeerCertificate();
+  const listed = listedTopics(peer.raw);
+  if (listed) return listed.map((topic) => `=${topic}`);
+  const subject: Record<string, unknown> = { ...peer.subject };
   return typeof subject.UID === 'string' ? [subject.UID] : null;
 }

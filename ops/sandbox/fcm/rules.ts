@@ -13,64 +13,112 @@ const colour = z
   .strictObject({ red: z.number(), green: z.number(), blue: z.number(), alpha: z.number() })
   .partial();
 
-const androidNotification = z
-  .strictObject({
-    ...notification.shape,
-    icon: text,
-    color: z.string().regex(/^#[0-9a-fA-F]{6}$/),
-    sound: text,
-    tag: text,
-    click_action: text,
-    channel_id: text,
-    ticker: text,
-    sticky: z.boolean(),
-    event_time: text,
-    local_only: z.boolean(),
-    notification_priority: z.enum(['MIN', 'LOW', 'DEFAULT', 'HIGH', 'MAX'].map((name) => `PRIORITY_${name}`)),
-    default_sound: z.boolean(),
-    default_vibrate_timings: z.boolean(),
-    vibrate_timings: z.array(duration),
-    default_light_settings: z.boolean(),
-    light_settings: z.strictObject({
-      color: colour,
-      light_on_duration: duration,
-      light_off_duration: duration,
-    }),
-    visibility: z.enum(['PRIVATE', 'PUBLIC', 'SECRET']),
-    notification_count: z.int().min(0),
-    body_loc_key: text,
-    body_loc_args: z.array(text),
-    title_loc_key: text,
-    title_loc_args: z.array(text),
-  })
-  .partial();
+const shownOnAndroid = {
+  ...notification.shape,
+  icon: text,
+  color: z.string().regex(/^#[0-9a-fA-F]{6}$/),
+  sound: text,
+  tag: text,
+  click_action: text,
+  channel_id: text,
+  ticker: text,
+  sticky: z.boolean(),
+  event_time: z.iso.datetime({ offset: true }),
+  local_only: z.boolean(),
+  notification_priority: z.enum(
+    ['UNSPECIFIED', 'MIN', 'LOW', 'DEFAULT', 'HIGH', 'MAX'].map((name) => `PRIORITY_${name}`),
+  ),
+  default_sound: z.boolean(),
+  default_vibrate_timings: z.boolean(),
+  vibrate_timings: z.array(duration),
+  default_light_settings: z.boolean(),
+  light_settings: z.strictObject({
+    color: colour,
+    light_on_duration: duration,
+    light_off_duration: duration,
+  }),
+  visibility: z.enum(['VISIBILITY_UNSPECIFIED', 'PRIVATE', 'PUBLIC', 'SECRET']),
+  notification_count: z.int().min(0),
+  body_loc_key: text,
+  body_loc_args: z.array(text),
+  title_loc_key: text,
+  title_loc_args: z.array(text),
+};
 
 const options = z.strictObject({ analytics_label: z.string().regex(/^[a-zA-Z0-9-_.~%]{1,50}$/) }).partial();
 
+const forAndroid = {
+  collapse_key: text,
+  ttl,
+  restricted_package_name: text,
+  data,
+  fcm_options: options,
+  direct_boot_ok: z.boolean(),
+  bandwidth_constrained_ok: z.boolean(),
+  restricted_satellite_ok: z.boolean(),
+};
+
 const android = z
   .strictObject({
-    collapse_key: text,
-    priority: z.enum(['NORMAL', 'HIGH', 'normal', 'high']),
-    ttl,
-    restricted_package_name: text,
-    data,
-    direct_boot_ok: z.boolean(),
-    notification: androidNotification,
-    fcm_options: options,
+    ...forAndroid,
+    priority: z.enum(['NORMAL', 'HIGH']),
+    notification: z
+      .strictObject({
+        ...shownOnAndroid,
+        bypass_proxy_notification: z.boolean(),
+        proxy: z.enum(['PROXY_UNSPECIFIED', 'ALLOW', 'DENY', 'IF_PRIORITY_LOWERED']),
+      })
+      .partial(),
   })
   .partial();
 
-const free = z.record(text, z.unknown());
+const secondAndroid = z
+  .strictObject({
+    ...z.strictObject(forAndroid).partial().shape,
+    remote_notification: z
+      .strictObject({
+        notification: z.strictObject({ ...shownOnAndroid, id: z.int32() }).partial(),
+        mutable_content: z.boolean().optional(),
+        use_as_v1_data_message: z.boolean().optional(),
+      })
+      .optional(),
+    background_sync: z.strictObject({}).optional(),
+  })
+  .refine((value) => (value.remote_notification === undefined) !== (value.background_sync === undefined));
 
-const message = z.strictObject({
-  token: text.min(1),
-  data: data.optional(),
-  notification: notification.optional(),
-  android: android.optional(),
-  apns: free.optional(),
-  webpush: free.optional(),
-  fcm_options: options.optional(),
-});
+const free = z.record(text, z.unknown());
+const headers = z.record(text, text);
+
+const apns = z
+  .strictObject({
+    headers,
+    payload: free,
+    fcm_options: z.strictObject({ ...options.shape, image: text }).partial(),
+    live_activity_token: text,
+  })
+  .partial();
+
+const webpush = z
+  .strictObject({
+    headers,
+    data,
+    notification: free,
+    fcm_options: z.strictObject({ ...options.shape, link: text }).partial(),
+  })
+  .partial();
+
+const message = z
+  .strictObject({
+    token: text.min(1),
+    data: data.optional(),
+    notification: notification.optional(),
+    android: android.optional(),
+    android_v2: secondAndroid.optional(),
+    apns: apns.optional(),
+    webpush: webpush.optional(),
+    fcm_options: options.optional(),
+  })
+  .refine((value) => value.android === undefined || value.android_v2 === undefined);
 
 const body = z.strictObject({ validate_only: z.boolean().optional(), message });
 

@@ -24,7 +24,15 @@ export interface CertificateAuthority extends KeyPairPem {
   /** Issues a certificate for a TLS server on these names and addresses; default `localhost`, 127.0.0.1 and ::1. */
   issueServer(names?: string[]): Promise<KeyPairPem>;
   /** Issues a certificate for a client; `userId` becomes the subject's UID, where Apple writes the bundle id. */
-  issueClient(client: { commonName: string; userId?: string; validForMs?: number }): Promise<KeyPairPem>;
+  issueClient(client: ClientRequest): Promise<KeyPairPem>;
+}
+
+export interface ClientRequest {
+  commonName: string;
+  userId?: string;
+  validForMs?: number;
+  /** Topics in the extension in which Apple lists those of a push certificate. */
+  topics?: readonly string[];
 }
 
 /**
@@ -44,12 +52,13 @@ export async function openCertificateAuthority(pem?: KeyPairPem): Promise<Certif
         purpose: x509.ExtendedKeyUsage.serverAuth,
         names,
       }),
-    issueClient: ({ commonName, userId, validForMs = 365 * dayMs }) =>
+    issueClient: ({ commonName, topics, userId, validForMs = 365 * dayMs }) =>
       issue(issuer, signingKey, {
         subject: [...(userId === undefined ? [] : [{ [userIdOid]: [userId] }]), { CN: [commonName] }],
         validForMs,
         purpose: x509.ExtendedKeyUsage.clientAuth,
         names: [],
+        topics,
       }),
   };
 }
@@ -59,6 +68,7 @@ interface CertificateRequest {
   validForMs: number;
   purpose: x509.ExtendedKeyUsage;
   names: string[];
+  topics?: readonly string[] | undefined;
 }
 
 async function selfSigned(commonName: string): Promise<KeyPairPem> {
@@ -98,9 +108,36 @@ async function issue(
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.ExtendedKeyUsageExtension([request.purpose]),
       ...(request.names.length > 0 ? [alternativeNames(request.names)] : []),
+      ...(request.topics ? [new x509.Extension(topicListOid, false, topicList(request.topics))] : []),
     ],
   });
   return { certificate: certificate.toString('pem'), privateKey: await exportKey(keys.privateKey) };
+}
+
+/** Extension in which Apple lists the topics of a push certificate. */
+export const topicListOid = '1.2.840.113635.100.6.3.6';
+
+/** Returns the topics that a certificate (DER) lists; null without such an extension. */
+export function listedTopics(der: Buffer): string[] | null {
+  const value = new x509.X509Certificate(der).getExtension(topicListOid)?.value;
+  if (!value) return null;
+  const list = Buffer.from(value);
+  // A text is a tag, a length below 128 and its characters; those with a dot are topics.
+  const starts = [...list.keys()].filter((at) => list[at] === 0x0c);
+  const texts = starts.map((at) => list.toString('latin1', at + 2, at + 2 + (list[at + 1] ?? 0)));
+  return texts.filter((text) => /^[\w-]+(\.[\w-]+)+$/.test(text));
+}
+
+/** Encodes topics as Apple does: a sequence of texts, each followed by a sequence of its kinds. */
+function topicList(topics: readonly string[]): Buffer {
+  const element = (tag: number, content: Buffer) => {
+    const { length } = content;
+    const size = length < 128 ? [length] : length < 256 ? [0x81, length] : [0x82, length >> 8, length & 255];
+    return Buffer.concat([Buffer.from([tag, ...size]), content]);
+  };
+  const text = (value: string) => element(0x0c, Buffer.from(value));
+  const entries = topics.flatMap((topic) => [text(topic), element(0x30, text('app'))]);
+  return element(0x30, Buffer.concat(entries));
 }
 
 function alternativeNames(names: string[]): x509.SubjectAlternativeNameExtension {

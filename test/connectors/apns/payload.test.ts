@@ -118,10 +118,12 @@ describe('headers', () => {
     // The system does not show these types itself, so they get no default id.
     const unseen: JsonObject[] = [
       { 'content-available': 1 },
-      ...['voip', 'complication', 'fileprovider', 'mdm', 'liveactivity', 'location'].map((type) => ({
-        aps: { event: 'update' },
-        'pgw-push-type': type,
-      })),
+      ...['voip', 'complication', 'location'].map((type) => ({ aps: { k: 1 }, 'pgw-push-type': type })),
+      ...['fileprovider', 'mdm', 'pushtotalk'].map((type) => ({ k: 1, 'pgw-push-type': type })),
+      {
+        aps: { event: 'update', timestamp: 1_790_000_000, 'content-state': {} },
+        'pgw-push-type': 'liveactivity',
+      },
     ];
     for (const data of unseen) {
       expect(rendered(data)).toMatchObject({ collapseId: null, isRepeatHidden: false });
@@ -156,7 +158,6 @@ describe('headers', () => {
   test('make an empty alert with content-available a background one, whatever push type was set', () => {
     const silent: JsonObject[] = [
       { alert: '', sound: '' },
-      { alert: '', 'pgw-priority': 10 },
       { 'pgw-push-type': 'alert' },
       { title: '', alert: { body: '', 'launch-image': 'l.png' } },
       { alert: 'for Android', ios: { alert: '' } },
@@ -226,8 +227,8 @@ describe('refuses', () => {
     ['a volume above 1', { alert: 'a', sound: { volume: 2 } }, /sound\.volume must be/],
     ['a number as sound', { alert: 'a', sound: 1 }, /sound must be/],
     ['a text as content-available', { alert: 'a', 'content-available': 'yes' }, /content-available must be/],
-    ['priority 7', { alert: 'a', 'pgw-priority': 7 }, /pgw-priority must be 10 or 5/],
-    ['priority as text', { alert: 'a', 'apns-priority': '10' }, /pgw-priority must be 10 or 5/],
+    ['priority 7', { alert: 'a', 'pgw-priority': 7 }, /pgw-priority must be 10, 5 or 1/],
+    ['a word as priority', { alert: 'a', 'apns-priority': 'high' }, /apns-priority must be 10, 5 or 1/],
     ['voip in the plain layout', { alert: 'a', 'pgw-push-type': 'voip' }, /pgw-push-type must be one of/],
     ['an unknown push type', { aps: {}, 'pgw-push-type': 'loud' }, /pgw-push-type must be one of/],
     [
@@ -249,7 +250,11 @@ describe('refuses', () => {
     ['members of the app only', { k: 'v' }, /needs an alert/],
     ['mutable-content without an alert', { 'mutable-content': 1, category: 'C' }, /needs an alert/],
     ['content-available 0 alone', { 'content-available': 0 }, /needs an alert/],
-    ['background without content-available', { 'pgw-push-type': 'background', k: 1 }, /needs an alert/],
+    [
+      'background without content-available',
+      { 'pgw-push-type': 'background', k: 1 },
+      /content-available must be given/,
+    ],
     ['a payload over 4096 bytes', { alert: 'a'.repeat(4096) }, /takes at most 4096/],
   ];
 

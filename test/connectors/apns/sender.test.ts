@@ -225,7 +225,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
 
     test('does not try push types that need a token', async () => {
       const { sender } = await certificateSender();
-      const message = aMessage({ aps: { event: 'end' }, 'pgw-push-type': 'liveactivity' });
+      const message = aMessage({ aps: {}, 'pgw-push-type': 'location' });
       const { attempts } = await sendAll(sender, recipients(1), message);
       await sender.close();
       expect(attempts[0]).toMatchObject({ kind: 'rejected', reason: expect.stringMatching(/needs token/) });

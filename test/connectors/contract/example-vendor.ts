@@ -64,8 +64,7 @@ export function exampleVendor(
     if (!content.ok) return content;
     const { alert, custom, vendor } = content.payload;
     const payload = JSON.stringify({ title: titleOf(content.payload, 10), alert, custom, ...vendor });
-    const problem = bodySizeError('vendor_e', Buffer.byteLength(payload), limits);
-    return problem === null ? { ok: true, payload } : { ok: false, error: problem };
+    return bodySizeError('vendor_e', Buffer.byteLength(payload), limits) ?? { ok: true, payload };
   };
   return {
     id: 'vendor_e',

@@ -101,14 +101,6 @@ describe('a push to FCM', () => {
     });
   });
 
-  test('passes unknown members on to FCM', () => {
-    const rendering = renderFcm('fcm', aMessage({ alert: 'a', fcm: { newest: { x: 1 } } }));
-    if (!rendering.ok) throw new Error(rendering.error);
-    const body = JSON.parse(previewFcm(rendering.payload));
-    expect(body.message.newest).toEqual({ x: 1 });
-    expect(violationOf(body)?.field).toBe('message.newest');
-  });
-
   test('that FCM would refuse is reported before anything is sent', () => {
     expect(problemOf({})).toMatch(/alert/);
     expect(problemOf({ alert: 'a', fcm: { data: { n: 5 } } })).toBe('fcm.data.n must be a string');
@@ -128,5 +120,127 @@ describe('a push to FCM', () => {
     const chars = Math.floor((4096 + '{"message":{"token":"",}'.length - sizeOf('a')) / 2);
     messageOf({ alert: 'a'.repeat(1 + chars) });
     expect(problemOf({ alert: 'a'.repeat(1 + chars + 2) })).toMatch(/4096/);
+  });
+});
+
+describe('members of FCM’s message', () => {
+  const second = (more: JsonObject): JsonObject => ({ android_v2: { ttl: '60s', ...more } });
+
+  test('are taken at every level, in snake case and in camel case', () => {
+    const own = {
+      collapseKey: 'c',
+      bandwidthConstrainedOk: true,
+      restricted_satellite_ok: true,
+      proxy: 'DENY',
+      lightSettings: {
+        color: { red: 1, green: '0.5', blue: 0, alpha: 1 },
+        lightOnDuration: '0.3s',
+        light_off_duration: 1,
+      },
+      eventTime: '2027-01-31T08:00:00Z',
+      vibrateTimings: ['0.5s', 1],
+      notification: { image: 'https://example.com/i.png' },
+      android: { fcmOptions: { analyticsLabel: 'a' }, data: { k: 'v' } },
+      apns: { headers: { 'apns-priority': '5' }, payload: { aps: {} }, live_activity_token: 't' },
+      webpush: { fcm_options: { link: 'https://example.com' }, notification: { any: 1 } },
+      fcmOptions: { analyticsLabel: 'b' },
+    };
+    expect(messageOf({ alert: 'a', fcm: own })).toMatchObject({
+      notification: { body: 'a', image: 'https://example.com/i.png' },
+      android: {
+        collapse_key: 'c',
+        bandwidth_constrained_ok: true,
+        restricted_satellite_ok: true,
+        data: { k: 'v' },
+        fcm_options: { analytics_label: 'a' },
+        notification: {
+          proxy: 'DENY',
+          event_time: '2027-01-31T08:00:00Z',
+          vibrate_timings: ['0.5s', '1s'],
+          light_settings: {
+            color: { red: 1, green: 0.5, blue: 0, alpha: 1 },
+            light_on_duration: '0.3s',
+            light_off_duration: '1s',
+          },
+        },
+      },
+      apns: { headers: { 'apns-priority': '5' }, live_activity_token: 't' },
+      webpush: { fcm_options: { link: 'https://example.com' } },
+      fcm_options: { analytics_label: 'b' },
+    });
+  });
+
+  test('of the second form replace ours of the first one', () => {
+    const shown = {
+      remote_notification: { notification: { id: 7, title: 'T', tag: 't' }, mutable_content: 1 },
+    };
+    const message = messageOf({ alert: 'a', fcm: second(shown) });
+    expect(message).not.toHaveProperty('android');
+    expect(message).toMatchObject({
+      isRepeatHidden: true,
+      android_v2: { ttl: '60s', remote_notification: { mutable_content: true, notification: { id: 7 } } },
+    });
+    expect(messageOf({ alert: 'a', fcm: { android_v2: { background_sync: {} } } }).android_v2).toEqual({
+      ttl: '3600s',
+      background_sync: {},
+    });
+    expect(messageOf({ fcm: { message: second({ background_sync: {} }) } })).not.toHaveProperty('android');
+  });
+
+  test.each<[JsonObject, string]>([
+    [{ newest: { x: 1 } }, 'fcm.newest: there is no such member; known are data, notification, android'],
+    [{ colour: '#ff0000' }, 'fcm.colour: there is no such member; the nearest is android.notification.color'],
+    [{ link: 'https://x' }, 'fcm.link: there is no such member; link is a member of webpush.fcm_options'],
+    [{ analytics_label: 'x' }, 'analytics_label is a member of android.fcm_options, android_v2.fcm_options'],
+    [
+      { notification: { channel_id: 'c' } },
+      'fcm.notification.channel_id: there is no such member; channel_id is a member of android.notification',
+    ],
+    [{ android: { title: 't' } }, 'title is a member of notification, android.notification'],
+    [
+      { android: { notificaton: {} } },
+      'fcm.android.notificaton: there is no such member; the nearest is android.notification',
+    ],
+    [
+      { webpush: { ttl: 5 } },
+      'fcm.webpush.ttl: there is no such member; ttl is a member of android, android_v2',
+    ],
+    [{ fcm_options: { image: 'x' } }, 'image is a member of notification, android.notification'],
+    [
+      { android_v2: { priority: 'HIGH', background_sync: {} } },
+      'fcm.android_v2.priority: there is no such member',
+    ],
+    [
+      { android_v2: { background_sync: { a: 1 } } },
+      'fcm.android_v2.background_sync.a: there is no such member',
+    ],
+    [{ message: { android: { colour: 'x' } } }, 'fcm.message.android.colour: there is no such member'],
+    [{ message: 5 }, 'fcm.message must be an object'],
+    [{ message: {}, priority: 'HIGH' }, 'fcm.priority must be a member of fcm.message'],
+    [second({}), 'fcm.android_v2 must have either remote_notification or background_sync'],
+    [second({ background_sync: {}, remote_notification: {} }), 'must have either'],
+    [second({ remote_notification: {} }), 'fcm.android_v2.remote_notification must have notification'],
+    [
+      { ...second({ background_sync: {} }), android: {} },
+      'fcm.android and fcm.android_v2 must not be given together',
+    ],
+    [{ light_settings: { color: {} } }, 'light_settings must have light_on_duration'],
+    [{ ttl: '29d' }, 'fcm.ttl must be seconds from 0 to 2419200'],
+    [{ ttl: 2_419_201 }, 'fcm.ttl must be'],
+    [{ priority: 10 }, 'fcm.priority must be NORMAL or HIGH'],
+    [{ color: 'red' }, 'fcm.color must be a colour'],
+    [{ event_time: 'tomorrow' }, 'fcm.event_time must be a time'],
+    [{ body_loc_args: ['a', 1] }, 'fcm.body_loc_args must be a list of strings'],
+    [{ webpush: { data: { n: 1 } } }, 'fcm.webpush.data.n must be a string'],
+    [{ webpush: { data: { from: 'x' } } }, 'fcm.webpush.data.from is a name that FCM keeps to itself'],
+    [{ apns: { payload: 'x' } }, 'fcm.apns.payload must be an object'],
+  ])('are refused by name, with the nearest place: %j', (own, error) => {
+    expect(problemOf({ alert: 'a', fcm: own })).toContain(error);
+  });
+
+  test('a long unknown name is cut, and not compared with others', () => {
+    expect(problemOf({ alert: 'a', fcm: { ['x'.repeat(3000)]: 1 } })).toContain(
+      `fcm.${'x'.repeat(40)}…: there is no such`,
+    );
   });
 });

@@ -136,7 +136,11 @@ describe('content for a vendor’s devices', () => {
 
 test('a body that is too large is reported with its size', () => {
   const limits = { recipientsPerRequest: 1, bodyBytes: 10 };
-  expect(bodySizeError('vendor_a', 11, limits)).toBe('the message has 11 bytes; vendor_a takes at most 10');
+  expect(bodySizeError('vendor_a', 11, limits)).toEqual({
+    ok: false,
+    isMisfit: true,
+    error: 'the message has 11 bytes; vendor_a takes at most 10',
+  });
   expect(bodySizeError('vendor_a', 10, limits)).toBeNull();
 });
 

@@ -8,9 +8,9 @@ export interface Fault {
 
 const fault = (code: string, msg: string): Fault => ({ code, msg });
 
-const categories = new Set([
+export const categories = new Set([
   ...['IM', 'VOIP', 'SUBSCRIPTION', 'TRAVEL', 'HEALTH', 'WORK', 'ACCOUNT', 'EXPRESS', 'FINANCE'],
-  ...['DEVICE_REMINDER', 'MAIL', 'PLAY_VOICE', 'MARKETING'],
+  ...['DEVICE_REMINDER', 'MAIL', 'PLAY_VOICE', 'MARKETING', 'MISS_CALL'],
 ]);
 
 /** Checks a v1 body without its tokens (protocol/huawei.md#messages). */

@@ -1,5 +1,5 @@
-import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
-import { type Fault, isText, isWithin } from './message-v1.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
+import { categories, type Fault, isText, isWithin } from './message-v1.ts';
 
 const fault = (code: string, msg: string): Fault => ({ code, msg });
 
@@ -15,38 +15,73 @@ export function v3Fault(
   if (!isJsonObject(payload) || !isJsonObject(pushOptions) || !isJsonObject(target))
     return fault('80100003', 'Illegal payload');
   if (Object.keys(more).length > 0) return fault('80100003', 'Illegal payload, unknown member');
-  return optionsFault(pushOptions) ?? payloadFault(payload, pushType);
+  return optionsFault(pushOptions, pushType) ?? payloadFault(payload, pushType);
 }
 
-function optionsFault({ biTag, testMessage, ttl }: JsonObject): Fault | null {
+function optionsFault(options: JsonObject, pushType: string): Fault | null {
+  const { backgroundMode, biTag, collapseKey, receiptId, testMessage, ttl } = options;
+  const unknown = Object.keys(options).find((name) => !optionNames.has(name));
+  if (unknown !== undefined) return fault('80100003', `Illegal payload: pushOptions.${unknown}`);
   if (ttl !== undefined && !isWithin(ttl, 0, 1_296_000)) return fault('80100001', 'Illegal ttl');
   if (ttl === 0) return fault('80100004', 'Illegal expire time');
-  if (biTag !== undefined && typeof biTag !== 'string') return fault('80100001', 'Illegal biTag');
+  if (biTag !== undefined && !isBytes(biTag, 64)) return fault('80100001', 'Illegal biTag');
+  if (receiptId !== undefined && typeof receiptId !== 'string') return fault('80100001', 'Illegal receiptId');
+  if (collapseKey !== undefined && (!isWithin(collapseKey, -1, 100) || !['0', '2'].includes(pushType)))
+    return fault('80100013', 'Illegal collapseKey');
+  if (backgroundMode !== undefined && (!isWithin(backgroundMode, 0, 1) || pushType !== '6'))
+    return fault('80100001', 'Illegal backgroundMode');
   return testMessage === undefined || typeof testMessage === 'boolean'
     ? null
     : fault('80100001', 'Illegal testMessage');
 }
 
-function payloadFault({ extraData, notification }: JsonObject, pushType: string): Fault | null {
-  if (pushType === '6')
-    return isText(extraData) && notification === undefined
-      ? null
-      : fault('80100003', 'Illegal payload: extraData');
-  if (pushType !== '0') return null;
+const optionNames = new Set([
+  ...['testMessage', 'ttl', 'biTag', 'receiptId', 'collapseKey', 'backgroundMode'],
+]);
+const isBytes = (value: Json, most: number): boolean =>
+  typeof value === 'string' && Buffer.byteLength(value) <= most;
+
+/** Members of a payload by push type. */
+const needed = new Map<string, readonly string[]>([
+  ['1', ['formId', 'version', 'moduleName', 'formName', 'abilityName', 'formData']],
+  ['2', ['notification', 'extraData']],
+  ['6', ['extraData']],
+  ['7', ['activityId', 'operation', 'event']],
+  ['10', ['extraData']],
+]);
+
+function payloadFault(payload: JsonObject, pushType: string): Fault | null {
+  const { badge, extraData, notification } = payload;
+  const missing = needed.get(pushType)?.find((name) => payload[name] === undefined);
+  if (missing !== undefined) return fault('80100003', `Illegal payload: ${missing}`);
+  if (extraData !== undefined && !isText(extraData)) return fault('80100003', 'Illegal payload: extraData');
+  if (pushType !== '0' && pushType !== '2')
+    return notification === undefined ? null : fault('80100003', 'Illegal payload: notification');
+  // A payload with a badge alone.
+  if (notification === undefined && badge !== undefined) return null;
   if (!isJsonObject(notification)) return fault('80100003', 'Illegal payload: notification');
-  const { badge, clickAction, notifyId } = notification;
+  return notificationFault(notification, pushType);
+}
+
+function notificationFault(notification: JsonObject, pushType: string): Fault | null {
+  const { appMessageId, badge, category, clickAction, notifyId } = notification;
   for (const name of ['category', 'title', 'body'] as const)
     if (!isText(notification[name])) return fault('80100003', `Illegal payload: ${name}`);
-  if (!isJsonObject(clickAction) || !isWithin(clickAction.actionType, 0, 1))
+  if (!categories.has(String(category)) || (category === 'PLAY_VOICE') !== (pushType === '2'))
+    return fault('80100003', 'Illegal payload: category');
+  if (!isJsonObject(clickAction) || ![0, 1, 3].includes(Number(clickAction.actionType)))
     return fault('80100003', 'Illegal payload: clickAction');
   if (clickAction.data !== undefined && !isJsonObject(clickAction.data))
     return fault('80100003', 'Illegal payload: clickAction.data');
-  if (notifyId !== undefined && !isWithin(notifyId, 0, 0x7fffffff))
+  if (notifyId !== undefined && !isWithin(notifyId, -1, 0x7fffffff))
     return fault('80100001', 'Illegal notifyId');
+  if (appMessageId !== undefined && !/^[\w+/=\- ]{1,64}$/.test(String(appMessageId)))
+    return fault('80100001', 'Illegal appMessageId');
   return badge === undefined || isBadge(badge) ? null : fault('80100001', 'Illegal badge');
 }
 
 const isBadge = (badge: unknown): boolean =>
   isJsonObject(badge) &&
+  badge.class === undefined &&
   (badge.addNum === undefined || isWithin(badge.addNum, 1, 99)) &&
   (badge.setNum === undefined || isWithin(badge.setNum, 0, 99));

@@ -21,6 +21,11 @@ const fields = new Set([
   ...['badge_message_count', 'big_picture_id', 'small_picture_id'],
 ]);
 
+const categories = new Set([
+  ...['IM', 'ACCOUNT', 'DEVICE_REMINDER', 'ORDER', 'TODO', 'SUBSCRIPTION'],
+  ...['NEWS', 'CONTENT', 'MARKETING', 'SOCIAL'],
+]);
+
 const broadcastOnly = new Set(['fix_speed', 'fix_speed_rate', 'big_picture_id']);
 const lengthOf = (value: Json | undefined): number => (typeof value === 'string' ? [...value].length : 0);
 const isWithin = (value: Json | undefined, from: number, to: number): boolean =>
@@ -73,6 +78,15 @@ function restFault(notification: JsonObject): string | null {
   if (!isWithin(ttl, 0, 864_000)) return 'off_line_ttl is more than ten days';
   if (!isWithin(notification.notify_id, 0, 2_147_483_647)) return 'a bad notify_id';
   if (level !== undefined && category === undefined) return 'notify_level without a category';
+  if (level !== undefined && ![1, 2, 16].includes(Number(level))) return 'an unknown notify_level';
+  if (category !== undefined && !categories.has(String(category))) return 'an unknown category';
+  for (const name of ['private_title_parameters', 'private_content_parameters']) {
+    const values = notification[name];
+    if (values === undefined) continue;
+    if (notification.private_msg_template_id === undefined) return 'parameters without a template';
+    if (!isJsonObject(values) || !Object.values(values).every((value) => typeof value === 'string'))
+      return `${name} that are no texts`;
+  }
   const url = notification.call_back_url;
   if (url !== undefined && !(typeof url === 'string' && URL.canParse(url))) return 'a bad call_back_url';
   return url === undefined && notification.call_back_parameter !== undefined

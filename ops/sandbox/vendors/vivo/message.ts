@@ -20,7 +20,13 @@ const fields = new Set([
     'category',
   ],
   ...['networkType', 'classification', 'clientCustomMap', 'requestId', 'pushMode', 'notifyId', 'profileId'],
-  ...['sendOnline', 'foregroundShow', 'addBadge', 'auditReview', 'extra'],
+  ...['sendOnline', 'foregroundShow', 'addBadge', 'auditReview', 'liveMessage', 'extra'],
+]);
+
+/** Category → its class. */
+const categories = new Map([
+  ...['IM', 'ACCOUNT', 'TODO', 'DEVICE_REMINDER', 'ORDER', 'SUBSCRIPTION'].map((name) => [name, 1] as const),
+  ...['NEWS', 'CONTENT', 'MARKETING', 'SOCIAL'].map((name) => [name, 0] as const),
 ]);
 
 const fault = (code: number, violation: string): Fault => ({ code, violation });
@@ -56,7 +62,7 @@ function textFault({ content, skipContent, skipType, title }: JsonObject): Fault
 }
 
 function numberFault(message: JsonObject): Fault | null {
-  const { category, clientCustomMap: map, timeToLive } = message;
+  const { category, classification, clientCustomMap: map, timeToLive } = message;
   if (!isInt(message.notifyType, 1, 4)) return fault(10054, 'a bad notifyType');
   if (timeToLive !== undefined && !isInt(timeToLive, 60, 86_400)) return fault(10065, 'a bad timeToLive');
   for (const [name, from, to] of [
@@ -66,8 +72,10 @@ function numberFault(message: JsonObject): Fault | null {
     ['notifyId', 1, 2_147_483_647],
   ] as const)
     if (message[name] !== undefined && !isInt(message[name], from, to)) return fault(10067, `a bad ${name}`);
-  if (category !== undefined && !/^[A-Z][A-Z_]*$/.test(String(category)))
-    return fault(10096, 'a bad category');
+  const ownClass = categories.get(String(category));
+  if (category !== undefined && ownClass === undefined) return fault(10096, 'a bad category');
+  if (category !== undefined && classification !== undefined && classification !== ownClass)
+    return fault(10097, 'a classification that contradicts the category');
   if (map === undefined) return null;
   const isTexts = isJsonObject(map) && Object.values(map).every((value) => typeof value === 'string');
   return isTexts && Object.entries(map).flat().join('').length <= 1024

@@ -157,7 +157,6 @@ export class VivoRules implements GatewayRules {
     if (counts.devices > devicesPerSecond) return 10072;
     if (message.pushMode === 1) return null;
     const isSystem = message.classification === 1 || systemCategories.has(String(message.category));
-    if (isSystem && message.classification === 0) return 10097;
     const hour = Math.floor(((this.#state.nowMs() + chinaMs) / 3_600_000) % 24);
     if (hasSendingHours && !isSystem && (hour < 7 || hour >= 23)) return 10071;
     const kind = isSystem ? 'system' : 'operation';

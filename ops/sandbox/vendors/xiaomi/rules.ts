@@ -14,6 +14,7 @@ const plainFields = new Set([
 const knownExtras = new Set([
   ...['channel_id', 'notify_effect', 'intent_uri', 'web_uri', 'notify_foreground', 'sound_uri', 'badge'],
   ...['only_send_once', 'jobkey', 'flow_control', 'callback', 'callback.param', 'callback.type'],
+  ...['template_id', 'template_param'],
 ]);
 
 const maxTargets = 1000;
@@ -33,7 +34,13 @@ export function regIdsOf(form: URLSearchParams): string[] {
 /** Returns the first broken rule of a form, or null. */
 export function faultOf(form: URLSearchParams): Fault | null {
   return (
-    namesFault(form) ?? targetsFault(form) ?? textsFault(form) ?? numbersFault(form) ?? extrasFault(form)
+    namesFault(form) ??
+    targetsFault(form) ??
+    textsFault(form) ??
+    numbersFault(form) ??
+    effectFault(form) ??
+    templateFault(form) ??
+    extrasFault(form)
   );
 }
 
@@ -88,11 +95,39 @@ function numbersFault(form: URLSearchParams): Fault | null {
   return null;
 }
 
+/** A notification without an effect is a "custom" one, which ended in 2024 (protocol/xiaomi.md#what-a-tap-does). */
+function effectFault(form: URLSearchParams): Fault | null {
+  if (form.get('pass_through') === '1') return null;
+  const effect = form.get('extra.notify_effect') ?? '';
+  if (!/^[123]$/.test(effect)) return fault(10017, 'a notification without notify_effect');
+  if (effect === '2' && !form.get('extra.intent_uri')) return fault(10017, 'no intent_uri');
+  return effect === '3' && !form.get('extra.web_uri') ? fault(10017, 'no web_uri') : null;
+}
+
+/** Checks the fields of a template (protocol/xiaomi.md#templates). */
+function templateFault(form: URLSearchParams): Fault | null {
+  const id = form.get('extra.template_id');
+  const param = form.get('extra.template_param');
+  if (id === null && param === null) return null;
+  if (!id || param === null || !form.get('extra.channel_id')) return fault(27001, 'half a template');
+  try {
+    const values: unknown[] = Object.values(JSON.parse(param));
+    const isRight = (value: unknown) =>
+      typeof value === 'string' &&
+      value.trim() !== '' &&
+      lengthOf(value) <= 128 &&
+      !/[\p{So}\p{Cn}]/u.test(value);
+    return values.length <= 9 && values.every(isRight) ? null : fault(10017, 'a wrong value of a template');
+  } catch {
+    return fault(10017, 'a template_param that is not JSON');
+  }
+}
+
 function extrasFault(form: URLSearchParams): Fault | null {
   const extras = [...form].flatMap(([name, value]): [string, string][] =>
     name.startsWith('extra.') ? [[name.slice(6), value]] : [],
   );
-  const own = extras.filter(([name]) => !knownExtras.has(name));
+  const own = extras.filter(([name]) => !knownExtras.has(name) && !name.startsWith('miui.focus.'));
   if (own.length > 10) return fault(65014, `${own.length} extras`);
   const chars = own.reduce((sum, [name, value]) => sum + lengthOf(name) + lengthOf(value), 0);
   if (chars > 1024) return fault(65015, `extras of ${chars} characters`);

@@ -286,7 +286,8 @@ describe('a message for the newer system', () => {
   });
 
   test('may be a native payload, of any push type', () => {
-    const payload = { moduleName: 'entry', formData: {} };
+    const form = { formId: 7, version: 2, moduleName: 'entry', formName: 'f', abilityName: 'a' };
+    const payload = { ...form, formData: { k: 1 } };
     const body = v3({ hms: { payload, 'push-type': 1 } });
     expect(body.payload).toEqual(payload);
     expect(body.pushType).toBe('1');
@@ -297,5 +298,141 @@ describe('a message for the newer system', () => {
     const body = v3({ alert: 'a', hms: { target_user_type: 1 } });
     expect(body.pushOptions.testMessage).toBe(true);
     expect(body.payloadOf.tokensPerRequest).toBe(10);
+  });
+
+  const problemIn = (hms: JsonObject, data: JsonObject = { alert: 'a' }) => {
+    const rendering = huawei.render(aMessage({ ...data, hms }), 'harmony');
+    return rendering.ok ? 'none' : rendering.error;
+  };
+  const notification = { category: 'IM', title: 'T', body: 'B', clickAction: { actionType: 0 } };
+  const form = { formId: 7, version: 2, moduleName: 'm', formName: 'f', abilityName: 'a', formData: {} };
+
+  test.each<[number, JsonObject, unknown]>([
+    [0, { payload: { notification } }, { notification }],
+    [0, { payload: { badge: { setNum: 3 } } }, { badge: { setNum: 3 } }],
+    [1, { payload: form }, form],
+    [
+      2,
+      { extraData: 'Order 1042 was paid' },
+      { extraData: 'Order 1042 was paid', notification: { category: 'PLAY_VOICE', body: 'a' } },
+    ],
+    [6, { payload: { extraData: 'x', proxyData: 'ENABLE' } }, { extraData: 'x', proxyData: 'ENABLE' }],
+    [6, { extraData: { k: 1 } }, { extraData: '{"k":1}' }],
+    [
+      7,
+      { payload: { activityId: 1, operation: 1, event: 'TAXI' } },
+      { activityId: 1, operation: 1, event: 'TAXI' },
+    ],
+    [10, { payload: { extraData: 'call' } }, { extraData: 'call' }],
+  ])('of the push-type %i has the body of its kind: %j', (type, own, payload) => {
+    const body = v3({ alert: 'a', hms: { ...own, 'push-type': String(type) } });
+    expect(body.fault).toBeNull();
+    expect(body.pushType).toBe(String(type));
+    expect(body.payload).toMatchObject(Object(payload));
+  });
+
+  test('takes the members of both APIs where they belong', () => {
+    const hms = {
+      ttl: '60s',
+      collapse_key: 3,
+      receipt_id: 'R',
+      bi_tag: 'own',
+      category: 'miss_call',
+      appMessageId: 'order 1042',
+      bigTitle: 'B',
+      inbox_content: ['a'],
+      soundDuration: '5',
+      badge: { add_num: 1, class: 'com.example.Main' },
+      clickAction: { actionType: 1, uri: 'x', data: '{"k":1}' },
+    };
+    const body = v3({ alert: 'a', hms });
+    expect(body.fault).toBeNull();
+    expect(body.pushOptions).toEqual({ ttl: 60, collapseKey: 3, receiptId: 'R', biTag: 'own' });
+    expect(body.payload.notification).toMatchObject({
+      category: 'MISS_CALL',
+      appMessageId: 'order 1042',
+      bigTitle: 'B',
+      inboxContent: ['a'],
+      soundDuration: 5,
+      badge: { addNum: 1 },
+      clickAction: { actionType: 1, uri: 'x', data: { k: 1 } },
+    });
+    expect(body.payload.notification.badge).toEqual({ addNum: 1 });
+    const older = messageFor({ alert: 'a', hms });
+    expect(Object.keys(older.android)).toEqual(expect.arrayContaining(['ttl', 'collapse_key', 'category']));
+    for (const name of ['appMessageId', 'bigTitle', 'soundDuration', 'clickAction'])
+      expect(JSON.stringify(older)).not.toContain(name);
+  });
+
+  test('hides a repeat by appMessageId too', () => {
+    const hidden = v3({ alert: 'a', hms: { notifyId: -1, appMessageId: 'x' } });
+    expect(hidden.payloadOf.isRepeatHidden).toBe(true);
+    expect(v3({ alert: 'a', hms: { notifyId: -1 } }).payloadOf.isRepeatHidden).toBe(false);
+  });
+
+  test.each<[JsonObject, string]>([
+    [{ 'push-type': 3 }, 'hms.push-type must be one of 0, 1, 2, 6, 7, 10, 11'],
+    [{ pushType: 'alert' }, 'hms.pushType must be one of'],
+    [{ 'push-type': 1 }, 'hms.payload must be given for the push-type 1'],
+    [{ 'push-type': 7 }, 'hms.payload must be given for the push-type 7'],
+    [{ 'push-type': 2 }, 'hms must have extraData for the push-type 2'],
+    [
+      { 'push-type': 2, extraData: 'x', category: 'IM' },
+      'hms must have the category PLAY_VOICE for the push-type 2',
+    ],
+    [{ category: 'PLAY_VOICE' }, 'hms must not have the category PLAY_VOICE for the push-type 0'],
+    [{ payload: { moduleName: 'm' } }, 'hms.payload must have notification for the push-type 0'],
+    [{ payload: { notification: { title: 'T' } } }, 'hms.payload must have notification.category'],
+    [{ payload: { ...form, formName: null }, 'push-type': 1 }, 'hms.payload must have formName'],
+    [
+      { payload: { activityId: 1, operation: 3, event: 'TAXI' }, 'push-type': 7 },
+      'hms.payload.operation must be 0, 1 or 2',
+    ],
+    [{ payload: { proxyData: 'ENABLE' }, 'push-type': 6 }, 'hms.payload must have extraData'],
+    [
+      { payload: { extraData: 'x', proxyData: true }, 'push-type': 6 },
+      'hms.payload.proxyData must be ENABLE',
+    ],
+    [{ pushOptions: { ttl: 0 } }, 'hms.pushOptions.ttl must be a number of seconds from 1'],
+    [
+      { pushOptions: { collapseKey: 101 } },
+      'hms.pushOptions.collapseKey must be a whole number from -1 to 100',
+    ],
+    [
+      { pushOptions: { biTag: 'x'.repeat(65) } },
+      'hms.pushOptions.biTag must be a string of at most 64 bytes',
+    ],
+    [{ pushOptions: { testMessage: 'yes' } }, 'hms.pushOptions.testMessage must be true or false'],
+    [
+      { pushOptions: { backgroundMode: 1 } },
+      'hms.pushOptions.backgroundMode must not be given for the push-type 0',
+    ],
+    [{ pushOptions: 'x' }, 'hms.pushOptions must be an object'],
+    [{ appMessageId: 'a/b?' }, 'hms.appMessageId must be 1 to 64 letters'],
+    [{ soundDuration: 61 }, 'hms.soundDuration must be a whole number from 1 to 60'],
+    [{ inboxContent: ['a', 'b', 'c', 'd'] }, 'hms.inboxContent must be a list of at most 3'],
+    [{ clickAction: { actionType: 2 } }, 'hms.clickAction.actionType must be one of 0, 1, 3, 5'],
+    [{ clickAction: { actionType: 0, data: 'text' } }, 'hms.clickAction.data must be an object'],
+  ])('with a wrong member is refused: %j', (hms, error) => {
+    expect(problemIn(hms)).toContain(error);
+  });
+
+  test('is refused for a wrong v3 member whichever system the devices have', () => {
+    const rendering = huawei.render(aMessage({ alert: 'a', hms: { pushOptions: { ttl: 'x' } } }), 'android');
+    expect(rendering).toMatchObject({
+      ok: false,
+      error: expect.stringContaining('hms.pushOptions.ttl must be'),
+    });
+    // Content that fits the older devices alone is no mistake.
+    const shown = { alert: 'a', hms: { 'push-type': 6, payload: { extraData: 'x' } } };
+    expect(huawei.render(aMessage(shown), 'android').ok).toBe(true);
+  });
+
+  test('in the background keeps its options', () => {
+    const own = { pushOptions: { backgroundMode: 1 }, collapse_key: 3 };
+    const body = v3({ silent: true, k: 1, hms: own });
+    expect(body.fault).toBeNull();
+    expect(body.pushOptions).toMatchObject({ backgroundMode: 1 });
+    expect(body.pushOptions).not.toHaveProperty('collapseKey');
   });
 });

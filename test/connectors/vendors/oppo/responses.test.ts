@@ -252,8 +252,8 @@ describe('the gateway itself', () => {
     await strict.close();
   });
 
-  test('names unknown categories', async () => {
-    const { attempts } = await push({ message: aMessage({ alert: 'a', oppo: { category: 'MADE_UP' } }) });
+  test('names categories that are not granted', async () => {
+    const { attempts } = await push({ message: aMessage({ alert: 'a', oppo: { category: 'IM' } }) });
     expect(attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'category_not_permitted' });
   });
 

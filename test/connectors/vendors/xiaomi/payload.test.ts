@@ -150,14 +150,14 @@ describe('Xiaomi’s own object', () => {
     ['time_to_live', { alert: 'a', mi: { time_to_live: 0 } }],
     ['time_to_send', { alert: 'a', mi: { time_to_send: 'tomorrow' } }],
     ['restricted_package_name', { alert: 'a', mi: { restricted_package_name: 'x'.repeat(129) } }],
-    ['extra.notify_effect', { alert: 'a', mi: { notify_effect: 4 } }],
-    ['extra.notify_foreground', { alert: 'a', mi: { notify_foreground: 'yes' } }],
-    ['extra.only_send_once', { alert: 'a', mi: { only_send_once: 2 } }],
-    ['extra.web_uri', { alert: 'a', mi: { web_uri: 'javascript:1' } }],
-    ['extra.jobkey', { alert: 'a', mi: { jobkey: '_x' } }],
-    ['extra.jobkey', { alert: 'a', mi: { jobkey: 'x'.repeat(21) } }],
-    ['extra.callback.param', { alert: 'a', mi: { extra: { 'callback.param': 'x'.repeat(65) } } }],
-    ['extra.callback.type', { alert: 'a', mi: { extra: { 'callback.type': 0 } } }],
+    ['mi.notify_effect must be 1, 2 or 3', { alert: 'a', mi: { notify_effect: 4 } }],
+    ['mi.notify_foreground must', { alert: 'a', mi: { notify_foreground: 'yes' } }],
+    ['mi.only_send_once must', { alert: 'a', mi: { only_send_once: 2 } }],
+    ['mi.web_uri must', { alert: 'a', mi: { web_uri: 'javascript:1' } }],
+    ['mi.jobkey must', { alert: 'a', mi: { jobkey: '_x' } }],
+    ['mi.jobkey must', { alert: 'a', mi: { jobkey: 'x'.repeat(21) } }],
+    ['mi.extra.callback.param must', { alert: 'a', mi: { extra: { 'callback.param': 'x'.repeat(65) } } }],
+    ['mi.extra.callback.type must', { alert: 'a', mi: { extra: { 'callback.type': 0 } } }],
     ['mi.extra must be an object', { alert: 'a', mi: { extra: 'x' } }],
     ['at most 10', { alert: 'a', mi: { extra: Object.fromEntries([...'abcdefghijk'].map((k) => [k, 1])) } }],
     ['at most 1024', { alert: 'a', mi: { extra: { k: 'x'.repeat(1024) } } }],
@@ -165,6 +165,98 @@ describe('Xiaomi’s own object', () => {
     ['bytes', { alert: 'a', k: '中'.repeat(1365) }],
   ])('is reported before anything is sent: %s', (problem, data) => {
     expect(problemOf(data)).toContain(problem);
+  });
+});
+
+describe('what a tap does', () => {
+  const effectOf = (data: JsonObject) => fieldsOf(data)['extra.notify_effect'];
+
+  test('is named by every notification: Xiaomi takes none without it', () => {
+    expect(effectOf({ alert: 'a' })).toBe('1');
+    expect(effectOf({ alert: 'a', mi: { intent_uri: 'intent:#Intent;end' } })).toBe('2');
+    expect(effectOf({ alert: 'a', mi: { extra: { web_uri: 'https://example.com' } } })).toBe('3');
+    expect(effectOf({ alert: 'a', mi: { notify_effect: 3, web_uri: 'https://example.com' } })).toBe('3');
+    expect(effectOf({ mi: { title: 'T', description: 'D' } })).toBe('1');
+    expect(effectOf({ silent: true, k: 1 })).toBeUndefined();
+  });
+
+  test.each<[JsonObject, string]>([
+    [{ notify_effect: 2 }, 'extra.notify_effect 2 of vendor_b needs extra.intent_uri'],
+    [{ notify_effect: '3', intent_uri: 'x' }, 'extra.notify_effect 3 of vendor_b needs extra.web_uri'],
+  ])('has its target: %j', (mi, error) => {
+    expect(problemOf({ alert: 'a', mi })).toBe(error);
+  });
+});
+
+describe('a template', () => {
+  const values = { keywords1: 'Tom', keywords2: 'phone' };
+  const template = { channel_id: '112233', template_id: 'P10645', template_param: values };
+
+  test('is sent in the fields of Xiaomi, whatever the form of its values', () => {
+    const forms: JsonObject[] = [
+      template,
+      { ...template, template_param: JSON.stringify(values) },
+      { extra: template },
+      { 'extra.channel_id': '112233', 'extra.template_id': 'P10645', 'extra.template_param': values },
+    ];
+    for (const mi of forms)
+      expect(fieldsOf({ alert: 'a', mi })).toMatchObject({
+        'extra.channel_id': '112233',
+        'extra.template_id': 'P10645',
+        'extra.template_param': JSON.stringify(values),
+        // For devices and accounts without the rule.
+        description: 'a',
+      });
+    const more = { notificationChannel: '7' };
+    const { channel_id: _, ...rest } = template;
+    expect(fieldsOf({ alert: 'a', mi: rest }, more)).toMatchObject({ 'extra.channel_id': '7' });
+    expect(
+      fieldsOf({ alert: 'a', mi: { ...template, template_param: { n: 3 } } })['extra.template_param'],
+    ).toBe('{"n":"3"}');
+  });
+
+  test('and a focus notification are none of the ten own pairs, nor of their 1024 characters', () => {
+    const pairs = Object.fromEntries([...'abcdefghij'].map((name) => [name, 'x'.repeat(100)]));
+    const focus = { param_v2: { protocol: 1, ticker: 'x'.repeat(600) } };
+    const mi = {
+      ...template,
+      template_param: Object.fromEntries([...'abcdefghi'].map((name) => [name, 'y'.repeat(128)])),
+      'miui.focus.param': focus,
+      extra: { ...pairs, 'miui.focus.pic_ticker': 'https://example.com/p.png' },
+    };
+    expect(fieldsOf({ alert: 'a', mi })).toMatchObject({
+      'extra.miui.focus.param': JSON.stringify(focus),
+      'extra.miui.focus.pic_ticker': 'https://example.com/p.png',
+      'extra.a': 'x'.repeat(100),
+    });
+    expect(problemOf({ alert: 'a', mi: { ...mi, extra: { ...pairs, k: 1 } } })).toContain('at most 10');
+  });
+
+  test.each<[JsonObject, string]>([
+    [{ template_id: 'P1' }, 'a template of vendor_b needs extra.template_param'],
+    [{ template_param: values, channel_id: '1' }, 'a template of vendor_b needs extra.template_id'],
+    [{ template_id: 'P1', template_param: {} }, 'a template of vendor_b needs extra.channel_id'],
+    [{ ...template, template_id: '' }, 'mi.template_id must be'],
+    [{ ...template, template_param: 'x' }, 'mi.template_param must be an object of at most 9 strings'],
+    [{ ...template, template_param: ['x'] }, 'mi.template_param must be an object'],
+    [
+      { ...template, template_param: Object.fromEntries([...'abcdefghij'].map((name) => [name, 'x'])) },
+      'mi.template_param must be an object of at most 9 strings',
+    ],
+    ...['', '  ', 'x'.repeat(129), '😀', '★', '\u{378}', null, {}].map((value): [JsonObject, string] => [
+      { ...template, template_param: { keywords1: value } },
+      'mi.template_param.keywords1 must be a string of 1 to 128 characters',
+    ]),
+    [{ 'miui.focus.param': 'x' }, 'mi.miui.focus.param must be a JSON object'],
+  ])('that Xiaomi would refuse is refused: %j', (mi, error) => {
+    expect(problemOf({ alert: 'a', mi })).toContain(error);
+  });
+
+  test('has values of 128 characters, whatever their bytes', () => {
+    const param = { k: '中'.repeat(128), other: 'a, “b” – 5 €' };
+    expect(fieldsOf({ alert: 'a', mi: { ...template, template_param: param } })['extra.template_param']).toBe(
+      JSON.stringify(param),
+    );
   });
 });
 

@@ -1,0 +1,228 @@
+/**
+ * Tables of the members that a vendor's request has: name, place and type. The vendor's object of a push is sorted by the
+ * table, so that each member is sent where the vendor has it (protocol/push.md#vendor-objects). Pure.
+ */
+import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import type { Rendering } from '../contract/connector.ts';
+import { firstChars } from './android.ts';
+import type { ValueType } from './values.ts';
+
+/** Member of a vendor's request. */
+export interface Member {
+  readonly name: string;
+  /** Object of the request that has the member, dotted; empty for the request itself. */
+  readonly place: string;
+  /** `part`: an object whose members are rows of the table. */
+  readonly type: ValueType;
+}
+
+/** Type of an object whose members are rows of the table themselves, and no others. */
+export const part: ValueType = {
+  expected: 'an object',
+  read: (value) => (isJsonObject(value) ? value : undefined),
+};
+
+/** Returns rows for the members of one object of the request. */
+export const membersAt = (place: string, types: Readonly<Record<string, ValueType>>): Member[] =>
+  Object.entries(types).map(([name, type]) => ({ name, place, type }));
+
+export interface TableOptions {
+  /** Objects whose members callers may write at the top of the vendor's object; the first one that has the name counts. */
+  flat: readonly string[];
+  /**
+   * Members that are no rows. `refuse`: an error with the nearest known place. A place: those at the top go there, and those
+   * of an object stay in it.
+   */
+  unknown: 'refuse' | { place: string };
+  /** Whether a name may be written in snake case and in camel case alike. */
+  isAnyCase?: boolean;
+  /** Further names of members. */
+  aliases?: Readonly<Record<string, string>>;
+}
+
+export interface PlaceOptions {
+  /** Object of the request that is given; by default the request itself. */
+  place?: string;
+  /** Objects at the top that stand for another one: their name, and its place. */
+  moved?: Readonly<Record<string, string>>;
+}
+
+const notOfObject = '__proto__';
+
+/** Characters of a name that errors show; longer names are not compared with known ones. */
+const maxNameChars = 40;
+const shownName = (name: string): string =>
+  name.length > maxNameChars ? `${firstChars(name, maxNameChars)}…` : name;
+
+/** Members of a vendor's request. */
+export class MemberTable {
+  readonly members: readonly Member[];
+  readonly #options: TableOptions;
+  readonly #byPath: ReadonlyMap<string, Member>;
+  /** Other spellings of names. */
+  readonly #spellings: ReadonlyMap<string, string>;
+  readonly #places: ReadonlySet<string>;
+
+  constructor(members: readonly Member[], options: TableOptions) {
+    this.members = members;
+    this.#options = options;
+    this.#byPath = new Map(members.map((member) => [join(member.place, member.name), member]));
+    const names = options.isAnyCase ? members.map(({ name }) => name) : [];
+    this.#spellings = new Map([
+      ...names.map((name): [string, string] => [camelCase(name), name]),
+      ...names.map((name): [string, string] => [snakeCase(name), name]),
+      ...Object.entries(options.aliases ?? {}),
+    ]);
+    this.#places = new Set(members.map(({ place }) => place));
+  }
+
+  /** Returns whether an object of the request has a member of this name. */
+  has(place: string, name: string): boolean {
+    return this.#byPath.has(join(place, this.#nameOf(name)));
+  }
+
+  /** Returns whether callers may write a member of this name at the top of the vendor's object. */
+  hasAtTop(name: string): boolean {
+    return ['', ...this.#options.flat].some((place) => this.has(place, name));
+  }
+
+  /**
+   * Returns the request's members that a vendor's object sets, in their places and in the vendor's form. `path`: the key of
+   * the object in the push, for errors. A null stays, so that a merge removes the member.
+   */
+  place(object: JsonObject, path: string, options: PlaceOptions = {}): Rendering<JsonObject> {
+    const { place = '', moved = {} } = options;
+    try {
+      return { ok: true, payload: this.#read(object, { place, path, moved }) };
+    } catch (error) {
+      if (error instanceof MemberError) return { ok: false, error: error.message };
+      throw error;
+    }
+  }
+
+  #read(object: JsonObject, at: Position): JsonObject {
+    let read: JsonObject = {};
+    for (const [sent, value] of Object.entries(object)) {
+      if (sent !== notOfObject) read = merged(read, this.#readOne(sent, value, at));
+    }
+    return read;
+  }
+
+  /** Returns one member in its place below `at`. */
+  #readOne(sent: string, value: Json, at: Position): JsonObject {
+    const name = this.#nameOf(sent);
+    const path = `${at.path}.${shownName(sent)}`;
+    const moved = at.moved && Object.hasOwn(at.moved, name) ? at.moved[name] : undefined;
+    if (moved !== undefined && isJsonObject(value)) {
+      const [last = '', ...outer] = moved.split('.').reverse();
+      return nested(outer.reverse().join('.'), last, this.#read(value, { place: moved, path }));
+    }
+    const place = this.#placeOf(name, at);
+    if (place === undefined) throw new MemberError(this.#unknown(name, { place: at.place, path }));
+    const member = this.#byPath.get(join(place, name));
+    const known = value === null || !member ? value : this.#valueOf(member, value, path);
+    return nested(place.slice(at.place.length).replace(/^\./, ''), name, known);
+  }
+
+  #valueOf(member: Member, value: Json, path: string): Json {
+    const known = member.type.read(value);
+    if (known === undefined) throw new MemberError(`${path} must be ${member.type.expected}`);
+    if (!isJsonObject(known)) return known;
+    if (member.type.values) return valuesOf(known, member.type.values, path);
+    const place = join(member.place, member.name);
+    return member.type === part || this.#places.has(place) ? this.#read(known, { place, path }) : known;
+  }
+
+  /** Returns the object of the request to which a member belongs; undefined for one that is refused. */
+  #placeOf(name: string, { place }: Position): string | undefined {
+    const { flat, unknown } = this.#options;
+    const places = place === '' ? ['', ...flat] : [place];
+    const known = places.find((one) => this.#byPath.has(join(one, name)));
+    if (known !== undefined) return known;
+    if (unknown === 'refuse') return undefined;
+    return place === '' ? unknown.place : place;
+  }
+
+  #unknown(name: string, { place, path }: Position): string {
+    const elsewhere = this.members.filter((member) => member.name === name).map((member) => member.place);
+    if (elsewhere.length > 0)
+      return `${path}: there is no such member; ${name} is a member of ${elsewhere.map((one) => one || 'the message').join(', ')}`;
+    const [nearest] = (name.length > maxNameChars ? [] : this.members)
+      .map((member) => ({
+        member,
+        distance: editDistance(member.name, name) + (member.place === place ? 0 : 0.5),
+      }))
+      .filter(({ distance }) => distance < Math.max(2, name.length / 3))
+      .sort((one, other) => one.distance - other.distance);
+    return nearest
+      ? `${path}: there is no such member; the nearest is ${join(nearest.member.place, nearest.member.name)}`
+      : `${path}: there is no such member${this.#membersAt(place)}`;
+  }
+
+  #membersAt(place: string): string {
+    const names = this.members.filter((member) => member.place === place).map(({ name }) => name);
+    return names.length === 0 ? '' : `; known are ${names.join(', ')}`;
+  }
+
+  #nameOf(sent: string): string {
+    return this.#spellings.get(sent) ?? sent;
+  }
+}
+
+function valuesOf(object: JsonObject, type: ValueType, path: string): JsonObject {
+  const values = Object.entries(object).map(([name, value]): [string, Json] => {
+    const known = type.read(value);
+    if (known === undefined) throw new MemberError(`${path}.${shownName(name)} must be ${type.expected}`);
+    return [name, known];
+  });
+  return Object.fromEntries(values);
+}
+
+/** Place in the request, and the path of the same object in the push. */
+interface Position {
+  place: string;
+  path: string;
+  moved?: Readonly<Record<string, string>>;
+}
+
+class MemberError extends Error {
+  override readonly name = 'MemberError';
+}
+
+const join = (place: string, name: string): string => (place === '' ? name : `${place}.${name}`);
+
+const camelCase = (name: string): string =>
+  name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+function nested(place: string, name: string, value: Json): JsonObject {
+  const inner: JsonObject = Object.fromEntries([[name, value]]);
+  return place
+    .split('.')
+    .filter(Boolean)
+    .reduceRight<JsonObject>((object, one) => ({ [one]: object }), inner);
+}
+
+/** Merges two objects; unlike `deepMerge`, nulls of the second one stay. */
+function merged(base: JsonObject, over: JsonObject): JsonObject {
+  const members = new Map<string, Json>(Object.entries(base));
+  for (const [name, value] of Object.entries(over)) {
+    const known = members.get(name);
+    members.set(name, isJsonObject(known) && isJsonObject(value) ? merged(known, value) : value);
+  }
+  return Object.fromEntries(members);
+}
+
+/** Returns how many letters differ between two names. */
+function editDistance(one: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, i) => i);
+  for (const [i, letter] of [...one].entries()) {
+    const next = [i + 1];
+    for (const [j, wanted] of [...other].entries())
+      next.push(
+        Math.min((next[j] ?? 0) + 1, (row[j + 1] ?? 0) + 1, (row[j] ?? 0) + (letter === wanted ? 0 : 1)),
+      );
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}
