@@ -26,9 +26,10 @@ const ios: RenderTarget = { connector: 'apns', deviceType: 'ios' };
 const android: RenderTarget = { connector: 'channel', deviceType: 'android' };
 
 /**
- * Throws 1 when no gateway that the push could reach accepts its content: no alert for Android, nothing to show on iOS,
- * too large. When only some gateways reject it, the push is accepted and their recipients are counted with the reason
- * (protocol/push.md#sizes-of-vendors).
+ * Throws 1 for content that a gateway in reach of the push would refuse for every device: a wrong member of its own, with the
+ * path of the member, or content that no such gateway can take (no alert for Android, nothing to show on iOS, too large). When
+ * right content fits only some gateways, the push is accepted and the recipients of the others are counted with the reason
+ * (protocol/push.md#content).
  */
 export async function checkContent(db: Handle, app: App, push: MessageSource): Promise<void> {
   // The content was checked for the devices of the first push.
@@ -43,32 +44,63 @@ export async function checkContent(db: Handle, app: App, push: MessageSource): P
   }
 }
 
-/** Returns the reason for which no gateway accepts the content; null if one does. */
+/** Returns the reason for which the content is refused; null for content that is accepted. */
 async function rejectionOf(db: Handle, app: App, push: MessageSource): Promise<string | null> {
-  const message = rejectionMessage(push, renderTargetsOf(app, push.pushOrder));
-  return message === null || (await hasOtherRenderTarget(db, app, push)) ? null : message;
+  const targets = renderTargetsOf(app, push.pushOrder);
+  const judged = judge(push, targets);
+  const mistakes = judged.filter(({ verdict }) => verdict === 'mistake');
+  const [mistake] = mistakes.length > 0 ? await reachable(db, app, { push, judged: mistakes }) : [];
+  if (mistake) return mistake.error;
+  const others = judged.filter(({ verdict }) => verdict !== 'mistake');
+  const [first] = others;
+  if (!first || others.some(({ verdict }) => verdict === 'taken')) return null;
+  return (await hasOtherRenderTarget(db, app, push)) ? null : first.error;
+}
+
+interface Judged {
+  target: RenderTarget;
+  /** `taken`: also a message without an object for this gateway, which is counted as dropped (protocol/push.md#pass-through). */
+  verdict: 'taken' | 'misfit' | 'mistake';
+  error: string;
+}
+
+/** Renders a push for each target. */
+function judge(push: MessageSource, targets: RenderTarget[]): Judged[] {
+  const message = toPushMessage(push);
+  return targets.map((target) => {
+    const rendering = connectors.get(target.connector)?.render(message, target.deviceType);
+    if (!rendering || rendering.ok || rendering.outcome === 'dropped')
+      return { target, verdict: 'taken', error: '' };
+    return { target, verdict: rendering.isMisfit ? 'misfit' : 'mistake', error: rendering.error };
+  });
 }
 
 /**
- * Returns the first connector's reason when all of them reject the message; null when one accepts it or the list is
- * empty.
+ * Keeps the targets that the push can reach: an app without any Apple device may use a name of Apple's for a member of its own,
+ * unless the push says that it is for Apple devices. In an app without devices any can be reached.
  */
-function rejectionMessage(push: MessageSource, targets: RenderTarget[]): string | null {
-  const message = toPushMessage(push);
-  const reasons: string[] = [];
-  for (const { connector, deviceType } of targets) {
-    const rendering = connectors.get(connector)?.render(message, deviceType);
-    // A message without an object for this gateway is counted as dropped on the record (protocol/push.md#pass-through).
-    if (!rendering || rendering.ok || rendering.outcome === 'dropped') return null;
-    reasons.push(rendering.error);
-  }
-  return reasons[0] ?? null;
+async function reachable(
+  db: Handle,
+  app: App,
+  { push: { pushOrder }, judged }: { push: MessageSource; judged: Judged[] },
+): Promise<Judged[]> {
+  if (pushOrder.target.kind !== 'query' || wantedTypes(pushOrder.target.where)) return judged;
+  const types = await listDeviceTypes(db, app.appId);
+  if (types.length === 0) return judged;
+  const hasApple = types.some(isAppleDeviceType);
+  const hasOther = types.some((type) => !isAppleDeviceType(type));
+  return judged.filter(({ target }) => (target.connector === 'apns' ? hasApple : hasOther));
 }
 
 function renderTargetsOf({ options }: App, { data, target }: PushOrder): RenderTarget[] {
   if (target.kind === 'query') {
     const vendors = options.hybridPush ? vendorsNamedIn(data) : [];
-    return withDeviceType(target.where, [ios, android, ...vendors]);
+    const wanted = wantedTypes(target.where) ?? [ios.deviceType, android.deviceType];
+    return wanted.flatMap((deviceType) =>
+      isAppleDeviceType(deviceType)
+        ? [ios]
+        : [android.connector, ...vendors].map((connector) => ({ connector, deviceType })),
+    );
   }
   if (target.deviceType === 'ios') return [ios];
   const vendor = target.vendor === null ? undefined : vendorConnector(target.vendor);
@@ -78,23 +110,24 @@ function renderTargetsOf({ options }: App, { data, target }: PushOrder): RenderT
 }
 
 /** Returns the vendors that the push has an object for: such an object may hold a whole message without an alert. */
-function vendorsNamedIn(data: JsonObject): RenderTarget[] {
-  const owners = Object.keys(data).map((name) => dataKeyOwners.get(name) ?? '');
-  return owners.filter(isConnectorId).map((connector) => ({ connector, deviceType: 'android' }));
+function vendorsNamedIn(data: JsonObject): ConnectorId[] {
+  const owners = Object.entries(data).map(([name, value]) =>
+    isJsonObject(value) ? (dataKeyOwners.get(name) ?? '') : '',
+  );
+  return [...new Set(owners.filter(isConnectorId))];
 }
 
-/** Keeps the targets that match a plain `deviceType` condition, so that content for one type is checked for that type. */
-function withDeviceType(where: unknown, all: RenderTarget[]): RenderTarget[] {
-  const wanted = deviceTypeIn(where);
-  if (wanted === undefined) return all;
-  const type = isAppleDeviceType(wanted) ? ios.deviceType : wanted;
-  return all.filter(({ deviceType }) => deviceType === type);
-}
+/** Most device types of a condition that are looked at. */
+const maxWanted = 10;
 
-function deviceTypeIn(where: unknown): string | undefined {
-  const wanted =
-    typeof where === 'object' && where !== null && 'deviceType' in where ? where.deviceType : undefined;
-  return typeof wanted === 'string' ? wanted : undefined;
+/** Returns the types of a plain condition on `deviceType`, so that content for one type is checked for that type. */
+function wantedTypes(where: unknown): string[] | undefined {
+  const wanted = isJsonObject(where) ? where.deviceType : undefined;
+  const listed =
+    isJsonObject(wanted) && Object.keys(wanted).length === 1 ? (wanted.$in ?? wanted.$eq) : wanted;
+  const types = Array.isArray(listed) ? listed : [listed];
+  const names = types.filter((type) => typeof type === 'string');
+  return names.length === types.length && names.length <= maxWanted ? [...new Set(names)] : undefined;
 }
 
 /**
@@ -103,14 +136,13 @@ function deviceTypeIn(where: unknown): string | undefined {
  */
 async function hasOtherRenderTarget(db: Handle, app: App, push: MessageSource): Promise<boolean> {
   const { data, target } = push.pushOrder;
-  if (target.kind !== 'query' || deviceTypeIn(target.where) !== undefined || !hasOwnMembers(data))
-    return false;
+  if (target.kind !== 'query' || wantedTypes(target.where) || !hasOwnMembers(data)) return false;
   const types = await listDeviceTypes(db, app.appId);
   return types.some(
     (deviceType) =>
       deviceType !== 'android' &&
       !isAppleDeviceType(deviceType) &&
-      rejectionMessage(push, [{ connector: 'channel', deviceType }]) === null,
+      judge(push, [{ connector: 'channel', deviceType }]).every(({ verdict }) => verdict === 'taken'),
   );
 }
 

@@ -8,6 +8,7 @@ import { type Translations, translationsOf } from './languages.ts';
 import { localRequestOf, localTimeOf } from './local-order.ts';
 import type { LocalTime } from './local-time.ts';
 import { unknownMemberWarnings } from './members.ts';
+import { flagIn } from './plain-values.ts';
 import { type PushClass, pushClassOf } from './push-class.ts';
 import { type Variables, variablesOf } from './variables.ts';
 
@@ -155,7 +156,7 @@ function checkData(body: JsonObject): JsonObject {
     throw refuse('incorrectType', 'data.alert: expected a string, or an object for iOS.');
   if (title !== undefined && title !== null && typeof title !== 'string')
     throw refuse('incorrectType', 'data.title: expected a string.');
-  if (silent !== undefined && silent !== null && typeof silent !== 'boolean')
+  if (silent !== undefined && silent !== null && flagIn(silent) === undefined)
     throw refuse('incorrectType', 'data.silent: expected true or false.');
   return content;
 }

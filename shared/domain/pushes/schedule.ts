@@ -1,4 +1,5 @@
 import type { JsonObject } from '../json.ts';
+import { flagIn } from './plain-values.ts';
 import { type Push, publicWhere } from './record.ts';
 
 /** Scheduled push, with the integer id that cancels it. */
@@ -17,7 +18,7 @@ export function toScheduledEntry({ id, push }: ScheduledPush): JsonObject {
     id,
     expire_time: push.pushTime.getTime(),
     push_msg: {
-      'through?': typeof pushOrder.data.silent === 'boolean' ? pushOrder.data.silent : null,
+      'through?': flagIn(pushOrder.data.silent) ?? null,
       'app-id': push.appId,
       where: { sort: { createdAt: 1 }, query: { ...publicWhere(pushOrder), valid: true } },
       prod: pushOrder.prod,
