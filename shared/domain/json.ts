@@ -144,3 +144,32 @@ export function integerOf(source: string): bigint | undefined {
 }
 
 const numberParts = /^(-?\d+)(?:\.(\d*?)0*)?(?:[eE](.+))?$/;
+
+/**
+ * Returns the first text in a value that is no Unicode text or that PostgreSQL cannot store, as a sentence that begins with its
+ * path; undefined without one. Half of a UTF-16 pair (a lone surrogate) has no form in UTF-8, so that it would reach a device
+ * as another character.
+ */
+export function unstorableText(value: unknown, path: string): string | undefined {
+  if (typeof value === 'string') {
+    const problem = textProblem(value);
+    return problem && `${path}: ${problem}`;
+  }
+  if (typeof value !== 'object' || value === null) return undefined;
+  const items: [string, unknown][] = Array.isArray(value)
+    ? value.map((item, i) => [String(i), item])
+    : Object.entries(value);
+  for (const [name, item] of items) {
+    const problem = textProblem(name);
+    if (problem) return `${path === '' ? '' : `${path}: `}the name of a member: ${problem}`;
+    const found = unstorableText(item, path === '' ? name : `${path}.${name}`);
+    if (found) return found;
+  }
+  return undefined;
+}
+
+function textProblem(text: string): string | undefined {
+  if (!text.isWellFormed())
+    return 'it holds half of a UTF-16 pair (a lone surrogate), which is no character.';
+  return text.includes('\0') ? 'it holds the character U+0000, which cannot be stored.' : undefined;
+}

@@ -23,9 +23,6 @@ const batchLane = 'accepted pushes';
 /** A row that is locked for longer delays its own push only: the pushes of the batch are stored one by one. */
 const lockTimeoutMs = 100;
 
-/** Text that PostgreSQL may refuse in JSON: NUL and lone surrogates, as `JSON.stringify` writes them. */
-const refusedInJson = /\\u(0000|d[89a-f])/;
-
 /** Checked push of an app, to be stored. */
 export interface UnstoredPush {
   app: App;
@@ -78,11 +75,8 @@ export class PushStore {
   /** Resolves when the push is committed. Throws 154 when the app has too many scheduled pushes. */
   store(push: UnstoredPush): Promise<StoredPush> {
     const { app, push: record } = push;
-    // These lock a row of their app, have an audit of their own, or fail where others succeed.
-    const isAlone =
-      record.state === 'scheduled' ||
-      push.onStored !== undefined ||
-      refusedInJson.test(JSON.stringify(record.pushOrder));
+    // These lock a row of their app, or have an audit of their own.
+    const isAlone = record.state === 'scheduled' || push.onStored !== undefined;
     if (isAlone) return this.#storeAlone(push);
     return (push.reqId ? this.#claiming : this.#plain).run(app.appId, push);
   }

@@ -1,5 +1,12 @@
 import { refuse } from '../errors/errors.ts';
-import { exactNumber, integerOf, isJsonObject, type Json, type JsonObject } from '../json.ts';
+import {
+  exactNumber,
+  integerOf,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  unstorableText,
+} from '../json.ts';
 import { canonicalValue } from './typed-values.ts';
 
 /** Members of an object by name; a Map, so that names such as `__proto__` or `constructor` are ordinary. */
@@ -22,9 +29,19 @@ const maxBatchDepth = 3;
 export function applyWrites(members: Members, writes: Write[]): void {
   for (const { path, value } of writes) {
     const [first = '', ...inner] = path;
-    const next = changed(members.get(first), inner, value);
+    const next = named(path, value, () => changed(members.get(first), inner, value));
     if (next === undefined) members.delete(first);
     else members.set(first, next);
+  }
+}
+
+/** Names the member in the refusal of a text that cannot be stored. */
+function named<T>(path: readonly string[], value: unknown, change: () => T): T {
+  try {
+    return change();
+  } catch (error) {
+    const fault = unstorableText(value, path.join('.'));
+    throw fault ? refuse('incorrectType', fault) : error;
   }
 }
 

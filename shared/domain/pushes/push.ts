@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { dayMs } from '../../clock.ts';
 import { Refusal, refuse } from '../errors/errors.ts';
 import { issueText } from '../errors/issue-text.ts';
-import { isJsonObject, type Json, type JsonObject, parseJson } from '../json.ts';
+import { isJsonObject, type Json, type JsonObject, parseJson, unstorableText } from '../json.ts';
 import { type common, devicesBody, queryBody } from './body.ts';
 import { type Translations, translationsOf } from './languages.ts';
 import { localRequestOf, localTimeOf } from './local-order.ts';
@@ -198,6 +198,12 @@ function whereOf(body: JsonObject): Json {
   throw refuse('malformedJson', 'where: expected a JSON dictionary.');
 }
 
+/** Throws 111 for a text that is no Unicode text (protocol/push.md#push-call). */
+function checkTexts(value: Json, path: string): void {
+  const fault = unstorableText(value, path);
+  if (fault) throw refuse('incorrectType', fault);
+}
+
 /**
  * Parses the body of POST /1.1/push. Ignores unknown members with a warning. Throws 107, 111, 112, 152 or 1 with a text
  * that names the member.
@@ -207,17 +213,20 @@ export function parsePush(
   prodHeader: 'dev' | 'prod' | undefined,
   nowMs: number,
 ): PushRequest {
+  checkTexts(body, '');
   const local = localRequestOf(body, nowMs);
   const sent = parse(queryBody, local ? { ...body, push_time: null } : body);
   // `withoutCql` has replaced it by `where`; ignoring it would send the push to all devices.
   if (sent.cql !== undefined && sent.cql !== null) throw refuse('invalidQuery', 'cql was not read.');
   const { where } = body;
+  const condition = whereOf(body);
+  checkTexts(condition, 'where');
   const isChosen = where !== undefined && where !== null && where !== '';
   const hasTarget = isChosen || (sent.channels ?? []).length > 0;
   return {
     pushOrder: {
       ...baseOrder(sent, checkData(body), prodHeader),
-      target: { kind: 'query', where: whereOf(body), channels: sent.channels ?? null },
+      target: { kind: 'query', where: condition, channels: sent.channels ?? null },
       flowControl: flowControlOf(sent.flow_control),
       ...(local ? { local: localTimeOf(local, sent, defaultExpiryMs / 1000) } : {}),
     },
@@ -235,6 +244,7 @@ export function parsePushToDevices(
   prodHeader: 'dev' | 'prod' | undefined,
   nowMs: number,
 ): PushRequest {
+  checkTexts(body, '');
   const sent = parse(devicesBody, body);
   if (sent.vendor && sent.device_type !== 'android')
     throw refuse('invalidParameter', 'vendor goes with device_type "android" only.');
