@@ -118,12 +118,12 @@ module.exports = {
       to: { path: '^dispatcher/(planning|duties|messages)/' },
     },
     {
-      name: 'the api must not import the dispatcher, and only registry, contract and routing of the connectors',
+      name: 'the api must not import the dispatcher, and only registry, guides, contract and routing of the connectors',
       severity: 'error',
       from: { path: '^api/' },
       to: {
         path: '^(dispatcher|ops|test)/|^connectors/',
-        pathNot: '^connectors/(contract/|(registry|routing)\\.ts$)',
+        pathNot: '^connectors/(contract/|(registry|guides|routing)\\.ts$)',
       },
     },
     {
@@ -160,12 +160,17 @@ module.exports = {
       to: { path: '^(ops|test)/' },
     },
     {
-      name: 'the console may import only itself, domain names, JSON, types of replies and its packages',
+      name: 'the console may import only itself, domain names, JSON, guides to credentials, types of replies and its packages',
       severity: 'error',
       from: { path: '^ops/console/src/' },
       to: {
         path: '^(api|connectors|dispatcher|ops|shared|test)/',
-        pathNot: ['^ops/console/src/', '^shared/domain/(labels|json)\\.ts$', '^api/replies/admin/types\\.ts$'],
+        pathNot: [
+          '^ops/console/src/',
+          '^shared/domain/(labels|json)\\.ts$',
+          '^connectors/guides\\.ts$',
+          '^api/replies/admin/types\\.ts$',
+        ],
       },
     },
     {

@@ -1,11 +1,14 @@
 import type { z } from 'zod';
 import { issueText } from '../shared/domain/errors/issue-text.ts';
+import { isJsonObject, type Json, type JsonObject } from '../shared/domain/json.ts';
 import { type ConnectorId, profileConnectorIds } from '../shared/domain/labels.ts';
 import { apns } from './apns/index.ts';
 import { channel } from './channel/index.ts';
 import type { Connector, CredentialReport } from './contract/connector.ts';
-import type { CredentialGuide } from './contract/guide.ts';
+import { type CredentialGuide, commonMembers, foreignFile } from './contract/guide.ts';
 import { fcm, vendorG } from './fcm/index.ts';
+import { guideOf } from './guides.ts';
+import { parseObject } from './kit/json.ts';
 import { honor } from './vendors/honor/index.ts';
 import { huawei } from './vendors/huawei/index.ts';
 import { meizu } from './vendors/meizu/index.ts';
@@ -42,21 +45,68 @@ export function credentialsOf(connectorId: ConnectorId): z.ZodType | undefined {
   return schemas.get(connectorId);
 }
 
-/** Returns help on the credentials of a connector; undefined if it takes none. */
-export const guideOf = (connectorId: ConnectorId): CredentialGuide | undefined =>
-  connectors.get(connectorId)?.guide;
-
 /** Credentials as stored, or an error that names the wrong member and the expected value. */
 export type CheckedCredentials = { ok: true; credentials: unknown } | { ok: false; error: string };
 
-/** Checks credentials. The error quotes names of members, never their values. */
+/**
+ * Checks credentials: the members of a profile, or the vendor's own file in their place. The error names the member, what is
+ * expected, and the cause where it is known; it quotes no value.
+ */
 export function checkCredentials(connectorId: ConnectorId, sent: unknown): CheckedCredentials {
   const schema = credentialsOf(connectorId);
   if (!schema) return { ok: false, error: `${connectorId} takes no credentials` };
-  const result = schema.safeParse(sent, { error: issueText });
-  if (result.success) return { ok: true, credentials: result.data };
+  const { error, lacks, members = sent } = isJsonObject(sent) ? fromFiles(guideOf(connectorId), sent) : {};
+  if (error !== undefined) return { ok: false, error };
+  const result = schema.safeParse(members, { error: issueText });
+  if (result.success) {
+    const swapped = swapError(guideOf(connectorId), result.data);
+    return swapped === null ? { ok: true, credentials: result.data } : { ok: false, error: swapped };
+  }
   const issue = result.error.issues[0];
-  return { ok: false, error: issue ? describeIssue(issue) : 'the credentials are not as expected' };
+  const text = issue ? describeIssue(issue) : 'the credentials are not as expected';
+  return { ok: false, error: lacks === undefined ? text : `${text}; ${lacks}` };
+}
+
+/** Reads the vendor's files in credentials: the whole, or the members that hold one, also as JSON text. */
+function fromFiles(
+  guide: CredentialGuide | undefined,
+  sent: JsonObject,
+): { members?: JsonObject; lacks?: string; error?: string } {
+  const whole = guide?.fromFile?.(sent);
+  if (whole)
+    return 'error' in whole ? whole : { ...whole, members: { ...ownMembers(guide, sent), ...whole.members } };
+  const other = foreignFile(sent);
+  if (other !== undefined) return { error: `this is ${other}; this gateway takes no such file` };
+  const members = { ...sent };
+  for (const name of guide?.fileMembers ?? []) {
+    const value = sent[name];
+    const document = typeof value === 'string' ? parseObject(value) : value;
+    if (!isJsonObject(document)) continue;
+    members[name] = document;
+    const file = guide?.fromFile?.(document);
+    if (file && 'error' in file)
+      return { error: `${name} must be the content of another file: ${file.error}` };
+    if (file && file.members[name] === undefined)
+      return { error: `${name} must be another file than ${file.file}` };
+  }
+  return { members };
+}
+
+/** Returns the members of a profile that were added to a file. */
+function ownMembers(guide: CredentialGuide | undefined, sent: JsonObject): JsonObject {
+  const known = { ...guide?.members, ...commonMembers };
+  return Object.fromEntries(Object.entries(sent).filter(([name]) => Object.hasOwn(known, name)));
+}
+
+/** Returns the error of two members that were swapped, or null: an id of digits stands where none belongs. */
+function swapError(guide: CredentialGuide | undefined, credentials: unknown): string | null {
+  const id = guide?.numericId;
+  if (id === undefined || !isJsonObject(credentials)) return null;
+  const isId = (value: Json | undefined) => typeof value === 'string' && /^\d{5,}$/.test(value);
+  const other = Object.keys(guide?.members ?? {}).find((name) => name !== id && isId(credentials[name]));
+  const isSwapped =
+    other !== undefined && typeof credentials[id] === 'string' && !/^\d+$/.test(credentials[id]);
+  return isSwapped ? `${id} must be digits only: it seems to be swapped with ${other}` : null;
 }
 
 /**
@@ -75,9 +125,11 @@ export function inspectCredentials(
   return { kind: 'invalid', expiresAtMs: null, problems: [`${problem}: put the profile again.`] };
 }
 
-/** Joins the name of a member and the message about it. */
+/** Joins the path of a member and the message about it, which may begin with its name. */
 function describeIssue(issue: z.core.$ZodIssue): string {
   const path = issue.path.map(String).join('.');
-  const isNamed = path === '' || issue.message.startsWith(String(issue.path.at(-1)));
-  return isNamed ? issue.message : `${path}: ${issue.message}`;
+  const name = String(issue.path.at(-1) ?? '');
+  if (path === '') return issue.message;
+  if (issue.message.startsWith(`${name} `)) return `${path}${issue.message.slice(name.length)}`;
+  return /^(must|is) /.test(issue.message) ? `${path} ${issue.message}` : `${path}: ${issue.message}`;
 }

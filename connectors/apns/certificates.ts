@@ -62,27 +62,67 @@ function elementAt(der: Buffer, at: number): Element | undefined {
   return start + length <= der.length ? { tag, start, end: start + length } : undefined;
 }
 
+/** Apple's extensions of a certificate for an environment; the certificates of today have both. */
+const environmentMarks = { dev: '060a2a864886f76364060301', prod: '060a2a864886f76364060302' } as const;
+
+export type ApnsEnvironment = keyof typeof environmentMarks;
+
+/** Returns the environments that a certificate names; none where it names none, which APNs decides then. */
+export const environmentsIn = ({ raw }: X509Certificate): ApnsEnvironment[] =>
+  (['dev', 'prod'] as const).filter((one) => raw.includes(Buffer.from(environmentMarks[one], 'hex')));
+
+export interface Wanted {
+  topic?: string | undefined;
+  environment?: ApnsEnvironment | undefined;
+}
+
 /**
  * Returns the pair to use among all certificates and keys of a file: key and certificate belong together, the certificate
- * serves the topic, and it is valid longest. Undefined without a pair.
+ * serves the topic and the environment, and it is valid longest. Undefined without a pair.
  */
 export function bestPair(
   certificates: readonly X509Certificate[],
   keys: readonly KeyObject[],
-  topic?: string,
+  { environment, topic }: Wanted,
 ): CertificatePair | undefined {
   const pairs = certificates.flatMap((certificate) => {
     const key = keys.find((one) => certificate.checkPrivateKey(one));
     return key ? [{ certificate, key }] : [];
   });
-  const serving =
-    topic === undefined ? [] : pairs.filter(({ certificate }) => servesTopic(certificate, topic));
-  const [best] = (serving.length > 0 ? serving : pairs).sort(
-    (one, other) => other.certificate.validToDate.getTime() - one.certificate.validToDate.getTime(),
+  const rankOf = (certificate: X509Certificate): number => {
+    const environments = environmentsIn(certificate);
+    const isOther = environment && environments.length > 0 && !environments.includes(environment);
+    const topicRank = topic === undefined ? 0 : relationOf(certificate, topic);
+    return 2 * topicRank + (isOther ? 0 : 1);
+  };
+  const [best] = pairs.sort(
+    ({ certificate: one }, { certificate: other }) =>
+      rankOf(other) - rankOf(one) || other.validToDate.getTime() - one.validToDate.getTime(),
   );
   return best;
 }
 
-/** Returns whether a certificate is one for a topic, by its list or by its bundle id. */
-export const servesTopic = (certificate: X509Certificate, topic: string): boolean =>
-  bundleIdOf(certificate) === topic || topicsIn(certificate)?.includes(topic) === true;
+/**
+ * Returns 2 for a certificate that serves a topic, by its list or by its bundle id; 1 where one of them names the app, and
+ * the other a push type of it; 0 for another bundle id.
+ */
+export function relationOf(certificate: X509Certificate, topic: string): 0 | 1 | 2 {
+  const bundleId = bundleIdOf(certificate);
+  if (bundleId === topic || topicsIn(certificate)?.includes(topic)) return 2;
+  const isRelated = bundleId?.startsWith(`${topic}.`) || topic.startsWith(`${bundleId}.`);
+  return isRelated ? 1 : 0;
+}
+
+/** Returns the certificates among others that issued a certificate, from the nearest one on. */
+export function issuersOf(
+  certificate: X509Certificate,
+  others: readonly X509Certificate[],
+): X509Certificate[] {
+  const chain: X509Certificate[] = [];
+  for (let last = certificate; ; ) {
+    const issuer = others.find((one) => last.checkIssued(one) && one !== last && !chain.includes(one));
+    if (!issuer) return chain;
+    chain.push(issuer);
+    last = issuer;
+  }
+}

@@ -1,9 +1,25 @@
-import { type KeyObject, X509Certificate } from 'node:crypto';
+import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { dayMs } from '../../shared/clock.ts';
 import type { CredentialReport } from '../contract/connector.ts';
-import { keyOf, proxyUrl } from '../contract/credentials.ts';
-import { topicsIn } from './certificates.ts';
+import { inspectTrust, privateKeyText, proxyUrl, trustedCertificates } from '../contract/credentials.ts';
+import {
+  causeOf,
+  certificatesIn,
+  keptForm,
+  maxPemChars,
+  privateKeysIn,
+  readPrivateKey,
+} from '../contract/pem.ts';
+import {
+  type ApnsEnvironment,
+  bestPair,
+  bundleIdOf,
+  environmentsIn,
+  issuersOf,
+  relationOf,
+  topicsIn,
+} from './certificates.ts';
 
 /** Members of both kinds of credentials (protocol/admin-api.md#credentials-of-a-push-profile). */
 const common = {
@@ -12,10 +28,7 @@ const common = {
   endpoint: z.url({ protocol: /^https$/, error: 'endpoint must be an https URL' }).optional(),
   /** Accepted like in every profile, but unused: APNs has no token call. */
   authEndpoint: z.url({ protocol: /^https?$/ }).optional(),
-  ca: z
-    .string()
-    .refine((pem) => certificateOf(pem) !== null, 'ca must be a PEM certificate')
-    .optional(),
+  ca: trustedCertificates.optional(),
   transport: z.literal('standard').optional(),
   proxy: proxyUrl.optional(),
 };
@@ -26,36 +39,84 @@ const tenCharacters = (name: string) =>
 /** A bundle id, possibly with the suffix of a push type. */
 const topic = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/, 'a topic is a bundle id');
 
-const token = z.strictObject({
-  auth: z.literal('token'),
-  teamId: tenCharacters('teamId'),
-  keyId: tenCharacters('keyId'),
-  privateKey: z
-    .string()
-    .refine(
-      (pem) => isP256(keyOf(pem)),
-      'privateKey must be a PKCS#8 PEM with an EC P-256 key (the .p8 file)',
-    ),
-  topics: z.array(topic).min(1, 'topics must name at least one bundle id').max(400),
-  ...common,
-});
+const token = z
+  .strictObject({
+    auth: z.literal('token'),
+    teamId: tenCharacters('teamId'),
+    keyId: tenCharacters('keyId'),
+    privateKey: privateKeyText('privateKey', 'P-256'),
+    topics: z.array(topic).min(1, 'topics must name at least one bundle id').max(400),
+    ...common,
+  })
+  .refine(({ keyId, teamId }) => keyId !== teamId, {
+    path: ['teamId'],
+    message:
+      'teamId must not be the keyId: the Team ID stands under "Membership details", the Key ID beside the key and in the name of its file',
+  });
 
 const certificate = z
   .strictObject({
     auth: z.literal('certificate'),
-    certificate: z
-      .string()
-      .refine((pem) => certificateOf(pem) !== null, 'certificate must be a PEM certificate'),
-    privateKey: z.string().refine((pem) => keyOf(pem) !== null, 'privateKey must be an unencrypted PEM key'),
+    /** May hold several certificates, of which the one that fits is kept. */
+    certificate: z.string().max(maxPemChars),
+    privateKey: z.string().max(maxPemChars),
     topic,
     ...common,
   })
-  .refine(({ certificate, privateKey }) => isPair(certificate, privateKey), {
-    path: ['privateKey'],
-    message: 'privateKey does not belong to certificate',
+  .transform((given, context) => {
+    const read = readPair(given);
+    if ('pair' in read) return { ...given, ...read.pair };
+    context.addIssue({ code: 'custom', path: [read.member], message: read.error });
+    return z.NEVER;
   });
 
-export const apnsCredentials = z.discriminatedUnion('auth', [token, certificate]);
+/**
+ * Returns certificate and key in PEM: those that belong together among all that both members hold, in any order. Certificates
+ * of authorities stay behind the certificate.
+ */
+function readPair({
+  certificate: certificateText,
+  privateKey,
+  environment,
+  topic: wanted,
+}: {
+  certificate: string;
+  privateKey: string;
+  environment?: ApnsEnvironment | undefined;
+  topic: string;
+}):
+  | { pair: { certificate: string; privateKey: string } }
+  | { member: 'certificate' | 'privateKey'; error: string } {
+  const texts = [certificateText, privateKey];
+  const certificates = texts.map(certificatesIn).flatMap((found) => found ?? []);
+  const keys = texts.flatMap(privateKeysIn);
+  if (certificates.length === 0) {
+    const cause = causeOf(certificateText, (label) => label === 'CERTIFICATE');
+    return { member: 'certificate', error: `certificate must be a PEM certificate; ${cause}` };
+  }
+  if (keys.length === 0) {
+    const read = readPrivateKey(privateKey, 'any');
+    return { member: 'privateKey', error: `privateKey ${'error' in read ? read.error : 'must be a key'}` };
+  }
+  const best = bestPair(
+    certificates,
+    keys.map(({ key }) => key),
+    { environment, topic: wanted },
+  );
+  if (!best) return { member: 'privateKey', error: 'privateKey does not belong to certificate' };
+  const pem = keys.find(({ key }) => key.equals(best.key))?.pem ?? privateKey;
+  const chain = issuersOf(best.certificate, certificates).map(String).join('');
+  return {
+    pair: {
+      certificate: keptForm(certificateText, `${best.certificate}${chain}`),
+      privateKey: keptForm(privateKey, pem),
+    },
+  };
+}
+
+export const apnsCredentials = z.discriminatedUnion('auth', [token, certificate], {
+  error: 'auth must be "token" or "certificate"',
+});
 
 export type ApnsCredentials = z.infer<typeof apnsCredentials>;
 
@@ -85,35 +146,47 @@ const warnBeforeMs = 30 * dayMs;
 
 /** Reports on the credentials. `nowMs` in epoch milliseconds. */
 export function inspectApns(credentials: ApnsCredentials, nowMs: number): CredentialReport {
-  if (credentials.auth === 'token') return { kind: 'token', expiresAtMs: null, problems: [] };
-  const expiresAtMs = certificateExpiryMs(credentials.certificate);
-  const leftMs = expiresAtMs - nowMs;
-  const day = new Date(expiresAtMs).toISOString().slice(0, 10);
-  const problems: string[] = [];
-  if (leftMs <= 0) problems.push(`The certificate expired on ${day}: upload a new one.`);
-  else if (leftMs < warnBeforeMs)
+  const trust = inspectTrust(credentials.ca, nowMs);
+  if (credentials.auth === 'token') return { kind: 'token', ...trust };
+  const { validFromDate, validToDate } = new X509Certificate(credentials.certificate);
+  const leftMs = validToDate.getTime() - nowMs;
+  const day = dayOf(validToDate);
+  const expired = `The certificate expired on ${day}: upload a new one.`;
+  const problems = leftMs <= 0 ? [expired] : originProblems(credentials);
+  if (leftMs > 0 && leftMs < warnBeforeMs)
     problems.push(`The certificate expires on ${day}: upload a new one before.`);
-  return { kind: 'certificate', expiresAtMs, problems };
+  if (validFromDate.getTime() > nowMs)
+    problems.push(
+      `The certificate is not valid before ${dayOf(validFromDate)}: check the clock of this machine.`,
+    );
+  const refusal = leftMs <= 0 ? expired : trust.refusal;
+  return {
+    kind: 'certificate',
+    expiresAtMs: Math.min(validToDate.getTime(), trust.expiresAtMs ?? Number.POSITIVE_INFINITY),
+    problems: [...problems, ...trust.problems],
+    ...(refusal === undefined ? {} : { refusal }),
+  };
+}
+
+const dayOf = (date: Date): string => date.toISOString().slice(0, 10);
+
+/** Says where a certificate does not look like one of Apple's for the topic; APNs decides. */
+function originProblems({
+  certificate: pem,
+  environment = 'prod',
+  topic: wanted,
+}: Extract<ApnsCredentials, { auth: 'certificate' }>): string[] {
+  const leaf = new X509Certificate(pem);
+  const [only, both] = environmentsIn(leaf);
+  if (only && !both && only !== environment)
+    return [`The certificate is for the APNs environment ${only} only: set "environment" to it.`];
+  const bundleId = bundleIdOf(leaf);
+  if (bundleId === undefined && topicsIn(leaf) === null)
+    return ["The certificate names no bundle id, as Apple's push certificates do: check that it is one."];
+  return relationOf(leaf, wanted) > 0
+    ? []
+    : ['The certificate is for another bundle id than the topic of the profile: check the topic.'];
 }
 
 /** Returns when a certificate expires, in epoch milliseconds. Throws for an invalid certificate. */
 export const certificateExpiryMs = (pem: string): number => new X509Certificate(pem).validToDate.getTime();
-
-function certificateOf(pem: string): X509Certificate | null {
-  try {
-    return new X509Certificate(pem);
-  } catch {
-    return null;
-  }
-}
-
-function isP256(key: KeyObject | null): boolean {
-  return key?.asymmetricKeyType === 'ec' && key.asymmetricKeyDetails?.namedCurve === 'prime256v1';
-}
-
-/** Whether key and certificate match; true if one is malformed, which has its own error. */
-function isPair(certificatePem: string, keyPem: string): boolean {
-  const parsed = certificateOf(certificatePem);
-  const key = keyOf(keyPem);
-  return parsed === null || key === null || parsed.checkPrivateKey(key);
-}

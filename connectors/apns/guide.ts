@@ -24,7 +24,7 @@ export const apnsGuide: CredentialGuide = {
   takesKeyFiles: true,
   files: [
     'AuthKey_<key id>.p8 with --team <team id> --topic <bundle id> (--key <key id> where the name does not tell it)',
-    'a .p12 file: its password is asked for, or read from --password-file',
-    'a certificate and its key in PEM, in one file or two',
+    'a .p12 file: its password is asked for, or read from --password-file; of several pairs, the one that is valid longest is taken (--topic chooses among apps)',
+    "certificates and keys in PEM or DER (Apple's .cer), in one file or several",
   ],
 };

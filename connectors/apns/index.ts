@@ -2,7 +2,6 @@ import type { Connector } from '../contract/connector.ts';
 
 import { type ApnsTuning, defaultTuning, openApns } from './client.ts';
 import { type ApnsCredentials, apnsCredentials, inspectApns } from './credentials.ts';
-import { apnsGuide } from './guide.ts';
 import { type ApnsPayload, badgeOf, previewApns, renderApns } from './payload.ts';
 import { chooseApnsProfile, developmentLimit } from './routing.ts';
 
@@ -15,7 +14,6 @@ export function apnsConnector(tuning: ApnsTuning): Connector<ApnsCredentials, Ap
     limits: { recipientsPerRequest: 1, bodyBytes: 4096 },
     tokenField: 'deviceToken',
     credentials: apnsCredentials,
-    guide: apnsGuide,
     render: renderApns,
     preview: previewApns,
     choose: chooseApnsProfile,

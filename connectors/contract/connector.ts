@@ -11,7 +11,6 @@ import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { Values } from '../../shared/domain/pushes/variables.ts';
 import type { TransportEvent, TransportLoad } from '../http2/transport.ts';
 import type { AttemptResult, GatewayCall, Report } from './attempt-result.ts';
-import type { CredentialGuide } from './guide.ts';
 import type { PushMessage, Recipient } from './message.ts';
 import type { ReceiptCall, ReceiptsResult } from './receipt.ts';
 import type { DayQuota, TokenStore } from './shared-state.ts';
@@ -160,6 +159,8 @@ export interface CredentialReport {
   expiresAtMs: number | null;
   /** Problems that the operator must fix, as full texts. */
   problems: string[];
+  /** Why such credentials are not stored: they can never work. Absent: they are. */
+  refusal?: string;
 }
 
 /** Fields of a device that decide which profile serves it. */
@@ -186,8 +187,6 @@ export interface Connector<C = unknown, P = unknown> {
   tokenField: 'deviceToken' | 'registrationId' | 'installationId';
   /** Schema of a profile's credentials (protocol/admin-api.md#credentials-of-a-push-profile). */
   credentials: z.ZodType<C>;
-  /** Help on these credentials; absent: the connector takes none. */
-  guide?: CredentialGuide;
   /** Renders the part of a message that all recipients share. Pure; also called before a push is accepted. */
   render(message: PushMessage, deviceType: string): Rendering<P>;
   /** Returns the request body as JSON text, for a dry run; absent: the payload is the body. Pure. */

@@ -1,7 +1,8 @@
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import type { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { isBaseUrl } from '../../shared/domain/urls.ts';
 import type { CredentialReport } from './connector.ts';
+import { causeOf, certificatesIn, type KeyKind, keptForm, readPrivateKey } from './pem.ts';
 
 // Schema parts for credentials of gateways (protocol/admin-api.md#credentials-of-a-push-profile). Error messages name the
 // expected value and never quote the given one.
@@ -13,10 +14,15 @@ export const baseUrl = (name: string) =>
     .max(2048)
     .refine((text) => isBaseUrl(text), `${name} must be a base URL: no user, query or fragment`);
 
+/** A text that must be there. */
+export const requiredText = (name: string) =>
+  z.string({
+    error: ({ input }) => (input === undefined ? `${name} is missing` : `${name} must be a text`),
+  });
+
 /** An id or a secret of a gateway. */
 export const secretText = (name: string) =>
-  z
-    .string(`${name} must be a text`)
+  requiredText(name)
     .min(1, `${name} must not be empty`)
     .max(1024, `${name} must be at most 1024 characters`)
     .refine((text) => /^[!-~]+$/.test(text), `${name} must be printable characters without blanks`);
@@ -25,7 +31,13 @@ export const secretText = (name: string) =>
 export const trustedCertificates = z
   .string('ca must be a text')
   .max(1_000_000, 'ca must be at most 1000000 characters')
-  .refine((pem) => certificatesOf(pem) !== null, 'ca must be one or several PEM certificates');
+  .transform((text, context) => {
+    const certificates = certificatesOf(text);
+    if (certificates) return keptForm(text, certificates.map(String).join(''));
+    const cause = causeOf(text, (label) => label === 'CERTIFICATE');
+    context.addIssue({ code: 'custom', message: `ca must be one or several PEM certificates; ${cause}` });
+    return z.NEVER;
+  });
 
 /** URL of an HTTP proxy for CONNECT, possibly with user and password. */
 export const proxyUrl = z
@@ -66,26 +78,23 @@ export function inspectTrust(ca: string | undefined, nowMs: number): Omit<Creden
     expiresAtMs !== null && expiresAtMs <= nowMs
       ? [`A certificate in ca expired on ${new Date(expiresAtMs).toISOString().slice(0, 10)}: replace it.`]
       : [];
-  return { expiresAtMs, problems };
+  // Among several, the others still serve.
+  const isUseless = ends.length > 0 && ends.every((end) => end <= nowMs);
+  const [refusal] = isUseless ? problems : [];
+  return { expiresAtMs, problems, ...(refusal === undefined ? {} : { refusal }) };
 }
-
-const pemBlock = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
 
 /** Parses all certificates of a PEM text; null without a certificate or with an invalid one. */
 function certificatesOf(pem: string): X509Certificate[] | null {
-  try {
-    const certificates = (pem.match(pemBlock) ?? []).map((block) => new X509Certificate(block));
-    return certificates.length > 0 ? certificates : null;
-  } catch {
-    return null;
-  }
+  const certificates = certificatesIn(pem);
+  return certificates && certificates.length > 0 ? certificates : null;
 }
 
-/** Parses the private key in a PEM text; null if it is invalid. */
-export function keyOf(pem: string): KeyObject | null {
-  try {
-    return createPrivateKey(pem);
-  } catch {
-    return null;
-  }
-}
+/** A private key in PEM, in its usual form; the error says what the text is in place of it. */
+export const privateKeyText = (name: string, kind: KeyKind) =>
+  requiredText(name).transform((text, context) => {
+    const read = readPrivateKey(text, kind);
+    if ('pem' in read) return read.pem;
+    context.addIssue({ code: 'custom', message: `${name} ${read.error}` });
+    return z.NEVER;
+  });

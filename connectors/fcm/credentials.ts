@@ -5,8 +5,9 @@ import {
   baseUrl,
   common,
   inspectTrust,
-  keyOf,
+  privateKeyText,
   proxyUrl,
+  requiredText,
   secretText,
 } from '../contract/credentials.ts';
 
@@ -14,13 +15,12 @@ import {
 const serviceAccount = z.object(
   {
     /** Part of a path: the project's id or number. */
-    project_id: z
-      .string('project_id must be a text')
-      .regex(/^[a-z0-9][a-z0-9:.-]{1,127}$/, 'project_id must be the id of a Google project'),
-    client_email: z.string('client_email must be a text').min(3).max(320),
-    private_key: z
-      .string('private_key must be a text')
-      .refine((pem) => keyOf(pem)?.asymmetricKeyType === 'rsa', 'private_key must be an RSA key in PEM'),
+    project_id: requiredText('project_id').regex(
+      /^[a-z0-9][a-z0-9:.-]{1,127}$/,
+      'project_id must be the id of a Google project',
+    ),
+    client_email: requiredText('client_email').min(3).max(320),
+    private_key: privateKeyText('private_key', 'RSA'),
     private_key_id: secretText('private_key_id'),
     token_uri: baseUrl('token_uri'),
   },

@@ -1,5 +1,5 @@
-import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
-import type { CredentialGuide, VendorFile } from '../contract/guide.ts';
+import type { JsonObject } from '../../shared/domain/json.ts';
+import { type CredentialGuide, foreignFile, type VendorFile } from '../contract/guide.ts';
 
 const needed = ['project_id', 'client_email', 'private_key', 'private_key_id', 'token_uri'];
 
@@ -21,14 +21,14 @@ export const fcmGuide: CredentialGuide = {
   },
   files: ['the service account file of Firebase'],
   fromFile: readServiceAccount,
+  fileMembers: ['serviceAccount'],
 };
 
 function readServiceAccount(document: JsonObject): VendorFile | undefined {
-  if (document.type === 'service_account') return { members: { serviceAccount: document } };
-  const isForTheApp = isJsonObject(document.project_info) && document.client !== undefined;
-  return isForTheApp
-    ? {
-        error: 'this is google-services.json, which belongs into the app; the service account file is needed',
-      }
-    : undefined;
+  const isAccount =
+    document.type === 'service_account' ||
+    (document.type === undefined && needed.every((name) => typeof document[name] === 'string'));
+  if (isAccount) return { members: { serviceAccount: document }, file: 'the service account file' };
+  const other = foreignFile(document);
+  return other === undefined ? undefined : { error: `this is ${other}; the service account file is needed` };
 }

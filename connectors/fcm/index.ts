@@ -1,7 +1,6 @@
 import type { Connector } from '../contract/connector.ts';
 import { defaultTuning, type FcmTuning, openFcm } from './client.ts';
 import { type FcmCredentials, fcmCredentials, inspectFcm } from './credentials.ts';
-import { fcmGuide } from './guide.ts';
 import { can, type FcmLabel, type FcmPayload, limits, previewFcm, renderFcm } from './payload.ts';
 
 /** Published rate of a project: 600,000 messages a minute, reached over a minute (protocol/fcm.md#limits). */
@@ -18,7 +17,6 @@ export function fcmConnector(
     limits,
     tokenField: 'registrationId',
     credentials: fcmCredentials,
-    guide: fcmGuide,
     render: (message) => renderFcm(id, message),
     preview: previewFcm,
     rate: ({ ratePerSecond: perSecond = published.perSecond }) => ({

@@ -134,7 +134,7 @@ export abstract class PooledTransport<C extends PooledConnection>
 
   onGoaway(detail: string, code: number): void {
     this.emit('goaway', detail);
-this.pool.onErrorCode(code);
+    this.pool.onErrorCode(code);
     this.schedulePump();
   }
 

@@ -151,20 +151,25 @@ async function isAbandoned(folder: string, name: string): Promise<boolean> {
   return systemClock.now() - mtimeMs > 2 * maxBuildMs;
 }
 
-/** Returns the digest of the sources of the page and of the versions of its packages. */
+/** Modules outside of the console that its page imports (`.dependency-cruiser.cjs`). */
+const isShared = (file: string): boolean => /[/\\]guides?\.ts$/.test(file);
+
+/** Returns the digest of the sources of the page, of the modules that it shares and of the versions of its packages. */
 async function digestOfSources(): Promise<string> {
   const hash = createHash('sha256');
-  const entries = await readdir(sources, { recursive: true, withFileTypes: true });
-  const files = entries
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .filter((file) => !relative(sources, file).startsWith('dist'))
-    .sort();
-  for (const file of [...files, join(root, 'package-lock.json')]) {
+  const own = (await filesIn(sources)).filter((file) => !relative(sources, file).startsWith('dist'));
+  const guides = (await filesIn(join(root, 'connectors'))).filter(isShared);
+  const others = [join(root, 'shared', 'domain', 'labels.ts'), join(root, 'package-lock.json')];
+  for (const file of [...own.sort(), ...guides.sort(), ...others]) {
     const bytes = await readFile(file).catch(() => Buffer.alloc(0));
     hash.update(`${relative(root, file)}\n${bytes.length}\n`).update(bytes);
   }
   return hash.digest('hex').slice(0, 16);
+}
+
+async function filesIn(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
 }
 
 const exists = (path: string): Promise<boolean> =>

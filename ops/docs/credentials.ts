@@ -1,5 +1,6 @@
 import { type CredentialGuide, commonMembers } from '../../connectors/contract/guide.ts';
-import { credentialsOf, guideOf } from '../../connectors/registry.ts';
+import { guideOf } from '../../connectors/guides.ts';
+import { credentialsOf } from '../../connectors/registry.ts';
 import { brandOf, type ConnectorId, profileConnectorIds } from '../../shared/domain/labels.ts';
 import { code, fenced, page, table } from './markdown.ts';
 import { type JsonSchema, type Member, membersOf, shapeOf } from './schema.ts';

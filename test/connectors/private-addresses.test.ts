@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { guideOf } from '../../connectors/guides.ts';
 import { connectors } from '../../connectors/registry.ts';
 import { loopbackNetworks } from '../../shared/config/private-hosts.ts';
 import { addressesIn, isAddressMember } from '../../shared/domain/admin/service-addresses.ts';
@@ -96,7 +97,7 @@ test('an option of an app has no URL that the service would connect to without a
 });
 
 test('every connector with credentials is tried here', () => {
-  const withCredentials = [...connectors.values()].filter(({ guide }) => guide !== undefined);
+  const withCredentials = [...connectors.values()].filter(({ id }) => guideOf(id) !== undefined);
   expect(fixtures.map(({ connector }) => connector.id).sort()).toEqual(
     withCredentials.map(({ id }) => id).sort(),
   );

@@ -4,7 +4,7 @@ import { credentialsOf } from '../../connectors/registry.ts';
 import { changesOf, editableOf } from '../../ops/console/src/kit/form/changes.ts';
 import { shapesOf } from '../../ops/console/src/kit/form/schema.ts';
 import { objectOf, textOf } from '../../ops/console/src/kit/form/values.ts';
-import { draftOfFile } from '../../ops/console/src/pages/manage/profiles/dropped-file.ts';
+import { readDroppedFile } from '../../ops/console/src/pages/manage/profiles/dropped-file.ts';
 import { connectorChanges, isSlower } from '../../ops/console/src/pages/pushes/compare/differences.ts';
 import { profileConnectorIds } from '../../shared/domain/labels.ts';
 
@@ -49,21 +49,40 @@ test('a form keeps types, leaves empty members out, and names what is missing', 
 });
 
 test("a maker's file fills the members that it has", () => {
-  const [token, certificate] = credentialShapes('apns').map(({ fields }) => fields);
-  expect(draftOfFile(token ?? [], { name: 'AuthKey_ABCDE12345.p8', text: pem })).toEqual({
-    privateKey: pem,
-    keyId: 'ABCDE12345',
+  const [token = [], certificate = []] = credentialShapes('apns').map(({ fields }) => fields);
+  expect(readDroppedFile(token, 'apns', { name: 'AuthKey_ABCDE12345.p8', text: pem })).toEqual({
+    draft: { privateKey: pem, keyId: 'ABCDE12345' },
   });
   const both = `-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n${pem}`;
-  expect(Object.keys(draftOfFile(certificate ?? [], { name: 'a.pem', text: both }) ?? {})).toEqual([
-    'certificate',
-    'privateKey',
-  ]);
-  const [fcm] = credentialShapes('fcm').map(({ fields }) => fields);
-  const account = { project_id: 'p', private_key: pem };
-  const file = { name: 'account.json', text: JSON.stringify(account) };
-  expect(JSON.parse(draftOfFile(fcm ?? [], file)?.serviceAccount ?? '')).toEqual(account);
-  expect(draftOfFile(token ?? [], { name: 'notes.txt', text: 'hello' })).toBeUndefined();
+  const pair = readDroppedFile(certificate, 'apns', { name: 'a.pem', text: `${both}${both}` });
+  expect('draft' in pair && Object.keys(pair.draft)).toEqual(['certificate', 'privateKey']);
+  expect('draft' in pair && pair.draft.certificate?.match(/BEGIN/g)).toHaveLength(2);
+  const [fcm = []] = credentialShapes('fcm').map(({ fields }) => fields);
+  const account = { type: 'service_account', project_id: 'p', private_key: pem };
+  const file = { name: 'account.json', text: `\ufeff${JSON.stringify(account)}` };
+  const filled = readDroppedFile(fcm, 'fcm', file);
+  expect('draft' in filled && JSON.parse(filled.draft.serviceAccount ?? '')).toEqual(account);
+});
+
+test('the guide of a connector reads the files of its vendor', () => {
+  const read = (connector: 'fcm' | 'vendor_a' | 'apns', document: object) => {
+    const [fields = []] = credentialShapes(connector).map((shape) => shape.fields);
+    return readDroppedFile(fields, connector, { name: 'a.json', text: JSON.stringify(document) });
+  };
+  expect(read('vendor_a', { client: { app_id: '101234567', client_secret: 'x' } })).toEqual({
+    draft: { appId: '101234567' },
+    lacks: expect.stringContaining('does not hold the App secret'),
+  });
+  expect(read('fcm', { project_info: {}, client: [] })).toEqual({
+    fault: { sentence: expect.stringContaining('google-services.json') },
+  });
+  expect(read('fcm', { type: 'external_account' })).toEqual({
+    fault: { sentence: expect.stringContaining('workload identity federation') },
+  });
+  expect(read('fcm', { hello: 1 })).toEqual({ fault: 'unknownFile' });
+  const binary = { name: 'push.p12', text: '0\u0082\u0000' };
+  expect(readDroppedFile([], 'apns', binary)).toEqual({ fault: 'binaryFile' });
+  expect(readDroppedFile([], 'apns', { name: 'notes.txt', text: 'hello' })).toEqual({ fault: 'unknownFile' });
 });
 
 test('an edited document is written as its differences', () => {

@@ -109,6 +109,21 @@ test.for([
     'certificateEnded',
     '证书已于 2026-01-31 过期：请上传新证书',
   ],
+  [
+    'The certificate is for the APNs environment dev only: set "environment" to it.',
+    'certificateEnvironment',
+    '证书仅适用于 APNs 的 dev 环境：请相应设置 "environment"',
+  ],
+  [
+    'The certificate is not valid before 2027-01-31: check the clock of this machine.',
+    'certificateNotYet',
+    '证书在 2027-01-31 之前无效：请检查本机时钟',
+  ],
+  [
+    "The certificate names no bundle id, as Apple's push certificates do: check that it is one.",
+    'certificateUnnamed',
+    '证书没有写明 bundle id，而 Apple 的推送证书都会写明：请确认它是推送证书',
+  ],
   ['authentication_535', 'authentication', '邮件服务器拒绝了用户名或密码'],
   ['something new', 'other', '网关或服务给出的原因'],
 ] as const)('%s is read', ([reason, code, zh]) => {

@@ -9,16 +9,16 @@ import type { ApiDeps } from '../deps.ts';
 const googleHost = /^https:\/\/([a-z0-9-]+\.)*(googleapis\.com|google\.com)$/;
 
 /**
- * Checks the URLs of credentials that the service would connect to. Throws 400 for a private address that
+ * Checks the URLs of credentials, as they would be stored, that the service would connect to. Throws 400 for a private address that
  * CARILLON_PRIVATE_HOSTS does not list, 403 where a caller below owner changes one: it could send the requests of the
  * service, with the credentials in them, to any server.
  */
 export async function requireMaySetAddresses(
   { appCache }: Pick<ApiDeps, 'appCache'>,
   { appId, connector, name }: { appId: string; connector: string; name: string },
-  { sent, role }: { sent: JsonObject; role: OperatorRole },
+  { credentials, role }: { credentials: JsonObject; role: OperatorRole },
 ): Promise<void> {
-  const addresses = addressesIn(sent);
+  const addresses = addressesIn(credentials);
   requirePublicAddresses(addresses);
   if (hasRole(role, 'owner') || addresses.size === 0) return;
   const profiles = await appCache.profiles(appId);

@@ -16,4 +16,5 @@ export const honorGuide: CredentialGuide = {
     clientSecret: '0123456789abcdef0123456789abcdef',
   },
   files: [],
+  numericId: 'appId',
 };

@@ -2,7 +2,6 @@ import type { HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
 import { openHonor } from './client.ts';
 import { type HonorCredentials, honorCredentials, inspectHonor } from './credentials.ts';
-import { honorGuide } from './guide.ts';
 import { bodyOf, can, type HonorPayload, limits, renderHonor, testLimit } from './payload.ts';
 import { readReceipts } from './receipts.ts';
 
@@ -14,7 +13,6 @@ export function honorConnector(timing?: HttpTiming): Connector<HonorCredentials,
     limits,
     tokenField: 'registrationId',
     credentials: honorCredentials,
-    guide: honorGuide,
     render: (message) => renderHonor(message),
     preview: (payload) => bodyOf(payload, ['TOKEN']),
     // Honor publishes no number (protocol/honor.md#message); counts devices as Huawei does.

@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import type { CredentialReport } from '../../contract/connector.ts';
-import { authEndpoint, common, inspectTrust, keyOf, secretText } from '../../contract/credentials.ts';
+import {
+  authEndpoint,
+  common,
+  inspectTrust,
+  privateKeyText,
+  secretText,
+} from '../../contract/credentials.ts';
 
 /** Huawei's service account file as downloaded (protocol/huawei.md#service-account); unused members are dropped. */
 const serviceAccount = z.object(
@@ -8,9 +14,7 @@ const serviceAccount = z.object(
     project_id: secretText('project_id'),
     key_id: secretText('key_id'),
     sub_account: secretText('sub_account'),
-    private_key: z
-      .string('private_key must be a text')
-      .refine((pem) => keyOf(pem)?.asymmetricKeyType === 'rsa', 'private_key must be an RSA key in PEM'),
+    private_key: privateKeyText('private_key', 'RSA'),
   },
   'serviceAccount must be the content of a service account file',
 );

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
-import type { CredentialGuide, VendorFile } from '../../contract/guide.ts';
+import { type CredentialGuide, foreignFile, type VendorFile } from '../../contract/guide.ts';
 
 /** Huawei's credentials (protocol/huawei.md#access-tokens). */
 export const huaweiGuide: CredentialGuide = {
@@ -21,13 +21,27 @@ export const huaweiGuide: CredentialGuide = {
   ],
   askedSecret: { member: 'appSecret', question: 'App secret of AppGallery Connect' },
   fromFile: readHuaweiFile,
+  fileMembers: ['serviceAccount'],
+  numericId: 'appId',
 };
 
 function readHuaweiFile(document: JsonObject): VendorFile | undefined {
-  if (typeof document.sub_account === 'string') return { members: { serviceAccount: document } };
+  if (typeof document.sub_account === 'string')
+    return { members: { serviceAccount: document }, file: 'the service account file' };
   const appId = [document.client, document.app_info]
     .filter(isJsonObject)
     .map((part) => part.app_id)
     .find((id) => typeof id === 'string');
-  return appId === undefined ? undefined : { members: { appId } };
+  if (appId === undefined) {
+    const other = foreignFile(document);
+    return other === undefined
+      ? undefined
+      : { error: `this is ${other}; a file of AppGallery Connect is needed` };
+  }
+  return {
+    members: { appId },
+    file: 'agconnect-services.json',
+    lacks:
+      'agconnect-services.json does not hold the App secret (its client_secret is another one, and encrypted): take appSecret from AppGallery Connect',
+  };
 }

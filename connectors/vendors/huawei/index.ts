@@ -2,7 +2,6 @@ import type { HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
 import { isHarmonySystem, openHuawei } from './client.ts';
 import { type HuaweiCredentials, huaweiCredentials, inspectHuawei } from './credentials.ts';
-import { huaweiGuide } from './guide.ts';
 import { bodyOf, can, type HuaweiPayload, limits, renderV1, testLimit } from './payload.ts';
 import { renderV3, v3Mistake } from './payload-v3.ts';
 import { readReceipts } from './receipts.ts';
@@ -15,7 +14,6 @@ export function huaweiConnector(timing?: HttpTiming): Connector<HuaweiCredential
     limits,
     tokenField: 'registrationId',
     credentials: huaweiCredentials,
-    guide: huaweiGuide,
     render: (message, deviceType) =>
       isHarmonySystem(deviceType) ? renderV3(message) : (v3Mistake(message) ?? renderV1(message)),
     preview: (payload) => bodyOf(payload, ['TOKEN']),

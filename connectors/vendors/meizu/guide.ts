@@ -10,4 +10,5 @@ export const meizuGuide: CredentialGuide = {
   },
   example: { appId: '100999', appSecret: '0123456789abcdef0123456789abcdef' },
   files: [],
+  numericId: 'appId',
 };

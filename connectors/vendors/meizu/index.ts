@@ -2,7 +2,6 @@ import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.
 import type { Connector } from '../../contract/connector.ts';
 import { openMeizu } from './client.ts';
 import { inspectMeizu, type MeizuCredentials, meizuCredentials, rateOf } from './credentials.ts';
-import { meizuGuide } from './guide.ts';
 import { can, limits, type MeizuPayload, previewMeizu, renderMeizu } from './payload.ts';
 import { readMeizuReceipts } from './receipts.ts';
 
@@ -16,7 +15,6 @@ export function meizuConnector(
     limits,
     tokenField: 'registrationId',
     credentials: meizuCredentials,
-    guide: meizuGuide,
     render: (message) => renderMeizu(message),
     preview: previewMeizu,
     rate: rateOf,

@@ -2,7 +2,6 @@ import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.
 import type { Connector } from '../../contract/connector.ts';
 import { openOppo } from './client.ts';
 import { inspectOppo, type OppoCredentials, oppoCredentials, rateOf } from './credentials.ts';
-import { oppoGuide } from './guide.ts';
 import { can, limits, type OppoPayload, previewOppo, renderOppo } from './payload.ts';
 import { readOppoReceipts } from './receipts.ts';
 
@@ -16,7 +15,6 @@ export function oppoConnector(
     limits,
     tokenField: 'registrationId',
     credentials: oppoCredentials,
-    guide: oppoGuide,
     render: (message) => renderOppo(message),
     preview: previewOppo,
     rate: rateOf,

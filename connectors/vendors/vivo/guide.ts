@@ -15,4 +15,5 @@ export const vivoGuide: CredentialGuide = {
     appSecret: '01234567-89ab-4cde-8f01-23456789abcd',
   },
   files: [],
+  numericId: 'appId',
 };

@@ -2,7 +2,6 @@ import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.
 import type { Connector } from '../../contract/connector.ts';
 import { openVivo } from './client.ts';
 import { inspectVivo, rateOf, type VivoCredentials, vivoCredentials } from './credentials.ts';
-import { vivoGuide } from './guide.ts';
 import { can, limits, previewVivo, renderVivo, testLimit, type VivoPayload } from './payload.ts';
 import { readVivoReceipts } from './receipts.ts';
 
@@ -16,7 +15,6 @@ export function vivoConnector(
     limits,
     tokenField: 'registrationId',
     credentials: vivoCredentials,
-    guide: vivoGuide,
     render: (message) => renderVivo(message),
     preview: previewVivo,
     rate: rateOf,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { CredentialReport, Rate } from '../../contract/connector.ts';
-import { authEndpoint, common, inspectTrust, secretText } from '../../contract/credentials.ts';
+import { authEndpoint, common, inspectTrust, requiredText, secretText } from '../../contract/credentials.ts';
 
 /** Hosts by region (protocol/xiaomi.md#hosts): only the host of its region knows a device. */
 const hosts = {
@@ -18,9 +18,10 @@ const regionNames = ['china', 'russia', 'india', 'europe', 'global'] as const sa
 export const xiaomiCredentials = z.strictObject({
   appId: secretText('appId'),
   appSecret: secretText('appSecret'),
-  packageName: z
-    .string('packageName must be a text')
-    .regex(/^[A-Za-z][A-Za-z0-9_.]{0,127}$/, 'packageName must be an Android package name'),
+  packageName: requiredText('packageName').regex(
+    /^[A-Za-z][A-Za-z0-9_.]{0,127}$/,
+    'packageName must be an Android package name',
+  ),
   /** Region of all devices of this profile; absent: `mi` in China, `mi-intl` elsewhere. */
   region: z.enum(regionNames, `region must be one of ${regionNames.join(', ')}`).optional(),
   ...common,

@@ -16,4 +16,5 @@ export const xiaomiGuide: CredentialGuide = {
     packageName: 'com.example.app',
   },
   files: [],
+  numericId: 'appId',
 };

@@ -2,7 +2,6 @@ import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.
 import type { Connector } from '../../contract/connector.ts';
 import { openXiaomi } from './client.ts';
 import { inspectXiaomi, rateOf, type XiaomiCredentials, xiaomiCredentials } from './credentials.ts';
-import { xiaomiGuide } from './guide.ts';
 import { can, limits, previewXiaomi, renderXiaomi, type XiaomiPayload } from './payload.ts';
 import { readXiaomiReceipts } from './receipts.ts';
 
@@ -16,7 +15,6 @@ export function xiaomiConnector(
     limits,
     tokenField: 'registrationId',
     credentials: xiaomiCredentials,
-    guide: xiaomiGuide,
     render: (message) => renderXiaomi(message),
     preview: previewXiaomi,
     rate: rateOf,

@@ -1,7 +1,8 @@
-import { X509Certificate } from 'node:crypto';
 import { basename } from 'node:path';
+import { bestPair, bundleIdOf } from '../../../connectors/apns/certificates.ts';
+import { certificatesIn, privateKeysIn } from '../../../connectors/contract/pem.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { UsageError } from '../report.ts';
+import { CommandFailure, UsageError } from '../report.ts';
 import type { PemParts } from './files.ts';
 
 /** Options of `carillon profile put` for Apple's files. */
@@ -14,7 +15,8 @@ export interface AppleOptions {
 
 /**
  * Creates credentials of `apns` from Apple's files: a key alone is a .p8 key, a key with a certificate is a pair. The name
- * of the .p8 file contains the Key ID, the certificate contains the topic. Throws `UsageError` with the missing options.
+ * of the .p8 file contains the Key ID, the certificate contains the topic. Throws `UsageError` for missing and swapped
+ * options, `CommandFailure` for files without a pair.
  */
 export function appleCredentials(pem: PemParts, options: AppleOptions): JsonObject {
   const credentials = pem.certificate === undefined ? fromKey(pem, options) : fromPair(pem, options);
@@ -23,8 +25,14 @@ export function appleCredentials(pem: PemParts, options: AppleOptions): JsonObje
 }
 
 function fromKey({ privateKey = '', files }: PemParts, { team, key, topic }: AppleOptions): JsonObject {
-  const keyId =
-    key ?? files.flatMap((file) => /^AuthKey_([A-Z0-9]{10})\.p8$/i.exec(basename(file))?.[1] ?? [])[0];
+  const [named] = files.flatMap((file) => /^AuthKey_([A-Z0-9]{10})\.p8$/i.exec(basename(file))?.[1] ?? []);
+  if (named !== undefined && team === named)
+    throw new UsageError(
+      '--team is the Key ID in the name of the file: the Team ID stands under "Membership details"',
+    );
+  if (named !== undefined && key !== undefined && key !== named)
+    throw new UsageError('--key is not the Key ID in the name of the file: leave it out, or rename the file');
+  const keyId = key ?? named;
   if (team === undefined || keyId === undefined || topic === undefined) {
     const missing = [
       team === undefined ? '--team <team id>' : '',
@@ -36,21 +44,23 @@ function fromKey({ privateKey = '', files }: PemParts, { team, key, topic }: App
   return { auth: 'token', teamId: team, keyId, privateKey, topics: topic };
 }
 
-function fromPair({ certificate = '', privateKey }: PemParts, { topic }: AppleOptions): JsonObject {
+/** Takes the pair of a certificate and its key that is valid longest; the api takes the same one. */
+function fromPair(
+  { certificate = '', privateKey }: PemParts,
+  { environment, topic }: AppleOptions,
+): JsonObject {
   if (privateKey === undefined)
     throw new UsageError('the key of the certificate is missing: name its file too');
-  const [only = bundleIdOf(certificate), ...others] = topic ?? [];
+  const [wanted, ...others] = topic ?? [];
   if (others.length > 0) throw new UsageError('--topic: a certificate serves one topic');
+  const keys = privateKeysIn(privateKey).map(({ key }) => key);
+  const best = bestPair(certificatesIn(certificate) ?? [], keys, {
+    topic: wanted,
+    ...(environment === 'prod' || environment === 'dev' ? { environment } : {}),
+  });
+  if (!best) throw new CommandFailure('None of the keys belongs to a certificate: export both together.');
+  const only = wanted ?? bundleIdOf(best.certificate);
   if (only === undefined)
     throw new UsageError('a certificate that names no bundle id also needs --topic <bundle id>');
   return { auth: 'certificate', certificate, privateKey, topic: only };
-}
-
-/** Returns the bundle id, which is the UID in the certificate's subject. */
-function bundleIdOf(certificate: string): string | undefined {
-  try {
-    return /^UID=(.+)$/m.exec(new X509Certificate(certificate).subject)?.[1];
-  } catch {
-    return undefined;
-  }
 }

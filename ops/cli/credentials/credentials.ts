@@ -1,4 +1,4 @@
-import { guideOf } from '../../../connectors/registry.ts';
+import { guideOf } from '../../../connectors/guides.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { brandOf, type ConnectorId } from '../../../shared/domain/labels.ts';
 import { CommandFailure, UsageError } from '../report.ts';
@@ -57,7 +57,9 @@ async function addFile(
     return;
   }
   pem.files.push(path);
-  Object.assign(pem, file.kind === 'pem' ? file.parts : openPkcs12(file.content, await passwordOf(options)));
+  const parts = file.kind === 'pem' ? file.parts : openPkcs12(file.content, await passwordOf(options));
+  for (const name of ['certificate', 'privateKey'] as const)
+    if (parts[name] !== undefined) pem[name] = `${pem[name] ?? ''}${parts[name]}`;
 }
 
 const passwordOf = ({ passwordFile }: CredentialOptions): Promise<string> =>

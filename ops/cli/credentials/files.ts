@@ -1,31 +1,44 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { pemBlocks } from '../../../connectors/contract/pem.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { inputName, readInput, toDictionary } from '../input.ts';
 import { CommandFailure } from '../report.ts';
 
-/** PEM parts from files, with the names of these files. */
+/** Certificates and keys from files, each kind one PEM text, with the names of these files. */
 export interface PemParts {
   certificate?: string;
   privateKey?: string;
   files: string[];
 }
 
+type PemTexts = Omit<PemParts, 'files'>;
+
 /** Content of a credential file by its kind. */
 export type CredentialFile =
   | { kind: 'json'; document: JsonObject }
-  | { kind: 'pem'; parts: Omit<PemParts, 'files'> }
+  | { kind: 'pem'; parts: PemTexts }
   | { kind: 'pkcs12'; content: Buffer };
 
 /** Limit on the size; certificates and keys are a few kilobytes. */
 const maxBytes = 1_000_000;
+
+/** First byte of DER, the binary form of certificates and keys, and of PKCS#12. */
+const derSequence = 0x30;
 
 /** Reads a file, or standard input for `-`, and detects its kind. Throws `CommandFailure`. */
 export async function readCredentialFile(path: string): Promise<CredentialFile> {
   const content = await readInput(path);
   const name = inputName(path);
   if (content.length > maxBytes) throw new CommandFailure(`${name} is too large for credentials.`);
-  // PKCS#12 is DER: a sequence.
-  if (content[0] === 0x30) return { kind: 'pkcs12', content };
-  const text = content.toString();
+  if (content[0] === derSequence) {
+    const parts = derParts(content);
+    return parts ? { kind: 'pem', parts } : { kind: 'pkcs12', content };
+  }
+  const text = content.toString().replace(/^\ufeff/, '');
+  if (/^\s*<(\?xml|!DOCTYPE plist|plist)/.test(text))
+    throw new CommandFailure(
+      `${name} is a property list (GoogleService-Info.plist?), which belongs into the app.`,
+    );
   // Service account files are JSON with PEM inside.
   const isPem = !text.trimStart().startsWith('{') && text.includes('-----BEGIN ');
   return isPem
@@ -38,19 +51,39 @@ export async function readSecretLine(path: string): Promise<string> {
   return (await readInput(path)).toString().split(/\r?\n/, 1)[0] ?? '';
 }
 
-function pemParts(text: string, name: string): Omit<PemParts, 'files'> {
-  const parts = [...text.matchAll(/-----BEGIN ([A-Z0-9 ]+)-----[\s\S]+?-----END \1-----/g)];
-  const find = (isWanted: (label: string) => boolean) =>
-    parts.find(([, label = '']) => isWanted(label))?.[0].concat('\n');
-  if (
-    parts.some(
-      ([whole, label = '']) => label === 'ENCRYPTED PRIVATE KEY' || whole.includes('Proc-Type: 4,ENCRYPTED'),
-    )
-  )
+/** Returns the certificate (Apple's `.cer`) or key in DER; undefined for anything else. */
+function derParts(content: Buffer): PemTexts | undefined {
+  try {
+    return { certificate: String(new X509Certificate(content)) };
+  } catch {
+    // A key, or a PKCS#12 file.
+  }
+  for (const type of ['pkcs8', 'pkcs1', 'sec1'] as const) {
+    try {
+      const key = createPrivateKey({ key: content, format: 'der', type });
+      return { privateKey: String(key.export({ type: 'pkcs8', format: 'pem' })) };
+    } catch {
+      // Another type.
+    }
+  }
+  return undefined;
+}
+
+function pemParts(text: string, name: string): PemTexts {
+  const blocks = pemBlocks(text);
+  if (blocks.some(({ isEncrypted }) => isEncrypted))
     throw new CommandFailure(`The key in ${name} is encrypted: take the password off, or use the .p12 file.`);
-  const certificate = find((label) => label === 'CERTIFICATE');
-  const privateKey = find((label) => label.endsWith('PRIVATE KEY'));
-  if (certificate === undefined && privateKey === undefined)
-    throw new CommandFailure(`${name} holds neither a certificate nor a private key.`);
+  const textOf = (isWanted: (label: string) => boolean) =>
+    blocks
+      .filter(({ label }) => isWanted(label))
+      .map(({ pem }) => pem)
+      .join('');
+  const certificate = textOf((label) => label.endsWith('CERTIFICATE'));
+  const privateKey = textOf((label) => label.endsWith('PRIVATE KEY'));
+  if (certificate === '' && privateKey === '')
+    throw new CommandFailure(`${name} holds neither a certificate nor a private key${foundIn(blocks)}.`);
   return { ...(certificate && { certificate }), ...(privateKey && { privateKey }) };
 }
+
+const foundIn = (blocks: readonly { label: string }[]): string =>
+  blocks[0] ? `: it holds a ${blocks[0].label.toLowerCase().slice(0, 40)}` : '';

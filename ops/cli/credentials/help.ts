@@ -1,5 +1,5 @@
 import { commonMembers } from '../../../connectors/contract/guide.ts';
-import { guideOf } from '../../../connectors/registry.ts';
+import { guideOf } from '../../../connectors/guides.ts';
 import { brandOf, type ConnectorId, profileConnectorIds } from '../../../shared/domain/labels.ts';
 import { type Report, table } from '../report.ts';
 

@@ -7,29 +7,26 @@ const require = createRequire(import.meta.url);
 /** Loads the library with the first file: it takes 3 MB of every command. */
 const load = (): typeof forge => require('node-forge');
 
-/** A certificate and its key, both in PEM. */
-export interface CertificatePair {
+/** All certificates and all keys of a file, each a PEM text. */
+export interface Pkcs12Content {
   certificate: string;
   privateKey: string;
 }
 
 /**
  * Opens a PKCS#12 file (`.p12`, `.pfx`) with a library, because Keychain Access of macOS still uses RC2 and 3DES, which
- * Node's OpenSSL refuses. Throws `CommandFailure` for a wrong password and for a file without the pair.
+ * Node's OpenSSL refuses. Throws `CommandFailure` for a wrong password and for a file without a certificate or a key.
  */
-export function openPkcs12(content: Buffer, password: string): CertificatePair {
+export function openPkcs12(content: Buffer, password: string): Pkcs12Content {
   const { pki } = load();
   const bags = readBags(content, password);
-  const keys = [...bagsOf(bags, pki.oids.pkcs8ShroudedKeyBag), ...bagsOf(bags, pki.oids.keyBag)];
-  const key = keys.find((bag) => bag.key)?.key;
-  const certificates = bagsOf(bags, pki.oids.certBag).flatMap((bag) => bag.cert ?? []);
-  const certificate = certificates.find((one) => key !== undefined && isPair(one, key));
-  if (!key || !certificate)
+  const keys = [...bagsOf(bags, pki.oids.pkcs8ShroudedKeyBag), ...bagsOf(bags, pki.oids.keyBag)].flatMap(
+    keyIn,
+  );
+  const certificates = bagsOf(bags, pki.oids.certBag).flatMap(certificateIn);
+  if (keys.length === 0 || certificates.length === 0)
     throw new CommandFailure('The .p12 file holds no certificate with its key: export both together.');
-  return {
-    certificate: pki.certificateToPem(certificate),
-    privateKey: pki.privateKeyInfoToPem(pki.wrapRsaPrivateKey(pki.privateKeyToAsn1(key))),
-  };
+  return { certificate: certificates.join(''), privateKey: keys.join('') };
 }
 
 function readBags(content: Buffer, password: string): forge.pkcs12.Pkcs12Pfx {
@@ -50,6 +47,19 @@ function readBags(content: Buffer, password: string): forge.pkcs12.Pkcs12Pfx {
 const bagsOf = (file: forge.pkcs12.Pkcs12Pfx, bagType: string | undefined): forge.pkcs12.Bag[] =>
   bagType === undefined ? [] : (file.getBags({ bagType })[bagType] ?? []);
 
-function isPair({ publicKey }: forge.pki.Certificate, key: forge.pki.PrivateKey): boolean {
-  return 'n' in publicKey && 'n' in key && publicKey.n.equals(key.n);
+/** Returns the key of a bag. The library reads RSA keys only; it hands others over as they are. */
+function keyIn({ asn1, key }: forge.pkcs12.Bag): string[] {
+  const { pki } = load();
+  if (key) return [pki.privateKeyInfoToPem(pki.wrapRsaPrivateKey(pki.privateKeyToAsn1(key)))];
+  return asn1 ? [pemOf('PRIVATE KEY', asn1)] : [];
+}
+
+function certificateIn({ asn1, cert }: forge.pkcs12.Bag): string[] {
+  if (cert) return [load().pki.certificateToPem(cert)];
+  return asn1 ? [pemOf('CERTIFICATE', asn1)] : [];
+}
+
+function pemOf(type: string, element: forge.asn1.Asn1): string {
+  const { asn1, pem } = load();
+  return pem.encode({ type, body: asn1.toDer(element).getBytes() });
 }

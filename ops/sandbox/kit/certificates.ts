@@ -33,6 +33,8 @@ export interface ClientRequest {
   validForMs?: number;
   /** Topics in the extension in which Apple lists those of a push certificate. */
   topics?: readonly string[];
+  /** Number of Apple's extension for one environment: 1 development, 2 production. */
+  environmentMark?: 1 | 2;
 }
 
 /**
@@ -52,13 +54,14 @@ export async function openCertificateAuthority(pem?: KeyPairPem): Promise<Certif
         purpose: x509.ExtendedKeyUsage.serverAuth,
         names,
       }),
-    issueClient: ({ commonName, topics, userId, validForMs = 365 * dayMs }) =>
+    issueClient: ({ commonName, environmentMark, topics, userId, validForMs = 365 * dayMs }) =>
       issue(issuer, signingKey, {
         subject: [...(userId === undefined ? [] : [{ [userIdOid]: [userId] }]), { CN: [commonName] }],
         validForMs,
         purpose: x509.ExtendedKeyUsage.clientAuth,
         names: [],
         topics,
+        environmentMark,
       }),
   };
 }
@@ -69,6 +72,7 @@ interface CertificateRequest {
   purpose: x509.ExtendedKeyUsage;
   names: string[];
   topics?: readonly string[] | undefined;
+  environmentMark?: number | undefined;
 }
 
 async function selfSigned(commonName: string): Promise<KeyPairPem> {
@@ -108,11 +112,17 @@ async function issue(
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.ExtendedKeyUsageExtension([request.purpose]),
       ...(request.names.length > 0 ? [alternativeNames(request.names)] : []),
+      ...(request.environmentMark
+        ? [new x509.Extension(`1.2.840.113635.100.6.3.${request.environmentMark}`, false, emptyValue)]
+        : []),
       ...(request.topics ? [new x509.Extension(topicListOid, false, topicList(request.topics))] : []),
     ],
   });
   return { certificate: certificate.toString('pem'), privateKey: await exportKey(keys.privateKey) };
 }
+
+/** NULL in DER. */
+const emptyValue = new Uint8Array([5, 0]);
 
 /** Extension in which Apple lists the topics of a push certificate. */
 export const topicListOid = '1.2.840.113635.100.6.3.6';

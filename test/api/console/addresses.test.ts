@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startDispatcher } from '../../../dispatcher/start.ts';
@@ -33,6 +34,14 @@ const admin = (method: string, path: string, body?: unknown) =>
     admin: true,
     ...(body === undefined ? {} : { body }),
   });
+const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const serviceAccount = {
+  type: 'service_account',
+  project_id: 'example-app',
+  client_email: 'push@example-app.iam.gserviceaccount.com',
+  private_key_id: 'abc123',
+  private_key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+};
 const oppo = { appKey: 'k', masterSecret: 's' };
 
 describe('a private address that CARILLON_PRIVATE_HOSTS does not list', () => {
@@ -139,6 +148,26 @@ describe('the address of a gateway', () => {
     expect(refusalOf(await operator('PUT', path, { body: moved }))).toEqual(refused(403, 403));
     expect(refusalOf(await operator('PUT', `${path}/candidate`, { body: moved }))).toEqual(refused(403, 403));
     expect((await operator('PUT', path, { body: oppo })).status).toBe(200);
+  });
+
+  test.each([
+    ['a member', (file: object) => ({ serviceAccount: file })],
+    ['a member as text', (file: object) => ({ serviceAccount: JSON.stringify(file) })],
+    ['the whole body', (file: object) => file],
+  ])('is set by owners only within a service account that is %s', async (_, bodyOf) => {
+    const app = await service.api.createApp();
+    const operator = await callerOf(service.api, 'operator');
+    const path = `/apps/${app.appId}/profiles/fcm/_default`;
+    const bodyWith = (token_uri: string) => bodyOf({ ...serviceAccount, token_uri });
+    const forbidden = await operator('PUT', path, { body: bodyWith('https://relay.example/token') });
+    expect([forbidden.status, forbidden.body.error]).toEqual([
+      403,
+      'serviceAccount.token_uri: only an owner changes it.',
+    ]);
+    setPrivateHosts('');
+    expect((await admin('PUT', path, bodyWith('http://10.0.0.1/token'))).status).toBe(400);
+    const usual = { body: bodyWith('https://oauth2.googleapis.com/token') };
+    expect((await operator('PUT', path, usual)).status).toBe(200);
   });
 
   test('is in the audit, without user and password, and nothing else of the credentials', async () => {

@@ -1,7 +1,9 @@
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { openProfile } from '../../../shared/db/tables/apps/profiles.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
@@ -141,6 +143,89 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
       );
     },
   );
+
+  const put = async (connector: string, sent: unknown) => {
+    const app = await api.createApp();
+    const path = `${apps}/${app.appId}/profiles/${connector}/_default`;
+    const { body, status } = await admin('PUT', path, sent);
+    const stored = await openProfile(api.db, vault, { appId: app.appId, connector, name: '_default' });
+    return { body, status, path, stored: stored?.credentials };
+  };
+  const account = { ...serviceAccount };
+  Reflect.deleteProperty(account, 'type');
+
+  test('an expired certificate is 400 with its date, in a profile and in a rotation', async () => {
+    const authority = await openCertificateAuthority();
+    const issue = async (validForMs: number): Promise<JsonObject> => {
+      const pair = await authority.issueClient({ commonName: 'a', userId: 'com.example.app', validForMs });
+      return { auth: 'certificate', ...pair, topic: 'com.example.app' };
+    };
+    const [valid, expired] = [await issue(40 * 86_400_000), await issue(-3_600_000)];
+    const text = /^The certificate expired on \d{4}-\d\d-\d\d: upload a new one\.$/;
+    const refused = await put('apns', expired);
+    expect(refused).toMatchObject({ status: 400, stored: undefined });
+    expect(refused.body).toEqual({ code: 1, error: expect.stringMatching(text) });
+
+    const { path, status } = await put('apns', valid);
+    expect(status).toBe(200);
+    for (const [method, target] of [
+      ['PUT', path],
+      ['PUT', `${path}/candidate`],
+    ] as const) {
+      const again = await admin(method, target, expired);
+      expect({ status: again.status, error: again.body.error }).toEqual({
+        status: 400,
+        error: expect.stringMatching(text),
+      });
+    }
+    const { certificate: ended } = await authority.issueClient({ commonName: 'a', validForMs: -1 });
+    const untrusted = await put('vendor_d', { appKey: '1', masterSecret: 's', ca: ended });
+    expect(untrusted.body.error).toMatch(/^A certificate in ca expired on /);
+  });
+
+  test("the vendor's file may stand in place of the members, and its key may have lost its lines", async () => {
+    expect(await put('fcm', serviceAccount)).toMatchObject({
+      status: 200,
+      stored: { serviceAccount: account },
+    });
+    const escaped = { ...serviceAccount, private_key: rsa.privateKey.replaceAll('\n', '\\n') };
+    expect(await put('fcm', { serviceAccount: JSON.stringify(escaped) })).toMatchObject({
+      status: 200,
+      stored: { serviceAccount: account },
+    });
+    const p8 = { ...tokenProfile, privateKey: privateKey.trim().replaceAll('\n', '\\n') };
+    expect(await put('apns', p8)).toMatchObject({ status: 200, stored: tokenProfile });
+  });
+
+  test.each<[connector: string, sent: object, error: string]>([
+    [
+      'fcm',
+      { serviceAccount: { type: 'external_account', token_url: 'SESAME' } },
+      'serviceAccount must be the content of another file: this is a file of Google of the type external_account (workload identity federation), which holds no key; the service account file is needed.',
+    ],
+    [
+      'vendor_b',
+      { ...serviceAccount, private_key: 'SESAME' },
+      'this is a service account file of Google; this gateway takes no such file.',
+    ],
+    [
+      'vendor_f',
+      { appId: 'SESAME', clientId: '104000000', clientSecret: 'SESAME' },
+      'appId must be digits only: it seems to be swapped with clientId.',
+    ],
+    ['apns', {}, 'auth must be "token" or "certificate".'],
+    [
+      'apns',
+      { ...tokenProfile, privateKey: rsa.privateKey },
+      'privateKey must be a PKCS#8 PEM with an EC P-256 key (the .p8 file); it is an RSA key, as of a certificate or of a service account.',
+    ],
+    ['fcm', { serviceAccount: { ...serviceAccount, token_uri: 5 } }, 'serviceAccount.token_uri must be'],
+  ])('%s: the refusal says what is wrong (%#)', async (connector, sent, error) => {
+    const { body, status, stored } = await put(connector, sent);
+    expect({ status, code: body.code, stored }).toEqual({ status: 400, code: 111, stored: undefined });
+    expect(body.error).toContain(error);
+    expect(body.error).not.toContain('SESAME');
+  });
 
   test('a profile may trust several certificates', async () => {
     const app = await api.createApp();

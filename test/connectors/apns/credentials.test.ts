@@ -55,7 +55,11 @@ describe('credentials', () => {
     ['an endpoint without TLS', { ...token, endpoint: 'http://127.0.0.1' }, /https/],
     ['a proxy that is not an HTTP URL', { ...token, proxy: 'socks5://x' }, /proxy must be an http/],
     ['a proxy with a path', { ...token, proxy: 'http://x/MY-SECRET-KEY' }, /proxy must name a host/],
-    ['a ca that is not a PEM certificate', { ...token, ca: 'x' }, /ca must be a PEM certificate/],
+    [
+      'a ca that is not a PEM certificate',
+      { ...token, ca: 'x' },
+      /ca must be one or several PEM certificates/,
+    ],
     ['no key at all', { ...token, privateKey: 'MY-SECRET-KEY' }, /PKCS#8 PEM with an EC P-256/],
   ])('are refused with %s', (_name, value, pattern) => {
     expect(problemsOf(value)).toMatch(pattern);
@@ -100,7 +104,11 @@ describe('inspection', () => {
     [10, [expect.stringMatching(/^The certificate expires on \d{4}-/)]],
     [-0.5, [expect.stringMatching(/^The certificate expired on \d{4}-/)]],
   ])('of a certificate with %d days left', async (days, problems) => {
-    const pair = await authority.issueClient({ commonName: topic, validForMs: days * dayMs });
+    const pair = await authority.issueClient({
+      commonName: topic,
+      userId: topic,
+      validForMs: days * dayMs,
+    });
     const report = inspectApns(
       apnsCredentials.parse({ auth: 'certificate', ...pair, topic }),
       systemClock.now(),

@@ -1,11 +1,12 @@
-import { generateKeyPairSync } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import forge from 'node-forge';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { commonMembers } from '../../../connectors/contract/guide.ts';
-import { credentialsOf, guideOf } from '../../../connectors/registry.ts';
+import { guideOf } from '../../../connectors/guides.ts';
+import { credentialsOf } from '../../../connectors/registry.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { openProfiles } from '../../../shared/db/tables/apps/profiles.ts';
 import { brandOf, findConnector, profileConnectorIds } from '../../../shared/domain/labels.ts';
@@ -46,8 +47,10 @@ async function storedCredentials(connector: string): Promise<unknown> {
   return profiles.find((one) => one.connector === connector)?.credentials;
 }
 
-/** Creates a certificate in Apple's form: RSA, with the bundle id as UID of the subject. */
-function appleCertificate(bundleId: string) {
+const dayMs = 86_400_000;
+
+/** Creates a certificate in Apple's form: RSA, with the bundle id as UID of the subject, valid for `days` from yesterday. */
+function appleCertificate(bundleId: string | null, days = 2) {
   // The library takes seconds to create a key.
   const pair = generateKeyPairSync('rsa', {
     modulusLength: 2048,
@@ -61,15 +64,39 @@ function appleCertificate(bundleId: string) {
   const certificate = forge.pki.createCertificate();
   certificate.publicKey = keys.publicKey;
   certificate.serialNumber = '01';
-  certificate.validity.notAfter = new Date(certificate.validity.notBefore.getTime() + 86_400_000);
+  const fromMs = certificate.validity.notBefore.getTime() - dayMs;
+  certificate.validity.notBefore = new Date(fromMs);
+  certificate.validity.notAfter = new Date(fromMs + days * dayMs);
   const subject = [
-    { type: '0.9.2342.19200300.100.1.1', value: bundleId },
+    ...(bundleId === null ? [] : [{ type: '0.9.2342.19200300.100.1.1', value: bundleId }]),
     { name: 'commonName', value: `Apple Push Services: ${bundleId}` },
   ];
   certificate.setSubject(subject);
   certificate.setIssuer(subject);
   certificate.sign(keys.privateKey, forge.md.sha256.create());
   return { key: keys.privateKey, certificate };
+}
+type ApplePair = ReturnType<typeof appleCertificate>;
+
+const { certificateToPem, privateKeyToPem } = forge.pki;
+const keyPem = ({ key }: ApplePair): string =>
+  String(createPrivateKey(privateKeyToPem(key)).export({ type: 'pkcs8', format: 'pem' }));
+const derOf = (element: forge.asn1.Asn1): Buffer =>
+  Buffer.from(forge.asn1.toDer(element).getBytes(), 'binary');
+
+/** Creates a .p12 file with all pairs, as Keychain Access exports a selection of several items. */
+function pkcs12Of(pairs: ApplePair[], password: string): Buffer {
+  const { asn1, pkcs12 } = forge;
+  const safeOf = (file: forge.asn1.Asn1) => Object(file).value[1].value[1].value[0];
+  const files = pairs.map(({ certificate, key }) =>
+    pkcs12.toPkcs12Asn1(key, [certificate], password, { algorithm: '3des', useMac: false }),
+  );
+  const bags = files.flatMap((one) => Object(asn1.fromDer(safeOf(one).value)).value);
+  const [whole] = files;
+  if (!whole) throw new Error('no pair');
+  const { SEQUENCE } = asn1.Type;
+  safeOf(whole).value = asn1.toDer(asn1.create(asn1.Class.UNIVERSAL, SEQUENCE, true, bags)).getBytes();
+  return derOf(whole);
 }
 
 const p8 = generateKeyPairSync('ec', {
@@ -83,6 +110,8 @@ const rsaKey = generateKeyPairSync('rsa', {
   privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
   publicKeyEncoding: { type: 'spki', format: 'pem' },
 }).privateKey;
+
+const requestPem = '-----BEGIN CERTIFICATE REQUEST-----\nMIIB\n-----END CERTIFICATE REQUEST-----\n';
 
 describe('names of gateways', () => {
   test.each([
@@ -259,5 +288,134 @@ describe('credentials in the files of the vendors', () => {
       appSecret: 'open-sesame',
       serviceAccount: account,
     });
+  });
+});
+
+describe('Apple’s certificates with their keys', () => {
+  const bundle = 'com.example.bundle';
+  const put = (...args: string[]) => run(['profile', 'put', appId, 'apns', ...args]);
+  let short: ApplePair;
+  let long: ApplePair;
+  let expired: ApplePair;
+  let password: string;
+
+  beforeAll(async () => {
+    short = appleCertificate(bundle, 30);
+    long = appleCertificate(bundle, 300);
+    expired = appleCertificate(bundle, 0.5);
+    password = await file('bundle-password.txt', 'open sesame\n');
+  });
+
+  test('of a .p12 file with several, the pair that is valid longest is taken, in any order', async () => {
+    for (const pairs of [
+      [short, expired, long],
+      [long, short, expired],
+      [expired, long, short],
+    ]) {
+      const path = await file('several.p12', pkcs12Of(pairs, 'open sesame'));
+      expect(await put(path, '--password-file', password)).toMatchObject({ code: 0, stderr: '' });
+      expect(await storedCredentials('apns')).toMatchObject({ topic: bundle, privateKey: keyPem(long) });
+    }
+  });
+
+  test('of a PEM bundle or several files, too', async () => {
+    const pems = [short, long, expired].flatMap((pair) => [keyPem(pair), certificateToPem(pair.certificate)]);
+    const whole = await file('bundle.pem', `\ufeff${pems.toReversed().join('').replaceAll('\n', '\r\n')}`);
+    const parts = await Promise.all(pems.map((pem, index) => file(`part-${index}.pem`, pem)));
+    for (const paths of [[whole], parts]) {
+      expect(await put(...paths)).toMatchObject({ code: 0, stderr: '' });
+      expect(await storedCredentials('apns')).toMatchObject({ topic: bundle, privateKey: keyPem(long) });
+    }
+  });
+
+  test('--topic chooses the pair of another bundle id', async () => {
+    const other = appleCertificate('com.example.other', 3);
+    const path = await file('apps.p12', pkcs12Of([long, other], 'open sesame'));
+    const args = [path, '--password-file', password, '--topic', 'com.example.other'];
+    expect(await put(...args)).toMatchObject({ code: 0, stderr: '' });
+    expect(await storedCredentials('apns')).toMatchObject({ privateKey: keyPem(other) });
+  });
+
+  test('a certificate in DER, as Apple hands it out, with its key', async () => {
+    const cer = await file('aps.cer', derOf(forge.pki.certificateToAsn1(long.certificate)));
+    const key = await file('aps.key', keyPem(long));
+    expect(await put(cer, key)).toMatchObject({ code: 0, stderr: '' });
+    expect(await storedCredentials('apns')).toMatchObject({ topic: bundle, privateKey: keyPem(long) });
+    const alone = await put(cer);
+    expect(alone.code).toBe(2);
+    expect(alone.stderr).toContain('the key of the certificate is missing');
+  });
+
+  test('an expired one is refused with the date, and stores nothing', async () => {
+    const before = await storedCredentials('apns');
+    const date = expired.certificate.validity.notAfter.toISOString().slice(0, 10);
+    const p12 = await file('old.p12', pkcs12Of([expired], 'open sesame'));
+    const pem = await file('old.pem', keyPem(expired) + certificateToPem(expired.certificate));
+    for (const args of [[p12, '--password-file', password], [pem]]) {
+      const refused = await put(...args);
+      expect(refused.code).toBe(1);
+      expect(refused.stderr).toContain(`expired on ${date}`);
+    }
+    expect(await storedCredentials('apns')).toEqual(before);
+  });
+
+  test('one that names no bundle id is taken with a warning', async () => {
+    const plain = appleCertificate(null);
+    const path = await file('plain.pem', keyPem(plain) + certificateToPem(plain.certificate));
+    const untitled = await put(path);
+    expect(untitled.code).toBe(2);
+    expect(untitled.stderr).toContain('--topic');
+    const stored = await put(path, '--topic', bundle);
+    expect(stored.code).toBe(0);
+    expect(stored.stdout).toContain('Warning: The certificate names no bundle id');
+  });
+
+  test('no pair, a key under a password and a file of another kind are named', async () => {
+    const pair = await file('mixed.pem', keyPem(short) + certificateToPem(long.certificate));
+    expect((await put(pair)).stderr).toContain('None of the keys belongs to a certificate');
+    const sealed = forge.pki.encryptRsaPrivateKey(long.key, 'open sesame');
+    const locked = await file('locked.pem', sealed + certificateToPem(long.certificate));
+    expect((await put(locked)).stderr).toContain('locked.pem is encrypted');
+    const plist = await file('GoogleService-Info.plist', '<?xml version="1.0"?>\n<plist></plist>\n');
+    expect((await put(plist)).stderr).toContain('belongs into the app');
+    const request = await file('push.certSigningRequest', requestPem);
+    expect((await put(request)).stderr).toContain('it holds a certificate request');
+  });
+});
+
+describe('files of the right kind with the wrong content', () => {
+  test('the Key ID in place of the Team ID, and another Key ID than that of the file', async () => {
+    const path = await file('AuthKey_ABCDE12345.p8', p8);
+    const put = ['profile', 'put', appId, 'apns', path, '--topic', 'com.a'];
+    const swapped = await run([...put, '--team', 'ABCDE12345', '--key', 'TEAM123456']);
+    expect(swapped.code).toBe(2);
+    expect(swapped.stderr).toContain('--team is the Key ID');
+    const other = await run([...put, '--team', 'TEAM123456', '--key', 'FGHIJ67890']);
+    expect(other.code).toBe(2);
+    expect(other.stderr).toContain('--key is not the Key ID');
+  });
+
+  test('a .p8 key as an editor or an environment variable leaves it', async () => {
+    for (const text of [p8.replaceAll('\n', '\\n'), `\ufeff${p8.replaceAll('\n', '\r\n')}`]) {
+      const path = await file('AuthKey_ABCDE12345.p8', text);
+      const args = ['profile', 'put', appId, 'apns', path, '--team', 'TEAM123456', '--topic', 'com.a'];
+      expect(await run(args)).toMatchObject({ code: 0, stderr: '' });
+      expect(await storedCredentials('apns')).toMatchObject({ privateKey: p8 });
+    }
+  });
+
+  test.each<[gateway: string, document: object, cause: string]>([
+    ['fcm', { type: 'external_account', audience: 'x' }, 'workload identity federation'],
+    ['fcm', { type: 'authorized_user', refresh_token: 'r' }, 'the login of a person'],
+    ['huawei', { type: 'service_account', private_key: 'p' }, 'a service account file of Google'],
+    ['xiaomi', { type: 'service_account', private_key: 'p' }, 'a service account file of Google'],
+    ['honor', { appId: 'abc', clientId: '104000000', clientSecret: 's' }, 'swapped with clientId'],
+    ['fcm', { serviceAccount: { type: 'service_account' } }, 'serviceAccount.project_id is missing'],
+    ['fcm', {}, 'serviceAccount must be the content of a service account file'],
+  ])('%s: %j', async (gateway, document, cause) => {
+    const path = await file('wrong.json', JSON.stringify(document));
+    const refused = await run(['profile', 'put', appId, gateway, path]);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain(cause);
   });
 });

@@ -7,7 +7,8 @@ export async function certificateUntil(endMs: number) {
   const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
   const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
-    name: 'CN=Apple Push Services: com.example.app',
+    // The UID of the subject is the bundle id.
+    name: '0.9.2342.19200300.100.1.1=com.example.app, CN=Apple Push Services: com.example.app',
     notBefore: new Date(endMs - 365 * 86_400_000),
     notAfter: new Date(endMs),
     signingAlgorithm: algorithm,

@@ -52,11 +52,11 @@ export class ProfileRotationService {
   ): Promise<ProfileRotation> {
     const { db, vault } = this.#deps;
     const known = await this.#known(id);
-    const credentials = checkedCredentials(connectorOf(id.connector), sent);
-    await requireMaySetAddresses(this.#deps, known, { sent, role });
+    const credentials = checkedCredentials(connectorOf(id.connector), sent, this.#deps.clock.now());
+    await requireMaySetAddresses(this.#deps, known, { credentials, role });
     const staged = await db.transaction(async (tx) => {
       const rotation = await stageCandidate(tx, vault, { ...known, credentials });
-      if (rotation) await this.#audit(tx, known, 'profile.stage', { after: maskedCredentials(sent) });
+      if (rotation) await this.#audit(tx, known, 'profile.stage', { after: maskedCredentials(credentials) });
       return rotation;
     });
     if (!staged) return noSuchProfile();

@@ -1,4 +1,4 @@
-import { checkCredentials, credentialsOf } from '../../../../connectors/registry.ts';
+import { checkCredentials, credentialsOf, inspectCredentials } from '../../../../connectors/registry.ts';
 import { endRotation } from '../../../../shared/db/tables/apps/profile-rotations.ts';
 import {
   deleteProfile,
@@ -10,6 +10,7 @@ import { maskedCredentials, maskText } from '../../../../shared/domain/admin/mas
 import type { OperatorRole } from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { type ConnectorId, isConnectorId, profileConnectorIds } from '../../../../shared/domain/labels.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireMaySetAddresses } from '../addresses.ts';
@@ -47,12 +48,13 @@ export class ProfileService {
     const known = connectorOf(connector);
     checkName(name);
     await requireApp(this.#deps, appId);
-    const profile = { appId, connector: known, name, credentials: checkedCredentials(known, sent) };
-    await requireMaySetAddresses(this.#deps, profile, { sent, role });
+    const credentials = checkedCredentials(known, sent, this.#deps.clock.now());
+    const profile = { appId, connector: known, name, credentials };
+    await requireMaySetAddresses(this.#deps, profile, { credentials, role });
     const entry = await db.transaction(async (tx) => {
       const put = await putProfile(tx, vault, profile);
       await endRotation(tx, profile);
-      const after = maskedCredentials(sent);
+      const after = maskedCredentials(credentials);
       const change = { action: 'profile.put', appId, target: `${known}/${name}` };
       if (put)
         await recordChange(tx, { ...change, ...(isNewProfile(put) ? {} : { before: maskedMembers }), after });
@@ -86,11 +88,13 @@ export function noSuchProfile(): never {
   throw refuse('notFound', 'There is no such profile.');
 }
 
-/** Returns credentials as they are stored. Throws 400 with the wrong member. */
-export function checkedCredentials(connector: ConnectorId, sent: JsonObject): unknown {
+/** Returns credentials as they are stored. Throws 400 with the wrong member, and for credentials that have expired. */
+export function checkedCredentials(connector: ConnectorId, sent: JsonObject, nowMs: number): JsonObject {
   const checked = checkCredentials(connector, sent);
   if (!checked.ok) throw refuse('incorrectType', `${toErrorText(checked.error)}.`);
-  return checked.credentials;
+  const { refusal } = inspectCredentials(connector, checked.credentials, nowMs);
+  if (refusal !== undefined) throw refuse('invalidParameter', refusal);
+  return jsonObject.parse(checked.credentials);
 }
 
 /** Earlier credentials in the audit, which does not decrypt them. */

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { Connector } from '../../../../connectors/contract/connector.ts';
+import { guideOf } from '../../../../connectors/guides.ts';
 import { connectors, credentialsOf } from '../../../../connectors/registry.ts';
 import { operatorRoles } from '../../../../shared/domain/admin/operator.ts';
 import { appOptionsPatch, effectiveOptions } from '../../../../shared/domain/apps/app.ts';
@@ -49,8 +50,8 @@ export class MetaService {
   }
 }
 
-function describeConnector({ id, limits, can, tokenField, guide }: Connector) {
-  const schema = credentialsOf(id);
+function describeConnector({ id, limits, can, tokenField }: Connector) {
+  const [guide, schema] = [guideOf(id), credentialsOf(id)];
   return {
     id,
     wire: wireNamesOf(id),

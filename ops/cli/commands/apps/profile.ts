@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { brandOf, displayName } from '../../../../shared/domain/labels.ts';
 import type { CredentialOptions } from '../../credentials/credentials.ts';
-import { type Report, type Shell, table } from '../../report.ts';
+import { CommandFailure, type Report, type Shell, table } from '../../report.ts';
 import { connect } from '../../service.ts';
 import { addCredentialOptions, connectorOf, profilePath } from './profile-arguments.ts';
 import { addRotationCommands } from './profile-rotation.ts';
@@ -61,8 +61,33 @@ async function store(
   const { credentialsFrom } = await import('../../credentials/credentials.ts');
   const connector = connectorOf(gateway);
   const credentials = await credentialsFrom(connector, files, options);
-  const document = await (await connect()).admin('PUT', profilePath(appId, connector, name), credentials);
-  return { document, text: `Profile ${connector}/${name} (${brandOf(connector)}) is stored.` };
+  const service = await connect();
+  const path = profilePath(appId, connector, name);
+  const document = await service.admin('PUT', path, credentials);
+  const lines = [
+    `Profile ${connector}/${name} (${brandOf(connector)}) is stored.`,
+    ...(await remarksOn(service, path)),
+  ];
+  return { document, text: lines.join('\n') };
+}
+
+/**
+ * Returns what certificate was chosen and the problems of a stored profile; nothing where they cannot be read, since it is
+ * stored anyway.
+ */
+async function remarksOn(service: Awaited<ReturnType<typeof connect>>, path: string): Promise<string[]> {
+  try {
+    const { findings, kind, members, notAfter } = detail.parse(await service.admin('GET', path));
+    return [
+      ...(kind === 'certificate'
+        ? [`The certificate is for ${members.topic}, valid until ${notAfter}.`]
+        : []),
+      ...findings.map((finding) => `Warning: ${finding}`),
+    ];
+  } catch (error) {
+    if (error instanceof CommandFailure) return [];
+    throw error;
+  }
 }
 
 async function help(gateway: string | undefined): Promise<Report> {

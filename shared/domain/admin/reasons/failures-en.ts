@@ -126,6 +126,12 @@ export const failuresEn = {
   caExpired: 'a certificate in ca expired on {day}: replace it',
   certificateEnded: 'the certificate expired on {day}: upload a new one',
   certificateEnds: 'the certificate expires on {day}: upload a new one before',
+  certificateNotYet: 'the certificate is not valid before {day}: check the clock of this machine',
+  certificateEnvironment:
+    'the certificate is for the APNs environment {environment} only: set "environment" to it',
+  certificateUnnamed:
+    "the certificate names no bundle id, as Apple's push certificates do: check that it is one",
+  certificateOfOtherApp: 'the certificate is for another bundle id than the topic: check the topic',
   credentialsUnfit: 'the stored credentials are not as expected: put the profile again',
   // Ways to a device, and content that a gateway does not take.
   noDeviceToken: 'the installation has no deviceToken',

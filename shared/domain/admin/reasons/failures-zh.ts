@@ -125,6 +125,10 @@ export const failuresZh: Record<keyof typeof failuresEn, string> = {
   caExpired: 'ca 中的证书已于 {day} 过期：请更换',
   certificateEnded: '证书已于 {day} 过期：请上传新证书',
   certificateEnds: '证书将于 {day} 过期：请在此之前上传新证书',
+  certificateNotYet: '证书在 {day} 之前无效：请检查本机时钟',
+  certificateEnvironment: '证书仅适用于 APNs 的 {environment} 环境：请相应设置 "environment"',
+  certificateUnnamed: '证书没有写明 bundle id，而 Apple 的推送证书都会写明：请确认它是推送证书',
+  certificateOfOtherApp: '证书属于另一个 bundle id，而不是 topic 所指的：请检查 topic',
   credentialsUnfit: '已保存的凭证不符合要求：请重新保存推送配置',
   // Ways to a device, and content that a gateway does not take.
   noDeviceToken: '设备记录没有 deviceToken',

@@ -14,6 +14,10 @@ export const sentences: Readonly<Record<string, ReasonCode>> = {
   'no APNs profile owns the topic': 'noApnsProfileOfTopic',
   'several teams own the topic: name one by pgw_team_id': 'severalTeams',
   'dev profile disabled for massive push': 'massPushWithDevelopment',
+  "The certificate names no bundle id, as Apple's push certificates do: check that it is one.":
+    'certificateUnnamed',
+  'The certificate is for another bundle id than the topic of the profile: check the topic.':
+    'certificateOfOtherApp',
   'neither the installation nor the push names a topic, and the profile lists several': 'noTopic',
   'the device token is not hexadecimal': 'tokenNotHexadecimal',
   'the registration id is malformed': 'registrationMalformed',
@@ -56,6 +60,14 @@ export const patterns: readonly (readonly [RegExp, ReasonCode])[] = [
   [/^A certificate in ca expired on (?<day>[\d-]+): replace it\.$/, 'caExpired'],
   [/^The certificate expired on (?<day>[\d-]+): upload a new one\.$/, 'certificateEnded'],
   [/^The certificate expires on (?<day>[\d-]+): upload a new one before\.$/, 'certificateEnds'],
+  [
+    /^The certificate is not valid before (?<day>[\d-]+): check the clock of this machine\.$/,
+    'certificateNotYet',
+  ],
+  [
+    /^The certificate is for the APNs environment (?<environment>\w+) only: set "environment" to it\.$/,
+    'certificateEnvironment',
+  ],
   [/^A certificate ends on (?<day>[\d-]+)\.$/, 'certificateEnds'],
   [/^.+: put the profile again\.$/, 'credentialsUnfit'],
   [/\b(must be|must have|must name|needs|of this style|is a name that)\b/, 'contentRefused'],

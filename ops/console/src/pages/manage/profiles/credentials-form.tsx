@@ -15,7 +15,7 @@ import { type Draft, type Fault, objectOf, textOf } from '../../../kit/form/valu
 import { Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
 import { useCredentialHelp } from './credential-help.ts';
-import { draftOfFile } from './dropped-file.ts';
+import { type FileContent, readDroppedFile } from './dropped-file.ts';
 import styles from './profiles.module.css';
 
 interface CredentialsFormProps {
@@ -34,7 +34,7 @@ export function CredentialsForm({ id, connector, members, isStored }: Credential
   const shape = shapes[shapeAt];
   const [draft, setDraft] = useState<Draft>(() => draftOf(shapes, members));
   const [faults, setFaults] = useState<Record<string, Fault>>({});
-  const [isUnknownFile, setUnknownFile] = useState(false);
+  const [dropped, setDropped] = useState<FileContent>();
   const { put } = useProfileChange(id);
   const { stage } = useRotationChange(id);
   const help = useCredentialHelp(connector);
@@ -49,9 +49,9 @@ export function CredentialsForm({ id, connector, members, isStored }: Credential
     submit(put.mutate);
   };
   const take = (file: { name: string; text: string }) => {
-    const filled = draftOfFile(shape.fields, file);
-    setUnknownFile(filled === undefined);
-    if (filled) setDraft({ ...draft, ...filled });
+    const content = readDroppedFile(shape.fields, connector.id, file);
+    setDropped(content);
+    if ('draft' in content) setDraft({ ...draft, ...content.draft });
   };
   const inputs = { draft, faults, change: setDraft, helpOf: help.memberOf };
   const isUsual = ({ name, isRequired }: SchemaField) => isRequired || help.memberOf(name) !== undefined;
@@ -62,10 +62,10 @@ export function CredentialsForm({ id, connector, members, isStored }: Credential
         <FileDrop
           label={t('profile.drop')}
           choose={t('profile.chooseFile')}
-          accept=".p8,.pem,.json,.cer,.key"
+          accept=".p8,.pem,.json,.cer,.key,.crt,.p12,.pfx"
           read={take}
         />
-        {isUnknownFile && <p role="alert">{t('profile.unknownFile')}</p>}
+        {dropped && <FileNote content={dropped} />}
         <ShapeChoice shapes={shapes} at={shapeAt} choose={setShapeAt} />
         <Inputs fields={shape.fields.filter(isUsual)} {...inputs} />
         <details>
@@ -92,6 +92,19 @@ export function CredentialsForm({ id, connector, members, isStored }: Credential
       </form>
     </Panel>
   );
+}
+
+/** Says why a file fills nothing, or what it lacks. Sentences of a guide are in English. */
+function FileNote({ content }: { content: FileContent }) {
+  const { t } = useTranslation();
+  const sentence = 'draft' in content ? content.lacks : Object(content.fault).sentence;
+  if (typeof sentence === 'string')
+    return (
+      <p role={'draft' in content ? 'status' : 'alert'} lang="en" translate="no">
+        {sentence}
+      </p>
+    );
+  return 'draft' in content ? null : <p role="alert">{t(`profile.${content.fault}`)}</p>;
 }
 
 interface InputsProps {

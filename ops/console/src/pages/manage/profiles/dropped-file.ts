@@ -1,3 +1,5 @@
+import { guideOf } from '../../../../../../connectors/guides.ts';
+import { type ConnectorId, isConnectorId } from '../../../../../../shared/domain/labels.ts';
 import { isObject, type SchemaField } from '../../../kit/form/schema.ts';
 import { type Draft, textOf } from '../../../kit/form/values.ts';
 
@@ -6,27 +8,51 @@ interface DroppedFile {
   text: string;
 }
 
+/** What a file fills in a form, with a sentence about what it lacks; or why it is the wrong file. */
+export type FileContent =
+  | { draft: Draft; lacks?: string | undefined }
+  | {
+      /** Key of the texts, or a sentence of the connector's guide. */
+      fault: 'unknownFile' | 'binaryFile' | { sentence: string };
+    };
+
 /** Name of Apple's file of a key, which has the Key ID. */
 const appleKeyName = /^AuthKey_([A-Za-z0-9]{10})\.p8$/;
+/** Names of files that are not text: PKCS#12, and certificates as Apple hands them out. */
+const binaryName = /\.(p12|pfx|cer|der)$/i;
 
 /**
- * Returns the members that a file fills: a PEM file the key or the certificate, a JSON file the members that it names,
- * or as a whole the one member that takes an object (`serviceAccount`). Undefined for a file that fits none.
+ * Returns what a file fills: a PEM file the key or the certificate, a JSON file the members that it names, a file of the
+ * vendor those that the connector's guide reads in it.
  */
-export function draftOfFile(fields: readonly SchemaField[], { name, text }: DroppedFile): Draft | undefined {
-  const members = jsonOf(text);
-  if (!members) return pemDraft(fields, { name, text });
+export function readDroppedFile(
+  fields: readonly SchemaField[],
+  connector: string,
+  { name, text }: DroppedFile,
+): FileContent {
+  const document = jsonOf(text);
+  if (!document) {
+    const draft = pemDraft(fields, { name, text });
+    return draft ? { draft } : { fault: binaryName.test(name) ? 'binaryFile' : 'unknownFile' };
+  }
+  const file = isConnectorId(connector) ? guideFile(connector, document) : undefined;
+  if (file && 'error' in file) return { fault: { sentence: file.error } };
+  const members = file?.members ?? document;
   const named = fields.filter((field) => members[field.name] !== undefined);
-  if (named.length > 0)
-    return Object.fromEntries(named.map((field) => [field.name, textOf(field, members[field.name])]));
-  const whole = fields.find(({ kind }) => kind === 'json');
-  return whole && { [whole.name]: JSON.stringify(members, null, 2) };
+  if (named.length === 0) return { fault: 'unknownFile' };
+  const draft = Object.fromEntries(named.map((field) => [field.name, textOf(field, members[field.name])]));
+  return { draft, lacks: file?.lacks };
 }
+
+type Guide = NonNullable<ReturnType<typeof guideOf>>;
+type JsonFile = Parameters<NonNullable<Guide['fromFile']>>[0];
+
+const guideFile = (connector: ConnectorId, document: JsonFile) => guideOf(connector)?.fromFile?.(document);
 
 function pemDraft(fields: readonly SchemaField[], { name, text }: DroppedFile): Draft | undefined {
   const draft: Draft = {};
   const has = (member: string) => fields.some((field) => field.name === member);
-  const blocks = text.match(/-----BEGIN ([A-Z ]+)-----[^-]+-----END \1-----/g) ?? [];
+  const blocks = text.match(/-----BEGIN ([A-Z0-9 ]+)-----[^-]+-----END \1-----/g) ?? [];
   for (const block of blocks) {
     const member = block.includes('PRIVATE KEY') ? 'privateKey' : 'certificate';
     if (has(member)) draft[member] = `${draft[member] ?? ''}${block}\n`;
@@ -36,9 +62,9 @@ function pemDraft(fields: readonly SchemaField[], { name, text }: DroppedFile): 
   return Object.keys(draft).length > 0 ? draft : undefined;
 }
 
-function jsonOf(text: string): Record<string, unknown> | undefined {
+function jsonOf(text: string): JsonFile | undefined {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: JsonFile | null = JSON.parse(text.replace(/^\ufeff/, ''));
     return isObject(value) ? value : undefined;
   } catch {
     return undefined;
