@@ -134,7 +134,9 @@ export const mapOf = (values: ValueType): ValueType => ({ ...object, values });
 
 /** A text that may be written as a number or a boolean, as in HTTP headers. */
 export const written = typeOf('a string', (value) =>
-  typeof value === 'number' || typeof value === 'boolean' ? String(value) : text().read(value),
+  typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean'
+    ? String(value)
+    : text().read(value),
 );
 
 /** An object, also as JSON text, where the gateway takes an object. */
