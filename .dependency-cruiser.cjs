@@ -167,7 +167,7 @@ module.exports = {
         path: '^(api|connectors|dispatcher|ops|shared|test)/',
         pathNot: [
           '^ops/console/src/',
-          '^shared/domain/(labels|json)\\.ts$',
+          '^shared/domain/(labels|json|path)\\.ts$',
           '^connectors/guides\\.ts$',
           '^api/replies/admin/types\\.ts$',
         ],

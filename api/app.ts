@@ -16,6 +16,7 @@ import { errors } from './middleware/errors.ts';
 import { type Exchange, reportExchanges } from './middleware/exchange.ts';
 import { serveConsole } from './middleware/pages/console.ts';
 import { serveHtmlPages } from './middleware/pages/html-pages.ts';
+import { requirePlainPaths } from './middleware/plain-path.ts';
 import { attachRequestBody, type BodyMemory } from './middleware/request-body.ts';
 import { logRequests, traceRequests } from './middleware/request-log.ts';
 import { textForm } from './middleware/text-form.ts';
@@ -47,10 +48,12 @@ export function createApp(options: AppOptions): Koa {
   app.use(allowCrossOrigin());
   app.use(errors);
   app.use(readAddress);
+  app.use(requirePlainPaths);
   app.use(serveConsole(options.consoleFiles, { isHttps: options.config.publicUrl.startsWith('https:') }));
   app.use(attachRequestBody(options.bodies));
   app.use(textForm);
-  const router = new Router();
+  // A proxy's rule for a path holds for one spelling: neither other case nor a slash at the end is the same route.
+  const router = new Router({ strict: true, sensitive: true });
   const routeOf = new Map<unknown, Route>();
   const literal = new Map<string, RouteHandler>();
   const loopShare = new LoopShare(() => systemClock.monotonicMs());

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, parseExactly, parseJson } from '../../shared/domain/json.ts';
+import { requirePlainPath } from '../middleware/plain-path.ts';
 import type { Reply, Route } from '../route.ts';
 import {
   failed,
@@ -43,6 +44,7 @@ async function runInnerCall(
   outer: OuterCall,
   deps: InnerDeps & { allowance: ReplyAllowance },
 ): Promise<InnerOutcome> {
+  requirePlainPath(inner.path);
   const found = inner.path.startsWith('/1.1/') ? deps.find(inner.method, inner.path) : undefined;
   if (!found?.route.isBatchable) throw new Refusal('notFound');
   const { route, params } = found;

@@ -1,7 +1,7 @@
 import cors from '@koa/cors';
 import type { Middleware } from 'koa';
 
-/** Paths of the admin API, in upper or lower case as the router matches them. A test tries each of its routes. */
+/** Paths of the admin API. Other spellings reach no route, and get no permission either. A test tries each of its routes. */
 const adminPaths = /^\/console(?:\/|$)/i;
 
 /**

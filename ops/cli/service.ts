@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type LocalConfig, readLocalConfig } from '../../shared/config/config.ts';
 import { parseExactly } from '../../shared/domain/json.ts';
+import { isPathPart, pathPart } from '../../shared/domain/path.ts';
 import { readRunInfo } from '../local/run-info.ts';
 import { readSecrets } from '../local/secrets.ts';
 import { CommandFailure, UsageError } from './report.ts';
@@ -32,6 +33,12 @@ export async function findService(config: LocalConfig = readLocalConfig()): Prom
 }
 
 const errorReply = z.object({ code: z.number(), error: z.string() });
+
+/** Encodes an id or a name as a part of a path. Throws `UsageError` for one that would change the path, such as `..`. */
+export function part(text: string): string {
+  if (!isPathPart(text)) throw new UsageError(`${JSON.stringify(text)} is neither an id nor a name`);
+  return pathPart(text);
+}
 
 /** App with the keys for calls on its behalf. */
 export const appReply = z.looseObject({
@@ -71,7 +78,7 @@ export class ServiceClient {
   }
 
   async app(appId: string): Promise<AppReply> {
-    return appReply.parse(await this.admin('GET', `/apps/${encodeURIComponent(appId)}`));
+    return appReply.parse(await this.admin('GET', `/apps/${part(appId)}`));
   }
 
   async apps(): Promise<AppReply[]> {
@@ -140,4 +147,17 @@ export async function chooseAppId(service: ServiceClient, appId: string | undefi
   if (others.length > 0)
     throw new UsageError('say which app: --app <appId> (`carillon app list` shows them)');
   return only.appId;
+}
+
+const deviceIds = z.object({ results: z.array(z.looseObject({ objectId: z.string() })) });
+
+/**
+ * Returns an id of a device as a part of a path. Tokens of some vendors contain slashes, so that they are replaced by the
+ * objectId.
+ */
+export async function devicePart(service: ServiceClient, appId: string, id: string): Promise<string> {
+  if (isPathPart(id)) return pathPart(id);
+  const query = new URLSearchParams({ q: id, limit: '1' });
+  const found = deviceIds.parse(await service.admin('GET', `/apps/${part(appId)}/installations?${query}`));
+  return part(found.results[0]?.objectId ?? id);
 }

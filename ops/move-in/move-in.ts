@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import { z } from 'zod';
 import { type ProvidedKeys, parseAppId, readProvidedKeys } from '../cli/keys-file.ts';
 import { CommandFailure, type Report } from '../cli/report.ts';
-import { type AppReply, appReply, findService, ServiceClient } from '../cli/service.ts';
+import { type AppReply, appReply, findService, part, ServiceClient } from '../cli/service.ts';
 import { importPaths, prepareImport } from '../import/run.ts';
 import { checkList } from './check-list.ts';
 import type { MoveInState, ProfileName } from './item.ts';
@@ -84,6 +84,6 @@ function keyState(existing: AppReply | undefined, keys: ProvidedKeys): MoveInSta
 const profileReply = z.object({ results: z.array(z.object({ connector: z.string(), name: z.string() })) });
 
 async function profilesOf(service: ServiceClient, appId: string): Promise<ProfileName[]> {
-  const reply = await service.admin('GET', `/apps/${encodeURIComponent(appId)}/profiles`);
+  const reply = await service.admin('GET', `/apps/${part(appId)}/profiles`);
   return profileReply.parse(reply).results;
 }

@@ -127,8 +127,6 @@ describe('the built console', () => {
   });
 
   test('never leaves its folder', async () => {
-    const index = (await sentBytes(api.url, '/console')).body.toString();
-    const missing = ['{"code":404,"error":"There is no such file."}', '{"code":404,"error":"Not found."}'];
     for (const path of [
       '../../package.json',
       '..%2f..%2fpackage.json',
@@ -136,7 +134,7 @@ describe('the built console', () => {
       'assets/..%2f..%2fbuild.ts',
     ]) {
       const { body } = await sentBytes(api.url, `/console/${path}`);
-      expect([index, ...missing]).toContain(body.toString());
+      expect(JSON.parse(body.toString()).error).toMatch(/^A part of the path is/);
     }
   });
 

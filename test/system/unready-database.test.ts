@@ -108,7 +108,10 @@ describe('a CARILLON_SECRET that does not open the database', () => {
     onTestFinished(() => elsewhere.close());
     const sealedApp = await elsewhere.createApp();
     await expect.poll(async () => (await api.request('GET', '/readyz')).status, often).toBe(503);
-    await elsewhere.request('DELETE', `/console/api/apps/${sealedApp.appId}`, { admin: true });
+    await elsewhere.request('DELETE', `/console/api/apps/${sealedApp.appId}`, {
+      admin: true,
+      body: { appId: sealedApp.appId },
+    });
     await expect.poll(async () => (await api.request('GET', '/readyz')).status, often).toBe(200);
   });
 

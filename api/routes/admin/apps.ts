@@ -35,6 +35,9 @@ const newApp = z.strictObject({
 
 const appPatch = z.strictObject({ name: appName.optional(), options: appOptionsPatch.optional() });
 
+/** Confirmation of a deletion: a path alone may be the remains of a longer one. */
+const appDeletion = z.strictObject({ appId: z.string('expected the id of the app') });
+
 /** Credentials; the connector checks their members. */
 const credentials = jsonObject;
 
@@ -134,13 +137,17 @@ export default [
     method: 'DELETE',
     path: appPath,
     operation: 'deleteApp',
-    summary: 'Deletes an app with all its data.',
+    summary: 'Deletes an app with all its data; `appId` is its id once more.',
     auth: 'admin',
     role: 'owner',
     limit: smallBody,
+    body: appDeletion,
+    isBodyRequired: true,
     reply: empty,
     refusals: ['notFound'],
     handle: async (call, { apps }) => {
+      if (call.body.appId !== appIdOf(call))
+        throw refuse('invalidParameter', 'appId: expected the id of the app that the path names.');
       await apps.delete(appIdOf(call));
       return json({});
     },

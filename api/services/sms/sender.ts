@@ -9,6 +9,7 @@ import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { Phone } from '../../../shared/domain/messages/phone.ts';
 import type { SendKind, SmsType } from '../../../shared/domain/messages/sms.ts';
+import { reachableName } from '../../../shared/domain/path.ts';
 import { parseTemplate } from '../../../shared/template.ts';
 import type { CaptchaService } from '../captchas/captchas.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -99,7 +100,7 @@ export class SmsSender {
     const parameters: TextParameters = { app, phone, type: request.type, sign, ttlMinutes, name, op };
     if (!request.template)
       return { parameters, type: request.type, kind: isVoice ? 'voice' : 'verification' };
-    const found = await findTemplate(this.#deps.db, app.appId, request.template.name);
+    const found = await findTemplate(this.#deps.db, app.appId, reachableName(request.template.name));
     if (!found) throw refuse('smsTemplateNotFound');
     if (!found.active) throw refuse('smsTemplateNotVerified');
     const reading = parseTemplate(found.active.text, { format: 'text' });
@@ -117,8 +118,9 @@ export class SmsSender {
 
   async #signature(app: App, name: string | undefined): Promise<string> {
     const { db } = this.#deps;
-    if (name === undefined) return (await defaultSignature(db, app.appId, app.name)) ?? refuseSignature();
-    const signature = await findSignature(db, app.appId, name);
+    if (name === undefined)
+      return (await defaultSignature(db, app.appId, reachableName(app.name))) ?? refuseSignature();
+    const signature = await findSignature(db, app.appId, reachableName(name));
     return signature?.isApproved ? signature.name : refuseSignature();
   }
 

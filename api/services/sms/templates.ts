@@ -14,6 +14,7 @@ import {
   type SmsTemplate,
   type TemplateText,
 } from '../../../shared/db/tables/messages/sms-texts.ts';
+import { itemNameOf } from '../../../shared/domain/admin/names.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { templateBalance } from '../../../shared/domain/messages/sms.ts';
@@ -154,12 +155,9 @@ function refuseMissing(noun: 'template' | 'signature'): never {
   throw refuse('notFound', `There is no such ${noun}.`);
 }
 
+/** Throws 1 for a name that no path can hold, or that has blanks at its ends: clients send it as it is. */
 function checkName(name: string): void {
-  if (name.trim() !== name || name.length < 1 || name.length > 100 || /\p{Cc}/u.test(name))
-    throw refuse(
-      'invalidParameter',
-      'A name has 1 to 100 characters, no control characters, and no blanks at its ends.',
-    );
+  if (itemNameOf(name) !== name) throw refuse('invalidParameter', 'A name has no blanks at its ends.');
 }
 
 /** Throws 1 for links, and for a verification without its code (protocol/codes.md#templates). */

@@ -1,3 +1,4 @@
+import { noPathPart } from '../path.ts';
 import { textDetails } from './text-details.ts';
 
 /**
@@ -26,6 +27,10 @@ export const detailTexts = {
     '回复会过大：请减少行数或 include 的名称。',
   ],
   malformedUrl: ['Malformed URL.', 'URL 格式错误。'],
+  ambiguousPath: [
+    'A part of the path is "." or "..", or contains a backslash or an encoded slash.',
+    '路径中有“.”或“..”，或者含有反斜杠或编码的斜杠。',
+  ],
   profileDetails: ['The details of profiles need the role operator.', '查看配置的详情需要运维角色。'],
   noKey: ['There is no such key: expected one of {names}.', '没有此密钥，应为以下之一：{names}。'],
   oneExpiry: [
@@ -60,6 +65,7 @@ export const detailTexts = {
   expiresPast: ['expiresAt is in the past.', 'expiresAt 已经过去。'],
   tooManyTokens: ['There are {n} tokens already: delete one first.', '已有 {n} 个令牌：请先删除一个。'],
   appExists: ['There is an app with this id already.', '已有使用此 ID 的应用。'],
+  appIdTwice: ['appId: expected the id of the app that the path names.', 'appId 应为路径中应用的 ID。'],
   keysDiffer: [
     'appKey, masterKey and hookKey must differ from each other.',
     'appKey、masterKey 和 hookKey 必须互不相同。',
@@ -132,9 +138,10 @@ export const detailTexts = {
   atMostSaved: ['An app has at most {n} of them.', '每个应用最多 {n} 个。'],
   nothingNamed: ['There is nothing of this name.', '没有此名称的内容。'],
   itemName: [
-    'A name has 1 to {n} characters, none of them a control character.',
-    '名称为 1 到 {n} 个字符，不能含控制字符。',
+    'A name has 1 to {n} characters, none of them a control or a format character.',
+    '名称为 1 到 {n} 个字符，不能含控制字符或格式字符。',
   ],
+  itemPath: noPathPart,
   keysOfRequest: ['Idempotency-Key and req_id differ.', 'Idempotency-Key 与 req_id 不一致。'],
   dayRange: ['`to` must be after `from`, by less than {n} days.', 'to 必须在 from 之后，相差不到 {n} 天。'],
   unknownVendor: ['vendor: not a vendor that this service knows.', 'vendor 不是本服务支持的厂商。'],

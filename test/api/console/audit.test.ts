@@ -32,7 +32,7 @@ async function createPush(): Promise<string> {
 type Change = [
   method: string,
   path: () => Promise<string> | string,
-  body: object | undefined,
+  body: object | ((path: string) => object) | undefined,
   action: string,
 ];
 const of = (path: string) => () => `/apps/${app.appId}${path}`;
@@ -68,7 +68,7 @@ const changes: Record<string, Change> = {
   deleteApp: [
     'DELETE',
     async () => `/apps/${(await service.api.createApp()).appId}`,
-    undefined,
+    (path) => ({ appId: path.split('/').at(-1) }),
     'app.delete',
   ],
   putProfile: ['PUT', of('/profiles/vendor_d/_default'), oppo, 'profile.put'],
@@ -228,9 +228,11 @@ describe('the audit', () => {
   });
 
   test.each(Object.entries(changes))('has what %s changed, and who did it', async (_operation, change) => {
-    const [method, path, body, action] = change;
+    const [method, pathOf, sent, action] = change;
     const [before] = await entries('limit=1');
-    const reply = await owner(method, await path(), body === undefined ? {} : { body });
+    const path = await pathOf();
+    const body = typeof sent === 'function' ? sent(path) : sent;
+    const reply = await owner(method, path, body === undefined ? {} : { body });
     expect([reply.status, reply.body]).toEqual([expect.toSatisfy((n) => n < 300), expect.anything()]);
     const own = (await entries('actor=Anna&limit=5')).filter(
       ({ id }: { id: string }) => Number(id) > Number(before?.id ?? 0),
@@ -266,7 +268,7 @@ describe('the audit', () => {
 
   test('has nothing of a change that was refused or rolled back', async () => {
     const [last] = await entries('limit=1');
-    await owner('DELETE', '/apps/nowhere');
+    await owner('DELETE', '/apps/nowhere', { body: { appId: 'nowhere' } });
     await owner('DELETE', '/tokens/1000000');
     await owner('PUT', `/apps/${app.appId}/profiles/vendor_d/_default`, { body: { appKey: '1' } });
     expect((await entries('limit=1'))[0].id).toBe(last.id);

@@ -376,10 +376,13 @@ describe('DELETE /console/api/apps/:appId', () => {
     const app = await api.createApp();
     await admin('PUT', `${apps}/${app.appId}/profiles/vendor_d/_default`, { appKey: '1', masterSecret: 's' });
     await insertOutboxMessage(api.db, vault, app.appId, { kind: 'sms', to: '+1', type: 'code', text: 'x' });
-    expect(await admin('DELETE', `${apps}/${app.appId}`)).toMatchObject({ status: 200, body: {} });
+    expect(await admin('DELETE', `${apps}/${app.appId}`, { appId: app.appId })).toMatchObject({
+      status: 200,
+      body: {},
+    });
     for (const path of ['', '/profiles', '/outbox'])
       expect((await admin('GET', `${apps}/${app.appId}${path}`)).status).toBe(404);
-    expect((await admin('DELETE', `${apps}/${app.appId}`)).status).toBe(404);
+    expect((await admin('DELETE', `${apps}/${app.appId}`, { appId: app.appId })).status).toBe(404);
     for (const table of ['push_profile', 'outbox']) {
       const { rows } = await api.db.query(`SELECT 1 FROM ${table} WHERE app_id = $1`, [app.appId]);
       expect(rows).toEqual([]);

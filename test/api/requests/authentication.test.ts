@@ -138,7 +138,10 @@ describe('a request is accepted', () => {
   test('until a second after its app is deleted', async () => {
     const gone = await api.createApp();
     expect((await api.request('GET', withMaster, { app: gone, master: true })).status).toBe(200);
-    await api.request('DELETE', `/console/api/apps/${gone.appId}`, { admin: true });
+    await api.request('DELETE', `/console/api/apps/${gone.appId}`, {
+      admin: true,
+      body: { appId: gone.appId },
+    });
     expect((await api.request('GET', withMaster, { app: gone, master: true })).status).toBe(401);
   });
 });

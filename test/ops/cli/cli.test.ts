@@ -49,6 +49,12 @@ describe('wrong usage', () => {
     [['push', '--alert', 'x', '--flow-control', 'fast']],
     [['profile', 'put', 'x', 'apns']],
     [['why', 'x']],
+    [['app', 'delete', '..', '--yes']],
+    [['app', 'show', '']],
+    [['saved-audience', 'delete', '..', '--app', 'x']],
+    [['token', 'delete', '.']],
+    [['template', 'show', 'a/b', '--app', 'x']],
+    [['breakers', 'open', '../x']],
   ])('%j exits with 2 and an error on standard error', async (args) => {
     const { code, stdout, stderr } = await run(args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

@@ -39,6 +39,23 @@ test('the commands prepare pushes as the console does', async () => {
   expect(moved.stdout).toContain(`Scheduled push ${id} is sent at`);
 });
 
+test('a device is found by a token that no path can hold', async () => {
+  const [{ appId }] = (await api.request('GET', '/console/api/apps', { admin: true })).body.results;
+  const app = (await api.request('GET', `/console/api/apps/${appId}`, { admin: true })).body;
+  const body = { deviceType: 'android', vendor: 'mi', registrationId: 'd//ig+w=/..', installationId: 'mi-1' };
+  const saved = await api.request('POST', '/1.1/installations', { app, body });
+  const [shown, pushes, unknown] = await Promise.all([
+    run('devices', body.registrationId, '--json'),
+    run('devices', body.registrationId, '--pushes', '--json'),
+    run('devices', 'a/b'),
+  ]);
+  expect(shown.json().installation).toMatchObject({ installationId: 'mi-1' });
+  expect(saved.status).toBe(201);
+  expect(pushes.json().results).toHaveLength(1);
+  expect(unknown.code).not.toBe(0);
+  expect((await run('device', 'delete', body.registrationId, '--yes')).code).toBe(0);
+});
+
 test('a push needs a token of the role sender, and is not sent once its audience has moved', async () => {
   const body = { name: 'CI', role: 'sender' };
   const { body: made } = await api.request('POST', '/console/api/tokens', { admin: true, body });

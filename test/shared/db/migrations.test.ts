@@ -8,6 +8,8 @@ import { migrationFolder, migrationNames, readMigration } from '../../../shared/
 import { migrateTables, pendingMigrations } from '../../../shared/db/schema/migrate.ts';
 import { planMigrations } from '../../../shared/db/schema/plan.ts';
 import { splitStatements } from '../../../shared/db/schema/statements.ts';
+import { itemNameOf } from '../../../shared/domain/admin/names.ts';
+import { reachableName } from '../../../shared/domain/path.ts';
 import { migrate, pendingChanges } from '../../../shared/queue/migrate.ts';
 import { queueSchemaVersion } from '../../../shared/queue/settings.ts';
 import { createEmptyDatabase, createTestDatabase } from '../../support/database.ts';
@@ -187,6 +189,50 @@ describe('migrating', () => {
     );
     expect(rows[0].names).toContain('push_id');
     for (const list of ['recipients', 'badges', 'moved']) expect(rows[0].names).not.toContain(list);
+  });
+
+  test('renames items whose names no path can hold, to names of their own', async () => {
+    const database = await createTestDatabase();
+    onTestFinished(() => database.drop());
+    const client = new Client({ connectionString: database.url });
+    await client.connect();
+    onTestFinished(() => client.end());
+    const names = [
+      '.',
+      '..',
+      'a/b',
+      'a／b',
+      'a/b／c',
+      'a／b/c',
+      'a\\b',
+      '%2e%2E',
+      '100%',
+      'a..b',
+      `${'x'.repeat(99)}/`,
+    ];
+    await client.query(`INSERT INTO app (app_id, name, edition, plan, secrets, options)
+      VALUES ('a', 'A', 'home', 'commercial', '', '{}'), ('b', 'B', 'home', 'commercial', '', '{}')`);
+    for (const [table, columns, values] of [
+      ['saved_item', 'kind, content, updated_by', "'audience', '{}', 'x'"],
+      ['sms_template', 'text', "'x'"],
+      ['sms_signature', 'is_approved', 'true'],
+    ]) {
+      await client.query(
+        `INSERT INTO ${table} (app_id, name, ${columns}) SELECT app, name, ${values} FROM unnest(ARRAY['a', 'b']) AS app, unnest($1::text[]) AS name`,
+        [names],
+      );
+    }
+    const { statements } = await readMigration('0066_reachable_names', migrationFolder);
+    for (const statement of [...statements, ...statements]) await client.query(statement);
+    for (const table of ['saved_item', 'sms_template', 'sms_signature']) {
+      const { rows } = await client.query(`SELECT name FROM ${table} WHERE app_id = 'a'`);
+      const renamed = rows.map(({ name }) => name);
+      expect(new Set(renamed).size).toBe(names.length);
+      expect(renamed.map(itemNameOf)).toEqual(renamed);
+      for (const name of ['.', '..', 'a\\b', '%2e%2E', `${'x'.repeat(99)}/`].map(reachableName))
+        expect(renamed).toContain(name);
+      for (const name of ['a／b', '100%', 'a..b']) expect(renamed).toContain(name);
+    }
   });
 
   test('leaves the schema that the processes ask for', async () => {

@@ -12,6 +12,7 @@ import {
   type RecurringTerms,
   updateRecurring,
 } from '../../../../shared/db/tables/apps/recurring-pushes.ts';
+import { displayNameOf } from '../../../../shared/domain/admin/names.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
@@ -32,7 +33,6 @@ import { recordChange } from '../audit/actor.ts';
 import { type Page, type PageRequest, toPage } from '../lists/page.ts';
 import { idOf } from '../lists/page-query.ts';
 import { definitionOf, shownRecurring } from './recurring-view.ts';
-import { checkedName } from './saved-items.ts';
 import type { SendingService, SentPush } from './sending.ts';
 
 /** Recurring pushes that an app may have. */
@@ -86,7 +86,7 @@ export class RecurringPushService {
    * an app, 137 for a name that is taken, and as POST /1.1/push for the body.
    */
   async create(operator: Operator, appId: string, request: RecurringRequest): Promise<JsonObject> {
-    const asked = { ...request, ...checkRecurrence(request), name: checkedName(request) };
+    const asked = { ...request, ...checkRecurrence(request), name: displayNameOf(request.name) };
     const terms = { ...asked, ...(await this.#checkBody(operator, appId, request.body)) };
     const created = await this.#deps.db.transaction(async (tx) => {
       await requirePlace(tx, appId, { name: terms.name, exceptId: null });
@@ -105,7 +105,11 @@ export class RecurringPushService {
     const changed = await this.#deps.db.transaction(async (tx) => {
       const before = await this.#lock(tx, operator, { appId, id });
       const merged = { ...before, ...asked, ...checked };
-      const terms = { ...merged, ...checkRecurrence(merged), name: checkedName(merged) };
+      const terms = {
+        ...merged,
+        ...checkRecurrence(merged),
+        name: asked.name === undefined ? before.name : displayNameOf(asked.name),
+      };
       if (terms.name !== before.name) await requirePlace(tx, appId, { name: terms.name, exceptId: id });
       const nextAt = hasSameTimes(before, terms) ? before.nextAt : await nextStart(tx, terms);
       const row = await updateRecurring(tx, before, { ...terms, nextAt, by: operator });

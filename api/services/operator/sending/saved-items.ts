@@ -9,6 +9,7 @@ import {
   type SavedKind,
 } from '../../../../shared/db/tables/console/saved-items.ts';
 import { findDevice } from '../../../../shared/db/tables/pushes/reports/traces.ts';
+import { itemNameOf } from '../../../../shared/domain/admin/names.ts';
 import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { shortenTokens } from '../../../../shared/domain/admin/shortened.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
@@ -26,8 +27,6 @@ const terms = {
   audience: { most: 200, bytes: 16 * 1024, member: 'where' },
   'test-device': { most: 50, bytes: 1024, member: 'installation' },
 } as const satisfies Record<SavedKind, { most: number; bytes: number; member: string }>;
-
-const maxNameLength = 100;
 
 /** Item as a caller names it. */
 export interface SavedName {
@@ -53,8 +52,7 @@ export class SavedItemService {
 
   /** Throws 404 when there is no such item. */
   async get(operator: Operator, key: SavedName): Promise<JsonObject> {
-    const name = checkedName(key);
-    const item = await findSavedItem(this.#deps.db, { ...key, name });
+    const item = await findSavedItem(this.#deps.db, { ...key, name: key.name.trim() });
     return item ? shown(operator, key.kind, item) : noSuchItem();
   }
 
@@ -64,7 +62,7 @@ export class SavedItemService {
    */
   async put(operator: Operator, key: SavedName, content: Json): Promise<JsonObject> {
     const { appId, kind } = key;
-    const item = { appId, kind, name: checkedName(key) };
+    const item = { appId, kind, name: itemNameOf(key.name) };
     const checked = await this.#check(item, content);
     const { name: updatedBy } = operator;
     const stored = await this.#deps.db.transaction(async (tx) => {
@@ -82,7 +80,7 @@ export class SavedItemService {
   /** Throws 404 when there is no such item. */
   async delete(key: SavedName): Promise<void> {
     const { appId, kind } = key;
-    const item = { appId, kind, name: checkedName(key) };
+    const item = { appId, kind, name: key.name.trim() };
     const isDeleted = await this.#deps.db.transaction(async (tx) => {
       const deleted = await deleteSavedItem(tx, item);
       const change = { action: `${kind}.delete`, appId, target: item.name };
@@ -116,17 +114,6 @@ export class SavedItemService {
 
 function noSuchItem(): never {
   throw refuse('notFound', 'There is nothing of this name.');
-}
-
-/** Returns a name without blanks around it. Throws 1. */
-export function checkedName({ name }: Pick<SavedName, 'name'>): string {
-  const trimmed = name.trim();
-  if (trimmed === '' || trimmed.length > maxNameLength || /\p{Cc}|\p{Cs}/u.test(trimmed))
-    throw refuse(
-      'invalidParameter',
-      `A name has 1 to ${maxNameLength} characters, none of them a control character.`,
-    );
-  return trimmed;
 }
 
 const contentOf = (kind: SavedKind, { content }: SavedItem): JsonObject => ({

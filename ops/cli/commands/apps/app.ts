@@ -4,9 +4,9 @@ import { confirm } from '../../confirm.ts';
 import { parsePairs, wholeNumber } from '../../input.ts';
 import { parseAppId, readProvidedKeys } from '../../keys-file.ts';
 import { type Report, type Shell, table, UsageError } from '../../report.ts';
-import { type AppReply, appReply, connect } from '../../service.ts';
+import { type AppReply, appReply, connect, part } from '../../service.ts';
 
-const pathOf = (appId: string) => `/apps/${encodeURIComponent(appId)}`;
+const pathOf = (appId: string) => `/apps/${part(appId)}`;
 
 /** Adds `carillon app …`: applications and their options. */
 export function addAppCommands({ program, act, isJson }: Shell): void {
@@ -47,7 +47,7 @@ export function addAppCommands({ program, act, isJson }: Shell): void {
 
 async function rotate(appId: string, key: string, { grace }: { grace: string }): Promise<Report> {
   const graceSeconds = wholeNumber('--grace', grace);
-  const path = `${pathOf(appId)}/keys/${encodeURIComponent(key)}/rotate`;
+  const path = `${pathOf(appId)}/keys/${part(key)}/rotate`;
   const document = await (await connect()).admin('POST', path, { graceSeconds });
   const { value, oldValidUntil } = rotatedReply.parse(document);
   const old =
@@ -100,7 +100,7 @@ async function set(appId: string, pairs: string[]): Promise<Report> {
 /** Deletes an app. With `--json` there is no question. */
 async function remove(appId: string, isConfirmed: boolean): Promise<Report> {
   if (!isConfirmed) await confirm(`Delete app ${appId} with its users, installations and pushes for good?`);
-  const document = await (await connect()).admin('DELETE', pathOf(appId));
+  const document = await (await connect()).admin('DELETE', pathOf(appId), { appId });
   return { document, text: `App ${appId} is deleted.` };
 }
 

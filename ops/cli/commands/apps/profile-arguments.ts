@@ -6,10 +6,11 @@ import {
   profileConnectorIds,
 } from '../../../../shared/domain/labels.ts';
 import { UsageError } from '../../report.ts';
+import { part } from '../../service.ts';
 
 /** Returns the path of a profile in the admin API. */
 export const profilePath = (appId: string, connector: ConnectorId, name: string) =>
-  `/apps/${encodeURIComponent(appId)}/profiles/${connector}/${encodeURIComponent(name)}`;
+  `/apps/${part(appId)}/profiles/${connector}/${part(name)}`;
 
 /** Adds the options of a command that takes files with credentials. */
 export const addCredentialOptions = (command: Command): Command =>

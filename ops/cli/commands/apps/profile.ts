@@ -3,7 +3,7 @@ import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { brandOf, displayName } from '../../../../shared/domain/labels.ts';
 import type { CredentialOptions } from '../../credentials/credentials.ts';
 import { CommandFailure, type Report, type Shell, table } from '../../report.ts';
-import { connect } from '../../service.ts';
+import { connect, part } from '../../service.ts';
 import { addCredentialOptions, connectorOf, profilePath } from './profile-arguments.ts';
 import { addRotationCommands } from './profile-rotation.ts';
 
@@ -96,7 +96,7 @@ async function help(gateway: string | undefined): Promise<Report> {
 }
 
 async function list(appId: string): Promise<Report> {
-  const reply = await (await connect()).admin('GET', `/apps/${encodeURIComponent(appId)}/profiles`);
+  const reply = await (await connect()).admin('GET', `/apps/${part(appId)}/profiles`);
   const { results } = entries.parse(reply);
   const rows = results.map((one) => [
     one.connector,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { displayName } from '../../../../shared/domain/labels.ts';
 import { type Report, type Shell, table } from '../../report.ts';
-import { chooseAppId, connect } from '../../service.ts';
+import { chooseAppId, connect, part } from '../../service.ts';
 
 const usage = z.looseObject({
   day: z.string(),
@@ -41,7 +41,7 @@ async function show({ app, day, from, to }: UsageOptions): Promise<Report> {
   const appId = await chooseAppId(service, app);
   const asked = { ...(day ? { day } : {}), ...(from ? { from } : {}), ...(to ? { to } : {}) };
   const query = new URLSearchParams(asked);
-  const reply = await service.admin('GET', `/apps/${encodeURIComponent(appId)}/usage?${query}`);
+  const reply = await service.admin('GET', `/apps/${part(appId)}/usage?${query}`);
   if (from !== undefined) return describeDays(reply);
   const summary = usage.parse(reply);
   const { calls, recipients, total, currency } = summary.fees;
@@ -82,7 +82,7 @@ const quotas = z.looseObject({
 
 async function showQuotas({ app, day }: UsageOptions): Promise<Report> {
   const service = await connect();
-  const appId = encodeURIComponent(await chooseAppId(service, app));
+  const appId = part(await chooseAppId(service, app));
   const query = new URLSearchParams(day === undefined ? {} : { day });
   const document = await service.admin('GET', `/apps/${appId}/quotas?${query}`);
   const shown = quotas.parse(document);

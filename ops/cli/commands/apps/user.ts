@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { confirm } from '../../confirm.ts';
 import { dictionaryOrFile, wholeNumber } from '../../input.ts';
 import { type Report, type Shell, table } from '../../report.ts';
-import { chooseAppId, connect } from '../../service.ts';
+import { chooseAppId, connect, part } from '../../service.ts';
 
 interface AppOption {
   app?: string;
@@ -83,7 +83,7 @@ function addActs(users: Command, act: Shell['act']): void {
       .option(...app)
       .action(
         act(async (objectId: string, { app: asked }: AppOption) => {
-          const document = await ofUser(asked, 'POST', `/${encodeURIComponent(objectId)}/${verb}`);
+          const document = await ofUser(asked, 'POST', `/${part(objectId)}/${verb}`);
           return { document, text: `User ${objectId} ${done}.` };
         }),
       );
@@ -97,11 +97,7 @@ async function ofUser(
   body?: object,
 ): Promise<unknown> {
   const service = await connect();
-  return service.admin(
-    method,
-    `/apps/${encodeURIComponent(await chooseAppId(service, asked))}/users${path}`,
-    body,
-  );
+  return service.admin(method, `/apps/${part(await chooseAppId(service, asked))}/users${path}`, body);
 }
 
 async function find(q: string, { app: asked }: AppOption): Promise<Report> {
@@ -110,7 +106,7 @@ async function find(q: string, { app: asked }: AppOption): Promise<Report> {
 
 async function update(objectId: string, members: string, { app: asked }: AppOption): Promise<Report> {
   const body = await dictionaryOrFile(members);
-  const document = await ofUser(asked, 'PUT', `/${encodeURIComponent(objectId)}`, body);
+  const document = await ofUser(asked, 'PUT', `/${part(objectId)}`, body);
   return { document, text: JSON.stringify(document, null, 2) };
 }
 
@@ -119,7 +115,7 @@ async function verify(
   { app: asked, phone }: AppOption & { phone?: boolean },
 ): Promise<Report> {
   const contact = phone ? 'mobilePhoneNumber' : 'email';
-  const document = await ofUser(asked, 'POST', `/${encodeURIComponent(objectId)}/verify`, { contact });
+  const document = await ofUser(asked, 'POST', `/${part(objectId)}/verify`, { contact });
   return { document, text: `The ${phone ? 'number' : 'address'} of user ${objectId} is verified.` };
 }
 
@@ -162,7 +158,7 @@ function listed(reply: unknown): Report {
 }
 
 async function show(objectId: string, { app: asked }: AppOption): Promise<Report> {
-  const reply = await ofUser(asked, 'GET', `/${encodeURIComponent(objectId)}`);
+  const reply = await ofUser(asked, 'GET', `/${part(objectId)}`);
   const { user: members, ...account } = z.looseObject({ user }).parse(reply);
   const rows = Object.entries({ ...members, ...account }).map(([name, value]) => [name, textOf(value)]);
   return { document: reply, text: table(['member', 'value'], rows) };
@@ -172,6 +168,6 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 
 async function remove(objectId: string, { app: asked, yes }: AppOption & { yes?: boolean }): Promise<Report> {
   if (!yes) await confirm(`Delete user ${objectId} for good?`);
-  const reply = await ofUser(asked, 'DELETE', `/${encodeURIComponent(objectId)}`);
+  const reply = await ofUser(asked, 'DELETE', `/${part(objectId)}`);
   return { document: reply, text: `User ${objectId} is deleted.` };
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { systemClock } from '../../../../shared/clock.ts';
 import { operatorRoles } from '../../../../shared/domain/admin/operator.ts';
 import { type Report, type Shell, table } from '../../report.ts';
-import { connect } from '../../service.ts';
+import { connect, part } from '../../service.ts';
 import { futureTime } from '../../time.ts';
 
 const holder = z.looseObject({
@@ -37,13 +37,13 @@ export function addAccessCommands({ program, act }: Shell): void {
   tokens
     .command('delete <id>')
     .description('delete a token and end its sessions')
-    .action(act((id: string) => remove(`/tokens/${encodeURIComponent(id)}`, `Token ${id} is deleted.`)));
+    .action(act((id: string) => remove(`/tokens/${part(id)}`, `Token ${id} is deleted.`)));
   const sessions = program.command('session').description('sessions of the console');
   sessions.command('list').description('list the sessions, newest first').action(act(listSessions));
   sessions
     .command('delete <id>')
     .description('end a session')
-    .action(act((id: string) => remove(`/sessions/${encodeURIComponent(id)}`, `Session ${id} is ended.`)));
+    .action(act((id: string) => remove(`/sessions/${part(id)}`, `Session ${id} is ended.`)));
   program
     .command('login-link')
     .description('print a link that logs in to the console once, within 15 minutes')

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { confirm } from '../../confirm.ts';
 import { dictionaryOrFile, wholeNumber } from '../../input.ts';
 import { CommandFailure, type Report, type Shell } from '../../report.ts';
-import { chooseAppId, connect, type ServiceClient } from '../../service.ts';
+import { chooseAppId, connect, devicePart, part, type ServiceClient } from '../../service.ts';
 
 interface AppOption {
   app?: string;
@@ -12,6 +12,14 @@ interface DeletionOptions extends AppOption {
   where: string;
   expected?: string;
   yes?: boolean;
+}
+
+interface Devices {
+  service: ServiceClient;
+  /** Path of the devices of the application. */
+  path: string;
+  /** Returns the path of one device. */
+  pathOf(id: string): Promise<string>;
 }
 
 const app = ['--app <appId>', 'the application; not needed when there is only one'] as const;
@@ -45,15 +53,17 @@ export function addDeviceCommands({ program, act, isJson }: Shell): void {
     .action(act((options: DeletionOptions) => removeAll({ ...options, yes: options.yes || isJson() })));
 }
 
-async function devicesOf(asked: string | undefined): Promise<{ service: ServiceClient; path: string }> {
+async function devicesOf(asked: string | undefined): Promise<Devices> {
   const service = await connect();
-  return { service, path: `/apps/${encodeURIComponent(await chooseAppId(service, asked))}/installations` };
+  const appId = await chooseAppId(service, asked);
+  const path = `/apps/${part(appId)}/installations`;
+  return { service, path, pathOf: async (id) => `${path}/${await devicePart(service, appId, id)}` };
 }
 
 async function update(id: string, members: string, { app: asked }: AppOption): Promise<Report> {
   const body = await dictionaryOrFile(members);
-  const { service, path } = await devicesOf(asked);
-  const document = await service.admin('PUT', `${path}/${encodeURIComponent(id)}`, body);
+  const { service, pathOf } = await devicesOf(asked);
+  const document = await service.admin('PUT', await pathOf(id), body);
   return { document, text: JSON.stringify(document, null, 2) };
 }
 
@@ -62,8 +72,8 @@ async function remove(
   { app: asked, yes: isSure }: AppOption & { yes?: boolean },
 ): Promise<Report> {
   if (!isSure) await confirm(`Delete device ${id} for good?`);
-  const { service, path } = await devicesOf(asked);
-  const document = await service.admin('DELETE', `${path}/${encodeURIComponent(id)}`);
+  const { service, pathOf } = await devicesOf(asked);
+  const document = await service.admin('DELETE', await pathOf(id));
   return { document, text: `Device ${id} is deleted.` };
 }
 

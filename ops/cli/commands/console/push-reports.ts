@@ -4,7 +4,7 @@ import { connectorIds, displayName } from '../../../../shared/domain/labels.ts';
 import { outcomes } from '../../../../shared/domain/outcome.ts';
 import { pushStates } from '../../../../shared/domain/pushes/record.ts';
 import type { Report, Shell } from '../../report.ts';
-import { chooseAppId, connect } from '../../service.ts';
+import { chooseAppId, connect, part } from '../../service.ts';
 import { app, cursor, type Filters, limit, type PageOptions, pageReport, queryOf } from './pages.ts';
 
 /** Adds commands that show pushes, their failures and their message ids. */
@@ -54,7 +54,7 @@ const pushes = z.looseObject({
 
 async function listPushes({ app: asked, ...filters }: PageOptions & Filters): Promise<Report> {
   const service = await connect();
-  const appId = encodeURIComponent(await chooseAppId(service, asked));
+  const appId = part(await chooseAppId(service, asked));
   const reply = await service.admin('GET', `/apps/${appId}/notifications?${queryOf(filters)}`);
   const { results, next } = pushes.parse(reply);
   // Few apps have quiet hours: the others need no column of zeros.
@@ -81,8 +81,8 @@ async function showFailures(
   { app: asked, list, ...filters }: PageOptions & Filters & { list?: boolean },
 ): Promise<Report> {
   const service = await connect();
-  const appId = encodeURIComponent(await chooseAppId(service, asked));
-  const path = `/apps/${appId}/notifications/${encodeURIComponent(objectId)}/failures`;
+  const appId = part(await chooseAppId(service, asked));
+  const path = `/apps/${appId}/notifications/${part(objectId)}/failures`;
   if (list) {
     const reply = await service.admin('GET', `${path}?${queryOf(filters)}`);
     const { results, next } = failures.parse(reply);
@@ -116,8 +116,8 @@ async function listMessages(
   { app: asked, ...page }: PageOptions & Filters,
 ): Promise<Report> {
   const service = await connect();
-  const appId = encodeURIComponent(await chooseAppId(service, asked));
-  const path = `/apps/${appId}/notifications/${encodeURIComponent(objectId)}/messages`;
+  const appId = part(await chooseAppId(service, asked));
+  const path = `/apps/${appId}/notifications/${part(objectId)}/messages`;
   const reply = await service.admin('GET', `${path}?${queryOf(page)}`);
   const { results, next } = messages.parse(reply);
   const rows = results.map((one) => [displayName(one.connector), one.messageId, one.devices, one.at]);

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { displayName } from '../../../../shared/domain/labels.ts';
 import { wholeNumber } from '../../input.ts';
 import { type Report, type Shell, table } from '../../report.ts';
-import { chooseAppId, connect } from '../../service.ts';
+import { chooseAppId, connect, part } from '../../service.ts';
 
 interface RecordOptions {
   app?: string;
@@ -33,8 +33,8 @@ async function show(
   { app: asked, progress, timeline: step }: RecordOptions,
 ): Promise<Report> {
   const service = await connect();
-  const appId = encodeURIComponent(await chooseAppId(service, asked));
-  const path = `/apps/${appId}/notifications/${encodeURIComponent(objectId)}`;
+  const appId = part(await chooseAppId(service, asked));
+  const path = `/apps/${appId}/notifications/${part(objectId)}`;
   if (step !== undefined) {
     const reply = await service.admin('GET', `${path}/timeline?step=${wholeNumber('--timeline', step, 1)}`);
     return describeTimeline(timeline.parse(reply));

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Report, Shell } from '../../report.ts';
-import { chooseAppId, connect } from '../../service.ts';
+import { chooseAppId, connect, devicePart, part } from '../../service.ts';
 import { addAuditCommand } from './audit.ts';
 import { app, cursor, type Filters, limit, type PageOptions, pageReport, queryOf } from './pages.ts';
 import { addPushReports } from './push-reports.ts';
@@ -40,12 +40,11 @@ async function showDevices(
   { app: asked, pushes: hasPushes, ...filters }: PageOptions & Omit<Filters, 'pushes'> & { pushes?: boolean },
 ): Promise<Report> {
   const service = await connect();
-  const path = `/apps/${encodeURIComponent(await chooseAppId(service, asked))}/installations`;
+  const appId = await chooseAppId(service, asked);
+  const path = `/apps/${part(appId)}/installations`;
   if (id !== undefined) {
-    const reply = await service.admin(
-      'GET',
-      `${path}/${encodeURIComponent(id)}${hasPushes ? '/pushes' : ''}`,
-    );
+    const device = await devicePart(service, appId, id);
+    const reply = await service.admin('GET', `${path}/${device}${hasPushes ? '/pushes' : ''}`);
     return { document: reply, text: JSON.stringify(reply, null, 2) };
   }
   const reply = await service.admin('GET', `${path}?${queryOf(filters)}`);

@@ -2,7 +2,7 @@ import { Option } from 'commander';
 import { z } from 'zod';
 import { wholeNumber } from '../../input.ts';
 import { type Report, type Shell, table } from '../../report.ts';
-import { connect } from '../../service.ts';
+import { connect, part } from '../../service.ts';
 
 const states = ['created', 'retry', 'active'];
 
@@ -78,7 +78,7 @@ async function showJobs(queue: string, { state, minTries, limit }: JobOptions): 
     ...(minTries === undefined ? {} : { minTries: String(wholeNumber('--min-tries', minTries)) }),
     ...(limit === undefined ? {} : { limit: String(wholeNumber('--limit', limit, 1)) }),
   });
-  const document = await (await connect()).admin('GET', `/queues/${encodeURIComponent(queue)}/jobs?${query}`);
+  const document = await (await connect()).admin('GET', `/queues/${part(queue)}/jobs?${query}`);
   const rows = jobs
     .parse(document)
     .results.map((one) => [

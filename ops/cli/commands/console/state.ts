@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { displayName } from '../../../../shared/domain/labels.ts';
 import { type Report, type Shell, table } from '../../report.ts';
-import { chooseAppId, connect } from '../../service.ts';
+import { chooseAppId, connect, part } from '../../service.ts';
 import { type Filters, type PageOptions, pageReport, queryOf } from './pages.ts';
 
 /** Adds commands that show the state of the service: the overview, its description, and the apps with their sizes. */
@@ -111,7 +111,7 @@ const marks = { done: 'x', todo: ' ', check: '?' } as const;
 async function showMoveIn({ app }: { app?: string }): Promise<Report> {
   const service = await connect();
   const appId = await chooseAppId(service, app);
-  const reply = await service.admin('GET', `/apps/${encodeURIComponent(appId)}/move-in`);
+  const reply = await service.admin('GET', `/apps/${part(appId)}/move-in`);
   const { devices, users, days, steps } = moveIn.parse(reply);
   const text = [
     `${devices.imported} devices were imported, ${devices.seen} of them have called since; ${devices.registered} registered here; ${users} users.`,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { wholeNumber } from '../../input.ts';
 import { type Report, type Shell, table } from '../../report.ts';
-import { chooseAppId, connect } from '../../service.ts';
+import { chooseAppId, connect, part } from '../../service.ts';
 import { pushRecord } from './result.ts';
 
 interface AppOption {
@@ -79,7 +79,7 @@ async function ask(
 ): Promise<unknown> {
   const service = await connect();
   const appId = await chooseAppId(service, asked);
-  const path = `/apps/${encodeURIComponent(appId)}/notifications/${encodeURIComponent(objectId)}/${verb}`;
+  const path = `/apps/${part(appId)}/notifications/${part(objectId)}/${verb}`;
   return service.admin('POST', path, body);
 }
 
@@ -116,7 +116,7 @@ type Waiting = z.infer<typeof waiting>['results'];
 /** Lists all pushes of an app that wait for their time, page by page. */
 async function listSchedule({ app: asked }: AppOption): Promise<Report> {
   const service = await connect();
-  const path = `/apps/${encodeURIComponent(await chooseAppId(service, asked))}/scheduled?limit=200`;
+  const path = `/apps/${part(await chooseAppId(service, asked))}/scheduled?limit=200`;
   const results: Waiting = [];
   for (let cursor: string | null = ''; cursor !== null; ) {
     const page = waiting.parse(await service.admin('GET', cursor === '' ? path : `${path}&cursor=${cursor}`));
@@ -132,7 +132,7 @@ async function listSchedule({ app: asked }: AppOption): Promise<Report> {
 
 async function cancelSchedule(id: string, { app: asked }: AppOption): Promise<Report> {
   const service = await connect();
-  const path = `/apps/${encodeURIComponent(await chooseAppId(service, asked))}/scheduled/${encodeURIComponent(id)}`;
+  const path = `/apps/${part(await chooseAppId(service, asked))}/scheduled/${part(id)}`;
   const reply = await service.admin('DELETE', path);
   return { document: reply, text: `Scheduled push ${id} is cancelled.` };
 }

@@ -1,7 +1,7 @@
 import { systemClock } from '../../../../shared/clock.ts';
 import { dictionaryOrFile, wholeNumber } from '../../input.ts';
 import { CommandFailure, type Report, type Shell, UsageError } from '../../report.ts';
-import { chooseAppId, connect, type ServiceClient } from '../../service.ts';
+import { chooseAppId, connect, part, type ServiceClient } from '../../service.ts';
 import { futureTime } from '../../time.ts';
 import { describeExplanation } from './explanation.ts';
 import { acceptedPush, describeResult, isOpen, type PushRecord, pushRecord, withWarnings } from './result.ts';
@@ -83,7 +83,7 @@ export function addPushCommand({ program, act, isJson }: Shell): void {
 async function push(options: PushOptions, isJson: boolean): Promise<Report> {
   const body = await bodyOf(options);
   const service = await connect();
-  const path = `/apps/${encodeURIComponent(await chooseAppId(service, options.app))}`;
+  const path = `/apps/${part(await chooseAppId(service, options.app))}`;
   if (options.dryRun) return describeExplanation(await service.admin('POST', `${path}/push/explain`, body));
   const reply = acceptedPush.parse(await send(service, { path, body, options }));
   const { objectId, createdAt, warnings } = reply;

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import { connectorIds, displayName } from '../../../../shared/domain/labels.ts';
 import type { Report, Shell } from '../../report.ts';
-import { chooseAppId, connect } from '../../service.ts';
+import { chooseAppId, connect, part } from '../../service.ts';
 import { app, cursor, type Filters, limit, type PageOptions, pageReport, queryOf } from '../console/pages.ts';
 
 /** Adds `carillon receipts`: calls of gateways that could not be processed. */
@@ -40,7 +40,7 @@ const calls = z.looseObject({
 
 async function list({ app: asked, ...filters }: PageOptions & Filters): Promise<Report> {
   const service = await connect();
-  const appId = encodeURIComponent(await chooseAppId(service, asked));
+  const appId = part(await chooseAppId(service, asked));
   const reply = await service.admin('GET', `/apps/${appId}/failed-receipts?${queryOf(filters)}`);
   const { results, next } = calls.parse(reply);
   const rows = results.map((one) => [one.at, displayName(one.connector), one.bytes, one.status, one.reason]);
@@ -61,7 +61,7 @@ interface RedriveOptions {
 
 async function redrive({ app: asked, connector, dryRun }: RedriveOptions): Promise<Report> {
   const service = await connect();
-  const appId = encodeURIComponent(await chooseAppId(service, asked));
+  const appId = part(await chooseAppId(service, asked));
   const path = `/apps/${appId}/failed-receipts/redrive${dryRun ? '/explain' : ''}`;
   const sum = { processed: 0, refused: 0 };
   let from: string | undefined;

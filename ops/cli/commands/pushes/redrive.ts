@@ -5,7 +5,7 @@ import { connectorIds, displayName } from '../../../../shared/domain/labels.ts';
 import { redrivenOutcomes } from '../../../../shared/domain/pushes/push.ts';
 import { wholeNumber } from '../../input.ts';
 import { CommandFailure, type Report, type Shell, table, UsageError } from '../../report.ts';
-import { chooseAppId, connect, type ServiceClient } from '../../service.ts';
+import { chooseAppId, connect, part, type ServiceClient } from '../../service.ts';
 import { pastTime } from '../../time.ts';
 import { app, cursor, type Filters, limit, type PageOptions, pageReport, queryOf } from '../console/pages.ts';
 import { expiryOf } from './push.ts';
@@ -82,7 +82,7 @@ async function redrive(objectId: string | undefined, options: RedriveOptions): P
 }
 
 const pathOf = ({ appId, options }: Redriving, objectId: string): string =>
-  `/apps/${encodeURIComponent(appId)}/notifications/${encodeURIComponent(objectId)}/redrive${options.dryRun ? '/explain' : ''}`;
+  `/apps/${part(appId)}/notifications/${part(objectId)}/redrive${options.dryRun ? '/explain' : ''}`;
 
 function call(redriving: Redriving, objectId: string): Promise<unknown> {
   const { service, body, options } = redriving;
@@ -165,7 +165,7 @@ const undelivered = z.looseObject({
 
 async function listUndelivered({ app: asked, ...filters }: PageOptions & Filters): Promise<Report> {
   const service = await connect();
-  const appId = encodeURIComponent(await chooseAppId(service, asked));
+  const appId = part(await chooseAppId(service, asked));
   const reply = await service.admin('GET', `/apps/${appId}/undelivered?${queryOf(filters)}`);
   const { results, next } = undelivered.parse(reply);
   const rows = results.map((one) => [one.objectId, one.failed, one.expired, one.capped, one.redriven]);
@@ -181,7 +181,7 @@ async function redriveAll(redriving: Redriving): Promise<Report> {
   const { connector, reason } = options;
   const times = { from: timeOf('--from', options.from), to: timeOf('--to', options.to) };
   const query = queryOf({ connector, reason, ...times, limit: String(maxPushes) });
-  const list = await service.admin('GET', `/apps/${encodeURIComponent(appId)}/undelivered?${query}`);
+  const list = await service.admin('GET', `/apps/${part(appId)}/undelivered?${query}`);
   const results: Result[] = [];
   for (const { objectId: push } of undelivered.parse(list).results)
     try {

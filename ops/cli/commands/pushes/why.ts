@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Report, Shell } from '../../report.ts';
-import { chooseAppId, connect } from '../../service.ts';
+import { chooseAppId, connect, devicePart, part } from '../../service.ts';
 
 const whyReply = z.looseObject({ sentence: z.string() });
 
@@ -18,7 +18,10 @@ export function addWhyCommand({ program, act }: Shell): void {
 async function explain(objectId: string, installation: string, options: { app?: string }): Promise<Report> {
   const service = await connect();
   const appId = await chooseAppId(service, options.app);
-  const [app, push, device] = [appId, objectId, installation].map(encodeURIComponent);
-  const reply = await service.admin('GET', `/apps/${app}/notifications/${push}/devices/${device}`);
+  const device = await devicePart(service, appId, installation);
+  const reply = await service.admin(
+    'GET',
+    `/apps/${part(appId)}/notifications/${part(objectId)}/devices/${device}`,
+  );
   return { document: reply, text: whyReply.parse(reply).sentence };
 }

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { systemClock } from '../../../../shared/clock.ts';
 import { wholeNumber } from '../../input.ts';
 import { type Report, type Shell, table, UsageError } from '../../report.ts';
+import { part } from '../../service.ts';
 import { futureTime } from '../../time.ts';
 import { bodyOf, type PushContent } from '../pushes/push.ts';
 import { type AppOption, app, callApp } from './sending.ts';
@@ -80,7 +81,7 @@ const definition = z.looseObject({
   heldBack: z.number(),
 });
 const path = 'recurring-pushes';
-const at = (id: string) => `${path}/${encodeURIComponent(id)}`;
+const at = (id: string) => `${path}/${part(id)}`;
 
 async function list(options: AppOption): Promise<Report> {
   const reply = await callApp(options, 'GET', `${path}?limit=200`);

@@ -3,7 +3,7 @@ import { systemClock } from '../../../../shared/clock.ts';
 import { displayName } from '../../../../shared/domain/labels.ts';
 import { dictionaryOrFile, wholeNumber } from '../../input.ts';
 import { type Report, type Shell, table } from '../../report.ts';
-import { chooseAppId, connect } from '../../service.ts';
+import { chooseAppId, connect, part } from '../../service.ts';
 import { futureTime } from '../../time.ts';
 
 /** Option that names the app. */
@@ -23,7 +23,7 @@ export async function callApp(
 ): Promise<unknown> {
   const service = await connect();
   const appId = await chooseAppId(service, asked);
-  return service.admin(method, `/apps/${encodeURIComponent(appId)}/${path}`, body);
+  return service.admin(method, `/apps/${part(appId)}/${path}`, body);
 }
 
 /** Adds commands that prepare pushes: audience, templates, audiences, test devices, scheduled pushes, suggestions. */
@@ -75,7 +75,7 @@ interface SavedKind {
 /** Adds `list`, `show`, `put` and `delete` of a kind of saved items. */
 function addSavedCommands({ program, act }: Shell, { command, path, member }: SavedKind): void {
   const group = program.command(command).description(`${path} of an application`);
-  const at = (name: string) => `${path}/${encodeURIComponent(name)}`;
+  const at = (name: string) => `${path}/${part(name)}`;
   group
     .command('list')
     .description('list them by name')
@@ -200,13 +200,13 @@ async function listScheduled(options: AppOption): Promise<Report> {
 
 async function moveScheduled(id: string, { at, ...options }: AppOption & { at: string }): Promise<Report> {
   const pushTime = futureTime('--at', at, systemClock.now());
-  const reply = await callApp(options, 'PATCH', `scheduled/${encodeURIComponent(id)}`, {
+  const reply = await callApp(options, 'PATCH', `scheduled/${part(id)}`, {
     push_time: pushTime,
   });
   return { document: asDocument(reply), text: `Scheduled push ${id} is sent at ${pushTime}.` };
 }
 
 async function cancelScheduled(id: string, options: AppOption): Promise<Report> {
-  const reply = await callApp(options, 'DELETE', `scheduled/${encodeURIComponent(id)}`);
+  const reply = await callApp(options, 'DELETE', `scheduled/${part(id)}`);
   return { document: asDocument(reply), text: `Scheduled push ${id} is cancelled.` };
 }

@@ -2,7 +2,7 @@ import { Option } from 'commander';
 import { z } from 'zod';
 import { confirm } from '../../confirm.ts';
 import { type Report, type Shell, table } from '../../report.ts';
-import { chooseAppId, connect } from '../../service.ts';
+import { chooseAppId, connect, part } from '../../service.ts';
 
 interface AppOption {
   app?: string;
@@ -40,8 +40,7 @@ export function addSmsTextCommands(shell: Shell): void {
 
 type Kind = 'sms-template' | 'sms-signature';
 
-const pathOf = (kind: Kind, name?: string): string =>
-  `${kind}s${name === undefined ? '' : `/${encodeURIComponent(name)}`}`;
+const pathOf = (kind: Kind, name?: string): string => `${kind}s${name === undefined ? '' : `/${part(name)}`}`;
 
 /** Adds the commands that both kinds of text have. Returns the group. */
 function addGroup({ program, act, isJson }: Shell, kind: Kind, title: string) {
@@ -92,11 +91,7 @@ interface Call {
 
 async function ofApp(asked: string | undefined, { method, path, body }: Call): Promise<unknown> {
   const service = await connect();
-  return service.admin(
-    method,
-    `/apps/${encodeURIComponent(await chooseAppId(service, asked))}/${path}`,
-    body,
-  );
+  return service.admin(method, `/apps/${part(await chooseAppId(service, asked))}/${path}`, body);
 }
 
 async function change(asked: string | undefined, call: Call): Promise<Report> {

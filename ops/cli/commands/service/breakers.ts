@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { displayName } from '../../../../shared/domain/labels.ts';
 import { type Report, type Shell, table } from '../../report.ts';
-import { connect } from '../../service.ts';
+import { connect, part } from '../../service.ts';
 
 const breaker = z.looseObject({
   id: z.string(),
@@ -42,7 +42,7 @@ async function list(): Promise<Report> {
 }
 
 async function force(id: string, verb: string): Promise<Report> {
-  const reply = await (await connect()).admin('POST', `/breakers/${encodeURIComponent(id)}/${verb}`);
+  const reply = await (await connect()).admin('POST', `/breakers/${part(id)}/${verb}`);
   return { document: reply, text: table(headings, [rowOf(breaker.parse(reply))]) };
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Report, type Shell, table } from '../../report.ts';
-import { connect } from '../../service.ts';
+import { connect, part } from '../../service.ts';
 
 const freeze = z.looseObject({
   appId: z.string().nullable(),
@@ -30,8 +30,7 @@ export function addFreezeCommands({ program, act }: Shell): void {
   program.command('freezes').description('what is frozen, since when and why').action(act(list));
 }
 
-const pathOf = ({ app }: FreezeOptions) =>
-  app === undefined ? '/freeze' : `/apps/${encodeURIComponent(app)}/freeze`;
+const pathOf = ({ app }: FreezeOptions) => (app === undefined ? '/freeze' : `/apps/${part(app)}/freeze`);
 
 async function hold(options: FreezeOptions): Promise<Report> {
   const body = options.reason === undefined ? {} : { reason: options.reason };

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import { systemClock } from '../../../../shared/clock.ts';
 import type { Report, Shell } from '../../report.ts';
-import { chooseAppId, connect } from '../../service.ts';
+import { chooseAppId, connect, part } from '../../service.ts';
 import { pastTime } from '../../time.ts';
 
 const messages = z.object({
@@ -72,8 +72,8 @@ const messageStates = ['waiting', 'sent', 'kept', 'failed'] as const;
 
 async function retry(id: string, { app }: OutboxOptions): Promise<Report> {
   const service = await connect();
-  const appId = encodeURIComponent(await chooseAppId(service, app));
-  const document = await service.admin('POST', `/apps/${appId}/outbox/${encodeURIComponent(id)}/retry`);
+  const appId = part(await chooseAppId(service, app));
+  const document = await service.admin('POST', `/apps/${appId}/outbox/${part(id)}/retry`);
   return { document, text: `Message ${id} waits for its provider.` };
 }
 
@@ -95,7 +95,7 @@ interface RedriveOptions extends OutboxOptions {
 async function redrive(options: RedriveOptions): Promise<Report> {
   const { app, dryRun, kind, state, reason } = options;
   const service = await connect();
-  const appId = encodeURIComponent(await chooseAppId(service, app));
+  const appId = part(await chooseAppId(service, app));
   const path = `/apps/${appId}/outbox/redrive${dryRun ? '/explain' : ''}`;
   const times = { from: timeOf('--from', options.from), to: timeOf('--until', options.until) };
   const sum = { messages: 0, expired: 0, unreadable: 0 };
@@ -116,7 +116,7 @@ const timeOf = (option: string, text: string | undefined): string | undefined =>
 
 async function showSmsState({ app }: OutboxOptions): Promise<Report> {
   const service = await connect();
-  const appId = encodeURIComponent(await chooseAppId(service, app));
+  const appId = part(await chooseAppId(service, app));
   const document = await service.admin('GET', `/apps/${appId}/sms-state`);
   return { document, text: JSON.stringify(document, null, 2) };
 }
@@ -126,7 +126,7 @@ async function list({ app, kind, to, state }: OutboxOptions): Promise<Report> {
   const appId = await chooseAppId(service, app);
   const filters = { ...(kind ? { kind } : {}), ...(to ? { to } : {}), ...(state ? { state } : {}) };
   const query = new URLSearchParams(filters);
-  const reply = await service.admin('GET', `/apps/${encodeURIComponent(appId)}/outbox?${query}`);
+  const reply = await service.admin('GET', `/apps/${part(appId)}/outbox?${query}`);
   const text = messages
     .parse(reply)
     .results.map(

@@ -8,7 +8,7 @@ import type {
   NewConsoleToken,
 } from '../../../../api/replies/admin/types.ts';
 import type { AuditFilters } from '../search.ts';
-import { ApiError, call, queryOf } from './client.ts';
+import { ApiError, call, pathPart, queryOf } from './client.ts';
 import { exportPage, readPages } from './manage/export.ts';
 import type { Role } from './session.tsx';
 
@@ -59,7 +59,7 @@ export function useCreateToken() {
 export function useRemove(noun: 'tokens' | 'sessions') {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (id: string) => call(`/${noun}/${encodeURIComponent(id)}`, { method: 'DELETE' }),
+    mutationFn: (id: string) => call(`/${noun}/${pathPart(id)}`, { method: 'DELETE' }),
     onSettled: () => {
       void client.invalidateQueries({ queryKey: ['tokens'] });
       void client.invalidateQueries({ queryKey: ['sessions'] });

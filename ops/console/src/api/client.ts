@@ -1,4 +1,5 @@
 import { parseExactly } from '../../../../shared/domain/json.ts';
+import { isPathPart, noPathPart } from '../../../../shared/domain/path.ts';
 
 /** Refusal of the admin API, or a failure to reach it (`status` 0). */
 export class ApiError extends Error {
@@ -111,9 +112,15 @@ export function queryOf(members: Record<string, string | number | boolean | null
   return text === '' ? '' : `?${text}`;
 }
 
-/** Returns the path of an app's resource; every part is encoded. */
+/** Encodes a part of a path. Throws `ApiError` for one that would change the path, such as `..`. */
+export function pathPart(part: string | number): string {
+  const text = String(part);
+  if (isPathPart(text)) return encodeURIComponent(text);
+  const [en, zh] = noPathPart;
+  throw new ApiError(en, { status: 400, code: 1, requestId: null, kind: 'invalidParameter', detail: zh });
+}
+
+/** Returns the path of an app's resource; every part is encoded. Throws as `pathPart`. */
 export function appPath(appId: string, ...parts: (string | number)[]): string {
-  return ['/apps', appId, ...parts.map(String)]
-    .map((part, at) => (at === 0 ? part : encodeURIComponent(part)))
-    .join('/');
+  return ['/apps', ...[appId, ...parts].map(pathPart)].join('/');
 }

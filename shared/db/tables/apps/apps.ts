@@ -11,6 +11,7 @@ import {
 } from '../../../domain/apps/app.ts';
 import type { AppKeys, KeyName } from '../../../domain/apps/identity.ts';
 import { sealContexts } from '../../../domain/apps/seal-contexts.ts';
+import { reachableName } from '../../../domain/path.ts';
 import type { Handle } from '../../pool.ts';
 
 const oldKey = z.object({ value: z.string(), validUntilMs: z.number() }).optional();
@@ -93,9 +94,9 @@ export async function insertApp(db: Handle, vault: Vault, app: NewApp): Promise<
        INSERT INTO app (app_id, name, edition, plan, secrets, options) VALUES ($1, $2, $3, $4, $5, $6)
        ON CONFLICT (app_id) DO NOTHING RETURNING *),
      signature AS (
-       INSERT INTO sms_signature (app_id, name, is_approved) SELECT app_id, name, true FROM inserted)
+       INSERT INTO sms_signature (app_id, name, is_approved) SELECT app_id, $7, true FROM inserted)
      SELECT * FROM inserted`,
-    [app.appId, app.name, app.edition, app.plan, secrets, open],
+    [app.appId, app.name, app.edition, app.plan, secrets, open, reachableName(app.name)],
   );
   return rows.map((row) => toApp(row, vault))[0];
 }

@@ -57,16 +57,16 @@ export async function findSignature(
   return rows.map(toSignature)[0];
 }
 
-/** Finds the default among the approved signatures: the app's own name, else the oldest. */
+/** Finds the default among the approved signatures: `ownName`, else the oldest. */
 export async function defaultSignature(
   db: Handle,
   appId: string,
-  appName: string,
+  ownName: string,
 ): Promise<string | undefined> {
   const { rows } = await db.query<{ name: string }>(
     `SELECT name FROM sms_signature WHERE app_id = $1 AND is_approved
       ORDER BY name = $2 DESC, created_at, name LIMIT 1`,
-    [appId, appName],
+    [appId, ownName],
   );
   return rows[0]?.name;
 }

@@ -239,7 +239,10 @@ describe('a deletion', () => {
     const doomed = await api.createApp();
     const member = await signUp(api, doomed, { username: newName() });
     await createRole(api, doomed, { users: [member.id] });
-    const gone = await api.request('DELETE', `/console/api/apps/${doomed.appId}`, { admin: true });
+    const gone = await api.request('DELETE', `/console/api/apps/${doomed.appId}`, {
+      admin: true,
+      body: { appId: doomed.appId },
+    });
     expect(gone.status).toBeLessThan(300);
   });
 });

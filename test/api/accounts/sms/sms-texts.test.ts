@@ -189,6 +189,19 @@ describe('signatures of messages', () => {
     expect((await send(app, {})).message.text).toMatch(/^【Test app】/);
   });
 
+  test('of an app whose name no path can hold has a name that one can hold', async () => {
+    for (const [name, sign] of [
+      ['iOS/Android', 'iOS／Android'],
+      ['..', '．．'],
+    ] as const) {
+      const app = await api.services.apps.create({ name });
+      expect((await send(app, {})).message.text).toContain(`【${sign}】`);
+      expect((await send(app, { sign: name })).message.text).toContain(`【${sign}】`);
+      const path = pathOf(app, 'signatures', `/${encodeURIComponent(sign)}`);
+      expect((await admin('GET', path)).body.name).toBe(sign);
+    }
+  });
+
   test('are required: an app without one sends nothing (600)', async () => {
     const app = await api.createApp();
     expect((await admin('DELETE', pathOf(app, 'signatures', '/Test%20app'))).body).toEqual({});
@@ -208,7 +221,7 @@ describe('signatures of messages', () => {
     const app = await api.createApp();
     await template(app, 'a', '{{code}}');
     await send(app, {});
-    expect((await admin('DELETE', `/console/api/apps/${app.appId}`)).status).toBe(200);
+    expect((await admin('DELETE', `/console/api/apps/${app.appId}`, { appId: app.appId })).status).toBe(200);
     expect((await admin('GET', pathOf(app, 'signatures'))).status).toBe(404);
   });
 });

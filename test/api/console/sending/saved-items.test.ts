@@ -25,8 +25,8 @@ describe.each([
   ['audiences', { where: [{ city: 'Rome' }, { level: { $gt: 5 } }] }],
 ])('%s', (kind, content) => {
   test('are put, replaced, listed by name and deleted', async () => {
-    const name = encodeURIComponent('Sale 50% 促销/ ');
-    const item = { name: 'Sale 50% 促销/', ...content, updatedBy: 'Li', updatedAt: expect.any(String) };
+    const name = encodeURIComponent('Sale 50% 促销 ');
+    const item = { name: 'Sale 50% 促销', ...content, updatedBy: 'Li', updatedAt: expect.any(String) };
     expect(await put(`${kind}/${name}`, content)).toMatchObject({ status: 200, body: item });
     expect((await put(`${kind}/${name}`, content)).status).toBe(200);
     expect((await put(`${kind}/Alpha`, content)).status).toBe(200);
@@ -65,6 +65,12 @@ test.each([
   ['audiences/%20', { where: {} }, 400, 1],
   [`audiences/${'x'.repeat(101)}`, { where: {} }, 400, 1],
   ['audiences/a%00b', { where: {} }, 400, 1],
+  ['audiences/%20..%20', { where: {} }, 400, 1],
+  ['audiences/%09.', { where: {} }, 400, 1],
+  [`audiences/${encodeURIComponent('a\u200Bb')}`, { where: {} }, 400, 1],
+  [`audiences/${encodeURIComponent('\u202Eevil')}`, { where: {} }, 400, 1],
+  [`push-templates/${encodeURIComponent('a\u2028b')}`, { body: {} }, 400, 1],
+  [`test-devices/${encodeURIComponent('\uFEFF..')}`, { installation: 'nothing' }, 400, 1],
   ['audiences/x', { where: { a: 'x'.repeat(16_384) } }, 400, 116],
   ['push-templates/x', { body: { a: 'x'.repeat(16_384) } }, 400, 116],
   ['push-templates/x', { body: [] }, 400, 111],

@@ -5,7 +5,7 @@ import type {
   SeenProcess,
   WaitingJob,
 } from '../../../../../api/replies/admin/types.ts';
-import { call, queryOf } from '../client.ts';
+import { call, pathPart, queryOf } from '../client.ts';
 import { useMay, useOperator } from '../session.tsx';
 
 const refreshMs = 5000;
@@ -40,7 +40,7 @@ export function useJobs(queue: string) {
   return useQuery({
     queryKey: ['jobs', queue],
     queryFn: ({ signal }) =>
-      call<Results<WaitingJob>>(`/queues/${encodeURIComponent(queue)}/jobs${queryOf({ limit: 50 })}`, {
+      call<Results<WaitingJob>>(`/queues/${pathPart(queue)}/jobs${queryOf({ limit: 50 })}`, {
         signal,
       }),
     refetchInterval: refreshMs,

@@ -2,7 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import type { Breaker, QueueState } from '../../../../../api/replies/admin/types.ts';
-import { call } from '../../api/client.ts';
+import { call, pathPart } from '../../api/client.ts';
 import { connectorName } from '../../api/connectors.ts';
 import { useIsOfService } from '../../api/manage/operating.ts';
 import { useApps, useBreakers, useQueues } from '../../api/queries.ts';
@@ -112,7 +112,7 @@ function Force({ breaker }: { breaker: Breaker }) {
   const client = useQueryClient();
   const force = useMutation({
     mutationFn: (verb: 'open' | 'close' | 'release') =>
-      call(`/breakers/${encodeURIComponent(breaker.id)}/${verb}`, { method: 'POST' }),
+      call(`/breakers/${pathPart(breaker.id)}/${verb}`, { method: 'POST' }),
     onSettled: () => client.invalidateQueries({ queryKey: ['breakers'] }),
   });
   const name = `${connectorName(breaker.connector)}, ${breaker.profile}`;

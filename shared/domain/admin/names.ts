@@ -1,0 +1,31 @@
+import { refuse } from '../errors/errors.ts';
+import { isPathPart, noPathPart } from '../path.ts';
+
+const maxLength = 100;
+
+/**
+ * Characters that nobody sees: control and format characters (such as zero-width blanks and marks that change the direction),
+ * separators of lines, and half characters.
+ */
+const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
+
+/** Returns a name that people read, without blanks around it. Throws 1 for one that is empty, long, or has unseen characters. */
+export function displayNameOf(name: string): string {
+  const trimmed = name.trim();
+  if (trimmed === '' || trimmed.length > maxLength || unseen.test(trimmed))
+    throw refuse(
+      'invalidParameter',
+      `A name has 1 to ${maxLength} characters, none of them a control or a format character.`,
+    );
+  return trimmed;
+}
+
+/**
+ * Returns the name of a stored item that is a part of its path, such as an audience or an SMS template, without blanks around
+ * it. Throws 1 for a name that a path cannot hold or that people cannot read.
+ */
+export function itemNameOf(name: string): string {
+  const shown = displayNameOf(name);
+  if (!isPathPart(shown)) throw refuse('invalidParameter', noPathPart[0]);
+  return shown;
+}

@@ -1,0 +1,39 @@
+import { describe, expect, test } from 'vitest';
+import { part } from '../../ops/cli/service.ts';
+import { ApiError, appPath } from '../../ops/console/src/api/client.ts';
+import { isPlainPath, pathPart, reachableName } from '../../shared/domain/path.ts';
+
+const unfit = ['', '.', '..', '/', 'a/b', '../b', '\\', 'a\\b', '%2f', '%2E%2e', '%252e', 'x%5Cy', '\ud800'];
+const fit = ['...', '.a', 'a.', 'a..b', '50%', '%', '%zz', '100% off', 'é', '新', '／', 'a:b', '?', '#'];
+
+describe('a builder of paths', () => {
+  test.each(unfit)('throws for the part %j', (text) => {
+    expect(() => pathPart(text)).toThrow('A name must not');
+    expect(() => part(text)).toThrow('neither an id nor a name');
+    expect(() => appPath('app', 'audiences', text)).toThrow(ApiError);
+    expect(() => appPath(text)).toThrow(ApiError);
+  });
+
+  test.each(fit)('encodes the part %j so that it is read as it is', (text) => {
+    const path = appPath('app', 'audiences', text);
+    expect(new URL(path, 'http://x').pathname).toBe(path);
+    expect(decodeURIComponent(path.split('/').at(-1) ?? '')).toBe(text);
+    expect(isPlainPath(path)).toBe(true);
+    expect(part(text)).toBe(pathPart(text));
+  });
+});
+
+test.each([...unfit.slice(1, -1), ...fit])(
+  'a reachable name of %j fits into a path and stays the same',
+  (text) => {
+    const name = reachableName(text);
+    expect(pathPart(name)).toBe(encodeURIComponent(name));
+    expect(reachableName(name)).toBe(name);
+    expect(name.normalize('NFKC')).toBe(text.normalize('NFKC'));
+  },
+);
+
+test('a path with many levels of encoding is refused, and costs little', () => {
+  expect(isPlainPath(`/a/${'%25'.repeat(5000)}2e`)).toBe(true);
+  expect(isPlainPath(`/a/%${'25'.repeat(8000)}2e`)).toBe(false);
+});
