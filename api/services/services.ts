@@ -10,6 +10,7 @@ import { InstallationService } from './installations/installations.ts';
 import { MessageRedriveService } from './messages/message-redrive.ts';
 import { OutboxService } from './messages/outbox.ts';
 import { AppService } from './operator/apps.ts';
+import { ReadAudit } from './operator/audit/reads.ts';
 import { BreakerService } from './operator/breakers.ts';
 import { createConsole } from './operator/console.ts';
 import { DeviceEditService } from './operator/devices/device-edits.ts';
@@ -46,8 +47,9 @@ export function createServices(deps: ApiDeps) {
   const pushTraces = new PushTraceService(deps);
   const pushes = new PushService(deps);
   const receipts = new ReceiptService(deps);
-  const dryRun = new DryRunService(deps);
-  const operator = createConsole(deps, { records: pushRecords, traces: pushTraces, pushes, dryRun });
+  const reads = new ReadAudit(deps);
+  const dryRun = new DryRunService(deps, reads);
+  const operator = createConsole(deps, { records: pushRecords, traces: pushTraces, pushes, dryRun, reads });
   const roleLookup = new RoleLookup(deps, accounts.lookup);
   return {
     appCache: deps.appCache,
@@ -84,7 +86,7 @@ export function createServices(deps: ApiDeps) {
     signUp: accounts.signUp,
     users: accounts.users,
     userLookup: accounts.lookup,
-    userAdmin: new UserAdminService(deps, accounts),
+    userAdmin: new UserAdminService(deps, accounts, reads),
     accountControl: accounts.control,
     login: accounts.login,
     sessions: accounts.sessions,

@@ -4,6 +4,22 @@ import { type AclUser, subjectsOf } from '../domain/objects/acl.ts';
 import type { ClassSchema } from './schema/fields.ts';
 import type { Params } from './sql/params.ts';
 
+/** One place of a condition that names a member of a class. */
+export interface MemberUse {
+  className: string;
+  /** First part of the name, as it was sent. */
+  member: string;
+  /**
+   * `whole`: compared with one whole text. `spelling`: compared by a pattern or by the order of texts, so that repeated
+   * questions spell its value; also the order of a query. `other`: any other test.
+   */
+  use: 'whole' | 'spelling' | 'other';
+  /** Text that `whole` compares with. */
+  value?: string;
+  /** The place is in a query within the condition. */
+  isInner: boolean;
+}
+
 /**
  * Caller of a query, with its read access. A subquery reads no more than a list call of its class; otherwise a
  * condition on one class could reveal another (protocol/known-problems.md#field-oracles).
@@ -14,6 +30,8 @@ export interface Viewer {
   classes: ReadonlySet<string>;
   /** ACL subjects of the caller; undefined for the master key, which ignores ACLs. */
   subjects: string[] | undefined;
+  /** Throws if the caller may not name these members. `parseWhere` calls it with all members of a condition. */
+  permit?: (uses: readonly MemberUse[]) => void;
 }
 
 const allClasses = new Set(['_User', '_Installation', '_Role']);

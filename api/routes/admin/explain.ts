@@ -35,6 +35,7 @@ export default [
     documentedBody: queryBody,
     reply: pushForecast,
     refusals: ['notFound', ...ofPush],
-    handle: async (call, { dryRun }) => json(await dryRun.explain(call.params.appId ?? '', call)),
+    handle: async (call, { dryRun }) =>
+      json(await dryRun.explain(call.operator, call.params.appId ?? '', call)),
   }),
 ];

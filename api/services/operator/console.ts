@@ -9,6 +9,7 @@ import { SecretRotationService } from './access/secret-rotation.ts';
 import { ConsoleSessionService } from './access/sessions.ts';
 import { ConsoleTokenService } from './access/tokens.ts';
 import { AuditService } from './audit/audit.ts';
+import type { ReadAudit } from './audit/reads.ts';
 import { DevicePushService } from './devices/device-pushes.ts';
 import { DeviceService } from './devices/devices.ts';
 import { DoctorService } from './doctor/doctor.ts';
@@ -40,6 +41,7 @@ export interface PushServices {
   traces: PushTraceService;
   pushes: PushService;
   dryRun: DryRunService;
+  reads: ReadAudit;
 }
 
 /** Creates the services of the console: access, lists, overview, live updates, sending. */
@@ -71,7 +73,7 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
     overview,
     events,
     failures: new FailureService(deps, records),
-    devices: new DeviceService(deps),
+    devices: new DeviceService(deps, services.reads),
     devicePushes: new DevicePushService(deps, traces),
     search: new SearchService(deps),
     audit: new AuditService(deps),
@@ -91,7 +93,7 @@ function createSending(deps: ApiDeps, services: PushServices, pushList: PushList
     freezes: new FreezeService(deps),
     redrives,
     redriveForecasts: new RedriveForecastService(deps, redrives),
-    audience: new AudienceService(deps),
+    audience: new AudienceService(deps, services.reads),
     suggestions: new SuggestionService(deps),
     scheduled: new ScheduledPushService(deps, pushList),
     recurring: new RecurringPushService(deps, services.pushes, sending),

@@ -37,6 +37,8 @@ export interface PushSender {
   app: App;
   isMaster: boolean;
   prodHeader: 'dev' | 'prod' | undefined;
+  /** Caller of the admin API as the reader of the push's condition. */
+  asker?: Viewer;
   /** Present for a push of the admin API. */
   terms?: SendingTerms;
 }
@@ -164,8 +166,8 @@ const toNewPush = (
 });
 
 /** Returns an empty reader for an app key: planning runs later and cannot apply the rights of the caller. */
-const readerOfPush = ({ app, isMaster }: PushSender): Viewer =>
-  isMaster ? masterViewer(app.appId) : { appId: app.appId, classes: new Set(), subjects: [] };
+const readerOfPush = ({ app, isMaster, asker }: PushSender): Viewer =>
+  asker ?? (isMaster ? masterViewer(app.appId) : { appId: app.appId, classes: new Set(), subjects: [] });
 
 /**
  * Returns the absolute expiry, or one counted from push_time, its last start or the call; the default is seven days

@@ -16,6 +16,12 @@ export const isHiddenMember = (path: string): boolean => hiddenMembers.has(path.
 
 const shownLength = 6;
 
+/** Tells whether the values of a member are tokens or ids by which a device is reached. */
+export const isTokenMember = (name: string): boolean => tokenMembers.includes(name);
+
+/** Tells whether a text is one that was shortened, such as a condition that a caller read and sends again. */
+export const isShortened = (text: string): boolean => text.endsWith('…');
+
 /** Returns the beginning of an identifier, enough to compare two. */
 export const shortened = (text: string): string =>
   `${text.slice(0, Math.min(shownLength, text.length >> 1))}…`;

@@ -84,9 +84,17 @@ export const detailTexts = {
     '符合条件的设备有 {found} 台，而不是 {expected} 台。',
   ],
   noInstallation: ['There is no such installation.', '没有此设备。'],
-  tokensNeedOperator: [
-    'A condition on tokens needs the role operator; `q` finds a whole one.',
-    '按令牌设置条件需要运维角色；用 q 可以查找完整的令牌。',
+  memberNeedsOperator: [
+    'A condition on {member} needs the role operator; `q` finds a whole token.',
+    '按 {member} 设置条件需要运维角色；用 q 可以查找完整的令牌。',
+  ],
+  shortenedValue: [
+    '{member}: the value is shortened; write the whole one.',
+    '{member} 的值是缩短过的：请填写完整的值。',
+  ],
+  spellingNeedsOperator: [
+    'A pattern, a range of texts or an order over {member} of users needs the role operator.',
+    '对用户的 {member} 使用正则、文本范围或排序需要运维角色。',
   ],
   usersNeedOperator: [
     'A condition on users needs the role operator; `q` finds an objectId.',

@@ -2,6 +2,7 @@ import { Refusal, refuse } from '../../domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson } from '../../domain/json.ts';
 import { canonicalValue } from '../../domain/objects/typed-values.ts';
 import type { Condition, Test } from '../condition.ts';
+import { usesOf } from '../members.ts';
 import { type ClassSchema, type Field, isRelation, resolveField } from '../schema/fields.ts';
 import { requireListAccess, type Viewer } from '../viewer.ts';
 import { parseOperator } from './operators.ts';
@@ -24,19 +25,16 @@ const whereLimits = {
  * Parses a `where` into a checked condition. `value` is a dictionary, an array of them (implicit AND), JSON text of
  * either, or absent: an absent or empty one matches every row (protocol/queries.md#query-parameters). Throws 102 for a
  * malformed, unknown or oversize condition, 105 for an invalid or hidden name, 106 and 111 for malformed values; for
- * subqueries 101 for an unknown class and 403 for one that the viewer may not list.
+ * subqueries 101 for an unknown class and 403 for one that the viewer may not list; what `viewer.permit` throws.
  */
 export function parseWhere(value: unknown, cls: ClassSchema, viewer: Viewer): Condition {
   const operand = typeof value === 'string' ? parseText(value) : value;
   if (operand === undefined || operand === null) return { kind: 'and', all: [] };
   checkSize(operand);
-  return parseCondition(operand, {
-    cls,
-    viewer,
-    depth: 0,
-    queryDepth: 0,
-    used: { subqueries: 0, patterns: 0 },
-  });
+  const used = { subqueries: 0, patterns: 0 };
+  const condition = parseCondition(operand, { cls, viewer, depth: 0, queryDepth: 0, used });
+  viewer.permit?.(usesOf(condition, cls));
+  return condition;
 }
 
 function parseText(text: string): unknown {

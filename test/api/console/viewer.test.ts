@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { loadRoutes } from '../../../api/route-loader.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
-import { type ConsoleCall, callerOf } from './callers.ts';
+import { callerOf } from './callers.ts';
 
 const service = useTestService();
 const base = '/console/api';
@@ -25,7 +25,6 @@ const hidden = {
 };
 
 let app: App;
-let viewer: ConsoleCall;
 /** Values of the parameters of paths. */
 let parameters: Record<string, string>;
 /** Last members of paths whose `:id` and `:name` mean different things. */
@@ -38,7 +37,6 @@ beforeAll(async () => {
     hybridPush: true,
     authPlatforms: { weixin: { appId: 'platform', ca: hidden.platformSecret } },
   });
-  viewer = await callerOf(service.api, 'viewer');
   await service.addApnsProfile(app);
   await admin('PUT', `/apps/${app.appId}/profiles/vendor_d/_default`, {
     appKey: 'key',
@@ -192,10 +190,10 @@ const pathOf = (pattern: string): string =>
     .replace(/:(\w+)/g, (whole, name: string) => parameters[name] ?? whole);
 
 /** Reads a stream until each of its topics has had an event. */
-async function readEvents(topics: string[]): Promise<string> {
+async function readEvents(topics: string[], role: 'viewer' | 'sender'): Promise<string> {
   const { token } = (
     await service.api.request('POST', `${base}/tokens`, {
-      ...{ admin: true, body: { name: 'watcher', role: 'viewer' } },
+      ...{ admin: true, body: { name: 'watcher', role } },
     })
   ).body;
   const controller = new AbortController();
@@ -215,39 +213,48 @@ async function readEvents(topics: string[]): Promise<string> {
   return text;
 }
 
-test('no reply to a viewer holds a number, an address, a token of a device or a key', async () => {
-  const routes = (await loadRoutes()).filter(
-    ({ paths, role }) => paths[0]?.startsWith(base) && role === 'viewer',
-  );
-  expect(routes.length).toBeGreaterThan(35);
-  const secrets = { ...hidden, appKey: app.appKey, masterKey: app.masterKey, hookKey: app.hookKey };
-  const found: string[] = [];
-  const look = (operation: string, text: string) => {
-    for (const [name, secret] of Object.entries(secrets))
-      if (text.includes(secret)) found.push(`${operation}: ${name} in ${text.slice(0, 4000)}`);
-  };
-  for (const { method, operation, paths } of routes) {
-    // The stream is read below. The end of a session replies nothing.
-    if (operation === 'streamEvents' || operation === 'endConsoleSession') continue;
-    const path = pathOf(paths[0] ?? '');
-    expect(path, `${operation} needs data`).not.toContain(':');
-    for (const query of queries[operation]?.() ?? ['']) {
-      const body = bodies[operation]?.();
-      const reply = await viewer(method, path + query, body ? { body } : {});
-      expect([operation, query, reply.status, reply.body]).toEqual([
-        ...[operation, query, method === 'POST' ? expect.any(Number) : 200, expect.any(Object)],
-      ]);
-      expect(reply.status).toBeLessThan(300);
-      look(operation, JSON.stringify(reply.body));
+test.each(['viewer', 'sender'] as const)(
+  'no reply to a %s holds a number, an address, a token of a device or a key',
+  async (role) => {
+    const caller = await callerOf(service.api, role);
+    const routes = (await loadRoutes()).filter(
+      ({ paths, role }) => paths[0]?.startsWith(base) && role === 'viewer',
+    );
+    expect(routes.length).toBeGreaterThan(35);
+    const secrets = { ...hidden, appKey: app.appKey, masterKey: app.masterKey, hookKey: app.hookKey };
+    const found: string[] = [];
+    const look = (operation: string, text: string) => {
+      for (const [name, secret] of Object.entries(secrets))
+        if (text.includes(secret)) found.push(`${operation}: ${name} in ${text.slice(0, 4000)}`);
+    };
+    for (const { method, operation, paths } of routes) {
+      // The stream is read below. The end of a session replies nothing.
+      if (operation === 'streamEvents' || operation === 'endConsoleSession') continue;
+      const path = pathOf(paths[0] ?? '');
+      expect(path, `${operation} needs data`).not.toContain(':');
+      for (const query of queries[operation]?.() ?? ['']) {
+        const body = bodies[operation]?.();
+        const reply = await caller(method, path + query, body ? { body } : {});
+        expect([operation, query, reply.status, reply.body]).toEqual([
+          ...[operation, query, method === 'POST' ? expect.any(Number) : 200, expect.any(Object)],
+        ]);
+        expect(reply.status).toBeLessThan(300);
+        look(operation, JSON.stringify(reply.body));
+      }
     }
-  }
-  for (const id of pushIds)
-    for (const rest of ['', '/failures', `/devices/${parameters.installation}`])
-      look(
-        `push${rest}`,
-        JSON.stringify((await viewer('GET', `/apps/${app.appId}/notifications/${id}${rest}`)).body),
-      );
-  const topics = [`push:${app.appId}/${parameters.objectId}`, `overview:${app.appId}`, 'breakers', 'queues'];
-  look('streamEvents', await readEvents(topics));
-  expect(found).toEqual([]);
-});
+    for (const id of pushIds)
+      for (const rest of ['', '/failures', `/devices/${parameters.installation}`])
+        look(
+          `push${rest}`,
+          JSON.stringify((await caller('GET', `/apps/${app.appId}/notifications/${id}${rest}`)).body),
+        );
+    const topics = [
+      `push:${app.appId}/${parameters.objectId}`,
+      `overview:${app.appId}`,
+      'breakers',
+      'queues',
+    ];
+    look('streamEvents', await readEvents(topics, role));
+    expect(found).toEqual([]);
+  },
+);

@@ -63,7 +63,7 @@ export default [
     body: deletion,
     reply: deletedCount,
     refusals: ['notFound', 'conflict', ...ofQuery],
-    handle: async ({ params, body }, { deviceEdits }) =>
-      json({ deleted: await deviceEdits.deleteAll(params.appId ?? '', body) }),
+    handle: async ({ operator, params, body }, { deviceEdits }) =>
+      json({ deleted: await deviceEdits.deleteAll(operator, params.appId ?? '', body) }),
   }),
 ];

@@ -26,7 +26,7 @@ export default [
     reply: resultsOf(sampledField),
     refusals: ['notFound'],
     handle: async (call, { suggestions }) =>
-      json({ results: await suggestions.fields(call.params.appId ?? '', call.query.prefix) }),
+      json({ results: await suggestions.fields(call.operator, call.params.appId ?? '', call.query.prefix) }),
   }),
   route({
     method: 'GET',

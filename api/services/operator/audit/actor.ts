@@ -15,6 +15,9 @@ const actors = new AsyncLocalStorage<Actor>();
 /** Runs a call of the admin API: changes within it are audited under this caller. */
 export const runAsActor = <T>(actor: Actor, work: () => T): T => actors.run(actor, work);
 
+/** Returns the caller of the admin API; undefined outside of its calls. */
+export const currentActor = (): Actor | undefined => actors.getStore();
+
 /** Tells whether changes are audited now: the call is of the admin API. */
 export const isAudited = (): boolean => actors.getStore() !== undefined;
 

@@ -1,14 +1,15 @@
 import { deleteMatching, listMatching } from '../../../../shared/db/tables/installations/deletions.ts';
 import { findDevice } from '../../../../shared/db/tables/pushes/reports/traces.ts';
 import type { RowCondition } from '../../../../shared/db/tables/selection.ts';
+import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { compileRowCondition } from '../../../../shared/query/list/list.ts';
 import { installationClass } from '../../../../shared/query/schema/classes.ts';
-import { masterViewer } from '../../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { InstallationService } from '../../installations/installations.ts';
+import { askerOf } from '../access/conditions.ts';
 import { requireApp } from '../apps.ts';
 import { recordChange } from '../audit/actor.ts';
 
@@ -55,11 +56,12 @@ export class DeviceEditService {
    * Throws 404, 409 for another number, 102 and 105 for the condition, 124.
    */
   async deleteAll(
+    operator: Operator,
     appId: string,
     { where, expected }: { where: JsonObject; expected: number },
   ): Promise<number> {
     const app = await requireApp(this.#deps, appId);
-    const condition = compileRowCondition(where, installationClass, masterViewer(appId));
+    const condition = compileRowCondition(where, installationClass, askerOf(operator, appId));
     if (!condition) throw refuse('invalidQuery');
     const asker = { app, isMaster: true };
     const ids = await this.#deps.queries.readFresh(asker, (tx) => listMatching(tx, condition, expected + 1));

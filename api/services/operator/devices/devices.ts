@@ -4,7 +4,7 @@ import { selectInstallations } from '../../../../shared/db/tables/installations/
 import { readDeviceState } from '../../../../shared/db/tables/installations/reports.ts';
 import { findDevice } from '../../../../shared/db/tables/pushes/reports/traces.ts';
 import { countRows, type Selection } from '../../../../shared/db/tables/selection.ts';
-import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
+import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import { shownRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { installationDocument } from '../../../../shared/domain/installations/installation.ts';
@@ -12,13 +12,13 @@ import { parseWhere } from '../../../../shared/query/parse/where.ts';
 import { installationClass } from '../../../../shared/query/schema/classes.ts';
 import { Params } from '../../../../shared/query/sql/params.ts';
 import { compileWhere } from '../../../../shared/query/sql/where.ts';
-import { masterViewer } from '../../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { askerOf, type ConditionAsker, visibleTo } from '../access/conditions.ts';
 import { requireApp } from '../apps.ts';
+import type { ReadAudit } from '../audit/reads.ts';
 import { cappedRows, countOfRows } from '../lists/counted.ts';
 import { type PageRequest, toPage } from '../lists/page.ts';
 import { plainPush } from './plain-push.ts';
-import { narrowViewer, requireNoTokens, visibleTo } from './visibility.ts';
 
 /** Waiting messages that are counted. */
 const maxInbox = 1000;
@@ -37,27 +37,31 @@ export interface DeviceListRequest extends PageRequest {
 /** Finds and shows devices for operators (protocol/admin-api.md#devices). */
 export class DeviceService {
   readonly #deps: ApiDeps;
+  readonly #reads: ReadAudit;
 
-  constructor(deps: ApiDeps) {
+  constructor(deps: ApiDeps, reads: ReadAudit) {
     this.#deps = deps;
+    this.#reads = reads;
   }
 
   /**
-   * Lists devices, the newest first. Throws 404, 102 and 105 for the condition, 403 for one on tokens below operator,
+   * Lists devices, the newest first. Throws 404, 102 and 105 for the condition, 403 for one that the role may not ask,
    * 124.
    */
   async list(operator: Operator, appId: string, request: DeviceListRequest) {
     const app = await requireApp(this.#deps, appId);
     const most = request.mostCounted;
+    const asker = askerOf(operator, appId);
     const { rows, count } = await this.#deps.queries.readPrepared({ app, isMaster: true }, () => {
-      const selection = selectionOf(operator, appId, request);
-      const all = selectionOf(operator, appId, { ...request, before: null });
+      const selection = selectionOf(asker, request);
+      const all = selectionOf(asker, { ...request, before: null });
       return async (tx) => ({
         rows: await selectInstallations(tx, selection),
         count:
           most > 0 ? await countRows(tx, 'installation', cappedRows('installation', all, most)) : undefined,
       });
     });
+    await this.#reads.note({ action: 'installation.list', appId, target: appId, members: asker.personal });
     const { results, next } = toPage(rows, request.limit, ({ id }) => id);
     const documents = results.map((row) => visibleTo(operator, installationDocument(row)));
     return { results: documents, next, ...(count === undefined ? {} : countOfRows(count, most)) };
@@ -90,12 +94,10 @@ export class DeviceService {
   }
 }
 
-function selectionOf(operator: Operator, appId: string, request: DeviceListRequest): Selection {
+function selectionOf(asker: ConditionAsker, request: DeviceListRequest): Selection {
   const { q, where, before, limit } = request;
-  const params = new Params([appId]);
-  const sees = hasRole(operator.role, 'operator');
-  if (!sees && where !== undefined) requireNoTokens(where);
-  const parsed = parseWhere(where, installationClass, sees ? masterViewer(appId) : narrowViewer(appId));
+  const params = new Params([asker.appId]);
+  const parsed = parseWhere(where, installationClass, asker);
   const conditions = [`(${compileWhere(parsed, installationClass, params)})`];
   if (q !== undefined) conditions.push(idCondition(params.add(q)));
   if (before !== null) conditions.push(`id < ${params.add(before)}`);

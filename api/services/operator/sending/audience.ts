@@ -8,7 +8,7 @@ import {
 } from '../../../../shared/db/tables/installations/audience.ts';
 import { selectInstallations } from '../../../../shared/db/tables/installations/installations.ts';
 import { shownText, writeForecast } from '../../../../shared/domain/admin/forecast-texts.ts';
-import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
+import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { installationDocument } from '../../../../shared/domain/installations/installation.ts';
@@ -16,14 +16,15 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import { FairQueue } from '../../../../shared/fairness/fair-queue.ts';
 import { targetClauses } from '../../../../shared/query/targets/clauses.ts';
-import { checkTargets, Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
+import { Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { splitByConnector } from '../../push/explain/audience.ts';
 import { parseDraft } from '../../push/explain/dry-run.ts';
 import { planOf } from '../../push/explain/plan.ts';
+import { askerOf, visibleTo } from '../access/conditions.ts';
 import { requireApp } from '../apps.ts';
+import type { ReadAudit } from '../audit/reads.ts';
 import { plainPush } from '../devices/plain-push.ts';
-import { narrowViewer, requireNoTokens, visibleTo } from '../devices/visibility.ts';
 
 /**
  * Limits of the statements of one count, two seconds in all: the exact one, a part of the devices after it, and each of
@@ -64,15 +65,17 @@ interface Count {
  */
 export class AudienceService {
   readonly #deps: ApiDeps;
+  readonly #reads: ReadAudit;
   readonly #turns = new FairQueue(turns);
 
-  constructor(deps: ApiDeps) {
+  constructor(deps: ApiDeps, reads: ReadAudit) {
     this.#deps = deps;
+    this.#reads = reads;
   }
 
   /**
    * Returns the devices in all and by connector; a lower bound with `isLeast` where the exact count takes too long.
-   * Throws 404, the refusals of a push for its target, 403 for a viewer's condition on tokens or users, 429, and 408
+   * Throws 404, the refusals of a push for its target, 403 for a condition that the role may not ask, 429, and 408
    * when the caller is gone.
    */
   async count(operator: Operator, appId: string, request: AudienceRequest) {
@@ -80,16 +83,14 @@ export class AudienceService {
     const app = await requireApp(this.#deps, appId);
     const nowMs = clock.now();
     const { target, prodHeader, gone } = request;
-    const { pushOrder } = parseDraft(
-      appId,
-      { body: { ...target, data: {} }, bodyBytes: 0, prodHeader },
-      nowMs,
-    );
-    checkRights(operator, appId, pushOrder);
+    const asker = askerOf(operator, appId);
+    const draft = { body: { ...target, data: {} }, bodyBytes: 0, prodHeader };
+    const { pushOrder } = parseDraft(asker, draft, nowMs);
     const startedMs = clock.monotonicMs();
     const count = { app, pushOrder, nowMs, gone };
     try {
       const report = await this.#turns.run(appId, () => this.#report(operator, count, request));
+      await this.#reads.note({ action: 'audience.count', appId, target: appId, members: asker.personal });
       return { ...report, tookMs: Math.round(clock.monotonicMs() - startedMs) };
     } catch (error) {
       if (gone.aborted) throw refuse('requestTimeout', 'The caller has closed the connection.');
@@ -158,13 +159,6 @@ export class AudienceService {
       without: devices === undefined || !unmet ? null : devices + (unmet[i] ?? 0),
     }));
   }
-}
-
-/** Throws 403 for a viewer's condition on tokens or users: asked often enough, it would reveal them. */
-function checkRights({ role }: Operator, appId: string, pushOrder: PushOrder): void {
-  if (hasRole(role, 'sender') || pushOrder.target.kind !== 'query') return;
-  requireNoTokens(JSON.stringify(pushOrder.target.where));
-  checkTargets(pushOrder, narrowViewer(appId));
 }
 
 function conditionOf({ app, pushOrder, nowMs }: Count, params = new Params()) {

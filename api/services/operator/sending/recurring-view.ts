@@ -1,7 +1,7 @@
 import type { RecurringPush } from '../../../../shared/db/tables/apps/recurring-pushes.ts';
-import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
-import { shortenTokens } from '../../../../shared/domain/admin/shortened.ts';
+import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { visibleTo } from '../access/conditions.ts';
 
 /** Returns what a caller decides, for replies and the audit. */
 export const definitionOf = (one: RecurringPush): JsonObject => ({
@@ -15,13 +15,12 @@ export const definitionOf = (one: RecurringPush): JsonObject => ({
   body: one.body,
 });
 
-/** Returns a recurring push for a caller; tokens in its body are shortened below sender. */
-export function shownRecurring({ role }: Operator, one: RecurringPush): JsonObject {
-  const { body, ...definition } = definitionOf(one);
-  const visible = hasRole(role, 'sender') ? one.body : shortenTokens(one.body);
+/** Returns a recurring push for a caller; tokens in its body are shortened below operator. */
+export function shownRecurring(operator: Operator, one: RecurringPush): JsonObject {
+  const { body: _, ...definition } = definitionOf(one);
   return {
     ...definition,
-    body: visible,
+    body: visibleTo(operator, one.body),
     nextAt: one.nextAt?.toISOString() ?? null,
     lastAt: one.lastAt?.toISOString() ?? null,
     lastPush: one.lastPush,

@@ -28,6 +28,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { parseDraft } from '../../push/explain/dry-run.ts';
 import { requireControl } from '../../push/push-control.ts';
 import type { PushSender, PushService } from '../../push/pushes.ts';
+import { askerOf } from '../access/conditions.ts';
 import { noSuchApp, requireApp } from '../apps.ts';
 import { recordChange } from '../audit/actor.ts';
 import { type Page, type PageRequest, toPage } from '../lists/page.ts';
@@ -182,7 +183,8 @@ export class RecurringPushService {
     const bodyBytes = Buffer.byteLength(JSON.stringify(body));
     if (bodyBytes >= pushBodyBytesBelow)
       throw refuse('tooLarge', `The body must be under ${pushBodyBytesBelow} bytes.`);
-    const request = parseDraft(appId, { body, bodyBytes, prodHeader: undefined }, this.#deps.clock.now());
+    const draft = { body, bodyBytes, prodHeader: undefined };
+    const request = parseDraft(askerOf(operator, appId), draft, this.#deps.clock.now());
     const sender = this.#sending.senderOf(operator, app, { prodHeader: undefined, undoSeconds: 0 });
     await this.#pushes.check(sender, request);
     const { pushOrder, timing } = request;

@@ -10,14 +10,15 @@ import {
 } from '../../../../shared/db/tables/console/saved-items.ts';
 import { findDevice } from '../../../../shared/db/tables/pushes/reports/traces.ts';
 import { itemNameOf } from '../../../../shared/domain/admin/names.ts';
-import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
-import { shortenTokens } from '../../../../shared/domain/admin/shortened.ts';
-import { refuse } from '../../../../shared/domain/errors/errors.ts';
-import type { Json, JsonObject } from '../../../../shared/domain/json.ts';
+import type { Operator } from '../../../../shared/domain/admin/operator.ts';
+import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
+import { withoutCql } from '../../../../shared/query/cql/select.ts';
 import { parseWhere } from '../../../../shared/query/parse/where.ts';
 import { installationClass } from '../../../../shared/query/schema/classes.ts';
-import { masterViewer } from '../../../../shared/query/viewer.ts';
+import type { Viewer } from '../../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { askerOf, visibleTo } from '../access/conditions.ts';
 import { noSuchApp, requireApp } from '../apps.ts';
 import { recordChange } from '../audit/actor.ts';
 
@@ -63,7 +64,7 @@ export class SavedItemService {
   async put(operator: Operator, key: SavedName, content: Json): Promise<JsonObject> {
     const { appId, kind } = key;
     const item = { appId, kind, name: itemNameOf(key.name) };
-    const checked = await this.#check(item, content);
+    const checked = await this.#check(operator, item, content);
     const { name: updatedBy } = operator;
     const stored = await this.#deps.db.transaction(async (tx) => {
       await this.#requirePlace(tx, item);
@@ -91,11 +92,13 @@ export class SavedItemService {
   }
 
   /** Returns the content to store. */
-  async #check({ appId, kind }: SavedName, content: Json): Promise<Json> {
+  async #check(operator: Operator, { appId, kind }: SavedName, content: Json): Promise<Json> {
     const { bytes } = terms[kind];
     if (Buffer.byteLength(JSON.stringify(content)) > bytes)
       throw refuse('tooLarge', `It may have ${bytes} bytes as JSON.`);
-    if (kind === 'audience') parseWhere(content, installationClass, masterViewer(appId));
+    const asker = askerOf(operator, appId);
+    if (kind === 'audience') parseWhere(content, installationClass, asker);
+    if (kind === 'push-template') checkTemplate(content, asker);
     if (kind !== 'test-device') return content;
     const named = String(content);
     // PostgreSQL refuses NUL, so no device has such an id.
@@ -116,14 +119,26 @@ function noSuchItem(): never {
   throw refuse('notFound', 'There is nothing of this name.');
 }
 
+/**
+ * Checks the condition of a template as that of a push. A template may be unfinished, so other refusals of its condition come
+ * when it is sent. Throws 403 for a condition that the caller may not ask.
+ */
+function checkTemplate(content: Json, asker: Viewer): void {
+  try {
+    const { where } = withoutCql(isJsonObject(content) ? content : {});
+    parseWhere(where, installationClass, asker);
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.status === 403) throw error;
+  }
+}
+
 const contentOf = (kind: SavedKind, { content }: SavedItem): JsonObject => ({
   [terms[kind].member]: content,
 });
 
 /** Returns an item for a caller; tokens in it are shortened below operator. */
-function shown({ role }: Operator, kind: SavedKind, item: SavedItem): JsonObject {
+function shown(operator: Operator, kind: SavedKind, item: SavedItem): JsonObject {
   const content = contentOf(kind, item);
   const { name, updatedAt, updatedBy } = item;
-  const visible = hasRole(role, 'sender') ? content : shortenTokens(content);
-  return { name, ...visible, updatedAt: updatedAt.toISOString(), updatedBy };
+  return { name, ...visibleTo(operator, content), updatedAt: updatedAt.toISOString(), updatedBy };
 }

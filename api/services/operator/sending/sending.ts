@@ -11,6 +11,7 @@ import type { PushDraft } from '../../push/explain/limits.ts';
 import type { PushRecordService } from '../../push/push-records.ts';
 import { repeatWindowMs } from '../../push/push-store.ts';
 import type { AcceptedPush, PushSender, PushService, SendingTerms } from '../../push/pushes.ts';
+import { askerOf } from '../access/conditions.ts';
 import { requireApp } from '../apps.ts';
 import { recordChange } from '../audit/actor.ts';
 
@@ -58,7 +59,14 @@ export class SendingService {
       const repeated = await this.#findRepeated(appId, body.req_id);
       if (repeated) return repeated;
       const { explained } = request;
-      const moved = explained === undefined ? undefined : await this.#dryRun.compare(app, request, explained);
+      const moved =
+        explained === undefined
+          ? undefined
+          : await this.#dryRun.compare(app, {
+              asker: askerOf(operator, appId),
+              draft: request,
+              digest: explained,
+            });
       if (moved) return moved;
       const sender = this.senderOf(operator, app, {
         prodHeader: request.prodHeader,
@@ -73,11 +81,12 @@ export class SendingService {
 
   /** Returns the sender of a push whose audit is written with it. */
   senderOf(
-    { name, tokenId }: Operator,
+    operator: Operator,
     app: App,
     more: Pick<PushSender, 'prodHeader'> & Pick<SendingTerms, 'undoSeconds'> & { resent?: string },
   ): PushSender {
     const { prodHeader, undoSeconds, resent } = more;
+    const { name, tokenId } = operator;
     const terms: SendingTerms = {
       creator: { name, tokenId },
       undoSeconds,
@@ -87,7 +96,7 @@ export class SendingService {
         return recordChange(tx, { action: 'push.send', appId, target: objectId, after });
       },
     };
-    return { app, isMaster: true, prodHeader, terms };
+    return { app, isMaster: true, prodHeader, asker: askerOf(operator, app.appId), terms };
   }
 
   /** Adds the status of an accepted push. */

@@ -1,4 +1,6 @@
 import { sampleChannels, sampleFields } from '../../../../shared/db/tables/installations/samples.ts';
+import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
+import { isHiddenMember } from '../../../../shared/domain/admin/shortened.ts';
 import { installationClass } from '../../../../shared/query/schema/classes.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
@@ -18,7 +20,7 @@ export class SuggestionService {
   }
 
   /** Throws 404 for an unknown app, 124 where the sample takes too long. */
-  async fields(appId: string, prefix: string) {
+  async fields({ role }: Operator, appId: string, prefix: string) {
     const app = await requireApp(this.#deps, appId);
     const found = await this.#deps.queries.read(
       { app, isMaster: true },
@@ -27,6 +29,7 @@ export class SuggestionService {
     );
     return found.map((field) => ({
       ...field,
+      values: hasRole(role, 'operator') || !isHiddenMember(field.name) ? field.values : [],
       isIndexed: indexed.has(field.name) || !installationClass.columns.has(field.name),
     }));
   }

@@ -12,12 +12,13 @@ import { parseWhere } from '../../../../shared/query/parse/where.ts';
 import { userClass } from '../../../../shared/query/schema/classes.ts';
 import { Params } from '../../../../shared/query/sql/params.ts';
 import { compileWhere } from '../../../../shared/query/sql/where.ts';
-import { masterViewer } from '../../../../shared/query/viewer.ts';
 import { noSuchUser } from '../../accounts/account-control.ts';
 import type { Accounts } from '../../accounts/accounts.ts';
 import { isObjectId } from '../../accounts/caller.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { askerOf, type ConditionAsker } from '../access/conditions.ts';
 import { requireApp } from '../apps.ts';
+import type { ReadAudit } from '../audit/reads.ts';
 import { cappedRows, countOfRows } from '../lists/counted.ts';
 import { type PageRequest, toPage } from '../lists/page.ts';
 
@@ -36,9 +37,11 @@ type AccountParts = Pick<Accounts, 'users' | 'locks'>;
 export class UserAdminService {
   readonly #deps: ApiDeps;
   readonly #accounts: AccountParts;
+  readonly #reads: ReadAudit;
 
-  constructor(deps: ApiDeps, accounts: AccountParts) {
+  constructor(deps: ApiDeps, accounts: AccountParts, reads: ReadAudit) {
     this.#deps = deps;
+    this.#reads = reads;
     this.#accounts = accounts;
   }
 
@@ -46,14 +49,16 @@ export class UserAdminService {
   async list(operator: Operator, appId: string, request: UserListRequest) {
     const app = await requireApp(this.#deps, appId);
     const most = request.mostCounted;
+    const asker = askerOf(operator, appId);
     const { rows, count } = await this.#deps.queries.readPrepared({ app, isMaster: true }, () => {
-      const selection = selectionOf(operator, appId, request);
-      const all = cappedRows('app_user', selectionOf(operator, appId, { ...request, before: null }), most);
+      const selection = selectionOf(operator, asker, request);
+      const all = cappedRows('app_user', selectionOf(operator, asker, { ...request, before: null }), most);
       return async (tx) => ({
         rows: await selectUsers(tx, selection),
         count: most > 0 ? await countRows(tx, 'app_user', all) : undefined,
       });
     });
+    await this.#reads.note({ action: 'user.list', appId, target: appId, members: asker.personal });
     const { results, next } = toPage(rows, request.limit, ({ id }) => id);
     const documents = results.map((user) => documentFor(operator, user));
     return { results: documents, next, ...(count === undefined ? {} : countOfRows(count, most)) };
@@ -105,13 +110,13 @@ export class UserAdminService {
   }
 }
 
-function selectionOf({ role }: Operator, appId: string, request: UserListRequest): Selection {
+function selectionOf({ role }: Operator, asker: ConditionAsker, request: UserListRequest): Selection {
   const { q, where, before, limit } = request;
   const isOperator = hasRole(role, 'operator');
   if (!isOperator && where !== undefined)
     throw refuse('forbidden', 'A condition on users needs the role operator; `q` finds an objectId.');
-  const params = new Params([appId]);
-  const parsed = parseWhere(where, userClass, masterViewer(appId));
+  const params = new Params([asker.appId]);
+  const parsed = parseWhere(where, userClass, asker);
   const conditions = [`(${compileWhere(parsed, userClass, params)})`];
   if (q !== undefined) conditions.push(idCondition(q, params, isOperator));
   if (before !== null) conditions.push(`id < ${params.add(before)}`);

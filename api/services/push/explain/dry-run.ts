@@ -7,6 +7,7 @@ import {
   maxGroups,
 } from '../../../../shared/db/tables/installations/audience.ts';
 import { shownText, writeForecast } from '../../../../shared/domain/admin/forecast-texts.ts';
+import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { detailOf } from '../../../../shared/domain/errors/details.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
@@ -17,8 +18,10 @@ import { type PushRequest, parsePush, parsePushToDevices } from '../../../../sha
 import { filledWithDefaults, shownVariables } from '../../../../shared/domain/pushes/variables.ts';
 import { withoutCql } from '../../../../shared/query/cql/select.ts';
 import { checkTargets, Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
-import { masterViewer } from '../../../../shared/query/viewer.ts';
+import type { Viewer } from '../../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { askerOf } from '../../operator/access/conditions.ts';
+import type { ReadAudit } from '../../operator/audit/reads.ts';
 import { MissingProfiles } from '../missing-profiles.ts';
 import { expiryOf } from '../pushes.ts';
 import { describeShare, splitByConnector } from './audience.ts';
@@ -44,22 +47,25 @@ export class DryRunService {
   readonly #deps: ApiDeps;
   readonly #missingProfiles: MissingProfiles;
   readonly #seal: DryRunSeal;
+  readonly #reads: ReadAudit;
 
-  constructor(deps: ApiDeps) {
+  constructor(deps: ApiDeps, reads: ReadAudit) {
     this.#deps = deps;
+    this.#reads = reads;
     this.#missingProfiles = new MissingProfiles(deps);
     this.#seal = new DryRunSeal(deps.vault);
   }
 
   /**
    * Takes the body of POST /1.1/push, or of POST /1.1/push/devices when it has `device_ids`. Throws the same refusals for
-   * a malformed body; limits that would refuse or shorten the push are messages in the reply.
+   * a malformed body, and 403 for a condition that the role may not ask; limits that would refuse or shorten the push are messages in the reply.
    */
-  async explain(appId: string, draft: PushDraft): Promise<JsonObject> {
+  async explain(operator: Operator, appId: string, draft: PushDraft): Promise<JsonObject> {
     const app = await this.#deps.appCache.app(appId);
     if (!app) throw refuse('notFound', 'There is no such app.');
     const nowMs = this.#deps.clock.now();
-    const { pushOrder, timing, warnings } = parseDraft(appId, draft, nowMs);
+    const asker = askerOf(operator, appId);
+    const { pushOrder, timing, warnings } = parseDraft(asker, draft, nowMs);
     const createdAt = new Date(nowMs);
     const expiresAt = expiryOf(timing, timing.pushTime ?? createdAt);
     const push = { objectId: newPushObjectId(), pushOrder, expiresAt, createdAt };
@@ -70,6 +76,7 @@ export class DryRunService {
     const measured = await this.#deps.queries.read({ app, isMaster: true }, (tx) => measure(tx, inputs), {
       timeoutMs: countTimeoutMs,
     });
+    await this.#reads.note({ action: 'push.explain', appId, target: appId, members: asker.personal });
     const report = { ...measured, digest: this.#seal.of({ appId, body: draft.body }, measured.devices) };
     if (warnings.length === 0) return report;
     return { ...report, warnings, texts: { ...report.texts, warnings: warnings.map(shownWarning) } };
@@ -80,10 +87,13 @@ export class DryRunService {
    * moved by 5 % at most, else the numbers, with the digest that sends to the audience of now. A digest that is not of this
    * body counts as no dry run. Throws as `explain`.
    */
-  async compare(app: App, draft: PushDraft, digest: string): Promise<MovedAudience | undefined> {
+  async compare(
+    app: App,
+    { asker, draft, digest }: { asker: Viewer; draft: PushDraft; digest: string },
+  ): Promise<MovedAudience | undefined> {
     const { appId } = app;
     const nowMs = this.#deps.clock.now();
-    const { pushOrder } = parseDraft(appId, draft, nowMs);
+    const { pushOrder } = parseDraft(asker, draft, nowMs);
     const sealed = { appId, body: draft.body };
     const explained = this.#seal.read(sealed, digest);
     const params = new Params();
@@ -105,11 +115,11 @@ export interface MovedAudience {
   digest: string;
 }
 
-/** Parses the body of either push call, and checks its condition. */
-export function parseDraft(appId: string, { body, prodHeader }: PushDraft, nowMs: number): PushRequest {
+/** Parses the body of either push call, and checks its condition. Throws 403 for one that `asker` may not ask. */
+export function parseDraft(asker: Viewer, { body, prodHeader }: PushDraft, nowMs: number): PushRequest {
   const parse = 'device_ids' in body ? parsePushToDevices : parsePush;
   const request = parse(withoutCql(body), prodHeader, nowMs);
-  checkTargets(request.pushOrder, masterViewer(appId));
+  checkTargets(request.pushOrder, asker);
   return request;
 }
 

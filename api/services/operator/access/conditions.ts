@@ -1,0 +1,62 @@
+import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
+import {
+  isHiddenMember,
+  isShortened,
+  isTokenMember,
+  shortenTokens,
+} from '../../../../shared/domain/admin/shortened.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { type MemberUse, masterViewer, type Viewer } from '../../../../shared/query/viewer.ts';
+
+/** Caller of the admin API as the reader of a condition. */
+export interface ConditionAsker extends Viewer {
+  /** Members with tokens of devices or data of people that the conditions have named, for the audit. */
+  personal: ReadonlySet<string>;
+}
+
+/**
+ * Returns the viewer for every condition that a caller of the admin API sends (protocol/admin-api.md#conditions). The number
+ * of devices that meet a condition answers a question about them, so a caller may name a member only if the role sees it:
+ * asked often enough, patterns and orders spell a token. Its conditions throw 403 otherwise.
+ */
+export function askerOf(operator: Operator, appId: string): ConditionAsker {
+  const personal = new Set<string>();
+  const permit = (uses: readonly MemberUse[]): void => {
+    for (const use of uses) {
+      requireMayName(operator, use);
+      if (isHiddenMember(use.member)) personal.add(use.member);
+    }
+  };
+  return { ...masterViewer(appId), ...classesOf(operator), personal, permit };
+}
+
+/** Viewers see no members of users and no roles. */
+const classesOf = ({ role }: Operator): Partial<Viewer> =>
+  hasRole(role, 'sender') ? {} : { classes: new Set(['_Installation']) };
+
+function requireMayName({ role }: Operator, { className, member, use, value, isInner }: MemberUse): void {
+  if (value !== undefined && isHiddenMember(member) && isShortened(value))
+    throw refuse('invalidParameter', `${member}: the value is shortened; write the whole one.`);
+  if (hasRole(role, 'operator')) return;
+  if (isHiddenMember(member)) {
+    // Who knows a whole token learns only that it exists, and a test push to one device needs it.
+    const isWholeToken =
+      use === 'whole' && !isInner && className === '_Installation' && isTokenMember(member);
+    if (isWholeToken && hasRole(role, 'sender')) return;
+    throw refuse('forbidden', `A condition on ${member} needs the role operator; \`q\` finds a whole token.`);
+  }
+  // A sender may target by members of users that it does not see, but not spell them.
+  if (className === '_User' && use === 'spelling' && !shownToAll.has(member))
+    throw refuse(
+      'forbidden',
+      `A pattern, a range of texts or an order over ${member} of users needs the role operator.`,
+    );
+}
+
+/** Members of users that every role sees. */
+const shownToAll = new Set(['objectId', 'createdAt', 'updatedAt', 'emailVerified', 'mobilePhoneVerified']);
+
+/** Returns a device or a condition as a caller may see it: tokens and data of people are shortened below operator. */
+export const visibleTo = ({ role }: Pick<Operator, 'role'>, document: JsonObject): JsonObject =>
+  hasRole(role, 'operator') ? document : shortenTokens(document);
