@@ -3,6 +3,7 @@ import {
   appOptionsPatch,
   effectiveOptions,
   movedInOptions,
+  ownerOptions,
   planLimits,
 } from '../../shared/domain/apps/app.ts';
 import { code, grouped, page, table } from './markdown.ts';
@@ -10,7 +11,7 @@ import { membersOf, shapeOf } from './schema.ts';
 
 const intro = `Options are set with \`npx carillon app set <appId> <option>=<value>\` or \`PATCH /console/api/apps/:appId\`
 (\`{"options":{…}}\`). Every process uses a changed option within a second. An option of the wrong type or an unknown one is
-refused with 400. Where the default depends on the plan, both are given: commercial / development.`;
+refused with 400. An option that would let an operator read secrets, take over accounts, spend money or pass an approval is changed by owners only (403). Where the default depends on the plan, both are given: commercial / development.`;
 
 /** Renders the options of an app: type, default and meaning. */
 export function appOptionsPage(): string {
@@ -20,12 +21,13 @@ export function appOptionsPage(): string {
     code(name),
     type,
     defaultOf(name, commercial, development),
+    ownerOptions.has(name) ? 'owner' : 'operator',
     meaning,
   ]);
   return page(
     'Options of an app',
     intro,
-    table(['option', 'type', 'default', 'meaning'], rows),
+    table(['option', 'type', 'default', 'changed by', 'meaning'], rows),
     '## Apps that move in',
     `An app that is created with an \`appId\` of its own begins with ${pairs(movedInOptions)}.`,
     '## Limits of a plan',

@@ -151,12 +151,12 @@ export class FunctionHost {
     const match = /^\/1\.1\/(functions|call)\/([^?]+)$/.exec(request.url ?? '');
     const [, encoding = '', path = ''] = match ?? [];
     const isMaster = headerOf(request, 'x-lc-key').endsWith(',master');
-    if (path === '_ops/metadatas') return isMaster ? this.#list() : refusal(401, 401, 'Unauthorized.');
+    const isTrusted = isMaster || headerOf(request, 'x-lc-hook-key') !== '';
+    if (path === '_ops/metadatas') return isTrusted ? this.#list() : refusal(401, 401, 'Unauthorized.');
     const file = this.#fileAt(path);
     if (!file || request.method !== 'POST')
       return refusal(404, 1, `No such cloud function '${path.slice(0, 128)}'`);
-    if (file.isInternal && !isMaster && headerOf(request, 'x-lc-hook-key') === '')
-      return refusal(401, 401, 'Unauthorized.');
+    if (file.isInternal && !isTrusted) return refusal(401, 401, 'Unauthorized.');
     const shared = { isTyped: encoding === 'call', context: this.#contextOf(request, isMaster) };
     return this.#arguments.use(request, (text) => this.#call(file, { text, ...shared }));
   }

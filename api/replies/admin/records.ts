@@ -146,6 +146,7 @@ export const meta = component(
     defaults: z
       .strictObject({ commercial: z.unknown(), development: z.unknown() })
       .describe('Options by default, by plan.'),
+    ownerOptions: z.array(z.string()).describe('Options of an app that only owners change.'),
     push: z.unknown().describe('JSON Schema of the body of a push.'),
     dataKeys: z.array(z.string()),
     roles: z.array(z.string()),

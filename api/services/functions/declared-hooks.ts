@@ -83,7 +83,7 @@ export class DeclaredHooks {
   }
 
   async #request(host: FunctionHost, caller: FunctionCaller, list: HookList): Promise<void> {
-    const headers = this.#hosts.headers({ ...caller, isMaster: true, sessionToken: undefined }, host);
+    const headers = this.#hosts.listHeaders(caller, host);
     const reply = await host.httpClient.request({ method: 'GET', path, headers, timeoutMs: requestMs });
     list.requestedAtMs = this.#deps.clock.monotonicMs();
     const names = namesIn(reply);

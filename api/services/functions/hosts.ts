@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { DeclaringHost } from '../../../shared/db/tables/apps/declared-hooks.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { FunctionStage } from '../../../shared/domain/apps/functions.ts';
@@ -102,6 +103,25 @@ export class FunctionHosts {
       via: `1.1 ${this.#pseudonym}`,
       ...this.#embeddedHeaders(app, host),
     };
+  }
+
+  /**
+   * Returns the headers of a request for the list of hooks. The list needs no master key: the host gets the hook key, and a
+   * signature that proves the master key to the engines that ask for it (Node, Python, PHP). Its time is no number, so that the
+   * signature opens nothing at the public API, which takes numbers only (protocol/clients.md#request-signature). Engines of Go
+   * and Java compare the master key itself: the option `functionsMasterKey` sends it.
+   */
+  listHeaders(caller: FunctionCaller, host: FunctionHost): Record<string, string> {
+    const { app } = caller;
+    const isMaster = app.options.functionsMasterKey;
+    const { 'x-lc-key': key = '', ...headers } = this.headers(
+      { ...caller, isMaster, hasHookKey: true, sessionToken: undefined },
+      host,
+    );
+    if (isMaster) return { ...headers, 'x-lc-key': key };
+    const time = `hooks-${this.#deps.clock.now()}`;
+    const sign = createHash('md5').update(`${time}${app.masterKey}`).digest('hex');
+    return { ...headers, 'x-lc-sign': `${sign},${time},master` };
   }
 
   /** Returns the keys that functions need for the embedded host, which has none of its own. */

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { sleep } from '../../../shared/clock.ts';
 import {
   deleteApp,
@@ -17,7 +18,7 @@ import {
 } from '../../../shared/domain/admin/operator.ts';
 import { addressesIn } from '../../../shared/domain/admin/service-addresses.ts';
 import type { App, AppOptionsPatch, Edition, Plan } from '../../../shared/domain/apps/app.ts';
-import { movedInOptions, planProblem } from '../../../shared/domain/apps/app.ts';
+import { movedInOptions, operatorOptions, planProblem } from '../../../shared/domain/apps/app.ts';
 import { type AppKeys, areDistinct, type KeyName } from '../../../shared/domain/apps/identity.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { newAppId, newKey } from '../../../shared/domain/ids.ts';
@@ -45,6 +46,12 @@ export interface NewAppRequest {
   appKey?: string | undefined;
   masterKey?: string | undefined;
   hookKey?: string | undefined;
+}
+
+/** Changed members of an app. */
+export interface AppPatch {
+  name?: string;
+  options?: AppOptionsPatch;
 }
 
 /** Creates, changes and deletes apps with their keys and options (protocol/admin-api.md#apps). */
@@ -108,24 +115,21 @@ export class AppService {
    * Throws 404 when there is no such app, 400 for options that its plan forbids and for private addresses, 403 for options of
    * owners.
    */
-  async change(
-    appId: string,
-    patch: { name?: string; options?: AppOptionsPatch },
-    role: OperatorRole = 'owner',
-  ): Promise<App> {
+  async change(appId: string, patch: AppPatch, role: OperatorRole = 'owner'): Promise<App> {
     const { db, vault, appCache } = this.#deps;
     requirePublicAddresses(addressesIn(patch.options ?? {}));
     const changed = await db.transaction(async (tx) => {
       let before: JsonObject = {};
+      let applied = patch;
       const updated = await updateApp(tx, vault, appId, (app) => {
         const message = optionError(app.plan, patch.options ?? {});
         if (message) throw refuse('invalidParameter', message);
-        requireOwnerOf(app, patch, role);
-        before = shownMembers(app, patch);
-        return patch;
+        applied = patchOf(app, patch, role);
+        before = shownMembers(app, applied);
+        return applied;
       });
       const change = { action: 'app.update', appId, target: appId, before };
-      if (updated) await recordChange(tx, { ...change, after: shownMembers(updated, patch) });
+      if (updated) await recordChange(tx, { ...change, after: shownMembers(updated, applied) });
       return updated;
     });
     appCache.forget(appId);
@@ -170,15 +174,24 @@ const maskedOptions = ({ authPlatforms, ...options }: AppOptionsPatch): JsonObje
   ...(authPlatforms ? { authPlatforms: masked(authPlatforms) } : {}),
 });
 
-/** Refuses to let others than owners change how many devices one person may send to (protocol/admin-api.md#approvals). */
-function requireOwnerOf({ options }: App, patch: { options?: AppOptionsPatch }, role: OperatorRole): void {
-  const above = patch.options?.approvalAboveDevices;
-  if (above === undefined || above === options.approvalAboveDevices || hasRole(role, 'owner')) return;
-  throw refuse('forbidden', 'approvalAboveDevices: only an owner changes it.');
+/**
+ * Throws 403 where others than an owner change an option of owners. An unchanged value is no change, also a masked one: it is
+ * left out of the returned patch.
+ */
+function patchOf({ options }: App, patch: AppPatch, role: OperatorRole): AppPatch {
+  if (!patch.options || hasRole(role, 'owner')) return patch;
+  const current = new Map<string, unknown>(Object.entries(options));
+  const kept = Object.entries(patch.options).filter(([name, value]) => {
+    if (operatorOptions.has(name)) return true;
+    const isMasked = name === 'authPlatforms' && isDeepStrictEqual(value, masked(options.authPlatforms));
+    if (isMasked || isDeepStrictEqual(value, current.get(name))) return false;
+    throw refuse('forbidden', `${name}: only an owner changes it.`);
+  });
+  return { ...patch, options: Object.fromEntries(kept) };
 }
 
 /** Returns the members of an app that a patch changes. */
-function shownMembers(app: App, patch: { name?: string; options?: AppOptionsPatch }): JsonObject {
+function shownMembers(app: App, patch: AppPatch): JsonObject {
   const changed = Object.entries(app.options).filter(([name]) => Object.hasOwn(patch.options ?? {}, name));
   return {
     ...(patch.name === undefined ? {} : { name: app.name }),

@@ -260,6 +260,7 @@ describe('POST /console/api/apps', () => {
       installationValidityDays: 90,
       functionsUrl: null,
       functionsStagingUrl: null,
+      functionsMasterKey: false,
       authPlatforms: {},
       mailTemplates: {},
       smsBalance: 200,

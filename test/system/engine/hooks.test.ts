@@ -153,14 +153,33 @@ describe('a host that is unreachable', () => {
     expect(refusalOf(await on({ functionsUrl: host.url }))).toEqual(refused(503, 503));
   });
 
-  test('gets one request for its names for many calls, with the master key', async () => {
+  test('gets one request for its names for many calls, with the hook key and without the master key', async () => {
     const host = await startFunctionHost();
     host.answers.set('/1.1/functions/_ops/metadatas', answerWith(200, { result: [] }));
     const quiet = await api.createApp({ functionsUrl: host.url });
     const replies = await Promise.all([1, 2, 3, 4].map(() => register({}, {}, quiet)));
     expect(replies.map(({ status }) => status)).toEqual([201, 201, 201, 201]);
     expect(host.requests.map(({ path }) => path)).toEqual(['/1.1/functions/_ops/metadatas']);
-    expect(host.requests[0]?.headers['x-lc-key']).toBe(`${quiet.masterKey},master`);
+    const headers = host.requests[0]?.headers ?? {};
+    expect(headers).toMatchObject({ 'x-lc-id': quiet.appId, 'x-lc-hook-key': quiet.hookKey });
+    expect(JSON.stringify(headers)).not.toContain(quiet.masterKey);
+    // The signature that engines read opens nothing here.
+    const sent = String(headers['x-lc-sign']);
+    for (const sign of [sent, sent.replace('hooks-', ''), sent.replace(',master', '')]) {
+      const asHost = { 'X-LC-Id': quiet.appId, 'X-LC-Sign': sign };
+      expect((await api.request('GET', '/1.1/users', { headers: asHost })).status).toBe(401);
+    }
+    await host.close();
+  });
+
+  test('gets the master key if the app has the option for engines that compare it', async () => {
+    const host = await startFunctionHost();
+    host.answers.set('/1.1/functions/_ops/metadatas', answerWith(200, { result: [] }));
+    const open = await api.createApp({ functionsUrl: host.url, functionsMasterKey: true });
+    expect((await register({}, {}, open)).status).toBe(201);
+    const keys = { 'x-lc-key': `${open.masterKey},master`, 'x-lc-hook-key': open.hookKey };
+    expect(host.requests[0]?.headers).toMatchObject(keys);
+    expect(host.requests[0]?.headers['x-lc-sign']).toBeUndefined();
     await host.close();
   });
 

@@ -4,7 +4,7 @@ import type { Connector } from '../../../../connectors/contract/connector.ts';
 import { guideOf } from '../../../../connectors/guides.ts';
 import { connectors, credentialsOf } from '../../../../connectors/registry.ts';
 import { operatorRoles } from '../../../../shared/domain/admin/operator.ts';
-import { appOptionsPatch, effectiveOptions } from '../../../../shared/domain/apps/app.ts';
+import { appOptionsPatch, effectiveOptions, ownerOptions } from '../../../../shared/domain/apps/app.ts';
 import { brandOf, chineseBrandOf, dataKeyOwners, wireNamesOf } from '../../../../shared/domain/labels.ts';
 import { outcomes } from '../../../../shared/domain/outcome.ts';
 import { queryBody } from '../../../../shared/domain/pushes/body.ts';
@@ -23,6 +23,7 @@ const constants = () => ({
     commercial: effectiveOptions('commercial', {}),
     development: effectiveOptions('development', {}),
   },
+  ownerOptions: [...ownerOptions],
   push: schemaOf(queryBody),
   dataKeys: [...dataKeyOwners.keys()],
   roles: operatorRoles,

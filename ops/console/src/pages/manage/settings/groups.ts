@@ -49,7 +49,7 @@ const groups = {
     'smsPerAppPerDay',
     'mailTemplates',
   ],
-  functions: ['functionsUrl', 'functionsStagingUrl'],
+  functions: ['functionsUrl', 'functionsStagingUrl', 'functionsMasterKey'],
 } as const;
 
 export type GroupName = keyof typeof groups | 'others';

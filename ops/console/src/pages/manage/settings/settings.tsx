@@ -46,8 +46,7 @@ function Options({ app, meta }: { app: ShownApp; meta: Meta }) {
   const { t } = useTranslation();
   const mayChange = useMay('operator');
   const isOwner = useMay('owner');
-  // Others see the secrets of platforms as "•••", and would save that.
-  const isOpen = (option: string) => mayChange && (isOwner || option !== 'authPlatforms');
+  const isOpen = (option: string) => mayChange && (isOwner || !meta.ownerOptions.includes(option));
   const [draft, setDraft] = useState<Draft>({});
   const fields = shapesOf(meta.options).flatMap((shape) => shape.fields);
   const current: Record<string, unknown> = { ...app.options };
