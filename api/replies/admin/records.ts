@@ -34,6 +34,27 @@ const listed = {
 
 export const listedPush = component('ListedPush', z.strictObject(listed));
 
+const approval = z
+  .strictObject({
+    above: count.nullable().describe('Devices above which the app wants it; null if it was given before.'),
+    firstBy: z
+      .string()
+      .nullable()
+      .describe("First of two operators who approve a push by the app's own keys; null before."),
+    firstAt: timestamp.nullable(),
+    givenBy: z.string().nullable().describe('Null while the push waits for it.'),
+    givenAt: timestamp.nullable(),
+    missing: z
+      .int()
+      .min(0)
+      .max(2)
+      .describe('Operators who still have to approve it; an owner counts for two. 0 once it is given.'),
+  })
+  .nullable()
+  .describe('Approval of a push to many devices; null if none was asked or given.');
+
+export const approvedPush = component('ApprovedPush', z.strictObject({ ...pushRecord.shape, approval }));
+
 export const pushDetail = component(
   'PushDetail',
   z.strictObject({
@@ -44,16 +65,7 @@ export const pushDetail = component(
     halts: z
       .record(z.string(), z.string())
       .describe('Profiles that the push stopped using, as `<connector>/<profile>`, each with the reason.'),
-    approval: z
-      .strictObject({
-        above: count
-          .nullable()
-          .describe('Devices above which the app wants it; null if it was given before.'),
-        givenBy: z.string().nullable().describe('Null while the push waits for it.'),
-        givenAt: timestamp.nullable(),
-      })
-      .nullable()
-      .describe('Approval of a push to many devices; null if none was asked or given.'),
+    approval,
     nextStart: timestamp
       .nullable()
       .describe(

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Operator } from '../../../shared/domain/admin/operator.ts';
 import { flowControl } from '../../../shared/domain/pushes/body.ts';
+import { approvedPush } from '../../replies/admin/records.ts';
 import { pushRecord } from '../../replies/pushes.ts';
 import { json, operatorBody, route, smallBody } from '../../route.ts';
 import type { PushName } from '../../services/push/push-control.ts';
@@ -65,11 +66,12 @@ export default [
     method: 'POST',
     path: `${pushPath}/approve`,
     operation: 'approvePush',
-    summary: 'Approves a push to many devices that another person or the app sent, and returns its record.',
+    summary:
+      'Approves a push to many devices that another person or the app sent, and returns its record with what is still missing.',
     auth: 'admin',
     role: 'operator',
     limit: smallBody,
-    reply: pushRecord,
+    reply: approvedPush,
     refusals: ['objectNotFound', 'conflict'],
     handle: async (call, { pushControl }) =>
       json(await pushControl.approve({ ...pushOf(call), controller: call.operator })),

@@ -6,7 +6,7 @@ import {
 } from '../../../shared/db/tables/pushes/control.ts';
 import { changePace } from '../../../shared/db/tables/pushes/pace.ts';
 import { markPushCancelled } from '../../../shared/db/tables/pushes/pushes.ts';
-import { findApproval, giveApproval } from '../../../shared/db/tables/pushes/starts/approvals.ts';
+import { findApproval } from '../../../shared/db/tables/pushes/starts/approvals.ts';
 import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
@@ -16,10 +16,14 @@ import { makeBatchesDue } from '../../../shared/queue/held-jobs.ts';
 import { planJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import { type Change, recordChange } from '../operator/audit/actor.ts';
+import { approve, isWaiting, requireOther, shownApproval } from './approvals.ts';
 import type { PushRecordService } from './push-records.ts';
 
-/** Statement that changes the state of a push within `tx`; false when its state does not allow that. */
-type StateChange = (tx: Handle, appId: string, id: number, record: Push) => Promise<boolean>;
+/**
+ * Statement that changes the state of a push within `tx`; false when its state does not allow that. Members are added to the
+ * change in the audit.
+ */
+type StateChange = (tx: Handle, appId: string, id: number, record: Push) => Promise<boolean | JsonObject>;
 
 /** Caller of the admin API: a sender controls the pushes of its own token only. */
 export type Controller = Pick<Operator, 'role' | 'tokenId'>;
@@ -104,7 +108,7 @@ export class PushControlService {
   resume(push: PushName, flowControl: number | null | undefined): Promise<JsonObject> {
     return this.#changeState({ ...push, verb: 'resumed', flowControl }, async (tx, app, id, record) => {
       const approval = await findApproval(tx, { appId: app, id });
-      if (approval && !approval.givenAt)
+      if (isWaiting(approval))
         throw refuse('conflict', 'The push waits for the approval of a second person.');
       if (!(await markPushResumed(tx, app, id))) return false;
       const pace = flowControl === undefined ? record.pushOrder.flowControl : flowControlOf(flowControl);
@@ -117,21 +121,18 @@ export class PushControlService {
   }
 
   /**
-   * Approves a push to many devices, which then goes on (protocol/admin-api.md#approvals). Throws 404/101, 403 for the person
-   * that sent it, by the token or by the name that its tokens have, 409 when it is done or approved.
+   * Approves a push to many devices, which then goes on unless it needs one more (protocol/admin-api.md#approvals). Throws
+   * 404/101, 403 for the person that sent it or gave the first approval, 409 when it is done or approved.
    */
   async approve({ controller, ...push }: PushName & { controller: Operator }): Promise<JsonObject> {
     const record = await this.#records.find(push.appId, push.publicId);
-    const { createdBy, createdToken } = record;
-    if (createdBy !== null && createdToken === controller.tokenId)
-      throw refuse('forbidden', 'A second person approves a push: this token sent it.');
-    if (createdBy === controller.name)
-      throw refuse('forbidden', 'A second person approves a push: a token of the same name sent it.');
-    return this.#changeState({ ...push, verb: 'approved' }, async (tx, appId, id) => {
-      const result = await giveApproval(tx, { appId, id }, controller.name);
+    requireOther(controller, record);
+    const document = await this.#changeState({ ...push, verb: 'approved' }, async (tx, appId, id) => {
+      const result = await approve(tx, controller, record);
       if (result === 'resumed') await this.#release(tx, appId, id);
-      return result !== undefined;
+      return result === 'first' ? { missing: 1 } : result !== undefined;
     });
+    return { ...document, approval: await shownApproval(this.#deps.db, record) };
   }
 
   /**
@@ -150,12 +151,12 @@ export class PushControlService {
     const record = await this.#records.find(push.appId, push.publicId);
     if (push.controller) requireControl(push.controller, record);
     const isChanged = await this.#deps.db.transaction(async (tx) => {
-      const hasChanged = await change(tx, push.appId, record.id, record);
-      if (hasChanged) {
-        await notifyPushChanged(tx, record.id);
-        await recordChange(tx, toChange(push, record));
-      }
-      return hasChanged;
+      const result = await change(tx, push.appId, record.id, record);
+      if (result === false) return false;
+      await notifyPushChanged(tx, record.id);
+      const audited = toChange(push, record);
+      await recordChange(tx, result === true ? audited : { ...audited, after: result });
+      return true;
     });
     if (!isChanged) {
       const { state } = await this.#records.find(push.appId, push.publicId);

@@ -29,3 +29,17 @@ export function itemNameOf(name: string): string {
   if (!isPathPart(shown)) throw refuse('invalidParameter', noPathPart[0]);
   return shown;
 }
+
+/**
+ * Returns a text that is the same for names which people take for one: of another case, with other blanks, with full-width or
+ * with unseen characters.
+ */
+export const nameKey = (name: string): string =>
+  name
+    .normalize('NFKC')
+    .replaceAll(/[\s\p{Cc}\p{Cf}]/gu, '')
+    .toUpperCase()
+    .toLowerCase();
+
+/** Tells whether people take two names for one. */
+export const isSameName = (one: string, other: string): boolean => nameKey(one) === nameKey(other);

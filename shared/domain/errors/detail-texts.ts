@@ -166,6 +166,10 @@ export const detailTexts = {
     'A second person approves a push: a token of the same name sent it.',
     '推送需要另一个人批准：它是由同名的令牌发送的。',
   ],
+  secondApproval: [
+    'An owner or an operator of another name gives the second approval.',
+    '第二次批准需要由所有者或另一个名称的运维给出。',
+  ],
   ownerOption: ['{option}: only an owner changes it.', '{option} 只能由所有者修改。'],
   wrongState: ['The push is {state} and cannot be {verb}.', '推送的状态是{state}，不能{verb}。'],
   scheduledLimit: [

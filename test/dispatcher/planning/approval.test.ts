@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 
 async function appWith(devices: number): Promise<{ app: App; tokens: string[] }> {
-  const app = await service.api.createApp({ approvalAboveDevices: 3 });
+  const app = await service.api.createApp({ approvalAboveDevices: 3, forbidClientPush: false });
   await service.addApnsProfile(app);
   return { app, tokens: await service.addIosInstallations(app, devices) };
 }
@@ -30,6 +30,15 @@ const pathOf = ({ appId }: App, objectId: string, verb = '') =>
 
 const send = async ({ appId }: App, body: object = {}): Promise<string> =>
   (await sender('POST', `/apps/${appId}/push`, { body: { where: {}, data, ...body } })).body.objectId;
+
+/** Sends a push with keys of the app, which anybody may have done. */
+async function sendByKeys(app: App, master = true, body: object = {}): Promise<string> {
+  const call = { app, master, body: { where: {}, data, ...body } };
+  return (await service.api.request('POST', '/1.1/push', call)).body.objectId;
+}
+
+const approvalOf = async (app: App, objectId: string) =>
+  (await sender('GET', pathOf(app, objectId))).body.approval;
 
 /** Waits until a push waits for its approval. */
 async function untilWaiting(app: App, objectId: string): Promise<void> {
@@ -57,13 +66,92 @@ describe('a push to more devices than the app allows without approval', () => {
     expect((await second('POST', pathOf(app, objectId, 'approve'))).status).toBe(409);
   });
 
-  test('waits too when the app sends it with its own keys, and any operator approves it', async () => {
+  test.each([
+    ['app key', false],
+    ['master key', true],
+  ])(
+    'waits when the app sends it with its %s, for two operators of different names',
+    async (_key, master) => {
+      const { app, tokens } = await appWith(4);
+      const objectId = await sendByKeys(app, master);
+      await untilWaiting(app, objectId);
+      expect((await approvalOf(app, objectId)).missing).toBe(2);
+      const first = await sender('POST', pathOf(app, objectId, 'approve'));
+      expect([first.status, first.body.status]).toEqual([200, 'paused']);
+      expect(first.body.approval).toMatchObject({
+        firstBy: 'Anna',
+        givenBy: null,
+        givenAt: null,
+        missing: 1,
+      });
+      for (const name of ['Anna', 'anna', ' A n n a', 'Ａｎｎａ'.normalize('NFKC')]) {
+        const again = await callerOf(service.api, 'operator', { name });
+        expect((await again('POST', pathOf(app, objectId, 'approve'))).status, name).toBe(403);
+      }
+      expect((await second('POST', pathOf(app, objectId, 'resume'))).status).toBe(409);
+      expect(requestsTo(tokens)).toBe(0);
+      const given = await second('POST', pathOf(app, objectId, 'approve'));
+      expect(given.body.approval).toMatchObject({ firstBy: 'Anna', givenBy: 'Li', missing: 0 });
+      expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 4 });
+      expect((await second('POST', pathOf(app, objectId, 'approve'))).status).toBe(409);
+      const path = `/console/api/audit?app=${app.appId}&action=push.approve`;
+      const { results } = (await service.api.request('GET', path, { admin: true })).body;
+      expect(results).toMatchObject([
+        { actor: { name: 'Li' }, after: null },
+        { actor: { name: 'Anna' }, after: { missing: 1 } },
+      ]);
+    },
+  );
+
+  test('waits when the app sends it, for one owner', async () => {
+    const owner = await callerOf(service.api, 'owner', { name: 'Wang' });
     const { app } = await appWith(4);
-    const call = { app, master: true, body: { where: {}, data } };
-    const { objectId } = (await service.api.request('POST', '/1.1/push', call)).body;
+    const objectId = await sendByKeys(app);
     await untilWaiting(app, objectId);
-    expect((await sender('POST', pathOf(app, objectId, 'approve'))).status).toBe(200);
+    expect((await owner('POST', pathOf(app, objectId, 'approve'))).body.approval.missing).toBe(0);
     expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 4 });
+    const after = await sendByKeys(app);
+    await untilWaiting(app, after);
+    expect((await sender('POST', pathOf(app, after, 'approve'))).body.approval.missing).toBe(1);
+    expect((await owner('POST', pathOf(app, after, 'approve'))).body.approval).toMatchObject({
+      firstBy: 'Anna',
+      givenBy: 'Wang',
+      missing: 0,
+    });
+    expect(await service.untilDone(app, after)).toMatchObject({ successes: 4 });
+  });
+
+  test('of the app can be approved before its time, by two operators at the same moment', async () => {
+    const { app } = await appWith(4);
+    const push_time = new Date(Date.now() + 3_600_000).toISOString();
+    const objectId = await sendByKeys(app, true, { push_time });
+    const replies = await Promise.all(
+      [sender, second].map((call) => call('POST', pathOf(app, objectId, 'approve'))),
+    );
+    expect(replies.map(({ status }) => status)).toEqual([200, 200]);
+    expect(await approvalOf(app, objectId)).toMatchObject({ above: null, missing: 0 });
+    await service.db.query('UPDATE scheduled_push SET push_time = now() WHERE app_id = $1', [app.appId]);
+    expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 4 });
+  });
+
+  test('of the app with one approval before its time waits for the second, and a pause by a person ends as usual', async () => {
+    const { app } = await appWith(4);
+    const push_time = new Date(Date.now() + 3_600_000).toISOString();
+    const objectId = await sendByKeys(app, true, { push_time });
+    expect((await sender('POST', pathOf(app, objectId, 'approve'))).body.approval.missing).toBe(1);
+    expect((await sender('POST', pathOf(app, objectId, 'approve'))).status).toBe(403);
+    await service.db.query('UPDATE scheduled_push SET push_time = now() WHERE app_id = $1', [app.appId]);
+    await untilWaiting(app, objectId);
+    expect((await second('POST', pathOf(app, objectId, 'approve'))).body.approval.missing).toBe(0);
+    expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 4 });
+    const few = await appWith(3);
+    const allowed = await sendByKeys(few.app, true, { push_time });
+    await sender('POST', pathOf(few.app, allowed, 'approve'));
+    await service.db.query("UPDATE notification SET state = 'paused' WHERE object_id = $1", [allowed]);
+    expect(await checkApprovals(service.db)).not.toContainEqual(
+      expect.objectContaining({ params: expect.objectContaining({ app: few.app.appId }) }),
+    );
+    expect((await sender('POST', pathOf(few.app, allowed, 'resume'))).status).toBe(200);
   });
 
   test('can be approved before its time, and is cancelled while it waits', async () => {

@@ -6,7 +6,6 @@ import {
   type PushFilter,
 } from '../../../../shared/db/tables/pushes/reports/list.ts';
 import { listRedrives } from '../../../../shared/db/tables/pushes/reports/redrives.ts';
-import { findApproval } from '../../../../shared/db/tables/pushes/starts/approvals.ts';
 import { readLocalProgress } from '../../../../shared/db/tables/pushes/starts/local-starts.ts';
 import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { shortenTokens } from '../../../../shared/domain/admin/shortened.ts';
@@ -14,6 +13,7 @@ import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { shownApproval } from '../../push/approvals.ts';
 import type { PushRecordService } from '../../push/push-records.ts';
 import { requireApp } from '../apps.ts';
 import { countOf, type PageRequest, toPage } from '../lists/page.ts';
@@ -61,11 +61,6 @@ export class PushListService {
     }));
   }
 
-  async #approvalOf(push: Push): Promise<JsonObject | null> {
-    const found = await findApproval(this.#deps.db, push);
-    return found ? { ...found, givenAt: found.givenAt?.toISOString() ?? null } : null;
-  }
-
   /**
    * Returns the next start: of an open push at local time that of the next time zones, of one that a recurring push made the next
    * time of that; else null.
@@ -91,7 +86,7 @@ export class PushListService {
       acked: push.acked,
       request: visibleTo(operator, requestOf(push.pushOrder)),
       halts: push.profileErrors,
-      approval: await this.#approvalOf(push),
+      approval: await shownApproval(this.#deps.db, push),
       nextStart: await this.#nextStartOf(push),
       redrives: await listRedrives(this.#deps.db, push),
       groupOf: ids.length > 1 ? ids.slice(0, maxShownIds) : [],

@@ -20,7 +20,10 @@ type Verb = keyof typeof results;
 const plainVerbs = [
   ['pause', 'pause a push'],
   ['cancel', 'cancel a push; the remaining recipients do not get it'],
-  ['approve', 'approve a push to many devices that another person or the application sent'],
+  [
+    'approve',
+    'approve a push to many devices; one that the application sent needs an owner or two operators',
+  ],
 ] as const;
 
 const app = ['--app <appId>', 'the application; not needed when there is only one'] as const;
@@ -83,6 +86,11 @@ async function ask(
   return service.admin('POST', path, body);
 }
 
+const controlled = z.looseObject({
+  objectId: z.string(),
+  approval: z.looseObject({ missing: z.number() }).nullish(),
+});
+
 async function control(
   verb: Verb,
   objectId: string,
@@ -91,7 +99,12 @@ async function control(
   const body =
     flowControl === undefined ? {} : { flow_control: wholeNumber('--flow-control', flowControl, 1) };
   const reply = await ask(verb, objectId, options, body);
-  return { document: reply, text: `Push ${pushRecord.parse(reply).objectId} ${results[verb]}.` };
+  const { objectId: id, approval } = controlled.parse(reply);
+  const result =
+    approval?.missing === 1
+      ? 'has its first approval; an owner or an operator of another name gives the second'
+      : results[verb];
+  return { document: reply, text: `Push ${id} ${result}.` };
 }
 
 async function pace(objectId: string, perSecond: string, options: AppOption): Promise<Report> {

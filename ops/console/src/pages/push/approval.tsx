@@ -3,12 +3,25 @@ import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
 import { Notice } from '../../kit/notice.tsx';
 import { formatCount, formatTime } from '../../text/format.ts';
 
-/** Says that a push waits for the approval of a second person, or who gave it. */
+/** Says who approved a push, and whose approval it still needs. */
 export function Approval({ push: { approval, state } }: { push: Pick<PushDetail, 'approval' | 'state'> }) {
   const { t } = useTranslation();
   if (!approval) return null;
-  const { above, givenBy, givenAt } = approval;
-  if (givenAt !== null) return <p>{t('push.approvedBy', { by: givenBy ?? '', at: formatTime(givenAt) })}</p>;
-  if (state !== 'paused') return null;
-  return <Notice look="warn">{t('push.waitsForApproval', { above: formatCount(above ?? 0) })}</Notice>;
+  const { above, firstBy, firstAt, givenBy, givenAt, missing } = approval;
+  const first = firstAt && <p>{t('push.firstApprovedBy', { by: firstBy ?? '', at: formatTime(firstAt) })}</p>;
+  if (givenAt !== null)
+    return (
+      <>
+        {first}
+        <p>{t('push.approvedBy', { by: givenBy ?? '', at: formatTime(givenAt) })}</p>
+      </>
+    );
+  if (state !== 'paused') return first;
+  const needs = missing === 2 ? 'push.needsTwo' : firstAt ? 'push.needsAnother' : 'push.waitsForApproval';
+  return (
+    <>
+      {first}
+      <Notice look="warn">{t(needs, { above: formatCount(above ?? 0) })}</Notice>
+    </>
+  );
 }

@@ -13,8 +13,10 @@ import { Undo, useUndoMs } from './undo.tsx';
 export function Controls({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
   const control = usePushControl(appId, push.objectId);
-  const isOwn = useOperator().name === push.createdBy;
-  const mayApprove = useMay('operator');
+  const { name } = useOperator();
+  const isOwn = name === push.createdBy;
+  const isOwner = useMay('owner');
+  const mayApprove = useMay('operator') && (isOwner || name !== push.approval?.firstBy);
   const mayControl = useMay(isOwn ? 'sender' : 'operator');
   const undoMs = useUndoMs(push);
   if (!isOpenPush(push) || !mayControl) return null;

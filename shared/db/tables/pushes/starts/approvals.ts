@@ -10,14 +10,19 @@ interface PushKey {
 export interface Approval {
   /** Devices above which the app wants an approval; null for a push that was approved before it was planned. */
   above: number | null;
+  /** First of two operators who approve a push by an app's own keys. */
+  firstBy: string | null;
+  firstAt: Date | null;
   givenBy: string | null;
   givenAt: Date | null;
 }
 
+const columns = `above, first_by AS "firstBy", first_at AS "firstAt", given_by AS "givenBy", given_at AS "givenAt"`;
+
 /** Finds the approval of a push; undefined if none was asked or given. */
 export async function findApproval(db: Handle, { appId, id }: PushKey): Promise<Approval | undefined> {
   const { rows } = await db.query<Approval>(
-    `SELECT above, given_by AS "givenBy", given_at AS "givenAt" FROM push_approval WHERE app_id = $1 AND push_id = $2`,
+    `SELECT ${columns} FROM push_approval WHERE app_id = $1 AND push_id = $2`,
     [appId, id],
   );
   return rows[0];
@@ -40,30 +45,44 @@ export async function askForApproval(tx: Handle, { appId, id }: PushKey, above: 
   return (rowCount ?? 0) > 0;
 }
 
+/** Locks a push that is not done, and returns its approval; undefined if it is done or cancelled. */
+export async function lockForApproval(
+  tx: Handle,
+  { appId, id }: PushKey,
+): Promise<{ isPaused: boolean; approval: Approval | undefined } | undefined> {
+  const { rows } = await tx.query<{ isPaused: boolean }>(
+    `SELECT state = 'paused' AS "isPaused" FROM notification WHERE app_id = $1 AND id = $2
+        AND state IN ('scheduled', 'queued', 'sending', 'paused') FOR UPDATE`,
+    [appId, id],
+  );
+  const [push] = rows;
+  return push && { ...push, approval: await findApproval(tx, { appId, id }) };
+}
+
+/** Notes the first of two operators who approve a locked push. */
+export async function noteFirstApproval(tx: Handle, { appId, id }: PushKey, by: string): Promise<void> {
+  await tx.query(
+    `INSERT INTO push_approval AS a (app_id, push_id, first_by, first_at) VALUES ($1, $2, $3, now())
+     ON CONFLICT (app_id, push_id) DO UPDATE SET first_by = excluded.first_by, first_at = excluded.first_at`,
+    [appId, id, by],
+  );
+}
+
 /**
- * Approves a push that is not done, and resumes it if it waited for that. Returns `resumed`, or `noted` for one that is not
- * planned yet; undefined if it is done, cancelled or approved already.
+ * Approves a locked push, and resumes it if it waited for that. Returns `resumed`, or `noted` for one that is not planned yet.
  */
 export async function giveApproval(
   tx: Handle,
   { appId, id }: PushKey,
-  by: string,
-): Promise<'resumed' | 'noted' | undefined> {
-  const { rows } = await tx.query<{ state: string }>(
-    `SELECT state FROM notification WHERE app_id = $1 AND id = $2
-        AND state IN ('scheduled', 'queued', 'sending', 'paused') FOR UPDATE`,
-    [appId, id],
-  );
-  if (rows.length === 0) return undefined;
-  const { rows: given } = await tx.query<{ above: number | null }>(
+  { by, isPaused }: { by: string; isPaused: boolean },
+): Promise<'resumed' | 'noted'> {
+  const { rows } = await tx.query<{ above: number | null }>(
     `INSERT INTO push_approval AS a (app_id, push_id, given_by, given_at) VALUES ($1, $2, $3, now())
      ON CONFLICT (app_id, push_id) DO UPDATE SET given_by = excluded.given_by, given_at = excluded.given_at
-      WHERE a.given_at IS NULL
      RETURNING above`,
     [appId, id, by],
   );
-  if (given.length === 0) return undefined;
-  if (given[0]?.above === null || rows[0]?.state !== 'paused') return 'noted';
+  if (rows[0]?.above === null || !isPaused) return 'noted';
   await tx.query(
     `UPDATE notification SET state = 'sending', updated_at = now() WHERE app_id = $1 AND id = $2`,
     [appId, id],
@@ -84,7 +103,7 @@ export async function listWaitingApprovals(db: Handle, limit: number): Promise<W
   const { rows } = await db.query<WaitingApprovals>(
     `SELECT a.app_id AS "appId", count(*) AS pushes, min(a.asked_at) AS since
        FROM push_approval a JOIN notification n ON n.app_id = a.app_id AND n.id = a.push_id
-      WHERE a.given_at IS NULL AND n.state = 'paused' GROUP BY a.app_id ORDER BY since LIMIT $1`,
+      WHERE a.above IS NOT NULL AND a.given_at IS NULL AND n.state = 'paused' GROUP BY a.app_id ORDER BY since LIMIT $1`,
     [limit],
   );
   return rows;
