@@ -53,7 +53,9 @@ export async function handleCall(ctx: Context, route: Route, deps: CallDeps): Pr
   };
   const run = () => runChecked(route, call, deps);
   const { operator } = identity;
-  const reply = operator ? await runAsActor(actorOf(ctx, operator), run) : await run();
+  const reply = operator
+    ? await runAsActor(actorOf(ctx, operator, countChange(route, operator, deps)), run)
+    : await run();
   await write(ctx, reply, route.status);
 }
 
@@ -77,9 +79,17 @@ const runnerOfInnerCalls =
   (inner, allowance) =>
     innerCallRunner(outer, innerDeps(identity, outer.sessionToken, deps))(inner, allowance);
 
+/** Returns what counts a change for the limit of its token; a push has the rate of its app instead. */
+const countChange =
+  ({ limit }: Route, { tokenId }: Operator, { services }: CallDeps) =>
+  (): void => {
+    if (limit.rate !== 'push') services.callLimit.take(tokenId, 'changes');
+  };
+
 /** Returns the caller under whose name changes are audited. */
-const actorOf = (ctx: Context, operator: Operator): Actor => ({
+const actorOf = (ctx: Context, operator: Operator, onChange: () => void): Actor => ({
   ...operator,
+  onChange,
   address: ctx.ip,
   requestId: requestIdOf(ctx),
 });

@@ -7,7 +7,7 @@ import { networkOf } from '../../shared/domain/ip-address.ts';
 import type { Route } from '../route.ts';
 import type { Services } from '../services/services.ts';
 
-type AccessServices = Pick<Services, 'attempts' | 'operatorIdentities' | 'consoleSessions'>;
+type AccessServices = Pick<Services, 'attempts' | 'operatorIdentities' | 'consoleSessions' | 'callLimit'>;
 
 /** Headers of every reply of the admin API: no cache and no page of another origin gets it. */
 const replyHeaders = {
@@ -31,11 +31,13 @@ export class OperatorAuthenticator {
 
   /**
    * Returns the caller. Throws 401; 403 for a role below that of the route, for another app, and for a request of another
-   * origin; 429 after too many wrong tokens; 415 for a body that is not `application/json`.
+   * origin; 429 after too many wrong tokens or calls; 415 for a body that is not `application/json`.
    */
-  async admit(ctx: Context, route: Pick<Route, 'role' | 'isFiltered'>): Promise<Operator> {
+  async admit(ctx: Context, route: Pick<Route, 'role' | 'isFiltered' | 'limit'>): Promise<Operator> {
     beginReply(ctx);
     const operator = ctx.get('authorization') === '' ? await this.#ofCookie(ctx) : await this.#ofToken(ctx);
+    // A push has the rate of its app instead.
+    if (route.limit.rate !== 'push') this.#services.callLimit.take(operator.tokenId, 'calls');
     // A page of another origin can send forms and texts without a preflight, but not JSON.
     if (hasBody(ctx)) requireJson(ctx);
     requireRole(operator, route);

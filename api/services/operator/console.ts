@@ -4,6 +4,7 @@ import type { PushTraceService } from '../push/explain/push-trace.ts';
 import type { PushRecordService } from '../push/push-records.ts';
 import type { PushService } from '../push/pushes.ts';
 import { AttemptLimit } from './access/attempts.ts';
+import { CallLimit } from './access/call-limit.ts';
 import { OperatorIdentities } from './access/identities.ts';
 import { SecretRotationService } from './access/secret-rotation.ts';
 import { ConsoleSessionService } from './access/sessions.ts';
@@ -49,7 +50,8 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
   const { records, traces } = services;
   const attempts = new AttemptLimit(deps.clock);
   const identities = new OperatorIdentities(deps);
-  const consoleSessions = new ConsoleSessionService(deps, identities, attempts);
+  const callLimit = new CallLimit(deps.clock);
+  const consoleSessions = new ConsoleSessionService(deps, identities, { attempts, callLimit });
   const consoleTokens = new ConsoleTokenService(deps);
   const pushList = new PushListService(deps, records);
   const overview = new OverviewService(deps, pushList);
@@ -60,6 +62,7 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
   const profileChecks = new ProfileCheckService(deps, profileDetails);
   return {
     attempts,
+    callLimit,
     profileDetails,
     doctor: new DoctorService(deps),
     secretRotation: new SecretRotationService(deps),

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { loadRoutes } from '../../../api/route-loader.ts';
+import { CallLimit, callLimits } from '../../../api/services/operator/access/call-limit.ts';
 import { dayMs, hourMs, minuteMs, systemClock } from '../../../shared/clock.ts';
 import { hasRole, operatorRoles } from '../../../shared/domain/admin/operator.ts';
 import { startTestApi, testConfig } from '../../support/api.ts';
@@ -138,6 +139,65 @@ describe('tokens', () => {
   });
 });
 
+describe('calls of one token', () => {
+  /** Calls until one is refused, and returns how many were not. */
+  async function callsUntil429(call: () => Promise<{ status: number; headers: Headers }>, most: number) {
+    for (let n = 0; n <= most; n += 1) {
+      const { status, headers } = await call();
+      if (status !== 429) continue;
+      expect(Number(headers.get('retry-after'))).toSatisfy((seconds) => seconds >= 1 && seconds <= 60);
+      return n;
+    }
+    return most + 1;
+  }
+  const callOf = (token: string, method: string, path: string, body?: object) => () =>
+    api.request(method, base + path, { headers: { Authorization: `Bearer ${token}` }, body });
+
+  test('have limits in a minute: calls, changes and logins, each for itself and for its sessions', async () => {
+    const [{ token }, other] = [await createToken(api, 'sender'), await createToken(api, 'sender')];
+    const { appId } = await api.createApp();
+    const page = await pageOf(api, { token });
+    expect((await page('GET', '/session')).status).toBe(200);
+    expect(await callsUntil429(() => login({ token }), callLimits.logins)).toBe(callLimits.logins - 1);
+    expect((await callOf(token, 'POST', '/login-links', {})()).status).toBe(429);
+    const put = callOf(token, 'PUT', `/apps/${appId}/audiences/one`, { where: {} });
+    expect(await callsUntil429(put, callLimits.changes)).toBe(callLimits.changes);
+    const refused = await put();
+    expect(refused.body.error).toBe(`This token made ${callLimits.changes} changes within a minute.`);
+    const read = callOf(token, 'GET', '/session');
+    // Those of its session count, and refused ones: the login link, and two changes.
+    const used = 1 + 1 + callLimits.changes + 2;
+    expect(await callsUntil429(read, callLimits.calls)).toBe(callLimits.calls - used);
+    expect((await callOf(token, 'GET', '/meta')()).status).toBe(429);
+    for (const bearer of [other.token, adminToken()])
+      expect((await callOf(bearer, 'GET', '/meta')()).status).toBe(200);
+    expect((await callOf(other.token, 'PUT', `/apps/${appId}/audiences/one`, { where: {} })()).status).toBe(
+      200,
+    );
+  });
+
+  test('begin again after a minute, and pushes have the limit of their app instead', async () => {
+    let movedMs = 0;
+    const limit = new CallLimit({ ...systemClock, monotonicMs: () => movedMs }, { calls: 2 });
+    const isTaken = (tokenId: number | null) => {
+      try {
+        limit.take(tokenId, 'calls');
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    expect([1, 1, 1, 2].map(isTaken)).toEqual([true, true, false, true]);
+    expect([null, null, null].every(isTaken)).toBe(true);
+    movedMs = 60_000;
+    expect([1, 1, 1].map(isTaken)).toEqual([true, true, false]);
+    const app = await api.createApp({ pushCallsPerMinute: 9600 });
+    const { token } = await createToken(api, 'sender');
+    const send = callOf(token, 'POST', `/apps/${app.appId}/push`, { where: {}, data: { alert: 'x' } });
+    for (let n = 0; n <= callLimits.changes; n += 1) expect((await send()).status).toBe(201);
+  });
+});
+
 describe('sessions', () => {
   test('have a cookie that scripts and other sites cannot use, and only its digest is stored', async () => {
     const reply = await login({ token: adminToken() });
@@ -195,15 +255,31 @@ describe('sessions', () => {
     await own.close();
   });
 
-  test('are at most 1000: the one that was used longest ago ends', async () => {
-    const first = await pageOf(api, { token: adminToken() });
-    await api.db.query(
-      `INSERT INTO console_session (digest, admin_mark, address, agent, created_at, seen_at)
-       SELECT sha256(i::text::bytea), '', '', '', now(), now() + interval '1 s' FROM generate_series(1, 1000) AS i`,
-    );
-    await pageOf(api, { token: adminToken() });
-    expect((await first('GET', '/session')).status).toBe(401);
-    await api.db.query("DELETE FROM console_session WHERE address = ''");
+  test('are at most 20 of one token: its own one that was used longest ago ends, and none of others', async () => {
+    const [{ token }, other] = [await createToken(api, 'viewer'), await createToken(api, 'viewer')];
+    const pages = [await pageOf(api, { token: adminToken() }), await pageOf(api, { token: other.token })];
+    const own = await pageOf(api, { token });
+    for (let i = 0; i < 19; i += 1) await pageOf(api, { token });
+    expect((await own('GET', '/session')).status).toBe(200);
+    const newest = await pageOf(api, { token });
+    expect((await own('GET', '/session')).status).toBe(401);
+    for (const page of [...pages, newest]) expect((await page('GET', '/session')).status).toBe(200);
+  });
+
+  test('have at most 10 login codes of one token: its own oldest is void, and none of others', async () => {
+    const [{ token }, other] = [await createToken(api, 'viewer'), await createToken(api, 'viewer')];
+    const codeOf = async (bearer: string) => {
+      const headers = { Authorization: `Bearer ${bearer}` };
+      const reply = await api.request('POST', `${base}/login-links`, { headers, body: {} });
+      return reply.body.code ?? String(reply.body.url).split('code=')[1];
+    };
+    const ofOther = await codeOf(other.token);
+    const codes: string[] = [];
+    for (let i = 0; i < 11; i += 1) codes.push(await codeOf(token));
+    const [first = '', second = ''] = codes;
+    expect((await login({ code: first })).status).toBe(401);
+    for (const code of [second, ofOther]) expect((await login({ code })).status).toBe(200);
+    await api.db.query('DELETE FROM console_login_code');
   });
 
   test('wrong tokens and codes are 401, then 429 for every address by itself', async () => {

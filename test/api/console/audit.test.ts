@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { AuditEntry } from '../../../api/replies/admin/types.ts';
 import { loadRoutes } from '../../../api/route-loader.ts';
@@ -272,6 +273,29 @@ describe('the audit', () => {
     await owner('DELETE', '/tokens/1000000');
     await owner('PUT', `/apps/${app.appId}/profiles/vendor_d/_default`, { body: { appKey: '1' } });
     expect((await entries('limit=1'))[0].id).toBe(last.id);
+  });
+
+  test('cuts values above 4 KB, with the digest of the whole', async () => {
+    const sender = await callerOf(service.api, 'sender', { name: 'Wordy' });
+    const path = (name: string) => `/apps/${app.appId}/push-templates/${name}`;
+    const long = { data: { alert: 'x'.repeat(15_000) }, note: 'kept' };
+    const many = Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`member${i}`, 'short value']));
+    for (const [name, body] of [
+      ['long', long],
+      ['many', many],
+      ['small', { data: { alert: 'x'.repeat(3000) } }],
+    ] as const) {
+      expect((await sender('PUT', path(name), { body: { body } })).status).toBe(200);
+      const [entry] = await entries('actor=Wordy&limit=1');
+      expect(JSON.stringify(entry.after).length).toBeLessThan(4200);
+      const text = JSON.stringify({ body });
+      if (name === 'small') expect(entry.after).toEqual({ body });
+      else expect(JSON.stringify(entry.after)).toContain(createHash('sha256').update(text).digest('hex'));
+    }
+    const { rows } = await service.db.query<{ most: number }>(
+      'SELECT max(greatest(octet_length(before::text), octet_length(after::text))) AS most FROM audit',
+    );
+    expect(rows[0]?.most).toBeLessThan(5000);
   });
 
   test('is filtered, and has pages', async () => {

@@ -159,10 +159,10 @@ describe('the hub', () => {
     name: key,
     poll: async () => ({ event: 'e', data: { n: ++polls }, restMs: 0 }),
   });
-  const watcher = (key: string) => ({ key, hasAccess: async () => true });
+  const watcher = (token: string) => ({ key: `session of ${token}`, token, hasAccess: async () => true });
 
-  test('limits streams, those of one caller, and topics', async () => {
-    const hub = new EventHub({ streams: 3, streamsPerCaller: 2, topicsPerStream: 2, topics: 3, lingerMs: 0 });
+  test('limits streams, those of one token, and topics', async () => {
+    const hub = new EventHub({ streams: 3, streamsPerToken: 2, topicsPerStream: 2, topics: 3, lingerMs: 0 });
     const topics = (...keys: string[]) => keys.map(topic);
     expect(() => hub.open(topics('a', 'b', 'c'), watcher('x'))).toThrow('at most 2');
     hub.open(topics('a', 'b'), watcher('x'));
@@ -181,6 +181,35 @@ describe('the hub', () => {
     expect(() => hub.open(topics('a'), watcher('x'))).toThrow();
   });
 
+  test('counts all sessions of a token together, and its topics', async () => {
+    const hub = new EventHub({ streamsPerToken: 3, topicsPerToken: 3, lingerMs: 0 });
+    const session = (n: number, token = 'x') => ({ key: `session ${n}`, token, hasAccess: async () => true });
+    hub.open([topic('a'), topic('b')], session(1));
+    hub.open([topic('c'), topic('a')], session(2));
+    expect(() => hub.open([topic('d')], session(3))).toThrow('Too many');
+    hub.open([topic('b')], session(3));
+    expect(() => hub.open([topic('a')], session(4))).toThrow('Too many');
+    hub.open([topic('d')], session(5, 'y'));
+    await hub.close();
+  });
+
+  test('leave room for the streams of other tokens, whatever one token opens', async () => {
+    const hub = new EventHub({ lingerMs: 0 });
+    const open = (token: string, n: number) =>
+      hub.open([topic(`${token} ${n}`)], { key: `session ${n}`, token, hasAccess: async () => true });
+    const refusals = Array.from({ length: 500 }, (_, n) => n).filter((n) => {
+      try {
+        open('x', n);
+        return false;
+      } catch {
+        return true;
+      }
+    });
+    expect(refusals).toHaveLength(450);
+    for (const token of ['a', 'b', 'c']) open(token, 0);
+    await hub.close();
+  });
+
   test('keeps the newest event of a topic for a reader that does not read', async () => {
     const hub = new EventHub({ lingerMs: 0 });
     const stream = hub.open([topic('a')], watcher('x'));
@@ -197,7 +226,7 @@ describe('the hub', () => {
     const hub = new EventHub({ beatMs: 1, checkMs: 1 });
     let mayWatch = true;
     const still: Topic = { ...topic('still'), poll: async () => ({ event: 'e', data: {}, restMs: 60_000 }) };
-    const stream = hub.open([still], { key: 'x', hasAccess: async () => mayWatch });
+    const stream = hub.open([still], { key: 'x', token: 'x', hasAccess: async () => mayWatch });
     let text = '';
     for await (const chunk of stream) {
       text += chunk;

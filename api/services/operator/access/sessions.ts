@@ -18,6 +18,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { recordChange, runAsActor } from '../audit/actor.ts';
 import { type PageRequest, toPage } from '../lists/page.ts';
 import type { AttemptLimit } from './attempts.ts';
+import type { CallLimit } from './call-limit.ts';
 import { endOf, type OperatorIdentities, ownerOf } from './identities.ts';
 
 /** Time in which a login code can be used. */
@@ -46,13 +47,19 @@ export class ConsoleSessionService {
   readonly #deps: ApiDeps;
   readonly #identities: OperatorIdentities;
   readonly #attempts: AttemptLimit;
+  readonly #callLimit: CallLimit;
   /** Called after a session ended. */
   onEnded: () => void = () => undefined;
 
-  constructor(deps: ApiDeps, identities: OperatorIdentities, attempts: AttemptLimit) {
+  constructor(
+    deps: ApiDeps,
+    identities: OperatorIdentities,
+    { attempts, callLimit }: { attempts: AttemptLimit; callLimit: CallLimit },
+  ) {
     this.#deps = deps;
     this.#identities = identities;
     this.#attempts = attempts;
+    this.#callLimit = callLimit;
   }
 
   /** Name and attributes of the cookie. A browser takes a name with `__Host-` from this host only, over https. */
@@ -71,7 +78,7 @@ export class ConsoleSessionService {
     return this.#deps.config.publicUrl.startsWith('https://');
   }
 
-  /** Starts a session. Throws 401 for a wrong token, or a code that is unknown, used or expired; 429 after too many. */
+  /** Starts a session. Throws 401 for a wrong token, or a code that is unknown, used or expired; 429 after too many logins. */
   async login(credential: Credential, client: LoginClient): Promise<Login> {
     try {
       return await this.#start(credential, client);
@@ -85,6 +92,7 @@ export class ConsoleSessionService {
     const cookie = randomBytes(32).toString('base64url');
     const operator = await this.#deps.db.transaction(async (tx) => {
       const tokenId = await this.#tokenIdOf(tx, credential);
+      this.#callLimit.take(tokenId, 'logins');
       const session = await this.#insert(tx, { cookie, tokenId, client });
       const actor = { ...session, ...client };
       const change = { action: 'session.create', target: String(session.session?.id ?? '') };
@@ -126,10 +134,11 @@ export class ConsoleSessionService {
 
   /**
    * Creates a code that logs in once, within 15 minutes, with the permissions of `operator`. Throws 403 for a session, which
-   * could outlive its end with codes of its own.
+   * could outlive its end with codes of its own; 429 after too many.
    */
   async createCode(operator: Operator): Promise<{ code: string; url: string; expiresAt: Date }> {
     if (operator.session) throw refuse('forbidden', 'A session creates no login links: send a token.');
+    this.#callLimit.take(operator.tokenId, 'logins');
     const { db, clock, config } = this.#deps;
     const code = randomBytes(32).toString('base64url');
     const expiresAt = new Date(clock.now() + codeLifeMs);

@@ -8,6 +8,8 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 export interface Actor extends Pick<Operator, 'name' | 'role' | 'tokenId'> {
   address: string;
   requestId: string;
+  /** Called before each entry of the audit. Throws 429 after too many. */
+  onChange?(): void;
 }
 
 const actors = new AsyncLocalStorage<Actor>();
@@ -33,11 +35,12 @@ export interface Change {
 
 /**
  * Writes a change within its own transaction, so that it is audited if and only if it commits. Changes outside of the admin
- * API, such as those of an app with its master key, are not audited.
+ * API, such as those of an app with its master key, are not audited. Throws 429 after too many changes of one token.
  */
 export async function recordChange(tx: Handle, change: Change): Promise<void> {
   const actor = actors.getStore();
   if (!actor) return;
+  actor.onChange?.();
   await insertAudit(tx, {
     appId: change.appId ?? null,
     actorName: actor.name,

@@ -47,7 +47,8 @@ export class EventService {
     for (const name of new Set(names)) topics.push(await this.#topicOf(operator, name));
     const { identities } = this.#services;
     const key = operator.session ? `session ${operator.session.id}` : `token ${operator.tokenId ?? ''}`;
-    return this.hub.open(topics, { key, hasAccess: () => identities.isCurrent(operator) });
+    const token = String(operator.tokenId);
+    return this.hub.open(topics, { key, token, hasAccess: () => identities.isCurrent(operator) });
   }
 
   async #topicOf(operator: Operator, name: string): Promise<Topic> {

@@ -5,11 +5,12 @@ import { Poller, type Topic } from './poller.ts';
 
 /** Limits of live updates of one process; tests use smaller ones. */
 export interface EventLimits {
-  /** Open streams in total, and of one session or token. */
+  /** Open streams in total, and of one token with all its sessions. */
   streams: number;
-  streamsPerCaller: number;
-  /** Topics of one stream, and of all. */
+  streamsPerToken: number;
+  /** Topics of one stream, of one token, and of all. */
   topicsPerStream: number;
+  topicsPerToken: number;
   topics: number;
   /** Interval of comments, and of the check that the caller still has access. */
   beatMs: number;
@@ -20,8 +21,9 @@ export interface EventLimits {
 
 export const eventLimits: EventLimits = {
   streams: 500,
-  streamsPerCaller: 50,
+  streamsPerToken: 50,
   topicsPerStream: 10,
+  topicsPerToken: 50,
   topics: 200,
   beatMs: 15_000,
   checkMs: 5000,
@@ -30,8 +32,10 @@ export const eventLimits: EventLimits = {
 
 /** Caller of a stream. */
 export interface Watcher {
-  /** Session or token, for the limit. */
+  /** Session or token that has access. */
   key: string;
+  /** Token, also of a session, for the limits. */
+  token: string;
   /** Tells whether the session or token still counts. */
   hasAccess(): Promise<boolean>;
 }
@@ -39,6 +43,7 @@ export interface Watcher {
 interface OpenStream {
   stream: EventStream;
   watcher: Watcher;
+  topics: readonly Topic[];
 }
 
 const retryAfterSeconds = 10;
@@ -73,7 +78,7 @@ export class EventHub {
   open(topics: readonly Topic[], watcher: Watcher): EventStream {
     this.#admit(topics, watcher);
     const stream = new EventStream();
-    const open = { stream, watcher };
+    const open = { stream, watcher, topics };
     const deliver = (topic: string, bytes: Buffer) => stream.send(topic, bytes);
     this.#streams.add(open);
     for (const topic of topics) this.#pollerOf(topic).add(deliver);
@@ -111,15 +116,16 @@ export class EventHub {
     await Promise.all(ended);
   }
 
-  #admit(topics: readonly Topic[], { key }: Watcher): void {
-    const { streams, streamsPerCaller, topicsPerStream } = this.#limits;
+  #admit(topics: readonly Topic[], { token }: Watcher): void {
+    const { streams, streamsPerToken, topicsPerStream, topicsPerToken } = this.#limits;
     if (this.#isClosed) throw new Refusal('unavailable', { retryAfterSeconds: 1 });
     if (topics.length > topicsPerStream)
       throw refuse('invalidParameter', `topics: at most ${topicsPerStream} at once.`);
-    const own = [...this.#streams].filter(({ watcher }) => watcher.key === key).length;
+    const own = [...this.#streams].filter(({ watcher }) => watcher.token === token);
+    const ownTopics = new Set([...own.flatMap((open) => open.topics), ...topics].map(({ key }) => key));
     const added = topics.filter((topic) => !this.#pollers.has(topic.key)).length;
-    const isFull = this.#streams.size >= streams || own >= streamsPerCaller;
-    if (isFull || this.#pollers.size + added > this.#limits.topics)
+    const isFull = this.#streams.size >= streams || this.#pollers.size + added > this.#limits.topics;
+    if (isFull || own.length >= streamsPerToken || ownTopics.size > topicsPerToken)
       throw new Refusal('tooManyRequests', { retryAfterSeconds });
   }
 

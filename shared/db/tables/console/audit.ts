@@ -1,5 +1,6 @@
+import { sha256 } from '../../../crypto.ts';
 import type { OperatorRole } from '../../../domain/admin/operator.ts';
-import type { JsonObject } from '../../../domain/json.ts';
+import type { Json, JsonObject } from '../../../domain/json.ts';
 import type { Handle } from '../../pool.ts';
 
 /** Change by a caller of the admin API. */
@@ -46,11 +47,47 @@ export async function insertAudit(tx: Handle, entry: Omit<AuditEntry, 'id' | 'at
       entry.requestId,
       entry.action,
       entry.target,
-      entry.before,
-      entry.after,
+      boundedMembers(entry.before),
+      boundedMembers(entry.after),
     ],
   );
 }
+
+/** Most bytes of the JSON of `before` and of `after`: entries are kept for a year. */
+const maxBytes = 4096;
+/** Bytes from which one member is cut, and characters of it that are kept. */
+const longMember = 512;
+const keptChars = 200;
+
+/**
+ * Returns the members of an entry, cut to 4 KB. A long member is replaced by its beginning, its length and its SHA-256; if that
+ * is not enough, all members are.
+ */
+function boundedMembers(members: JsonObject | null): JsonObject | null {
+  if (members === null || bytesOf(members) <= maxBytes) return members;
+  const short = Object.entries(members).map(([name, value]): [string, Json] => [
+    name,
+    bytesOf(value) > longMember ? cut(value) : value,
+  ]);
+  const bounded = { ...Object.fromEntries(short), ...digestOf(members) };
+  return bytesOf(bounded) <= maxBytes ? bounded : cut(members);
+}
+
+const bytesOf = (value: Json): number => Buffer.byteLength(textOf(value));
+
+/** Returns a value as JSON; a member without a value is written as null. */
+const textOf = (value: Json | undefined): string => JSON.stringify(value) ?? 'null';
+
+/** Returns the digest of a value's JSON, by which a copy can be recognised. */
+function digestOf(value: Json): JsonObject {
+  const text = textOf(value);
+  return { cutBytes: Buffer.byteLength(text), sha256: sha256(text).toString('hex') };
+}
+
+const cut = (value: Json): JsonObject => ({
+  begin: textOf(value).slice(0, keptChars).toWellFormed(),
+  ...digestOf(value),
+});
 
 /**
  * Writes a change by a command that has the database and no token, such as `restore`. The actor has its name: `carillon restore`.

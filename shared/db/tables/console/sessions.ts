@@ -23,10 +23,13 @@ export interface SessionBounds {
   createdAfter: Date;
 }
 
-/** Most sessions at a time; a further one replaces the one that was used longest ago. */
-const maxSessions = 1000;
-/** Login codes that wait at a time. */
-const maxCodes = 100;
+/**
+ * Most sessions of one token at a time; a further one replaces its own that was used longest ago. So no token ends the sessions
+ * of another.
+ */
+const maxSessionsOfToken = 20;
+/** Login codes of one token that wait at a time. */
+const maxCodesOfToken = 10;
 
 const columns = `s.id, s.token_id AS "tokenId", t.name, t.role, t.apps, t.expires_at AS "tokenExpiresAt",
   s.address, s.agent, s.created_at AS "createdAt", s.seen_at AS "seenAt"`;
@@ -54,8 +57,9 @@ export interface NewSession {
 export async function insertSession(tx: Handle, session: NewSession): Promise<number> {
   await tx.query(
     `DELETE FROM console_session WHERE id IN (
-       SELECT id FROM console_session ORDER BY seen_at DESC, id DESC OFFSET $1)`,
-    [maxSessions - 1],
+       SELECT id FROM console_session WHERE token_id IS NOT DISTINCT FROM $2
+        ORDER BY seen_at DESC, id DESC OFFSET $1)`,
+    [maxSessionsOfToken - 1, session.tokenId],
   );
   const { rows } = await tx.query<{ id: number }>(
     `INSERT INTO console_session (digest, admin_mark, token_id, address, agent, created_at, seen_at)
@@ -128,15 +132,16 @@ export async function deleteEndedSessions(
   await db.query('DELETE FROM console_login_code WHERE expires_at <= $1', [now]);
 }
 
-/** Stores a login code; replaces the oldest ones beyond the limit. */
+/** Stores a login code; replaces the oldest ones of its token beyond the limit. */
 export async function insertLoginCode(
   tx: Handle,
   code: { digest: Buffer; adminMark: Buffer; tokenId: number | null; expiresAt: Date },
 ): Promise<void> {
   await tx.query(
     `DELETE FROM console_login_code WHERE digest IN (
-       SELECT digest FROM console_login_code ORDER BY expires_at DESC OFFSET $1)`,
-    [maxCodes - 1],
+       SELECT digest FROM console_login_code WHERE token_id IS NOT DISTINCT FROM $2
+        ORDER BY expires_at DESC OFFSET $1)`,
+    [maxCodesOfToken - 1, code.tokenId],
   );
   await tx.query(
     'INSERT INTO console_login_code (digest, admin_mark, token_id, expires_at) VALUES ($1, $2, $3, $4)',
