@@ -37,7 +37,8 @@ export class OperatorAuthenticator {
     beginReply(ctx);
     const operator = ctx.get('authorization') === '' ? await this.#ofCookie(ctx) : await this.#ofToken(ctx);
     // A push has the rate of its app instead.
-    if (route.limit.rate !== 'push') this.#services.callLimit.take(operator.tokenId, 'calls');
+    const { rate, weight = 1 } = route.limit;
+    if (rate !== 'push') this.#services.callLimit.take(operator.tokenId, 'calls', weight);
     // A page of another origin can send forms and texts without a preflight, but not JSON.
     if (hasBody(ctx)) requireJson(ctx);
     requireRole(operator, route);

@@ -193,6 +193,7 @@ export const detailTexts = {
     'expression 应有五个字段：分、时、日、月、星期。',
   ],
   cronDistance: ['expression: at most one push every {n} minutes.', 'expression 最多每 {n} 分钟一次推送。'],
+  cronHorizon: ['expression: it names no time within ten years.', 'expression 在十年内没有任何时间。'],
   cronExpression: ['expression: {why}.', 'expression 不是有效的 cron 表达式：{why}。'],
   cronZone: [
     'timeZone: expected an IANA time zone, such as Asia/Shanghai.',

@@ -1,5 +1,5 @@
 import { CronExpressionParser } from 'cron-parser';
-import { hourMs } from '../../clock.ts';
+import { dayMs, hourMs } from '../../clock.ts';
 import { refuse } from '../errors/errors.ts';
 
 /** Times of a recurring push (protocol/push.md#recurring-pushes). */
@@ -18,6 +18,11 @@ export interface Recurrence {
 export const maxExpressionLength = 100;
 /** Shortest distance of two starts. */
 const minEveryMinutes = 5;
+/**
+ * Time ahead that is searched for the next time. 29 February is at most eight years away; an expression whose times are further
+ * apart, such as a fifth Monday in February, would cost a search of 28 years.
+ */
+const horizonMs = 10 * 366 * dayMs;
 /** Time by which a start may be late: after an outage only the last missed time is caught up, if it is not older. */
 export const graceMs = hourMs;
 /** Pushes of a recurring push that may be open: a freeze, or an approval that nobody gives, holds no more of them. */
@@ -85,17 +90,25 @@ function fieldsOf(expression: string) {
 }
 
 /**
- * Yields the times after `after`, in order. A time that the change to summer time leaves out moves on by an hour; of two equal
+ * Yields the times after `after` and within ten years, in order. A time that the change to summer time leaves out moves on by an hour; of two equal
  * times at its end the first counts, but an expression for every hour counts both.
  */
 export function* timesAfter(recurrence: Recurrence, after: Date): Generator<Date> {
   const { expression, timeZone: tz, startsAt, endsAt } = recurrence;
   const fromMs = Math.max(after.getTime(), (startsAt?.getTime() ?? 0) - 1);
-  const times = CronExpressionParser.parse(expression, { currentDate: new Date(fromMs), tz });
-  for (;;) {
-    const at = times.next().toDate();
-    if (endsAt && at >= endsAt) return;
-    yield at;
+  const endMs = Math.min(fromMs + horizonMs, (endsAt?.getTime() ?? Number.POSITIVE_INFINITY) - 1);
+  if (endMs <= fromMs) return;
+  const range = { currentDate: new Date(fromMs), endDate: new Date(endMs), tz };
+  const times = CronExpressionParser.parse(expression, range);
+  for (let at = nextOf(times); at; at = nextOf(times)) yield at;
+}
+
+/** Returns the next time of an expression; undefined after its end date, where the search ends with an error. */
+function nextOf(times: ReturnType<typeof CronExpressionParser.parse>): Date | undefined {
+  try {
+    return times.next().toDate();
+  } catch {
+    return undefined;
   }
 }
 

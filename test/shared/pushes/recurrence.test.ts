@@ -54,6 +54,31 @@ describe('a recurrence', () => {
   });
 });
 
+describe('a search for the next time', () => {
+  const now = new Date('2026-11-26T00:00:00Z');
+  const tenYears = new Date('2036-12-31T00:00:00Z');
+
+  test.each([
+    ['0 0 29 2 *', 'UTC', 3],
+    ['59 23 29 2 *', 'America/New_York', 3],
+    ['0 0 1 1 *', 'Asia/Shanghai', 10],
+    ['0 0 * 2 1#5', 'UTC', 0],
+    ['0 0 30,31 2 1#5', 'America/New_York', 0],
+  ])('ends after ten years: %s in %s', (expression, zone, count) => {
+    const times = nextTimes(of(expression, zone), now, 50);
+    expect(times).toHaveLength(count);
+    expect(times.every((at) => at < tenYears)).toBe(true);
+  });
+
+  test('begins at the start, however far it is, and never passes the end', () => {
+    const startsAt = new Date('9990-01-01T00:00:00Z');
+    expect(nextTime(of('0 0 1 1 *', 'UTC', { startsAt }), now)).toEqual(startsAt);
+    const endsAt = new Date('2026-11-27T00:00:00Z');
+    expect(nextTimes(of('0 0 29 2 *', 'UTC', { endsAt }), now, 50)).toEqual([]);
+    expect(nextTime(of('0 0 * * *', 'UTC', { endsAt: now }), now)).toBeNull();
+  });
+});
+
 describe('at a change of the clock', () => {
   const shown = (recurrence: Recurrence, after: string, count: number) =>
     nextTimes(recurrence, new Date(after), count).map((at) => localText(at, recurrence.timeZone));

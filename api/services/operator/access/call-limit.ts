@@ -27,10 +27,10 @@ export class CallLimit {
   }
 
   /**
-   * Counts a call of a token; null is CARILLON_ADMIN_TOKEN, which has no limit: its holder could lift any. Throws 429 with the
+   * Counts a call of a token as `weight` calls; null is CARILLON_ADMIN_TOKEN, which has no limit: its holder could lift any. Throws 429 with the
    * seconds left.
    */
-  take(tokenId: number | null, kind: Counted): void {
+  take(tokenId: number | null, kind: Counted, weight = 1): void {
     if (tokenId === null) return;
     const key = `${kind} ${tokenId}`;
     const nowMs = this.#clock.monotonicMs();
@@ -42,6 +42,6 @@ export class CallLimit {
         text: `This token made ${this.#limits[kind]} ${kind} within a minute.`,
         retryAfterSeconds: Math.ceil((window.endsAtMs - nowMs) / 1000),
       });
-    window.count += 1;
+    window.count += weight;
   }
 }

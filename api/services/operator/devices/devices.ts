@@ -8,6 +8,7 @@ import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import { shownRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { installationDocument } from '../../../../shared/domain/installations/installation.ts';
+import { mapInTicks } from '../../../../shared/fairness/ticks.ts';
 import { parseWhere } from '../../../../shared/query/parse/where.ts';
 import { installationClass } from '../../../../shared/query/schema/classes.ts';
 import { Params } from '../../../../shared/query/sql/params.ts';
@@ -63,7 +64,7 @@ export class DeviceService {
     });
     await this.#reads.note({ action: 'installation.list', appId, target: appId, members: asker.personal });
     const { results, next } = toPage(rows, request.limit, ({ id }) => id);
-    const documents = results.map((row) => visibleTo(operator, installationDocument(row)));
+    const documents = await mapInTicks(results, (row) => visibleTo(operator, installationDocument(row)));
     return { results: documents, next, ...(count === undefined ? {} : countOfRows(count, most)) };
   }
 

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { databaseNow } from '../../../../shared/db/clock.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import {
@@ -21,9 +22,10 @@ import {
   checkRecurrence,
   localText,
   nextTime,
-  nextTimes,
   type Recurrence,
+  timesAfter,
 } from '../../../../shared/domain/pushes/recurrence.ts';
+import { mapInTicks } from '../../../../shared/fairness/ticks.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { parseDraft } from '../../push/explain/dry-run.ts';
 import { requireControl } from '../../push/push-control.ts';
@@ -74,7 +76,7 @@ export class RecurringPushService {
     await requireApp(this.#deps, appId);
     const rows = await listRecurring(this.#deps.db, appId, { ...page, limit: page.limit + 1 });
     const { results, next } = toPage(rows, page.limit, ({ id }) => id);
-    return { results: results.map((one) => shownRecurring(operator, one)), next };
+    return { results: await mapInTicks(results, (one) => shownRecurring(operator, one)), next };
   }
 
   /** Throws 404/101 when there is no such recurring push. */
@@ -147,14 +149,17 @@ export class RecurringPushService {
     return this.#sending.withStatus(appId, sent);
   }
 
-  /** Returns the next times of an expression. Throws 1 as `create`. */
+  /** Returns the next times of an expression within ten years. Throws 1 as `create`. */
   async preview(recurrence: Recurrence, count: number): Promise<JsonObject> {
     const checked = checkRecurrence(recurrence);
     const now = new Date(await databaseNow(this.#deps.db));
-    const times = nextTimes(checked, now, count);
-    return {
-      times: times.map((at) => ({ at: at.toISOString(), local: localText(at, checked.timeZone) })),
-    };
+    const times: { at: string; local: string }[] = [];
+    for (const at of timesAfter(checked, now).take(count)) {
+      times.push({ at: at.toISOString(), local: localText(at, checked.timeZone) });
+      // A time that is years away takes milliseconds to find.
+      await nextTurn();
+    }
+    return { times };
   }
 
   async #find({ appId, id }: RecurringId): Promise<RecurringPush> {
@@ -219,7 +224,8 @@ const hasSameTimes = (one: RecurringTerms, other: RecurringTerms): boolean =>
 async function nextStart(tx: Handle, terms: RecurringTerms): Promise<Date | null> {
   if (!terms.isEnabled) return null;
   const next = nextTime(terms, new Date(await databaseNow(tx)));
-  if (!next) throw refuse('invalidParameter', 'endsAt: no time is left before it.');
+  if (!next && terms.endsAt) throw refuse('invalidParameter', 'endsAt: no time is left before it.');
+  if (!next) throw refuse('invalidParameter', 'expression: it names no time within ten years.');
   return next;
 }
 

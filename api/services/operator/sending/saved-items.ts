@@ -13,6 +13,7 @@ import { itemNameOf } from '../../../../shared/domain/admin/names.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
+import { mapInTicks } from '../../../../shared/fairness/ticks.ts';
 import { withoutCql } from '../../../../shared/query/cql/select.ts';
 import { parseWhere } from '../../../../shared/query/parse/where.ts';
 import { installationClass } from '../../../../shared/query/schema/classes.ts';
@@ -48,7 +49,7 @@ export class SavedItemService {
   async list(operator: Operator, appId: string, kind: SavedKind): Promise<JsonObject[]> {
     await requireApp(this.#deps, appId);
     const items = await listSavedItems(this.#deps.db, appId, kind);
-    return items.map((item) => shown(operator, kind, item));
+    return mapInTicks(items, (item) => shown(operator, kind, item));
   }
 
   /** Throws 404 when there is no such item. */

@@ -8,6 +8,7 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { parsePhone } from '../../../../shared/domain/messages/phone.ts';
 import { identitiesOf } from '../../../../shared/domain/users/auth-data.ts';
 import { type User, userDocument } from '../../../../shared/domain/users/user.ts';
+import { mapInTicks } from '../../../../shared/fairness/ticks.ts';
 import { parseWhere } from '../../../../shared/query/parse/where.ts';
 import { userClass } from '../../../../shared/query/schema/classes.ts';
 import { Params } from '../../../../shared/query/sql/params.ts';
@@ -60,7 +61,7 @@ export class UserAdminService {
     });
     await this.#reads.note({ action: 'user.list', appId, target: appId, members: asker.personal });
     const { results, next } = toPage(rows, request.limit, ({ id }) => id);
-    const documents = results.map((user) => documentFor(operator, user));
+    const documents = await mapInTicks(results, (user) => documentFor(operator, user));
     return { results: documents, next, ...(count === undefined ? {} : countOfRows(count, most)) };
   }
 

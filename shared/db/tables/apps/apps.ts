@@ -12,6 +12,7 @@ import {
 import type { AppKeys, KeyName } from '../../../domain/apps/identity.ts';
 import { sealContexts } from '../../../domain/apps/seal-contexts.ts';
 import { reachableName } from '../../../domain/path.ts';
+import { mapInTicks } from '../../../fairness/ticks.ts';
 import type { Handle } from '../../pool.ts';
 
 const oldKey = z.object({ value: z.string(), validUntilMs: z.number() }).optional();
@@ -108,7 +109,7 @@ export async function findApp(db: Handle, vault: Vault, appId: string): Promise<
 
 export async function listApps(db: Handle, vault: Vault): Promise<App[]> {
   const { rows } = await db.query<AppRow>('SELECT * FROM app ORDER BY created_at, app_id');
-  return rows.map((row) => toApp(row, vault));
+  return mapInTicks(rows, (row) => toApp(row, vault));
 }
 
 /** App without its secrets, with the numbers of its devices and pushes, up to a limit. */

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { callLimits } from '../../../../api/services/operator/access/call-limit.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { useTestApi } from '../../../support/test-api.ts';
 import { type ConsoleCall, callerOf } from '../callers.ts';
@@ -152,4 +153,41 @@ describe('a recurring push', () => {
     expect(refused.body).toMatchObject({ code: 1, error: expect.stringContaining('61') });
     expect(refused.headers.get('x-carillon-refusal-detail')).toContain('cronExpression');
   });
+});
+
+test('a preview of rare times is short, and other calls run while it is made', async () => {
+  let ticks = 0;
+  let isDone = false;
+  const count = () => {
+    ticks += 1;
+    if (!isDone) setImmediate(count);
+  };
+  setImmediate(count);
+  const body = { expression: '*/5 * * * *', timeZone: 'America/New_York', count: 50 };
+  const full = await viewer('POST', path('/preview'), { body });
+  isDone = true;
+  expect(full.body.times).toHaveLength(50);
+  expect(ticks).toBeGreaterThanOrEqual(50);
+  const rare = await viewer('POST', path('/preview'), { body: { ...body, expression: '0 0 29 2 *' } });
+  expect(rare.body.times.length).toBeLessThanOrEqual(3);
+  const never = { expression: '0 0 * 2 1#5', timeZone: 'UTC', count: 50 };
+  expect((await viewer('POST', path('/preview'), { body: never })).body.times).toEqual([]);
+  const { count: _, ...times } = never;
+  const created = await sender('POST', path(''), {
+    body: { ...times, name: 'never', body: { data: { alert: 'x' } } },
+  });
+  expect([created.status, created.body.error]).toEqual([400, expect.stringContaining('within ten years')]);
+});
+
+test('a preview counts as twenty calls of its token, so that searches cannot keep a process busy', async () => {
+  const call = await callerOf(api, 'viewer');
+  const body = { expression: '0 9 * * *', timeZone: 'UTC', count: 1 };
+  const most = callLimits.calls / 20;
+  const replies = await Promise.all(
+    Array.from({ length: most + 5 }, () => call('POST', path('/preview'), { body })),
+  );
+  const refused = replies.filter(({ status }) => status === 429);
+  expect(replies.filter(({ status }) => status === 200)).toHaveLength(most);
+  expect(refused).toHaveLength(5);
+  for (const { headers } of refused) expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
 });
