@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { refuse } from '../errors/errors.ts';
 import { isPathPart, noPathPart } from '../path.ts';
 
@@ -40,6 +41,25 @@ export const nameKey = (name: string): string =>
     .replaceAll(/[\s\p{Cc}\p{Cf}]/gu, '')
     .toUpperCase()
     .toLowerCase();
+
+/**
+ * Tells whether people would take a name for one of this service: `admin` is the holder of CARILLON_ADMIN_TOKEN, and names of
+ * commands and decisions in the audit begin with `carillon`.
+ */
+export function isReservedName(name: string): boolean {
+  const key = nameKey(name);
+  return key === 'admin' || key.startsWith('carillon');
+}
+
+/** Name of a person or a machine, composed (NFC), without blanks around it. */
+export const callerName = z
+  .string('expected a text')
+  .trim()
+  .normalize('NFC')
+  .min(1, 'must not be empty')
+  .max(maxLength, `must be at most ${maxLength} characters`)
+  .refine((text) => !unseen.test(text), 'must not hold control or format characters')
+  .refine((text) => !isReservedName(text), 'is a name of this service: choose another one');
 
 /** Tells whether people take two names for one. */
 export const isSameName = (one: string, other: string): boolean => nameKey(one) === nameKey(other);

@@ -128,6 +128,49 @@ describe('tokens', () => {
     await own.close();
   });
 
+  test.each([
+    'admin',
+    ' Admin ',
+    'ADMIN',
+    'a d m i n',
+    'ａｄｍｉｎ',
+    'adm\u0131n',
+    'carillon',
+    'carillon (canary)',
+    'Carillon  import',
+    'ＣＡＲＩＬＬＯＮ （canary）',
+    'caril\u00A0lon',
+    '𝐚𝐝𝐦𝐢𝐧',
+    'An\u200Bna',
+    '\u202Eanna',
+    'An\u00ADna',
+    'a\u2028b',
+    'a\nb',
+    '\u2066Li\u2069',
+    '',
+    ' ',
+    'x'.repeat(101),
+  ])('are not named %j', async (name) => {
+    const body = { name, role: 'viewer' };
+    const reply = await api.request('POST', `${base}/tokens`, { admin: true, body });
+    expect([reply.status, reply.body.code]).toEqual([400, 111]);
+    expect(reply.body.error).toMatch(/^name: /);
+  });
+
+  test.each([
+    ['Zoe\u0301', 'Zoé'],
+    ['  Anna Li ', 'Anna Li'],
+    ['administrator', 'administrator'],
+    ['王芳', '王芳'],
+    ['CI (carillon)', 'CI (carillon)'],
+  ])('are named %j as %j', async (name, stored) => {
+    const reply = await api.request('POST', `${base}/tokens`, {
+      admin: true,
+      body: { name, role: 'viewer' },
+    });
+    expect([reply.status, reply.body.name]).toEqual([201, stored]);
+  });
+
   test('are at most 1000', async () => {
     await api.db.query(
       `INSERT INTO console_token (digest, name, role, created_by, created_at)

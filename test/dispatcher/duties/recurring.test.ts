@@ -146,7 +146,8 @@ describe('a recurring push', () => {
     const app = await appWithDevice();
     const id = await add(app, { name: 'gone', lateMs: -dayMs });
     const path = `/console/api/apps/${app.appId}`;
-    expect((await service.api.request('DELETE', path, { admin: true })).status).toBe(200);
+    const deleted = await service.api.request('DELETE', path, { admin: true, body: { appId: app.appId } });
+    expect(deleted.status).toBe(200);
     expect(await findRecurring(service.db, app.appId, id)).toBeUndefined();
   });
 });

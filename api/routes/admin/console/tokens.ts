@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { callerName } from '../../../../shared/domain/admin/names.ts';
 import { operatorRoles } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { consoleToken, newConsoleToken } from '../../../replies/admin/access.ts';
@@ -12,13 +13,7 @@ const base = '/console/api/tokens';
 const maxApps = 100;
 
 const newToken = z.strictObject({
-  name: z
-    .string('expected a text')
-    .trim()
-    .min(1, 'must not be empty')
-    .max(100, 'must be at most 100 characters')
-    .refine((text) => !/\p{Cc}/u.test(text), 'must not hold control characters')
-    .describe('Person or machine that holds the token.'),
+  name: callerName.describe('Person or machine that holds the token.'),
   role: z.enum(operatorRoles, `expected one of ${operatorRoles.join(', ')}`),
   apps: z
     .array(z.string('expected the id of an app').min(1).max(64))
