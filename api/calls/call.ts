@@ -19,6 +19,8 @@ export interface Call<Q, B> {
   remoteAddress: string;
   /** `User-Agent`; empty without one. */
   userAgent: string;
+  /** Cookie of a session of the console; of logins only. */
+  consoleCookie?: string | undefined;
   /** Id of a call of the admin API, for its log and audit; empty for other calls. */
   requestId: string;
   /** Language for pages and error texts, by `Accept-Language`. */

@@ -49,6 +49,9 @@ export async function handleCall(ctx: Context, route: Route, deps: CallDeps): Pr
     query: ctx.query,
     ...read,
     ...(identity.operator ? adminMembers(ctx) : {}),
+    ...(route.auth === 'login'
+      ? { consoleCookie: ctx.cookies.get(deps.services.consoleSessions.cookieName) }
+      : {}),
     runInnerCall: runnerOfInnerCalls(shared, identity, deps),
   };
   const run = () => runChecked(route, call, deps);

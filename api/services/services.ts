@@ -38,7 +38,8 @@ import { createMessaging } from './sms/index.ts';
 export function createServices(deps: ApiDeps) {
   const pushRecords = new PushRecordService(deps);
   const storage = new ClientStorage(deps.clock);
-  const messaging = createMessaging(deps, storage);
+  const reads = new ReadAudit(deps);
+  const messaging = createMessaging(deps, { storage, reads });
   const functionHosts = new FunctionHosts(deps);
   const hooks = new Hooks(deps, functionHosts);
   const accounts = new Accounts(deps, { messaging, functionHooks: hooks, storage });
@@ -47,7 +48,6 @@ export function createServices(deps: ApiDeps) {
   const pushTraces = new PushTraceService(deps);
   const pushes = new PushService(deps);
   const receipts = new ReceiptService(deps);
-  const reads = new ReadAudit(deps);
   const dryRun = new DryRunService(deps, reads);
   const operator = createConsole(deps, { records: pushRecords, traces: pushTraces, pushes, dryRun, reads });
   const roleLookup = new RoleLookup(deps, accounts.lookup);
@@ -55,7 +55,7 @@ export function createServices(deps: ApiDeps) {
     appCache: deps.appCache,
     ...operator,
     accounts,
-    apps: new AppService(deps),
+    apps: new AppService(deps, reads),
     batches: new BatchService(deps),
     breakers: new BreakerService(deps),
     appRouter: new AppRouterService(deps),
@@ -69,7 +69,7 @@ export function createServices(deps: ApiDeps) {
     roles: new RoleService(deps, { roleCache, storage }),
     roleLookup,
     roleCache,
-    outbox: new OutboxService(deps),
+    outbox: new OutboxService(deps, reads),
     messageRedrives: new MessageRedriveService(deps),
     profiles: new ProfileService(deps),
     pushes,

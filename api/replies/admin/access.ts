@@ -20,6 +20,18 @@ export const currentOperator = component(
   }),
 );
 
+const person = z.strictObject({ name: who.name, role: who.role });
+
+export const otherPerson = component(
+  'OtherPerson',
+  z.strictObject({
+    code: z.literal(409),
+    error: z.string(),
+    current: person.describe('Person whose session the browser has.'),
+    asked: person.describe('Person that the link logs in; `replace` confirms it.'),
+  }),
+);
+
 export const loginLink = component(
   'LoginLink',
   z.strictObject({

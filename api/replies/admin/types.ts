@@ -7,6 +7,7 @@ import type {
   currentOperator,
   loginLink,
   newConsoleToken,
+  otherPerson,
 } from './access.ts';
 import type {
   app,
@@ -73,6 +74,7 @@ export type AuditEntry = z.infer<typeof auditEntry>;
 export type ConsoleSession = z.infer<typeof consoleSession>;
 export type ConsoleToken = z.infer<typeof consoleToken>;
 export type CurrentOperator = z.infer<typeof currentOperator>;
+export type OtherPerson = z.infer<typeof otherPerson>;
 export type AppSummary = z.infer<typeof appSummary>;
 export type GatewayMessage = z.infer<typeof gatewayMessage>;
 export type DeviceDetail = z.infer<typeof deviceDetail>;

@@ -117,7 +117,8 @@ export default [
     limit: noBody,
     reply: shownApp,
     refusals: ['notFound'],
-    handle: async (call, { apps }) => json(toShownApp(await apps.get(appIdOf(call)), call.operator)),
+    handle: async (call, { apps }) =>
+      json(toShownApp(await apps.read(call.operator, appIdOf(call)), call.operator)),
   }),
   route({
     method: 'PATCH',

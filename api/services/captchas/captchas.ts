@@ -15,6 +15,7 @@ import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ClientStorage, StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
+import type { ReadAudit } from '../operator/audit/reads.ts';
 import type { CaptchaShape } from './image.ts';
 
 /** Validated query of requestCaptcha (protocol/codes.md#captchas). */
@@ -34,10 +35,12 @@ type CaptchaDeps = Pick<ApiDeps, 'db' | 'vault' | 'clock' | 'config'>;
 export class CaptchaService {
   readonly #deps: CaptchaDeps;
   readonly #storage: ClientStorage;
+  readonly #reads: ReadAudit;
 
-  constructor(deps: CaptchaDeps, storage: ClientStorage) {
+  constructor(deps: CaptchaDeps, { storage, reads }: { storage: ClientStorage; reads: ReadAudit }) {
     this.#deps = deps;
     this.#storage = storage;
+    this.#reads = reads;
   }
 
   /**
@@ -95,12 +98,13 @@ export class CaptchaService {
       throw refuse('validateTokenMissing', 'The validate token is wrong, expired or used.');
   }
 
-  /** Returns the answer, for tests of client programs. Throws 404 outside a test instance. */
+  /** Returns the answer, for tests of client programs; the read is audited. Throws 404 outside a test instance. */
   async reveal(appId: string, token: string): Promise<{ code: string }> {
     const { db, config } = this.#deps;
     const id = { appId, token };
     const sealed = config.isTest ? await findCaptchaAnswer(db, id) : undefined;
     if (!sealed) throw refuse('notFound');
+    await this.#reads.note({ action: 'captcha.reveal', appId, target: appId });
     return { code: this.#open(id, sealed) };
   }
 

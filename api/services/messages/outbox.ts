@@ -18,6 +18,7 @@ import { messageJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireApp } from '../operator/apps.ts';
 import { recordChange } from '../operator/audit/actor.ts';
+import type { ReadAudit } from '../operator/audit/reads.ts';
 import { type PageRequest, toPage } from '../operator/lists/page.ts';
 import { messagePriority } from './message-queue.ts';
 
@@ -27,9 +28,11 @@ const maxMessages = 1000;
 /** Lists mails and SMS messages, also unsent ones (protocol/admin-api.md#outbox). */
 export class OutboxService {
   readonly #deps: ApiDeps;
+  readonly #reads: ReadAudit;
 
-  constructor(deps: ApiDeps) {
+  constructor(deps: ApiDeps, reads: ReadAudit) {
     this.#deps = deps;
+    this.#reads = reads;
   }
 
   /** Lists the newest messages first. Throws 404 when there is no such app. */
@@ -38,6 +41,7 @@ export class OutboxService {
     filter: { kind?: 'sms' | 'mail' | undefined; to?: string | undefined },
   ): Promise<SentMessage[]> {
     await requireApp(this.#deps, appId);
+    await this.#noteTexts(appId);
     // A phone number matches in any notation.
     const to = parsePhone(filter.to)?.e164 ?? filter.to;
     return listOutboxMessages(this.#deps.db, this.#deps.vault, appId, {
@@ -59,6 +63,7 @@ export class OutboxService {
     const rows = await listOutboxPage(db, appId, { ...filter, to }, { before, limit: limit + 1 });
     const { results, next } = toPage(rows, limit, ({ id }) => id);
     const isOwner = hasRole(operator.role, 'owner');
+    if (isOwner) await this.#noteTexts(appId);
     const shown = results.map(({ body, ...row }) => ({
       ...row,
       id: String(row.id),
@@ -66,6 +71,11 @@ export class OutboxService {
       ...(isOwner ? readable(() => openListed(vault, appId, { ...row, body })) : {}),
     }));
     return { results: shown, next };
+  }
+
+  /** Audits that somebody reads codes, links and texts of messages. */
+  #noteTexts(appId: string): Promise<void> {
+    return this.#reads.note({ action: 'outbox.read', appId, target: appId });
   }
 
   /**

@@ -29,6 +29,7 @@ import type { ApiDeps } from '../deps.ts';
 import { mailTemplateHint } from '../verification/mails.ts';
 import { requirePublicAddresses } from './addresses.ts';
 import { recordChange } from './audit/actor.ts';
+import type { ReadAudit } from './audit/reads.ts';
 
 /** Time for which processes remember an app, with room for its query (protocol/admin-api.md#changes). */
 const rememberedMs = 1000;
@@ -57,9 +58,11 @@ export interface AppPatch {
 /** Creates, changes and deletes apps with their keys and options (protocol/admin-api.md#apps). */
 export class AppService {
   readonly #deps: ApiDeps;
+  readonly #reads: ReadAudit;
 
-  constructor(deps: ApiDeps) {
+  constructor(deps: ApiDeps, reads: ReadAudit) {
     this.#deps = deps;
+    this.#reads = reads;
   }
 
   /**
@@ -88,9 +91,10 @@ export class AppService {
     return created;
   }
 
-  /** Lists the operator's apps. */
+  /** Lists the operator's apps; a read of their keys by an owner is audited. */
   async list(operator: Operator): Promise<App[]> {
     const all = await listApps(this.#deps.db, this.#deps.vault);
+    await this.#noteKeys(operator, undefined);
     return all.filter(({ appId }) => mayUseApp(operator, appId));
   }
 
@@ -104,6 +108,18 @@ export class AppService {
     const rows = await listAppSummaries(this.#deps.db, { apps, q }, page);
     const results = rows.slice(0, limit);
     return { results, next: rows.length > limit ? (results.at(-1)?.appId ?? null) : null };
+  }
+
+  /** Returns an app to its reader; a read of its keys by an owner is audited. Throws 404 when there is no such app. */
+  async read(operator: Operator, appId: string): Promise<App> {
+    const app = await requireApp(this.#deps, appId);
+    await this.#noteKeys(operator, appId);
+    return app;
+  }
+
+  async #noteKeys({ role }: Operator, appId: string | undefined): Promise<void> {
+    if (!hasRole(role, 'owner')) return;
+    await this.#reads.note({ action: 'app.read-keys', appId, target: appId ?? 'all apps' });
   }
 
   /** Throws 404 when there is no such app. */

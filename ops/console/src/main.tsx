@@ -3,12 +3,12 @@ import './kit/layout.css';
 import { CSPProvider } from '@base-ui/react/csp-provider';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
-import { StrictMode } from 'react';
+import { StrictMode, useEffect, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { ApiError } from './api/client.ts';
 import { SessionProvider, useSessionState } from './api/session.tsx';
 import { Failure, Loading } from './kit/states.tsx';
-import { Login } from './pages/login.tsx';
+import { Login, LoginLink, takeLoginCode } from './pages/login.tsx';
 import { applyTheme } from './pages/shell/preferences.tsx';
 import { router } from './router.tsx';
 import { startTexts } from './text/texts.ts';
@@ -20,12 +20,31 @@ const queries = new QueryClient({
   defaultOptions: { queries: { retry: mayRetry, refetchOnWindowFocus: true, staleTime: 2000 } },
 });
 
+/** Code of the login link that the page was opened with. */
+const loginCode = takeLoginCode();
+
 /** Shows the login without a session, else the page of the address. */
 function Console() {
   const { data: operator, error, isPending, refetch } = useSessionState();
+  const [code, setCode] = useState(loginCode);
+  // A link that is opened on the page of the login changes the fragment only.
+  useEffect(() => {
+    const take = () => {
+      const found = takeLoginCode();
+      if (found !== undefined) setCode(found);
+    };
+    window.addEventListener('hashchange', take);
+    return () => window.removeEventListener('hashchange', take);
+  }, []);
+  const [failure, setFailure] = useState<unknown>();
   if (isPending) return <Loading />;
+  const done = (reason?: unknown) => {
+    setFailure(reason);
+    setCode(undefined);
+  };
+  if (code !== undefined) return <LoginLink key={code} code={code} done={done} />;
   if (operator === undefined) return <Failure error={error} retry={() => void refetch()} />;
-  if (operator === null) return <Login />;
+  if (operator === null) return <Login failure={failure} />;
   return (
     <SessionProvider value={operator}>
       <RouterProvider router={router} />

@@ -347,6 +347,51 @@ describe('sessions', () => {
   );
 });
 
+describe('a login link in a browser with a session', () => {
+  /** Returns the code of a link for a new token of a person. */
+  async function codeFor(name: string) {
+    const { token } = await createToken(api, 'operator', { name });
+    const headers = { Authorization: `Bearer ${token}` };
+    const { body } = await api.request('POST', `${base}/login-links`, { headers, body: {} });
+    return { token, code: String(body.code) };
+  }
+  const cookieOf = (reply: { headers: Headers }) =>
+    (reply.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+
+  test('of another person asks first, and replaces the session only when that is confirmed', async () => {
+    const Cookie = cookieOf(await login({ token: adminToken() }));
+    const { code } = await codeFor('Mallory');
+    const asked = await login({ code }, { Cookie });
+    expect(asked.body).toMatchObject({
+      code: 409,
+      current: { name: 'admin', role: 'owner' },
+      asked: { name: 'Mallory', role: 'operator' },
+    });
+    expect([asked.status, asked.headers.get('set-cookie')]).toEqual([409, null]);
+    const still = await api.request('GET', `${base}/session`, { headers: { Cookie } });
+    expect(still.body.name).toBe('admin');
+    expect((await login({ code, replace: false }, { Cookie })).status).toBe(409);
+    const replaced = await login({ code, replace: true }, { Cookie });
+    expect([replaced.status, replaced.body.name]).toEqual([200, 'Mallory']);
+    expect((await login({ code, replace: true }, { Cookie })).status).toBe(401);
+  });
+
+  test('asks nothing for the same person, for an ended session, and for a token that was typed', async () => {
+    const { token, code } = await codeFor('Anna');
+    const own = cookieOf(await login({ token }));
+    expect((await login({ code }, { Cookie: own })).status).toBe(200);
+    const { code: other } = await codeFor('Li');
+    expect((await login({ code: other }, { Cookie: 'carillon=ended' })).status).toBe(200);
+    expect((await login({ token: adminToken() }, { Cookie: own })).body.name).toBe('admin');
+    expect((await login({ code: 'wrong' }, { Cookie: own })).status).toBe(401);
+    for (const body of [
+      { code, replace: 'yes' },
+      { token, replace: true },
+    ])
+      expect((await login(body, { Cookie: own })).status).toBe(400);
+  });
+});
+
 describe('login links', () => {
   test('log in once, with the permissions of the token that created them', async () => {
     const call = await callerOf(api, 'sender', { name: 'Li' });

@@ -230,8 +230,8 @@ describe('the audit', () => {
 
   test.each(Object.entries(changes))('has what %s changed, and who did it', async (_operation, change) => {
     const [method, pathOf, sent, action] = change;
-    const [before] = await entries('limit=1');
     const path = await pathOf();
+    const [before] = await entries('limit=1');
     const body = typeof sent === 'function' ? sent(path) : sent;
     const reply = await owner(method, path, body === undefined ? {} : { body });
     expect([reply.status, reply.body]).toEqual([expect.toSatisfy((n) => n < 300), expect.anything()]);
@@ -273,6 +273,40 @@ describe('the audit', () => {
     await owner('DELETE', '/tokens/1000000');
     await owner('PUT', `/apps/${app.appId}/profiles/vendor_d/_default`, { body: { appKey: '1' } });
     expect((await entries('limit=1'))[0].id).toBe(last.id);
+  });
+
+  test('has the reads of keys and codes by owners, once an hour for each of them', async () => {
+    const secretive = await callerOf(service.api, 'owner', { name: 'Reader' });
+    const operator = await callerOf(service.api, 'operator', { name: 'Reader' });
+    const captchas = await service.api.createApp({ captchaForSms: true });
+    const asked = await service.api.request('GET', '/1.1/requestCaptcha', { app: captchas });
+    const paths = [
+      '/apps',
+      `/apps/${app.appId}`,
+      `/apps/${app.appId}/outbox`,
+      `/apps/${app.appId}/outbox?limit=1`,
+      `/apps/${captchas.appId}/captchas/${encodeURIComponent(asked.body.captcha_token)}`,
+    ];
+    for (let i = 0; i < 3; i += 1)
+      for (const path of paths) expect((await secretive('GET', path)).status, path).toBe(200);
+    for (const path of [...paths.slice(0, 4), '/apps?view=list']) await operator('GET', path);
+    await secretive('GET', '/apps?view=list');
+    const found = await entries('actor=Reader');
+    const shown = found.map((one: AuditEntry) => `${one.action} ${one.target} ${one.actor.role}`);
+    expect(new Set(shown)).toEqual(
+      new Set([
+        'app.read-keys all apps owner',
+        `app.read-keys ${app.appId} owner`,
+        `captcha.reveal ${captchas.appId} owner`,
+        `outbox.read ${app.appId} owner`,
+      ]),
+    );
+    expect(shown).toHaveLength(4);
+    expect(found.every(({ before, after }: AuditEntry) => before === null && after === null)).toBe(true);
+    expect(JSON.stringify(found)).not.toContain(app.masterKey);
+    const again = await callerOf(service.api, 'owner', { name: 'Reader' });
+    await again('GET', `/apps/${app.appId}`);
+    expect(await entries('actor=Reader')).toHaveLength(5);
   });
 
   test('cuts values above 4 KB, with the digest of the whole', async () => {

@@ -67,6 +67,40 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     expect(lines.map((line) => JSON.parse(line).action)).toEqual(['token.create']);
   });
 
+  test('a link in the session of another person asks, and logs in only when that is wanted', async () => {
+    const reply = await api.request('POST', `${base}/tokens`, {
+      ...{ admin: true, body: { name: 'Mallory', role: 'viewer' } },
+    });
+    const linkOf = async () => {
+      const headers = { Authorization: `Bearer ${reply.body.token}` };
+      const { body } = await api.request('POST', `${base}/login-links`, { headers, body: {} });
+      return `${api.url}/console/login#code=${body.code}`;
+    };
+    const page = await open('/console');
+    const admin = page.getByRole('button', { name: /admin \(owner\)/ });
+    await admin.waitFor();
+    const link = await linkOf();
+    await page.goto(link);
+    await page
+      .getByText('You are logged in as admin (owner). This link logs in as Mallory (viewer).')
+      .waitFor();
+    expect(page.url()).not.toContain('code=');
+    await page.getByRole('button', { name: 'Stay logged in as admin' }).click();
+    await admin.waitFor();
+    await page.goto(`${api.url}/console/operating`);
+    await page.goto(link);
+    await page.getByRole('button', { name: 'Log in as Mallory' }).click();
+    await page.getByRole('button', { name: /Mallory \(viewer\)/ }).waitFor();
+    await page.goto(`${api.url}/console/operating`);
+    await page.goto(link);
+    await page.getByRole('button', { name: /Mallory \(viewer\)/ }).waitFor();
+    const fresh = await browser.page();
+    await fresh.goto(link);
+    await fresh.getByText('This link was used already').waitFor();
+    await fresh.goto(await linkOf());
+    await fresh.getByRole('button', { name: /Mallory \(viewer\)/ }).waitFor();
+  });
+
   test('an owner ends a session; others neither see the pages nor their links', async () => {
     const reply = await api.request('POST', `${base}/tokens`, {
       ...{ admin: true, body: { name: 'Li', role: 'viewer' } },

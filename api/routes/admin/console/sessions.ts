@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
-import { consoleSession, currentOperator, loginLink } from '../../../replies/admin/access.ts';
+import { consoleSession, currentOperator, loginLink, otherPerson } from '../../../replies/admin/access.ts';
 import { empty, keysetPageOf } from '../../../replies/common.ts';
-import { json, noBody, route, smallBody } from '../../../route.ts';
+import { json, noBody, type Reply, route, smallBody } from '../../../route.ts';
+import type { OtherPerson } from '../../../services/operator/access/sessions.ts';
 import { idOf, pageOf, pageQuery } from '../../../services/operator/lists/page-query.ts';
 
 /** Sessions of the console (protocol/admin-api.md#sessions). */
@@ -12,12 +13,28 @@ const base = '/console/api';
 const secret = z.string('expected a text').min(1, 'must not be empty').max(512, 'is too long');
 
 const credential = z.union(
-  [z.strictObject({ token: secret }), z.strictObject({ code: secret })],
+  [
+    z.strictObject({ token: secret }),
+    z.strictObject({
+      code: secret,
+      replace: z
+        .boolean('expected true or false')
+        .optional()
+        .describe('Replace the session of another person in this browser.'),
+    }),
+  ],
   'expected {"token"} or {"code"}',
 );
 
 const shown = ({ name, role, apps, session }: Operator) =>
   json({ name, role, apps, expiresAt: session?.expiresAt ?? null, csrf: null });
+
+/** Returns the question before a link replaces the session of another person. */
+function confirmation({ current, asked }: OtherPerson): Reply {
+  const named = ({ name, role }: Operator) => ({ name, role });
+  const error = `This browser has a session of ${current.name}; the link logs in as ${asked.name}.`;
+  return json({ code: 409, error, current: named(current), asked: named(asked) }, { status: 409 });
+}
 
 export default [
   route({
@@ -29,12 +46,14 @@ export default [
     limit: smallBody,
     isBodyRequired: true,
     body: credential,
-    reply: currentOperator,
+    reply: { 200: currentOperator, 409: otherPerson },
     refusals: [],
-    handle: async ({ body, remoteAddress, userAgent, requestId }, { consoleSessions }) => {
-      const client = { address: remoteAddress, agent: userAgent, requestId };
-      const { operator, cookie } = await consoleSessions.login(body, client);
-      return { ...shown(operator), headers: { 'Set-Cookie': consoleSessions.cookieHeader(cookie) } };
+    handle: async (call, { consoleSessions }) => {
+      const { body, remoteAddress: address, userAgent: agent, requestId, consoleCookie: cookie } = call;
+      const login = await consoleSessions.login(body, { address, agent, requestId, cookie });
+      if ('asked' in login) return confirmation(login);
+      const header = consoleSessions.cookieHeader(login.cookie);
+      return { ...shown(login.operator), headers: { 'Set-Cookie': header } };
     },
   }),
   route({

@@ -26,20 +26,43 @@ const codeLifeMs = 15 * minuteMs;
 /** Length of a stored browser name. */
 const maxAgent = 200;
 
-/** Token of the operator, or a code of a login link. */
-export type Credential = { token: string } | { code: string };
+/**
+ * Token of the operator, or a code of a login link. `replace` confirms that the session of another person in this browser is
+ * replaced.
+ */
+export type Credential = { token: string } | { code: string; replace?: boolean | undefined };
 
 /** Origin of a login. */
 export interface LoginClient {
   address: string;
   agent: string;
   requestId: string;
+  /** Cookie of the session that the browser has already. */
+  cookie: string | undefined;
 }
 
 /** Started session; only its cookie holds the secret. */
 export interface Login {
   operator: Operator;
   cookie: string;
+}
+
+/** Login link that is opened in the session of another person. */
+export interface OtherPerson {
+  /** Person whose session the browser has. */
+  current: Operator;
+  /** Person that the link logs in. */
+  asked: Operator;
+}
+
+/** Rolls a login back. */
+class NeedsConfirmation extends Error {
+  readonly people: OtherPerson;
+
+  constructor(people: OtherPerson) {
+    super('the browser has a session of another person');
+    this.people = people;
+  }
 }
 
 /** Sessions of the console (protocol/admin-api.md#sessions). */
@@ -78,11 +101,16 @@ export class ConsoleSessionService {
     return this.#deps.config.publicUrl.startsWith('https://');
   }
 
-  /** Starts a session. Throws 401 for a wrong token, or a code that is unknown, used or expired; 429 after too many logins. */
-  async login(credential: Credential, client: LoginClient): Promise<Login> {
+  /**
+   * Starts a session. Throws 401 for a wrong token, or a code that is unknown, used or expired; 429 after too many logins.
+   * Without `replace`, a link that is opened in the session of another person starts none and stays valid: anybody can send such
+   * a link, and its reader would go on under a name that is not the own.
+   */
+  async login(credential: Credential, client: LoginClient): Promise<Login | OtherPerson> {
     try {
       return await this.#start(credential, client);
     } catch (error) {
+      if (error instanceof NeedsConfirmation) return error.people;
       if (!(error instanceof Refusal) || error.status !== 401) throw error;
       throw this.#attempts.fail(networkOf(client.address), error);
     }
@@ -90,11 +118,16 @@ export class ConsoleSessionService {
 
   async #start(credential: Credential, client: LoginClient): Promise<Login> {
     const cookie = randomBytes(32).toString('base64url');
+    const current = client.cookie && (await this.#identities.ofCookie(client.cookie));
     const operator = await this.#deps.db.transaction(async (tx) => {
       const tokenId = await this.#tokenIdOf(tx, credential);
       this.#callLimit.take(tokenId, 'logins');
       const session = await this.#insert(tx, { cookie, tokenId, client });
-      const actor = { ...session, ...client };
+      const isLink = 'code' in credential && !credential.replace;
+      if (isLink && current && current.tokenId !== session.tokenId)
+        throw new NeedsConfirmation({ current, asked: session });
+      const { address, requestId } = client;
+      const actor = { ...session, address, requestId };
       const change = { action: 'session.create', target: String(session.session?.id ?? '') };
       await runAsActor(actor, () => recordChange(tx, change));
       return session;

@@ -48,12 +48,18 @@ export function useMay(needed: Role): boolean {
   return includesRole(useOperator().role, needed);
 }
 
+/** What starts a session: a token, or the code of a link, which may replace the session of another person. */
+export type Credential = { token: string } | { code: string; replace?: boolean };
+
 /** Returns functions that start and end the session. */
 export function useSessionActions() {
   const client = useQueryClient();
   return {
-    login: async (credential: { token: string } | { code: string }) => {
-      client.setQueryData(key, await call<CurrentOperator>('/session', { method: 'POST', body: credential }));
+    login: async (credential: Credential) => {
+      const operator = await call<CurrentOperator>('/session', { method: 'POST', body: credential });
+      // Data of another person must not stay.
+      client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== key[0] });
+      client.setQueryData(key, operator);
     },
     logout: async () => {
       await call('/session', { method: 'DELETE' });

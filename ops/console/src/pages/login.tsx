@@ -1,7 +1,8 @@
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
+import type { OtherPerson } from '../../../../api/replies/admin/types.ts';
 import { ApiError } from '../api/client.ts';
-import { useSessionActions } from '../api/session.tsx';
+import { type Credential, useSessionActions } from '../api/session.tsx';
 import { Button } from '../kit/controls/button.tsx';
 import { TextField } from '../kit/controls/field.tsx';
 import styles from './login.module.css';
@@ -9,31 +10,35 @@ import { LanguageChoice } from './shell/preferences.tsx';
 
 const codePrefix = '#code=';
 
-/** Asks for a token, or redeems the code of a login link, which is in the fragment so that no server logs it. */
-export function Login() {
+/** Returns the code of a login link and removes it from the address; it is in the fragment so that no server logs it. */
+export function takeLoginCode(): string | undefined {
+  const { hash, pathname, search } = window.location;
+  if (!hash.startsWith(codePrefix)) return undefined;
+  window.history.replaceState(null, '', pathname + search);
+  return decodeURIComponent(hash.slice(codePrefix.length));
+}
+
+/** Asks for a token. `failure` is why a login link did not log in. */
+export function Login({ failure }: { failure: unknown }) {
   const { t } = useTranslation();
   const { login } = useSessionActions();
   const [token, setToken] = useState('');
-  const [error, setError] = useState<string>();
+  const [error, setError] = useState(failure === undefined ? undefined : messageOf(failure, true, t));
   const [isBusy, setBusy] = useState(false);
-  const submit = async (credential: { token: string } | { code: string }) => {
+  const onSubmit = async (event: FormEvent) => {
+    event.preventDefault();
     setBusy(true);
     setError(undefined);
     try {
-      await login(credential);
-    } catch (failure) {
-      setError(messageOf(failure, 'code' in credential, t));
+      await login({ token: token.trim() });
+    } catch (refusal) {
+      setError(messageOf(refusal, false, t));
       setBusy(false);
     }
   };
-  useLoginCode((code) => void submit({ code }));
-  const onSubmit = (event: FormEvent) => {
-    event.preventDefault();
-    void submit({ token: token.trim() });
-  };
   return (
     <main className={styles.page}>
-      <form className={styles.form} onSubmit={onSubmit}>
+      <form className={styles.form} onSubmit={(event) => void onSubmit(event)}>
         <h1>{t('login.title')}</h1>
         <TextField
           label={t('login.token')}
@@ -55,16 +60,65 @@ export function Login() {
   );
 }
 
-/** Calls `redeem` once with the code of the address, and removes it from the address. */
-function useLoginCode(redeem: (code: string) => void): void {
-  const redeemed = useRef(false);
+interface LoginLinkProps {
+  code: string;
+  /** Shows the page of the address, or the login with the failure of the link. */
+  done: (failure?: unknown) => void;
+}
+
+/**
+ * Redeems the code of a login link. In the session of another person it asks first: anybody can send such a link, and its reader
+ * would go on under another name.
+ */
+export function LoginLink({ code, done }: LoginLinkProps) {
+  const { t } = useTranslation();
+  const { login } = useSessionActions();
+  const [people, setPeople] = useState<OtherPerson>();
+  const [isBusy, setBusy] = useState(false);
+  const redeem = async (credential: Credential) => {
+    setBusy(true);
+    try {
+      await login(credential);
+      done();
+    } catch (failure) {
+      setBusy(false);
+      const other = otherPersonIn(failure);
+      if (other) setPeople(other);
+      else done(failure);
+    }
+  };
+  const isRedeemed = useRef(false);
   useEffect(() => {
-    if (redeemed.current || !window.location.hash.startsWith(codePrefix)) return;
-    redeemed.current = true;
-    const code = decodeURIComponent(window.location.hash.slice(codePrefix.length));
-    window.history.replaceState(null, '', window.location.pathname + window.location.search);
-    redeem(code);
+    if (isRedeemed.current) return;
+    isRedeemed.current = true;
+    void redeem({ code });
   });
+  if (!people) return null;
+  const { current, asked } = people;
+  return (
+    <main className={styles.page}>
+      <div className={styles.form}>
+        <h1>{t('login.otherTitle')}</h1>
+        <p>{t('login.otherText', { current: shown(current, t), asked: shown(asked, t) })}</p>
+        <Button look="primary" onClick={() => done()}>
+          {t('login.stay', { name: current.name })}
+        </Button>
+        <Button isBusy={isBusy} onClick={() => void redeem({ code, replace: true })}>
+          {t('login.replace', { name: asked.name })}
+        </Button>
+        <LanguageChoice />
+      </div>
+    </main>
+  );
+}
+
+const shown = ({ name, role }: OtherPerson['current'], t: (key: string) => string): string =>
+  `${name} (${t(`role.${role}`)})`;
+
+/** Returns the people of a refused link; undefined for another failure. */
+function otherPersonIn(failure: unknown): OtherPerson | undefined {
+  if (!(failure instanceof ApiError) || failure.status !== 409) return undefined;
+  return failure.reply as OtherPerson;
 }
 
 function messageOf(failure: unknown, isCode: boolean, t: (key: string) => string): string {
