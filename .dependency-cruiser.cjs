@@ -160,14 +160,14 @@ module.exports = {
       to: { path: '^(ops|test)/' },
     },
     {
-      name: 'the console may import only itself, domain names, JSON, guides to credentials, types of replies and its packages',
+      name: 'the console may import only itself, domain names, exact numbers, guides to credentials, types of replies and its packages',
       severity: 'error',
       from: { path: '^ops/console/src/' },
       to: {
         path: '^(api|connectors|dispatcher|ops|shared|test)/',
         pathNot: [
           '^ops/console/src/',
-          '^shared/domain/(labels|json|path)\\.ts$',
+          '^shared/domain/(labels|exact-numbers)\\.ts$',
           '^connectors/guides\\.ts$',
           '^api/replies/admin/types\\.ts$',
         ],

@@ -42,22 +42,22 @@ export function createApp(options: AppOptions): Koa {
   // Each proxy appends the address that it saw. A client can forge the entries left of those.
   app.proxy = options.config.trustedProxies > 0;
   app.maxIpsCount = options.config.trustedProxies;
-  app.use(traceRequests());
-  app.use(logRequests(options.log, options.metrics));
-  if (options.onExchange) app.use(reportExchanges(options.onExchange));
-  app.use(allowCrossOrigin());
-  app.use(errors);
-  app.use(readAddress);
-  app.use(requirePlainPaths);
-  app.use(serveConsole(options.consoleFiles, { isHttps: options.config.publicUrl.startsWith('https:') }));
-  app.use(attachRequestBody(options.bodies));
-  app.use(textForm);
   // A proxy's rule for a path holds for one spelling: neither other case nor a slash at the end is the same route.
   const router = new Router({ strict: true, sensitive: true });
   const routeOf = new Map<unknown, Route>();
   const literal = new Map<string, RouteHandler>();
   const loopShare = new LoopShare(() => systemClock.monotonicMs());
   const find: InnerDeps['find'] = (method, path) => findRoute(router, routeOf, { method, path });
+  app.use(traceRequests());
+  app.use(logRequests(options.log, options.metrics));
+  if (options.onExchange) app.use(reportExchanges(options.onExchange));
+  app.use(allowCrossOrigin());
+  app.use(errors);
+  app.use(readAddress);
+  app.use(requirePlainPaths((method, path) => find(method, path)?.route));
+  app.use(serveConsole(options.consoleFiles, { isHttps: options.config.publicUrl.startsWith('https:') }));
+  app.use(attachRequestBody(options.bodies));
+  app.use(textForm);
   const deps = { ...options, find, loopShare };
   for (const { path, route } of byPrecedence(options.routes)) {
     const handler = (ctx: Context) => handleCall(ctx, route, deps);

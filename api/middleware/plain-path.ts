@@ -1,6 +1,10 @@
 import type { Middleware } from 'koa';
-import { refuse } from '../../shared/domain/errors/errors.ts';
+import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
 import { isPlainPath } from '../../shared/domain/path.ts';
+import type { Route } from '../route.ts';
+import { brokenLinkPage } from '../services/verification/pages.ts';
+import { languageOf } from './language.ts';
+import { showPage } from './pages/html-pages.ts';
 
 /**
  * Throws 1 for a path that a browser or a proxy could read in another way than this service does
@@ -14,9 +18,24 @@ export function requirePlainPath(path: string): void {
   );
 }
 
-/** Checks the path of every request, before any file or route is looked up. */
-export const requirePlainPaths: Middleware = (ctx, next) => {
-  const [path = ''] = ctx.originalUrl.split('?');
-  requirePlainPath(path);
-  return next();
-};
+/**
+ * Checks the path of every request, before any file or route is looked up. People who opened a link of a mail get a page.
+ * `find` returns the route of a path.
+ */
+export function requirePlainPaths(find: (method: string, path: string) => Route | undefined): Middleware {
+  return async (ctx, next) => {
+    const [path = ''] = ctx.originalUrl.split('?');
+    try {
+      requirePlainPath(path);
+    } catch (error) {
+      const reply = find(ctx.method, ctx.path)?.replies[200];
+      const isPage =
+        reply !== undefined && 'contentType' in reply && reply.contentType.startsWith('text/html');
+      if (!isPage || !(error instanceof Refusal)) throw error;
+      ctx.state.refusal = error;
+      showPage(ctx, brokenLinkPage(languageOf(ctx)));
+      return;
+    }
+    await next();
+  };
+}

@@ -43,7 +43,7 @@ export function startOptions(
   { dir, user, env }: Confinement,
 ): { file: string; args: string[]; execArgv: string[]; env: Record<string, string> } {
   const file = fileURLToPath(moduleUrl('./worker.ts', import.meta.url));
-  const shared = ['json.ts', 'errors/errors.ts'].map((name) =>
+  const shared = ['json.ts', 'exact-numbers.ts', 'errors/errors.ts'].map((name) =>
     fileURLToPath(moduleUrl(`../../shared/domain/${name}`, import.meta.url)),
   );
   const readable = [dirname(file), ...shared, resolve(dirname(file), '../../package.json'), dir];

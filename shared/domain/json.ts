@@ -1,4 +1,5 @@
 import { refuse } from './errors/errors.ts';
+import { InexactNumber, parseExactly as parseExactNumbers } from './exact-numbers.ts';
 
 /**
  * JSON value of a body or a jsonb column. An integer that a double cannot hold is a bigint (`parseJson`); code that computes
@@ -11,19 +12,6 @@ export type JsonObject = { [key: string]: Json };
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
-
-declare global {
-  interface JSON {
-    rawJSON(text: string): object;
-  }
-}
-
-// `JSON.stringify` writes a bigint by its digits.
-Object.assign(BigInt.prototype, {
-  toJSON(this: bigint) {
-    return JSON.rawJSON(String(this));
-  },
-});
 
 /** Bytes that no number, boolean or null exceeds as JSON, with its comma. */
 const maxScalarBytes = 32;
@@ -97,53 +85,17 @@ export function parseJson(text: string, bounds: JsonBounds = jsonBounds): Json {
   return parseExactly(text);
 }
 
-/** Text that may hold a number of 16 digits or with an exponent; most text holds none, and takes the fast parser. */
-const longNumber = /(?:^|[:,[\s])-?\d(?:\d{15}|[\d.]*[eE])/;
-
-/** Parses JSON text as `parseJson`, without bounds: for text whose length was bounded before, or that we wrote. */
-export function parseExactly(text: string): Json {
-  if (!longNumber.test(text)) return JSON.parse(text);
-  let lost: { path: string[]; at: unknown } | undefined;
-  const value = JSON.parse(
-    text,
-    function (this: unknown, name: string, value, context?: { source?: string }) {
-      // Members come before the object that holds them.
-      if (lost && lost.at === value) lost = { path: [name, ...lost.path], at: this };
-      if (typeof value !== 'number' || context?.source === undefined) return value;
-      const exact = exactNumber(context.source);
-      if (exact === undefined) lost ??= { path: [name], at: this };
-      return exact ?? value;
-    },
-  );
-  if (!lost) return value;
-  const path = lost.path.filter((name) => name !== '').join('.');
-  throw refuse(
-    'incorrectType',
-    `${path && `${path}: `}this number cannot be kept exactly; send it as a text.`,
-  );
-}
-
 /**
- * Returns the number with a JSON `source`, a bigint if the double would be another integer; undefined for a number that
- * neither holds. A fraction below 2^53 is a double for every client, whatever digits it was written with.
+ * Parses JSON text as `parseJson`, without bounds: for text whose length was bounded before, or that we wrote. Throws 111 with
+ * the path of a number that would become another one.
  */
-export function exactNumber(source: string): number | bigint | undefined {
-  const value = Number(source);
-  if (!Number.isFinite(value) || (value === 0 && /^[^eE]*[1-9]/.test(source))) return undefined;
-  if (Math.abs(value) <= Number.MAX_SAFE_INTEGER) return value;
-  const exact = integerOf(source);
-  // `JSON.stringify` writes the double 1e23 as 10^23, though it is less: the text decides.
-  return exact === integerOf(String(value)) ? value : exact;
+export function parseExactly(text: string): Json {
+  try {
+    return parseExactNumbers(text);
+  } catch (error) {
+    throw error instanceof InexactNumber ? refuse('incorrectType', error.message) : error;
+  }
 }
-
-/** Returns the integer that a JSON number is; undefined for a fraction. */
-export function integerOf(source: string): bigint | undefined {
-  const [, whole = '', fraction = '', exponent = '0'] = numberParts.exec(source) ?? [];
-  const zeros = Number(exponent) - fraction.length;
-  return zeros < 0 ? undefined : BigInt(whole + fraction) * 10n ** BigInt(zeros);
-}
-
-const numberParts = /^(-?\d+)(?:\.(\d*?)0*)?(?:[eE](.+))?$/;
 
 /**
  * Returns the first text in a value that is no Unicode text or that PostgreSQL cannot store, as a sentence that begins with its

@@ -31,12 +31,6 @@ function isPlainPart(part: string): boolean {
  */
 export const isPlainPath = (path: string): boolean => path.split('/').every(isPlainPart);
 
-/** What is wrong with a text that cannot be a part of a path, in English and Chinese. */
-export const noPathPart = [
-  'A name must not contain a slash or a backslash, or be "." or "..".',
-  '名称不能含斜杠或反斜杠，也不能是“.”或“..”。',
-] as const;
-
 /** Tells whether a text can be one part of a path. */
 export const isPathPart = (text: string): boolean =>
   text !== '' && !text.includes('/') && text.isWellFormed() && isPlainPart(text);
@@ -47,7 +41,7 @@ export const isPathPart = (text: string): boolean =>
  */
 export function pathPart(part: string | number): string {
   const text = String(part);
-  if (!isPathPart(text)) throw new Error(`${JSON.stringify(text)}: ${noPathPart[0]}`);
+  if (!isPathPart(text)) throw new Error(`${JSON.stringify(text)} cannot be a part of a path`);
   return encodeURIComponent(text);
 }
 

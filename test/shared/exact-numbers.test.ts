@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseExactly } from '../../shared/domain/json.ts';
+import { parseExactly } from '../../shared/domain/exact-numbers.ts';
 import { applyWrites, type Members } from '../../shared/domain/objects/operations.ts';
 
 describe('JSON text keeps', () => {

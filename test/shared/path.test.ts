@@ -8,10 +8,12 @@ const fit = ['...', '.a', 'a.', 'a..b', '50%', '%', '%zz', '100% off', 'Ã©', 'æ–
 
 describe('a builder of paths', () => {
   test.each(unfit)('throws for the part %j', (text) => {
-    expect(() => pathPart(text)).toThrow('A name must not');
+    expect(() => pathPart(text)).toThrow('cannot be a part of a path');
     expect(() => part(text)).toThrow('neither an id nor a name');
-    expect(() => appPath('app', 'audiences', text)).toThrow(ApiError);
-    expect(() => appPath(text)).toThrow(ApiError);
+    // The browser resolves dots; the server refuses the rest.
+    if (['', '.', '..'].includes(text)) expect(() => appPath('app', 'audiences', text)).toThrow(ApiError);
+    else if (text.isWellFormed()) expect(isPlainPath(appPath('app', 'audiences', text))).toBe(false);
+    else expect(() => appPath(text)).toThrow(URIError);
   });
 
   test.each(fit)('encodes the part %j so that it is read as it is', (text) => {

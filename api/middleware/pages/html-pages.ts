@@ -58,15 +58,16 @@ const wantsPage = (ctx: Context): boolean =>
 export function serveHtmlPages(hasRoute: (path: string) => boolean): Middleware {
   return async (ctx, next) => {
     const isFront = ctx.path === '/' && !hasRoute('/');
-    if (isFront && wantsPage(ctx)) return show(ctx, frontPage(languageOf(ctx), hasRoute));
+    if (isFront && wantsPage(ctx)) return showPage(ctx, frontPage(languageOf(ctx), hasRoute));
     await next();
     const isUnanswered = ctx.status === 404 && ctx.body === undefined;
     if (isUnanswered) ctx.vary('Accept');
-    if (isUnanswered && wantsPage(ctx)) show(ctx, missingPage(languageOf(ctx)));
+    if (isUnanswered && wantsPage(ctx)) showPage(ctx, missingPage(languageOf(ctx)));
   };
 }
 
-function show(ctx: Context, { status, html }: Page): void {
+/** Answers with a page. */
+export function showPage(ctx: Context, { status, html }: Page): void {
   ctx.status = status;
   ctx.set({ ...pageHeaders });
   ctx.vary('Accept');

@@ -47,6 +47,9 @@ export const verifiedPage = (language: Language): Page => notice(200, language, 
 export const resetPage = (language: Language): Page => notice(200, language, texts.reset);
 export const invalidLinkPage = (language: Language): Page => notice(404, language, texts.invalidLink);
 
+/** Returns the page for a link whose path is malformed. */
+export const brokenLinkPage = (language: Language): Page => notice(400, language, texts.invalidLink);
+
 /** Returns the form for a new password, with the error of the previous attempt if there is one. */
 export function passwordForm(appName: string, language: Language, error?: 'mismatch' | 'invalid'): Page {
   const text = form[language];

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { refuse } from '../errors/errors.ts';
-import { isPathPart, noPathPart } from '../path.ts';
+import { isPathPart } from '../path.ts';
 
 const maxLength = 100;
 
@@ -27,7 +27,8 @@ export function displayNameOf(name: string): string {
  */
 export function itemNameOf(name: string): string {
   const shown = displayNameOf(name);
-  if (!isPathPart(shown)) throw refuse('invalidParameter', noPathPart[0]);
+  if (!isPathPart(shown))
+    throw refuse('invalidParameter', 'A name must not contain a slash or a backslash, or be "." or "..".');
   return shown;
 }
 

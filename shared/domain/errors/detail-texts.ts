@@ -1,4 +1,3 @@
-import { noPathPart } from '../path.ts';
 import { textDetails } from './text-details.ts';
 
 /**
@@ -152,7 +151,10 @@ export const detailTexts = {
     'A name has 1 to {n} characters, none of them a control or a format character.',
     '名称为 1 到 {n} 个字符，不能含控制字符或格式字符。',
   ],
-  itemPath: noPathPart,
+  itemPath: [
+    'A name must not contain a slash or a backslash, or be "." or "..".',
+    '名称不能含斜杠或反斜杠，也不能是“.”或“..”。',
+  ],
   keysOfRequest: ['Idempotency-Key and req_id differ.', 'Idempotency-Key 与 req_id 不一致。'],
   dayRange: ['`to` must be after `from`, by less than {n} days.', 'to 必须在 from 之后，相差不到 {n} 天。'],
   unknownVendor: ['vendor: not a vendor that this service knows.', 'vendor 不是本服务支持的厂商。'],

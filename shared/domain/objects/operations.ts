@@ -1,5 +1,6 @@
 import { refuse } from '../errors/errors.ts';
-import { exactNumber, integerOf, isJsonObject, type Json, type JsonObject, unstorableText } from '../json.ts';
+import { exactNumber, integerOf } from '../exact-numbers.ts';
+import { isJsonObject, type Json, type JsonObject, unstorableText } from '../json.ts';
 import { canonicalValue } from './typed-values.ts';
 
 /** Members of an object by name; a Map, so that names such as `__proto__` or `constructor` are ordinary. */

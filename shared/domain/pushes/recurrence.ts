@@ -19,10 +19,10 @@ export const maxExpressionLength = 100;
 /** Shortest distance of two starts. */
 const minEveryMinutes = 5;
 /**
- * Time ahead that is searched for the next time. 29 February is at most eight years away; an expression whose times are further
+ * Longest time between two times of an expression. 29 February is at most eight years away; an expression whose times are further
  * apart, such as a fifth Monday in February, would cost a search of 28 years.
  */
-const horizonMs = 10 * 366 * dayMs;
+const maxGapMs = 10 * 366 * dayMs;
 /** Time by which a start may be late: after an outage only the last missed time is caught up, if it is not older. */
 export const graceMs = hourMs;
 /** Pushes of a recurring push that may be open: a freeze, or an approval that nobody gives, holds no more of them. */
@@ -90,17 +90,26 @@ function fieldsOf(expression: string) {
 }
 
 /**
- * Yields the times after `after` and within ten years, in order. A time that the change to summer time leaves out moves on by an hour; of two equal
- * times at its end the first counts, but an expression for every hour counts both.
+ * Yields the times after `after`, in order, and ends where the next one is more than ten years away. A time that the change to
+ * summer time leaves out moves on by an hour; of two equal times at its end the first counts, but an expression for every hour
+ * counts both.
  */
 export function* timesAfter(recurrence: Recurrence, after: Date): Generator<Date> {
   const { expression, timeZone: tz, startsAt, endsAt } = recurrence;
-  const fromMs = Math.max(after.getTime(), (startsAt?.getTime() ?? 0) - 1);
-  const endMs = Math.min(fromMs + horizonMs, (endsAt?.getTime() ?? Number.POSITIVE_INFINITY) - 1);
-  if (endMs <= fromMs) return;
-  const range = { currentDate: new Date(fromMs), endDate: new Date(endMs), tz };
-  const times = CronExpressionParser.parse(expression, range);
-  for (let at = nextOf(times); at; at = nextOf(times)) yield at;
+  const lastMs = (endsAt?.getTime() ?? Number.POSITIVE_INFINITY) - 1;
+  let fromMs = Math.max(after.getTime(), (startsAt?.getTime() ?? 0) - 1);
+  for (;;) {
+    // A search ends at `endDate`; further times are searched from the last one.
+    const endDate = new Date(Math.min(fromMs + maxGapMs, lastMs));
+    if (endDate.getTime() <= fromMs) return;
+    const times = CronExpressionParser.parse(expression, { currentDate: new Date(fromMs), endDate, tz });
+    const begunMs = fromMs;
+    for (let at = nextOf(times); at; at = nextOf(times)) {
+      fromMs = at.getTime();
+      yield at;
+    }
+    if (fromMs === begunMs) return;
+  }
 }
 
 /** Returns the next time of an expression; undefined after its end date, where the search ends with an error. */

@@ -1,5 +1,5 @@
 import { refuse } from '../../domain/errors/errors.ts';
-import { exactNumber } from '../../domain/json.ts';
+import { exactNumber } from '../../domain/exact-numbers.ts';
 
 /** Limit of a statement, that of a URL. */
 const maxLength = 16_384;

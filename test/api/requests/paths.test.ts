@@ -73,10 +73,10 @@ function pathsWith(path: string, value: string): string[] {
   );
 }
 
-/** Returns the content of all tables but those that count calls and processes. */
+/** Returns the content of all tables but those that count calls or beat for processes. */
 async function content(): Promise<Record<string, string>> {
   const tables = await api.db.query<{ name: string }>(
-    `SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' AND tablename !~ '^(process|call_|app_call|push_call)'`,
+    `SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'channel_node' AND tablename !~ '^(process|call_)'`,
   );
   const digests = tables.rows.map(async ({ name }) => {
     const { rows } = await api.db.query<{ digest: string | null }>(
@@ -95,7 +95,10 @@ describe('a path that proxies may read in another way', () => {
     for (const route of routes)
       for (const path of route.paths.flatMap((one) => pathsWith(one, value))) {
         const reply = await send(route.method, path);
-        expect([reply.status, JSON.parse(reply.body).code], `${nameOf(route)}: ${path}`).toEqual([400, 1]);
+        expect(reply.status, `${nameOf(route)}: ${path}`).toBe(400);
+        // Links of mails are opened by people.
+        if (/verifyEmail|resetPassword\//.test(path)) expect(reply.body).toMatch(/This link does not work/);
+        else expect(JSON.parse(reply.body).code).toBe(1);
       }
     expect(await content()).toEqual(before);
   });

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { dayMs } from '../../../../shared/clock.ts';
 import { databaseNow } from '../../../../shared/db/clock.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import {
@@ -37,6 +38,9 @@ import { type Page, type PageRequest, toPage } from '../lists/page.ts';
 import { idOf } from '../lists/page-query.ts';
 import { definitionOf, shownRecurring } from './recurring-view.ts';
 import type { SendingService, SentPush } from './sending.ts';
+
+/** Time that a preview looks ahead. */
+const previewMs = 50 * 366 * dayMs;
 
 /** Recurring pushes that an app may have. */
 const maxOfApp = 100;
@@ -149,12 +153,14 @@ export class RecurringPushService {
     return this.#sending.withStatus(appId, sent);
   }
 
-  /** Returns the next times of an expression within ten years. Throws 1 as `create`. */
+  /** Returns the next times of an expression within fifty years. Throws 1 as `create`. */
   async preview(recurrence: Recurrence, count: number): Promise<JsonObject> {
     const checked = checkRecurrence(recurrence);
     const now = new Date(await databaseNow(this.#deps.db));
+    const horizonMs = Math.max(now.getTime(), checked.startsAt?.getTime() ?? 0) + previewMs;
     const times: { at: string; local: string }[] = [];
     for (const at of timesAfter(checked, now).take(count)) {
+      if (at.getTime() > horizonMs) break;
       times.push({ at: at.toISOString(), local: localText(at, checked.timeZone) });
       // A time that is years away takes milliseconds to find.
       await nextTurn();

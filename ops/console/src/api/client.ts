@@ -1,5 +1,4 @@
-import { parseExactly } from '../../../../shared/domain/json.ts';
-import { isPathPart, noPathPart } from '../../../../shared/domain/path.ts';
+import { parseExactly } from '../../../../shared/domain/exact-numbers.ts';
 
 /** Refusal of the admin API, or a failure to reach it (`status` 0). */
 export class ApiError extends Error {
@@ -112,12 +111,14 @@ export function queryOf(members: Record<string, string | number | boolean | null
   return text === '' ? '' : `?${text}`;
 }
 
-/** Encodes a part of a path. Throws `ApiError` for one that would change the path, such as `..`. */
+/**
+ * Encodes a part of a path. Throws `ApiError` for one that a browser resolves, so that the path would name something else, such as
+ * the whole app; the server refuses the others that no path can hold.
+ */
 export function pathPart(part: string | number): string {
   const text = String(part);
-  if (isPathPart(text)) return encodeURIComponent(text);
-  const [en, zh] = noPathPart;
-  throw new ApiError(en, { status: 400, code: 1, requestId: null, kind: 'invalidParameter', detail: zh });
+  if (text !== '' && text !== '.' && text !== '..') return encodeURIComponent(text);
+  throw new ApiError('Not a name.', { status: 400, code: 1, requestId: null, kind: 'invalidParameter' });
 }
 
 /** Returns the path of an app's resource; every part is encoded. Throws as `pathPart`. */

@@ -1,8 +1,7 @@
-import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { OtherPerson } from '../../../../api/replies/admin/types.ts';
 import { ApiError } from '../api/client.ts';
-import { type Credential, useSessionActions } from '../api/session.tsx';
+import { useSessionActions } from '../api/session.tsx';
 import { Button } from '../kit/controls/button.tsx';
 import { TextField } from '../kit/controls/field.tsx';
 import styles from './login.module.css';
@@ -58,67 +57,6 @@ export function Login({ failure }: { failure: unknown }) {
       </form>
     </main>
   );
-}
-
-interface LoginLinkProps {
-  code: string;
-  /** Shows the page of the address, or the login with the failure of the link. */
-  done: (failure?: unknown) => void;
-}
-
-/**
- * Redeems the code of a login link. In the session of another person it asks first: anybody can send such a link, and its reader
- * would go on under another name.
- */
-export function LoginLink({ code, done }: LoginLinkProps) {
-  const { t } = useTranslation();
-  const { login } = useSessionActions();
-  const [people, setPeople] = useState<OtherPerson>();
-  const [isBusy, setBusy] = useState(false);
-  const redeem = async (credential: Credential) => {
-    setBusy(true);
-    try {
-      await login(credential);
-      done();
-    } catch (failure) {
-      setBusy(false);
-      const other = otherPersonIn(failure);
-      if (other) setPeople(other);
-      else done(failure);
-    }
-  };
-  const isRedeemed = useRef(false);
-  useEffect(() => {
-    if (isRedeemed.current) return;
-    isRedeemed.current = true;
-    void redeem({ code });
-  });
-  if (!people) return null;
-  const { current, asked } = people;
-  return (
-    <main className={styles.page}>
-      <div className={styles.form}>
-        <h1>{t('login.otherTitle')}</h1>
-        <p>{t('login.otherText', { current: shown(current, t), asked: shown(asked, t) })}</p>
-        <Button look="primary" onClick={() => done()}>
-          {t('login.stay', { name: current.name })}
-        </Button>
-        <Button isBusy={isBusy} onClick={() => void redeem({ code, replace: true })}>
-          {t('login.replace', { name: asked.name })}
-        </Button>
-        <LanguageChoice />
-      </div>
-    </main>
-  );
-}
-
-const shown = ({ name, role }: OtherPerson['current'], t: (key: string) => string): string =>
-  `${name} (${t(`role.${role}`)})`;
-
-/** Returns the people of a refused link; undefined for another failure. */
-function otherPersonIn(failure: unknown): OtherPerson | undefined {
-  if (!(failure instanceof ApiError) || failure.status !== 409) return undefined;
-  return failure.reply as OtherPerson;
 }
 
 function messageOf(failure: unknown, isCode: boolean, t: (key: string) => string): string {

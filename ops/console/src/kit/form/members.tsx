@@ -1,7 +1,7 @@
 import type { UseMutationResult } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { parseExactly } from '../../../../../shared/domain/json.ts';
+import { parseExactly } from '../../../../../shared/domain/exact-numbers.ts';
 import { Button } from '../controls/button.tsx';
 import { TextArea } from '../controls/field.tsx';
 import { JsonPanel } from '../json-panel.tsx';

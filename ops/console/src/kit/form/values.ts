@@ -1,4 +1,4 @@
-import { parseExactly } from '../../../../../shared/domain/json.ts';
+import { parseExactly } from '../../../../../shared/domain/exact-numbers.ts';
 import type { SchemaField } from './schema.ts';
 
 /** Texts of the controls of a form by the name of the member. */

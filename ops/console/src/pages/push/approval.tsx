@@ -17,11 +17,12 @@ export function Approval({ push: { approval, state } }: { push: Pick<PushDetail,
       </>
     );
   if (state !== 'paused') return first;
-  const needs = missing === 2 ? 'push.needsTwo' : firstAt ? 'push.needsAnother' : 'push.waitsForApproval';
   return (
     <>
       {first}
-      <Notice look="warn">{t(needs, { above: formatCount(above ?? 0) })}</Notice>
+      <Notice look="warn">
+        {t(missing === 2 ? 'push.needsTwo' : 'push.waitsForApproval', { above: formatCount(above ?? 0) })}
+      </Notice>
     </>
   );
 }

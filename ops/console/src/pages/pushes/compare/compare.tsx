@@ -43,7 +43,7 @@ export function Compare() {
         pushes.length > 1 && <Empty title={t('compare.choose')} />
       )}
       <Commands
-        path={appPath(appId, 'notifications', a ?? '', 'progress')}
+        path={appPath(appId, 'notifications', ...(a ? [a, 'progress'] : []))}
         command={`pushes --app ${appId}`}
       />
     </>
