@@ -14,7 +14,7 @@ import { parseWhere } from '../parse/where.ts';
 import { installationClass } from '../schema/classes.ts';
 import { Params } from '../sql/params.ts';
 import { compileWhere } from '../sql/where.ts';
-import { masterViewer, type Viewer } from '../viewer.ts';
+import { type MemberUse, masterViewer, type Viewer } from '../viewer.ts';
 import { redriveCondition } from './redrive.ts';
 import { type ZoneSelection, zoneCondition } from './zones.ts';
 
@@ -23,10 +23,21 @@ export { Params };
 /** What the conditions read of an app. */
 export type TargetApp = Pick<App, 'appId'> & { options: Pick<App['options'], 'installationValidityDays'> };
 
-/** Checks the `where` of a push, and the sender's right to ask it, when the push is accepted. Throws as `parseWhere`. */
+/**
+ * Checks the `where` of a push, and the sender's right to ask it and to name the fields of its variables, when the push is
+ * accepted: a dry run counts the devices that have a field. Throws as `parseWhere`.
+ */
 export function checkTargets(pushOrder: PushOrder, viewer: Viewer): void {
+  viewer.permit?.(Object.values(pushOrder.variables ?? {}).map(({ field }) => useOfField(field)));
   if (pushOrder.target.kind === 'query') parseWhere(pushOrder.target.where, installationClass, viewer);
 }
+
+const useOfField = (field: string): MemberUse => ({
+  className: installationClass.name,
+  member: field.split('.', 1)[0] ?? field,
+  use: 'other',
+  isInner: false,
+});
 
 /**
  * Returns the SQL condition for active installations: updated within the app's validity period

@@ -268,6 +268,23 @@ test.each(['authData', 'sessionToken', 'password', 'authData.qq.openid', 'salt']
   },
 );
 
+test('variables of a sender name no data of people: a dry run counts who has it', async () => {
+  const body = (field: string) => ({
+    where: {},
+    data: { alert: 'Hello {{x}}' },
+    variables: { x: { field, default: 'you' } },
+  });
+  for (const [rest, status] of [
+    ['push/explain', 200],
+    ['push', 201],
+  ] as const) {
+    for (const field of ['email', 'mobilePhoneNumber.x', 'username'])
+      expect((await callers.sender('POST', path(rest), { body: body(field) })).status, field).toBe(403);
+    expect((await callers.sender('POST', path(rest), { body: body('city') })).status).toBe(status);
+    expect((await callers.operator('POST', path(rest), { body: body('email') })).status).toBe(status);
+  }
+});
+
 test('suggestions of roles below operator show no data of people', async () => {
   const emailOf = async (role: Role) => {
     const { results } = (await callers[role]('GET', path('fields?prefix=email'))).body;

@@ -130,7 +130,7 @@ describe('a push that waits for the end of quiet hours', () => {
 
   test('waits first for its approval, and then for the end of the hours', async () => {
     const { app, tokens } = await appWith(4, { approvalAboveDevices: 3 });
-    const second = await callerOf(service.api, 'operator', { name: 'Li' });
+    const second = await callerOf(service.api, 'owner', { name: 'Li' });
     const objectId = await beginPush(service, app);
     await untilRecord(app, objectId, { status: 'paused', approval: { above: 3 } });
     expect((await second('POST', pathOf(app, objectId, 'approve'))).status).toBe(200);
