@@ -4,7 +4,9 @@
  * Source of all rules: protocol/apns.md#answers (Apple's "Handling notification responses from APNs"), unless a rule names
  * another section.
  */
+import { isTemporaryStatus } from '../../shared/http/result.ts';
 import type { RequestResult } from '../http2/transport.ts';
+import { parseObject } from '../kit/json.ts';
 
 /** Reaction to an error response. */
 export type Reaction =
@@ -113,17 +115,22 @@ export interface ApnsError extends ResponseRule {
   invalidSinceMs?: number;
 }
 
-/** Returns the rule of an error response; an unknown reason gets a rule by its status, which never deletes a token. */
+/**
+ * Returns the rule of an error response. An unknown reason gets a rule by its status, and a body that is not APNs' one for
+ * this try only; neither deletes a token.
+ */
 export function parseError(reply: Extract<RequestResult, { kind: 'response' }>): ApnsError {
+  const { status } = reply;
   const error = parse(reply.body);
-  const rule = byKey.get(`${reply.status} ${error.reason}`);
-  if (rule) return error.timestamp === undefined ? rule : { ...rule, invalidSinceMs: error.timestamp };
-  return { status: reply.status, reason: `http_${reply.status}`, ...byStatus(reply.status) };
+  const rule = byKey.get(`${status} ${error?.reason}`);
+  if (rule) return error?.timestamp === undefined ? rule : { ...rule, invalidSinceMs: error.timestamp };
+  return { status, reason: `http_${status}`, ...byStatus(status, error !== undefined) };
 }
 
-function byStatus(status: number): { reaction: Reaction; hint?: string } {
-  if (status === 429 || status >= 500) return { reaction: 'retry' };
-  if (status === 401 || status === 403 || status === 407)
+function byStatus(status: number, hasOwnBody: boolean): { reaction: Reaction; hint?: string } {
+  // The page of a proxy or a firewall says nothing about the device or the credentials.
+  if (isTemporaryStatus(status) || !hasOwnBody) return { reaction: 'retry' };
+  if (status === 401 || status === 403)
     return {
       reaction: 'profile_error',
       hint: `The gateway refuses the credentials with status ${status}.`,
@@ -131,14 +138,9 @@ function byStatus(status: number): { reaction: Reaction; hint?: string } {
   return { reaction: 'fail' };
 }
 
-function parse(body: string): { reason: string; timestamp?: number } {
-  try {
-    const value: unknown = JSON.parse(body);
-    if (typeof value !== 'object' || value === null) return { reason: '' };
-    const reason = 'reason' in value && typeof value.reason === 'string' ? value.reason : '';
-    const timestamp = 'timestamp' in value ? value.timestamp : undefined;
-    return typeof timestamp === 'number' && timestamp > 0 ? { reason, timestamp } : { reason };
-  } catch {
-    return { reason: '' };
-  }
+/** Parses a body of APNs: JSON with a reason. Undefined for any other body. */
+function parse(body: string): { reason: string; timestamp?: number } | undefined {
+  const { reason, timestamp } = parseObject(body) ?? {};
+  if (typeof reason !== 'string') return undefined;
+  return typeof timestamp === 'number' && timestamp > 0 ? { reason, timestamp } : { reason };
 }

@@ -15,6 +15,17 @@ const ignoredReasons = new Set([
   'outside_sending_hours',
 ]);
 
+/** Reasons of token calls that failed: the gateway itself got no request. */
+const tokenCallReasons = new Set(['token_call_refused', 'token_reply_unreadable']);
+
+/** Returns whether the gateway got the request of a try that failed, so that the try counts. */
+export const hasReachedGateway = ({ status, reason }: { status: number; reason: string }): boolean =>
+  status > 0 && !tokenCallReasons.has(reason);
+
+/** Whether a proxy answered in place of the gateway: a status below 500 without the gateway's own code. */
+const isPage = ({ status, reason }: { status: number; reason: string }): boolean =>
+  status >= 300 && status !== 429 && reason === `http_${status}`;
+
 /**
  * Returns true if the gateway did not respond or responded with a 5xx, false if it responded otherwise, null if the result
  * says nothing about it. Input of the breakers.
@@ -26,7 +37,7 @@ export function isFailure(attempt: AttemptResult): boolean | null {
     case 'unknown':
       return true;
     case 'retry':
-      if (attempt.status > 0) return attempt.status >= 500;
+      if (hasReachedGateway(attempt)) return attempt.status >= 500 || isPage(attempt);
       return ignoredReasons.has(attempt.reason) ? null : true;
     default:
       return attempt.status > 0 ? false : null;

@@ -67,6 +67,8 @@ export class Delivery {
     this.#again = [];
     const token = await this.#options.tokens.replace(refused);
     if (token?.ok) return this.#pass(again, token.value, true);
+    // The page of a proxy says nothing about the token.
+    if (token === null && this.#refusal?.kind === 'retry') return this.#pass(again, refused, true);
     this.#reportAll(again, token?.attempt ?? this.#refusal ?? retry(0, 'no_access_token'));
   }
 
@@ -117,7 +119,7 @@ export class Delivery {
     }
     const rule = ruleForResponse(status, reply.body);
     context.onCall({ status, reason: rule.reason, seconds });
-    if (rule.reaction === 'renew_token' && !isLast) {
+    if ((rule.reaction === 'renew_token' || rule.reaction === 'try_new_token') && !isLast) {
       this.#refusal ??= attemptResult(rule, status);
       this.#again.push(recipient);
       return 'stop';

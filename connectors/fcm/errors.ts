@@ -4,7 +4,7 @@
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { parseObject } from '../kit/json.ts';
-import { type ResponseRule, responseTable, ruleForStatus } from '../kit/response-rules.ts';
+import { type ResponseRule, responseTable, ruleForPage, ruleForStatus } from '../kit/response-rules.ts';
 
 export interface FcmRule extends ResponseRule {
   /** Hint if all tokens get this rule: wrong credentials, not invalid tokens. Decided at the end of a send. */
@@ -61,21 +61,28 @@ export const responseRules: readonly FcmRule[] = [
   },
   { code: '429 QUOTA_EXCEEDED', reason: 'quota_exceeded', reaction: 'throttle', afterMs: quotaMs },
   { code: '429 RESOURCE_EXHAUSTED', reason: 'quota_exceeded', reaction: 'throttle', afterMs: quotaMs },
+  // Google's front end: the client or a server of FCM gave up.
+  { code: '499 CANCELLED', reason: 'request_cancelled', reaction: 'retry', afterMs: soonestMs },
   { code: '500 INTERNAL', reason: 'internal', reaction: 'retry', afterMs: soonestMs },
   { code: '500 UNSPECIFIED_ERROR', reason: 'unspecified_error', reaction: 'retry', afterMs: soonestMs },
   { code: '503 UNAVAILABLE', reason: 'unavailable', reaction: 'retry', afterMs: soonestMs },
+  { code: '504 DEADLINE_EXCEEDED', reason: 'deadline_exceeded', reaction: 'retry', afterMs: soonestMs },
 ];
 
 const ruleFor: (code: string) => FcmRule = responseTable(responseRules);
 const known = new Set(responseRules.map(({ code }) => code));
 
-/** Returns the rule of an error response; an unknown code gets the rule of its status, which deletes no token. */
+/**
+ * Returns the rule of an error response. An unknown code gets the rule of its status, a body that is not FCM's that of a page;
+ * neither deletes a token.
+ */
 export function ruleForResponse(status: number, body: string): FcmRule {
   const error = errorIn(body);
-  const code = `${status} ${codeOf(error)}`;
+  const name = codeOf(error);
+  const code = `${status} ${name}`;
   const meaning = `${code}${meaningOf(code, error)}`;
   if (known.has(meaning)) return ruleFor(meaning);
-  const rule = ruleForStatus(status);
+  const rule = name === '' ? ruleForPage(status) : ruleForStatus(status);
   if (rule.reaction === 'throttle') return { ...rule, afterMs: status === 429 ? quotaMs : soonestMs };
   return rule.reaction === 'retry' ? { ...rule, afterMs: soonestMs } : rule;
 }

@@ -1,5 +1,6 @@
 import { constants } from 'node:http2';
 import { hourMs } from '../../shared/clock.ts';
+import { isTemporaryStatus } from '../../shared/http/result.ts';
 import { Backoff } from './backoff.ts';
 import type { TransportOptions } from './transport.ts';
 
@@ -54,9 +55,9 @@ export interface ConnectionListener<C> {
   onClosed(connection: C, code: string, wasOpen: boolean): void;
 }
 
-/** Returns whether a status shows that the credentials were accepted: all but 401, 403, 429 and 5xx do. */
+/** Returns whether a status shows that the credentials were accepted: all do but 401, 403 and the temporary ones. */
 export const showsAcceptedCredentials = (status: number): boolean =>
-  status !== 401 && status !== 403 && status !== 429 && status < 500;
+  status !== 401 && status !== 403 && !isTemporaryStatus(status);
 
 /** Connections of one transport: selects one for a request, opens, replaces and closes them. */
 export class ConnectionPool<C extends PooledConnection> {

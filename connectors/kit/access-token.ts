@@ -3,11 +3,12 @@
  * dispatchers share a token through the store; one of them at a time renews it, before it expires.
  */
 import { type Clock, minuteMs, sleep } from '../../shared/clock.ts';
-import type { Json, JsonObject } from '../../shared/domain/json.ts';
-import type { HttpResult } from '../../shared/http/result.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import { type HttpResult, isTemporaryStatus } from '../../shared/http/result.ts';
 import type { AttemptResult, GatewayCheck, StoredToken, TokenStore } from '../contract/connector.ts';
 import { profileError, retry, unanswered } from './attempt-results.ts';
 import { parseObject } from './json.ts';
+import { type ResponseRule, waits } from './response-rules.ts';
 
 /** Access token of a gateway. `lifetimeMs`: how long to use it, possibly less than granted. */
 export interface TokenGrant {
@@ -135,27 +136,31 @@ const renewAtMs = ({ madeAtMs, expiresAtMs }: StoredToken): number =>
   expiresAtMs - Math.min(renewBeforeMs, (expiresAtMs - madeAtMs) / 4);
 
 /**
- * Returns the result of a token call. `read` parses a JSON body of status 200: the token, or the result of a refusal, or
- * null if it does not know the body.
+ * Returns the result of a token call. `read` parses a JSON body: the token, or the result of a refusal, or null if it does not
+ * know the body; `hint` tells the operator what to check after an OAuth error. A body that the gateway did not write says
+ * nothing about the credentials: the call is repeated later.
  */
 export function tokenFromReply(
   reply: HttpResult,
-  read: (body: JsonObject) => TokenGrant | AttemptResult | null,
+  read: (body: JsonObject, status: number) => TokenGrant | AttemptResult | null,
+  hint?: string,
 ): TokenFetch {
   // A token call is idempotent: without a response it can always be repeated.
   if (reply.kind !== 'response')
     return { ok: false, attempt: unanswered({ ...reply, kind: 'not_sent' }, false) };
-  const { status } = reply;
-  if (status === 429 || status >= 500)
-    return { ok: false, attempt: retry(status, 'token_call_refused', reply.retryAfterMs) };
-  const body = parseObject(reply.body);
-  const found = status === 200 && body ? read(body) : null;
-  if (found && 'value' in found) return { ok: true, ...found };
-  if (found) return { ok: false, attempt: found };
-  if (status === 200) return { ok: false, attempt: retry(status, 'token_reply_unreadable') };
-  const hint = `The gateway refuses the credentials with status ${status}: check them and the clock of this machine.`;
-  return { ok: false, attempt: profileError(status, 'credentials_refused', hint) };
+  const { retryAfterMs, status } = reply;
+  const body = isTemporaryStatus(status) ? undefined : parseObject(reply.body);
+  const found = body ? read(body, status) : null;
+  if (found && !('value' in found)) return { ok: false, attempt: found };
+  if (found && status < 300) return { ok: true, ...found };
+  if (body && isOAuthError(body))
+    return { ok: false, attempt: profileError(status, 'credentials_refused', hint ?? refusalHint(status)) };
+  const reason = status < 300 ? 'token_reply_unreadable' : 'token_call_refused';
+  return { ok: false, attempt: retry(status, reason, retryAfterMs) };
 }
+
+const refusalHint = (status: number): string =>
+  `The gateway refuses the credentials with status ${status}: check them and the clock of this machine.`;
 
 /** Whether a value is a text of visible characters, as a header requires. */
 export const isToken = (value: Json | undefined): value is string =>
@@ -164,3 +169,23 @@ export const isToken = (value: Json | undefined): value is string =>
 /** Returns the token of an OAuth 2.0 body (RFC 6749 section 5.1); null without a token. */
 export const oauthGrant = ({ access_token: value, expires_in: seconds }: JsonObject): TokenGrant | null =>
   isToken(value) && typeof seconds === 'number' && seconds > 0 ? { value, lifetimeMs: seconds * 1000 } : null;
+
+/** Errors of a token call that say nothing about the credentials (RFC 6749 section 4.1.2.1, Google). */
+const temporaryErrors = new Set(['temporarily_unavailable', 'server_error', 'internal_failure', 'slow_down']);
+
+/**
+ * Whether a body refuses the credentials: by a code as in RFC 6749, by a number of Huawei, or by Google's error object. Proxies
+ * write other errors in JSON: a status (404), a word ("forbidden") or a text ("Not Found").
+ */
+function isOAuthError({ error }: JsonObject): boolean {
+  if (isJsonObject(error)) return typeof error.status === 'string';
+  const code = String(error ?? '');
+  return /^([a-z]+(_[a-z]+)+|\d{4,})$/.test(code) && !temporaryErrors.has(code);
+}
+
+/** Returns the result of a refusal by its row in the table of a gateway; null for an unknown code, which proves nothing. */
+export function tokenRefusal(rule: ResponseRule, status: number, hint: string): AttemptResult | null {
+  if (rule.reason === 'unknown_code' || rule.reaction === 'sent') return null;
+  if (waits.has(rule.reaction)) return { ...retry(status, rule.reason), afterMs: rule.afterMs ?? null };
+  return profileError(status, rule.reason, rule.hint ?? hint);
+}

@@ -7,7 +7,7 @@ import type { HttpFailure, HttpResponse } from '../../shared/http/result.ts';
 import type { AttemptResult, DayQuota, GatewayCall, Recipient, SendRequest } from '../contract/connector.ts';
 import type { AccessTokens } from './access-token.ts';
 import { capped, expired, retry, stopping, unanswered } from './attempt-results.ts';
-import { attemptResult, type ResponseRule, ruleForStatus } from './response-rules.ts';
+import { attemptResult, type ResponseRule, ruleForPage } from './response-rules.ts';
 
 /** Result of one request. */
 export type ExchangeResult =
@@ -62,7 +62,7 @@ export function sendMulticast(plan: MulticastPlan, request: SendRequest): Promis
 /** Returns the result of a response with an unparsable body, by its status. */
 export function unreadable({ status, retryAfterMs }: HttpResponse): ExchangeResult {
   if (status < 300) return { kind: 'unreadable', status };
-  return { kind: 'parsed', status, rule: ruleForStatus(status), retryAfterMs };
+  return { kind: 'parsed', status, rule: ruleForPage(status), retryAfterMs };
 }
 
 /** Returns the facts of one request for `SenderContext.onCall`. */
@@ -147,8 +147,7 @@ class MulticastSend {
       return;
     }
     const result = await this.#exchange(group, token.value);
-    if (!tokens || result.kind !== 'parsed' || result.rule.reaction !== 'renew_token')
-      return this.#handle(group, result);
+    if (!tokens || result.kind !== 'parsed' || !renewsToken(result.rule)) return this.#handle(group, result);
     const next = await tokens.replace(token.value);
     if (next === null) return this.#handle(group, result);
     if (!next.ok) return this.#handle(group, { kind: 'attempt', attempt: next.attempt });
@@ -213,6 +212,9 @@ class MulticastSend {
     for (const twin of this.#twins.get(deviceToken) ?? []) this.#request.report(twin.index, attempt);
   }
 }
+
+const renewsToken = ({ reaction }: ResponseRule): boolean =>
+  reaction === 'renew_token' || reaction === 'try_new_token';
 
 const endsSend = ({ reaction }: ResponseRule): boolean =>
   ['fail_push', 'throttle', 'profile_error', 'renew_token', 'cap'].includes(reaction);

@@ -2,6 +2,7 @@
  * Response tables: one rule per code of a gateway. A vendor's `errors.ts` is such a table with the source of each rule; a
  * code that is not in it never deletes a token.
  */
+import { isTemporaryStatus } from '../../shared/http/result.ts';
 import type { AttemptResult } from '../contract/connector.ts';
 import { capped, failed, profileError, retry, sent } from './attempt-results.ts';
 
@@ -21,6 +22,8 @@ export type Reaction =
   | 'throttle'
   /** One new access token and one repeat; then `profile_error`. */
   | 'renew_token'
+  /** One new access token and one repeat; then `retry`: the answer may come from a proxy. */
+  | 'try_new_token'
   /** Credentials or configuration are wrong. */
   | 'profile_error'
   /** The day's quota of this message class is used up: no dispatcher sends more of it today. */
@@ -74,15 +77,48 @@ export function responseTable(
 
 const unknownCode: Omit<ResponseRule, 'code'> = { reason: 'unknown_code', reaction: 'fail' };
 
-/** Returns the rule of an HTTP status without a meaningful body. Never deletes a token. */
+/**
+ * Returns the rule of a response with the gateway's own body and a code that no table has, by its HTTP status. Never deletes
+ * a token.
+ */
 export function ruleForStatus(status: number): ResponseRule {
   const code = `http_${status}`;
-  if (status === 429 || status === 503) return { code, reason: code, reaction: 'throttle' };
-  if (status >= 500) return { code, reason: code, reaction: 'retry' };
+  const temporary = temporaryRule(status);
+  if (temporary) return temporary;
   if (status === 401) return { code, reason: code, reaction: 'renew_token', hint: refusalHint(status) };
-  if (status === 403 || status === 404 || status === 407)
+  if (status === 403 || status === 404)
     return { code, reason: code, reaction: 'profile_error', hint: refusalHint(status) };
-  return { code, reason: code, reaction: 'fail_push' };
+  return { code, reason: code, reaction: 'fail' };
+}
+
+/**
+ * Returns the rule of a response without the gateway's own body: the page of a proxy, a portal or a firewall. Such a page
+ * says nothing about the message, the device or the credentials, so that only this try fails.
+ */
+export function ruleForPage(status: number): ResponseRule {
+  const code = `http_${status}`;
+  // An expired access token is the only cause of a 401 that another try may remove.
+  const reaction = status === 401 ? 'try_new_token' : 'retry';
+  return temporaryRule(status) ?? { code, reason: code, reaction };
+}
+
+/** Returns the rule of a temporary status; undefined for any other. */
+function temporaryRule(status: number): ResponseRule | undefined {
+  if (!isTemporaryStatus(status)) return undefined;
+  const code = `http_${status}`;
+  return { code, reason: code, reaction: status === 429 || status === 503 ? 'throttle' : 'retry' };
+}
+
+/** Reactions that agree with a temporary status. */
+export const waits: ReadonlySet<Reaction> = new Set<Reaction>(['retry', 'throttle', 'cap']);
+
+/**
+ * Returns the rule of a response from the rule of its code. A temporary status decides, unless the code says that the
+ * message waits; a status from 300 on is no success.
+ */
+export function ruleForReply(status: number, rule: ResponseRule): ResponseRule {
+  if (isTemporaryStatus(status)) return waits.has(rule.reaction) ? rule : ruleForPage(status);
+  return status >= 300 && rule.reaction === 'sent' ? ruleForPage(status) : rule;
 }
 
 const refusalHint = (status: number): string =>
@@ -107,6 +143,7 @@ export function attemptResult(
       return failed(status, withCode(rule));
     case 'retry':
     case 'throttle':
+    case 'try_new_token':
       return retry(status, reason, details.retryAfterMs ?? rule.afterMs ?? null);
     case 'cap':
       return capped(status, reason);

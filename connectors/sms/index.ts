@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
 import { basicAuthorization } from '../../shared/domain/urls.ts';
 import { createHttpClient, defaultHttpTiming, type HttpTiming } from '../../shared/http/client.ts';
-import type { HttpResult } from '../../shared/http/result.ts';
+import { type HttpResult, isTemporaryStatus } from '../../shared/http/result.ts';
 import type { Provider, ProviderResult, SmsMessage } from '../provider.ts';
 
 /** Options of the SMS webhook. */
@@ -80,9 +80,6 @@ export function signatureHeaders(
   };
 }
 
-/** Temporary statuses: too early, timed out, conflict in progress, too many requests. */
-const transient = new Set([408, 423, 425, 429]);
-
 /** Returns the result of a response. Ignores the body. */
 export function readReply(reply: HttpResult): ProviderResult {
   if (reply.kind !== 'response') return { kind: 'retry', reason: reply.reason, afterMs: null };
@@ -91,7 +88,7 @@ export function readReply(reply: HttpResult): ProviderResult {
   // The webhook already has a message with this id.
   if (status === 409) return { kind: 'sent' };
   const reason = `status_${status}`;
-  if (status >= 500 || transient.has(status)) return { kind: 'retry', reason, afterMs: retryAfterMs };
+  if (isTemporaryStatus(status)) return { kind: 'retry', reason, afterMs: retryAfterMs };
   return { kind: 'refused', reason };
 }
 

@@ -1,5 +1,5 @@
 import type { AttemptResult } from '../../connectors/contract/connector.ts';
-import { failureCause, isFailure } from '../../connectors/contract/gateway-health.ts';
+import { failureCause, hasReachedGateway, isFailure } from '../../connectors/contract/gateway-health.ts';
 import type { HealthSample } from '../../shared/breaker.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateways/messages.ts';
 import type { Batch } from '../../shared/db/tables/pushes/batches.ts';
@@ -174,6 +174,7 @@ export class Tally {
 
   #retry(index: number, why: Why & { isRepeat?: boolean }, afterMs: number | null = null): void {
     this.#states.markRetried(index);
-    this.#retries.add(index, afterMs, why.status > 0 || why.isRepeat === true, why);
+    const isReached = why.isRepeat === true || hasReachedGateway(why);
+    this.#retries.add(index, afterMs, isReached, why);
   }
 }

@@ -33,6 +33,15 @@ export type HttpResult =
 
 export type HttpFailure = Exclude<HttpResult, HttpResponse>;
 
+/** Temporary statuses below 500: timed out, locked, too early, too many requests. */
+const temporaryRefusals = new Set([408, 423, 425, 429]);
+
+/**
+ * Returns whether an HTTP status is temporary: the same request may succeed later. All callers of other servers decide by
+ * this function (protocol/gateways.md#temporary-answers).
+ */
+export const isTemporaryStatus = (status: number): boolean => status >= 500 || temporaryRefusals.has(status);
+
 /** Parses `Retry-After` in either form of RFC 9110 10.2.3 to milliseconds from now; null if it is invalid. */
 export function retryAfterMs(value: string, epochMs: number): number | null {
   if (/^\d{1,9}$/.test(value)) return Number(value) * 1000;

@@ -87,7 +87,9 @@ describe('mail over SMTP', () => {
 
   test.each([
     [550, { kind: 'refused', reason: 'message_550' }],
+    [421, { kind: 'retry', reason: 'message_421', afterMs: null }],
     [451, { kind: 'retry', reason: 'message_451', afterMs: null }],
+    [452, { kind: 'retry', reason: 'message_452', afterMs: null }],
   ])('ends by the reply to the data: %i', async (code, expected) => {
     const server = opened(await startMailServer());
     server.refuseData(code);
@@ -215,6 +217,8 @@ describe('SMS over the webhook', () => {
     [400, 'refused'],
     [401, 'refused'],
     [408, 'retry'],
+    [423, 'retry'],
+    [425, 'retry'],
     [429, 'retry'],
     [500, 'retry'],
     [503, 'retry'],

@@ -8,7 +8,7 @@ import {
 } from '../../../shared/http/client.ts';
 import type { GatewayCheck, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
 import { AccessTokens, oauthGrant, tokenFromReply } from '../../kit/access-token.ts';
-import { expired, profileError, reportAll, unrenderable } from '../../kit/attempt-results.ts';
+import { expired, reportAll, unrenderable } from '../../kit/attempt-results.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
 import type { HonorCredentials } from './credentials.ts';
 import { bodyOf, limits, renderHonor } from './payload.ts';
@@ -102,12 +102,7 @@ function accessTokens({ authClient, context, credentials }: SenderDeps): AccessT
     clock: context.clock,
     credential: JSON.stringify([authEndpoint, clientId, clientSecret]),
     fetch: async () =>
-      tokenFromReply(await authClient.request(formPost('/auth/token', form)), (body) => {
-        const granted = oauthGrant(body);
-        return (
-          granted ?? (body.error === undefined ? null : profileError(200, 'credentials_refused', refused))
-        );
-      }),
+      tokenFromReply(await authClient.request(formPost('/auth/token', form)), oauthGrant, refused),
   });
 }
 

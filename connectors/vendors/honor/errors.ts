@@ -2,7 +2,8 @@
  * Response table of Honor (protocol/honor.md#answers). Honor publishes no codes: these are the known ones. Only
  * `expireTokens` deletes a token.
  */
-import { type ResponseRule, responseTable, ruleForStatus } from '../../kit/response-rules.ts';
+import { isTemporaryStatus } from '../../../shared/http/result.ts';
+import { type ResponseRule, responseTable, ruleForPage, ruleForStatus } from '../../kit/response-rules.ts';
 
 const renew = 'Honor refuses a fresh access token: check appId, clientId and clientSecret.';
 
@@ -40,17 +41,27 @@ export const notSent: ResponseRule = { code: 'sendResult', reason: 'send_result_
 const lookUp = responseTable(responseRules, { reason: 'unknown_code', reaction: 'fail_push' });
 const known = new Set(responseRules.map(({ code }) => code));
 
-/** Returns the rule of a response. `code` undefined: the body has none. */
-export function ruleFor(status: number, code: string | undefined, message: unknown): ResponseRule {
-  if (status === 401 || status === 429 || status >= 500) return ruleForHttpStatus(status);
-  if (code !== undefined && known.has(code) && (status < 300 || code !== '200')) return lookUp(code);
-  if (status >= 300 && /^(403|404|407)$/.test(String(status))) return ruleForStatus(status);
+/** Returns the rule of a response with a code. */
+export function ruleFor(status: number, code: string, message: unknown): ResponseRule {
+  if (status === 401 || isTemporaryStatus(status)) return ruleForHttpStatus(status);
+  if (known.has(code) && (status < 300 || code !== '200')) return lookUp(code);
+  if (status === 403 || status === 404) return ruleForStatus(status);
   if (typeof message === 'string' && /token|auth/i.test(message)) return authMessage;
-  if (code !== undefined && /^5\d\d$/.test(code)) return ruleForStatus(Number(code));
-  return code === undefined ? ruleForStatus(status) : lookUp(code);
+  // Its codes are those of HTTP.
+  return isTemporaryStatus(Number(code)) && code.length === 3 ? ruleForStatus(Number(code)) : lookUp(code);
 }
 
-/** Returns the rule of an HTTP status. */
-export function ruleForHttpStatus(status: number): ResponseRule {
-  return known.has(String(status)) && status !== 200 ? lookUp(status) : ruleForStatus(status);
+/** Text of an answer that refuses the access token without a code. */
+const accessTokenText = /\baccess[ _-]?token\b/i;
+const markup = /^\s*</;
+
+/** Returns the rule of a response without a code. */
+export function ruleForText(status: number, text: string): ResponseRule {
+  if (isTemporaryStatus(status)) return ruleForHttpStatus(status);
+  return accessTokenText.test(text) && !markup.test(text) ? authMessage : ruleForPage(status);
+}
+
+/** Returns the rule of an HTTP status of Honor itself. */
+function ruleForHttpStatus(status: number): ResponseRule {
+  return known.has(String(status)) ? lookUp(status) : ruleForStatus(status);
 }

@@ -4,7 +4,7 @@ import type { HttpResponse } from '../../../shared/http/result.ts';
 import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
 import type { ResponseRule } from '../../kit/response-rules.ts';
-import { ambiguousToken, notSent, ruleFor, ruleForHttpStatus, tokenRules } from './errors.ts';
+import { ambiguousToken, notSent, ruleFor, ruleForText, tokenRules } from './errors.ts';
 
 /** Parses a response. */
 export function parseResponse(reply: HttpResponse): ExchangeResult {
@@ -13,7 +13,7 @@ export function parseResponse(reply: HttpResponse): ExchangeResult {
   const code = codeIn(body?.code);
   if (!body || code === undefined) {
     const result = unreadable(reply);
-    return result.kind === 'parsed' ? { ...result, rule: ruleForHttpStatus(status) } : result;
+    return result.kind === 'parsed' ? { ...result, rule: ruleForText(status, reply.body) } : result;
   }
   const rule = ruleFor(status, code, body.message);
   if (rule.reaction !== 'sent') return { kind: 'parsed', status, rule, retryAfterMs };

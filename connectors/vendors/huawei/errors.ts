@@ -2,7 +2,13 @@
  * Response table of Huawei (protocol/huawei.md#answers; v3 reasons: Huawei's v3 response page). A success means that Huawei
  * accepted the message, no more.
  */
-import { type ResponseRule, responseTable, ruleForStatus } from '../../kit/response-rules.ts';
+import {
+  type ResponseRule,
+  responseTable,
+  ruleForPage,
+  ruleForReply,
+  ruleForStatus,
+} from '../../kit/response-rules.ts';
 
 const askAgain = 'check appId, appSecret and, for newer devices, serviceAccount.';
 
@@ -90,12 +96,16 @@ function groupCodes(): ResponseRule[] {
 
 const lookUp = responseTable(responseRules);
 
-/** Returns the rule of a code; an unknown code gets the rule of its HTTP status, which deletes no token. */
+/** Huawei's own codes; a proxy in front of it has others. */
+const ownCode = /^8\d{7}$/;
+
+/** Returns the rule of a response by its code, an unknown code by its HTTP status, which deletes no token. */
 export function ruleFor(status: number, code: string): ResponseRule {
+  if (!ownCode.test(code) && status >= 300) return ruleForPage(status);
   // The status signals flow control, whatever the body says (protocol/huawei.md#answers).
   if (status === 502 || status === 503) return ruleForStatus(status);
   const rule = lookUp(code);
-  return rule.reason === 'unknown_code' && status >= 300 ? ruleForStatus(status) : rule;
+  return rule.reason === 'unknown_code' && status >= 300 ? ruleForStatus(status) : ruleForReply(status, rule);
 }
 
 /** Rules for single tokens, by reason (protocol/huawei.md#answers; v3 groups tokens by reason). */

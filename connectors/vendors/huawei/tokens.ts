@@ -3,7 +3,6 @@ import type { Clock } from '../../../shared/clock.ts';
 import { formPost, type HttpClient } from '../../../shared/http/client.ts';
 import type { TokenStore } from '../../contract/connector.ts';
 import { AccessTokens, oauthGrant, tokenFromReply } from '../../kit/access-token.ts';
-import { profileError } from '../../kit/attempt-results.ts';
 import { signJwt, skewS } from '../../kit/signed-jwt.ts';
 import type { HuaweiCredentials, HuaweiServiceAccount } from './credentials.ts';
 
@@ -33,13 +32,7 @@ export function accessTokens({ credentials, store, clock, client }: TokenDeps): 
     store,
     clock,
     credential: JSON.stringify(['v1', authEndpoint, appId, appSecret]),
-    fetch: async () =>
-      tokenFromReply(await client.request(formPost(tokenPath, form)), (body) => {
-        const granted = oauthGrant(body);
-        return (
-          granted ?? (body.error === undefined ? null : profileError(200, 'credentials_refused', refused))
-        );
-      }),
+    fetch: async () => tokenFromReply(await client.request(formPost(tokenPath, form)), oauthGrant, refused),
   });
 }
 

@@ -9,7 +9,7 @@ import { checkConnection } from '../../kit/connection-check.ts';
 import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast, unreadable } from '../../kit/multicast.ts';
 import { receiptUrl } from '../../kit/receipt-url.ts';
-import type { ResponseRule } from '../../kit/response-rules.ts';
+import { type ResponseRule, ruleForReply } from '../../kit/response-rules.ts';
 import type { MeizuCredentials } from './credentials.ts';
 import { callRuleFor, targetRuleFor } from './errors.ts';
 import { limits, type MeizuPayload, renderMeizu } from './payload.ts';
@@ -169,7 +169,7 @@ function parseResponse(
   const body = parseObject(reply.body);
   const code = body?.code;
   if (!body || (typeof code !== 'string' && typeof code !== 'number')) return unreadable(reply);
-  const rule = callRuleFor(code);
+  const rule = ruleForReply(reply.status, callRuleFor(code));
   const { msgId, redirect } = body;
   return {
     kind: 'parsed',

@@ -6,16 +6,15 @@ import { isJsonObject, type Json, type JsonObject, parseExactly } from '../../..
 import type { HttpResponse } from '../../../shared/http/result.ts';
 import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
-import type { ResponseRule } from '../../kit/response-rules.ts';
+import { type ResponseRule, ruleForReply } from '../../kit/response-rules.ts';
 import { ruleFor } from './errors.ts';
 
 /** Parses the response to messages; in a batch each device has its own message id. */
 export function parseResponse(reply: HttpResponse): ExchangeResult {
   const body = parseObject(reply.body);
   const code = body?.code;
-  if (!body || (typeof code !== 'number' && typeof code !== 'string') || reply.status >= 500)
-    return unreadable(reply);
-  const rule = ruleFor(code);
+  if (!body || (typeof code !== 'number' && typeof code !== 'string')) return unreadable(reply);
+  const rule = ruleForReply(reply.status, ruleFor(code));
   const answer = { kind: 'parsed', status: reply.status, rule, retryAfterMs: reply.retryAfterMs } as const;
   if (rule.code !== '0') return answer;
   const data = dataOf(body.data);

@@ -4,9 +4,7 @@ import { hourMs } from '../../../shared/clock.ts';
 import { isJsonObject } from '../../../shared/domain/json.ts';
 import { formPost, type HttpClient } from '../../../shared/http/client.ts';
 import type { SenderContext } from '../../contract/connector.ts';
-import { AccessTokens, isToken, tokenFromReply } from '../../kit/access-token.ts';
-import { profileError } from '../../kit/attempt-results.ts';
-import { attemptResult } from '../../kit/response-rules.ts';
+import { AccessTokens, isToken, tokenFromReply, tokenRefusal } from '../../kit/access-token.ts';
 import type { OppoCredentials } from './credentials.ts';
 import { ruleFor } from './errors.ts';
 import { dataOf } from './responses.ts';
@@ -34,12 +32,11 @@ export function accessTokens(
     fetch: async () => {
       const timestamp = String(context.clock.now());
       const form = { app_key: appKey, timestamp, sign: signatureOf(credentials, timestamp) };
-      return tokenFromReply(await client.request(formPost(path, form)), (body) => {
+      return tokenFromReply(await client.request(formPost(path, form)), (body, status) => {
         const { code } = body;
         if (typeof code !== 'number' && typeof code !== 'string') return null;
         const rule = ruleFor(code);
-        if (rule.reaction === 'retry' || rule.reaction === 'throttle') return attemptResult(rule, 200);
-        if (rule.code !== '0') return profileError(200, rule.reason, rule.hint ?? refused);
+        if (rule.code !== '0') return tokenRefusal(rule, status, refused);
         const data = dataOf(body.data);
         const value = isJsonObject(data) ? data.auth_token : undefined;
         return isToken(value) ? { value, lifetimeMs } : null;

@@ -6,7 +6,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain
 import type { HttpResponse } from '../../../shared/http/result.ts';
 import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
-import type { ResponseRule } from '../../kit/response-rules.ts';
+import { type ResponseRule, ruleForReply } from '../../kit/response-rules.ts';
 import { ruleFor, userRuleFor } from './errors.ts';
 
 /** Parses the response to a message to one device. */
@@ -33,11 +33,11 @@ export function parseListResponse(reply: HttpResponse): ExchangeResult {
 export function parseCallResponse(reply: HttpResponse): { body?: JsonObject; result: ExchangeResult } {
   const body = parseObject(reply.body);
   const code = body?.result;
-  if (!body || (typeof code !== 'number' && typeof code !== 'string') || reply.status >= 500)
-    return { result: unreadable(reply) };
+  if (!body || (typeof code !== 'number' && typeof code !== 'string')) return { result: unreadable(reply) };
   const { retryAfterMs, status } = reply;
   const messageId = taskOf(body.taskId);
-  return { body, result: { kind: 'parsed', status, rule: ruleFor(code), messageId, retryAfterMs } };
+  const rule = ruleForReply(status, ruleFor(code));
+  return { body, result: { kind: 'parsed', status, rule, messageId, retryAfterMs } };
 }
 
 const userRule = ({ status }: JsonObject): ResponseRule =>

@@ -3,9 +3,7 @@ import { createHash } from 'node:crypto';
 import { hourMs } from '../../../shared/clock.ts';
 import { type HttpClient, jsonPost } from '../../../shared/http/client.ts';
 import type { SenderContext } from '../../contract/connector.ts';
-import { AccessTokens, isToken, tokenFromReply } from '../../kit/access-token.ts';
-import { profileError } from '../../kit/attempt-results.ts';
-import { attemptResult } from '../../kit/response-rules.ts';
+import { AccessTokens, isToken, tokenFromReply, tokenRefusal } from '../../kit/access-token.ts';
 import { appIdOf, type VivoCredentials } from './credentials.ts';
 import { ruleFor } from './errors.ts';
 
@@ -33,13 +31,15 @@ export function accessTokens(
       const timestamp = context.clock.now();
       const sign = signatureOf(credentials, timestamp);
       const body = { appId: appIdOf(credentials), appKey, timestamp, sign };
-      return tokenFromReply(await client.request(jsonPost(path, body)), ({ authToken: value, result }) => {
-        if (typeof result !== 'number' && typeof result !== 'string') return null;
-        const rule = ruleFor(result);
-        if (rule.reaction === 'throttle') return attemptResult(rule, 200);
-        if (rule.code !== '0') return profileError(200, rule.reason, rule.hint ?? refused);
-        return isToken(value) ? { value, lifetimeMs } : null;
-      });
+      return tokenFromReply(
+        await client.request(jsonPost(path, body)),
+        ({ authToken: value, result }, status) => {
+          if (typeof result !== 'number' && typeof result !== 'string') return null;
+          const rule = ruleFor(result);
+          if (rule.code !== '0') return tokenRefusal(rule, status, refused);
+          return isToken(value) ? { value, lifetimeMs } : null;
+        },
+      );
     },
   });
 }

@@ -17,7 +17,7 @@ import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast, unreadable } from '../../kit/multicast.ts';
 import { receiptUrl } from '../../kit/receipt-url.ts';
 import { deviceTokensIn } from '../../kit/receipts.ts';
-import type { ResponseRule } from '../../kit/response-rules.ts';
+import { type ResponseRule, ruleForReply } from '../../kit/response-rules.ts';
 import { baseUrlOf, regionFor, type XiaomiCredentials, type XiaomiRegion } from './credentials.ts';
 import {
   channelQuotaExceeded,
@@ -158,7 +158,7 @@ export function parseResponse(
   const code = body?.code;
   if (!body || (typeof code !== 'number' && typeof code !== 'string')) return unreadable(reply);
   const data = isJsonObject(body.data) ? body.data : {};
-  const regionRule = ruleForResponse(code, body.reason);
+  const regionRule = ruleForReply(reply.status, ruleForResponse(code, body.reason));
   const rule = isRegionCertain ? regionRule : forUncertainRegion(regionRule);
   const targets =
     rule.reaction === 'sent'

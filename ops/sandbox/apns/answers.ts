@@ -21,6 +21,8 @@ export interface ReceivedRequest {
 export interface Answer extends Refusal {
   timestampMs?: number;
   retryAfter?: string;
+  /** Body in place of the JSON with the reason. */
+  page?: string;
 }
 
 // APNs sends no `date` header; the types of Node do not have the option.
@@ -36,12 +38,14 @@ export function respond({ state, stream, headers }: ReceivedRequest, answer: Ans
     stream.respond({ ':status': 200, 'apns-id': id }, withoutBody);
     return;
   }
-  const { status, reason, timestampMs, retryAfter } = answer;
+  const { status, reason, timestampMs, retryAfter, page } = answer;
   stream.respond(
     { ':status': status, 'apns-id': id, ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) },
     withoutDate,
   );
-  stream.end(JSON.stringify(timestampMs === undefined ? { reason } : { reason, timestamp: timestampMs }));
+  stream.end(
+    page ?? JSON.stringify(timestampMs === undefined ? { reason } : { reason, timestamp: timestampMs }),
+  );
 }
 
 /** Delays the response, breaks it off, or sends none. */

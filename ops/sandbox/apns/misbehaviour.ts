@@ -3,7 +3,15 @@ import type { Scope } from '../kit/misbehaviour.ts';
 /** Kinds of misbehaviour of the gateway, each for some requests only. */
 export type Misbehaviour = Scope &
   (
-    | { kind: 'answer'; status: number; reason: string; timestampMs?: number; retryAfter?: string }
+    | {
+        kind: 'answer';
+        status: number;
+        reason: string;
+        timestampMs?: number;
+        retryAfter?: string;
+        /** Body in place of the JSON, as of a proxy. */
+        page?: string;
+      }
     /** Processes the request, then resets the stream. */
     | { kind: 'reset'; code?: number }
     /** Refuses the stream (REFUSED_STREAM) without processing the request. */

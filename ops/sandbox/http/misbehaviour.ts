@@ -1,9 +1,11 @@
 import type { Scope } from '../kit/misbehaviour.ts';
 
-/** Scope of a misbehaviour; includes calls for access tokens only if `path` names them. */
+/** Scope of a misbehaviour; includes calls for access tokens only if `path` or `isTokenCall` names them. */
 interface HttpScope extends Scope {
   /** Prefix of the paths; absent: all but token calls. */
   path?: string;
+  /** The calls for access tokens, at any path. */
+  isTokenCall?: true;
 }
 
 /** Kinds of misbehaviour of an HTTP gateway, each for some requests only. */
@@ -28,7 +30,8 @@ export interface Target {
 }
 
 /** Whether a misbehaviour applies to this request. */
-export function matches({ path, token }: Misbehaviour, target: Target): boolean {
+export function matches({ path, token, isTokenCall }: Misbehaviour, target: Target): boolean {
   if (token !== undefined && !target.tokens.includes(token)) return false;
+  if (isTokenCall) return target.isTokenCall === true;
   return path === undefined ? target.isTokenCall !== true : (target.path ?? '').startsWith(path);
 }

@@ -103,7 +103,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       for (const body of ['<html>', '[]', 'null', '{"reason":5}', '{"reason":"Unregistered"'])
         expect(
           parseError({ kind: 'response', status: 410, body, retryAfterMs: null, seconds: 0 }),
-        ).toMatchObject({ reaction: 'fail', reason: 'http_410' });
+        ).toMatchObject({ reaction: 'retry', reason: 'http_410' });
     });
   });
 

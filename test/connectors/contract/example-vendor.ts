@@ -181,7 +181,7 @@ export async function startExampleGateway(): Promise<ExampleGateway> {
       handle: ({ path, headers, body }) => {
         if (path === '/token') {
           const form = new URLSearchParams(body.toString());
-          if (form.get('secret') !== 'right') return { status: 401, body: { error: 'secret' } };
+          if (form.get('secret') !== 'right') return { status: 401, body: { error: 'invalid_client' } };
           const { value, expiresIn } = made.issue();
           return { status: 200, body: { token: value, seconds: expiresIn } };
         }

@@ -19,6 +19,15 @@ export interface ContractFixture {
   start(): Promise<GatewayInstance>;
 }
 
+/** Answer that the gateway did not write. */
+export interface ForeignAnswer {
+  status: number;
+  body?: string;
+  retryAfter?: string;
+  count?: number;
+  isTokenCall?: true;
+}
+
 /** Sandbox gateway with controls for the responses that all gateways share. */
 export interface GatewayInstance {
   credentials: JsonObject;
@@ -39,6 +48,8 @@ export interface GatewayInstance {
   hang(): void;
   /** Makes the gateway answer 5xx. */
   breakDown(): void;
+  /** Makes something in front of the gateway answer so many requests, or calls for access tokens, in its place. */
+  answerFor(answer: ForeignAnswer): void;
   /** Uses up the day's quota; absent if the gateway has none. */
   useUpDay?(): void;
   /** Makes the gateway refuse whole requests because of this device, unnamed; absent if it never does. */
@@ -65,6 +76,7 @@ export function gatewayInstance(
   return {
     hang: () => gateway.misbehave({ kind: 'hang' }),
     breakDown: () => gateway.misbehave({ kind: 'answer', status: 503 }),
+    answerFor: (answer) => gateway.misbehave({ kind: 'answer', ...answer }),
     ...(own.expireTokens ? { tokenCalls: () => gateway.tokenCalls } : {}),
     ...own,
     credentials: { ...credentials, endpoint: gateway.url, ca: gateway.ca },

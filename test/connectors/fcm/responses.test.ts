@@ -244,6 +244,22 @@ const cases: Case[] = [
     afterMs: 10_000,
   },
   {
+    rule: '499 CANCELLED',
+    status: 499,
+    error: { status: 'CANCELLED' },
+    kind: 'retry',
+    reason: 'request_cancelled',
+    afterMs: 10_000,
+  },
+  {
+    rule: '504 DEADLINE_EXCEEDED',
+    status: 504,
+    error: { status: 'DEADLINE_EXCEEDED' },
+    kind: 'retry',
+    reason: 'deadline_exceeded',
+    afterMs: 10_000,
+  },
+  {
     rule: '503 UNAVAILABLE',
     status: 503,
     error: { status: 'UNAVAILABLE', errorCode: 'UNAVAILABLE' },
@@ -294,7 +310,7 @@ describe('a response of FCM', () => {
     },
   );
 
-  test('that is not JSON gets the result of its status: a 404 from an unrelated server does not invalidate tokens', () => {
+  test('that FCM did not write fails this try only: a 404 of an unrelated server invalidates no token', () => {
     for (const body of [
       '<html>',
       '[]',
@@ -303,7 +319,7 @@ describe('a response of FCM', () => {
       '{"error":{"details":5}}',
       '{"error":{"details":[5]}}',
     ])
-      expect(ruleForResponse(404, body)).toMatchObject({ reaction: 'profile_error', reason: 'http_404' });
+      expect(ruleForResponse(404, body)).toMatchObject({ reaction: 'retry', reason: 'http_404' });
   });
 
   test('contains the retry time', async () => {

@@ -77,15 +77,15 @@ export function vendorFixture<G extends SandboxGateway>(vendor: Vendor<G>): Vend
   };
 }
 
-/** Results of a device by HTTP status, where the vendor has no other rule (`connectors/kit`). */
+/** Results of a device by HTTP status, where something else than the vendor answered (`connectors/kit`). */
 export const statusMeanings: [number, string][] = [
   [500, 'retry'],
   [503, 'retry'],
   [429, 'retry'],
-  [401, 'profile_error'],
-  [403, 'profile_error'],
-  [404, 'profile_error'],
-  [400, 'rejected'],
+  [401, 'retry'],
+  [403, 'retry'],
+  [404, 'retry'],
+  [400, 'retry'],
 ];
 
 /** Returns the gateway's id for the message of a device. */

@@ -56,6 +56,8 @@ export const failuresZh: Record<keyof typeof failuresEn, string> = {
   outside_sending_hours: '网关只在白天发送此类消息',
   push_failed: '网关未能发送该消息',
   redirected: '网关给出了其他地址',
+  deadline_exceeded: '没有及时响应',
+  request_cancelled: '网关放弃了该请求',
   remote_error: '网关的后端服务发生故障',
   request_expired: '请求到达网关时已过期',
   saved_without_id: '网关保存了消息，但没有返回 id',

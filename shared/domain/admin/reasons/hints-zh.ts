@@ -25,6 +25,8 @@ export const hintsZh: Readonly<Record<string, string>> = {
     'FCM 不认识任何设备：请确认服务账号属于应用所在的项目。',
   'The service account may not send: give it the role, and switch the FCM API on.':
     '服务账号没有发送权限：请授予角色，并启用 FCM API。',
+  'Google issues no access token: check the service account and the clock of this machine.':
+    'Google 没有签发访问令牌：请检查服务账号和本机时钟。',
   'FCM refuses a fresh access token: check the service account and the clock of this machine.':
     'FCM 拒绝了刚签发的访问令牌：请检查服务账号和本机时钟。',
   'Honor refuses a fresh access token: check appId, clientId and clientSecret.':

@@ -174,5 +174,5 @@ export const refusalsEn = {
   version_missing: 'the request has no version of the call',
   version_unsupported: 'the gateway no longer takes the version of the call',
   unknown_code: 'the gateway gives a code that is not documented',
-  httpRefusal: 'the gateway refuses the request with HTTP status {status}',
+  httpRefusal: 'the gateway, or a proxy before it, refuses the request with HTTP status {status}',
 } as const;

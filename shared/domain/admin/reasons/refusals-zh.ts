@@ -176,5 +176,5 @@ export const refusalsZh: Record<keyof typeof refusalsEn, string> = {
   version_missing: '请求中没有接口版本',
   version_unsupported: '网关已不支持该接口版本',
   unknown_code: '网关给出了没有文档说明的代码',
-  httpRefusal: '网关以 HTTP 状态码 {status} 拒绝了请求',
+  httpRefusal: '网关或其前面的代理以 HTTP 状态码 {status} 拒绝了请求',
 };

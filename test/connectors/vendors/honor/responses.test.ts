@@ -77,7 +77,7 @@ describe('every code of Honor', () => {
     expect((await push(devices(1))).attempts[0]).toMatchObject(expected);
   });
 
-  test.each(table.slice(1))('%i as the status', async (status, expected) => {
+  test.each(table.filter(([status]) => status > 401))('%i as the status', async (status, expected) => {
     gateway.misbehave({ kind: 'answer', status, body: '<html>' });
     expect((await push(devices(1))).attempts[0]).toMatchObject({ ...expected, status });
   });

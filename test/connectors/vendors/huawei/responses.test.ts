@@ -107,13 +107,13 @@ describe('every code of Huawei', () => {
   });
 
   test.each<[number, Partial<AttemptResult>]>([
-    [404, { kind: 'profile_error' }],
+    [404, { kind: 'retry' }],
     [500, { kind: 'retry' }],
     [502, { kind: 'retry' }],
     [503, { kind: 'retry' }],
-    [401, { kind: 'profile_error' }],
-    [400, { kind: 'rejected' }],
-  ])('a %i without a code deletes nothing', async (status, expected) => {
+    [401, { kind: 'retry' }],
+    [400, { kind: 'retry' }],
+  ])('a %i without a code fails nothing', async (status, expected) => {
     gateway.misbehave({ kind: 'answer', status, body: '<html>' });
     expect(await attemptOfOne()).toMatchObject({ ...expected, status });
   });
