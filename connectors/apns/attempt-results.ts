@@ -1,8 +1,17 @@
 /** Attempt results of APNs requests. */
 import { hash } from 'node:crypto';
+import { longerWait } from '../../shared/backoff.ts';
 import type { AttemptResult } from '../contract/connector.ts';
-import type { RequestResult, TransportReason } from '../http2/transport.ts';
-import { failed, profileError, refusedAddressHint, retry, withCause } from '../kit/attempt-results.ts';
+import type { RequestResult } from '../http2/transport.ts';
+import {
+  failed,
+  notProcessed,
+  profileError,
+  refusedAddressHint,
+  retry,
+  retryAtOnce,
+  withCause,
+} from '../kit/attempt-results.ts';
 import type { ApnsError } from './errors.ts';
 
 /** Pause of a key after TooManyProviderTokenUpdates (protocol/apns.md#provider-tokens: back off, create no token). */
@@ -33,9 +42,9 @@ export function attemptResult(
     case 'renew_connection':
       return retry(status, reason, retryAfterMs);
     case 'retry_elsewhere':
-      return retry(status, reason, retryAfterMs ?? 0);
+      return retryAfterMs ? retry(status, reason, retryAfterMs) : retryAtOnce(status, reason);
     case 'pause':
-      return retry(status, reason, retryAfterMs ?? pauseMs);
+      return retry(status, reason, longerWait(pauseMs, retryAfterMs));
     case 'renew_token':
     case 'profile_error':
       return profileError(status, reason, hint);
@@ -59,10 +68,8 @@ export function unansweredResult(
     );
   if (reply.reason === 'address_refused')
     return withCause(profileError(0, reply.reason, refusedAddressHint), reply.cause);
-  return withCause(retry(0, reply.reason, isOurDoing(reply.reason) ? 0 : reply.afterMs), reply.cause);
+  return withCause(notProcessed(reply.reason, reply.afterMs), reply.cause);
 }
-
-const isOurDoing = (reason: TransportReason): boolean => reason === 'aborted' || reason === 'closed';
 
 /** Digits of the last group of a UUID. */
 const nodeDigits = 12;

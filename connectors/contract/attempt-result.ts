@@ -9,7 +9,11 @@ export type AttemptResult =
   | { kind: 'rejected'; outcome: 'failed' | 'dropped' | 'expired' | 'capped'; status: number; reason: string }
   /** The gateway says that this very token is invalid, and perhaps since when. */
   | { kind: 'invalid_token'; status: number; reason: string; invalidSinceMs?: number }
-  /** Not accepted; another try is worthwhile after `afterMs` (null: the dispatcher's back-off). */
+  /**
+   * Not accepted; another try is worthwhile. `afterMs`: the shortest wait, null without one; the dispatcher never waits less
+   * than its back-off. 0: this process or this one connection is the cause, so that the try costs nothing and the first repeat
+   * is immediate. An answer of the gateway never gives 0.
+   */
   | { kind: 'retry'; status: number; reason: string; afterMs: number | null; cause?: string | undefined }
   /** The request was written and got no answer: the message may have been delivered. */
   | { kind: 'unknown'; reason: string; isRepeatHidden: boolean; cause?: string | undefined }

@@ -1,7 +1,16 @@
 import type { AttemptResult, Recipient, SenderContext, SendRequest } from '../contract/connector.ts';
 import type { RequestResult, ResponseDecision, Transport } from '../http2/transport.ts';
 import type { AccessTokens } from '../kit/access-token.ts';
-import { failed, profileError, reportAll, retry, sent, stopping, withCause } from '../kit/attempt-results.ts';
+import {
+  failed,
+  notProcessed,
+  profileError,
+  reportAll,
+  retry,
+  sent,
+  stopping,
+  withCause,
+} from '../kit/attempt-results.ts';
 import { attemptResult } from '../kit/response-rules.ts';
 import { type FcmRule, ruleForResponse } from './errors.ts';
 import type { FcmPayload } from './payload.ts';
@@ -166,7 +175,7 @@ function unsent({ afterMs, reason, cause }: Extract<RequestResult, { kind: 'not_
       profileError(0, reason, 'The gateway asks for a client certificate: check the endpoint.'),
       cause,
     );
-  return withCause(retry(0, reason, reason === 'aborted' || reason === 'closed' ? 0 : afterMs), cause);
+  return withCause(notProcessed(reason, afterMs), cause);
 }
 
 /** Returns a success with the message id: the part after the last slash of `{"name":"projects/p/messages/0:15…"}`. */

@@ -4,7 +4,13 @@
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { parseObject } from '../kit/json.ts';
-import { type ResponseRule, responseTable, ruleForPage, ruleForStatus } from '../kit/response-rules.ts';
+import {
+  type ResponseRule,
+  responseTable,
+  ruleForPage,
+  ruleForStatus,
+  waits,
+} from '../kit/response-rules.ts';
 
 export interface FcmRule extends ResponseRule {
   /** Hint if all tokens get this rule: wrong credentials, not invalid tokens. Decided at the end of a send. */
@@ -13,8 +19,8 @@ export interface FcmRule extends ResponseRule {
 
 /** Shortest retry delay of Google's scaling guide (protocol/fcm.md#answers). */
 const soonestMs = 10_000;
-/** Retry delay for 429 without Retry-After (protocol/fcm.md#answers). */
-const quotaMs = 60_000;
+/** Waits of 429: Google's number, else a minute (protocol/fcm.md#answers). */
+const quota = { afterMs: soonestMs, unaskedMs: 60_000 };
 
 const wrongProject =
   'FCM knows none of the devices: check that the service account is of the project whose app they use.';
@@ -52,15 +58,15 @@ export const responseRules: readonly FcmRule[] = [
   { code: '401 THIRD_PARTY_AUTH_ERROR', reason: 'third_party_auth_error', reaction: 'fail' },
   { code: '401 APNS_AUTH_ERROR', reason: 'third_party_auth_error', reaction: 'fail' },
   // Two meanings: too many messages to this device, or too many of the project.
-  { code: '429 QUOTA_EXCEEDED device', reason: 'device_rate_exceeded', reaction: 'retry', afterMs: quotaMs },
+  { code: '429 QUOTA_EXCEEDED device', reason: 'device_rate_exceeded', reaction: 'retry', ...quota },
   {
     code: '429 RESOURCE_EXHAUSTED device',
     reason: 'device_rate_exceeded',
     reaction: 'retry',
-    afterMs: quotaMs,
+    ...quota,
   },
-  { code: '429 QUOTA_EXCEEDED', reason: 'quota_exceeded', reaction: 'throttle', afterMs: quotaMs },
-  { code: '429 RESOURCE_EXHAUSTED', reason: 'quota_exceeded', reaction: 'throttle', afterMs: quotaMs },
+  { code: '429 QUOTA_EXCEEDED', reason: 'quota_exceeded', reaction: 'throttle', ...quota },
+  { code: '429 RESOURCE_EXHAUSTED', reason: 'quota_exceeded', reaction: 'throttle', ...quota },
   // Google's front end: the client or a server of FCM gave up.
   { code: '499 CANCELLED', reason: 'request_cancelled', reaction: 'retry', afterMs: soonestMs },
   { code: '500 INTERNAL', reason: 'internal', reaction: 'retry', afterMs: soonestMs },
@@ -83,8 +89,8 @@ export function ruleForResponse(status: number, body: string): FcmRule {
   const meaning = `${code}${meaningOf(code, error)}`;
   if (known.has(meaning)) return ruleFor(meaning);
   const rule = name === '' ? ruleForPage(status) : ruleForStatus(status);
-  if (rule.reaction === 'throttle') return { ...rule, afterMs: status === 429 ? quotaMs : soonestMs };
-  return rule.reaction === 'retry' ? { ...rule, afterMs: soonestMs } : rule;
+  if (status === 429) return { ...rule, ...quota };
+  return waits.has(rule.reaction) ? { ...rule, afterMs: soonestMs } : rule;
 }
 
 function errorIn(body: string): JsonObject {

@@ -2,7 +2,8 @@
  * Access tokens that a call fetches (develop/architecture.md#access-tokens), one instance per sender. All threads and
  * dispatchers share a token through the store; one of them at a time renews it, before it expires.
  */
-import { type Clock, minuteMs, sleep } from '../../shared/clock.ts';
+import { retryMs } from '../../shared/backoff.ts';
+import { type Clock, dayMs, minuteMs, sleep } from '../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { type HttpResult, isTemporaryStatus } from '../../shared/http/result.ts';
 import type { AttemptResult, GatewayCheck, StoredToken, TokenStore } from '../contract/connector.ts';
@@ -38,11 +39,16 @@ const leaseMs = 20_000;
 const pollMs = 100;
 /** If a replacement is refused within this time, the cause is not the token. */
 const proofMs = minuteMs;
+/** Waits between token calls that fail. */
+const callWaits = { firstMs: 1000, longestMs: minuteMs, longestAskedMs: dayMs };
 
 export class AccessTokens {
   readonly #options: AccessTokensOptions;
   #current: StoredToken | null = null;
   #inFlight: Promise<TokenResult> | null = null;
+  /** Token calls that failed in a row: the last result, and when the next call may be made (monotonic). */
+  #failure: { attempt: Extract<AttemptResult, { kind: 'retry' }>; count: number; untilMs: number } | null =
+    null;
 
   constructor(options: AccessTokensOptions) {
     this.#options = options;
@@ -93,6 +99,8 @@ export class AccessTokens {
     const endsAtMs = clock.monotonicMs() + leaseMs;
     for (;;) {
       if (this.#take(await store.read(credential), refused)) break;
+      const failure = this.#recentFailure();
+      if (failure) return { ok: false, attempt: failure };
       if (await store.claim(credential, leaseMs)) return this.#renew(refused);
       if (clock.monotonicMs() > endsAtMs) return { ok: false, attempt: retry(0, 'token_call_pending') };
       await sleep(pollMs);
@@ -115,6 +123,7 @@ export class AccessTokens {
         return { ok: true, value: this.#current?.value ?? '' };
       }
       const fetched = await fetch();
+      this.#noteFailure(fetched);
       if (!fetched.ok) {
         await store.release(credential);
         return fetched;
@@ -129,6 +138,25 @@ export class AccessTokens {
       await store.release(credential).catch(() => undefined);
       throw error;
     }
+  }
+
+  /** Returns the result of the last call until the next one may be made; each batch would call otherwise. */
+  #recentFailure(): AttemptResult | undefined {
+    if (this.#failure === null) return undefined;
+    const leftMs = this.#failure.untilMs - this.#options.clock.monotonicMs();
+    return leftMs > 0 ? { ...this.#failure.attempt, afterMs: Math.ceil(leftMs) } : undefined;
+  }
+
+  /** Notes the result of a token call: after a temporary failure the next call waits (`retryMs`). */
+  #noteFailure(fetched: TokenFetch): void {
+    if (fetched.ok || fetched.attempt.kind !== 'retry' || fetched.attempt.afterMs === 0) {
+      this.#failure = null;
+      return;
+    }
+    const { attempt } = fetched;
+    const count = this.#failure?.count ?? 0;
+    const untilMs = this.#options.clock.monotonicMs() + retryMs(count, attempt.afterMs, callWaits);
+    this.#failure = { attempt, count: count + 1, untilMs };
   }
 }
 
@@ -186,6 +214,6 @@ function isOAuthError({ error }: JsonObject): boolean {
 /** Returns the result of a refusal by its row in the table of a gateway; null for an unknown code, which proves nothing. */
 export function tokenRefusal(rule: ResponseRule, status: number, hint: string): AttemptResult | null {
   if (rule.reason === 'unknown_code' || rule.reaction === 'sent') return null;
-  if (waits.has(rule.reaction)) return { ...retry(status, rule.reason), afterMs: rule.afterMs ?? null };
+  if (waits.has(rule.reaction)) return retry(status, rule.reason, rule.afterMs);
   return profileError(status, rule.reason, rule.hint ?? hint);
 }

@@ -1,4 +1,5 @@
 /** Attempt results that all connectors share. */
+import { longerWait } from '../../shared/backoff.ts';
 import type { HttpFailure } from '../../shared/http/result.ts';
 import type { AttemptResult, SendRequest } from '../contract/connector.ts';
 
@@ -14,9 +15,6 @@ export function reportAll(
 }
 
 export const sent: AttemptResult = { kind: 'sent' };
-
-/** Not sent because the process stops or the push was stopped. */
-export const stopping: AttemptResult = { kind: 'retry', status: 0, reason: 'stopping', afterMs: 0 };
 
 export const expired: AttemptResult = { kind: 'rejected', outcome: 'expired', status: 0, reason: 'expired' };
 
@@ -46,12 +44,28 @@ export const capped = (status: number, reason: string): AttemptResult => ({
   reason,
 });
 
-export const retry = (status: number, reason: string, afterMs: number | null = null): Retry => ({
+/** `wantedMs`: the shortest wait before another try, if there is one. */
+export const retry = (status: number, reason: string, wantedMs: number | null = null): Retry => ({
   kind: 'retry',
   status,
   reason,
-  afterMs,
+  afterMs: longerWait(wantedMs, null),
 });
+
+/** Not sent for a reason of this process, or of one connection among others. */
+export const retryAtOnce = (status: number, reason: string): Retry => ({
+  kind: 'retry',
+  status,
+  reason,
+  afterMs: 0,
+});
+
+/** Not sent because the process stops or the push was stopped. */
+export const stopping: AttemptResult = retryAtOnce(0, 'stopping');
+
+/** Returns the result of a request that was certainly not processed. */
+export const notProcessed = (reason: string, wantedMs: number | null = null): Retry =>
+  reason === 'aborted' || reason === 'closed' ? retryAtOnce(0, reason) : retry(0, reason, wantedMs);
 
 export const profileError = (status: number, reason: string, hint: string): ProfileError => ({
   kind: 'profile_error',
@@ -70,7 +84,7 @@ export function unanswered({ kind, reason, cause }: HttpFailure, isRepeatHidden:
     return withCause(profileError(0, reason, untrustedHint(cause)), cause);
   if (reason === 'address_refused') return withCause(profileError(0, reason, refusedAddressHint), cause);
   if (reason === 'bad_request') return failed(0, reason);
-  return withCause(retry(0, reason, reason === 'aborted' || reason === 'closed' ? 0 : null), cause);
+  return withCause(notProcessed(reason), cause);
 }
 
 /** Hint about a profile whose URL leads to a private address (shared/http/outbound-addresses.ts). */

@@ -2,6 +2,7 @@
  * Response tables: one rule per code of a gateway. A vendor's `errors.ts` is such a table with the source of each rule; a
  * code that is not in it never deletes a token.
  */
+import { longerWait } from '../../shared/backoff.ts';
 import { isTemporaryStatus } from '../../shared/http/result.ts';
 import type { AttemptResult } from '../contract/connector.ts';
 import { capped, failed, profileError, retry, sent } from './attempt-results.ts';
@@ -39,8 +40,10 @@ export interface ResponseRule {
   reaction: Reaction;
   /** Hint to the operator (`profile_error`, `renew_token`). */
   hint?: string;
-  /** `retry` and `throttle`: the earliest next try. */
+  /** `retry` and `throttle`: our own floor of the wait, which the gateway cannot lower. */
   afterMs?: number;
+  /** `retry` and `throttle`: the wait where the gateway asks for none. */
+  unaskedMs?: number;
   /** `ambiguous`: reaction for a request with one target. */
   singleTarget?: 'dead_token' | 'fail';
 }
@@ -144,7 +147,7 @@ export function attemptResult(
     case 'retry':
     case 'throttle':
     case 'try_new_token':
-      return retry(status, reason, details.retryAfterMs ?? rule.afterMs ?? null);
+      return retry(status, reason, longerWait(rule.afterMs, details.retryAfterMs || rule.unaskedMs));
     case 'cap':
       return capped(status, reason);
     case 'renew_token':

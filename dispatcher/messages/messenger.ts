@@ -1,8 +1,7 @@
-import { randomInt } from 'node:crypto';
 import type { ProviderResult } from '../../connectors/provider.ts';
 import { openProviders, type ProviderSettings, type Providers } from '../../connectors/providers.ts';
-import { backoffMs } from '../../shared/backoff.ts';
-import type { Clock } from '../../shared/clock.ts';
+import { retryMs, shortestRetryMs } from '../../shared/backoff.ts';
+import { type Clock, hourMs, minuteMs } from '../../shared/clock.ts';
 import { SealError, type Vault } from '../../shared/crypto.ts';
 import { dueIn } from '../../shared/db/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
@@ -25,8 +24,8 @@ const maxConcurrent = 16;
 /** Time that messages in progress get at a stop, before their jobs go back to the queue. */
 const graceMs = 3000;
 
-/** Back-off, doubled at each try. */
-const backoff = { firstMs: 1000, longestMs: 10 * 60_000 };
+/** Waits between the tries of one message. */
+const waits = { firstMs: 1000, longestMs: 10 * minuteMs, longestAskedMs: hourMs };
 
 /** Dependencies of the messenger. */
 export interface MessengerDeps {
@@ -153,7 +152,7 @@ async function record(
     else if ('kind' in outcome && (await countTry(tx, appId, messageId, outcome.reason)))
       await queue.send(messageJob, [job.data], {
         tx,
-        startAfter: await dueIn(tx, retryDelay(message, outcome)),
+        startAfter: await dueIn(tx, retryMs(message.attempts, outcome.afterMs, waits)),
         priority: message.kind === 'sms' ? 1 : 0,
       });
   });
@@ -172,17 +171,6 @@ function expiredResult(
   message: WaitingMessage,
   retry: Extract<SendOutcome, { kind: 'retry' }>,
 ): MessageResult | undefined {
-  const isOver =
-    clock.now() + retryDelay(message, { ...retry, isMinimum: true }) >= message.expiresAt.getTime();
-  return isOver ? { state: 'failed', reason: retry.reason } : undefined;
-}
-
-/** Returns the delay that the provider asked for, else a back-off with 50 % jitter. */
-function retryDelay(
-  { attempts }: Pick<WaitingMessage, 'attempts'>,
-  { afterMs, isMinimum = false }: { afterMs: number | null; isMinimum?: boolean },
-): number {
-  if (afterMs !== null) return Math.min(Math.max(afterMs, backoff.firstMs), backoff.longestMs * 6);
-  const full = backoffMs(attempts, backoff);
-  return isMinimum ? full / 2 : full / 2 + randomInt(full / 2 + 1);
+  const nextMs = clock.now() + shortestRetryMs(message.attempts, retry.afterMs, waits);
+  return nextMs >= message.expiresAt.getTime() ? { state: 'failed', reason: retry.reason } : undefined;
 }

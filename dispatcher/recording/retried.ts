@@ -1,4 +1,5 @@
-import { backoffMs, fullJitterMs } from '../../shared/backoff.ts';
+import { retryMs } from '../../shared/backoff.ts';
+import { dayMs } from '../../shared/clock.ts';
 import { dueIn } from '../../shared/db/clock.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { insertBatches, type NewBatch } from '../../shared/db/tables/pushes/batches.ts';
@@ -7,8 +8,8 @@ import type { DispatcherDeps } from '../deps.ts';
 import type { DeliverResult, RetryGroup } from '../sending/task.ts';
 import type { BatchInWork } from './batch-in-work.ts';
 
-/** Pause before a retry, unless the gateway asked for one. */
-const backoff = { firstMs: 1000, longestMs: 60_000 };
+/** Waits between the tries of one recipient. The twelve tries take at least three minutes. */
+const waits = { firstMs: 1000, longestMs: 60_000, longestAskedMs: dayMs };
 
 /** Tries that reached the gateway, of one recipient. */
 const maxTries = 12;
@@ -42,7 +43,7 @@ export async function recordRetries(
 ): Promise<void> {
   const attempt = stored.attempt + 1;
   for (const retry of retries) {
-    const due = await dueIn(tx, retryDelayMs(retry, attempt));
+    const due = await dueIn(tx, waitMs(retry, stored.attempt));
     const startAfter = due < stored.expiresAt ? due : stored.expiresAt;
     const batch: NewBatch = {
       connector: stored.connector,
@@ -70,11 +71,9 @@ export async function recordRetries(
   }
 }
 
-/** Returns what the gateway asked for plus up to a second, else a back-off with full jitter. */
-function retryDelayMs({ afterMs }: RetryGroup, attempt: number): number {
-  const jitterMs = fullJitterMs(backoffMs(attempt, backoff));
-  return afterMs === null ? jitterMs : afterMs + Math.min(jitterMs, backoff.firstMs);
-}
+/** Returns the wait of recipients that were tried again so often before; none if the cause was our own, for the first time. */
+const waitMs = ({ afterMs }: RetryGroup, retries: number): number =>
+  afterMs === 0 && retries === 0 ? 0 : retryMs(retries, afterMs, waits);
 
 function mostFrequent(words: string[]): string | null {
   const counts = new Map<string, number>();

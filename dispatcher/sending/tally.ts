@@ -174,7 +174,7 @@ export class Tally {
 
   #retry(index: number, why: Why & { isRepeat?: boolean }, afterMs: number | null = null): void {
     this.#states.markRetried(index);
-    const isReached = why.isRepeat === true || hasReachedGateway(why);
+    const isReached = why.isRepeat === true || (afterMs !== 0 && hasReachedGateway(why));
     this.#retries.add(index, afterMs, isReached, why);
   }
 }

@@ -94,7 +94,7 @@ export interface RetryGroup {
   /** Whether the last request got no answer: these recipients may get the message twice. */
   isRepeat: boolean;
   badges: (number | null)[] | null;
-  /** Wait that the gateway asked for; null: the dispatcher's own back-off. */
+  /** Shortest wait, null without one; 0: the cause was our own, and the first retry is immediate. */
   afterMs: number | null;
 }
 

@@ -1,3 +1,5 @@
+import { dayMs } from '../clock.ts';
+
 /** Reason of a request that was not sent or not answered. A bounded set: it is a metric label. */
 export type HttpFailureReason =
   | 'aborted'
@@ -42,9 +44,24 @@ const temporaryRefusals = new Set([408, 423, 425, 429]);
  */
 export const isTemporaryStatus = (status: number): boolean => status >= 500 || temporaryRefusals.has(status);
 
-/** Parses `Retry-After` in either form of RFC 9110 10.2.3 to milliseconds from now; null if it is invalid. */
+const days = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
+const months = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)';
+const time = '\\d{2}:\\d{2}:\\d{2}';
+/** The three forms of an HTTP date (RFC 9110 5.6.7). The two older ones are still to be read. */
+const dates = [
+  new RegExp(`^${days}, \\d{2} ${months} \\d{4} ${time} GMT$`),
+  new RegExp(`^${days}[a-z]*, \\d{2}-${months}-\\d{2} ${time} GMT$`),
+  new RegExp(`^${days} ${months} [ \\d]\\d ${time} \\d{4}$`),
+];
+
+/**
+ * Parses `Retry-After` in either form of RFC 9110 10.2.3: digits or an HTTP date. Returns milliseconds from now, at most a day,
+ * and null for any other text: `Date.parse` reads `1.5` as a day of 2001.
+ */
 export function retryAfterMs(value: string, epochMs: number): number | null {
-  if (/^\d{1,9}$/.test(value)) return Number(value) * 1000;
-  const at = Date.parse(value);
-  return Number.isNaN(at) ? null : Math.max(0, at - epochMs);
+  const text = value.trim();
+  if (/^\d+$/.test(text)) return Math.min(Number(text) * 1000, dayMs);
+  if (!dates.some((form) => form.test(text))) return null;
+  const at = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
+  return Number.isNaN(at) ? null : Math.min(Math.max(0, at - epochMs), dayMs);
 }

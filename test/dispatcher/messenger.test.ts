@@ -111,6 +111,25 @@ describe('a message', () => {
     expect(new Set(tries.map(({ headers }) => headers['carillon-message-id'])).size).toBe(1);
   });
 
+  test('is not retried at once, whatever number the provider names', async () => {
+    // The jobs of retries, which are deleted when they end.
+    await db.query(`CREATE TABLE waits (ms float8);
+      CREATE FUNCTION note_wait() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN INSERT INTO waits VALUES (extract(epoch FROM NEW.start_after - NEW.created_on) * 1000); RETURN NEW; END $$;
+      CREATE TRIGGER note_wait AFTER INSERT ON pgboss.job FOR EACH ROW EXECUTE FUNCTION note_wait()`);
+    const numbers = ['0', '1.5', '-1', '', 'Thu, 01 Jan 1970 00:00:00 GMT'];
+    for (const [i, retryAfter] of numbers.entries()) {
+      const to = `+861380000010${i}`;
+      webhook.answers.push({ status: 429, headers: { 'retry-after': retryAfter } });
+      await post(smsTo(to));
+      await expect.poll(() => rowOf(to)).toMatchObject({ state: 'sent', attempts: 2 });
+    }
+    const { rows } = await db.query<{ ms: number }>('SELECT ms FROM waits WHERE ms > 5');
+    expect(rows).toHaveLength(numbers.length);
+    for (const { ms } of rows) expect(ms).toBeGreaterThanOrEqual(490);
+    await db.query('DROP TRIGGER note_wait ON pgboss.job');
+  });
+
   test('fails when the provider refuses it permanently', async () => {
     webhook.answers.push({ status: 400 });
     await post(smsTo('+8613800000003'));

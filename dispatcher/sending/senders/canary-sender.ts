@@ -4,6 +4,7 @@ import type {
   Sender,
   SendRequest,
 } from '../../../connectors/contract/connector.ts';
+import { longerWait } from '../../../shared/backoff.ts';
 import type { CanaryAnswers } from '../../../shared/db/tables/apps/canary-decisions.ts';
 
 /**
@@ -29,12 +30,15 @@ export class CanarySender implements Sender {
   async send(request: SendRequest): Promise<void> {
     if (this.#answers.refused > 0) return this.#current.send(request);
     const left: Recipient[] = [];
+    /** Waits that the gateway asked the candidate for: the current version asks the same gateway. */
+    const waits = new Map<number, number>();
     const byIndex = new Map(request.recipients.map((recipient) => [recipient.index, recipient]));
     await this.#candidate.send({
       ...request,
       report: (index, attempt) => {
         this.#count(attempt);
         const recipient = byIndex.get(index);
+        if (attempt.kind === 'retry' && attempt.afterMs) waits.set(index, attempt.afterMs);
         if (isFinal(attempt) || !recipient) request.report(index, attempt);
         else left.push(recipient);
       },
@@ -45,7 +49,12 @@ export class CanarySender implements Sender {
       recipients: left,
       report: (index, attempt) => {
         if (attempt.kind === 'sent') this.#answers.worse += 1;
-        request.report(index, attempt);
+        const afterMs = waits.get(index);
+        const isLonger = attempt.kind === 'retry' && afterMs !== undefined && attempt.afterMs !== 0;
+        request.report(
+          index,
+          isLonger ? { ...attempt, afterMs: longerWait(attempt.afterMs, afterMs) } : attempt,
+        );
       },
     });
   }

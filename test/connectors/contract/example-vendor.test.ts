@@ -217,6 +217,35 @@ describe('access tokens', () => {
     expect(gateway.total).toBe(0);
   });
 
+  test('that cannot be fetched are not asked for again at once, however many batches ask', async () => {
+    let monotonicMs = 0;
+    const clock = { now: () => systemClock.now(), monotonicMs: () => monotonicMs };
+    const context = aContext(clock);
+    const profile = { appId: 'app', secret: 'right', endpoint: gateway.url, ca: gateway.ca };
+    const sender = exampleVendor(defaultHttpTiming).open(profile, context);
+    const answer = { kind: 'answer', status: 429, isTokenCall: true } as const;
+    const asks = async () => {
+      const before = gateway.tokenCalls;
+      const results = await Promise.all([1, 2, 3].map(() => sendAll(sender, recipients(2))));
+      for (const { attempts } of results) expect(kinds({ attempts, reports: [] })).toEqual({ retry: 2 });
+      return gateway.tokenCalls - before;
+    };
+    gateway.misbehave({ ...answer, retryAfter: '0' });
+    expect(await asks()).toBe(1);
+    expect(await asks()).toBe(0);
+    monotonicMs += 1001;
+    gateway.behave();
+    gateway.misbehave({ ...answer, retryAfter: '40' });
+    expect(await asks()).toBe(1);
+    // The back-off has grown, and the host asks for more.
+    monotonicMs += 39_000;
+    expect(await asks()).toBe(0);
+    gateway.behave();
+    monotonicMs += 3_000;
+    expect(kinds(await sendAll(sender, recipients(2)))).toEqual({ sent: 2 });
+    await sender.close();
+  });
+
   test('that are refused for the credentials end the push with a hint that shows no secret', async () => {
     const { attempts } = await push(recipients(2), { secret: 'wrong' });
     expect(attempts[0]).toMatchObject({ kind: 'profile_error', status: 401, reason: 'credentials_refused' });

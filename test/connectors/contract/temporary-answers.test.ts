@@ -91,6 +91,25 @@ describe.each(fixtures)('$connector.id', ({ connector, deviceType, deviceToken, 
       );
   });
 
+  test.each(['0', '-1', '1.5', '', 'soon', 'Thu, 01 Jan 1970 00:00:00 GMT'])(
+    'Retry-After: %j never makes a retry immediate',
+    async (retryAfter) => {
+      for (const status of [429, 503, 500, 408, 403])
+        for (const { attempts } of [await push({ status, retryAfter }), await push({ status })])
+          for (const attempt of attempts) expect(attempt.kind === 'retry' && attempt.afterMs).not.toBe(0);
+    },
+  );
+
+  test('Retry-After is kept, unless our own floor is longer', async () => {
+    const isFcm = connector.id === 'fcm' || connector.id === 'vendor_g';
+    for (const status of [429, 503]) {
+      expect((await push({ status, retryAfter: '40' })).attempts[0]).toMatchObject({ afterMs: 40_000 });
+      expect((await push({ status, retryAfter: '1' })).attempts[0]).toMatchObject({
+        afterMs: isFcm ? 10_000 : 1000,
+      });
+    }
+  });
+
   test.each([...temporary, ...other])('%i of a token call does not fail the profile', async (status) => {
     if (!instance.tokenCalls) return;
     for (const body of Object.values(pages)) {

@@ -62,6 +62,56 @@ describe('a retry', { timeout: 60_000 }, () => {
     ]);
   });
 
+  test.each(['0', '-1', '1.5', '', 'Thu, 01 Jan 1970 00:00:00 GMT'])(
+    'comes after a back-off, whatever number the gateway names: %j',
+    async (retryAfter) => {
+      const { app, tokens } = await appWithIos(5);
+      const [token = ''] = tokens;
+      const answer = { status: 429, reason: 'TooManyRequests', retryAfter, token };
+      service.apns.misbehave({ kind: 'answer', ...answer });
+      const objectId = await begin(app);
+      const batch = await retryBatch(app);
+      expect(batch).toMatchObject({ size: 1, tries: 1 });
+      expect(batch.wait_ms).toBeGreaterThanOrEqual(400);
+      service.apns.behave();
+      expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 5, successes: 5 });
+    },
+  );
+
+  test.each([
+    [503, 'Shutdown'],
+    [400, 'IdleTimeout'],
+  ])('after %i %s, which concerns one connection, is immediate and costs no try', async (status, reason) => {
+    const { app, tokens } = await appWithIos(5);
+    const [token = ''] = tokens;
+    service.apns.misbehave({ kind: 'answer', status, reason, token });
+    const objectId = await begin(app);
+    const batch = await retryBatch(app);
+    expect(batch).toMatchObject({ size: 1, tries: 0 });
+    expect(batch.wait_ms).toBeLessThan(400);
+    // The next one waits: the gateway may close every connection.
+    const second = `SELECT tries, extract(epoch FROM not_before - created_at)::float8 * 1000 AS wait_ms
+                      FROM push_batch WHERE app_id = $1 AND attempt = 2`;
+    const find = async () => (await service.db.query(second, [app.appId])).rows[0];
+    await expect.poll(find, { timeout: 15_000 }).toMatchObject({ tries: 0 });
+    expect((await find())?.wait_ms).toBeGreaterThanOrEqual(900);
+    service.apns.behave();
+    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 5, successes: 5 });
+  });
+
+  test.each([
+    [408, ''],
+    [403, '<html>Blocked</html>'],
+    [400, '<html>Bad Request</html>'],
+    [404, ''],
+  ])('follows a single %i of a proxy, and the others are sent', async (status, page) => {
+    const { app, tokens } = await appWithIos(200);
+    service.apns.misbehave({ kind: 'answer', status, reason: '', page, count: 1 });
+    const record = await service.untilDone(app, await begin(app));
+    expect(record).toMatchObject({ devices: 200, successes: 200, outcomes: { sent: 200 } });
+    expect(tokens.map((token) => service.apns.seen(token)).sort()).toEqual([...Array(199).fill(1), 2]);
+  });
+
   test('beyond the most tries is counted failed with the last reason', async () => {
     const { app, tokens } = await appWithIos(20);
     const [token = ''] = tokens;

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkRotations } from '../../../api/services/operator/doctor/rotations.ts';
 import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
 import { reviewCanaries } from '../../../dispatcher/duties/profile-rotations.ts';
+import { CanarySender } from '../../../dispatcher/sending/senders/canary-sender.ts';
 import {
   type ApnsGateway,
   createApnsCredentials,
@@ -12,6 +13,7 @@ import { Vault } from '../../../shared/crypto.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { judgeCanary } from '../../../shared/domain/apps/canary.ts';
 import { silentLog, testConfig } from '../../support/api.ts';
+import { recipients, sendAll, startApnsFixture } from '../../support/gateways/apns.ts';
 import { loopbackIdentity } from '../../support/gateways/identity.ts';
 import { keyIdOf } from '../../support/gateways/key-id.ts';
 import { useTestService } from '../../support/service.ts';
@@ -219,6 +221,18 @@ describe('two rotations under load', () => {
 
 /** Returns the id of the key that the last request was signed with. */
 const keyOf = (gateway: ApnsGateway): string => keyIdOf(gateway.requests.at(-1)?.headers ?? {});
+
+test('a wait that the gateway asked a candidate for also holds for the current version', async () => {
+  const { gateway, open, close } = await startApnsFixture();
+  const [candidate, current] = [open(), open()];
+  const answer = { kind: 'answer', status: 429, reason: 'TooManyRequests', count: 1 } as const;
+  gateway.misbehave({ ...answer, retryAfter: '30' });
+  gateway.misbehave({ ...answer, retryAfter: '2' });
+  const { attempts } = await sendAll(new CanarySender(candidate, current), recipients(1));
+  expect(attempts).toEqual([{ kind: 'retry', status: 429, reason: 'TooManyRequests', afterMs: 30_000 }]);
+  expect(gateway.total).toBe(2);
+  await close();
+});
 
 describe('the decision', () => {
   const none = { batches: 1, asked: 0, accepted: 0, refused: 0, worse: 0 };
