@@ -8,6 +8,7 @@ import type {
   SenderContext,
   SendRequest,
 } from '../contract/connector.ts';
+import { EqualRefusals } from '../contract/equal-refusals.ts';
 import { openTransport } from '../http2/open.ts';
 import {
   defaultTiming,
@@ -96,12 +97,13 @@ class ApnsSender implements Sender {
     const session = this.#session(this.#credentials.environment ?? message.prod);
     const topics = this.#byTopic(request, payload);
     const ending = { attempt: null };
+    const refusals = request.refusals ?? new EqualRefusals();
     const isOnlyTopic = topicsOf(this.#credentials).length === 1;
     await Promise.all(
       [...topics].map(([topic, members]) => {
         const isListed = topicsOf(this.#credentials)[0] === topic;
         const { signal } = request;
-        const options = { session, message, payload, bodies, topic, ending, report, signal };
+        const options = { session, message, payload, bodies, topic, ending, refusals, report, signal };
         return new Delivery({ ...options, isOnlyTopic: isOnlyTopic && isListed }).run(members);
       }),
     );

@@ -1,4 +1,5 @@
 import type { AttemptResult, GatewayCall, PushMessage, Recipient, Report } from '../contract/connector.ts';
+import type { EqualRefusals } from '../contract/equal-refusals.ts';
 import type {
   RequestResult,
   RequestTemplate,
@@ -42,9 +43,13 @@ export interface DeliveryOptions {
   /** Whether the credentials have no other topic. */
   isOnlyTopic: boolean;
   ending: Ending;
+  refusals: EqualRefusals;
   report: Report;
   signal: AbortSignal;
 }
+
+/** Recipients that are sent to before the first success of a push. */
+const probeSize = 100;
 
 /** Number of recipients from which on a push's collapse id is worth an entry in the HPACK table. */
 const manyRecipients = 100;
@@ -61,6 +66,9 @@ export class Delivery {
   /** The provider token of this pass. */
   #token: ProviderToken | null = null;
   #refusal: ApnsError | null = null;
+  #hasSuccess = false;
+  /** Continues with the rest of the first pass. */
+  #onSuccess: () => void = () => undefined;
 
   constructor(options: DeliveryOptions) {
     this.#options = options;
@@ -68,9 +76,11 @@ export class Delivery {
 
   /** Resolves when every recipient was reported once. */
   async run(recipients: Recipient[]): Promise<void> {
-    const { session } = this.#options;
+    const { session, refusals, topic, report } = this.#options;
+    const known = refusals.endingOf(topic);
+    if (known) return reportAll({ recipients, report }, known);
     let startedAtMs = session.monotonicMs();
-    await this.#pass(recipients, false);
+    await this.#firstPass(recipients);
     // Another delivery replaced the token, or its age did: continue with the new one.
     while (this.#again.length > 0 && this.#cause === null) {
       startedAtMs = session.monotonicMs();
@@ -84,6 +94,27 @@ export class Delivery {
     session.reconnect(startedAtMs);
     if (this.#cause === 'renew_token' && next === null) this.#end(again);
     else await this.#pass(again, true);
+  }
+
+  /**
+   * Sends to a few recipients first, and to the rest as soon as one of them succeeded: a connection in use takes a thousand
+   * requests before the first answer, which would all be refused alike.
+   */
+  async #firstPass(recipients: Recipient[]): Promise<void> {
+    const { session, refusals, topic, ending, report } = this.#options;
+    if (recipients.length <= probeSize || refusals.hasSuccess(topic)) return this.#pass(recipients, false);
+    const success = new Promise<void>((resolve) => {
+      this.#onSuccess = resolve;
+    });
+    const probe = this.#pass(recipients.slice(0, probeSize), false);
+    await Promise.race([probe, success]);
+    const rest = recipients.slice(probeSize);
+    const end = ending.attempt ?? this.#topicEnding;
+    if (end) reportAll({ recipients: rest, report }, end);
+    // One pass has one token.
+    else if (this.#cause !== null || session.token() !== this.#token) this.#again.push(...rest);
+    else await this.#pass(rest, false);
+    await probe;
   }
 
   #taken(): Recipient[] {
@@ -132,6 +163,7 @@ export class Delivery {
     if (reply.status === 200) {
       session.onCall({ status: 200, reason: 'ok', seconds: reply.seconds });
       report(recipient.index, sent);
+      if (!this.#hasSuccess) this.#noteSuccess();
       // Alternating tokens count as token updates, which APNs limits (protocol/apns.md#provider-tokens).
       const isOutdated = !isLast && session.token() !== this.#token;
       return ending.attempt || isOutdated ? 'stop' : undefined;
@@ -149,10 +181,21 @@ export class Delivery {
     return this.#verdict(answer, attempt);
   }
 
+  #noteSuccess(): void {
+    this.#hasSuccess = true;
+    this.#onSuccess();
+    this.#options.refusals.noteSent(this.#options.topic);
+  }
+
   /** Returns whether the transport goes on after this response. */
   #verdict(answer: ApnsError, attempt: AttemptResult): ResponseDecision {
-    const { session, ending } = this.#options;
-    switch (answer.reaction) {
+    const { session, ending, refusals, topic, bodies } = this.#options;
+    // Where bodies differ, the refusal of one proves nothing about the others.
+    const reaction = answer.reaction === 'fail_push' && bodies ? 'fail' : answer.reaction;
+    switch (reaction) {
+      case 'fail':
+        this.#topicEnding ??= refusals.note(topic, attempt);
+        return this.#topicEnding ? 'stop' : undefined;
       case 'retry_elsewhere':
         return 'drain';
       case 'fail_topic':

@@ -11,6 +11,7 @@ import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { Values } from '../../shared/domain/pushes/variables.ts';
 import type { TransportEvent, TransportLoad } from '../http2/transport.ts';
 import type { AttemptResult, GatewayCall, Report } from './attempt-result.ts';
+import type { EqualRefusals } from './equal-refusals.ts';
 import type { PushMessage, Recipient } from './message.ts';
 import type { ReceiptCall, ReceiptsResult } from './receipt.ts';
 import type { DayQuota, TokenStore } from './shared-state.ts';
@@ -28,6 +29,8 @@ export interface SendRequest {
   report: Report;
   /** Stops requests that were not written yet; those in flight finish or are reported `unknown`. */
   signal: AbortSignal;
+  /** Refusals that the sends of one batch share; absent: those of this send alone. */
+  refusals?: EqualRefusals | undefined;
 }
 
 /** Recipients that get the same text of a push whose texts differ. */

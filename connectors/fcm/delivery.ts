@@ -1,4 +1,5 @@
 import type { AttemptResult, Recipient, SenderContext, SendRequest } from '../contract/connector.ts';
+import { EqualRefusals } from '../contract/equal-refusals.ts';
 import type { RequestResult, ResponseDecision, Transport } from '../http2/transport.ts';
 import type { AccessTokens } from '../kit/access-token.ts';
 import {
@@ -48,9 +49,11 @@ export class Delivery {
   /** Tokens that are invalid if others succeed; otherwise the credentials belong to another project. */
   #unclear: { recipient: Recipient; status: number; rule: FcmRule }[] = [];
   #successes = 0;
+  readonly #refusals: EqualRefusals;
 
   constructor(options: DeliveryOptions) {
     this.#options = options;
+    this.#refusals = options.request.refusals ?? new EqualRefusals();
   }
 
   /** Resolves when every recipient was reported once. */
@@ -64,6 +67,8 @@ export class Delivery {
     if (valid.length === 0) return;
     // Avoids a token call for an aborted push.
     if (request.signal.aborted) return this.#reportAll(valid, stopping);
+    const ending = this.#refusals.endingOf(group);
+    if (ending) return this.#reportAll(valid, ending);
     const token = await tokens.current();
     if (!token.ok) return this.#reportAll(valid, token.attempt);
     await this.#pass(valid, token.value, false);
@@ -121,6 +126,7 @@ export class Delivery {
     const { status, seconds } = reply;
     if (status === 200) {
       context.onCall({ status, reason: 'ok', seconds });
+      if (this.#successes === 0) this.#refusals.noteSent(group);
       this.#successes += 1;
       const isFew = request.recipients.length <= fewRecipients;
       request.report(recipient.index, isFew ? sentAs(reply.body) : sent);
@@ -136,9 +142,25 @@ export class Delivery {
     if (rule.projectHint !== undefined) return this.#reportLater({ recipient, status, rule });
     const attempt = attemptResult(rule, status, { retryAfterMs: reply.retryAfterMs });
     request.report(recipient.index, attempt);
-    if (['fail_push', 'throttle', 'profile_error', 'renew_token'].includes(rule.reaction))
-      this.#ending ??= attempt;
+    this.#ending ??= this.#endingAfter(rule, attempt);
     return this.#ending ? 'stop' : undefined;
+  }
+
+  /** Returns the result of the rest of the send after this answer; null if the rest is sent. */
+  #endingAfter({ reaction }: FcmRule, attempt: AttemptResult): AttemptResult | null {
+    switch (reaction) {
+      case 'throttle':
+      case 'profile_error':
+      case 'renew_token':
+        return attempt;
+      case 'fail_push':
+        // Where bodies differ, the refusal of one proves nothing about the others.
+        return this.#options.ends ? this.#refusals.note(group, attempt) : attempt;
+      case 'fail':
+        return this.#refusals.note(group, attempt);
+      default:
+        return null;
+    }
   }
 
   #reportLater(unclear: { recipient: Recipient; status: number; rule: FcmRule }): ResponseDecision {
@@ -164,6 +186,9 @@ export class Delivery {
     reportAll({ recipients, report: this.#options.request.report }, attempt);
   }
 }
+
+/** All requests are of one kind. */
+const group = '';
 
 const isWellFormed = ({ deviceToken }: Recipient): boolean =>
   deviceToken.length <= maxTokenChars && tokenForm.test(deviceToken);

@@ -26,11 +26,12 @@ const wrongProject =
   'FCM knows none of the devices: check that the service account is of the project whose app they use.';
 
 export const responseRules: readonly FcmRule[] = [
-  // One code, three meanings: an invalid token, a malformed token, an invalid message.
+  // One code, several meanings: an invalid token, a malformed token, an invalid or too large message.
   { code: '400 INVALID_ARGUMENT token', reason: 'invalid_token', reaction: 'dead_token' },
   { code: '400 INVALID_ARGUMENT apns', reason: 'apns_token_dead', reaction: 'dead_token' },
   { code: '400 INVALID_ARGUMENT target', reason: 'invalid_target', reaction: 'fail' },
   { code: '400 INVALID_ARGUMENT message', reason: 'invalid_message', reaction: 'fail_push' },
+  { code: '400 INVALID_ARGUMENT size', reason: 'message_too_large', reaction: 'fail_push' },
   { code: '400 INVALID_ARGUMENT', reason: 'invalid_argument', reaction: 'fail' },
   { code: '404 UNREGISTERED', reason: 'unregistered', reaction: 'dead_token' },
   // A plain 404 means UNREGISTERED for one token, a wrong project for all.
@@ -125,15 +126,20 @@ const deadMessage = 'The registration token is not a valid FCM registration toke
 function meaningOfInvalid(error: JsonObject): string {
   const apns = detail(error, 'ApnsError')?.reason;
   if (apns === 'Unregistered' || apns === 'BadDeviceToken') return ' apns';
-  const fields = fieldsOf(error);
+  const badRequest = detail(error, 'BadRequest');
+  const fields = badRequest ? fieldsOf(badRequest) : undefined;
   // A violation of any field but the token concerns the message.
-  if (fields.some((field) => field !== 'message.token')) return ' message';
+  if (fields?.some((field) => field !== 'message.token')) return ' message';
   if (error.message === deadMessage) return ' token';
-  return fields.length > 0 ? ' target' : '';
+  if (typeof error.message === 'string' && tooLarge.test(error.message)) return ' size';
+  // FCM names no field if the message as a whole is wrong.
+  if (fields?.length === 0) return ' message';
+  return fields ? ' target' : '';
 }
 
-function fieldsOf(error: JsonObject): Json[] {
-  const violations = detail(error, 'BadRequest')?.fieldViolations;
+const tooLarge = /\btoo (?:big|large|long)\b/i;
+
+function fieldsOf({ fieldViolations: violations }: JsonObject): Json[] {
   return Array.isArray(violations)
     ? violations.map((one) => (isJsonObject(one) ? (one.field ?? '') : ''))
     : [];

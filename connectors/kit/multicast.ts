@@ -5,6 +5,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { HttpFailure, HttpResponse } from '../../shared/http/result.ts';
 import type { AttemptResult, DayQuota, GatewayCall, Recipient, SendRequest } from '../contract/connector.ts';
+import { EqualRefusals } from '../contract/equal-refusals.ts';
 import type { AccessTokens } from './access-token.ts';
 import { capped, expired, retry, stopping, unanswered } from './attempt-results.ts';
 import { attemptResult, type ResponseRule, ruleForPage } from './response-rules.ts';
@@ -42,6 +43,8 @@ export interface MulticastPlan {
   tokens?: AccessTokens;
   /** Message class that `cap` closes for the day, and where that is stored. */
   quota?: { book: DayQuota; messageClass: string };
+  /** Region or API of these requests, if a vendor has several: refusals of one say nothing about another. */
+  group?: string;
   /** The device or gateway hides a repeat of this message (a tag, a message id): an unknown outcome is retried. */
   isRepeatHidden: boolean;
   /**
@@ -86,10 +89,15 @@ class MulticastSend {
   /** Result of everything not sent yet, once it is known. */
   #ending: AttemptResult | null = null;
   #halvings = 0;
+  readonly #refusals: EqualRefusals;
+  readonly #group: string;
+  #hasSuccess = false;
 
   constructor(plan: MulticastPlan, request: SendRequest) {
     this.#plan = plan;
     this.#request = request;
+    this.#refusals = request.refusals ?? new EqualRefusals();
+    this.#group = plan.group ?? '';
     const targets = this.#distinct(request.recipients);
     const { recipientsPerRequest } = plan;
     for (let i = 0; i < targets.length; i += recipientsPerRequest)
@@ -119,7 +127,7 @@ class MulticastSend {
   /** Sends groups until the queue is empty; a halved group returns to it as two. */
   async #runWorker(): Promise<void> {
     for (let group = this.#queue.shift(); group; group = this.#queue.shift()) {
-      const ending = this.#ending ?? (await this.#blocker());
+      const ending = this.#ending ?? this.#refusals.endingOf(this.#group) ?? (await this.#blocker());
       if (ending) this.#reportAll(group, ending);
       else await this.#sendGroup(group);
     }
@@ -185,11 +193,27 @@ class MulticastSend {
     if (endsSend(rule)) this.#end(attempt);
     if (rule.reaction === 'cap') await this.#closeForToday(rule);
     const { messageIds } = response;
+    let isShared = false;
     for (const target of group) {
       const own = targets?.get(target.deviceToken);
+      isShared ||= own === undefined;
       const final = own ? attemptResult(own, status, { retryAfterMs, isSingle: true }) : attempt;
+      if (final.kind === 'sent' && !this.#hasSuccess) this.#noteSuccess();
+      if (own) this.#noteRefusal(own, final);
       this.#report(target, messageIds ? withMessageId(final, messageIds.get(target.deviceToken)) : final);
     }
+    // One answer, however many devices share it.
+    if (isShared) this.#noteRefusal(rule, attempt);
+  }
+
+  #noteSuccess(): void {
+    this.#hasSuccess = true;
+    this.#refusals.noteSent(this.#group);
+  }
+
+  #noteRefusal({ reaction, isOfDevice }: ResponseRule, attempt: AttemptResult): void {
+    const isCounted = (reaction === 'fail' || reaction === 'ambiguous') && isOfDevice !== true;
+    if (isCounted) this.#refusals.note(this.#group, attempt);
   }
 
   async #closeForToday({ reason }: ResponseRule): Promise<void> {

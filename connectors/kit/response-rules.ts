@@ -38,6 +38,8 @@ export interface ResponseRule {
   /** Short text from a bounded set: a metric label, and a reason on the push record. */
   reason: string;
   reaction: Reaction;
+  /** The refusal concerns the state of this one device: equal ones say nothing about other devices (`EqualRefusals`). */
+  isOfDevice?: true;
   /** Hint to the operator (`profile_error`, `renew_token`). */
   hint?: string;
   /** `retry` and `throttle`: our own floor of the wait, which the gateway cannot lower. */

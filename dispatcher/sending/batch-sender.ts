@@ -1,4 +1,5 @@
 import { type Report, toPushMessage } from '../../connectors/contract/connector.ts';
+import { EqualRefusals } from '../../connectors/contract/equal-refusals.ts';
 import { isFailure } from '../../connectors/contract/gateway-health.ts';
 import { connectors } from '../../connectors/registry.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -124,7 +125,8 @@ export class BatchSender {
     const timer = setInterval(() => this.#tick(checkpoints), tickMs);
     try {
       this.#progress?.begin(recipients.length);
-      const request = { pushId: push.id, message, recipients, signal: this.#stop.signal, report };
+      const refusals = new EqualRefusals(successesOf(open.batch));
+      const request = { pushId: push.id, message, recipients, signal: this.#stop.signal, report, refusals };
       const isOnTime = await sendPaced(sender, request, { slot, clock, latenessBudget });
       if (!isOnTime) this.#isInterrupted = true;
     } finally {
@@ -161,6 +163,30 @@ export class BatchSender {
       durations,
     };
   }
+}
+
+/** Pushes of a thread whose successes are remembered, the latest ones. */
+const maxPushes = 256;
+
+/** What each push was taken for, by push, connector and profile: a batch without a success may be one of many. */
+const successes = new Map<string, Set<string>>();
+
+/**
+ * Returns the groups of recipients that had a success in an earlier batch of the same push and profile in this thread
+ * (`EqualRefusals`).
+ */
+function successesOf({
+  pushId,
+  connector,
+  profile,
+}: Pick<Batch, 'pushId' | 'connector' | 'profile'>): Set<string> {
+  const key = `${pushId} ${connector} ${profile}`;
+  const known = successes.get(key) ?? new Set<string>();
+  successes.delete(key);
+  successes.set(key, known);
+  const oldest = successes.keys().next().value;
+  if (successes.size > maxPushes && oldest !== undefined) successes.delete(oldest);
+  return known;
 }
 
 /** Rows as the main thread sent them: a clone has neither class instances nor Buffers. */

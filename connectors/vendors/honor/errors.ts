@@ -38,7 +38,7 @@ export const tokenRules = {
 /** Rule for code 200 with `sendResult` false: not sent. */
 export const notSent: ResponseRule = { code: 'sendResult', reason: 'send_result_false', reaction: 'fail' };
 
-const lookUp = responseTable(responseRules, { reason: 'unknown_code', reaction: 'fail_push' });
+const lookUp = responseTable(responseRules);
 const known = new Set(responseRules.map(({ code }) => code));
 
 /** Returns the rule of a response with a code. */

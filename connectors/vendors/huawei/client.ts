@@ -125,6 +125,7 @@ class HuaweiSender implements Sender {
     await sendMulticast(
       {
         clock,
+        group: way.api,
         recipientsPerRequest: payload.tokensPerRequest,
         tokens: way.tokens,
         isRepeatHidden: payload.isRepeatHidden,

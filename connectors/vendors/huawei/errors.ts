@@ -116,8 +116,13 @@ const tokenRules: readonly ResponseRule[] = [
   // The device was upgraded, or the project is wrong: invalid only if other tokens of the request succeeded.
   { code: 'noRight', reason: 'no_right', reaction: 'dead_token' },
   { code: 'noPushTypeRight', reason: 'no_push_type_right', reaction: 'fail' },
-  { code: 'atomicUnableSendUnsubscribedMsg', reason: 'atomic_service_not_subscribed', reaction: 'fail' },
-  { code: 'countryNotSupport', reason: 'country_not_supported', reaction: 'fail' },
+  {
+    code: 'atomicUnableSendUnsubscribedMsg',
+    reason: 'atomic_service_not_subscribed',
+    reaction: 'fail',
+    isOfDevice: true,
+  },
+  { code: 'countryNotSupport', reason: 'country_not_supported', reaction: 'fail', isOfDevice: true },
   { code: 'disableSendHuaweiMsgBecauseOfPenalty', reason: 'app_penalised', reaction: 'fail' },
   { code: 'differentImgVerifyPolicy', reason: 'image_verified_for_other_type', reaction: 'fail' },
   { code: 'appinfoError', reason: 'app_not_created', reaction: 'fail' },

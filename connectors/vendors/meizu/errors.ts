@@ -37,7 +37,7 @@ export const callRules: readonly ResponseRule[] = [
 /** Rules for one device of a successful call. */
 export const targetRules: readonly ResponseRule[] = [
   { code: '200', reason: 'ok', reaction: 'sent' },
-  { code: '201', reason: 'no_permission', reaction: 'fail' },
+  { code: '201', reason: 'no_permission', reaction: 'fail', isOfDevice: true },
   { code: '501', reason: 'database_error', reaction: 'retry' },
   { code: '513', reason: 'push_failed', reaction: 'retry' },
   { code: '518', reason: 'rate_exceeded', reaction: 'retry' },
@@ -46,8 +46,8 @@ export const targetRules: readonly ResponseRule[] = [
   { code: '520', reason: 'folded', reaction: 'drop' },
   { code: '110002', reason: 'not_subscribed', reaction: 'dead_token' },
   { code: '110003', reason: 'illegal_push_id', reaction: 'dead_token' },
-  { code: '110005', reason: 'alias_not_subscribed', reaction: 'fail' },
-  { code: '110010', reason: 'notifications_off', reaction: 'fail' },
+  { code: '110005', reason: 'alias_not_subscribed', reaction: 'fail', isOfDevice: true },
+  { code: '110010', reason: 'notifications_off', reaction: 'fail', isOfDevice: true },
   // Daily cap of the device for public messages: other devices and private messages are not affected.
   { code: '110011', reason: 'device_day_quota_exceeded', reaction: 'cap' },
 ];

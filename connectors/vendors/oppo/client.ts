@@ -64,7 +64,7 @@ class OppoSender implements Sender {
     const payload = this.#withCallback(rendering.payload, request.message.objectId);
     const parts = Map.groupBy(request.recipients, ({ deviceToken }) => regionOf(deviceToken));
     const sends = [...parts].map(([region, recipients]) =>
-      this.#sendPart({ ...request, recipients }, this.#clientsOf(region), payload),
+      this.#sendPart({ ...request, recipients }, region, payload),
     );
     await Promise.all(sends);
   }
@@ -78,8 +78,9 @@ class OppoSender implements Sender {
     await Promise.all([...this.#regionClients.values()].map(closeRegion));
   }
 
-  #sendPart(request: SendRequest, clients: RegionClients, payload: OppoPayload): Promise<void> {
+  #sendPart(request: SendRequest, region: OppoRegion, payload: OppoPayload): Promise<void> {
     const { clock, quota: book } = this.#context;
+    const clients = this.#clientsOf(region);
     const { isBroadcast, isRepeatHidden, messageClass } = payload;
     const message = encodeMessage(payload);
     const maxMessages = Math.floor(maxBodyBytes / message.chars);
@@ -87,6 +88,7 @@ class OppoSender implements Sender {
     return sendMulticast(
       {
         clock,
+        group: region,
         recipientsPerRequest: isBroadcast
           ? limits.recipientsPerRequest
           : Math.max(1, Math.min(limits.recipientsPerRequest, maxMessages)),

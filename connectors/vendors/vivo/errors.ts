@@ -55,7 +55,13 @@ export const responseRules: readonly ResponseRule[] = [
   // The device is unknown, the app uninstalled, or its data cleared.
   { code: '10302', reason: 'reg_id_invalid', reaction: 'ambiguous', singleTarget: 'dead_token' },
   // Notifications are off or the device was offline for long: it may come back.
-  { code: '10311', reason: 'device_unreachable_now', reaction: 'ambiguous', singleTarget: 'fail' },
+  {
+    code: '10311',
+    reason: 'device_unreachable_now',
+    reaction: 'ambiguous',
+    singleTarget: 'fail',
+    isOfDevice: true,
+  },
   { code: '10070', reason: 'operation_quota_exceeded', reaction: 'cap' },
   { code: '10073', reason: 'system_quota_exceeded', reaction: 'cap' },
   { code: listQuotaCode, reason: 'list_quota_exceeded', reaction: 'cap' },
@@ -84,9 +90,9 @@ export const ruleFor = responseTable(responseRules);
 export const userRules: readonly ResponseRule[] = [
   { code: '1', reason: 'unknown_user', reaction: 'dead_token' },
   { code: '2', reason: 'uninstalled_or_unsubscribed', reaction: 'dead_token' },
-  { code: '3', reason: 'inactive', reaction: 'fail' },
+  { code: '3', reason: 'inactive', reaction: 'fail', isOfDevice: true },
   { code: '4', reason: 'no_test_user', reaction: 'fail' },
-  { code: '5', reason: 'notifications_off', reaction: 'fail' },
+  { code: '5', reason: 'notifications_off', reaction: 'fail', isOfDevice: true },
 ];
 
 export const userRuleFor = responseTable(userRules, { reason: 'unknown_user_status', reaction: 'fail' });

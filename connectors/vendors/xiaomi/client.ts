@@ -95,6 +95,7 @@ class XiaomiSender implements Sender {
     return sendMulticast(
       {
         clock,
+        group: region,
         recipientsPerRequest: limits.recipientsPerRequest,
         quota: { book, messageClass: payload.messageClass },
         isRepeatHidden: payload.isRepeatHidden,

@@ -64,7 +64,13 @@ export const responseRules: readonly ResponseRule[] = [
   },
   { code: '20301', reason: 'send_failed', reaction: 'ambiguous', singleTarget: 'fail' },
   // Usually offline: it may come back.
-  { code: '65003', reason: 'device_not_found', reaction: 'ambiguous', singleTarget: 'fail' },
+  {
+    code: '65003',
+    reason: 'device_not_found',
+    reaction: 'ambiguous',
+    singleTarget: 'fail',
+    isOfDevice: true,
+  },
   configError('21301', 'auth_failed', refusedSecret),
   configError('21302', 'token_auth_failed', refusedSecret),
   configError('21303', 'request_restricted', forbidden),
@@ -97,6 +103,7 @@ export const unknownInRegion: ResponseRule = {
   code: 'bad_regids',
   reason: 'unknown_in_region',
   reaction: 'fail',
+  isOfDevice: true,
 };
 
 /** Rule for targets that a success leaves out because the quota of their channel is used up (protocol/xiaomi.md#answers). */

@@ -35,6 +35,8 @@ export class CanarySender implements Sender {
     const byIndex = new Map(request.recipients.map((recipient) => [recipient.index, recipient]));
     await this.#candidate.send({
       ...request,
+      // The refusals of a wrong candidate say nothing about the current version.
+      refusals: undefined,
       report: (index, attempt) => {
         this.#count(attempt);
         const recipient = byIndex.get(index);

@@ -139,6 +139,17 @@ const cases: Case[] = [
     reason: 'invalid_argument',
   },
   {
+    rule: '400 INVALID_ARGUMENT size',
+    status: 400,
+    error: {
+      ...invalid,
+      message: 'Android message is too big',
+      details: [{ '@type': 'type.googleapis.com/google.rpc.BadRequest' }],
+    },
+    kind: 'rejected',
+    reason: 'message_too_large',
+  },
+  {
     rule: '404 UNREGISTERED',
     status: 404,
     error: { status: 'NOT_FOUND', errorCode: 'UNREGISTERED' },

@@ -138,6 +138,7 @@ export const refusalsEn = {
   bad_request: 'the gateway does not take the request',
   bad_review_signature: 'the signature of the review is not valid',
   body_too_large: 'the message is too large',
+  message_too_large: 'the message is too large',
   callback_param_too_long: 'the parameter of the receipts is too long',
   callback_url_refused: 'the gateway refuses the address of the receipts',
   callback_url_too_long: 'the address of the receipts is too long',

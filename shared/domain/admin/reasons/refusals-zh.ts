@@ -140,6 +140,7 @@ export const refusalsZh: Record<keyof typeof refusalsEn, string> = {
   bad_request: '网关不接受该请求',
   bad_review_signature: '审核签名无效',
   body_too_large: '消息过大',
+  message_too_large: '消息过大',
   callback_param_too_long: '回执参数过长',
   callback_url_refused: '网关拒绝了回执地址',
   callback_url_too_long: '回执地址过长',
