@@ -6,6 +6,7 @@ import {
   isConnectorId,
   labelsOf,
   requestedConnector,
+  vendorOfDevice,
 } from '../shared/domain/labels.ts';
 import { originalTarget } from '../shared/domain/pushes/push.ts';
 import {
@@ -120,8 +121,9 @@ export class Router {
     if (listed.kind === 'devices' && listed.vendor !== null)
       return requestedConnector(listed.vendor) ?? 'channel';
     if (isAppleDeviceType(target.device_type)) return 'apns';
-    if (!this.#app.options.hybridPush || !target.has_registration || target.vendor === null) return 'channel';
-    return requestedConnector(target.vendor) ?? 'channel';
+    const vendor = vendorOfDevice(target.device_type, target.vendor);
+    if (!this.#app.options.hybridPush || !target.has_registration || vendor === null) return 'channel';
+    return requestedConnector(vendor) ?? 'channel';
   }
 
   #ownChannel(target: DeviceTraits): Route {

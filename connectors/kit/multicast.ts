@@ -45,6 +45,8 @@ export interface MulticastPlan {
   quota?: { book: DayQuota; messageClass: string };
   /** Region or API of these requests, if a vendor has several: refusals of one say nothing about another. */
   group?: string;
+  /** Form of its tokens, for successes and invalid tokens (`AttemptResult`), if the vendor has several. */
+  form?: string;
   /** The device or gateway hides a repeat of this message (a tag, a message id): an unknown outcome is retried. */
   isRepeatHidden: boolean;
   /**
@@ -230,7 +232,8 @@ class MulticastSend {
     for (const target of group) this.#report(target, attempt);
   }
 
-  #report({ deviceToken, index }: Recipient, attempt: AttemptResult): void {
+  #report({ deviceToken, index }: Recipient, result: AttemptResult): void {
+    const attempt = withForm(result, this.#plan.form);
     this.#request.report(index, attempt);
     if (this.#twins.size === 0) return;
     for (const twin of this.#twins.get(deviceToken) ?? []) this.#request.report(twin.index, attempt);
@@ -250,6 +253,11 @@ function unparsedResult(
   if (result.kind === 'attempt') return result.attempt;
   if (result.kind === 'unreadable') return { kind: 'unknown', reason: 'unreadable_reply', isRepeatHidden };
   return unanswered(result, isRepeatHidden);
+}
+
+function withForm(attempt: AttemptResult, form: string | undefined): AttemptResult {
+  const hasForm = form !== undefined && (attempt.kind === 'sent' || attempt.kind === 'invalid_token');
+  return hasForm ? { ...attempt, form } : attempt;
 }
 
 function withMessageId(attempt: AttemptResult, messageId: string | undefined): AttemptResult {

@@ -1,5 +1,10 @@
 import type { InstallationDraft } from '../../shared/domain/installations/installation.ts';
-import { type ConnectorId, isAppleDeviceType, requestedConnector } from '../../shared/domain/labels.ts';
+import {
+  type ConnectorId,
+  isAppleDeviceType,
+  requestedConnector,
+  vendorOfDevice,
+} from '../../shared/domain/labels.ts';
 import { anonymous } from '../../shared/domain/users/auth-data.ts';
 import type { UserDraft } from '../../shared/domain/users/user.ts';
 
@@ -72,8 +77,9 @@ export class Needs {
 }
 
 /** Returns the connector of a device when hybrid push is on (connectors/routing.ts). */
-function connectorOf({ deviceType, vendor, registrationId }: InstallationDraft): ConnectorId {
+function connectorOf({ deviceType, vendor: named, registrationId }: InstallationDraft): ConnectorId {
   if (isAppleDeviceType(deviceType)) return 'apns';
+  const vendor = vendorOfDevice(deviceType, named);
   if (vendor === null || registrationId === null) return 'channel';
   return requestedConnector(vendor) ?? 'channel';
 }

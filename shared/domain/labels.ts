@@ -221,3 +221,31 @@ export const appleDeviceTypes = ['ios', 'macos', 'tvos', 'watchos', 'visionos'] 
 export function isAppleDeviceType(deviceType: string): boolean {
   return (appleDeviceTypes as readonly string[]).includes(deviceType);
 }
+
+/** Names of the device type of HarmonyOS 5 and newer: one type. */
+export const harmonyDeviceTypes = ['harmony', 'harmonyos', 'ohos', 'openharmony'] as const;
+
+export function isHarmonyDeviceType(deviceType: string): boolean {
+  return (harmonyDeviceTypes as readonly string[]).includes(deviceType.toLowerCase());
+}
+
+/** Returns the vendor of a device: HarmonyOS has one, so that its installations need not name it. */
+export const vendorOfDevice = (deviceType: string, vendor: string | null): string | null =>
+  vendor ?? (isHarmonyDeviceType(deviceType) ? 'vendor_a' : null);
+
+/** All device types that an installation may have (protocol/installations.md#device-types). */
+export const deviceTypes: readonly string[] = [
+  ...appleDeviceTypes,
+  'android',
+  ...harmonyDeviceTypes,
+  'wp',
+  'web',
+];
+
+/** Returns all names of a device type. */
+export const namesOfDeviceType = (deviceType: string): readonly string[] =>
+  isHarmonyDeviceType(deviceType) ? harmonyDeviceTypes : [deviceType];
+
+/** Returns the one name by which devices of a type are grouped and compared. */
+export const canonicalDeviceType = (deviceType: string): string =>
+  namesOfDeviceType(deviceType)[0] ?? deviceType;

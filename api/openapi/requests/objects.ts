@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { deviceTypes } from '../../../shared/domain/installations/members.ts';
+import { deviceTypes } from '../../../shared/domain/labels.ts';
 
 /** Bodies with users, installations and roles, for the document only: the services check them. */
 

@@ -7,6 +7,7 @@ import {
   appleDeviceTypes,
   type ConnectorId,
   displayName,
+  harmonyDeviceTypes,
   labelsOf,
   requestedConnector,
   vendorIds,
@@ -85,6 +86,9 @@ function hasProfile(profiles: StoredProfile[], connector: ConnectorId, name: str
 const usesApns = `device_token IS NOT NULL AND coalesce(device_profile, '') = ''`;
 const usesVendor = `registration_id IS NOT NULL AND coalesce(device_profile, '') = ''`;
 
+/** Devices of HarmonyOS are Huawei's, with or without a vendor. */
+const harmonyKinds = harmonyDeviceTypes.map((deviceType) => ({ deviceType, vendor: null }));
+
 function unservedGroups(app: App, profiles: StoredProfile[], pushOrder: PushOrder): UnservedGroup[] {
   const message = missingApnsProfile(profiles, pushOrder, '');
   const kinds = appleDeviceTypes.map((deviceType) => ({ deviceType, vendor: null }));
@@ -94,7 +98,7 @@ function unservedGroups(app: App, profiles: StoredProfile[], pushOrder: PushOrde
   return [
     ...groups,
     ...missing.map((vendor) => ({
-      kinds: [{ deviceType: 'android', vendor }],
+      kinds: [{ deviceType: 'android', vendor }, ...(vendor === 'vendor_a' ? harmonyKinds : [])],
       condition: usesVendor,
       message: `There is no ${displayName(vendor)} profile named _default, and devices of that vendor need it.`,
     })),

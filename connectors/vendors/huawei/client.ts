@@ -1,3 +1,4 @@
+import { isHarmonyDeviceType } from '../../../shared/domain/labels.ts';
 import {
   createHttpClient,
   defaultHttpTiming,
@@ -5,10 +6,11 @@ import {
   type HttpTiming,
   jsonPost,
 } from '../../../shared/http/client.ts';
+import { bothForms } from '../../contract/attempt-result.ts';
 import type {
+  AttemptResult,
   GatewayCheck,
   PushMessage,
-  Recipient,
   Rendering,
   Sender,
   SenderContext,
@@ -24,11 +26,6 @@ import { type ApiVersion, isHarmonyToken, parseResponse } from './responses.ts';
 import { accessTokens, authHost, signedTokens } from './tokens.ts';
 
 const host = 'https://push-api.cloud.huawei.com';
-
-/** Systems that only v3 serves, as clients name them. */
-const harmonySystems = new Set(['harmony', 'harmonyos', 'ohos', 'openharmony']);
-
-export const isHarmonySystem = (deviceType: string): boolean => harmonySystems.has(deviceType.toLowerCase());
 
 /** Opens the sender of one profile; it connects with the first push. */
 export function openHuawei(
@@ -62,6 +59,30 @@ interface PushApi {
   render(message: PushMessage): Rendering<HuaweiPayload>;
 }
 
+/** Reasons for which an API does not take a token that the other one may take. */
+const otherSystem = new Set(['no_right', 'refused_without_reason', 'all_tokens_invalid']);
+
+type Refusal = Extract<AttemptResult, { kind: 'invalid_token' | 'rejected' }>;
+
+/** Returns the refusal in a result, if it concerns the token. */
+function tokenRefusalIn(attempt: AttemptResult): Refusal | undefined {
+  if (attempt.kind === 'invalid_token') return attempt;
+  return attempt.kind === 'rejected' && otherSystem.has(attempt.reason) ? attempt : undefined;
+}
+
+/**
+ * Returns the result of a token that the first API refused, from the answer of the second one. A second refusal that may be
+ * due to the project counts only where both APIs have successes: then they would know the token.
+ */
+function ofBoth(refusal: Refusal, second: AttemptResult, first: ApiVersion): AttemptResult {
+  const again = tokenRefusalIn(second);
+  if (again && refusal.kind === 'invalid_token')
+    return { ...refusal, form: otherSystem.has(again.reason) ? bothForms : first };
+  const isAnswer = second.kind === 'rejected' ? second.status > 0 : second.kind !== 'profile_error';
+  // Credentials or content that only the second API refuses concern no device of the first one.
+  return isAnswer && !again ? second : failed(refusal.status, refusal.reason);
+}
+
 class HuaweiSender implements Sender {
   readonly #deps: SenderDeps;
   readonly #v1: PushApi;
@@ -90,20 +111,47 @@ class HuaweiSender implements Sender {
   }
 
   async send(request: SendRequest): Promise<void> {
-    const older: Recipient[] = [];
-    const newer: Recipient[] = [];
-    for (const recipient of request.recipients) {
-      const { deviceToken, deviceType } = recipient;
-      const isNewer = isHarmonySystem(deviceType) || (this.#v3 !== null && isHarmonyToken(deviceToken));
-      (isNewer ? newer : older).push(recipient);
+    const v3 = this.#v3;
+    const { recipients, report } = request;
+    const harmony = recipients.filter(({ deviceType }) => isHarmonyDeviceType(deviceType));
+    if (!v3) {
+      reportAll({ recipients: harmony, report }, failed(0, 'the profile has no serviceAccount'));
+      const others = recipients.filter(({ deviceType }) => !isHarmonyDeviceType(deviceType));
+      return this.#sendBy(this.#v1, { ...request, recipients: others });
     }
-    const { report } = request;
+    const others = Map.groupBy(
+      recipients.filter(({ deviceType }) => !isHarmonyDeviceType(deviceType)),
+      ({ deviceToken }) => (isHarmonyToken(deviceToken) ? v3 : this.#v1),
+    );
     await Promise.all([
-      this.#sendBy(this.#v1, { ...request, recipients: older }),
-      this.#v3
-        ? this.#sendBy(this.#v3, { ...request, recipients: newer })
-        : reportAll({ recipients: newer, report }, failed(0, 'the profile has no serviceAccount')),
+      this.#sendBy(v3, { ...request, recipients: harmony }),
+      this.#sendToEither({ ...request, recipients: others.get(this.#v1) ?? [] }, [this.#v1, v3]),
+      this.#sendToEither({ ...request, recipients: others.get(v3) ?? [] }, [v3, this.#v1]),
     ]);
+  }
+
+  /**
+   * Sends to devices whose system their type does not tell for certain: an app that was upgraded keeps the type of its
+   * installation. If the more likely API refuses a token, the other one is asked; a token is invalid if both refuse it.
+   */
+  async #sendToEither(request: SendRequest, [first, second]: [PushApi, PushApi]): Promise<void> {
+    const refused = new Map<number, Refusal>();
+    await this.#sendBy(first, {
+      ...request,
+      report: (index, attempt) => {
+        const refusal = tokenRefusalIn(attempt);
+        if (refusal) refused.set(index, refusal);
+        else request.report(index, attempt);
+      },
+    });
+    await this.#sendBy(second, {
+      ...request,
+      recipients: request.recipients.filter(({ index }) => refused.has(index)),
+      report: (index, attempt) => {
+        const known = refused.get(index);
+        request.report(index, known ? ofBoth(known, attempt, first.api) : attempt);
+      },
+    });
   }
 
   check(): Promise<GatewayCheck> {
@@ -126,6 +174,7 @@ class HuaweiSender implements Sender {
       {
         clock,
         group: way.api,
+        ...(this.#v3 ? { form: way.api } : {}),
         recipientsPerRequest: payload.tokensPerRequest,
         tokens: way.tokens,
         isRepeatHidden: payload.isRepeatHidden,
@@ -149,7 +198,10 @@ class HuaweiSender implements Sender {
     const { deviceTokens, body, payload, signal, token } = asked;
     const headers = { authorization: `Bearer ${token}`, ...payload.headers };
     const reply = await this.#deps.client.request({ ...jsonPost(way.path, body, headers), signal });
-    const result = reply.kind === 'response' ? parseResponse(reply, way.api, deviceTokens) : reply;
+    const result =
+      reply.kind === 'response'
+        ? parseResponse(reply, deviceTokens, { api: way.api, hasV3: this.#v3 !== null })
+        : reply;
     this.#deps.context.onCall(gatewayCall(result, reply.seconds));
     return result;
   }

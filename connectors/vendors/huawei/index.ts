@@ -1,6 +1,7 @@
+import { isHarmonyDeviceType } from '../../../shared/domain/labels.ts';
 import type { HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
-import { isHarmonySystem, openHuawei } from './client.ts';
+import { openHuawei } from './client.ts';
 import { type HuaweiCredentials, huaweiCredentials, inspectHuawei } from './credentials.ts';
 import { bodyOf, can, type HuaweiPayload, limits, renderV1, testLimit } from './payload.ts';
 import { renderV3, v3Mistake } from './payload-v3.ts';
@@ -15,7 +16,7 @@ export function huaweiConnector(timing?: HttpTiming): Connector<HuaweiCredential
     tokenField: 'registrationId',
     credentials: huaweiCredentials,
     render: (message, deviceType) =>
-      isHarmonySystem(deviceType) ? renderV3(message) : (v3Mistake(message) ?? renderV1(message)),
+      isHarmonyDeviceType(deviceType) ? renderV3(message) : (v3Mistake(message) ?? renderV1(message)),
     preview: (payload) => bodyOf(payload, ['TOKEN']),
     // Huawei counts devices (protocol/huawei.md#limits); the number is in AppGallery Connect.
     rate: ({ ratePerSecond: perSecond }) =>

@@ -8,14 +8,23 @@ import { ruleFor, tokenRuleFor } from './errors.ts';
 
 export type ApiVersion = 'v1' | 'v3';
 
-/** Whether a token is of HarmonyOS 5 or newer (protocol/huawei.md#v3-requests). */
+/** APIs of a profile: the one that was asked, and whether the profile has credentials for v3. */
+export interface AskedApi {
+  api: ApiVersion;
+  hasV3: boolean;
+}
+
+/**
+ * Whether a token looks like one of HarmonyOS 5 or newer. Huawei specifies no form, so this is a hint about which API to ask
+ * first (protocol/huawei.md#two-apis).
+ */
 export const isHarmonyToken = (token: string): boolean => token.startsWith('MAMz');
 
 /** Parses the response to a request to these tokens. */
 export function parseResponse(
   reply: HttpResponse,
-  api: ApiVersion,
   deviceTokens: readonly string[],
+  asked: AskedApi,
 ): ExchangeResult {
   const body = parseObject(reply.body);
   const { code } = body ?? {};
@@ -23,9 +32,9 @@ export function parseResponse(
   const { status, retryAfterMs } = reply;
   const rule = ruleFor(status, String(code));
   const answer = { kind: 'parsed', status, rule, retryAfterMs, messageId: messageIdOf(body) } as const;
-  if (rule.reason === 'partial') return { ...answer, ...parsePartial(body, rule, api) };
+  if (rule.reason === 'partial') return { ...answer, ...parsePartial(body, rule, asked) };
   if (rule.reason === 'all_tokens_invalid')
-    return { ...answer, targets: parseAllInvalid(body, api, deviceTokens) };
+    return { ...answer, targets: parseAllInvalid(body, asked, deviceTokens) };
   return answer;
 }
 
@@ -36,10 +45,10 @@ const messageIdOf = ({ requestId }: JsonObject): string | undefined =>
 function parsePartial(
   { msg }: JsonObject,
   rule: ResponseRule,
-  api: ApiVersion,
+  asked: AskedApi,
 ): { rule: ResponseRule; targets?: ReadonlyMap<string, ResponseRule> } {
   const details = typeof msg === 'string' ? parseObject(msg) : undefined;
-  const targets = details && parseRefusedTokens(details, api, Number(details.success) > 0);
+  const targets = details && parseRefusedTokens(details, asked, Number(details.success) > 0);
   if (targets && targets.size > 0) return { rule, targets };
   return { rule: { ...rule, reason: 'partial_unreadable', reaction: 'fail' } };
 }
@@ -47,29 +56,29 @@ function parsePartial(
 /** Parses the invalid tokens: all in v1; in v3 those with a reason. */
 function parseAllInvalid(
   { msg }: JsonObject,
-  api: ApiVersion,
+  asked: AskedApi,
   deviceTokens: readonly string[],
 ): ReadonlyMap<string, ResponseRule> {
   const details = typeof msg === 'string' ? parseObject(msg) : undefined;
-  const named = details && parseRefusedTokens(details, api, false);
+  const named = details && parseRefusedTokens(details, asked, false);
   if (named && named.size > 0) return named;
-  return api === 'v1' ? new Map(deviceTokens.map((one) => [one, v1TokenRule(one)])) : new Map();
+  return asked.api === 'v1' ? new Map(deviceTokens.map((one) => [one, v1TokenRule(one, asked)])) : new Map();
 }
 
 /** Parses refused tokens in either spelling, as a list or grouped by reason. */
 function parseRefusedTokens(
   details: JsonObject,
-  api: ApiVersion,
+  asked: AskedApi,
   hasSuccess: boolean,
 ): Map<string, ResponseRule> {
   const refused = new Map<string, ResponseRule>();
   for (const tokens of [details.illegal_tokens, details.illegalTokens]) {
     if (Array.isArray(tokens))
       for (const token of strings(tokens))
-        refused.set(token, api === 'v1' ? v1TokenRule(token) : unspecifiedReason);
+        refused.set(token, asked.api === 'v1' ? v1TokenRule(token, asked) : unspecifiedReason);
     if (!isJsonObject(tokens)) continue;
     for (const [reason, group] of Object.entries(tokens))
-      for (const token of strings(group)) refused.set(token, v3TokenRule(reason, hasSuccess));
+      for (const token of strings(group)) refused.set(token, v3TokenRule(reason.trim(), hasSuccess));
   }
   return refused;
 }
@@ -83,9 +92,9 @@ const unspecifiedReason: ResponseRule = {
   reaction: 'fail',
 };
 
-/** Returns the rule of a token that v1 refused. A HarmonyOS token is not invalid: it needs a service account. */
-function v1TokenRule(token: string): ResponseRule {
-  return isHarmonyToken(token)
+/** Returns the rule of a token that v1 refused. One that looks like HarmonyOS needs a service account, if there is none. */
+function v1TokenRule(token: string, { hasV3 }: AskedApi): ResponseRule {
+  return isHarmonyToken(token) && !hasV3
     ? { code: 'illegal_token', reason: 'needs_service_account', reaction: 'fail' }
     : tokenRuleFor('illegal_token');
 }

@@ -1,5 +1,6 @@
 import { refuse } from '../errors/errors.ts';
 import type { Json, JsonObject } from '../json.ts';
+import { canonicalDeviceType } from '../labels.ts';
 import { memberPath } from '../objects/member-path.ts';
 import { applyWrites, isOperation, type Write } from '../objects/operations.ts';
 import { canonicalTime, timeOfDate } from '../objects/typed-values.ts';
@@ -111,7 +112,8 @@ export function checkChange(
 ): void {
   for (const name of immutable) {
     const isRenewal = name === 'deviceToken' && draft.deviceToken !== null;
-    if (current[name] !== null && draft[name] !== current[name] && !isRenewal) throw readOnlyKey(name);
+    const isSame = draft[name] === current[name] || (name === 'deviceType' && isSameType(current, draft));
+    if (current[name] !== null && !isSame && !isRenewal) throw readOnlyKey(name);
   }
   for (const [name, value] of changes.readOnly) {
     // A record found by device ids keeps its object id, whatever id the client sends.
@@ -119,6 +121,9 @@ export function checkChange(
       throw readOnlyKey(name);
   }
 }
+
+const isSameType = (one: InstallationDraft, other: InstallationDraft): boolean =>
+  canonicalDeviceType(one.deviceType) === canonicalDeviceType(other.deviceType);
 
 function readOnlyKey(name: string): Error {
   return refuse('readOnlyKey', `The key is read only. The column is: '${name}'.`);

@@ -1,5 +1,5 @@
 import { refuse } from '../errors/errors.ts';
-import { canonicalVendor } from '../labels.ts';
+import { canonicalDeviceType, canonicalVendor } from '../labels.ts';
 import { type InstallationChanges, textIn } from './changes.ts';
 import type { Installation } from './installation.ts';
 
@@ -83,7 +83,7 @@ function isSameDevice(installation: Installation, ids: DeviceIds, changes: Insta
   const deviceType = textIn(changes, 'deviceType') ?? installation.deviceType;
   const { installationId } = installation;
   return (
-    deviceType === installation.deviceType &&
+    canonicalDeviceType(deviceType) === canonicalDeviceType(installation.deviceType) &&
     (installationId === null || (ids.installationId ?? installationId) === installationId)
   );
 }

@@ -1,16 +1,8 @@
 import { type ErrorName, refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json, jsonBytesAtMost } from '../json.ts';
-import { appleDeviceTypes, canonicalVendor } from '../labels.ts';
+import { canonicalVendor, deviceTypes } from '../labels.ts';
 import { isOperation, type Members } from '../objects/operations.ts';
 import { type InstallationDraft, isAbsent } from './installation.ts';
-
-/** Device types that existing clients store (protocol/installations.md#device-types). */
-export const deviceTypes: ReadonlySet<string> = new Set<string>([
-  ...appleDeviceTypes,
-  'android',
-  'wp',
-  'web',
-]);
 
 /**
  * Sizes: an installation is read for every push to it, so it stays far below the 16 MB that the public
@@ -112,8 +104,8 @@ function textMember(name: string, value: Json | undefined, form: RegExp): string
 }
 
 function deviceType(value: Json | undefined): string {
-  if (typeof value === 'string' && deviceTypes.has(value)) return value;
-  throw refuse('incorrectType', `deviceType must be one of ${[...deviceTypes].join(', ')}.`);
+  if (typeof value === 'string' && deviceTypes.includes(value)) return value;
+  throw refuse('incorrectType', `deviceType must be one of ${deviceTypes.join(', ')}.`);
 }
 
 function channels(value: Json | undefined): string[] | null {

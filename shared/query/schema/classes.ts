@@ -1,4 +1,4 @@
-import { canonicalVendor } from '../../domain/labels.ts';
+import { canonicalVendor, namesOfDeviceType } from '../../domain/labels.ts';
 import { parsePhone } from '../../domain/messages/phone.ts';
 import type { ClassSchema, Column } from './fields.ts';
 
@@ -20,7 +20,7 @@ export const installationClass: ClassSchema = {
   jsonColumn: 'fields',
   columns: new Map<string, Column>([
     ...commonColumns,
-    ['deviceType', { type: 'text', sql: 'device_type' }],
+    ['deviceType', { type: 'text', sql: 'device_type', namesOf: namesOfDeviceType }],
     ['deviceToken', { type: 'text', sql: 'device_token' }],
     ['installationId', { type: 'text', sql: 'installation_id' }],
     ['registrationId', { type: 'text', sql: 'registration_id' }],

@@ -8,6 +8,8 @@ export interface TextColumn {
   spelling?: string;
   /** Converts a client's value to its stored form. */
   canonical?: (value: string) => string;
+  /** Returns the stored values that are equal to a client's value; absent: the value alone. */
+  namesOf?: (value: string) => readonly string[];
   /** Allows `{"name": value}` only (protocol/queries.md#equality-only). */
   isEqualityOnly?: boolean;
 }

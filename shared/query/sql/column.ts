@@ -65,7 +65,7 @@ function compileComparison(
 }
 
 function compileEquality(column: ScalarColumn, values: Json[], params: Params): string {
-  const storable = values.map((value) => toStored(column, value)).filter((value) => value !== undefined);
+  const storable = values.flatMap((value) => storedValues(column, value));
   const type = sqlTypes[column.type];
   const parts: string[] = [];
   if (storable.length === 1) parts.push(`${column.sql} = ${params.add(storable[0])}::${type}`);
@@ -73,6 +73,13 @@ function compileEquality(column: ScalarColumn, values: Json[], params: Params): 
   if (values.includes(null)) parts.push(`${column.sql} IS NULL`);
   if (parts.length === 0) return 'false';
   return parts.length === 1 ? parts.join() : `(${parts.join(' OR ')})`;
+}
+
+/** Returns the stored values that a client's value stands for; none if the column cannot hold it. */
+function storedValues(column: ScalarColumn, value: Json): readonly (string | number | boolean)[] {
+  if (column.type === 'text' && column.namesOf && typeof value === 'string') return column.namesOf(value);
+  const stored = toStored(column, value);
+  return stored === undefined ? [] : [stored];
 }
 
 /** Converts a value to the column's type; undefined if the column cannot hold it. */

@@ -239,3 +239,50 @@ describe('POST of a known device', () => {
     expect(read.body).toEqual({});
   });
 });
+
+describe('a device of HarmonyOS', () => {
+  const names = ['harmony', 'harmonyos', 'ohos', 'openharmony'];
+  const find = async (where: object) =>
+    (
+      await api.request('GET', `${path}?where=${encodeURIComponent(JSON.stringify(where))}&limit=100`, {
+        app,
+        master: true,
+      })
+    ).body.results.map(({ deviceType }: { deviceType: string }) => deviceType);
+
+  test('has four names of one type, and keeps the name that it was stored with', async () => {
+    const group = `harmony-${Math.random()}`;
+    for (const deviceType of names) {
+      const { status, body } = await post(
+        android({ deviceType, vendor: 'HMS', registrationId: deviceType, group }),
+      );
+      expect(status).toBe(201);
+      expect(await get(body.objectId)).toMatchObject({ deviceType, vendor: 'HMS' });
+    }
+    await post(android({ group }));
+    for (const deviceType of names) {
+      expect((await find({ group, deviceType })).sort()).toEqual(names);
+      expect((await find({ group, deviceType: { $in: ['web', deviceType] } })).sort()).toEqual(names);
+      expect(await find({ group, deviceType: { $ne: deviceType } })).toEqual(['android']);
+      expect(await find({ group, deviceType: { $nin: [deviceType] } })).toEqual(['android']);
+    }
+    expect(await find({ group, deviceType: 'android' })).toEqual(['android']);
+  });
+
+  test('may name its type otherwise later; another type is refused', async () => {
+    const body = android({ deviceType: 'harmony', vendor: 'HMS', registrationId: 'r1' });
+    const { body: created } = await post(body);
+    const again = await post({ ...body, deviceType: 'ohos' });
+    expect([again.status, again.body.objectId]).toEqual([200, created.objectId]);
+    expect((await get(created.objectId)).deviceType).toBe('ohos');
+    const put = (deviceType: string) =>
+      api.request('PUT', `${path}/${created.objectId}`, { app, body: { deviceType } });
+    expect((await put('openharmony')).status).toBe(200);
+    expect((await put('android')).body.code).toBe(117);
+  });
+
+  test('is one type of the list that errors and the description name', async () => {
+    const { body } = await post({ deviceType: 'HarmonyOS 5', installationId: 'x' });
+    expect(body.error).toMatch(/harmony, harmonyos, ohos, openharmony/);
+  });
+});

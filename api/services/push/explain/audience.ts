@@ -4,7 +4,7 @@ import type { Router } from '../../../../connectors/routing.ts';
 import type { DeviceGroup } from '../../../../shared/db/tables/installations/audience.ts';
 import { shownText, textOf, writeForecast } from '../../../../shared/domain/admin/forecast-texts.ts';
 import { type Json, type JsonObject, parseJson } from '../../../../shared/domain/json.ts';
-import type { ConnectorId } from '../../../../shared/domain/labels.ts';
+import { type ConnectorId, canonicalDeviceType } from '../../../../shared/domain/labels.ts';
 import { type Translations, translated } from '../../../../shared/domain/pushes/languages.ts';
 
 /** Devices that a push reaches through one connector. */
@@ -26,7 +26,7 @@ export function splitByConnector(groups: DeviceGroup[], router: Router): Map<Con
     const share = shares.get(route.connector) ?? emptyShare();
     shares.set(route.connector, share);
     share.devices += group.devices;
-    addTo(share.types, group.device_type, group.devices);
+    addTo(share.types, canonicalDeviceType(group.device_type), group.devices);
     if (route.error !== undefined) addTo(share.problems, route.error, group.devices);
     else addTo(share.profiles, route.profile, group.devices);
   }

@@ -13,6 +13,10 @@ export interface HuaweiMemory {
   tokenIssuer: TokenIssuer;
   /** v3: token → reason of its refusal; `deadTokens` are refused as `tokenFormatError`. */
   refusedTokens: Map<string, string>;
+  /** Tokens of HarmonyOS 5 and newer, beside those that begin with `MAMz`: the form of a token does not tell its system. */
+  harmonyTokens: Set<string>;
+  /** Tokens of Android that begin with `MAMz`. */
+  androidTokens: Set<string>;
   /** Devices per second over v1 and v3 together; more get the response for flow control (protocol/huawei.md#limits). */
   devicesPerSecond: number;
   /** Test messages per day: v1 for the app, v3 for the project. */
@@ -132,8 +136,14 @@ class CallHandler {
     const { deadTokens } = this.#state;
     if (deadTokens.has(token)) return 'tokenFormatError';
     // A token of one operating system is invalid for the other.
-    if (api === 'v1') return token.startsWith('MAMz') ? 'noRight' : null;
-    return this.#memory.refusedTokens.get(token) ?? (token.startsWith('MAMz') ? null : 'noRight');
+    const isHarmony = this.#isHarmony(token);
+    if (api === 'v1') return isHarmony ? 'noRight' : null;
+    return this.#memory.refusedTokens.get(token) ?? (isHarmony ? null : 'noRight');
+  }
+
+  #isHarmony(token: string): boolean {
+    const { androidTokens, harmonyTokens } = this.#memory;
+    return harmonyTokens.has(token) || (token.startsWith('MAMz') && !androidTokens.has(token));
   }
 
   #respond(status: number, code: string, msg: string): SandboxReply {

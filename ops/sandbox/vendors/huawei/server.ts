@@ -37,6 +37,8 @@ export async function startHuaweiGateway(options: HuaweiOptions = {}): Promise<H
     app,
     tokenIssuer,
     refusedTokens: new Map<string, string>(),
+    harmonyTokens: new Set<string>(),
+    androidTokens: new Set<string>(),
     devicesPerSecond,
     testsPerDay,
   };

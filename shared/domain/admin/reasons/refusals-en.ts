@@ -137,6 +137,7 @@ export const refusalsEn = {
   bad_parameter_value: 'the value of a parameter is not valid',
   bad_request: 'the gateway does not take the request',
   bad_review_signature: 'the signature of the review is not valid',
+  fid_unregistered: 'the Firebase installation id is not registered for messages',
   body_too_large: 'the message is too large',
   message_too_large: 'the message is too large',
   callback_param_too_long: 'the parameter of the receipts is too long',

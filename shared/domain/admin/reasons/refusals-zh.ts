@@ -139,6 +139,7 @@ export const refusalsZh: Record<keyof typeof refusalsEn, string> = {
   bad_parameter_value: '参数的值无效',
   bad_request: '网关不接受该请求',
   bad_review_signature: '审核签名无效',
+  fid_unregistered: '该 Firebase 安装 id 未注册接收消息',
   body_too_large: '消息过大',
   message_too_large: '消息过大',
   callback_param_too_long: '回执参数过长',

@@ -18,7 +18,12 @@ afterEach(() => {
   gateway.behave();
   gateway.forget();
   gateway.deadTokens.clear();
-  gateway.memory.refusedTokens.clear();
+  for (const tokens of [
+    gateway.memory.refusedTokens,
+    gateway.memory.harmonyTokens,
+    gateway.memory.androidTokens,
+  ])
+    tokens.clear();
   Object.assign(gateway.memory, { devicesPerSecond: Number.POSITIVE_INFINITY, testsPerDay: 500 });
 });
 
@@ -47,12 +52,16 @@ async function push(to: Recipient[], { message, context = aContext(), profile = 
   return { ...outcome, context };
 }
 
-const answer = (code: string, options: { status?: number; msg?: string; count?: number } = {}) =>
+const answer = (
+  code: string,
+  options: { status?: number; msg?: string; count?: number; path?: string } = {},
+) =>
   gateway.misbehave({
     kind: 'answer',
     status: options.status ?? 200,
     body: { code, msg: options.msg ?? 'refused', requestId: '157' },
     ...(options.count === undefined ? {} : { count: options.count }),
+    ...(options.path === undefined ? {} : { path: options.path }),
   });
 
 const attemptOfOne = async (to = older(1)): Promise<AttemptResult | undefined> =>
@@ -142,7 +151,11 @@ describe('a partial success', () => {
     const { attempts } = await push(to);
     for (const [n, attempt] of attempts.entries())
       expect(attempt.kind).toBe([3, 500, 999].includes(n) ? 'invalid_token' : 'sent');
-    expect(gateway.total).toBe(1);
+    // The refused ones alone are asked for at the other API.
+    expect(gateway.requests.map(({ path, tokens }) => [path.slice(0, 3), tokens.length])).toEqual([
+      ['/v1', 1000],
+      ['/v3', 3],
+    ]);
   });
 
   test('is parsed in the other spelling too', async () => {
@@ -238,6 +251,74 @@ describe('devices of the newer system', () => {
     const own = { ...gateway.memory.app.serviceAccount, key_id: 'another' };
     const { attempts } = await push(newer(2), { profile: { serviceAccount: own } });
     expect(attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'auth_failed' });
+  });
+});
+
+describe('a token whose form does not tell its system', () => {
+  const token = (text: string) => older(1).map((one) => ({ ...one, deviceToken: text }));
+  const typed = (text: string, deviceType: string) => token(text).map((one) => ({ ...one, deviceType }));
+  const paths = () => gateway.requests.map(({ path }) => path.slice(0, 3));
+  const forms = ['IQAAAACy0001_-', 'MAAALgE4G98BAAAAst01', 'AAWWHI94sgUR2RU5', 'IQAAAasdMAMz', 'x'];
+
+  test.each(forms)('%s of HarmonyOS is reached by v3 if the type says so', async (text) => {
+    gateway.memory.harmonyTokens.add(text);
+    for (const type of ['harmony', 'harmonyos', 'ohos', 'openharmony']) {
+      gateway.forget();
+      expect(kinds(await push(typed(text, type)))).toEqual({ sent: 1 });
+      expect(paths()).toEqual(['/v3']);
+    }
+  });
+
+  test.each(forms)('%s of an upgraded device is reached by v3 after v1 refused it', async (text) => {
+    gateway.memory.harmonyTokens.add(text);
+    const { attempts } = await push([...older(3).slice(1), ...token(text)]);
+    expect(attempts.map(({ kind }) => kind)).toEqual(['sent', 'sent', 'sent']);
+    expect(paths()).toEqual(['/v1', '/v3']);
+  });
+
+  test('MAMz of Android is reached by v1 after v3 refused it', async () => {
+    gateway.memory.androidTokens.add('MAMzAndroid');
+    expect(kinds(await push(token('MAMzAndroid')))).toEqual({ sent: 1 });
+    expect(paths()).toEqual(['/v3', '/v1']);
+  });
+
+  test('is invalid if both APIs refuse it; successes count by API', async () => {
+    const [dead = ''] = forms;
+    gateway.deadTokens.add(dead);
+    const [alone] = (await push(token(dead))).attempts;
+    expect(alone).toEqual({ kind: 'invalid_token', status: 200, reason: 'illegal_token', form: 'v1' });
+    gateway.deadTokens.clear();
+    gateway.memory.refusedTokens.set(dead, 'noRight');
+    gateway.memory.harmonyTokens.add(dead);
+    // v3 has no right to it: its project may be another one.
+    const [unclear] = (await push(token(dead))).attempts;
+    expect(unclear).toMatchObject({ kind: 'invalid_token', form: 'v1+v3' });
+    const { attempts } = await push([...newer(1), ...older(2).slice(1)]);
+    expect(attempts).toMatchObject([
+      { kind: 'sent', form: 'v3' },
+      { kind: 'sent', form: 'v1' },
+    ]);
+  });
+
+  test('is not invalid, and ends nothing, where the other API refuses our credentials or our message', async () => {
+    const [text = ''] = forms;
+    gateway.memory.harmonyTokens.add(text);
+    const to = [...older(3).slice(1), ...token(text)];
+    const own = { ...gateway.memory.app.serviceAccount, key_id: 'another' };
+    const wrong = await push(to, { profile: { serviceAccount: own } });
+    expect(wrong.attempts.map(({ kind }) => kind)).toEqual(['rejected', 'sent', 'sent']);
+    answer('80100003', { path: '/v3' });
+    expect((await push(to)).attempts.map(({ kind }) => kind)).toEqual(['rejected', 'sent', 'sent']);
+    gateway.behave();
+    answer('81000001', { path: '/v3' });
+    expect((await push(to)).attempts.map(({ kind }) => kind)).toEqual(['retry', 'sent', 'sent']);
+  });
+
+  test('of the old system is judged by v1 alone without a service account', async () => {
+    const [text = ''] = forms;
+    gateway.deadTokens.add(text);
+    const { attempts } = await push(token(text), { profile: { serviceAccount: undefined } });
+    expect(attempts[0]).toEqual({ kind: 'invalid_token', status: 200, reason: 'illegal_token' });
   });
 });
 
