@@ -31,6 +31,7 @@ export function attemptResult(
         status,
         reason,
         ...(answer.invalidSinceMs === undefined ? {} : { invalidSinceMs: answer.invalidSinceMs }),
+        ...(answer.isProof && answer.invalidSinceMs !== undefined ? { isProof: true } : {}),
       };
     case 'fail':
     case 'fail_push':

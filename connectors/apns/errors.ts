@@ -36,6 +36,8 @@ export interface ResponseRule {
   reaction: Reaction;
   /** Hint to the operator. */
   hint?: string;
+  /** `dead_token`: with a timestamp the answer proves the end of the token (protocol/delivery.md#promise-7). */
+  isProof?: true;
 }
 
 const ourMistake = 'APNs found the request malformed; this is a defect of the connector.';
@@ -95,8 +97,9 @@ export const responseRules: readonly ResponseRule[] = [
   { status: 403, reason: 'BadEnvironmentKeyInToken', reaction: 'profile_error', hint: wrongEnvironment },
   { status: 404, reason: 'BadPath', reaction: 'fail' },
   { status: 405, reason: 'MethodNotAllowed', reaction: 'profile_error', hint: ourMistake },
-  { status: 410, reason: 'Unregistered', reaction: 'dead_token' },
-  { status: 410, reason: 'ExpiredToken', reaction: 'dead_token' },
+  // The timestamp tells since when APNs knows that the token is dead.
+  { status: 410, reason: 'Unregistered', reaction: 'dead_token', isProof: true },
+  { status: 410, reason: 'ExpiredToken', reaction: 'dead_token', isProof: true },
   { status: 413, reason: 'PayloadTooLarge', reaction: 'fail_push' },
   // protocol/apns.md#provider-tokens: the limit is per connection and sometimes applies to a correct rotation.
   { status: 429, reason: 'TooManyProviderTokenUpdates', reaction: 'pause' },

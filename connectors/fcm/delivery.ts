@@ -8,13 +8,12 @@ import {
   profileError,
   reportAll,
   retry,
-  sent,
   stopping,
   withCause,
 } from '../kit/attempt-results.ts';
 import { attemptResult } from '../kit/response-rules.ts';
 import { type FcmRule, ruleForResponse } from './errors.ts';
-import type { FcmPayload } from './payload.ts';
+import { type FcmPayload, formOf, forTargets, type TargetForm } from './payload.ts';
 
 export interface DeliveryOptions {
   context: SenderContext;
@@ -43,12 +42,14 @@ export class Delivery {
   readonly #options: DeliveryOptions;
   /** Result of the recipients not sent to yet, once it is known. */
   #ending: AttemptResult | null = null;
+  /** The same for the recipients of one form: FCM may refuse a message with one member and take it with the other. */
+  readonly #endings: Partial<Record<TargetForm, AttemptResult>> = {};
   /** Recipients for the second pass: refused for an expired access token, or not sent yet. */
   #again: Recipient[] = [];
   #refusal: AttemptResult | null = null;
   /** Tokens that are invalid if others succeed; otherwise the credentials belong to another project. */
-  #unclear: { recipient: Recipient; status: number; rule: FcmRule }[] = [];
-  #successes = 0;
+  readonly #unclear: Unclear[] = [];
+  readonly #successes = { token: 0, fid: 0 };
   readonly #refusals: EqualRefusals;
 
   constructor(options: DeliveryOptions) {
@@ -67,8 +68,7 @@ export class Delivery {
     if (valid.length === 0) return;
     // Avoids a token call for an aborted push.
     if (request.signal.aborted) return this.#reportAll(valid, stopping);
-    const ending = this.#refusals.endingOf(group);
-    if (ending) return this.#reportAll(valid, ending);
+    for (const form of forms) this.#endings[form] = this.#refusals.endingOf(form) ?? undefined;
     const token = await tokens.current();
     if (!token.ok) return this.#reportAll(valid, token.attempt);
     await this.#pass(valid, token.value, false);
@@ -86,8 +86,21 @@ export class Delivery {
     this.#reportAll(again, token?.attempt ?? this.#refusal ?? retry(0, 'no_access_token'));
   }
 
-  #pass(recipients: Recipient[], token: string, isLast: boolean): Promise<void> {
-    const { ends, payload, projectId, request, transport } = this.#options;
+  async #pass(recipients: Recipient[], token: string, isLast: boolean): Promise<void> {
+    const groups = Map.groupBy(recipients, ({ deviceToken }) => formOf(deviceToken));
+    await Promise.all([...groups].map(([form, members]) => this.#passForm(form, members, { token, isLast })));
+  }
+
+  /** Sends to recipients of one form: their requests differ in the member that names the target. */
+  #passForm(
+    form: TargetForm,
+    recipients: Recipient[],
+    { token, isLast }: { token: string; isLast: boolean },
+  ): Promise<void> {
+    const { ends, projectId, request, transport } = this.#options;
+    const ending = this.#endingOf(form);
+    if (ending) return Promise.resolve(this.#reportAll(recipients, ending));
+    const payload = forTargets(this.#options.payload, form);
     const template = {
       pathPrefix: `/v1/projects/${projectId}/messages:send`,
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json; charset=UTF-8' },
@@ -100,25 +113,30 @@ export class Delivery {
     }));
     return transport.sendMany({ template, requests, signal: request.signal }, (place, reply) => {
       const recipient = recipients[place];
-      return recipient && this.#onReply(recipient, reply, isLast);
+      return recipient && this.#onReply({ recipient, form }, reply, isLast);
     });
   }
 
-  #onReply(recipient: Recipient, reply: RequestResult, isLast: boolean): ResponseDecision {
+  #endingOf(form: TargetForm): AttemptResult | null {
+    return this.#ending ?? this.#endings[form] ?? null;
+  }
+
+  #onReply({ recipient, form }: Asked, reply: RequestResult, isLast: boolean): ResponseDecision {
     const { context, payload, request } = this.#options;
-    if (reply.kind === 'response') return this.#onResponse(recipient, reply, isLast);
+    if (reply.kind === 'response') return this.#onResponse({ recipient, form }, reply, isLast);
+    const ending = this.#endingOf(form);
     if (reply.kind === 'unknown') {
       context.onCall({ status: 0, reason: reply.reason, seconds: reply.seconds });
       const { reason } = reply;
       request.report(recipient.index, { kind: 'unknown', reason, isRepeatHidden: payload.isRepeatHidden });
     } else if (reply.reason !== 'stopped') request.report(recipient.index, unsent(reply));
-    else if (this.#ending) request.report(recipient.index, this.#ending);
+    else if (ending) request.report(recipient.index, ending);
     else this.#again.push(recipient);
-    return this.#ending ? 'stop' : undefined;
+    return ending ? 'stop' : undefined;
   }
 
   #onResponse(
-    recipient: Recipient,
+    { recipient, form }: Asked,
     reply: Extract<RequestResult, { kind: 'response' }>,
     isLast: boolean,
   ): ResponseDecision {
@@ -126,58 +144,62 @@ export class Delivery {
     const { status, seconds } = reply;
     if (status === 200) {
       context.onCall({ status, reason: 'ok', seconds });
-      if (this.#successes === 0) this.#refusals.noteSent(group);
-      this.#successes += 1;
+      if (this.#successes[form] === 0) this.#refusals.noteSent(form);
+      this.#successes[form] += 1;
       const isFew = request.recipients.length <= fewRecipients;
-      request.report(recipient.index, isFew ? sentAs(reply.body) : sent);
-      return this.#ending ? 'stop' : undefined;
+      request.report(recipient.index, isFew ? sentAs(reply.body, form) : sentTo[form]);
+      return this.#endingOf(form) ? 'stop' : undefined;
     }
-    const rule = ruleForResponse(status, reply.body);
+    const rule = ruleForResponse(status, reply.body, form);
     context.onCall({ status, reason: rule.reason, seconds });
     if ((rule.reaction === 'renew_token' || rule.reaction === 'try_new_token') && !isLast) {
       this.#refusal ??= attemptResult(rule, status);
       this.#again.push(recipient);
       return 'stop';
     }
-    if (rule.projectHint !== undefined) return this.#reportLater({ recipient, status, rule });
-    const attempt = attemptResult(rule, status, { retryAfterMs: reply.retryAfterMs });
+    if (rule.projectHint !== undefined) return this.#reportLater({ recipient, form, status, rule });
+    const attempt = withForm(attemptResult(rule, status, { retryAfterMs: reply.retryAfterMs }), form);
     request.report(recipient.index, attempt);
-    this.#ending ??= this.#endingAfter(rule, attempt);
-    return this.#ending ? 'stop' : undefined;
+    this.#end(form, rule, attempt);
+    return this.#endingOf(form) ? 'stop' : undefined;
   }
 
-  /** Returns the result of the rest of the send after this answer; null if the rest is sent. */
-  #endingAfter({ reaction }: FcmRule, attempt: AttemptResult): AttemptResult | null {
+  /** Ends the rest of the send, or that of one form, if this answer is about more than one recipient. */
+  #end(form: TargetForm, { reaction }: FcmRule, attempt: AttemptResult): void {
     switch (reaction) {
       case 'throttle':
       case 'profile_error':
       case 'renew_token':
-        return attempt;
+        this.#ending ??= attempt;
+        break;
       case 'fail_push':
+      case 'fail': {
         // Where bodies differ, the refusal of one proves nothing about the others.
-        return this.#options.ends ? this.#refusals.note(group, attempt) : attempt;
-      case 'fail':
-        return this.#refusals.note(group, attempt);
-      default:
-        return null;
+        const isOfAll = reaction === 'fail_push' && !this.#options.ends;
+        this.#endings[form] ??= isOfAll ? attempt : (this.#refusals.note(form, attempt) ?? undefined);
+      }
     }
   }
 
-  #reportLater(unclear: { recipient: Recipient; status: number; rule: FcmRule }): ResponseDecision {
+  #reportLater(unclear: Unclear): ResponseDecision {
     this.#unclear.push(unclear);
     const { rule, status } = unclear;
-    if (this.#successes === 0 && this.#unclear.length >= maxUnclear)
-      this.#ending ??= profileError(status, rule.reason, rule.projectHint ?? '');
+    if (this.#isWrongProject()) this.#ending ??= profileError(status, rule.reason, rule.projectHint ?? '');
     return this.#ending ? 'stop' : undefined;
+  }
+
+  #isWrongProject(): boolean {
+    const { token, fid } = this.#successes;
+    return token + fid === 0 && this.#unclear.length >= maxUnclear;
   }
 
   /** Reports the unclear recipients: invalid tokens if others succeeded, else a profile error. */
   #reportUnclear(): void {
-    const isWrongProject = this.#successes === 0 && this.#unclear.length >= maxUnclear;
-    for (const { recipient, rule, status } of this.#unclear) {
-      const attempt = isWrongProject
+    const isWrong = this.#isWrongProject();
+    for (const { recipient, form, rule, status } of this.#unclear) {
+      const attempt = isWrong
         ? profileError(status, rule.reason, rule.projectHint ?? '')
-        : attemptResult(rule, status);
+        : withForm(attemptResult(rule, status), form);
       this.#options.request.report(recipient.index, attempt);
     }
   }
@@ -187,8 +209,26 @@ export class Delivery {
   }
 }
 
-/** All requests are of one kind. */
-const group = '';
+const forms: readonly TargetForm[] = ['token', 'fid'];
+
+/** A recipient that was asked for, and what its registration id is. */
+interface Asked {
+  recipient: Recipient;
+  form: TargetForm;
+}
+
+interface Unclear extends Asked {
+  status: number;
+  rule: FcmRule;
+}
+
+const sentTo: Record<TargetForm, AttemptResult> = {
+  token: { kind: 'sent', form: 'token' },
+  fid: { kind: 'sent', form: 'fid' },
+};
+
+const withForm = (attempt: AttemptResult, form: TargetForm): AttemptResult =>
+  attempt.kind === 'invalid_token' ? { ...attempt, form } : attempt;
 
 const isWellFormed = ({ deviceToken }: Recipient): boolean =>
   deviceToken.length <= maxTokenChars && tokenForm.test(deviceToken);
@@ -204,7 +244,7 @@ function unsent({ afterMs, reason, cause }: Extract<RequestResult, { kind: 'not_
 }
 
 /** Returns a success with the message id: the part after the last slash of `{"name":"projects/p/messages/0:15…"}`. */
-function sentAs(body: string): AttemptResult {
+function sentAs(body: string, form: TargetForm): AttemptResult {
   const messageId = /"name"\s*:\s*"[^"]*\/([^"/]{1,200})"/.exec(body)?.[1];
-  return messageId === undefined ? sent : { kind: 'sent', messageId };
+  return messageId === undefined ? sentTo[form] : { kind: 'sent', messageId, form };
 }

@@ -2,6 +2,7 @@
  * Response table of FCM (protocol/fcm.md#answers): one rule per status and code. A code with several meanings has a rule
  * for each, and the body decides.
  */
+import { dayMs } from '../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { parseObject } from '../kit/json.ts';
 import {
@@ -11,6 +12,7 @@ import {
   ruleForStatus,
   waits,
 } from '../kit/response-rules.ts';
+import type { TargetForm } from './payload.ts';
 
 export interface FcmRule extends ResponseRule {
   /** Hint if all tokens get this rule: wrong credentials, not invalid tokens. Decided at the end of a send. */
@@ -33,7 +35,10 @@ export const responseRules: readonly FcmRule[] = [
   { code: '400 INVALID_ARGUMENT message', reason: 'invalid_message', reaction: 'fail_push' },
   { code: '400 INVALID_ARGUMENT size', reason: 'message_too_large', reaction: 'fail_push' },
   { code: '400 INVALID_ARGUMENT', reason: 'invalid_argument', reaction: 'fail' },
-  { code: '404 UNREGISTERED', reason: 'unregistered', reaction: 'dead_token' },
+  // Google: the token will never be valid again ("manage-tokens").
+  { code: '404 UNREGISTERED', reason: 'unregistered', reaction: 'dead_token', isProof: true },
+  // The same answer for an id that never registered for messages, and for anything that is no id (protocol/fcm.md#targets).
+  { code: '404 UNREGISTERED fid', reason: 'fid_unregistered', reaction: 'dead_token', keepForMs: dayMs },
   // A plain 404 means UNREGISTERED for one token, a wrong project for all.
   { code: '404 NOT_FOUND', reason: 'not_found', reaction: 'dead_token', projectHint: wrongProject },
   // The token belongs to another project; for all tokens, the credentials do.
@@ -83,11 +88,11 @@ const known = new Set(responseRules.map(({ code }) => code));
  * Returns the rule of an error response. An unknown code gets the rule of its status, a body that is not FCM's that of a page;
  * neither deletes a token.
  */
-export function ruleForResponse(status: number, body: string): FcmRule {
+export function ruleForResponse(status: number, body: string, form: TargetForm = 'token'): FcmRule {
   const error = errorIn(body);
   const name = codeOf(error);
   const code = `${status} ${name}`;
-  const meaning = `${code}${meaningOf(code, error)}`;
+  const meaning = `${code}${meaningOf(code, error, form)}`;
   if (known.has(meaning)) return ruleFor(meaning);
   const rule = name === '' ? ruleForPage(status) : ruleForStatus(status);
   if (status === 429) return { ...rule, ...quota };
@@ -114,8 +119,9 @@ function codeOf(error: JsonObject): string {
 }
 
 /** Returns the suffix that tells the meanings of a code apart. */
-function meaningOf(code: string, error: JsonObject): string {
+function meaningOf(code: string, error: JsonObject, form: TargetForm): string {
   if (code === '400 INVALID_ARGUMENT') return meaningOfInvalid(error);
+  if (code === '404 UNREGISTERED') return form === 'fid' ? ' fid' : '';
   if (code === '429 QUOTA_EXCEEDED' || code === '429 RESOURCE_EXHAUSTED')
     return isOfDevice(error) ? ' device' : '';
   return '';
@@ -129,7 +135,7 @@ function meaningOfInvalid(error: JsonObject): string {
   const badRequest = detail(error, 'BadRequest');
   const fields = badRequest ? fieldsOf(badRequest) : undefined;
   // A violation of any field but the token concerns the message.
-  if (fields?.some((field) => field !== 'message.token')) return ' message';
+  if (fields?.some((field) => field !== 'message.token' && field !== 'message.fid')) return ' message';
   if (error.message === deadMessage) return ' token';
   if (typeof error.message === 'string' && tooLarge.test(error.message)) return ' size';
   // FCM names no field if the message as a whole is wrong.

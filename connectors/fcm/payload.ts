@@ -60,6 +60,25 @@ export function renderFcm(
   };
 }
 
+/** A Firebase installation id: 22 characters of base64url, of which the first nibble is 7 (protocol/fcm.md#targets). */
+const fidForm = /^[cdef][\w-]{21}$/;
+
+/** What a registration id is: a registration token, or a Firebase installation id. */
+export type TargetForm = 'token' | 'fid';
+
+export const formOf = (registrationId: string): TargetForm =>
+  fidForm.test(registrationId) ? 'fid' : 'token';
+
+const heads = { token: head, fid: '{"message":{"fid":"' } as const;
+
+/** Returns the payload with the member that names targets of this form. */
+export function forTargets(payload: FcmPayload, form: TargetForm): FcmPayload {
+  if (form === 'token') return payload;
+  const { body, tokenAt } = payload;
+  const start = Buffer.from(heads[form]);
+  return { ...payload, body: Buffer.concat([start, body.subarray(tokenAt)]), tokenAt: start.length };
+}
+
 /** Returns the body as one device receives it. */
 export function previewFcm({ body, tokenAt }: FcmPayload): string {
   return `${body.subarray(0, tokenAt)}TOKEN${body.subarray(tokenAt)}`;

@@ -38,6 +38,13 @@ export interface ResponseRule {
   /** Short text from a bounded set: a metric label, and a reason on the push record. */
   reason: string;
   reaction: Reaction;
+  /**
+   * `dead_token`: the answer proves the end of the token, by the gateway's own words. Any other only calls the token invalid,
+   * which a wrong environment or project also causes (protocol/delivery.md#promise-7).
+   */
+  isProof?: true;
+  /** `dead_token`: an installation that was saved within this time is kept. */
+  keepForMs?: number;
   /** The refusal concerns the state of this one device: equal ones say nothing about other devices (`EqualRefusals`). */
   isOfDevice?: true;
   /** Hint to the operator (`profile_error`, `renew_token`). */
@@ -140,7 +147,7 @@ export function attemptResult(
     case 'sent':
       return sent;
     case 'dead_token':
-      return { kind: 'invalid_token', status, reason };
+      return invalidToken(rule, status);
     case 'drop':
       return { kind: 'rejected', outcome: 'dropped', status, reason };
     case 'fail':
@@ -157,10 +164,18 @@ export function attemptResult(
       return profileError(status, reason, hint);
     case 'ambiguous':
       return details.isSingle && rule.singleTarget === 'dead_token'
-        ? { kind: 'invalid_token', status, reason }
+        ? invalidToken(rule, status)
         : failed(status, reason);
   }
 }
+
+const invalidToken = ({ reason, isProof, keepForMs }: ResponseRule, status: number): AttemptResult => ({
+  kind: 'invalid_token',
+  status,
+  reason,
+  ...(isProof ? { isProof } : {}),
+  ...(keepForMs === undefined ? {} : { keepForMs }),
+});
 
 /** Shows an unknown code on the record. */
 function withCode({ reason, code }: ResponseRule): string {

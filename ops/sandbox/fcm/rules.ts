@@ -109,7 +109,8 @@ const webpush = z
 
 const message = z
   .strictObject({
-    token: text.min(1),
+    token: text.min(1).optional(),
+    fid: text.min(1).optional(),
     data: data.optional(),
     notification: notification.optional(),
     android: android.optional(),
@@ -120,7 +121,12 @@ const message = z
   })
   .refine((value) => value.android === undefined || value.android_v2 === undefined);
 
-const body = z.strictObject({ validate_only: z.boolean().optional(), message });
+const body = z.strictObject({
+  validate_only: z.boolean().optional(),
+  message: message.refine(({ fid, token }) => (fid === undefined) !== (token === undefined), {
+    error: 'exactly one target is required',
+  }),
+});
 
 const maxBytes = 4096;
 
@@ -139,7 +145,7 @@ export function violationOf(sent: unknown): Violation | undefined {
     const field = [...(issue?.path ?? []), ...unknown].map(String).join('.');
     return { field: field || 'message', description: issue?.message ?? 'Invalid message' };
   }
-  const { token: _, ...rest } = result.data.message;
+  const { token: _, fid: _fid, ...rest } = result.data.message;
   const bytes = Buffer.byteLength(JSON.stringify(rest));
   return bytes > maxBytes
     ? { field: 'message', description: `Message is too big: ${bytes} bytes` }

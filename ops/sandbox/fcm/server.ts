@@ -38,28 +38,41 @@ export interface FcmGateway extends SandboxGateway {
   readonly tokenIssuer: TokenIssuer;
   /** Registration tokens of another project: SENDER_ID_MISMATCH. */
   readonly foreignTokens: Set<string>;
+  /** How it takes installation ids; changes take effect at once. */
+  readonly fids: FidRules;
+}
+
+/** Whether the gateway knows the member `fid`, and takes an installation id as a `token`, as FCM does by grace. */
+export interface FidRules {
+  isKnown: boolean;
+  isTokenToo: boolean;
 }
 
 /** Format of FCM's tokens: an instance id, a colon, and a long rest. */
 const tokenForm = /^[\w-]{8,64}:[\w-]{20,}$/;
 
+/** Format of a Firebase installation id. */
+const fidForm = /^[cdef][\w-]{21}$/;
+
 /** Starts the gateway; resolves when it listens. */
 export async function startFcmGateway(options: FcmGatewayOptions): Promise<FcmGateway> {
   const foreignTokens = new Set<string>();
+  const fids: FidRules = { isKnown: true, isTokenToo: true };
   const tokenIssuers: TokenIssuer[] = [];
   const gateway = await startGateway(options, (state) => {
     const tokenIssuer = new TokenIssuer(state.nowMs, options.tokenLifetimeMs);
     tokenIssuers.push(tokenIssuer);
-    return new FcmRules(options.account, { ...state, tokenIssuer, foreignTokens });
+    return new FcmRules(options.account, { ...state, tokenIssuer, foreignTokens, fids });
   });
   const [tokenIssuer] = tokenIssuers;
   if (!tokenIssuer) throw new Error('the gateway was started without its rules');
-  return Object.assign(gateway, { tokenIssuer, foreignTokens });
+  return Object.assign(gateway, { tokenIssuer, foreignTokens, fids });
 }
 
 interface FcmState extends GatewayState {
   tokenIssuer: TokenIssuer;
   foreignTokens: ReadonlySet<string>;
+  fids: FidRules;
 }
 
 class FcmRules implements GatewayRules {
@@ -78,7 +91,7 @@ class FcmRules implements GatewayRules {
 
   targetsOf(call: SandboxCall): { tokens: readonly string[]; isTokenCall?: boolean } {
     if (call.path === this.#tokenPath) return { tokens: [], isTokenCall: true };
-    const token = /"token"\s*:\s*"([^"\\]+)"/.exec(call.body.toString('utf8'))?.[1];
+    const token = /"(?:token|fid)"\s*:\s*"([^"\\]+)"/.exec(call.body.toString('utf8'))?.[1];
     return { tokens: token === undefined ? [] : [token] };
   }
 
@@ -116,8 +129,14 @@ class FcmRules implements GatewayRules {
     const violation = violationOf(sent);
     if (violation)
       return { ...badRequest(violation), violation: `${violation.field}: ${violation.description}` };
-    const token = tokenIn(sent);
-    if (!tokenForm.test(token)) return malformedToken;
+    const { name, value: token } = targetIn(sent);
+    const { isKnown, isTokenToo } = this.#state.fids;
+    if (name === 'fid' && !isKnown)
+      return badRequest({ field: 'message', description: 'Unknown name "fid" at \'message\'' });
+    // FCM tells a dead installation id and anything that is none by the same answer.
+    if (name === 'fid' && !fidForm.test(token)) return unregistered;
+    if (name === 'token' && !tokenForm.test(token) && !(isTokenToo && fidForm.test(token)))
+      return malformedToken;
     if (this.#state.deadTokens.has(token)) return unregistered;
     if (this.#state.foreignTokens.has(token)) return foreignToken;
     this.#messages += 1;
@@ -135,9 +154,10 @@ function parse(body: Buffer): unknown {
   }
 }
 
-function tokenIn(sent: unknown): string {
+/** Returns the target of a message. */
+function targetIn(sent: unknown): { name: 'token' | 'fid'; value: string } {
   const message = typeof sent === 'object' && sent !== null && 'message' in sent ? sent.message : undefined;
-  const token =
-    typeof message === 'object' && message !== null && 'token' in message ? message.token : undefined;
-  return typeof token === 'string' ? token : '';
+  if (typeof message !== 'object' || message === null) return { name: 'token', value: '' };
+  if ('fid' in message) return { name: 'fid', value: String(message.fid) };
+  return { name: 'token', value: 'token' in message ? String(message.token) : '' };
 }

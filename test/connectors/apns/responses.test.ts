@@ -117,6 +117,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
         status: 410,
         reason: 'Unregistered',
         invalidSinceMs: 1_700_000_000_123,
+        isProof: true,
       });
       expect(kinds(outcome)).toEqual({ sent: 2, invalid_token: 1 });
     });

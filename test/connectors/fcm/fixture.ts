@@ -10,6 +10,9 @@ const account = createServiceAccount();
 export const fcmToken = (n: number): string =>
   `fcmInstance-${n.toString(16).padStart(10, '0')}:APA91b${n.toString(36).padStart(120, 'x')}`;
 
+/** Returns a Firebase installation id. */
+export const fid = (n: number): string => `${'cdef'[n % 4]}${n.toString(36).padStart(21, '_')}`;
+
 const fixtureOf = (label: 'fcm' | 'vendor_g'): ContractFixture => ({
   connector: fcmConnector(label),
   shortTimeout: fcmConnector(label, { ...defaultTuning, timing: shortTimeoutTuning.timing }),

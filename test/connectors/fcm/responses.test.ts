@@ -8,7 +8,7 @@ import { createServiceAccount, type FcmGateway, startFcmGateway } from '../../..
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { aContext, aMessage, kinds, recipients, sendAll } from '../../support/gateways/apns.ts';
 import type { TestContext } from '../../support/gateways/sender-context.ts';
-import { fcmToken } from './fixture.ts';
+import { fcmToken, fid } from './fixture.ts';
 
 const account = createServiceAccount();
 let gateway: FcmGateway;
@@ -69,6 +69,8 @@ interface Case {
   error: { status: string; errorCode?: string; message?: string; details?: Record<string, unknown>[] };
   kind: AttemptResult['kind'];
   reason: string;
+  /** Registration id; absent: a registration token. */
+  deviceToken?: string;
   afterMs?: number | null;
 }
 
@@ -155,6 +157,14 @@ const cases: Case[] = [
     error: { status: 'NOT_FOUND', errorCode: 'UNREGISTERED' },
     kind: 'invalid_token',
     reason: 'unregistered',
+  },
+  {
+    rule: '404 UNREGISTERED fid',
+    status: 404,
+    error: { status: 'NOT_FOUND', errorCode: 'UNREGISTERED' },
+    kind: 'invalid_token',
+    reason: 'fid_unregistered',
+    deviceToken: fid(1),
   },
   {
     rule: '404 NOT_FOUND',
@@ -294,7 +304,8 @@ const misbehave = (
 describe('a response of FCM', () => {
   test.each(cases)('$rule → $kind $reason', async (one) => {
     misbehave(one);
-    const { attempts } = await push(1);
+    const to = makeRecipients(1).map((to) => ({ ...to, deviceToken: one.deviceToken ?? to.deviceToken }));
+    const { attempts } = await push(1, { to });
     expect(attempts[0]).toMatchObject({ kind: one.kind, status: one.status, reason: one.reason });
     if (one.afterMs !== undefined) expect(attempts[0]).toMatchObject({ afterMs: one.afterMs });
   });
