@@ -73,6 +73,21 @@ export const pushRecord = component(
     quietWaits: count
       .optional()
       .describe('Recipients that waited, or wait, for the end of their quiet hours; absent for none.'),
+    keptTokens: z
+      .array(
+        z.strictObject({
+          connector: z.enum(connectorIds),
+          profile: z.string(),
+          answers: count.describe('Recipients that the gateway answered for.'),
+          invalid: count.describe('Of those, tokens that it called invalid.'),
+          kept: count.describe('Of the invalid ones, tokens whose devices were not deleted.'),
+          reason: z.string().describe('Most frequent reason.'),
+        }),
+      )
+      .optional()
+      .describe(
+        'Profiles of which most tokens are called invalid, so that devices were not deleted; absent for none, and after `delete-invalid`.',
+      ),
     errors: z.string().describe('Why the push failed, or which gateways an open push waits for; else empty.'),
     'from-service': z.string(),
     'push-time': timestamp,

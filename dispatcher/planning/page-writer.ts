@@ -205,7 +205,11 @@ async function writeRows(
   const unroutable = page.unroutable.map(({ batch }) => batch);
   await insertBatches(tx, appId, pushId, unroutable);
   for (const { batch, failures } of page.unroutable)
-    await insertFailures(tx, { appId, pushId, connector: batch.connector, unanswered: 0 }, failures);
+    await insertFailures(
+      tx,
+      { appId, pushId, connector: batch.connector, profile: batch.profile, unanswered: 0 },
+      failures,
+    );
   const batches = page.batches.map((batch) => ({ ...batch, hasJob: isQueued }));
   const ids = await insertBatches(tx, appId, pushId, batches);
   if (!isQueued) return;

@@ -1,7 +1,12 @@
-import { sweepInvalidInstallations } from '../../shared/db/tables/installations/invalid-tokens.ts';
+import {
+  deleteInvalid,
+  noteKeptTokens,
+  readInvalidAnswers,
+} from '../../shared/db/tables/installations/invalid-tokens.ts';
 import { closeIfSettled, findSettledPushes } from '../../shared/db/tables/pushes/progress.ts';
 import { noteFailureCount } from '../../shared/db/tables/pushes/retention.ts';
 import { sumTotals } from '../../shared/domain/outcome.ts';
+import { deletableOf, type KeptTokens, keptOf } from '../../shared/domain/pushes/invalid-tokens.ts';
 import { allTotals, pushBeganAtMs } from '../../shared/domain/pushes/record.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
@@ -10,10 +15,10 @@ const countedFrom = 100;
 
 /**
  * Closes a push if all its batches are settled; called after the last one in work (`PushCloser`). Also deletes the
- * installations with dead tokens that had to wait for a success of another batch (protocol/delivery.md#promise-7).
+ * installations with invalid tokens.
  */
 export async function closePush(
-  deps: Pick<DispatcherDeps, 'db' | 'clock' | 'metrics'>,
+  deps: Pick<DispatcherDeps, 'db' | 'clock' | 'metrics' | 'log'>,
   appId: string,
   pushId: number,
 ): Promise<void> {
@@ -24,15 +29,35 @@ export async function closePush(
   const outcomes = allTotals(closed.totals);
   const unreached = sumTotals(outcomes) - (outcomes.sent ?? 0);
   if (unreached >= countedFrom) await noteFailureCount(deps.db, { appId, id: pushId }, unreached);
-  // Invalid tokens are among the failures.
-  if (unreached > 0) await sweepInvalidInstallations(deps.db, appId, pushId);
+  if ((outcomes.invalid_token ?? 0) > 0) await deleteInvalidTokens(deps, { appId, pushId });
+}
+
+/**
+ * Deletes the installations of a finished push whose tokens are invalid, or notes on the record that most of a profile are
+ * called so (protocol/delivery.md#promise-7). Only the whole push tells whether they are most.
+ */
+async function deleteInvalidTokens(
+  { db, log }: Pick<DispatcherDeps, 'db' | 'log'>,
+  push: { appId: string; pushId: number },
+): Promise<void> {
+  const kept: KeptTokens[] = [];
+  for (const { successes, ...answers } of await readInvalidAnswers(db, push)) {
+    const deletable = deletableOf(answers);
+    if (deletable.called || deletable.proven)
+      await deleteInvalid(db, { ...push, profile: answers, deletable, successes });
+    const ofProfile = keptOf(answers);
+    if (!ofProfile) continue;
+    kept.push(ofProfile);
+    log.warn({ app: push.appId, ...ofProfile }, 'most tokens are called invalid: their devices are kept');
+  }
+  if (kept.length > 0) await noteKeptTokens(db, push, kept);
 }
 
 const closedAtOnce = 100;
 
 /** Closes the pushes that a crash left open between their last batch and the closing; returns how many. */
 export async function closeSettledPushes(
-  deps: Pick<DispatcherDeps, 'db' | 'clock' | 'metrics'>,
+  deps: Pick<DispatcherDeps, 'db' | 'clock' | 'metrics' | 'log'>,
 ): Promise<number> {
   const found = await findSettledPushes(deps.db, closedAtOnce);
   for (const { appId, id } of found) await closePush(deps, appId, id);

@@ -34,7 +34,8 @@ export async function recordPartial(
 async function checkpoint(db: Handle, { ids, stored }: BatchInWork, result: DeliverResult) {
   const { appId, pushId, batchId } = ids;
   const { unanswered } = stored;
-  const row = { appId, id: batchId, pushId, connector: result.connector, unanswered };
+  const { connector, profile } = result;
+  const row = { appId, id: batchId, pushId, connector, profile, unanswered };
   await checkpointBatch(db, row, result.states, result.failures);
   return result.retries;
 }

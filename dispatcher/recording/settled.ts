@@ -1,6 +1,5 @@
 import type { Handle } from '../../shared/db/pool.ts';
 import { insertGatewayMessages } from '../../shared/db/tables/gateways/messages.ts';
-import { deleteInvalidInstallations } from '../../shared/db/tables/installations/invalid-tokens.ts';
 import { settleBatch } from '../../shared/db/tables/pushes/batches.ts';
 import { recordProfileError } from '../../shared/db/tables/pushes/progress.ts';
 import { insertFailures } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
@@ -53,11 +52,11 @@ async function settleAlone(
   { ids, job }: BatchInWork,
   { result }: SentBatch,
 ): Promise<Settlement | undefined> {
-  const { states, retriedCount, failures, messages, retries, profileError } = result;
+  const { states, retriedCount, failures, messages, retries, profileError, sentBy } = result;
   const isAlone = failures.length + messages.length + retries.length === 0 && profileError === null;
   if (!job || !isAlone || queue.isSpread) return undefined;
   const totals = states.totals();
-  const batch = { appId: ids.appId, id: ids.batchId, retriedCount };
+  const batch = { appId: ids.appId, id: ids.batchId, retriedCount, sentBy };
   return (await settleBatchWithJob(db, batch, { states, totals }, job)) ? { result, totals } : undefined;
 }
 
@@ -79,10 +78,10 @@ function settleWithDetails(
  * already.
  */
 async function settle(tx: Handle, ids: DeliverJob, result: DeliverResult): Promise<Settlement | undefined> {
-  const { states, retriedCount } = result;
+  const { states, retriedCount, sentBy } = result;
   const totals = states.totals();
-  if (await settleBatch(tx, { appId: ids.appId, id: ids.batchId, retriedCount }, states, totals))
-    return { result, totals };
+  const batch = { appId: ids.appId, id: ids.batchId, retriedCount, sentBy };
+  if (await settleBatch(tx, batch, states, totals)) return { result, totals };
   const rest = await withoutRetried(tx, ids, result);
   return rest && settle(tx, ids, rest);
 }
@@ -91,16 +90,13 @@ async function writeDetails(
   deps: DispatcherDeps,
   tx: Handle,
   batch: BatchInWork,
-  { result, totals, isCounted }: SentBatch & Settlement,
+  { result, isCounted }: SentBatch & Settlement,
 ): Promise<void> {
   const { ids, stored } = batch;
   const { unanswered } = stored;
   const { connector, profile, failures, messages, retries, profileError } = result;
-  await insertFailures(tx, { ...ids, connector, unanswered }, failures);
+  await insertFailures(tx, { ...ids, connector, profile, unanswered }, failures);
   await insertGatewayMessages(tx, { ...ids, connector }, messages);
-  // Without a success of its own a batch deletes nothing; the end of the push may still do so
-  // (protocol/delivery.md#promise-7).
-  if ((totals.sent ?? 0) > 0) await deleteInvalidInstallations(tx, ids.appId, failures);
   await recordRetries(deps, tx, batch, { retries, isCounted });
   if (profileError !== null)
     await recordProfileError(

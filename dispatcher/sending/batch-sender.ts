@@ -153,6 +153,7 @@ export class BatchSender {
       profile,
       ...tally.end(this.#stop.signal.aborted),
       failures: tally.failures,
+      sentBy: tally.sentBy,
       isInterrupted: this.#isInterrupted,
       hasUnsent: this.#hasUnsent,
       health: tally.health,

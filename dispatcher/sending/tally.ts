@@ -1,6 +1,7 @@
 import type { AttemptResult } from '../../connectors/contract/connector.ts';
 import { failureCause, hasReachedGateway, isFailure } from '../../connectors/contract/gateway-health.ts';
 import type { HealthSample } from '../../shared/breaker.ts';
+import { systemClock } from '../../shared/clock.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateways/messages.ts';
 import type { Batch } from '../../shared/db/tables/pushes/batches.ts';
 import type { RecipientFailure } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
@@ -35,6 +36,8 @@ export class Tally {
   /** Tells when each recipient's installation was last saved. */
   #recipients: SaveTimes | undefined;
   readonly failures: RecipientFailure[] = [];
+  /** Recipients that were sent to by the form of their token; null where the connector has one form. */
+  sentBy: Record<string, number> | null = null;
   readonly health: HealthSample = { asked: 0, failed: 0 };
   readonly #messages = new Map<string, GatewayMessage>();
   /** Why the gateway did not answer, by the last such result; null when it answered every request. */
@@ -70,17 +73,14 @@ export class Tally {
     switch (attempt.kind) {
       case 'sent':
         this.#settle(index, 'sent');
+        if (attempt.form !== undefined) this.#countForm(attempt.form);
         if (attempt.messageId !== undefined) this.#noteMessage(attempt.messageId);
         break;
       case 'rejected':
         this.fail(index, attempt);
         break;
       case 'invalid_token':
-        this.fail(
-          index,
-          { ...attempt, outcome: 'invalid_token' },
-          this.#invalidAsOf(index, attempt.invalidSinceMs),
-        );
+        this.#failInvalid(index, attempt);
         break;
       case 'retry':
         this.#retry(index, { status: attempt.status, reason: withCause(attempt) }, attempt.afterMs);
@@ -100,15 +100,30 @@ export class Tally {
     }
   }
 
-  /** Ends a recipient without success. `invalidAsOfMs`: when its installation was saved, if its token is invalid. */
+  /** Ends a recipient without success. */
   fail(
     index: number,
     { outcome, status, reason }: { outcome: Outcome; status: number; reason: string },
-    invalidAsOfMs: number | null = null,
   ): void {
     this.#settle(index, outcome);
     const installation = this.#batch.recipients[index] ?? 0;
-    this.failures.push({ installation, outcome, status, reason, invalidAsOfMs });
+    this.failures.push({ installation, outcome, status, reason, invalidAsOfMs: null });
+  }
+
+  #failInvalid(index: number, attempt: Extract<AttemptResult, { kind: 'invalid_token' }>): void {
+    const { status, reason, isProof = false, form } = attempt;
+    this.#settle(index, 'invalid_token');
+    const installation = this.#batch.recipients[index] ?? 0;
+    const invalidAsOfMs = this.#invalidAsOf(index, attempt);
+    this.failures.push({
+      installation,
+      outcome: 'invalid_token',
+      status,
+      reason,
+      invalidAsOfMs,
+      isProof,
+      form,
+    });
   }
 
   /** Fails all open recipients: this profile cannot send. */
@@ -155,11 +170,23 @@ export class Tally {
     if (hasFailed !== false) this.trouble = failureCause(attempt) ?? this.trouble;
   }
 
-  /** Returns when the installation was saved; null if that was after the token became invalid (protocol/apns.md#answers). */
-  #invalidAsOf(index: number, invalidSinceMs: number | undefined): number | null {
+  /**
+   * Returns when the installation was saved; null if it is kept: it was saved after the token became invalid
+   * (protocol/apns.md#answers), or too recently for such an answer.
+   */
+  #invalidAsOf(
+    index: number,
+    { invalidSinceMs, keepForMs = 0 }: Extract<AttemptResult, { kind: 'invalid_token' }>,
+  ): number | null {
     const savedAtMs = this.#recipients?.savedAtMs(index);
     if (savedAtMs === undefined) return null;
-    return invalidSinceMs === undefined || savedAtMs < invalidSinceMs ? savedAtMs : null;
+    const isKept = keepForMs > 0 && systemClock.now() - savedAtMs < keepForMs;
+    return !isKept && (invalidSinceMs === undefined || savedAtMs < invalidSinceMs) ? savedAtMs : null;
+  }
+
+  #countForm(form: string): void {
+    this.sentBy ??= {};
+    this.sentBy[form] = (this.sentBy[form] ?? 0) + 1;
   }
 
   #settle(index: number, outcome: Outcome): void {

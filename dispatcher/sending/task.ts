@@ -114,6 +114,8 @@ export interface DeliverResult {
   /** Recipients that had moved to retry batches before this try. */
   retriedCount: number;
   failures: RecipientFailure[];
+  /** Recipients that were sent to by the form of their token; null where the connector has one form. */
+  sentBy: Record<string, number> | null;
   retries: RetryGroup[];
   /** Whether the push was paused or cancelled while its batch was sent, or the slot was missed: the gates decide again. */
   isInterrupted: boolean;

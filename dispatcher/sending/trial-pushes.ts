@@ -128,6 +128,7 @@ function trialPush(nowMs: number): Push {
     repeats: 0,
     redriven: 0,
     quietWaits: 0,
+    keptTokens: [],
     displaced: 0,
     profileErrors: {},
     createdAt: at,

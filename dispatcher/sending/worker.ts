@@ -112,7 +112,7 @@ function runOpeningCode(): void {
  * caches.
  */
 async function runBatchStatements(connection: Handle): Promise<void> {
-  const batch = { appId: '', id: 0, pushId: 0, connector: '', unanswered: 0 };
+  const batch = { appId: '', id: 0, pushId: 0, connector: '', profile: '', unanswered: 0 };
   const apps = new AppCache(connection, vault, systemClock);
   await apps.app(batch.appId);
   await apps.profiles(batch.appId);

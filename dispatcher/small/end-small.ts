@@ -1,3 +1,4 @@
+import { deleteProven } from '../../shared/db/tables/installations/invalid-tokens.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { pushBeganAtMs } from '../../shared/domain/pushes/record.ts';
 import type { PlanJob } from '../../shared/queue/jobs.ts';
@@ -38,6 +39,7 @@ export async function endSmall(deps: DispatcherDeps, end: End): Promise<boolean>
       ? {
           id: batchId,
           connector: sent.result.connector,
+          profile: sent.result.profile,
           states: Buffer.from(sent.result.states.bytes),
           totals,
           failure: sent.result.failures[0] ?? null,
@@ -46,6 +48,7 @@ export async function endSmall(deps: DispatcherDeps, end: End): Promise<boolean>
       : null;
   const ended = await deps.small.end({ job, appId: push.appId, pushId: push.id, batch, firstSentAt });
   if (sent) count(deps, push.appId, { sent, isSettled: ended.isSettled });
+  if (ended.isSettled && batch?.failure) await deleteProven(deps.db, push.appId, batch.failure);
   if (ended.closed) {
     const waits = { began: ended.closed, job: job.data };
     if (firstSentAt) deps.metrics.pushFirstSendSeconds.observe(firstSendMs(firstSentAt, waits) / 1000);

@@ -165,6 +165,14 @@ const delivery: Alert[] = [
     summary: '{{ $value | humanizePercentage }} of the tokens of {{ $labels.app }} are invalid',
   },
   {
+    name: 'CarillonTokensKept',
+    severity: 'ticket',
+    expr: 'max by (connector, app, profile) (carillon_tokens_kept) > 0',
+    for: '1m',
+    summary:
+      'Most tokens of {{ $labels.connector }} are called invalid, and devices are kept: profile {{ $labels.profile }} of {{ $labels.app }}',
+  },
+  {
     name: 'CarillonCertificateEnds',
     severity: 'ticket',
     expr: 'min by (connector, app, profile) (carillon_gateway_credential_expiry_timestamp_seconds) - time() < 30 * 86400',

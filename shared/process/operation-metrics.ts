@@ -111,6 +111,11 @@ function accountGauges(gauge: MakeGauge) {
       'Recipients that a gateway accepted today (in China); of 100 profiles, those with a used-up quota first',
       [...profile],
     ),
+    keptTokens: gauge(
+      'tokens_kept',
+      'Invalid tokens that a push of the last day kept because most of a profile were called so; of the 100 newest such pushes',
+      [...profile],
+    ),
     capUsed: gauge(
       'app_cap_used_ratio',
       'Used part of the daily recipient cap (1 is all of it), of the 100 apps that used most',

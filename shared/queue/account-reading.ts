@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Handle } from '../db/pool.ts';
 import { countTokenStates } from '../db/tables/console/tokens.ts';
+import { countKeptTokens } from '../db/tables/installations/invalid-tokens.ts';
 import { listWaitingApprovals } from '../db/tables/pushes/starts/approvals.ts';
 import { planLimits } from '../domain/apps/app.ts';
 
@@ -26,6 +27,8 @@ const accountReading = z.object({
   rotations: z.array(z.object({ ...profile, state: z.string() })).default([]),
   /** Pushes that wait for the approval of a second person, by app. */
   approvals: z.array(z.object({ appId: z.string(), pushes: z.number() })).default([]),
+  /** Invalid tokens that pushes of the last day kept, by profile. */
+  keptTokens: z.array(z.object({ ...profile, tokens: z.number() })).default([]),
   /** Tokens of the admin API: valid, of those ending within 30 days, expired. */
   tokens: z.record(z.string(), z.number()).default({}),
 });
@@ -59,6 +62,7 @@ export async function refreshAccountReading(
     oldSecrets,
     rotations: await readRotations(db),
     approvals: await listWaitingApprovals(db, maxRows),
+    keptTokens: await countKeptTokens(db, maxRows),
     tokens: await countTokenStates(db),
   };
   const restMs = Math.max(leastRestMs, (performance.now() - startedAtMs) * restPerReading);

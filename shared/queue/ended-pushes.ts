@@ -29,7 +29,7 @@ export const endPushesWithJobs = (db: Handle, ends: readonly EndOfJob[]): Promis
 const batchStatements = new PreparedStatements();
 
 /** Parameters of `settleText`. */
-const settleParameters = 5;
+const settleParameters = 6;
 
 /**
  * Settles a batch (`settleBatch`) and ends its job by one statement, which needs no transaction around it. Returns false, and

@@ -78,6 +78,7 @@ function recordAccounts(metrics: Metrics, accounts: AccountReading): void {
     profileRotations,
     metrics.approvalsWaiting,
     metrics.consoleTokens,
+    metrics.keptTokens,
   ])
     gauge.reset();
   for (const { appId, usedRatio } of accounts.caps) capUsed.set({ app: appId }, usedRatio);
@@ -91,6 +92,8 @@ function recordAccounts(metrics: Metrics, accounts: AccountReading): void {
   for (const { appId, connector, profile, state } of accounts.rotations)
     profileRotations.set({ connector, app: appId, profile, state }, 1);
   for (const [column, values] of Object.entries(accounts.oldSecrets)) oldSecretValues.set({ column }, values);
+  for (const { appId, connector, profile, tokens } of accounts.keptTokens)
+    metrics.keptTokens.set({ connector, app: appId, profile }, tokens);
   for (const { appId, pushes } of accounts.approvals) metrics.approvalsWaiting.set({ app: appId }, pushes);
   for (const [state, n] of Object.entries(accounts.tokens)) metrics.consoleTokens.set({ state }, n);
 }

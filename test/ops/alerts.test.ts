@@ -189,6 +189,11 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
     fires: { series: tokens(50, 50), at: '100m' },
     silent: { series: tokens(90, 10), at: '100m' },
   },
+  CarillonTokensKept: {
+    fires: one(`carillon_tokens_kept{${profile}}`, '78x20', '10m'),
+    // An operator deleted them.
+    silent: one(`carillon_tokens_kept{${profile}}`, '78 0x20', '10m'),
+  },
   CarillonCertificateEnds: {
     fires: one(`carillon_gateway_credential_expiry_timestamp_seconds{${profile}}`, '864000x120', '90m'),
     silent: one(`carillon_gateway_credential_expiry_timestamp_seconds{${profile}}`, '3024000x120', '90m'),

@@ -382,6 +382,31 @@ describe('receipts that report an invalid token', () => {
     expect((await idsLeft(app)).sort()).toEqual([ids[0], ids[2]].sort());
   });
 
+  test('delete no more devices of a push to many than it reached, and the rest when an operator says so', async () => {
+    const app = await vendors.app('vendor_b');
+    const ids = await vendors.add(app, 'vendor_b', 30);
+    const { xiaomi } = vendors.gateways;
+    const id = await push(app);
+    await xiaomi.sendReceipt(1, ids.slice(0, 3));
+    await xiaomi.sendReceipt(invalidTokenType, ids.slice(3, 25));
+    expect(await idsLeft(app)).toHaveLength(30);
+    await xiaomi.sendReceipt(1, ids.slice(25, 29));
+    expect(await idsLeft(app)).toHaveLength(30);
+    const path = `/console/api/apps/${app.appId}/notifications/${id}/delete-invalid`;
+    expect((await service.api.request('POST', path, { admin: true })).body).toEqual({ deleted: 22 });
+    expect((await idsLeft(app)).sort()).toEqual([...ids.slice(0, 3), ...ids.slice(25)].sort());
+  });
+
+  test('count those that were deleted before', async () => {
+    const app = await vendors.app('vendor_b');
+    const ids = await vendors.add(app, 'vendor_b', 30);
+    const { xiaomi } = vendors.gateways;
+    await push(app);
+    await xiaomi.sendReceipt(1, ids.slice(0, 3));
+    for (const one of ids.slice(3, 25)) await xiaomi.sendReceipt(invalidTokenType, [one]);
+    expect((await idsLeft(app)).sort()).toEqual([...ids.slice(0, 3), ...ids.slice(6)].sort());
+  });
+
   test('delete at the second push where the gateway only advises it, unless the device was reached in between', async () => {
     const app = await vendors.app('vendor_a');
     const tokens = await vendors.add(app, 'vendor_a', 3);

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Operator } from '../../../shared/domain/admin/operator.ts';
 import { flowControl } from '../../../shared/domain/pushes/body.ts';
 import { approvedPush } from '../../replies/admin/records.ts';
+import { count } from '../../replies/common.ts';
 import { pushRecord } from '../../replies/pushes.ts';
 import { json, operatorBody, route, smallBody } from '../../route.ts';
 import type { PushName } from '../../services/push/push-control.ts';
@@ -75,6 +76,19 @@ export default [
     refusals: ['objectNotFound', 'conflict'],
     handle: async (call, { pushControl }) =>
       json(await pushControl.approve({ ...pushOf(call), controller: call.operator })),
+  }),
+  route({
+    method: 'POST',
+    path: `${pushPath}/delete-invalid`,
+    operation: 'deleteInvalidDevices',
+    summary:
+      'Deletes the devices whose tokens a finished push found invalid, also those that it kept because most tokens of a profile were called invalid. Devices that were saved since stay.',
+    auth: 'admin',
+    role: 'operator',
+    limit: smallBody,
+    reply: z.strictObject({ deleted: count }),
+    refusals: ['objectNotFound', 'conflict'],
+    handle: async (call, { pushControl }) => json(await pushControl.deleteInvalid(pushOf(call))),
   }),
   route({
     method: 'POST',

@@ -1,4 +1,10 @@
 import type { Handle } from '../../../shared/db/pool.ts';
+import { deleteReported } from '../../../shared/db/tables/installations/invalid-notices.ts';
+import {
+  type DeletedPage,
+  deleteInvalidPage,
+  noteKeptTokens,
+} from '../../../shared/db/tables/installations/invalid-tokens.ts';
 import {
   markPushPaused,
   markPushResumed,
@@ -11,7 +17,7 @@ import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { flowControlOf } from '../../../shared/domain/pushes/push.ts';
-import type { Push } from '../../../shared/domain/pushes/record.ts';
+import { operatorStatus, type Push } from '../../../shared/domain/pushes/record.ts';
 import { makeBatchesDue } from '../../../shared/queue/held-jobs.ts';
 import { planJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -144,6 +150,37 @@ export class PushControlService {
       if (!(await changePace(tx, app, id, flowControlOf(flowControl)))) return false;
       await this.#deps.queue.rescheduleVoidSlots(tx, app, id);
       return true;
+    });
+  }
+
+  /**
+   * Deletes the installations whose tokens a finished push found invalid, also those that it kept because there were many, unless
+   * they were saved since (protocol/delivery.md#promise-7). Throws 404/101, 409 for an open push.
+   */
+  async deleteInvalid({ appId, publicId }: PushName): Promise<{ deleted: number }> {
+    const record = await this.#records.find(appId, publicId);
+    if (record.totals === null)
+      throw refuse('conflict', `The push is ${operatorStatus(record)}: some of its recipients are open.`);
+    let deleted = 0;
+    let after: number | null = 0;
+    while (after !== null) {
+      const page: DeletedPage = await this.#deleteInvalidPage(record, after);
+      deleted += page.deleted;
+      after = page.last;
+    }
+    return { deleted };
+  }
+
+  /** Deletes one page in a transaction of its own, with its entry in the audit. The last one ends the note of the record. */
+  #deleteInvalidPage({ appId, id: pushId, objectId, keptTokens }: Push, after: number): Promise<DeletedPage> {
+    return this.#deps.db.transaction(async (tx) => {
+      const selection = { appId, pushId, deletable: { called: true, proven: true } };
+      const page = await deleteInvalidPage(tx, selection, after);
+      const isLast = page.last === null;
+      if (isLast && keptTokens.length > 0) await noteKeptTokens(tx, selection, []);
+      const deleted = page.deleted + (isLast ? await deleteReported(tx, selection) : 0);
+      await recordChange(tx, { action: 'push.delete-invalid', appId, target: objectId, after: { deleted } });
+      return { ...page, deleted };
     });
   }
 

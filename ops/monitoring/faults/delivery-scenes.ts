@@ -27,6 +27,14 @@ function refusing(answer: { status: number; reason: string }, devices: number): 
   };
 }
 
+/** As `refusing`, while the dispatchers read what pushes kept. */
+function refusingTokens(devices: number): Scene['run'] {
+  const refuse = refusing({ status: 400, reason: 'BadDeviceToken' }, devices);
+  return async (stage, signal) => {
+    await Promise.all([refuse(stage, signal), repeat(signal, 2000, () => readAccounts(stage))]);
+  };
+}
+
 /** Lets the dispatchers read the use of apps and profiles at once. */
 const readAccounts = ({ db }: Stage) => db.query('UPDATE shared_reading SET accounts_next_at = now()');
 
@@ -61,8 +69,8 @@ export const deliveryScenes: readonly Scene[] = [
     run: useUp,
   },
   {
-    alerts: ['CarillonInvalidTokensJump', 'CarillonDeliveryFalls'],
-    run: refusing({ status: 400, reason: 'BadDeviceToken' }, 300),
+    alerts: ['CarillonInvalidTokensJump', 'CarillonDeliveryFalls', 'CarillonTokensKept'],
+    run: refusingTokens(300),
   },
   {
     alerts: ['CarillonCredentialsRefused'],

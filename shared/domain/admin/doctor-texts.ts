@@ -56,6 +56,20 @@ export const doctorTexts = {
     en: { ...addKey, detail: 'profile {connector}/{profile} of app {app} does not open: {why}' },
     zh: { detail: '应用 {app} 的配置 {connector}/{profile} 无法解密：{why}', advice: addKeyZh },
   },
+  tokensKept: {
+    en: {
+      detail:
+        'push {push} of app {app}: {invalid} of {answers} answers of {gateway}, profile {profile}, call the token invalid ({reason}); devices kept: {devices}',
+      advice:
+        'Check the environment, topic or project of the profile. If the tokens really are invalid: `carillon devices delete-invalid {push} --app {app}`.',
+    },
+    zh: {
+      detail:
+        '应用 {app} 的推送 {push}：{gateway}（配置 {profile}）的 {answers} 个响应中有 {invalid} 个称令牌无效（{reason}）；保留的设备：{devices} 台',
+      advice:
+        '请检查该配置的环境、topic 或项目。如果令牌确实无效：`carillon devices delete-invalid {push} --app {app}`。',
+    },
+  },
   credentialsFine: fine('{profiles} profiles looked at', '已检查 {profiles} 个配置'),
   privateAddress: {
     en: {
@@ -182,6 +196,7 @@ export const subjectsZh: Readonly<Record<string, string>> = {
   restore: '数据库恢复',
   freeze: '冻结',
   approval: '批准',
+  tokens: '令牌',
   'process clocks': '进程时钟',
   'open files': '打开的文件',
   duties: '后台任务',

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../json.ts';
 import { type ConnectorId, connectorIds, successField } from '../labels.ts';
 import { addTotals, type OutcomeTotals } from '../outcome.ts';
+import { type KeptTokens, keptText } from './invalid-tokens.ts';
 import { originalTarget, type PushOrder } from './push.ts';
 import { noReceipts, type ReceiptTotals } from './receipts.ts';
 
@@ -49,6 +50,8 @@ export interface Push {
   redriven: number;
   /** Recipients that waited for the end of their quiet hours; 0 where a statement does not read them. */
   quietWaits: number;
+  /** Profiles whose invalid tokens the push kept (`deletableOf`); empty where a statement does not read them. */
+  keptTokens: readonly KeptTokens[];
   createdAt: Date;
   updatedAt: Date;
   firstSentAt: Date | null;
@@ -138,7 +141,8 @@ export function toPublicRecord(
     repeats: record.repeats,
     displaced: record.displaced,
     ...(record.quietWaits > 0 ? { quietWaits: record.quietWaits } : {}),
-    errors: record.error ?? trouble,
+    ...(record.keptTokens.length > 0 ? { keptTokens: record.keptTokens.map((kept) => ({ ...kept })) } : {}),
+    errors: [...record.keptTokens.map(keptText), record.error ?? trouble].filter(Boolean).join('; '),
     'from-service': record.fromService,
     'push-time': record.pushTime.toISOString(),
     createdAt: record.createdAt.toISOString(),

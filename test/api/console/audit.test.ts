@@ -138,6 +138,7 @@ const changes: Record<string, Change> = {
   pausePush: ['POST', ofPush('pause'), undefined, 'push.pause'],
   resumePush: ['POST', ofPush('resume'), { flow_control: 2000 }, 'push.resume'],
   approvePush: ['POST', ofPush('approve'), undefined, 'push.approve'],
+  deleteInvalidDevices: ['POST', () => failedPush('delete-invalid'), undefined, 'push.delete-invalid'],
   pacePush: ['POST', ofPush('pace'), { flow_control: 3000 }, 'push.pace'],
   openBreaker: ['POST', breaker('open'), undefined, 'breaker.force'],
   closeBreaker: ['POST', breaker('close'), undefined, 'breaker.force'],

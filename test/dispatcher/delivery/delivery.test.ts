@@ -55,13 +55,6 @@ describe('dead tokens', () => {
     expect(await push(app)).toMatchObject({ devices: 20, successes: 0, invalidTokens: 20 });
     expect(await tokensLeft(app)).toHaveLength(20);
   });
-
-  test('of a batch without success are deleted when another batch of the push had one', async () => {
-    const { app, tokens } = await appWithIos(1500);
-    for (const token of tokens.slice(0, 1000)) service.apns.badTokens.add(token);
-    expect(await push(app)).toMatchObject({ devices: 1500, successes: 500, invalidTokens: 1000 });
-    await expect.poll(() => tokensLeft(app)).toHaveLength(500);
-  });
 });
 
 describe('answers that do not concern the token', () => {

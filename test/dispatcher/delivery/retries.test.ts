@@ -234,6 +234,7 @@ describe('recipients that have moved to a retry batch', () => {
 const emptyResult: Omit<DeliverResult, 'states' | 'retriedCount' | 'retries' | 'failures'> = {
   connector: 'apns',
   profile: '_default',
+  sentBy: null,
   isInterrupted: false,
   hasUnsent: false,
   health: { asked: 0, failed: 0 },

@@ -7,7 +7,14 @@ import { noDurations } from '../../../shared/process/durations.ts';
 const taskOf = (batchId: number): DeliverTask => ({ appId: 'app', pushId: 1, batchId, connector: 'apns' });
 
 const resultOf = ({ batchId }: DeliverTask): ThreadResult => ({
-  ...{ connector: 'apns', profile: String(batchId), retriedCount: 0, failures: [], retries: [] },
+  ...{
+    connector: 'apns',
+    profile: String(batchId),
+    retriedCount: 0,
+    failures: [],
+    sentBy: null,
+    retries: [],
+  },
   ...{ isInterrupted: false, hasUnsent: false, health: { asked: 1, failed: 0 }, trouble: null },
   ...{ profileError: null, messages: [], calls: [], durations: noDurations() },
   stateBytes: RecipientStates.allOpen(1).bytes,

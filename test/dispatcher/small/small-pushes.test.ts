@@ -64,6 +64,7 @@ const totalsOf = (plans: SmallPlan[], batches: ({ batchId: number | null } | und
     batch: {
       id: batches[i]?.batchId ?? 0,
       connector: 'apns' as const,
+      profile: '_default',
       states: Buffer.from([1]),
       totals: { sent: 1 },
       failure: null,

@@ -37,6 +37,7 @@ const commands: Readonly<Record<string, string>> = {
   updateAppInstallation: 'device update',
   deleteAppInstallation: 'device delete',
   deleteMatchingInstallations: 'device delete-all',
+  deleteInvalidDevices: 'devices delete-invalid',
   search: 'search',
   listPushFailures: 'failures',
   summarizePushFailures: 'failures',

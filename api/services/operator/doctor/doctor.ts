@@ -12,6 +12,7 @@ import { checkCredentials } from './credentials.ts';
 import { type Finding, found, reasonOf } from './finding.ts';
 import { checkFreezes } from './freezes.ts';
 import { checkGateways } from './gateways.ts';
+import { checkInvalidTokens } from './invalid-tokens.ts';
 import { checkPlatforms } from './platforms.ts';
 import { checkProcesses } from './processes.ts';
 import { checkRestoration } from './restoration.ts';
@@ -70,6 +71,7 @@ export class DoctorService {
       () => checkSecretKeys(context),
       () => checkRotations(context),
       () => checkGateways(db),
+      () => checkInvalidTokens(db),
       () => checkPlatforms(context),
     ];
     // One after the other: they are for an operator who waits, beside calls that must not.

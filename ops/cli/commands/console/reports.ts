@@ -1,3 +1,4 @@
+import type { Command } from 'commander';
 import { z } from 'zod';
 import type { Report, Shell } from '../../report.ts';
 import { chooseAppId, connect, devicePart, part } from '../../service.ts';
@@ -10,7 +11,7 @@ import { addServiceReports } from './service.ts';
 export function addReportCommands(shell: Shell): void {
   addPushReports(shell);
   const { program, act } = shell;
-  program
+  const list = program
     .command('devices [id]')
     .description('list the devices of an application, or show one')
     .option(...app)
@@ -20,6 +21,15 @@ export function addReportCommands(shell: Shell): void {
     .option(...limit)
     .option(...cursor)
     .action(act(showDevices));
+  list
+    .command('delete-invalid <push>')
+    .description('delete the devices whose tokens a push found invalid and kept; devices saved since stay')
+    .option(...app)
+    .action(
+      act((push: string, _options: object, command: Command) =>
+        deleteInvalid(push, command.optsWithGlobals()),
+      ),
+    );
   program
     .command('search <text>')
     .description('find applications, pushes, devices and users by an id, a token or a name')
@@ -56,6 +66,16 @@ async function showDevices(
 const hits = z.object({
   results: z.array(z.object({ kind: z.string(), appId: z.string(), id: z.string(), title: z.string() })),
 });
+
+const deletion = z.object({ deleted: z.number() });
+
+async function deleteInvalid(push: string, { app: asked }: { app?: string }): Promise<Report> {
+  const service = await connect();
+  const appId = await chooseAppId(service, asked);
+  const path = `/apps/${encodeURIComponent(appId)}/notifications/${encodeURIComponent(push)}/delete-invalid`;
+  const document = deletion.parse(await service.admin('POST', path, {}));
+  return { document, text: `${document.deleted} devices are deleted.` };
+}
 
 async function search(q: string, { app: asked }: { app?: string }): Promise<Report> {
   const reply = await (await connect()).admin('GET', `/search?${queryOf({ q, app: asked })}`);

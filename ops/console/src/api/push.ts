@@ -87,6 +87,18 @@ function useReload(state: string | undefined, reload: () => void): void {
   });
 }
 
+/** Deletes the devices whose tokens a push found invalid and kept, then loads it again. */
+export function useInvalidDeletion(appId: string, pushId: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: () =>
+      call<{ deleted: number }>(appPath(appId, 'notifications', pushId, 'delete-invalid'), {
+        method: 'POST',
+      }),
+    onSettled: () => client.invalidateQueries({ queryKey: ['push', appId, pushId] }),
+  });
+}
+
 export type PushControl = 'pause' | 'resume' | 'cancel' | 'approve';
 
 /** Pauses, resumes, cancels or approves a push, then loads it again. */

@@ -1,3 +1,4 @@
+import { guardFrom } from '../../../domain/pushes/invalid-tokens.ts';
 import type { Handle } from '../../pool.ts';
 import type { ReceiptSource } from '../pushes/receipts.ts';
 
@@ -60,29 +61,51 @@ export async function clearInvalidTokens(
 
 /**
  * Deletes the installations with certain reports of these pushes, if they were not updated since and the push reached
- * some device of the connector (protocol/delivery.md#promise-7). Keeps their public ids in the push's failures. Returns
- * their number.
+ * some device of the connector (protocol/delivery.md#promise-7). In a push to many it must have reached as many as are
+ * reported: receipts come one after the other, and may never come for some devices, so their share is unknown. Keeps the
+ * public ids in the push's failures.
  */
 export async function deleteReportedInvalid(
   tx: Handle,
   { appId, connector }: ReceiptSource,
   pushIds: readonly number[],
+): Promise<void> {
+  if (pushIds.length === 0) return;
+  const { rows } = await tx.query<{ push_id: number }>(
+    `SELECT t.push_id FROM push_receipt_total t JOIN notification p ON p.app_id = $1 AND p.id = t.push_id
+      WHERE t.app_id = $1 AND t.connector = $2 AND t.push_id = ANY ($3::bigint[]) AND t.delivered > 0
+        AND (p.devices < ${guardFrom} OR t.delivered >= t.deleted +
+               (SELECT count(*) FROM dead_notice n
+                 WHERE n.app_id = $1 AND n.push_id = t.push_id AND n.connector = $2 AND n.is_sure))`,
+    [appId, connector, pushIds],
+  );
+  for (const { push_id: pushId } of rows) {
+    const deleted = await deleteReported(tx, { appId, connector, pushId });
+    await tx.query(
+      `UPDATE push_receipt_total SET deleted = deleted + $4
+        WHERE $4 > 0 AND app_id = $1 AND push_id = $2 AND connector = $3`,
+      [appId, pushId, connector, deleted],
+    );
+  }
+}
+
+/** Deletes the installations with certain reports of a push, of one connector or of all. Returns their number. */
+export async function deleteReported(
+  tx: Handle,
+  { appId, connector, pushId }: { appId: string; connector?: ReceiptSource['connector']; pushId: number },
 ): Promise<number> {
-  if (pushIds.length === 0) return 0;
   const { rowCount } = await tx.query(
     `WITH due AS (
-       DELETE FROM dead_notice n
-        WHERE n.app_id = $1 AND n.connector = $2 AND n.push_id = ANY ($3::bigint[]) AND n.is_sure
-          AND EXISTS (SELECT 1 FROM push_receipt_total t
-                       WHERE t.app_id = $1 AND t.push_id = n.push_id AND t.connector = $2 AND t.delivered > 0)
-       RETURNING n.installation, n.saved_at, n.push_id),
+       DELETE FROM dead_notice
+        WHERE app_id = $1 AND push_id = $2 AND is_sure AND ($3::text IS NULL OR connector = $3)
+       RETURNING installation, saved_at, connector),
      gone AS (
        DELETE FROM installation i USING due
         WHERE i.app_id = $1 AND i.id = due.installation AND i.updated_at = due.saved_at
-       RETURNING i.id, i.object_id, due.push_id)
+       RETURNING i.id, i.object_id, due.connector)
      INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status, reason)
-     SELECT $1, push_id, id, object_id, $2, 'sent', 0, 'dead_by_receipt' FROM gone ON CONFLICT DO NOTHING`,
-    [appId, connector, pushIds],
+     SELECT $1, $2, id, object_id, connector, 'sent', 0, 'dead_by_receipt' FROM gone ON CONFLICT DO NOTHING`,
+    [appId, pushId, connector ?? null],
   );
   return rowCount ?? 0;
 }

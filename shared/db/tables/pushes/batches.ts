@@ -204,17 +204,19 @@ export interface UnsettledBatch {
   appId: string;
   id: number;
   retriedCount: number;
+  /** Recipients that were sent to by the form of their token; absent or null where the connector has one form. */
+  sentBy?: Record<string, number> | null;
 }
 
 /** Text of `settleBatch`, with the parameters of `settleValues`. */
-export const settleText = `UPDATE push_batch SET settled = $3, totals = $4, is_settled = true, settled_at = now()
+export const settleText = `UPDATE push_batch SET settled = $3, totals = $4, sent_by = $6, is_settled = true, settled_at = now()
     WHERE app_id = $1 AND id = $2 AND NOT is_settled AND coalesce(cardinality(moved), 0) = $5`;
 
 export const settleValues = (
-  { appId, id, retriedCount }: UnsettledBatch,
+  { appId, id, retriedCount, sentBy = null }: UnsettledBatch,
   states: RecipientStates,
   totals: OutcomeTotals,
-): unknown[] => [appId, id, bytesOf(states), totals, retriedCount];
+): unknown[] => [appId, id, bytesOf(states), totals, retriedCount, sentBy];
 
 const settleStatement = prepare(settleText);
 

@@ -1,3 +1,4 @@
+import type { KeptTokens } from '../../../domain/pushes/invalid-tokens.ts';
 import type { PushOrder } from '../../../domain/pushes/push.ts';
 import type { ConnectorTotals, Push, PushCreator, PushState } from '../../../domain/pushes/record.ts';
 import type { Handle } from '../../pool.ts';
@@ -18,6 +19,7 @@ export interface PushRow {
   created_by?: string | null;
   created_token?: number | null;
   quiet_waits?: number | null;
+  kept_tokens?: KeptTokens[] | null;
   push_time: Date;
   expires_at: Date;
   planned_through: number;
@@ -59,6 +61,7 @@ export function toPush(row: PushRow): Push {
     profileErrors: row.halts,
     redriven: row.redriven,
     quietWaits: row.quiet_waits ?? 0,
+    keptTokens: row.kept_tokens ?? [],
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     firstSentAt: row.first_sent_at,

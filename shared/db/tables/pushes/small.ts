@@ -1,12 +1,13 @@
 /** Statements of pushes to one device, many of them at a time. */
 import type { ConnectorId } from '../../../domain/labels.ts';
-import type { Outcome, OutcomeTotals } from '../../../domain/outcome.ts';
+import type { OutcomeTotals } from '../../../domain/outcome.ts';
 import type { Push } from '../../../domain/pushes/record.ts';
 import type { Handle } from '../../pool.ts';
 import { type PreparedStatement, prepare } from '../../prepared.ts';
 import { today } from '../apps/usage.ts';
 import type { ClosedPush } from './progress.ts';
 import { type PushRow, pushColumns, toPush } from './pushes.ts';
+import type { RecipientFailure } from './reports/recipient-failures.ts';
 
 interface PushKey {
   appId: string;
@@ -106,15 +107,6 @@ const startStatement = prepare(`
   SELECT s.place, b.id AS "batchId", b.granted
     FROM started s LEFT JOIN batch b USING (app_id, push_id)`);
 
-/** Recipient of a small push that ended without success. */
-export interface SmallFailure {
-  installation: number;
-  outcome: Outcome;
-  status: number;
-  reason: string;
-  invalidAsOfMs: number | null;
-}
-
 /** End of a push to one device. */
 export interface SmallEnd extends PushKey {
   /** Its job, for a statement that ends jobs too (`endText`). */
@@ -123,10 +115,11 @@ export interface SmallEnd extends PushKey {
   batch: {
     id: number;
     connector: ConnectorId;
+    profile: string;
     /** State of the recipient, one byte. */
     states: Buffer;
     totals: OutcomeTotals;
-    failure: SmallFailure | null;
+    failure: RecipientFailure | null;
     messageId: string | null;
   } | null;
   firstSentAt: Date | null;
@@ -175,11 +168,14 @@ const toColumns = ({ appId, pushId, job, batch, firstSentAt }: SmallEnd) => ({
   status: batch?.failure?.status,
   reason: batch?.failure?.reason,
   dead_ms: batch?.failure?.invalidAsOfMs,
+  profile: batch?.profile,
+  is_proof: batch?.failure?.isProof,
+  form: batch?.failure?.form,
 });
 
 const endColumns = `app_id text, push_id bigint, job_id uuid, job_attempt int, first_sent_at timestamptz, batch_id bigint,
   connector text, settled text, totals jsonb, message_id text, installation bigint, outcome text, status int, reason text,
-  dead_ms float8`;
+  dead_ms float8, profile text, is_proof boolean, form text`;
 
 /**
  * Returns the statement of `endSmallPushes` with more steps: common table expressions over `input`, which has `app_id`,
@@ -189,7 +185,7 @@ export const endText = (steps: string[]): string => `
   WITH input AS MATERIALIZED (
     SELECT * FROM ROWS FROM (json_to_recordset($1) AS (${endColumns})) WITH ORDINALITY
              AS i (app_id, push_id, job_id, job_attempt, first_sent_at, batch_id, connector, settled, totals, message_id,
-                   installation, outcome, status, reason, dead_ms, place)),
+                   installation, outcome, status, reason, dead_ms, profile, is_proof, form, place)),
   ${steps.map((step) => `${step},`).join('')}
   settled AS (
     UPDATE push_batch b
@@ -198,10 +194,11 @@ export const endText = (steps: string[]): string => `
      WHERE b.app_id = i.app_id AND b.id = i.batch_id AND NOT b.is_settled AND coalesce(cardinality(b.moved), 0) = 0
     RETURNING i.*),
   failed AS (
-    INSERT INTO push_failure (app_id, push_id, connector, installation, object_id, outcome, status, reason, dead_as_of)
+    INSERT INTO push_failure (app_id, push_id, connector, installation, object_id, outcome, status, reason, dead_as_of,
+                              profile, is_proof, form)
     SELECT s.app_id, s.push_id, s.connector, s.installation,
            (SELECT d.object_id FROM installation d WHERE d.app_id = s.app_id AND d.id = s.installation),
-           s.outcome, s.status, s.reason, to_timestamp(s.dead_ms / 1000.0)
+           s.outcome, s.status, s.reason, to_timestamp(s.dead_ms / 1000.0), s.profile, s.is_proof, s.form
       FROM settled s WHERE s.installation IS NOT NULL ON CONFLICT DO NOTHING),
   told AS (
     INSERT INTO gateway_message (app_id, push_id, batch_id, connector, message_id, devices)

@@ -17,6 +17,7 @@ import { Content } from './content.tsx';
 import { Controls } from './controls.tsx';
 import { Failures } from './failures.tsx';
 import { GatewayMessages } from './gateway-messages.tsx';
+import { KeptTokens } from './kept-tokens.tsx';
 import { LiveState } from './live-state.tsx';
 import { Progress } from './progress.tsx';
 import { Redrive, Redrives } from './redrive.tsx';
@@ -71,6 +72,7 @@ export function Push() {
         {isOpenPush(push) && <LiveState live={live} updatedAtMs={progress.dataUpdatedAt} />}
       </PageHeader>
       <Approval push={push} />
+      <KeptTokens appId={appId} push={push} />
       <Redrives appId={appId} push={push} />
       <PushTabs appId={appId} push={push} progress={progress.data} />
       <Commands

@@ -6,6 +6,7 @@ export interface FailedBatch {
   appId: string;
   pushId: number;
   connector: string;
+  profile: string;
   unanswered: number;
 }
 
@@ -17,6 +18,9 @@ export interface RecipientFailure {
   reason: string;
   /** The installation's `updated_at` in epoch ms if the gateway reported its token invalid, else null. */
   invalidAsOfMs: number | null;
+  /** Of an invalid token: whether the answer proves its end, and its form (`AttemptResult`). */
+  isProof?: boolean;
+  form?: string | undefined;
 }
 
 export async function insertFailures(
@@ -35,12 +39,12 @@ export async function insertFailures(
 export function insertFailuresSql(first: number): string {
   const p = (i: number) => `$${first + i}`;
   return `INSERT INTO push_failure (app_id, push_id, connector, installation, object_id, outcome, status,
-                               reason, dead_as_of, is_unsure)
+                               reason, dead_as_of, is_unsure, profile, is_proof, form)
      SELECT $1, ${p(0)}::bigint, ${p(1)}::text, f.installation,
             (SELECT i.object_id FROM installation i WHERE i.app_id = $1 AND i.id = f.installation),
-            f.outcome, f.status, f.reason, to_timestamp(f.dead_ms / 1000.0), ${p(7)}::boolean
-       FROM unnest(${p(2)}::bigint[], ${p(3)}::text[], ${p(4)}::int[], ${p(5)}::text[], ${p(6)}::float8[])
-            AS f (installation, outcome, status, reason, dead_ms)`;
+            f.outcome, f.status, f.reason, to_timestamp(f.dead_ms / 1000.0), ${p(7)}::boolean, ${p(8)}::text, f.is_proof, f.form
+       FROM unnest(${p(2)}::bigint[], ${p(3)}::text[], ${p(4)}::int[], ${p(5)}::text[], ${p(6)}::float8[], ${p(9)}::boolean[],
+                   ${p(10)}::text[]) AS f (installation, outcome, status, reason, dead_ms, is_proof, form)`;
 }
 
 export function failureValues(batch: FailedBatch, failures: RecipientFailure[]): unknown[] {
@@ -53,5 +57,8 @@ export function failureValues(batch: FailedBatch, failures: RecipientFailure[]):
     failures.map((failure) => failure.reason),
     failures.map((failure) => failure.invalidAsOfMs),
     batch.unanswered > 0,
+    batch.profile,
+    failures.map((failure) => failure.isProof || null),
+    failures.map((failure) => failure.form ?? null),
   ];
 }

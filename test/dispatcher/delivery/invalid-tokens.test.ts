@@ -1,0 +1,360 @@
+/** Which devices a push deletes (docs/reference/protocol/delivery.md#promise-7). */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
+import { createServiceAccount, type FcmGateway, startFcmGateway } from '../../../ops/sandbox/fcm/server.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { Vault } from '../../../shared/crypto.ts';
+import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { deletableOf, keptOf } from '../../../shared/domain/pushes/invalid-tokens.ts';
+import { testConfig } from '../../support/api.ts';
+import { carillon } from '../../support/cli.ts';
+import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
+import { useTestService } from '../../support/service.ts';
+
+const account = createServiceAccount();
+let fcm: FcmGateway;
+
+const service = useTestService();
+beforeAll(async () => {
+  fcm = await startFcmGateway({ account });
+  await service.dispatch();
+  await service.dispatch();
+});
+afterAll(() => fcm.close());
+afterEach(() => {
+  service.apns.behave();
+  service.apns.badTokens.clear();
+  service.apns.deadTokens.clear();
+  fcm.behave();
+  fcm.deadTokens.clear();
+});
+
+const push = async (app: App, body: object = {}) =>
+  service.untilDone(app, await beginPush(service, app, body));
+
+async function tokensLeft(app: App): Promise<string[]> {
+  const { rows } = await service.db.query<{ token: string }>(
+    'SELECT coalesce(device_token, registration_id) AS token FROM installation WHERE app_id = $1',
+    [app.appId],
+  );
+  return rows.map(({ token }) => token);
+}
+
+/** Waits until a push has decided about its tokens, which it does after it is done. */
+async function untilLeft(app: App, expected: readonly string[]): Promise<void> {
+  const sorted = expected.toSorted();
+  await expect.poll(async () => (await tokensLeft(app)).toSorted()).toEqual(sorted);
+}
+
+const recordOf = async (app: App, { objectId }: Record<string, unknown>) =>
+  (await service.api.request('GET', `/1.1/tables/Notifications/${objectId}`, { app })).body;
+
+const notifications = (app: App, { objectId }: Record<string, unknown>) =>
+  `/console/api/apps/${app.appId}/notifications/${objectId}`;
+
+const deleteInvalid = (app: App, record: Record<string, unknown>) =>
+  service.api.request('POST', `${notifications(app, record)}/delete-invalid`, { admin: true });
+
+/** Reads the metric of kept tokens of an app, as an api has it after a reading. */
+async function keptMetric(app: App): Promise<string[]> {
+  const vault = new Vault(testConfig(service.databaseUrl).secrets);
+  await service.db.query('UPDATE shared_reading SET accounts_next_at = now()');
+  await new AccountReader().run({ db: service.db, vault, clock: systemClock });
+  const { body } = await service.api.request('GET', '/metrics');
+  const lines: string[] = body.split('\n');
+  return lines.filter((line) => line.startsWith('carillon_tokens_kept{') && line.includes(app.appId));
+}
+
+/** Lets APNs call these tokens invalid, or prove their end. */
+const callBad = (tokens: readonly string[]) => {
+  for (const token of tokens) service.apns.badTokens.add(token);
+};
+const prove = (tokens: readonly string[]) => {
+  for (const token of tokens) service.apns.deadTokens.set(token, Date.now() + 60_000);
+};
+
+describe('what may be deleted of a profile', () => {
+  test.each([
+    // Answers, of which invalid, of which proven: what may be deleted of those only called invalid, and of the proven ones.
+    [1, 1, 0, true, true],
+    [19, 19, 0, true, true],
+    [20, 20, 0, false, true],
+    [39, 20, 0, false, true],
+    [40, 20, 0, true, true],
+    [41, 20, 0, true, true],
+    [80, 78, 0, false, true],
+    [1_000_000, 500_000, 0, true, true],
+    [1_000_000, 500_001, 0, false, true],
+    [19, 19, 19, true, true],
+    [20, 20, 20, false, false],
+    [22, 20, 20, false, false],
+    [23, 20, 20, false, true],
+    [100, 60, 60, false, true],
+    [100, 90, 90, false, true],
+    [100, 91, 91, false, false],
+    // Proven and called ones together are most, the proven ones alone are not.
+    [100, 60, 30, false, true],
+    [100, 50, 25, true, true],
+  ])('%i answers, %i invalid, %i proven', (answers, invalid, proofs, called, proven) => {
+    const profile = {
+      connector: 'apns',
+      profile: '_default',
+      reason: 'x',
+      answers,
+      invalid,
+      proofs,
+    } as const;
+    expect(deletableOf(profile)).toEqual({ called, proven });
+    const kept = (called ? 0 : invalid - proofs) + (proven ? 0 : proofs);
+    expect(keptOf(profile)?.kept ?? 0).toBe(kept);
+  });
+});
+
+describe('a push of which most tokens are called invalid', () => {
+  test('deletes none, says so on the record, in doctor and by the metric, until an operator deletes', async () => {
+    const { app, tokens } = await createAppOn(service, null, 80);
+    callBad(tokens.slice(0, 78));
+    const begun = await push(app);
+    await expect.poll(async () => (await recordOf(app, begun)).keptTokens).toBeDefined();
+    const record = await recordOf(app, begun);
+    const counts = { connector: 'apns', profile: '_default', answers: 80, invalid: 78, kept: 78 };
+    expect(record).toMatchObject({ successes: 2, invalidTokens: 78, keptTokens: [counts] });
+    expect(record.errors).toMatch(
+      /^APNs, profile _default: 78 of 80 answers call .+BadDeviceToken.+no device was/,
+    );
+    await untilLeft(app, tokens);
+
+    const { body: report } = await service.api.request('GET', '/console/api/doctor', { admin: true });
+    const told = report.results.filter(({ code }: { code: string }) => code === 'tokensKept');
+    expect(told).toMatchObject([{ level: 'warn', params: { push: begun.objectId, devices: 78 } }]);
+
+    const labels = `{connector="apns",app="${app.appId}",profile="_default"}`;
+    await expect.poll(() => keptMetric(app)).toEqual([`carillon_tokens_kept${labels} 78`]);
+
+    expect(await deleteInvalid(app, begun)).toMatchObject({ status: 200, body: { deleted: 78 } });
+    await untilLeft(app, tokens.slice(78));
+    expect(await recordOf(app, begun)).toMatchObject({ errors: 'apns: BadDeviceToken (78)' });
+    expect((await recordOf(app, begun)).keptTokens).toBeUndefined();
+    expect(await deleteInvalid(app, begun)).toMatchObject({ status: 200, body: { deleted: 0 } });
+    const { body: later } = await service.api.request('GET', '/console/api/doctor', { admin: true });
+    expect(later.results.filter(({ code }: { code: string }) => code === 'tokensKept')).toEqual([]);
+    await expect.poll(() => keptMetric(app)).toEqual([]);
+  });
+
+  test('deletes none although each of its batches has successes', async () => {
+    const { app, tokens } = await createAppOn(service, null, 2500);
+    const bad = tokens.filter((_, i) => i % 5 < 3);
+    callBad(bad);
+    const begun = await push(app);
+    await expect.poll(async () => (await recordOf(app, begun)).keptTokens).toMatchObject([{ invalid: 1500 }]);
+    await untilLeft(app, tokens);
+  });
+
+  test('keeps devices that were saved since from the command of an operator', async () => {
+    const { app, tokens } = await createAppOn(service, null, 30);
+    callBad(tokens);
+    const begun = await push(app);
+    await expect.poll(async () => (await recordOf(app, begun)).keptTokens).toBeDefined();
+    const saved = { deviceType: 'ios', deviceToken: tokens[0], topic: 'com.example.app' };
+    expect((await service.api.request('POST', '/1.1/installations', { app, body: saved })).status).toBe(200);
+    const { adminToken } = testConfig(service.databaseUrl);
+    const env = { PUBLIC_URL: service.api.url, CARILLON_ADMIN_TOKEN: adminToken };
+    const args = ['devices', 'delete-invalid', String(begun.objectId), '--app', app.appId];
+    expect(await carillon(args, { env })).toMatchObject({ code: 0, stdout: '29 devices are deleted.\n' });
+    await untilLeft(app, tokens.slice(0, 1));
+  });
+
+  test('judges each profile by its own answers', async () => {
+    const { app, tokens } = await createAppOn(service, null, 90);
+    await service.addApnsProfile(app, 'other');
+    const others = tokens.slice(0, 30);
+    await service.db.query(
+      "UPDATE installation SET device_profile = 'other' WHERE app_id = $1 AND device_token = ANY ($2)",
+      [app.appId, others],
+    );
+    callBad([...others.slice(0, 25), ...tokens.slice(30, 40)]);
+    const begun = await push(app);
+    await expect
+      .poll(async () => (await recordOf(app, begun)).keptTokens)
+      .toMatchObject([{ profile: 'other', answers: 30, invalid: 25 }]);
+    await untilLeft(app, [...others, ...tokens.slice(40)]);
+  });
+});
+
+describe('tokens that are only called invalid', () => {
+  test('of a batch without success are deleted when another batch of the push had one', async () => {
+    const { app, tokens } = await createAppOn(service, null, 2500);
+    callBad(tokens.slice(0, 1000));
+    expect(await push(app)).toMatchObject({ devices: 2500, successes: 1500, invalidTokens: 1000 });
+    await untilLeft(app, tokens.slice(1000));
+  });
+
+  test('stay without a success of their profile, whatever succeeds by another one', async () => {
+    const { app, tokens } = await createAppOn(service, null, 30);
+    await service.addApnsProfile(app, 'other');
+    const [first = '', ...rest] = tokens;
+    await service.db.query(
+      "UPDATE installation SET device_profile = 'other' WHERE app_id = $1 AND device_token = $2",
+      [app.appId, first],
+    );
+    callBad([first, ...rest.slice(0, 3)]);
+    expect(await push(app)).toMatchObject({ invalidTokens: 4, successes: 26 });
+    await untilLeft(app, [first, ...rest.slice(3)]);
+  });
+
+  test('stay in a push to one device', async () => {
+    const { app, tokens } = await createAppOn(service, null, 2);
+    callBad(tokens.slice(0, 1));
+    const where = { deviceToken: tokens[0] };
+    expect(await push(app, { where })).toMatchObject({ devices: 1, invalidTokens: 1 });
+    expect(await push(app, { where: { deviceToken: tokens[1] } })).toMatchObject({ successes: 1 });
+    await untilLeft(app, tokens);
+  });
+});
+
+describe('tokens whose end is proven', () => {
+  test('are deleted in a push to one device', async () => {
+    const { app, tokens } = await createAppOn(service, null, 2);
+    prove(tokens.slice(0, 1));
+    expect(await push(app, { where: { deviceToken: tokens[0] } })).toMatchObject({ invalidTokens: 1 });
+    await untilLeft(app, tokens.slice(1));
+  });
+
+  test('are deleted without a success', async () => {
+    const { app, tokens } = await createAppOn(service, null, 5);
+    prove(tokens);
+    expect(await push(app)).toMatchObject({ devices: 5, successes: 0, invalidTokens: 5 });
+    await untilLeft(app, []);
+  });
+
+  test('are deleted when they are more than half', async () => {
+    const { app, tokens } = await createAppOn(service, null, 50);
+    prove(tokens.slice(0, 40));
+    const begun = await push(app);
+    await untilLeft(app, tokens.slice(40));
+    expect((await recordOf(app, begun)).keptTokens).toBeUndefined();
+  });
+
+  test('are kept when they are more than nine tenths', async () => {
+    const { app, tokens } = await createAppOn(service, null, 50);
+    prove(tokens.slice(0, 48));
+    const begun = await push(app);
+    await expect
+      .poll(async () => (await recordOf(app, begun)).keptTokens)
+      .toMatchObject([{ answers: 50, invalid: 48, kept: 48, reason: 'Unregistered' }]);
+    await untilLeft(app, tokens);
+    expect(await deleteInvalid(app, begun)).toMatchObject({ body: { deleted: 48 } });
+  });
+
+  test('do not save those that are only called invalid', async () => {
+    const { app, tokens } = await createAppOn(service, null, 60);
+    prove(tokens.slice(0, 25));
+    callBad(tokens.slice(25, 35));
+    const begun = await push(app);
+    await expect
+      .poll(async () => (await recordOf(app, begun)).keptTokens)
+      .toMatchObject([{ answers: 60, invalid: 35, kept: 10 }]);
+    await untilLeft(app, tokens.slice(25));
+    expect((await recordOf(app, begun)).errors).toContain('10 devices were not deleted');
+  });
+
+  test('are kept when the device was saved after the end, also in a push to one device', async () => {
+    const { app, tokens } = await createAppOn(service, null, 3);
+    const [gone = '', ...saved] = tokens;
+    for (const token of saved) service.apns.deadTokens.set(token, Date.now() - 3_600_000);
+    prove([gone]);
+    expect(await push(app, { where: { deviceToken: saved[0] } })).toMatchObject({ invalidTokens: 1 });
+    expect(await push(app)).toMatchObject({ invalidTokens: 3 });
+    await untilLeft(app, saved);
+  });
+});
+
+/** Creates an app with devices of Android that have these registration ids. */
+async function fcmApp(ids: readonly string[], savedHoursAgo = 0): Promise<App> {
+  const app = await service.api.createApp({ hybridPush: true });
+  const credentials = { serviceAccount: account, endpoint: fcm.url, authEndpoint: fcm.url, ca: fcm.ca };
+  const vault = new Vault(testConfig(service.databaseUrl).secrets);
+  await putProfile(service.db, vault, {
+    ...{ appId: app.appId, connector: 'fcm', name: '_default' },
+    credentials: { ...credentials, ratePerSecond: 1_000_000 },
+  });
+  await service.db.query(
+    `INSERT INTO installation (app_id, object_id, device_type, installation_id, registration_id, vendor, vendor_name,
+                               fields, updated_at)
+     SELECT $1, encode(sha256((random()::text || id)::bytea), 'hex')::varchar(24), 'android', gen_random_uuid()::text,
+            id, 'vendor_g', 'fcm', '{}', now() - make_interval(hours => $3)
+       FROM unnest($2::text[]) AS id`,
+    [app.appId, ids, savedHoursAgo],
+  );
+  return app;
+}
+
+let serial = 0;
+const some = (make: (n: number) => string, count: number) =>
+  Array.from({ length: count }, () => make(++serial));
+const fid = (n: number): string => `${'cdef'[n % 4]}${n.toString(36).padStart(21, '_')}`;
+const token = (n: number): string => `instance-${n}:APA91b${n.toString(36).padStart(120, 'x')}`;
+const end = (ids: readonly string[]) => {
+  for (const id of ids) fcm.deadTokens.add(id);
+};
+
+describe('devices of FCM', () => {
+  test('with UNREGISTERED as the answer are deleted in a push to one device', async () => {
+    const [dead = '', alive = ''] = some(token, 2);
+    const app = await fcmApp([dead, alive]);
+    end([dead]);
+    const { rows } = await service.db.query<{ object_id: string }>(
+      'SELECT object_id FROM installation WHERE app_id = $1 AND registration_id = $2',
+      [app.appId, dead],
+    );
+    expect(await push(app, { where: { objectId: rows[0]?.object_id } })).toMatchObject({ invalidTokens: 1 });
+    await untilLeft(app, [alive]);
+  });
+
+  test('with installation ids are deleted beside a success of another installation id', async () => {
+    const fids = some(fid, 6);
+    const app = await fcmApp(fids, 25);
+    end(fids.slice(0, 2));
+    expect(await push(app)).toMatchObject({ successes: 4, invalidTokens: 2 });
+    await untilLeft(app, fids.slice(2));
+  });
+
+  test('with installation ids stay within a day of their last save', async () => {
+    const fids = some(fid, 6);
+    const [gone = ''] = some(token, 1);
+    const app = await fcmApp([...fids, gone], 23);
+    end([...fids.slice(0, 2), gone]);
+    expect(await push(app)).toMatchObject({ successes: 4, invalidTokens: 3 });
+    await untilLeft(app, fids);
+  });
+
+  test('with installation ids, all of which are refused, stay beside successes of tokens', async () => {
+    const fids = some(fid, 5);
+    const tokens = some(token, 30);
+    const app = await fcmApp([...fids, ...tokens], 25);
+    end([...fids, ...tokens.slice(0, 2)]);
+    expect(await push(app)).toMatchObject({ successes: 28, invalidTokens: 7 });
+    await untilLeft(app, [...fids, ...tokens.slice(2)]);
+  });
+});
+
+describe('the call that deletes kept devices', () => {
+  test('is refused while the push is open, and unknown for another app', async () => {
+    const { app } = await createAppOn(service, null, 1);
+    const other = await service.api.createApp();
+    const later = new Date(Date.now() + 3_600_000).toISOString();
+    const objectId = await beginPush(service, app, { push_time: later });
+    expect(await deleteInvalid(app, { objectId })).toMatchObject({ status: 409 });
+    expect(await deleteInvalid(other, { objectId })).toMatchObject({ status: 404 });
+    expect(await deleteInvalid(app, { objectId: 'x'.repeat(16) })).toMatchObject({ status: 404 });
+  });
+
+  test('deletes what a push without successes kept, too', async () => {
+    const { app, tokens } = await createAppOn(service, null, 3);
+    callBad(tokens);
+    const begun = await push(app);
+    expect(await deleteInvalid(app, begun)).toMatchObject({ status: 200, body: { deleted: 3 } });
+    await untilLeft(app, []);
+  });
+});
