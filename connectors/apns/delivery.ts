@@ -242,7 +242,7 @@ export class Delivery {
     const { payload, bodies } = this.#options;
     const isSpliced = payload.badgeAt !== undefined;
     return recipients.map(({ deviceToken, badge, id, index }) => ({
-      path: deviceToken,
+      path: deviceToken.toLowerCase(),
       headerValue: apnsIdEnd(id),
       // The dispatcher counts it before the first attempt; an installation without a count shows 1.
       ...(bodies ? { splice: bodies.get(index) ?? '' } : isSpliced ? { splice: String(badge ?? 1) } : {}),

@@ -7,6 +7,7 @@ import type { DispatcherDeps } from '../deps.ts';
 import { closeSettledPushes } from '../recording/closing.ts';
 import { AccountReader } from './account-reader.ts';
 import { cleanOnce } from './cleaner.ts';
+import { mergeDevices } from './identities.ts';
 import { deleteIdle } from './idle.ts';
 import { InboxLimit } from './inbox-limit.ts';
 import { JobKeeper } from './job-keeper.ts';
@@ -100,6 +101,13 @@ const idleEnder: Duty = {
   runOnce: (deps) => deleteIdle(deps, rowsAtOnce),
 };
 
+/** Leaves one installation of each device. */
+const deviceMerger: Duty = {
+  name: 'device merger',
+  restMs: 10 * 60_000,
+  runOnce: (deps) => mergeDevices(deps, rowsAtOnce),
+};
+
 /** Encrypts platform tokens that older versions stored in plain text. */
 const tokenSealer: Duty = {
   name: 'token sealer',
@@ -146,6 +154,7 @@ export const openDuties = (): Duty[] => [
   cleaner,
   verificationCleaner,
   idleEnder,
+  deviceMerger,
   tokenSealer,
   secretRotation,
   canaries,

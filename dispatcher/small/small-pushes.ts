@@ -100,7 +100,7 @@ export class SmallPushes {
 async function runStatements(connection: Handle): Promise<void> {
   await findPushes(connection, []);
   for (const column of uniqueColumns)
-    await findPointDevices(connection, [{ appId: '', column, value: '', activeSince: new Date(0) }]);
+    await findPointDevices(connection, [{ appId: '', column, names: [''], activeSince: new Date(0) }]);
   await startSmallPushes(connection, []);
   await endPushesWithJobs(connection, []);
 }

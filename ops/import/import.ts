@@ -19,6 +19,7 @@ import {
 } from '../../shared/db/tables/import/roles.ts';
 import type { Merged, Unwritten } from '../../shared/db/tables/import/unwritten.ts';
 import { mergeUsers, openUserStage } from '../../shared/db/tables/import/users.ts';
+import { hastenRegistrationWalk } from '../../shared/db/tables/installations/identities.ts';
 import type { RelationName } from '../../shared/domain/roles/role.ts';
 import { CommandFailure } from '../cli/report.ts';
 import { batchesOf, type Row } from './batches.ts';
@@ -75,7 +76,9 @@ export async function importFiles(job: ImportJob): Promise<void> {
     }
   });
   const written = job.tally.classes.get('_Installation')?.imported ?? 0;
-  if (!job.isDry && written >= manyRows) await tidyInstallations(job.db);
+  if (job.isDry || written === 0) return;
+  await hastenRegistrationWalk(job.db, job.appId);
+  if (written >= manyRows) await tidyInstallations(job.db);
 }
 
 /** Reserves connections of the pool while `work` runs. */

@@ -3,6 +3,7 @@ import {
   findInstallationsOfDevice,
   insertInstallation,
   lockInstallationsOfDevice,
+  takeRegistration,
   updateInstallation,
   updateInstallationVersion,
 } from '../../../shared/db/tables/installations/installations.ts';
@@ -19,9 +20,14 @@ import {
 import {
   type DeviceIds,
   findRegistered,
+  takesRegistration,
   typedByIdentity,
 } from '../../../shared/domain/installations/identity.ts';
-import type { Installation, StoredInstallation } from '../../../shared/domain/installations/installation.ts';
+import type {
+  Installation,
+  InstallationDraft,
+  StoredInstallation,
+} from '../../../shared/domain/installations/installation.ts';
 import { memberBytes } from '../../../shared/domain/installations/members.ts';
 import type { StorageAccount } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -55,17 +61,19 @@ export class InstallationWriter {
 
   /**
    * As `save`, without a transaction: reads without a lock, and writes if nothing has changed since. Returns undefined
-   * if a concurrent call was faster, and has written nothing then. Throws the refusals of `save`.
+   * if a concurrent call was faster, or several rows must be written, and has written nothing then. Throws the refusals of
+   * `save`.
    */
   async saveAtOnce(db: Handle, app: App, device: DeviceSave): Promise<SavedInstallation | undefined> {
     const { ids, changes, storage } = device;
     const found = await findInstallationsOfDevice(db, app.appId, ids);
     const current = findRegistered([...found.keys()], ids, changes);
+    const draft = current ? changedDraft(current, changes) : draftOfNew(device);
+    if (takesRegistration([...found.keys()], current, draft)) return undefined;
     if (!current) {
-      const made = await this.#insert(db, app, device);
+      const made = await this.#insert(db, app, device, draft);
       return made && { installation: made, isNew: true };
     }
-    const draft = changedDraft(current, changes);
     checkChange(current, draft, { changes, isRegistration: true });
     storage?.change(memberBytes(draft), memberBytes(current));
     const update = { id: current.id, draft, now: this.#now(), version: found.get(current) ?? '' };
@@ -83,9 +91,11 @@ export class InstallationWriter {
       const current = findRegistered(await lockInstallationsOfDevice(tx, app.appId, ids), ids, changes);
       const { storage } = device;
       if (current) return this.change(tx, app, { current, changes, storage, isRegistration: true });
-      const made = await this.#insert(tx, app, device);
+      const made = await this.#insert(tx, app, device, draftOfNew(device));
       // Undefined means that a concurrent call created the installation.
-      if (made) return { installation: made, isNew: true };
+      if (!made) continue;
+      await takeRegistration(tx, app.appId, made);
+      return { installation: made, isNew: true };
     }
     throw refuse('duplicate');
   }
@@ -105,17 +115,17 @@ export class InstallationWriter {
     checkChange(current, draft, { changes, isRegistration });
     storage?.change(memberBytes(draft), memberBytes(current));
     const installation = await updateInstallation(tx, app.appId, { id: current.id, draft, now: this.#now() });
+    const isOwner = draft.registrationId === current.registrationId && draft.vendor === current.vendor;
+    if (isRegistration || !isOwner) await takeRegistration(tx, app.appId, installation);
     return { installation, isNew: false };
   }
 
   async #insert(
     db: Handle,
     app: App,
-    { ids, changes, storage, isReturning = false }: DeviceSave,
+    { ids, storage, isReturning = false }: DeviceSave,
+    draft: InstallationDraft,
   ): Promise<Installation | undefined> {
-    const draft = changedDraft(undefined, isReturning ? typedByIdentity(changes) : changes);
-    if (isReturning) checkReturn(draft, changes, ids.objectId);
-    else checkNewInstallation(draft, changes);
     const objectId = (isReturning ? ids.objectId : undefined) ?? newObjectId();
     storage?.create(memberBytes(draft));
     const made = await insertInstallation(db, app.appId, { objectId, draft, now: this.#now() });
@@ -126,4 +136,12 @@ export class InstallationWriter {
   #now(): Date {
     return new Date(this.#deps.clock.now());
   }
+}
+
+/** Returns the checked members of a new installation. */
+function draftOfNew({ ids, changes, isReturning = false }: DeviceSave): InstallationDraft {
+  const draft = changedDraft(undefined, isReturning ? typedByIdentity(changes) : changes);
+  if (isReturning) checkReturn(draft, changes, ids.objectId);
+  else checkNewInstallation(draft, changes);
+  return draft;
 }

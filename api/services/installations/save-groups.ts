@@ -12,7 +12,12 @@ import {
   checkChange,
   checkNewInstallation,
 } from '../../../shared/domain/installations/changes.ts';
-import { type DeviceIds, findRegistered } from '../../../shared/domain/installations/identity.ts';
+import {
+  comparedToken,
+  type DeviceIds,
+  findRegistered,
+  takesRegistration,
+} from '../../../shared/domain/installations/identity.ts';
 import type { InstallationDraft } from '../../../shared/domain/installations/installation.ts';
 import { FairBatcher } from '../../../shared/fairness/fair-batcher.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -130,21 +135,23 @@ export class SaveGroups {
 /** Returns a text for each id of a device. */
 function keysOf(appId: string, ids: DeviceIds): string[] {
   const keys: string[] = [];
-  for (const [name, id] of Object.entries(ids)) if (id !== undefined) keys.push(`${appId} ${name} ${id}`);
+  for (const [name, id] of Object.entries({ ...ids, deviceToken: tokenOf(ids) }))
+    if (id !== undefined) keys.push(`${appId} ${name} ${id}`);
   return keys;
 }
+
+const tokenOf = ({ deviceToken }: DeviceIds) =>
+  deviceToken === undefined ? undefined : comparedToken(deviceToken);
 
 /** Decides on a save. `chosen` has the keys of the installations that earlier saves of the group change. */
 function decide(save: GroupedSave, found: FoundInstallation[], chosen: Set<number>): Decision {
   if (found.some(({ isSmall }) => !isSmall)) return undefined;
   const { appId, ids, changes, storage, bodyBytes } = save;
   try {
-    const current = findRegistered(
-      found.map(({ installation }) => installation),
-      ids,
-      changes,
-    );
+    const installations = found.map(({ installation }) => installation);
+    const current = findRegistered(installations, ids, changes);
     const draft = changedDraft(current, changes);
+    if (takesRegistration(installations, current, draft)) return undefined;
     if (!current) {
       checkNewInstallation(draft, changes);
       storage?.create(bodyBytes);

@@ -1,7 +1,7 @@
 import { refuse } from '../errors/errors.ts';
-import { canonicalDeviceType, canonicalVendor } from '../labels.ts';
+import { canonicalDeviceType, canonicalVendor, vendorOfDevice } from '../labels.ts';
 import { type InstallationChanges, textIn } from './changes.ts';
-import type { Installation } from './installation.ts';
+import type { Installation, InstallationDraft } from './installation.ts';
 
 /** Identity that a registering client sends; undefined members are unknown. */
 export interface DeviceIds {
@@ -10,6 +10,18 @@ export interface DeviceIds {
   deviceToken: string | undefined;
   /** Registration id of a vendor's gateway; unique among the vendor's devices. */
   registrationId: string | undefined;
+}
+
+/** Bytes written as hexadecimal digits, which may have either case: a token of APNs. */
+const hexDigits = /^[0-9a-f]+$/i;
+
+/** Returns a device token as it is compared and sent; installations keep the spelling that the client sent. */
+export const comparedToken = (token: string): string => (hexDigits.test(token) ? token.toLowerCase() : token);
+
+/** Returns the stored texts that are equal to a device token: rows of older versions have it as it was sent. */
+export function namesOfToken(token: string): readonly string[] {
+  const compared = comparedToken(token);
+  return compared === token ? [token] : [compared, token];
 }
 
 /** Returns whether a text has the form of a public id. */
@@ -61,10 +73,40 @@ export function findRegistered(
   const named =
     found.find((one) => one.objectId === ids.objectId) ??
     found.find((one) => ids.installationId !== undefined && one.installationId === ids.installationId);
-  const ofToken = found.find((one) => ids.deviceToken !== undefined && one.deviceToken === ids.deviceToken);
+  const ofToken = holderOf(found, ids.deviceToken, named);
   const isTaken = ofToken !== undefined && (named ? ofToken !== named : !isSameDevice(ofToken, ids, changes));
   if (isTaken) throw refuse('duplicate');
-  return named ?? ofToken ?? found.find((one) => isSameVendorId(one, ids, changes));
+  return named ?? ofToken ?? found.findLast((one) => isSameVendorId(one, ids, changes));
+}
+
+/** Returns the installation with a device token; `preferred`, where older versions made one for each spelling of it. */
+function holderOf(
+  found: readonly Installation[],
+  token: string | undefined,
+  preferred: Installation | undefined,
+): Installation | undefined {
+  if (token === undefined) return undefined;
+  const compared = comparedToken(token);
+  const holds = (one: Installation) =>
+    one.deviceToken !== null && comparedToken(one.deviceToken) === compared;
+  return preferred && holds(preferred) ? preferred : found.findLast(holds);
+}
+
+/**
+ * Tells whether other installations have the registration id that one is saved with. The newest registration owns it, so they
+ * lose it: the app was installed again (protocol/installations.md#registration).
+ */
+export function takesRegistration(
+  found: readonly Installation[],
+  current: Installation | undefined,
+  draft: InstallationDraft,
+): boolean {
+  const { registrationId } = draft;
+  const vendor = vendorOfDevice(draft.deviceType, draft.vendor);
+  if (registrationId === null || vendor === null) return false;
+  const isOwner = (one: Installation) =>
+    one.registrationId === registrationId && vendorOfDevice(one.deviceType, one.vendor) === vendor;
+  return found.some((one) => one !== current && isOwner(one));
 }
 
 /** Returns whether an installation with the same registration id is the same device: no other id contradicts it. */

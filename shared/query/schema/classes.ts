@@ -1,7 +1,10 @@
+import { namesOfToken } from '../../domain/installations/identity.ts';
 import { canonicalVendor, namesOfDeviceType } from '../../domain/labels.ts';
 import { parsePhone } from '../../domain/messages/phone.ts';
 import type { ClassSchema, Column } from './fields.ts';
 
+/** Token as the client sent it. */
+const sentToken = 'coalesce(device_token_sent, device_token)';
 const topic: Column = { type: 'text', sql: 'topic' };
 const teamId: Column = { type: 'text', sql: 'team_id' };
 
@@ -21,7 +24,7 @@ export const installationClass: ClassSchema = {
   columns: new Map<string, Column>([
     ...commonColumns,
     ['deviceType', { type: 'text', sql: 'device_type', namesOf: namesOfDeviceType }],
-    ['deviceToken', { type: 'text', sql: 'device_token' }],
+    ['deviceToken', { type: 'text', sql: 'device_token', spelling: sentToken, namesOf: namesOfToken }],
     ['installationId', { type: 'text', sql: 'installation_id' }],
     ['registrationId', { type: 'text', sql: 'registration_id' }],
     ['vendor', { type: 'text', sql: 'vendor', spelling: 'vendor_name', canonical: canonicalVendor }],

@@ -4,7 +4,7 @@ import { isMemberName } from '../../domain/objects/typed-values.ts';
 export interface TextColumn {
   type: 'text';
   sql: string;
-  /** Column of the original spelling, if it differs; sorting and patterns use it. */
+  /** Column or expression of the original spelling, if it differs; sorting and patterns use it. */
   spelling?: string;
   /** Converts a client's value to its stored form. */
   canonical?: (value: string) => string;

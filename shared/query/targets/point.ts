@@ -1,6 +1,7 @@
 import type { Handle } from '../../db/pool.ts';
 import { PreparedStatements } from '../../db/prepared.ts';
 import { traitsText } from '../../db/tables/installations/traits.ts';
+import { namesOfToken } from '../../domain/installations/identity.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';
 import type { Condition } from '../condition.ts';
 import { parseWhere } from '../parse/where.ts';
@@ -15,7 +16,8 @@ type UniqueColumn = (typeof uniqueColumns)[number];
 /** Target of a push that names one installation by a unique member. */
 export interface PointTarget {
   column: UniqueColumn;
-  value: string;
+  /** Stored texts that are equal to the member: the first one that is found counts. */
+  names: readonly string[];
 }
 
 /** Returns the point target of a push; undefined for any other condition, which needs a scan. */
@@ -23,7 +25,7 @@ export function pointTarget(appId: string, { target }: PushOrder): PointTarget |
   if (target.kind === 'devices') {
     const [value, ...others] = target.deviceIds;
     const isPoint = target.deviceType === 'ios' && value !== undefined && others.length === 0;
-    return isPoint ? { column: 'device_token', value } : undefined;
+    return isPoint ? { column: 'device_token', names: namesOfToken(value) } : undefined;
   }
   if (target.channels && target.channels.length > 0) return undefined;
   return pointOf(parseWhere(target.where, installationClass, masterViewer(appId)));
@@ -39,7 +41,8 @@ function pointOf(condition: Condition): PointTarget | undefined {
   const { sql } = condition.field.column;
   const column = uniqueColumns.find((name) => name === sql);
   const { value } = condition.test;
-  return column && typeof value === 'string' ? { column, value } : undefined;
+  if (!column || typeof value !== 'string') return undefined;
+  return { column, names: column === 'device_token' ? namesOfToken(value) : [value] };
 }
 
 /** Point target of one push, and since when its installation must have been active (`activeCondition`). */
@@ -74,17 +77,19 @@ export async function findPointDevices(
   lookups: readonly PointLookup[],
 ): Promise<(PointDevice | undefined)[]> {
   const found: (PointDevice | undefined)[] = new Array(lookups.length).fill(undefined);
+  const named = lookups.flatMap((lookup, at) => lookup.names.map((name) => ({ ...lookup, name, at })));
   const columns = uniqueColumns.filter((name) => lookups.some(({ column }) => column === name));
   const { rows } = await db.query<PointDevice & { place: number }>(
     statements.of(columns.map(pointSql).join(' UNION ALL ')),
     [
-      lookups.map(({ appId }) => appId),
-      lookups.map(({ column }) => column),
-      lookups.map(({ value }) => value),
-      lookups.map(({ activeSince }) => activeSince),
+      named.map(({ appId }) => appId),
+      named.map(({ column }) => column),
+      named.map(({ name }) => name),
+      named.map(({ activeSince }) => activeSince),
     ],
   );
-  for (const { place, ...device } of rows) found[place - 1] = device;
+  const byPlace = new Map(rows.map(({ place, ...device }) => [place - 1, device]));
+  for (const [i, { at }] of named.entries()) found[at] ??= byPlace.get(i);
   return found;
 }
 

@@ -9,6 +9,7 @@ import {
   zoneExpression,
 } from '../../db/tables/installations/traits.ts';
 import type { App } from '../../domain/apps/app.ts';
+import { namesOfToken } from '../../domain/installations/identity.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';
 import { parseWhere } from '../parse/where.ts';
 import { installationClass } from '../schema/classes.ts';
@@ -114,8 +115,9 @@ export function deviceConditions(
   target: Extract<PushOrder['target'], { kind: 'devices' }>,
   params: Params,
 ): string[] {
+  if (target.deviceType === 'ios')
+    return [`device_token = ANY(${params.add(target.deviceIds.flatMap(namesOfToken))}::text[])`];
   const ids = `${params.add(target.deviceIds)}::text[]`;
-  if (target.deviceType === 'ios') return [`device_token = ANY(${ids})`];
   const type = `device_type = ${params.add(target.deviceType)}`;
   if (target.vendor !== null) return [type, `registration_id = ANY(${ids})`];
   return [type, `(installation_id = ANY(${ids}) OR registration_id = ANY(${ids}))`];

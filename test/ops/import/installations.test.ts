@@ -91,9 +91,9 @@ describe('installations', () => {
     const first = anInstallation();
     const path = await exportFile('_Installation.jsonl', [
       first,
-      anInstallation({ deviceToken: there.deviceToken }),
+      anInstallation({ deviceToken: String(there.deviceToken).toUpperCase() }),
       anInstallation({ installationId: there.installationId }),
-      anInstallation({ deviceToken: first.deviceToken }),
+      anInstallation({ deviceToken: String(first.deviceToken).toUpperCase() }),
       first,
     ]);
     const expected = {

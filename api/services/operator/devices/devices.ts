@@ -7,6 +7,7 @@ import { countRows, type Selection } from '../../../../shared/db/tables/selectio
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import { shownRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import { namesOfToken } from '../../../../shared/domain/installations/identity.ts';
 import { installationDocument } from '../../../../shared/domain/installations/installation.ts';
 import { mapInTicks } from '../../../../shared/fairness/ticks.ts';
 import { parseWhere } from '../../../../shared/query/parse/where.ts';
@@ -100,15 +101,18 @@ function selectionOf(asker: ConditionAsker, request: DeviceListRequest): Selecti
   const params = new Params([asker.appId]);
   const parsed = parseWhere(where, installationClass, asker);
   const conditions = [`(${compileWhere(parsed, installationClass, params)})`];
-  if (q !== undefined) conditions.push(idCondition(params.add(q)));
+  if (q !== undefined) conditions.push(idCondition(params, q));
   if (before !== null) conditions.push(`id < ${params.add(before)}`);
   const { values } = params;
   const condition = conditions.join(' AND ');
   return { condition, orderBy: 'id DESC', values, conditionValues: values.length, limit: limit + 1, skip: 0 };
 }
 
-const idCondition = (value: string): string =>
-  `(object_id = ${value} OR installation_id = ${value} OR device_token = ${value} OR registration_id = ${value})`;
+function idCondition(params: Params, text: string): string {
+  const value = params.add(text);
+  const tokens = `${params.add(namesOfToken(text))}::text[]`;
+  return `(object_id = ${value} OR installation_id = ${value} OR device_token = ANY(${tokens}) OR registration_id = ${value})`;
+}
 
 const byId = (appId: string, id: number): Selection => ({
   condition: 'id = $2',

@@ -1,3 +1,4 @@
+import { namesOfToken } from '../../../domain/installations/identity.ts';
 import type { Handle } from '../../pool.ts';
 
 /** Thing that a search found. */
@@ -39,9 +40,9 @@ export async function searchInstallations(db: Handle, apps: readonly string[], q
     `SELECT 'installation' AS kind, app_id AS "appId", object_id AS id,
             concat_ws(' ', device_type, vendor_name) AS title FROM installation
       WHERE app_id = ANY($1)
-        AND (object_id = $2 OR installation_id = $2 OR device_token = $2 OR registration_id = $2)
+        AND (object_id = $2 OR installation_id = $2 OR device_token = ANY($3) OR registration_id = $2)
       LIMIT ${maxOfKind}`,
-    [apps, q],
+    [apps, q, namesOfToken(q)],
   );
   return rows;
 }

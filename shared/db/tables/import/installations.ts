@@ -1,3 +1,4 @@
+import { comparedToken } from '../../../domain/installations/identity.ts';
 import type { InstallationDraft } from '../../../domain/installations/installation.ts';
 import { type CopyRow, copyIn, RowEncoder } from '../../copy.ts';
 import { isFailedCopyToWorker, violatedConstraint } from '../../limits/database-errors.ts';
@@ -60,7 +61,7 @@ export class InstallationEncoder {
       ...draftValues(draft),
     ]);
     const keyHashes = [hashOf(objectId)];
-    if (draft.deviceToken !== null) keyHashes.push(hashOf(draft.deviceToken));
+    if (draft.deviceToken !== null) keyHashes.push(hashOf(comparedToken(draft.deviceToken)));
     if (draft.installationId !== null) keyHashes.push(hashOf(draft.installationId));
     return { line, objectId, keyHashes, row };
   }

@@ -1,6 +1,7 @@
-import type { DeviceIds } from '../../../domain/installations/identity.ts';
+import { comparedToken, type DeviceIds, namesOfToken } from '../../../domain/installations/identity.ts';
 import type { Installation, InstallationDraft } from '../../../domain/installations/installation.ts';
 import type { JsonObject } from '../../../domain/json.ts';
+import { harmonyDeviceTypes, vendorOfDevice } from '../../../domain/labels.ts';
 import type { CopyValue } from '../../copy.ts';
 import type { Handle } from '../../pool.ts';
 import { PreparedStatements, prepare } from '../../prepared.ts';
@@ -10,7 +11,10 @@ export interface InstallationRow {
   id: number;
   object_id: string;
   device_type: string;
+  /** As it is compared (`comparedToken`); rows of older versions have it as it was sent. */
   device_token: string | null;
+  /** Spelling that the client sent, if it is another one. */
+  device_token_sent: string | null;
   installation_id: string | null;
   vendor: string | null;
   vendor_name: string | null;
@@ -37,7 +41,9 @@ type DraftValue = Exclude<CopyValue, Buffer>;
 /** Client-writable columns, with the value that a draft has for each. */
 const valueByColumn: Readonly<Record<string, (draft: InstallationDraft) => DraftValue>> = {
   device_type: (draft) => draft.deviceType,
-  device_token: (draft) => draft.deviceToken,
+  device_token: ({ deviceToken }) => deviceToken && comparedToken(deviceToken),
+  device_token_sent: ({ deviceToken }) =>
+    deviceToken === null || comparedToken(deviceToken) === deviceToken ? null : deviceToken,
   installation_id: (draft) => draft.installationId,
   vendor: (draft) => draft.vendor,
   vendor_name: (draft) => draft.vendorName,
@@ -66,7 +72,7 @@ export function toInstallation(row: InstallationRow): Installation {
     id: row.id,
     objectId: row.object_id,
     deviceType: row.device_type,
-    deviceToken: row.device_token,
+    deviceToken: sentToken(row),
     installationId: row.installation_id,
     vendor: row.vendor,
     vendorName: row.vendor_name,
@@ -84,6 +90,10 @@ export function toInstallation(row: InstallationRow): Installation {
     updatedAt: row.updated_at,
   };
 }
+
+/** A process of an older version changes a token without its spelling. */
+const sentToken = ({ device_token: token, device_token_sent: sent }: InstallationRow): string | null =>
+  sent !== null && comparedToken(sent) === token ? sent : token;
 
 /** Finds an installation by its public id; `isLocked` locks it until the transaction ends. */
 export async function findInstallation(
@@ -116,25 +126,31 @@ const keyColumns = {
 const keyNames = ['objectId', 'installationId', 'deviceToken', 'registrationId'] as const;
 const ofDevice = new PreparedStatements();
 
+/** Installations with a registration id that are looked at, the newest ones: one has it, until it is registered again. */
+export const maxOfRegistration = 8;
+
 /**
- * Selects the installations, four at most, that match one of the ids, in the order of their keys. Each set of ids has a
+ * Selects the installations, a dozen at most, that match one of the ids, in the order of their keys. Each set of ids has a
  * statement of its own with one look-up per id: PostgreSQL chooses poor plans for alternatives that may be NULL.
  */
 async function selectOfDevice(db: Handle, appId: string, ids: DeviceIds, tail = ''): Promise<VersionRow[]> {
-  const given = keyNames.filter((name) => ids[name] !== undefined);
+  const given = keyNames.flatMap((name) => {
+    const id = ids[name];
+    const values = id === undefined ? [] : name === 'deviceToken' ? namesOfToken(id) : [id];
+    return values.map((value) => ({ name, value }));
+  });
   if (given.length === 0) return [];
-  const lookUps = given.map((name, i) => {
+  const lookUps = given.map(({ name }, i) => {
     const lookUp = `SELECT id FROM installation WHERE app_id = $1 AND ${keyColumns[name]} = $${i + 2}`;
     if (name !== 'registrationId') return lookUp;
-    const condition = ids.installationId === undefined ? '' : ' AND installation_id IS NULL';
     // OFFSET 0: without it a plan may read all installations of the app in the order of their keys.
-    return `(SELECT id FROM (${lookUp}${condition} OFFSET 0) AS same ORDER BY id DESC LIMIT 1)`;
+    return `(SELECT id FROM (${lookUp} OFFSET 0) AS same ORDER BY id DESC LIMIT ${maxOfRegistration})`;
   });
   const statement = ofDevice.of(
     `SELECT ${readColumns}, xmin::text AS version FROM installation
       WHERE app_id = $1 AND id = ANY(ARRAY(${lookUps.join(' UNION ALL ')})) ORDER BY id${tail}`,
   );
-  return (await db.query<VersionRow>(statement, [appId, ...given.map((name) => ids[name])])).rows;
+  return (await db.query<VersionRow>(statement, [appId, ...given.map(({ value }) => value)])).rows;
 }
 
 /** Finds the installations that match one of the ids, each with the version of its row, in the order of their keys. */
@@ -211,6 +227,34 @@ export async function updateInstallationVersion(
 ): Promise<Installation | undefined> {
   const values = [appId, id, now, ...draftValues(draft), version];
   return (await db.query<InstallationRow>(updateVersion, values)).rows.map(toInstallation)[0];
+}
+
+/** Vendor of a row (`vendorOfDevice`). */
+export const vendorOfRow = `coalesce(vendor, CASE WHEN device_type IN (${harmonyDeviceTypes.map((name) => `'${name}'`).join(', ')}) THEN 'vendor_a' END)`;
+
+/**
+ * Takes the registration id of an installation from the others of its vendor, except for those that are being saved: the next
+ * walk finds these (`identities.ts`).
+ */
+export async function takeRegistration(
+  tx: Handle,
+  appId: string,
+  {
+    id,
+    deviceType,
+    vendor,
+    registrationId,
+  }: Pick<Installation, 'id' | 'deviceType' | 'vendor' | 'registrationId'>,
+): Promise<void> {
+  const owner = vendorOfDevice(deviceType, vendor);
+  if (registrationId === null || owner === null) return;
+  await tx.query(
+    `WITH former AS MATERIALIZED (
+       SELECT id FROM installation WHERE app_id = $1 AND registration_id = $2 AND ${vendorOfRow} = $3 AND id <> $4
+          FOR UPDATE SKIP LOCKED)
+     UPDATE installation i SET registration_id = NULL FROM former f WHERE i.app_id = $1 AND i.id = f.id`,
+    [appId, registrationId, owner, id],
+  );
 }
 
 /** Locks installations by public ids, in the order of their keys to avoid deadlocks, and returns the keys. */

@@ -1,4 +1,4 @@
-import type { DeviceIds } from '../../../../domain/installations/identity.ts';
+import { type DeviceIds, namesOfToken } from '../../../../domain/installations/identity.ts';
 import type { Installation, InstallationDraft } from '../../../../domain/installations/installation.ts';
 import { arrayText } from '../../../copy.ts';
 import type { Handle } from '../../../pool.ts';
@@ -8,6 +8,7 @@ import {
   draftColumns,
   draftReaders,
   type InstallationRow,
+  maxOfRegistration,
   readColumnNames,
   toInstallation,
 } from '../installations.ts';
@@ -39,12 +40,10 @@ const rowsWith = (
      WHERE app_id = g.app_id${andApp} AND ${column} >= ${value} AND ${column} <= ${value} AND ${condition}
      ORDER BY app_id, ${column} OFFSET 0)`;
 
-/** Of the installations with a registration id only the newest counts. */
+/** The newest installations with a registration id. */
 const newestOfRegistration = (andApp: string) =>
-  `SELECT max(id) FROM ${rowsWith('registration_id', 'g.registration_id', {
-    condition: '(g.installation_id IS NULL OR installation_id IS NULL)',
-    andApp,
-  })} AS same`;
+  `(SELECT id FROM ${rowsWith('registration_id', 'g.registration_id', { andApp })} AS same
+     ORDER BY id DESC LIMIT ${maxOfRegistration})`;
 
 const foundColumns = [
   ...readColumnNames.map((name) =>
@@ -55,7 +54,7 @@ const foundColumns = [
   `${small} AS is_small`,
 ];
 
-/** Rows with one of the unique ids of a device, and the newest of its registration id. */
+/** Rows with one of the unique ids of a device, and the newest ones with its registration id. */
 const keysOf = (andApp: string) =>
   [
     ...uniqueIds.map((column) => rowsWith(column, `g.${column}`, { andApp })),
@@ -95,6 +94,28 @@ export interface FoundInstallation {
 
 type FoundRow = InstallationRow & RowVersion & { device: number; is_small: boolean };
 
+/** Ids of a device, at its place among all. */
+interface Asked extends AskedDevice {
+  at: number;
+}
+
+/** Returns the ids of a device, and a row for each further text of its token (`namesOfToken`). */
+function asSpelled({ appId, ids }: AskedDevice, at: number): Asked[] {
+  if (ids.deviceToken === undefined) return [{ appId, ids, at }];
+  const [compared, ...others] = namesOfToken(ids.deviceToken);
+  return [
+    { appId, ids: { ...ids, deviceToken: compared }, at },
+    ...others.map((deviceToken) => ({ appId, ids: { ...noIds, deviceToken }, at })),
+  ];
+}
+
+const noIds: DeviceIds = {
+  objectId: undefined,
+  installationId: undefined,
+  deviceToken: undefined,
+  registrationId: undefined,
+};
+
 /**
  * Finds the installations that match one of the ids of each device, in the order of their keys, by the place of the
  * device.
@@ -103,24 +124,25 @@ export async function findInstallationsOfDevices(
   db: Handle,
   devices: AskedDevice[],
 ): Promise<FoundInstallation[][]> {
-  const parts = await findStatement.run<FoundRow, AskedDevice>(db, devices, (part) => [
+  const parts = await findStatement.run<FoundRow, Asked>(db, devices.flatMap(asSpelled), (part) => [
     arrayText(part.map(({ appId }) => appId)),
     arrayText(part.map(({ ids }) => ids.objectId)),
     arrayText(part.map(({ ids }) => ids.installationId)),
     arrayText(part.map(({ ids }) => ids.deviceToken)),
     arrayText(part.map(({ ids }) => ids.registrationId)),
   ]);
-  const byDevice = new Map<AskedDevice, FoundInstallation[]>(devices.map((device) => [device, []]));
+  const byDevice = devices.map((): FoundInstallation[] => []);
   for (const { part, found } of parts)
     for (const row of found) {
       const { device, place, version, is_small: isSmall } = row;
-      const asked = part[device - 1];
-      if (asked)
-        byDevice.get(asked)?.push({ installation: toInstallation(row), row: { place, version }, isSmall });
+      const ofDevice = byDevice[part[device - 1]?.at ?? -1];
+      // A row may have one spelling of the token, and another id of the device.
+      if (!ofDevice || ofDevice.some(({ installation }) => installation.id === row.id)) continue;
+      ofDevice.push({ installation: toInstallation(row), row: { place, version }, isSmall });
     }
-  for (const several of byDevice.values())
+  for (const several of byDevice)
     if (several.length > 1) several.sort((a, b) => a.installation.id - b.installation.id);
-  return devices.map((device) => byDevice.get(device) ?? []);
+  return byDevice;
 }
 
 /** New installation of a group. */

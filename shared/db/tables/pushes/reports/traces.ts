@@ -1,3 +1,4 @@
+import { namesOfToken } from '../../../../domain/installations/identity.ts';
 import type { DeviceTraits } from '../../../../domain/installations/installation.ts';
 import { type Outcome, outcomeOfCode, retriedCode } from '../../../../domain/outcome.ts';
 import type { Handle } from '../../../pool.ts';
@@ -19,9 +20,9 @@ export interface TracedDevice extends DeviceTraits {
 export async function findDevice(db: Handle, appId: string, name: string): Promise<TracedDevice | undefined> {
   const { rows } = await db.query<TracedDevice>(
     `SELECT id, object_id, valid, time_zone, ${localeExpression} AS locale, created_at, updated_at, ${traitColumns}
-       FROM installation WHERE app_id = $1 AND (object_id = $2 OR installation_id = $2 OR device_token = $2)
+       FROM installation WHERE app_id = $1 AND (object_id = $2 OR installation_id = $2 OR device_token = ANY($3))
       ORDER BY object_id = $2 DESC, (installation_id = $2) IS TRUE DESC LIMIT 1`,
-    [appId, name],
+    [appId, name, namesOfToken(name)],
   );
   return rows[0];
 }
