@@ -24,7 +24,7 @@ import { type ApnsCredentials, certificateExpiryMs, topicsOf } from './credentia
 import { type ApnsSession, Delivery, malformed } from './delivery.ts';
 import { type ApnsPayload, renderApns } from './payload.ts';
 import { renderTexts } from './personal.ts';
-import { ProviderTokens } from './provider-token.ts';
+import { ProviderTokens, TokenTurns } from './provider-token.ts';
 import { sendableTopic } from './push-types.ts';
 import { certificateProblem } from './routing.ts';
 
@@ -183,10 +183,12 @@ class ApnsSender implements Sender {
       renewedAtMs = clock.monotonicMs();
       transport.renew();
     };
+    const token = () => tokens?.current() ?? null;
     return {
       transport,
       reconnect: renew,
-      token: () => tokens?.current() ?? null,
+      token,
+      turns: new TokenTurns(token, () => renew(clock.monotonicMs())),
       replaceToken: (refused) => tokens?.replace(refused) ?? null,
       pause: () => {
         if (this.#pausedUntilMs > clock.now()) return;

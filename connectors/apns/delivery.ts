@@ -11,13 +11,15 @@ import { failed, reportAll, sent } from '../kit/attempt-results.ts';
 import { apnsIdEnd, apnsIdPrefix, attemptResult, unansweredResult } from './attempt-results.ts';
 import { type ApnsError, parseError } from './errors.ts';
 import type { ApnsPayload } from './payload.ts';
-import type { ProviderToken } from './provider-token.ts';
+import type { ProviderToken, TokenTurns } from './provider-token.ts';
 
 /** Connection state of a sender to one of Apple's gateways, shared by its deliveries. */
 export interface ApnsSession {
   transport: Transport;
   /** Returns the current provider token; null with certificates. */
   token(): ProviderToken | null;
+  /** Sends with one provider token at a time. */
+  turns: TokenTurns;
   /** Returns another provider token in place of a refused one, or null. */
   replaceToken(refused: ProviderToken): ProviderToken | null;
   /** Opens new connections, unless that happened since `sinceMs` (monotonic). */
@@ -90,8 +92,7 @@ export class Delivery {
     const again = this.#taken();
     const token = this.#token;
     const next = this.#cause === 'renew_token' && token !== null ? session.replaceToken(token) : token;
-    // After such a response the connection is unusable (protocol/apns.md#provider-tokens).
-    session.reconnect(startedAtMs);
+    if (this.#cause === 'renew_connection') session.reconnect(startedAtMs);
     if (this.#cause === 'renew_token' && next === null) this.#end(again);
     else await this.#pass(again, true);
   }
@@ -131,12 +132,17 @@ export class Delivery {
 
   #pass(recipients: Recipient[], isLast: boolean): Promise<void> {
     const { session, signal } = this.#options;
-    this.#token = session.token();
-    const template = this.#template(this.#token, recipients.length);
-    const batch = { template, requests: this.#requests(recipients), signal };
-    return session.transport.sendMany(batch, (place, reply) => {
-      const recipient = recipients[place];
-      return recipient && this.#onReply(recipient, reply, isLast);
+    return session.turns.run((token) => {
+      this.#token = token;
+      const batch = {
+        template: this.#template(token, recipients.length),
+        requests: this.#requests(recipients),
+        signal,
+      };
+      return session.transport.sendMany(batch, (place, reply) => {
+        const recipient = recipients[place];
+        return recipient && this.#onReply(recipient, reply, isLast);
+      });
     });
   }
 

@@ -6,6 +6,8 @@ export interface ProviderToken {
   /** Value of the `authorization` header. */
   authorization: string;
   issuedAtS: number;
+  /** It replaces a refused token, after whose refusal its connections take no other one. */
+  isReplacement?: true;
 }
 
 export interface TokenKey {
@@ -59,7 +61,7 @@ export class ProviderTokens {
     const issuedAtS = nowS - (nowS % 60);
     if (issuedAtS <= token.issuedAtS || nowS - this.#replacedAtS < shortestLifeS) return null;
     this.#replacedAtS = nowS;
-    this.#current = this.#mint(issuedAtS);
+    this.#current = { ...this.#mint(issuedAtS), isReplacement: true };
     return this.#current;
   }
 
@@ -79,6 +81,34 @@ export class ProviderTokens {
       dsaEncoding: 'ieee-p1363',
     });
     return { authorization: `bearer ${unsigned}.${signature.toString('base64url')}`, issuedAtS };
+  }
+}
+
+/**
+ * Keeps the requests with one token apart from those with the next one, and opens new connections for a replacement: APNs
+ * refuses a connection whose tokens alternate, or change within 20 minutes (protocol/apns.md#provider-tokens).
+ */
+export class TokenTurns {
+  readonly #current: () => ProviderToken | null;
+  readonly #renew: () => void;
+  readonly #running = new Set<Promise<void>>();
+  #token: ProviderToken | null = null;
+
+  /** `current` returns the token of the moment, null with certificates; `renew` opens new connections. */
+  constructor(current: () => ProviderToken | null, renew: () => void) {
+    this.#current = current;
+    this.#renew = renew;
+  }
+
+  /** Calls `work` with the current token, once all work with another token has ended. */
+  async run(work: (token: ProviderToken | null) => Promise<void>): Promise<void> {
+    while (this.#running.size > 0 && this.#current() !== this.#token) await Promise.race(this.#running);
+    const next = this.#current();
+    if (this.#token && next !== this.#token && next?.isReplacement) this.#renew();
+    this.#token = next;
+    const running = work(this.#token).finally(() => this.#running.delete(running));
+    this.#running.add(running);
+    await running;
   }
 }
 

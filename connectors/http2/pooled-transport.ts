@@ -33,6 +33,11 @@ const connectReasons = new Set<TransportReason>([
   'queue_timeout',
 ]);
 
+function failureReason(code: string): TransportReason {
+  if (code === 'ADDRESS_REFUSED') return 'address_refused';
+  return isCertificateRefusal(code) ? 'certificate_refused' : 'connect_failed';
+}
+
 export abstract class PooledTransport<C extends PooledConnection>
   implements Transport, ConnectionListener<C>
 {
@@ -47,6 +52,8 @@ export abstract class PooledTransport<C extends PooledConnection>
   #connectWaiters: (() => void)[] = [];
   /** Code of the last connection failure; cleared by the next success. */
   #lastFailure: string | undefined;
+  /** What that failure means for waiting requests. */
+  #failureReason: TransportReason = 'connect_failed';
 
   /** Throws like `targetOf`. */
   constructor(options: TransportOptions) {
@@ -147,8 +154,8 @@ export abstract class PooledTransport<C extends PooledConnection>
     } else if (!connection.isRetired) {
       this.emit('connect_failed', code);
       this.#lastFailure = failureCode(code);
-      if (code === 'ADDRESS_REFUSED') this.rejectWaiting('address_refused', null);
-      else if (isCertificateRefusal(code)) this.rejectWaiting('certificate_refused', null);
+      this.#failureReason = failureReason(code);
+      if (this.#failureReason !== 'connect_failed') this.rejectWaiting(this.#failureReason, null);
       else if (isUnreachable && this.pool.size === 0) this.rejectWaiting('connect_failed', waitMs);
     }
     this.schedulePump();
@@ -169,7 +176,7 @@ export abstract class PooledTransport<C extends PooledConnection>
     const { waitMs, isUnreachable } = this.pool.grow();
     if (waitMs === 0) return;
     if (isUnreachable) {
-      this.rejectWaiting('connect_failed', waitMs);
+      this.rejectWaiting(this.#failureReason, this.#failureReason === 'connect_failed' ? waitMs : null);
       return;
     }
     this.#retryTimer ??= setTimeout(() => {
