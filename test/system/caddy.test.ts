@@ -81,4 +81,23 @@ describe.skipIf(!isProxyInstalled('caddy'))('behind Caddy', () => {
     const Authorization = `Bearer ${testConfig(database.url).adminToken}`;
     expect(await ask('GET', path, { Authorization })).toMatchObject({ status: 403 });
   });
+
+  test.each([
+    '/1.1/..%2fmetrics',
+    '/1.1/%2e%2e/metrics',
+    '/1.1/..%5cmetrics',
+    '/1.1/..\\metrics',
+    '/1.1/..%252fmetrics',
+    '/1.1/..%252f..%252fconsole/api/apps',
+    '/metrics/',
+    '/metrics%2f',
+    '/metrics;a',
+    '/./metrics',
+    '/%2e/console/api/apps',
+  ])('shows nothing to callers from outside by %s', async (path) => {
+    const Authorization = `Bearer ${testConfig(database.url).adminToken}`;
+    const { status, text: shown } = await ask('GET', path, { Authorization });
+    expect([400, 403, 404]).toContain(status);
+    expect(shown).not.toMatch(/carillon_|"results"/);
+  });
 });

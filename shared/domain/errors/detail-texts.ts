@@ -175,6 +175,14 @@ export const detailTexts = {
     'An owner or an operator of another name gives the second approval.',
     '第二次批准需要由所有者或另一个名称的运维给出。',
   ],
+  privateAddress: [
+    '{member}: the address is private, and CARILLON_PRIVATE_HOSTS of the service does not list it.',
+    '{member}：该地址是内网地址，服务的 CARILLON_PRIVATE_HOSTS 未列出它。',
+  ],
+  inexactNumber: [
+    '{member}: this number cannot be kept exactly; send it as a text.',
+    '{member}：该数字无法精确保存，请改用文本发送。',
+  ],
   ownerOption: ['{option}: only an owner changes it.', '{option} 只能由所有者修改。'],
   wrongState: ['The push is {state} and cannot be {verb}.', '推送的状态是{state}，不能{verb}。'],
   scheduledLimit: [

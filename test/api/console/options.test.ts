@@ -25,6 +25,7 @@ const others: AppOptionsPatch = {
   devicePushesPerDay: 5,
   approvalAboveDevices: 100,
   unknownOutcome: 'fail',
+  receiptUrlGeneration: 1,
   functionsUrl: 'https://attacker.example',
   functionsStagingUrl: 'https://attacker.example',
   authPlatforms: { weixin: { appId: 'mine' } },

@@ -1,7 +1,6 @@
 import i18next from 'i18next';
 import { initReactI18next } from 'react-i18next';
 import en from './en.json';
-import zh from './zh.json';
 
 export const languages = ['en', 'zh'] as const;
 export type Language = (typeof languages)[number];
@@ -14,23 +13,29 @@ function preferredLanguage(): Language {
   return navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en';
 }
 
-/** Loads both languages (about 10 kB compressed) and chooses the reader's. */
+/** Chooses the reader's language. */
 export async function startTexts(): Promise<void> {
   await i18next.use(initReactI18next).init({
-    lng: preferredLanguage(),
     fallbackLng: false,
-    resources: { en: { translation: en }, zh: { translation: zh } },
+    resources: { en: { translation: en } },
     interpolation: { escapeValue: false },
     returnNull: false,
   });
-  document.documentElement.lang = preferredLanguage() === 'zh' ? 'zh-CN' : 'en';
+  await show(preferredLanguage());
+}
+
+/** Shows the pages in a language. Chinese is a file of its own (about 17 kB compressed). */
+async function show(language: Language): Promise<void> {
+  if (language === 'zh' && !i18next.hasResourceBundle('zh', 'translation'))
+    i18next.addResourceBundle('zh', 'translation', (await import('./zh.json')).default);
+  await i18next.changeLanguage(language);
+  document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en';
 }
 
 /** Changes the language of all pages, now and for later visits. */
 export async function chooseLanguage(language: Language): Promise<void> {
   localStorage.setItem(storageKey, language);
-  await i18next.changeLanguage(language);
-  document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en';
+  await show(language);
 }
 
 /** Returns the locale of numbers and times. */
