@@ -9,6 +9,7 @@ import { LocalService } from '../../ops/local/service.ts';
 import { Supervised } from '../../ops/local/supervised.ts';
 import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
 import { currentEnvironment } from '../../shared/config/config.ts';
+import { loopbackNetworks } from '../../shared/config/private-hosts.ts';
 import { Database } from '../../shared/db/pool.ts';
 
 /** Rounds of kills; `npm run chaos` sets more, which also means more devices. */
@@ -39,6 +40,7 @@ beforeAll(async () => {
   const secondEnv = {
     ...env,
     DATABASE_URL: service.databaseUrl,
+    CARILLON_PRIVATE_HOSTS: loopbackNetworks,
     CARILLON_ADMIN_TOKEN: adminToken,
     CARILLON_SECRET: secret,
     METRICS_PORT: '0',
