@@ -42,7 +42,8 @@ export function createApp(options: AppOptions): Koa {
   // Each proxy appends the address that it saw. A client can forge the entries left of those.
   app.proxy = options.config.trustedProxies > 0;
   app.maxIpsCount = options.config.trustedProxies;
-  // A proxy's rule for a path holds for one spelling: neither other case nor a slash at the end is the same route.
+  // A proxy's rule for a path holds for one spelling: neither other case nor a slash at the end is
+  // the same route.
   const router = new Router({ strict: true, sensitive: true });
   const routeOf = new Map<unknown, Route>();
   const literal = new Map<string, RouteHandler>();
@@ -94,15 +95,18 @@ function byPrecedence(routes: Route[]): { path: string; route: Route }[] {
 }
 
 /**
- * Reads the address of the client, from which limits count, in one form. Throws 400 where a trusted proxy forwards another text
- * than an address: all of its clients would share one count.
+ * Reads the address of the client, from which limits count, in one form. Throws 400 where a trusted
+ * proxy forwards another text than an address: all of its clients would share one count.
  */
 const readAddress: Middleware = (ctx, next) => {
   ctx.request.ip = addressOf(ctx);
   return next();
 };
 
-/** Returns the address of a client whose request is not a call, such as an upgrade to the device channel. Throws as `readAddress`. */
+/**
+ * Returns the address of a client whose request is not a call, such as an upgrade to the device
+ * channel. Throws as `readAddress`.
+ */
 export function remoteAddressOf(app: Koa, request: IncomingMessage): string {
   return addressOf(app.createContext(request, new ServerResponse(request)));
 }

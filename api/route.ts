@@ -42,7 +42,10 @@ export interface Limit {
   isObject?: boolean;
   /** The call counts for `pushCallsPerMinute` of the app (protocol/push.md#call-rate). */
   rate?: 'push';
-  /** Calls that it counts as for the limit of its token, if its work takes longer (protocol/admin-api.md#limits-of-a-token). */
+  /**
+   * Calls that it counts as for the limit of its token, if its work takes longer
+   * (protocol/admin-api.md#limits-of-a-token).
+   */
   weight?: number;
 }
 

@@ -1,4 +1,7 @@
-/** Help on the credentials of each gateway. The console imports it too: no connector, no module of Node.js. */
+/**
+ * Help on the credentials of each gateway. The console imports it too: no connector, no module of
+ * Node.js.
+ */
 import type { ConnectorId } from '../shared/domain/labels.ts';
 import { apnsGuide } from './apns/guide.ts';
 import type { CredentialGuide } from './contract/guide.ts';

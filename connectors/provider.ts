@@ -36,7 +36,9 @@ export type ProviderResult =
   | { kind: 'sent' }
   /** Refused permanently. */
   | { kind: 'refused'; reason: string }
-  /** Not accepted, or no response: retry after the dispatcher's back-off, and not before `afterMs`. */
+  /**
+   * Not accepted, or no response: retry after the dispatcher's back-off, and not before `afterMs`.
+   */
   | { kind: 'retry'; reason: string; afterMs: number | null };
 
 /** Client of a provider. */

@@ -49,8 +49,8 @@ export function credentialsOf(connectorId: ConnectorId): z.ZodType | undefined {
 export type CheckedCredentials = { ok: true; credentials: unknown } | { ok: false; error: string };
 
 /**
- * Checks credentials: the members of a profile, or the vendor's own file in their place. The error names the member, what is
- * expected, and the cause where it is known; it quotes no value.
+ * Checks credentials: the members of a profile, or the vendor's own file in their place. The error
+ * names the member, what is expected, and the cause where it is known; it quotes no value.
  */
 export function checkCredentials(connectorId: ConnectorId, sent: unknown): CheckedCredentials {
   const schema = credentialsOf(connectorId);
@@ -67,7 +67,10 @@ export function checkCredentials(connectorId: ConnectorId, sent: unknown): Check
   return { ok: false, error: lacks === undefined ? text : `${text}; ${lacks}` };
 }
 
-/** Reads the vendor's files in credentials: the whole, or the members that hold one, also as JSON text. */
+/**
+ * Reads the vendor's files in credentials: the whole, or the members that hold one, also as JSON
+ * text.
+ */
 function fromFiles(
   guide: CredentialGuide | undefined,
   sent: JsonObject,
@@ -98,7 +101,10 @@ function ownMembers(guide: CredentialGuide | undefined, sent: JsonObject): JsonO
   return Object.fromEntries(Object.entries(sent).filter(([name]) => Object.hasOwn(known, name)));
 }
 
-/** Returns the error of two members that were swapped, or null: an id of digits stands where none belongs. */
+/**
+ * Returns the error of two members that were swapped, or null: an id of digits stands where none
+ * belongs.
+ */
 function swapError(guide: CredentialGuide | undefined, credentials: unknown): string | null {
   const id = guide?.numericId;
   if (id === undefined || !isJsonObject(credentials)) return null;

@@ -16,8 +16,8 @@ export const backoffMs = (failures: number, { firstMs, longestMs }: BackoffLimit
   Math.min(firstMs * 2 ** Math.min(failures, 30), longestMs);
 
 /**
- * Returns the longer of our own floor and the wait that the other side asks for; null without either. The other side never
- * lowers the floor.
+ * Returns the longer of our own floor and the wait that the other side asks for; null without
+ * either. The other side never lowers the floor.
  */
 export function longerWait(
   floorMs: number | null | undefined,
@@ -27,20 +27,24 @@ export function longerWait(
   return longest > 0 ? longest : null;
 }
 
-/** Returns the shortest wait before the next try: half of the back-off, or what `longerWait` returned. */
+/**
+ * Returns the shortest wait before the next try: half of the back-off, or what `longerWait`
+ * returned.
+ */
 export function shortestRetryMs(failures: number, wantedMs: number | null, limits: RetryLimits): number {
   const half = Math.ceil(backoffMs(failures, limits) / 2);
   return Math.max(half, Math.min(wantedMs ?? 0, limits.longestAskedMs));
 }
 
 /**
- * Returns the wait before the next try after so many failures: the longest of the back-off, our floor and the wait that the
- * other side asks for, with jitter on top. All retries use it, so that no number of a peer uses up the tries
- * (protocol/delivery.md#retries).
+ * Returns the wait before the next try after so many failures: the longest of the back-off, our
+ * floor and the wait that the other side asks for, with jitter on top. All retries use it, so that
+ * no number of a peer uses up the tries (protocol/delivery.md#retries).
  */
 export function retryMs(failures: number, wantedMs: number | null, limits: RetryLimits): number {
   const shortest = shortestRetryMs(failures, wantedMs, limits);
   const half = Math.ceil(backoffMs(failures, limits) / 2);
-  // A wait that was asked for is about right: a second is enough to spread those who got the same answer.
+  // A wait that was asked for is about right: a second is enough to spread those who got the same
+  // answer.
   return shortest + randomInt((shortest > half ? Math.min(half, 1000) : half) + 1);
 }

@@ -25,7 +25,10 @@ export interface Call<Q, B> {
   requestId: string;
   /** Language for pages and error texts, by `Accept-Language`. */
   language: 'en' | 'zh';
-  /** Headers and body as sent, and the other end of the connection; present where the route has `hasRawBody`. */
+  /**
+   * Headers and body as sent, and the other end of the connection; present where the route has
+   * `hasRawBody`.
+   */
   raw?: { headers: Record<string, string>; text: string; socketAddress: string | undefined };
 }
 

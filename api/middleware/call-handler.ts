@@ -82,7 +82,9 @@ const runnerOfInnerCalls =
   (inner, allowance) =>
     innerCallRunner(outer, innerDeps(identity, outer.sessionToken, deps))(inner, allowance);
 
-/** Returns what counts a change for the limit of its token; a push has the rate of its app instead. */
+/**
+ * Returns what counts a change for the limit of its token; a push has the rate of its app instead.
+ */
 const countChange =
   ({ limit }: Route, { tokenId }: Operator, { services }: CallDeps) =>
   (): void => {

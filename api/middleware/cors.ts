@@ -1,7 +1,10 @@
 import cors from '@koa/cors';
 import type { Middleware } from 'koa';
 
-/** Paths of the admin API. Other spellings reach no route, and get no permission either. A test tries each of its routes. */
+/**
+ * Paths of the admin API. Other spellings reach no route, and get no permission either. A test
+ * tries each of its routes.
+ */
 const adminPaths = /^\/console(?:\/|$)/i;
 
 /**

@@ -30,8 +30,9 @@ export class OperatorAuthenticator {
   }
 
   /**
-   * Returns the caller. Throws 401; 403 for a role below that of the route, for another app, and for a request of another
-   * origin; 429 after too many wrong tokens or calls; 415 for a body that is not `application/json`.
+   * Returns the caller. Throws 401; 403 for a role below that of the route, for another app, and
+   * for a request of another origin; 429 after too many wrong tokens or calls; 415 for a body that
+   * is not `application/json`.
    */
   async admit(ctx: Context, route: Pick<Route, 'role' | 'isFiltered' | 'limit'>): Promise<Operator> {
     beginReply(ctx);

@@ -48,9 +48,10 @@ interface Count {
 }
 
 /**
- * Bounds what callers with an app key, which is public, store per app, kind and network address (of IPv6 a /64): otherwise one
- * of them fills the disk. Servers of the app, with the master or the hook key, are not counted. Each api process counts for itself,
- * because saves of installations must not take a statement more.
+ * Bounds what callers with an app key, which is public, store per app, kind and network address (of
+ * IPv6 a /64): otherwise one of them fills the disk. Servers of the app, with the master or the
+ * hook key, are not counted. Each api process counts for itself, because saves of installations
+ * must not take a statement more.
  */
 export class ClientStorage {
   readonly #clock: Pick<Clock, 'now'>;
@@ -109,15 +110,19 @@ export class StorageAccount {
   }
 
   /**
-   * Counts a new object, and `others`: bytes of rows beside it. Throws 116 for one that is larger than the option of its kind,
-   * 429 with the seconds left beyond what the network address may store.
+   * Counts a new object, and `others`: bytes of rows beside it. Throws 116 for one that is larger
+   * than the option of its kind, 429 with the seconds left beyond what the network address may
+   * store.
    */
   create(bytes: number, others = 0): void {
     this.#requireSize(bytes, 0);
     this.#spend({ objects: 1, bytes: bytes + rowBytes + others });
   }
 
-  /** Counts the growth of an object. Throws as `create`; an object that is too large already may change and shrink. */
+  /**
+   * Counts the growth of an object. Throws as `create`; an object that is too large already may
+   * change and shrink.
+   */
   change(bytes: number, bytesBefore: number, others = 0): void {
     this.#requireSize(bytes, bytesBefore);
     const grown = Math.max(0, bytes - bytesBefore) + others;

@@ -1,12 +1,15 @@
 /**
- * Members of `aps`: their types (protocol/push.md#ios-content, protocol/apns.md#body). Plain forms are converted; what APNs or
- * the device would refuse is an error with the path of the member in the push.
+ * Members of `aps`: their types (protocol/push.md#ios-content, protocol/apns.md#body). Plain forms
+ * are converted; what APNs or the device would refuse is an error with the path of the member in
+ * the push.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { flagIn } from '../../shared/domain/pushes/plain-values.ts';
 import { bit, int, number, object, oneWord, refined, text, texts, type ValueType } from '../kit/values.ts';
 
-/** Error of iOS content, for the caller; `renderApns` catches it. `isMisfit`: no member is wrong. */
+/**
+ * Error of iOS content, for the caller; `renderApns` catches it. `isMisfit`: no member is wrong.
+ */
 export class PayloadError extends Error {
   override readonly name = 'PayloadError';
   readonly isMisfit: boolean;
@@ -48,7 +51,10 @@ function readMembers(path: string, given: JsonObject, readers: Readers): JsonObj
 const anyText = as(text());
 const anyTexts = as(texts);
 
-/** Accepts a list in place of Apple's string (protocol/push.md#alert-objects): a list of one becomes its member. */
+/**
+ * Accepts a list in place of Apple's string (protocol/push.md#alert-objects): a list of one becomes
+ * its member.
+ */
 const textOrTexts: Reader = (path, value) => {
   if (typeof value === 'string') return value;
   if (!Array.isArray(value)) throw new PayloadError(`${path} must be a string or a list of strings`);
@@ -178,7 +184,10 @@ function isEmptyAlert(alert: Json | undefined): boolean {
   return isJsonObject(alert) ? !shownMembers.some((name) => isFilled(alert[name])) : !isFilled(alert);
 }
 
-/** Puts `title` into the alert: it belongs to a string, since an alert object has a title of its own. */
+/**
+ * Puts `title` into the alert: it belongs to a string, since an alert object has a title of its
+ * own.
+ */
 export function withTitle({ title, ...aps }: JsonObject): JsonObject {
   if (typeof title !== 'string' || isJsonObject(aps.alert)) return aps;
   return { ...aps, alert: aps.alert === undefined ? { title } : { title, body: aps.alert } };

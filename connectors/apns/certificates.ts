@@ -1,4 +1,7 @@
-/** Apple's push certificates: bundle id, topics, and the pair of certificate and key (protocol/apns.md#certificates). */
+/**
+ * Apple's push certificates: bundle id, topics, and the pair of certificate and key
+ * (protocol/apns.md#certificates).
+ */
 import type { KeyObject, X509Certificate } from 'node:crypto';
 
 /** A certificate and its private key. */
@@ -12,8 +15,8 @@ export const bundleIdOf = ({ subject }: X509Certificate): string | undefined =>
   /^UID=(.+)$/m.exec(subject ?? '')?.[1];
 
 /**
- * Returns the topics that a certificate lists; null where it lists none, or its list cannot be read: APNs decides then. Push
- * types with a suffix have topics of their own.
+ * Returns the topics that a certificate lists; null where it lists none, or its list cannot be
+ * read: APNs decides then. Push types with a suffix have topics of their own.
  */
 export function topicsIn(certificate: X509Certificate): string[] | null {
   const topics = topicLists.flatMap((oid) => topicsBehind(certificate.raw, oid));
@@ -27,7 +30,9 @@ const topicLists = [4, 6].map((last) => Buffer.from(`060a2a864886f7636406030${la
 
 const tags = { boolean: 0x01, octets: 0x04, text: 0x0c, sequence: 0x30 };
 
-/** Reads the texts of an extension: a sequence of topics, each followed by a sequence of its kinds. */
+/**
+ * Reads the texts of an extension: a sequence of topics, each followed by a sequence of its kinds.
+ */
 function topicsBehind(der: Buffer, oid: Buffer): string[] {
   const at = der.indexOf(oid);
   if (at < 0) return [];
@@ -67,7 +72,10 @@ const environmentMarks = { dev: '060a2a864886f76364060301', prod: '060a2a864886f
 
 export type ApnsEnvironment = keyof typeof environmentMarks;
 
-/** Returns the environments that a certificate names; none where it names none, which APNs decides then. */
+/**
+ * Returns the environments that a certificate names; none where it names none, which APNs decides
+ * then.
+ */
 export const environmentsIn = ({ raw }: X509Certificate): ApnsEnvironment[] =>
   (['dev', 'prod'] as const).filter((one) => raw.includes(Buffer.from(environmentMarks[one], 'hex')));
 
@@ -77,8 +85,9 @@ export interface Wanted {
 }
 
 /**
- * Returns the pair to use among all certificates and keys of a file: key and certificate belong together, the certificate
- * serves the topic and the environment, and it is valid longest. Undefined without a pair.
+ * Returns the pair to use among all certificates and keys of a file: key and certificate belong
+ * together, the certificate serves the topic and the environment, and it is valid longest.
+ * Undefined without a pair.
  */
 export function bestPair(
   certificates: readonly X509Certificate[],
@@ -103,8 +112,8 @@ export function bestPair(
 }
 
 /**
- * Returns 2 for a certificate that serves a topic, by its list or by its bundle id; 1 where one of them names the app, and
- * the other a push type of it; 0 for another bundle id.
+ * Returns 2 for a certificate that serves a topic, by its list or by its bundle id; 1 where one of
+ * them names the app, and the other a push type of it; 0 for another bundle id.
  */
 export function relationOf(certificate: X509Certificate, topic: string): 0 | 1 | 2 {
   const bundleId = bundleIdOf(certificate);

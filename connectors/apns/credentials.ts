@@ -71,8 +71,8 @@ const certificate = z
   });
 
 /**
- * Returns certificate and key in PEM: those that belong together among all that both members hold, in any order. Certificates
- * of authorities stay behind the certificate.
+ * Returns certificate and key in PEM: those that belong together among all that both members hold,
+ * in any order. Certificates of authorities stay behind the certificate.
  */
 function readPair({
   certificate: certificateText,

@@ -98,8 +98,8 @@ export class Delivery {
   }
 
   /**
-   * Sends to a few recipients first, and to the rest as soon as one of them succeeded: a connection in use takes a thousand
-   * requests before the first answer, which would all be refused alike.
+   * Sends to a few recipients first, and to the rest as soon as one of them succeeded: a connection
+   * in use takes a thousand requests before the first answer, which would all be refused alike.
    */
   async #firstPass(recipients: Recipient[]): Promise<void> {
     const { session, refusals, topic, ending, report } = this.#options;

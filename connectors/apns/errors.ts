@@ -36,7 +36,10 @@ export interface ResponseRule {
   reaction: Reaction;
   /** Hint to the operator. */
   hint?: string;
-  /** `dead_token`: with a timestamp the answer proves the end of the token (protocol/delivery.md#promise-7). */
+  /**
+   * `dead_token`: with a timestamp the answer proves the end of the token
+   * (protocol/delivery.md#promise-7).
+   */
   isProof?: true;
 }
 
@@ -119,8 +122,8 @@ export interface ApnsError extends ResponseRule {
 }
 
 /**
- * Returns the rule of an error response. An unknown reason gets a rule by its status, and a body that is not APNs' one for
- * this try only; neither deletes a token.
+ * Returns the rule of an error response. An unknown reason gets a rule by its status, and a body
+ * that is not APNs' one for this try only; neither deletes a token.
  */
 export function parseError(reply: Extract<RequestResult, { kind: 'response' }>): ApnsError {
   const { status } = reply;

@@ -129,7 +129,10 @@ interface Sent {
   path: string;
 }
 
-/** Content for Apple's devices: the default members and those of `ios`, each in either layout; the latter win. */
+/**
+ * Content for Apple's devices: the default members and those of `ios`, each in either layout; the
+ * latter win.
+ */
 interface IosContent {
   /** `isShared`: a default member of the plain layout, which other kinds of devices get too. */
   aps: Map<string, Sent & { isShared: boolean }>;
@@ -176,7 +179,10 @@ const controlReaders: Readonly<Record<Control, (path: string, value: Json) => Js
   pushType: as(oneWord(...pushTypes.keys())),
 };
 
-/** Returns the push type that the content names. The plain layout takes those that show or wake (protocol/apns.md#push-types). */
+/**
+ * Returns the push type that the content names. The plain layout takes those that show or wake
+ * (protocol/apns.md#push-types).
+ */
 function typeNameOf({ apsPath, control }: IosContent): string {
   const given = control.get('pushType');
   const name = String(given?.value ?? defaultPushType);
@@ -189,12 +195,13 @@ function typeNameOf({ apsPath, control }: IosContent): string {
 }
 
 /**
- * Checks the content by the row of its push type, and returns its `aps`: null for a body without it. The type changes for
- * content without anything to show.
+ * Checks the content by the row of its push type, and returns its `aps`: null for a body without
+ * it. The type changes for content without anything to show.
  */
 function checkBody(content: IosContent, pushType: string): { pushType: string; aps: JsonObject | null } {
   const { aps: form } = pushTypeOf(pushType);
-  // A null removes the member of an earlier layer; default members of the plain layout belong to a notification.
+  // A null removes the member of an earlier layer; default members of the plain layout belong to a
+  // notification.
   const given = [...content.aps].filter(
     ([name, { isShared, value }]) =>
       value !== null &&
@@ -277,8 +284,8 @@ function collapseIdOf({ control }: IosContent): string | null {
 }
 
 /**
- * Returns the badge of Apple devices: a number, or the case-sensitive word `Increment`; null without one, and for content that
- * rendering refuses (protocol/push.md#badges).
+ * Returns the badge of Apple devices: a number, or the case-sensitive word `Increment`; null
+ * without one, and for content that rendering refuses (protocol/push.md#badges).
  */
 export function badgeOf(message: Pick<PushMessage, 'data'>): 'Increment' | number | null {
   try {

@@ -85,8 +85,9 @@ export class ProviderTokens {
 }
 
 /**
- * Keeps the requests with one token apart from those with the next one, and opens new connections for a replacement: APNs
- * refuses a connection whose tokens alternate, or change within 20 minutes (protocol/apns.md#provider-tokens).
+ * Keeps the requests with one token apart from those with the next one, and opens new connections
+ * for a replacement: APNs refuses a connection whose tokens alternate, or change within 20 minutes
+ * (protocol/apns.md#provider-tokens).
  */
 export class TokenTurns {
   readonly #current: () => ProviderToken | null;
@@ -94,7 +95,10 @@ export class TokenTurns {
   readonly #running = new Set<Promise<void>>();
   #token: ProviderToken | null = null;
 
-  /** `current` returns the token of the moment, null with certificates; `renew` opens new connections. */
+  /**
+   * `current` returns the token of the moment, null with certificates; `renew` opens new
+   * connections.
+   */
   constructor(current: () => ProviderToken | null, renew: () => void) {
     this.#current = current;
     this.#renew = renew;

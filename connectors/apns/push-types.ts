@@ -1,6 +1,7 @@
 /**
- * Table of APNs' push types (protocol/apns.md#push-types): topic, authentication, priority, expiration, form and size of the
- * body. A push is checked against the row of its type when it is accepted; nothing else in the connector depends on a type.
+ * Table of APNs' push types (protocol/apns.md#push-types): topic, authentication, priority,
+ * expiration, form and size of the body. A push is checked against the row of its type when it is
+ * accepted; nothing else in the connector depends on a type.
  */
 import {
   activityMembers,
@@ -30,7 +31,10 @@ export interface ApsForm {
 export interface PushType {
   /** Suffix of the bundle id in `apns-topic`. */
   topicSuffix: string;
-  /** Token authentication only. Whether a certificate serves another type is told by its list of topics. */
+  /**
+   * Token authentication only. Whether a certificate serves another type is told by its list of
+   * topics.
+   */
   isTokenOnly?: true;
   /** Values of `apns-priority`, the default one first. */
   priorities: readonly [Priority, ...Priority[]];

@@ -8,10 +8,11 @@ export type AttemptResult =
   /** The gateway or this connector refuses it for good; `capped`: a quota of the gateway is used up. */
   | { kind: 'rejected'; outcome: 'failed' | 'dropped' | 'expired' | 'capped'; status: number; reason: string }
   /**
-   * The gateway says that this very token is invalid, and perhaps since when. `isProof`: the answer proves the end of the
-   * token; any other only calls it invalid. `form`: the API or the kind of token, if the connector has several: a success of
-   * another form says nothing about this token. `bothForms` needs a success of each. `keepForMs`: an installation that was saved
-   * within this time is kept.
+   * The gateway says that this very token is invalid, and perhaps since when. `isProof`: the answer
+   * proves the end of the token; any other only calls it invalid. `form`: the API or the kind of
+   * token, if the connector has several: a success of another form says nothing about this token.
+   * `bothForms` needs a success of each. `keepForMs`: an installation that was saved within this
+   * time is kept.
    */
   | {
       kind: 'invalid_token';
@@ -23,9 +24,10 @@ export type AttemptResult =
       keepForMs?: number;
     }
   /**
-   * Not accepted; another try is worthwhile. `afterMs`: the shortest wait, null without one; the dispatcher never waits less
-   * than its back-off. 0: this process or this one connection is the cause, so that the try costs nothing and the first repeat
-   * is immediate. An answer of the gateway never gives 0.
+   * Not accepted; another try is worthwhile. `afterMs`: the shortest wait, null without one; the
+   * dispatcher never waits less than its back-off. 0: this process or this one connection is the
+   * cause, so that the try costs nothing and the first repeat is immediate. An answer of the
+   * gateway never gives 0.
    */
   | { kind: 'retry'; status: number; reason: string; afterMs: number | null; cause?: string | undefined }
   /** The request was written and got no answer: the message may have been delivered. */

@@ -10,9 +10,10 @@ interface Group {
 }
 
 /**
- * Equal refusals of one batch. If a gateway refuses the first devices of a batch for the same reason and takes the message for
- * none, it will refuse the rest: the rest gets the result of these devices without a request. Answers that call a token
- * invalid do not count, nor do refusals that concern a single device.
+ * Equal refusals of one batch. If a gateway refuses the first devices of a batch for the same
+ * reason and takes the message for none, it will refuse the rest: the rest gets the result of these
+ * devices without a request. Answers that call a token invalid do not count, nor do refusals that
+ * concern a single device.
  */
 export class EqualRefusals {
   readonly #groups = new Map<string, Group>();
@@ -32,7 +33,10 @@ export class EqualRefusals {
     return this.#successes.has(group);
   }
 
-  /** Counts a refusal. Returns the result of the rest of the group, null as long as the rest may succeed. */
+  /**
+   * Counts a refusal. Returns the result of the rest of the group, null as long as the rest may
+   * succeed.
+   */
   note(group: string, attempt: AttemptResult): AttemptResult | null {
     if (attempt.kind !== 'rejected' || this.#successes.has(group)) return null;
     const known = this.#groups.get(group) ?? { counts: new Map<string, number>(), ending: null };

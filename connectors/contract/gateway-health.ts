@@ -22,7 +22,10 @@ const tokenCallReasons = new Set(['token_call_refused', 'token_reply_unreadable'
 export const hasReachedGateway = ({ status, reason }: { status: number; reason: string }): boolean =>
   status > 0 && !tokenCallReasons.has(reason);
 
-/** Whether a proxy answered in place of the gateway: a status below 500 without the gateway's own code. */
+/**
+ * Whether a proxy answered in place of the gateway: a status below 500 without the gateway's own
+ * code.
+ */
 const isPage = ({ status, reason }: { status: number; reason: string }): boolean =>
   status >= 300 && status !== 429 && reason === `http_${status}`;
 

@@ -42,7 +42,10 @@ const otherGoogleTypes: ReadonlyMap<unknown, string> = new Map([
   ['gdch_service_account', 'of the type gdch_service_account, of Google Distributed Cloud'],
 ]);
 
-/** Names a file of another kind or vendor by its members, with what it is for; undefined for a file that is not known. */
+/**
+ * Names a file of another kind or vendor by its members, with what it is for; undefined for a file
+ * that is not known.
+ */
 export function foreignFile(document: JsonObject): string | undefined {
   const { client, installed, project_info: project, type, web } = document;
   const other = otherGoogleTypes.get(type);

@@ -1,6 +1,7 @@
 /**
- * Keys and certificates in PEM as people hand them in: with literal `\n`, without line breaks, with a byte order mark, as
- * bundles. Errors say what a text is in place of what is expected, and quote nothing of it.
+ * Keys and certificates in PEM as people hand them in: with literal `\n`, without line breaks, with
+ * a byte order mark, as bundles. Errors say what a text is in place of what is expected, and quote
+ * nothing of it.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 
@@ -19,7 +20,9 @@ const begin = '-----BEGIN ';
 const end = '-----END ';
 const dashes = '-----';
 
-/** Returns the blocks of a PEM text, the whole of which may also be in base64. Takes linear time. */
+/**
+ * Returns the blocks of a PEM text, the whole of which may also be in base64. Takes linear time.
+ */
 export function pemBlocks(given: string): PemBlock[] {
   const text = plainText(given);
   const blocks: PemBlock[] = [];
@@ -111,8 +114,8 @@ const meanings: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * Returns what a text is in place of a private key or certificate, in words. `wanted`: the labels that would be right, so
- * that they are not the cause.
+ * Returns what a text is in place of a private key or certificate, in words. `wanted`: the labels
+ * that would be right, so that they are not the cause.
  */
 export function causeOf(text: string, wanted: (label: string) => boolean): string {
   const blocks = pemBlocks(text);
@@ -159,7 +162,10 @@ export function readPrivateKey(text: string, kind: KeyKind): { pem: string } | {
   return { pem: keptForm(text, first.pem) };
 }
 
-/** Returns a text as it was sent where it is in its usual form: its fingerprint is then that of the file. */
+/**
+ * Returns a text as it was sent where it is in its usual form: its fingerprint is then that of the
+ * file.
+ */
 export const keptForm = (text: string, usual: string): string =>
   text.trimEnd() === usual.trimEnd() ? text : usual;
 

@@ -42,7 +42,10 @@ export class Delivery {
   readonly #options: DeliveryOptions;
   /** Result of the recipients not sent to yet, once it is known. */
   #ending: AttemptResult | null = null;
-  /** The same for the recipients of one form: FCM may refuse a message with one member and take it with the other. */
+  /**
+   * The same for the recipients of one form: FCM may refuse a message with one member and take it
+   * with the other.
+   */
   readonly #endings: Partial<Record<TargetForm, AttemptResult>> = {};
   /** Recipients for the second pass: refused for an expired access token, or not sent yet. */
   #again: Recipient[] = [];
@@ -164,7 +167,10 @@ export class Delivery {
     return this.#endingOf(form) ? 'stop' : undefined;
   }
 
-  /** Ends the rest of the send, or that of one form, if this answer is about more than one recipient. */
+  /**
+   * Ends the rest of the send, or that of one form, if this answer is about more than one
+   * recipient.
+   */
   #end(form: TargetForm, { reaction }: FcmRule, attempt: AttemptResult): void {
     switch (reaction) {
       case 'throttle':

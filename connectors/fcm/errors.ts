@@ -28,7 +28,8 @@ const wrongProject =
   'FCM knows none of the devices: check that the service account is of the project whose app they use.';
 
 export const responseRules: readonly FcmRule[] = [
-  // One code, several meanings: an invalid token, a malformed token, an invalid or too large message.
+  // One code, several meanings: an invalid token, a malformed token, an invalid or too large
+  // message.
   { code: '400 INVALID_ARGUMENT token', reason: 'invalid_token', reaction: 'dead_token' },
   { code: '400 INVALID_ARGUMENT apns', reason: 'apns_token_dead', reaction: 'dead_token' },
   { code: '400 INVALID_ARGUMENT target', reason: 'invalid_target', reaction: 'fail' },
@@ -37,7 +38,8 @@ export const responseRules: readonly FcmRule[] = [
   { code: '400 INVALID_ARGUMENT', reason: 'invalid_argument', reaction: 'fail' },
   // Google: the token will never be valid again ("manage-tokens").
   { code: '404 UNREGISTERED', reason: 'unregistered', reaction: 'dead_token', isProof: true },
-  // The same answer for an id that never registered for messages, and for anything that is no id (protocol/fcm.md#targets).
+  // The same answer for an id that never registered for messages, and for anything that is no id
+  // (protocol/fcm.md#targets).
   { code: '404 UNREGISTERED fid', reason: 'fid_unregistered', reaction: 'dead_token', keepForMs: dayMs },
   // A plain 404 means UNREGISTERED for one token, a wrong project for all.
   { code: '404 NOT_FOUND', reason: 'not_found', reaction: 'dead_token', projectHint: wrongProject },
@@ -85,8 +87,8 @@ const ruleFor: (code: string) => FcmRule = responseTable(responseRules);
 const known = new Set(responseRules.map(({ code }) => code));
 
 /**
- * Returns the rule of an error response. An unknown code gets the rule of its status, a body that is not FCM's that of a page;
- * neither deletes a token.
+ * Returns the rule of an error response. An unknown code gets the rule of its status, a body that
+ * is not FCM's that of a page; neither deletes a token.
  */
 export function ruleForResponse(status: number, body: string, form: TargetForm = 'token'): FcmRule {
   const error = errorIn(body);

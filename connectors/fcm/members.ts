@@ -143,7 +143,10 @@ const objectAt = (message: JsonObject, path: string): JsonObject | undefined => 
   return found;
 };
 
-/** Returns the first rule on several members that a message breaks, or null. `path`: that of the message in the push. */
+/**
+ * Returns the first rule on several members that a message breaks, or null. `path`: that of the
+ * message in the push.
+ */
 export function messageError(message: JsonObject, path: string): string | null {
   return (
     ['', 'android.', 'android_v2.', 'webpush.']
@@ -168,7 +171,10 @@ function lightError(light: JsonObject | undefined, path: string): string | null 
   return missing === undefined ? null : `${path}.light_settings must have ${missing}`;
 }
 
-/** Checks `android_v2`: it has one of two bodies, and no `android` beside it (protocol/fcm.md#members). */
+/**
+ * Checks `android_v2`: it has one of two bodies, and no `android` beside it
+ * (protocol/fcm.md#members).
+ */
 function secondFormError({ android, android_v2: second }: JsonObject, path: string): string | null {
   if (!isJsonObject(second)) return null;
   if (isJsonObject(android)) return `${path}.android and ${path}.android_v2 must not be given together`;

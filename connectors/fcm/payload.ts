@@ -60,7 +60,10 @@ export function renderFcm(
   };
 }
 
-/** A Firebase installation id: 22 characters of base64url, of which the first nibble is 7 (protocol/fcm.md#targets). */
+/**
+ * A Firebase installation id: 22 characters of base64url, of which the first nibble is 7
+ * (protocol/fcm.md#targets).
+ */
 const fidForm = /^[cdef][\w-]{21}$/;
 
 /** What a registration id is: a registration token, or a Firebase installation id. */
@@ -119,7 +122,10 @@ function messageOf(content: AndroidContent, { channels, objectId }: PushMessage,
   };
 }
 
-/** Returns the members of FCM's message that the caller's object sets: `{"message":{…}}` of FCM, or its members. */
+/**
+ * Returns the members of FCM's message that the caller's object sets: `{"message":{…}}` of FCM, or
+ * its members.
+ */
 function ownMessage({ vendor, vendorKey }: AndroidContent): Rendering<JsonObject> {
   const { badge: _, message = null, ...members } = withoutOurs(vendor);
   if (message === null) return placed(members, vendorKey);
@@ -138,7 +144,10 @@ function placed(message: JsonObject, path: string): Rendering<JsonObject> {
   return problem === null ? own : { ok: false, error: problem };
 }
 
-/** Returns our message for `android_v2` of the caller in place of `android` (protocol/fcm.md#members). */
+/**
+ * Returns our message for `android_v2` of the caller in place of `android`
+ * (protocol/fcm.md#members).
+ */
 const inSecondForm = ({ android: _, ...message }: JsonObject, ttl: string): JsonObject => ({
   ...message,
   android_v2: { ttl },

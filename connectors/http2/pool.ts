@@ -12,7 +12,10 @@ const regrowEveryMs = 100;
 const maxAgeMs = 8 * hourMs;
 /** Shortest interval between two replacements for age. */
 const retireEveryMs = 10_000;
-/** First pause after ENHANCE_YOUR_CALM, INADEQUATE_SECURITY and HTTP_1_1_REQUIRED: the next connection is likely refused too. */
+/**
+ * First pause after ENHANCE_YOUR_CALM, INADEQUATE_SECURITY and HTTP_1_1_REQUIRED: the next
+ * connection is likely refused too.
+ */
 const refusedPauseMs = 1000;
 /** First pause after other error codes. */
 const errorPauseMs = 100;
@@ -49,13 +52,18 @@ export interface ConnectionListener<C> {
   onRoundTrip(seconds: number): void;
   /** A stream ended, the limit changed or the socket drained. */
   onCapacity(): void;
-  /** The peer ended the connection with a code of RFC 9113 7, or a stream with ENHANCE_YOUR_CALM. */
+  /**
+   * The peer ended the connection with a code of RFC 9113 7, or a stream with ENHANCE_YOUR_CALM.
+   */
   onGoaway(detail: string, code: number): void;
   /** `code`: of the error that ended it, empty without one. */
   onClosed(connection: C, code: string, wasOpen: boolean): void;
 }
 
-/** Returns whether a status shows that the credentials were accepted: all do but 401, 403 and the temporary ones. */
+/**
+ * Returns whether a status shows that the credentials were accepted: all do but 401, 403 and the
+ * temporary ones.
+ */
 export const showsAcceptedCredentials = (status: number): boolean =>
   status !== 401 && status !== 403 && !isTemporaryStatus(status);
 
@@ -65,7 +73,10 @@ export class ConnectionPool<C extends PooledConnection> {
   readonly #open: () => C;
   readonly #connections = new Set<C>();
   readonly #backoff = new Backoff();
-  /** Pauses by error codes of the peer. Responses do not end them: the peer answers between its complaints. */
+  /**
+   * Pauses by error codes of the peer. Responses do not end them: the peer answers between its
+   * complaints.
+   */
   readonly #errors = new Backoff();
   #errorAtMs = 0;
   readonly #ageJitter = 0.75 + Math.random() / 2;
@@ -124,7 +135,9 @@ export class ConnectionPool<C extends PooledConnection> {
     this.#backoff.reset();
   }
 
-  /** Pauses new connections for an error code of GOAWAY or RST_STREAM; the open ones are used on. */
+  /**
+   * Pauses new connections for an error code of GOAWAY or RST_STREAM; the open ones are used on.
+   */
   onErrorCode(code: number): void {
     const nowMs = this.#options.clock.monotonicMs();
     if (code === constants.NGHTTP2_NO_ERROR || this.#errors.waitMs(nowMs) > 0) return;

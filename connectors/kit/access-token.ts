@@ -46,7 +46,10 @@ export class AccessTokens {
   readonly #options: AccessTokensOptions;
   #current: StoredToken | null = null;
   #inFlight: Promise<TokenResult> | null = null;
-  /** Token calls that failed in a row: the last result, and when the next call may be made (monotonic). */
+  /**
+   * Token calls that failed in a row: the last result, and when the next call may be made
+   * (monotonic).
+   */
   #failure: { attempt: Extract<AttemptResult, { kind: 'retry' }>; count: number; untilMs: number } | null =
     null;
 
@@ -140,14 +143,19 @@ export class AccessTokens {
     }
   }
 
-  /** Returns the result of the last call until the next one may be made; each batch would call otherwise. */
+  /**
+   * Returns the result of the last call until the next one may be made; each batch would call
+   * otherwise.
+   */
   #recentFailure(): AttemptResult | undefined {
     if (this.#failure === null) return undefined;
     const leftMs = this.#failure.untilMs - this.#options.clock.monotonicMs();
     return leftMs > 0 ? { ...this.#failure.attempt, afterMs: Math.ceil(leftMs) } : undefined;
   }
 
-  /** Notes the result of a token call: after a temporary failure the next call waits (`retryMs`). */
+  /**
+   * Notes the result of a token call: after a temporary failure the next call waits (`retryMs`).
+   */
   #noteFailure(fetched: TokenFetch): void {
     if (fetched.ok || fetched.attempt.kind !== 'retry' || fetched.attempt.afterMs === 0) {
       this.#failure = null;
@@ -164,9 +172,10 @@ const renewAtMs = ({ madeAtMs, expiresAtMs }: StoredToken): number =>
   expiresAtMs - Math.min(renewBeforeMs, (expiresAtMs - madeAtMs) / 4);
 
 /**
- * Returns the result of a token call. `read` parses a JSON body: the token, or the result of a refusal, or null if it does not
- * know the body; `hint` tells the operator what to check after an OAuth error. A body that the gateway did not write says
- * nothing about the credentials: the call is repeated later.
+ * Returns the result of a token call. `read` parses a JSON body: the token, or the result of a
+ * refusal, or null if it does not know the body; `hint` tells the operator what to check after an
+ * OAuth error. A body that the gateway did not write says nothing about the credentials: the call
+ * is repeated later.
  */
 export function tokenFromReply(
   reply: HttpResult,
@@ -198,12 +207,15 @@ export const isToken = (value: Json | undefined): value is string =>
 export const oauthGrant = ({ access_token: value, expires_in: seconds }: JsonObject): TokenGrant | null =>
   isToken(value) && typeof seconds === 'number' && seconds > 0 ? { value, lifetimeMs: seconds * 1000 } : null;
 
-/** Errors of a token call that say nothing about the credentials (RFC 6749 section 4.1.2.1, Google). */
+/**
+ * Errors of a token call that say nothing about the credentials (RFC 6749 section 4.1.2.1, Google).
+ */
 const temporaryErrors = new Set(['temporarily_unavailable', 'server_error', 'internal_failure', 'slow_down']);
 
 /**
- * Whether a body refuses the credentials: by a code as in RFC 6749, by a number of Huawei, or by Google's error object. Proxies
- * write other errors in JSON: a status (404), a word ("forbidden") or a text ("Not Found").
+ * Whether a body refuses the credentials: by a code as in RFC 6749, by a number of Huawei, or by
+ * Google's error object. Proxies write other errors in JSON: a status (404), a word ("forbidden")
+ * or a text ("Not Found").
  */
 function isOAuthError({ error }: JsonObject): boolean {
   if (isJsonObject(error)) return typeof error.status === 'string';
@@ -211,7 +223,10 @@ function isOAuthError({ error }: JsonObject): boolean {
   return /^([a-z]+(_[a-z]+)+|\d{4,})$/.test(code) && !temporaryErrors.has(code);
 }
 
-/** Returns the result of a refusal by its row in the table of a gateway; null for an unknown code, which proves nothing. */
+/**
+ * Returns the result of a refusal by its row in the table of a gateway; null for an unknown code,
+ * which proves nothing.
+ */
 export function tokenRefusal(rule: ResponseRule, status: number, hint: string): AttemptResult | null {
   if (rule.reason === 'unknown_code' || rule.reaction === 'sent') return null;
   if (waits.has(rule.reaction)) return retry(status, rule.reason, rule.afterMs);

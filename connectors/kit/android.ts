@@ -88,7 +88,10 @@ const sentIn = (value: Json | undefined, key: string): Sent[] =>
 const merged = (sent: readonly Sent[]): ReadonlyMap<string, Sent> =>
   new Map(sent.filter(([, value]) => value !== null).map((one) => [one[0], one]));
 
-/** Returns a member in its type on Android. An alert of the push's own that is an object is for iOS, so it is no mistake. */
+/**
+ * Returns a member in its type on Android. An alert of the push's own that is an object is for iOS,
+ * so it is no mistake.
+ */
 function contentMember(name: string, value: Json, path: string): Rendering<Json> {
   if (name === 'silent') {
     const silent = flagIn(value);

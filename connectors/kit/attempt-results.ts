@@ -87,7 +87,9 @@ export function unanswered({ kind, reason, cause }: HttpFailure, isRepeatHidden:
   return withCause(notProcessed(reason), cause);
 }
 
-/** Hint about a profile whose URL leads to a private address (shared/http/outbound-addresses.ts). */
+/**
+ * Hint about a profile whose URL leads to a private address (shared/http/outbound-addresses.ts).
+ */
 export const refusedAddressHint =
   'The profile names a private address: list it in CARILLON_PRIVATE_HOSTS, or correct endpoint, authEndpoint or proxy.';
 

@@ -1,6 +1,7 @@
 /**
- * Tables of the members that a vendor's request has: name, place and type. The vendor's object of a push is sorted by the
- * table, so that each member is sent where the vendor has it (protocol/push.md#vendor-objects). Pure.
+ * Tables of the members that a vendor's request has: name, place and type. The vendor's object of a
+ * push is sorted by the table, so that each member is sent where the vendor has it
+ * (protocol/push.md#vendor-objects). Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import type { Rendering } from '../contract/connector.ts';
@@ -27,11 +28,14 @@ export const membersAt = (place: string, types: Readonly<Record<string, ValueTyp
   Object.entries(types).map(([name, type]) => ({ name, place, type }));
 
 export interface TableOptions {
-  /** Objects whose members callers may write at the top of the vendor's object; the first one that has the name counts. */
+  /**
+   * Objects whose members callers may write at the top of the vendor's object; the first one that
+   * has the name counts.
+   */
   flat: readonly string[];
   /**
-   * Members that are no rows. `refuse`: an error with the nearest known place. A place: those at the top go there, and those
-   * of an object stay in it.
+   * Members that are no rows. `refuse`: an error with the nearest known place. A place: those at
+   * the top go there, and those of an object stay in it.
    */
   unknown: 'refuse' | { place: string };
   /** Whether a name may be written in snake case and in camel case alike. */
@@ -87,8 +91,9 @@ export class MemberTable {
   }
 
   /**
-   * Returns the request's members that a vendor's object sets, in their places and in the vendor's form. `path`: the key of
-   * the object in the push, for errors. A null stays, so that a merge removes the member.
+   * Returns the request's members that a vendor's object sets, in their places and in the vendor's
+   * form. `path`: the key of the object in the push, for errors. A null stays, so that a merge
+   * removes the member.
    */
   place(object: JsonObject, path: string, options: PlaceOptions = {}): Rendering<JsonObject> {
     const { place = '', moved = {} } = options;
@@ -133,7 +138,9 @@ export class MemberTable {
     return member.type === part || this.#places.has(place) ? this.#read(known, { place, path }) : known;
   }
 
-  /** Returns the object of the request to which a member belongs; undefined for one that is refused. */
+  /**
+   * Returns the object of the request to which a member belongs; undefined for one that is refused.
+   */
   #placeOf(name: string, { place }: Position): string | undefined {
     const { flat, unknown } = this.#options;
     const places = place === '' ? ['', ...flat] : [place];

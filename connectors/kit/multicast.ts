@@ -43,9 +43,15 @@ export interface MulticastPlan {
   tokens?: AccessTokens;
   /** Message class that `cap` closes for the day, and where that is stored. */
   quota?: { book: DayQuota; messageClass: string };
-  /** Region or API of these requests, if a vendor has several: refusals of one say nothing about another. */
+  /**
+   * Region or API of these requests, if a vendor has several: refusals of one say nothing about
+   * another.
+   */
   group?: string;
-  /** Form of its tokens, for successes and invalid tokens (`AttemptResult`), if the vendor has several. */
+  /**
+   * Form of its tokens, for successes and invalid tokens (`AttemptResult`), if the vendor has
+   * several.
+   */
   form?: string;
   /** The device or gateway hides a repeat of this message (a tag, a message id): an unknown outcome is retried. */
   isRepeatHidden: boolean;

@@ -39,13 +39,17 @@ export interface ResponseRule {
   reason: string;
   reaction: Reaction;
   /**
-   * `dead_token`: the answer proves the end of the token, by the gateway's own words. Any other only calls the token invalid,
-   * which a wrong environment or project also causes (protocol/delivery.md#promise-7).
+   * `dead_token`: the answer proves the end of the token, by the gateway's own words. Any other
+   * only calls the token invalid, which a wrong environment or project also causes
+   * (protocol/delivery.md#promise-7).
    */
   isProof?: true;
   /** `dead_token`: an installation that was saved within this time is kept. */
   keepForMs?: number;
-  /** The refusal concerns the state of this one device: equal ones say nothing about other devices (`EqualRefusals`). */
+  /**
+   * The refusal concerns the state of this one device: equal ones say nothing about other devices
+   * (`EqualRefusals`).
+   */
   isOfDevice?: true;
   /** Hint to the operator (`profile_error`, `renew_token`). */
   hint?: string;
@@ -90,8 +94,8 @@ export function responseTable(
 const unknownCode: Omit<ResponseRule, 'code'> = { reason: 'unknown_code', reaction: 'fail' };
 
 /**
- * Returns the rule of a response with the gateway's own body and a code that no table has, by its HTTP status. Never deletes
- * a token.
+ * Returns the rule of a response with the gateway's own body and a code that no table has, by its
+ * HTTP status. Never deletes a token.
  */
 export function ruleForStatus(status: number): ResponseRule {
   const code = `http_${status}`;
@@ -104,8 +108,9 @@ export function ruleForStatus(status: number): ResponseRule {
 }
 
 /**
- * Returns the rule of a response without the gateway's own body: the page of a proxy, a portal or a firewall. Such a page
- * says nothing about the message, the device or the credentials, so that only this try fails.
+ * Returns the rule of a response without the gateway's own body: the page of a proxy, a portal or a
+ * firewall. Such a page says nothing about the message, the device or the credentials, so that only
+ * this try fails.
  */
 export function ruleForPage(status: number): ResponseRule {
   const code = `http_${status}`;
@@ -125,8 +130,8 @@ function temporaryRule(status: number): ResponseRule | undefined {
 export const waits: ReadonlySet<Reaction> = new Set<Reaction>(['retry', 'throttle', 'cap']);
 
 /**
- * Returns the rule of a response from the rule of its code. A temporary status decides, unless the code says that the
- * message waits; a status from 300 on is no success.
+ * Returns the rule of a response from the rule of its code. A temporary status decides, unless the
+ * code says that the message waits; a status from 300 on is no success.
  */
 export function ruleForReply(status: number, rule: ResponseRule): ResponseRule {
   if (isTemporaryStatus(status)) return waits.has(rule.reaction) ? rule : ruleForPage(status);

@@ -1,6 +1,6 @@
 /**
- * Types of the members that gateways take. A type converts plain forms (protocol/push.md#plain-forms) and refuses what the
- * gateway would refuse. Pure.
+ * Types of the members that gateways take. A type converts plain forms
+ * (protocol/push.md#plain-forms) and refuses what the gateway would refuse. Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { flagIn, numberIn } from '../../shared/domain/pushes/plain-values.ts';
@@ -60,7 +60,9 @@ export const oneWord = (...words: string[]): ValueType =>
     accepted((value) => words.some((one) => one === value)),
   );
 
-/** One of several names in upper case, written in any case, and with or without their common prefix. */
+/**
+ * One of several names in upper case, written in any case, and with or without their common prefix.
+ */
 export function oneName(names: readonly string[], prefix = ''): ValueType {
   const known = new Map(
     names.flatMap((name) => [

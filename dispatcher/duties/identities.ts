@@ -7,8 +7,9 @@ import type { DispatcherDeps } from '../deps.ts';
 const walkEveryMs = dayMs;
 
 /**
- * Leaves one installation of each device (`tables/installations/identities.ts`), at most `limit` tokens and a page of each app
- * at a time. Returns `limit` if there is more to do, else the number of tokens.
+ * Leaves one installation of each device (`tables/installations/identities.ts`), at most `limit`
+ * tokens and a page of each app at a time. Returns `limit` if there is more to do, else the number
+ * of tokens.
  */
 export async function mergeDevices(
   { db, clock }: Pick<DispatcherDeps, 'db' | 'clock'>,

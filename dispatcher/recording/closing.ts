@@ -33,8 +33,9 @@ export async function closePush(
 }
 
 /**
- * Deletes the installations of a finished push whose tokens are invalid, or notes on the record that most of a profile are
- * called so (protocol/delivery.md#promise-7). Only the whole push tells whether they are most.
+ * Deletes the installations of a finished push whose tokens are invalid, or notes on the record
+ * that most of a profile are called so (protocol/delivery.md#promise-7). Only the whole push tells
+ * whether they are most.
  */
 async function deleteInvalidTokens(
   { db, log }: Pick<DispatcherDeps, 'db' | 'log'>,

@@ -71,7 +71,10 @@ export async function recordRetries(
   }
 }
 
-/** Returns the wait of recipients that were tried again so often before; none if the cause was our own, for the first time. */
+/**
+ * Returns the wait of recipients that were tried again so often before; none if the cause was our
+ * own, for the first time.
+ */
 const waitMs = ({ afterMs }: RetryGroup, retries: number): number =>
   afterMs === 0 && retries === 0 ? 0 : retryMs(retries, afterMs, waits);
 

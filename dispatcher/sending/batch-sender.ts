@@ -169,12 +169,15 @@ export class BatchSender {
 /** Pushes of a thread whose successes are remembered, the latest ones. */
 const maxPushes = 256;
 
-/** What each push was taken for, by push, connector and profile: a batch without a success may be one of many. */
+/**
+ * What each push was taken for, by push, connector and profile: a batch without a success may be
+ * one of many.
+ */
 const successes = new Map<string, Set<string>>();
 
 /**
- * Returns the groups of recipients that had a success in an earlier batch of the same push and profile in this thread
- * (`EqualRefusals`).
+ * Returns the groups of recipients that had a success in an earlier batch of the same push and
+ * profile in this thread (`EqualRefusals`).
  */
 function successesOf({
   pushId,

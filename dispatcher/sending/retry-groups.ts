@@ -11,8 +11,9 @@ export class RetryGroups {
   readonly #groups = new Map<string, PlaceGroup>();
 
   /**
-   * Adds the recipient at a place. `wantedMs`: the shortest wait, null without one, 0 for a cause of our own; `isReached`: the
-   * gateway got the request, so that the try counts; `isRepeat`: it got the request and its answer is unknown.
+   * Adds the recipient at a place. `wantedMs`: the shortest wait, null without one, 0 for a cause
+   * of our own; `isReached`: the gateway got the request, so that the try counts; `isRepeat`: it
+   * got the request and its answer is unknown.
    */
   add(
     index: number,

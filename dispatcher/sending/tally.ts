@@ -36,7 +36,9 @@ export class Tally {
   /** Tells when each recipient's installation was last saved. */
   #recipients: SaveTimes | undefined;
   readonly failures: RecipientFailure[] = [];
-  /** Recipients that were sent to by the form of their token; null where the connector has one form. */
+  /**
+   * Recipients that were sent to by the form of their token; null where the connector has one form.
+   */
   sentBy: Record<string, number> | null = null;
   readonly health: HealthSample = { asked: 0, failed: 0 };
   readonly #messages = new Map<string, GatewayMessage>();
@@ -171,8 +173,8 @@ export class Tally {
   }
 
   /**
-   * Returns when the installation was saved; null if it is kept: it was saved after the token became invalid
-   * (protocol/apns.md#answers), or too recently for such an answer.
+   * Returns when the installation was saved; null if it is kept: it was saved after the token
+   * became invalid (protocol/apns.md#answers), or too recently for such an answer.
    */
   #invalidAsOf(
     index: number,

@@ -94,7 +94,9 @@ export interface RetryGroup {
   /** Whether the last request got no answer: these recipients may get the message twice. */
   isRepeat: boolean;
   badges: (number | null)[] | null;
-  /** Shortest wait, null without one; 0: the cause was our own, and the first retry is immediate. */
+  /**
+   * Shortest wait, null without one; 0: the cause was our own, and the first retry is immediate.
+   */
   afterMs: number | null;
 }
 
@@ -114,7 +116,9 @@ export interface DeliverResult {
   /** Recipients that had moved to retry batches before this try. */
   retriedCount: number;
   failures: RecipientFailure[];
-  /** Recipients that were sent to by the form of their token; null where the connector has one form. */
+  /**
+   * Recipients that were sent to by the form of their token; null where the connector has one form.
+   */
   sentBy: Record<string, number> | null;
   retries: RetryGroup[];
   /** Whether the push was paused or cancelled while its batch was sent, or the slot was missed: the gates decide again. */

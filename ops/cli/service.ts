@@ -34,7 +34,10 @@ export async function findService(config: LocalConfig = readLocalConfig()): Prom
 
 const errorReply = z.object({ code: z.number(), error: z.string() });
 
-/** Encodes an id or a name as a part of a path. Throws `UsageError` for one that would change the path, such as `..`. */
+/**
+ * Encodes an id or a name as a part of a path. Throws `UsageError` for one that would change the
+ * path, such as `..`.
+ */
 export function part(text: string): string {
   if (!isPathPart(text)) throw new UsageError(`${JSON.stringify(text)} is neither an id nor a name`);
   return pathPart(text);
@@ -152,8 +155,8 @@ export async function chooseAppId(service: ServiceClient, appId: string | undefi
 const deviceIds = z.object({ results: z.array(z.looseObject({ objectId: z.string() })) });
 
 /**
- * Returns an id of a device as a part of a path. Tokens of some vendors contain slashes, so that they are replaced by the
- * objectId.
+ * Returns an id of a device as a part of a path. Tokens of some vendors contain slashes, so that
+ * they are replaced by the objectId.
  */
 export async function devicePart(service: ServiceClient, appId: string, id: string): Promise<string> {
   if (isPathPart(id)) return pathPart(id);

@@ -154,7 +154,10 @@ async function isAbandoned(folder: string, name: string): Promise<boolean> {
 /** Modules outside of the console that its page imports (`.dependency-cruiser.cjs`). */
 const isShared = (file: string): boolean => /[/\\]guides?\.ts$/.test(file);
 
-/** Returns the digest of the sources of the page, of the modules that it shares and of the versions of its packages. */
+/**
+ * Returns the digest of the sources of the page, of the modules that it shares and of the versions
+ * of its packages.
+ */
 async function digestOfSources(): Promise<string> {
   const hash = createHash('sha256');
   const own = (await filesIn(sources)).filter((file) => !relative(sources, file).startsWith('dist'));

@@ -23,8 +23,9 @@ const functionUserId = 65_498;
 export const functionUser = (): number | undefined => (process.getuid?.() === 0 ? functionUserId : undefined);
 
 /**
- * Variables that functions get: what a process needs, and what the operator names `FUNCTION_…` for them. All others stay with the
- * service, since its environment holds secrets of any name: of its database, its providers, its collector of traces.
+ * Variables that functions get: what a process needs, and what the operator names `FUNCTION_…` for
+ * them. All others stay with the service, since its environment holds secrets of any name: of its
+ * database, its providers, its collector of traces.
  */
 const passed =
   /^(?:PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR|TEMP|TMP|SystemRoot|NODE_ENV|NODE_EXTRA_CA_CERTS|SSL_CERT_(?:FILE|DIR)|FUNCTION_[A-Za-z0-9_]+)$/;

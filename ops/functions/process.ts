@@ -23,7 +23,10 @@ const pongMs = 500;
 const maxAbandoned = 10;
 const memoryCheckMs = 500;
 
-/** Longest line of output that is logged; the rest of a longer one is dropped, so that it takes no memory. */
+/**
+ * Longest line of output that is logged; the rest of a longer one is dropped, so that it takes no
+ * memory.
+ */
 const maxLineBytes = 64 * 1024;
 
 /** Calls `onLine` with each line of a stream. */

@@ -33,7 +33,9 @@ export function connectionUrl(url: string): string {
   return `${url.slice(0, mark)}?${params}`;
 }
 
-/** Returns the error of a database URL, without its user and password; undefined if `pg` can use it. */
+/**
+ * Returns the error of a database URL, without its user and password; undefined if `pg` can use it.
+ */
 export function databaseUrlError(url: string): string | undefined {
   const mark = url.indexOf('?');
   const params = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));

@@ -1,6 +1,6 @@
 /**
- * Which addresses are public, and which private ones CARILLON_PRIVATE_HOSTS allows. `shared/http/outbound-addresses.ts` asks
- * for each connection.
+ * Which addresses are public, and which private ones CARILLON_PRIVATE_HOSTS allows.
+ * `shared/http/outbound-addresses.ts` asks for each connection.
  */
 import { BlockList, isIP, isIPv4 } from 'node:net';
 import { embeddedIpv4 } from '../domain/ip-address.ts';
@@ -23,7 +23,9 @@ const privateIpv4: readonly (readonly [string, number])[] = [
   ['224.0.0.0', 4],
   ['240.0.0.0', 4],
 ];
-/** Blocks within 2000::/3, the only public part of IPv6, that are not public (RFC 6890, RFC 9637). */
+/**
+ * Blocks within 2000::/3, the only public part of IPv6, that are not public (RFC 6890, RFC 9637).
+ */
 const privateIpv6: readonly (readonly [string, number])[] = [
   ['2001::', 23],
   ['2001:db8::', 32],
@@ -31,8 +33,8 @@ const privateIpv6: readonly (readonly [string, number])[] = [
   ['3fff::', 20],
 ];
 /**
- * Addresses of cloud metadata services, which hand out the credentials of the machine, and all link-local addresses, where
- * most of these services are: nothing allows them.
+ * Addresses of cloud metadata services, which hand out the credentials of the machine, and all
+ * link-local addresses, where most of these services are: nothing allows them.
  */
 const metadata: readonly (readonly [string, number])[] = [
   ['169.254.0.0', 16],
@@ -57,20 +59,28 @@ const metadataBlocks = blockListOf(metadata);
 const includes = (list: BlockList, address: string): boolean =>
   list.check(address, isIPv4(address) ? 'ipv4' : 'ipv6');
 
-/** Loopback, which `npm start`, benchmarks and tests allow: their gateways are on the same machine. */
+/**
+ * Loopback, which `npm start`, benchmarks and tests allow: their gateways are on the same machine.
+ */
 export const loopbackNetworks = '127.0.0.0/8,::1/128';
 
-/** Networks, addresses and names that are allowed although they are private (CARILLON_PRIVATE_HOSTS). */
+/**
+ * Networks, addresses and names that are allowed although they are private
+ * (CARILLON_PRIVATE_HOSTS).
+ */
 export class PrivateHosts {
   readonly #networks = new BlockList();
   readonly #names = new Set<string>();
 
-  /** `text`: CIDR networks, addresses and host names, separated by commas. Throws a RangeError that names the place of a wrong entry. */
+  /**
+   * `text`: CIDR networks, addresses and host names, separated by commas. Throws a RangeError that
+   * names the place of a wrong entry.
+   */
   constructor(text: string) {
     for (const [place, entry] of text.split(',').entries())
       if (entry.trim() !== '' && !this.#add(entry.trim()))
         throw new RangeError(
-          `expected networks (10.0.0.0/8), addresses and host names, separated by commas; entry ${place + 1} is none of these`,
+          `expected networks (10.0.0.0/8), addresses and host names, separated by commas; entry ${place + 1} is not one of these`,
         );
   }
 
@@ -94,7 +104,10 @@ export class PrivateHosts {
     return true;
   }
 
-  /** Tells whether a connection may go to `address`, to which `name` resolved (or which is the host itself). */
+  /**
+   * Tells whether a connection may go to `address`, to which `name` resolved (or which is the host
+   * itself).
+   */
   allows(address: string, name = address): boolean {
     const real = embeddedIpv4(address) ?? address;
     if (includes(metadataBlocks, real)) return false;

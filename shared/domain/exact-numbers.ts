@@ -1,6 +1,6 @@
 /**
- * Numbers of JSON that keep their digits. `JSON.parse` alone turns an id of 64 bits into another id, and 1e400 into a value that is not
- * JSON.
+ * Numbers of JSON that keep their digits. `JSON.parse` alone turns an id of 64 bits into another
+ * id, and 1e400 into a value that is not JSON.
  */
 declare global {
   interface JSON {
@@ -15,15 +15,21 @@ Object.assign(BigInt.prototype, {
   },
 });
 
-/** A number that cannot be kept. The message begins with the path of its member, and does not quote it. */
+/**
+ * A number that cannot be kept. The message begins with the path of its member, and does not quote
+ * it.
+ */
 export class InexactNumber extends Error {}
 
-/** Text that may hold a number of 16 digits or with an exponent; most text holds none, and takes the fast parser. */
+/**
+ * Text that may hold a number of 16 digits or with an exponent; most text holds none, and takes the
+ * fast parser.
+ */
 const longNumber = /(?:^|[:,[\s])-?\d(?:\d{15}|[\d.]*[eE])/;
 
 /**
- * Parses JSON text of any size without changing a number. Throws a SyntaxError for invalid text, and `InexactNumber` for a number
- * that would become another one.
+ * Parses JSON text of any size without changing a number. Throws a SyntaxError for invalid text,
+ * and `InexactNumber` for a number that would become another one.
  */
 export function parseExactly(text: string): ReturnType<typeof JSON.parse> {
   if (!longNumber.test(text)) return JSON.parse(text);
@@ -45,8 +51,9 @@ export function parseExactly(text: string): ReturnType<typeof JSON.parse> {
 }
 
 /**
- * Returns the number with a JSON `source`, a bigint if the double would be another integer; undefined for a number that
- * neither holds. A fraction below 2^53 is a double for every client, whatever digits it was written with.
+ * Returns the number with a JSON `source`, a bigint if the double would be another integer;
+ * undefined for a number that neither holds. A fraction below 2^53 is a double for every client,
+ * whatever digits it was written with.
  */
 export function exactNumber(source: string): number | bigint | undefined {
   const value = Number(source);

@@ -1,9 +1,9 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 
 /**
- * Returns an IP address in one form: IPv4 with dots, IPv6 as the URL standard writes it (lower case, shortest). Accepts what
- * proxies write into `X-Forwarded-For`: a port, brackets, a zone, IPv4-mapped IPv6 (RFC 4291 2.5.5.2). Undefined for any other
- * text.
+ * Returns an IP address in one form: IPv4 with dots, IPv6 as the URL standard writes it (lower
+ * case, shortest). Accepts what proxies write into `X-Forwarded-For`: a port, brackets, a zone,
+ * IPv4-mapped IPv6 (RFC 4291 2.5.5.2). Undefined for any other text.
  */
 export function ipAddressIn(text: string): string | undefined {
   const [, bracketed, v4, bare] =
@@ -15,10 +15,16 @@ export function ipAddressIn(text: string): string | undefined {
   return isIPv6(address) ? (embeddedIpv4(address) ?? canonicalIpv6(address)) : undefined;
 }
 
-/** Returns the form of the URL standard: hexadecimal groups without leading zeros, the longest row of zeros as `::`. */
+/**
+ * Returns the form of the URL standard: hexadecimal groups without leading zeros, the longest row
+ * of zeros as `::`.
+ */
 const canonicalIpv6 = (address: string): string => new URL(`http://[${address}]`).hostname.slice(1, -1);
 
-/** Returns the IPv4 address inside an IPv4-mapped (RFC 4291) or NAT64 (RFC 6052) address, which is where packets go. */
+/**
+ * Returns the IPv4 address inside an IPv4-mapped (RFC 4291) or NAT64 (RFC 6052) address, which is
+ * where packets go.
+ */
 export function embeddedIpv4(address: string): string | undefined {
   if (!isIPv6(address) || address.includes('%')) return undefined;
   const [, high, low] =
@@ -32,8 +38,9 @@ export function embeddedIpv4(address: string): string | undefined {
 export const isLoopback = (address: string): boolean => /^(127\.|::1$)/.test(ipAddressIn(address) ?? '');
 
 /**
- * Returns the key under which callers of an address are counted: an IPv4 address itself, and of an IPv6 address the /64 prefix,
- * since a single customer has 2^64 addresses (RFC 6177). Takes an address in the form of `ipAddressIn`.
+ * Returns the key under which callers of an address are counted: an IPv4 address itself, and of an
+ * IPv6 address the /64 prefix, since a single customer has 2^64 addresses (RFC 6177). Takes an
+ * address in the form of `ipAddressIn`.
  */
 export function networkOf(address: string): string {
   if (isIP(address) !== 6) return address;

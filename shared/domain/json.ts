@@ -2,8 +2,8 @@ import { refuse } from './errors/errors.ts';
 import { InexactNumber, parseExactly as parseExactNumbers } from './exact-numbers.ts';
 
 /**
- * JSON value of a body or a jsonb column. An integer that a double cannot hold is a bigint (`parseJson`); code that computes
- * with numbers refuses it, as it refuses any other type.
+ * JSON value of a body or a jsonb column. An integer that a double cannot hold is a bigint
+ * (`parseJson`); code that computes with numbers refuses it, as it refuses any other type.
  */
 export type Json = null | boolean | number | bigint | string | Json[] | JsonObject;
 export type JsonObject = { [key: string]: Json };
@@ -77,8 +77,9 @@ function endOfString(text: string, start: number): number {
 }
 
 /**
- * Parses JSON text from outside without changing a number: an integer that a double cannot hold becomes a bigint. Throws a
- * SyntaxError for invalid text and over `bounds`, and 111 with the path of a number that would become another one.
+ * Parses JSON text from outside without changing a number: an integer that a double cannot hold
+ * becomes a bigint. Throws a SyntaxError for invalid text and over `bounds`, and 111 with the path
+ * of a number that would become another one.
  */
 export function parseJson(text: string, bounds: JsonBounds = jsonBounds): Json {
   if (measureJson(text, bounds) === undefined) throw new SyntaxError('nested too deeply, or too many values');
@@ -86,8 +87,8 @@ export function parseJson(text: string, bounds: JsonBounds = jsonBounds): Json {
 }
 
 /**
- * Parses JSON text as `parseJson`, without bounds: for text whose length was bounded before, or that we wrote. Throws 111 with
- * the path of a number that would become another one.
+ * Parses JSON text as `parseJson`, without bounds: for text whose length was bounded before, or
+ * that we wrote. Throws 111 with the path of a number that would become another one.
  */
 export function parseExactly(text: string): Json {
   try {
@@ -98,9 +99,9 @@ export function parseExactly(text: string): Json {
 }
 
 /**
- * Returns the first text in a value that is no Unicode text or that PostgreSQL cannot store, as a sentence that begins with its
- * path; undefined without one. Half of a UTF-16 pair (a lone surrogate) has no form in UTF-8, so that it would reach a device
- * as another character.
+ * Returns the first text in a value that is no Unicode text or that PostgreSQL cannot store, as a
+ * sentence that begins with its path; undefined without one. Half of a UTF-16 pair (a lone
+ * surrogate) has no form in UTF-8, so that it would reach a device as another character.
  */
 export function unstorableText(value: unknown, path: string): string | undefined {
   if (typeof value === 'string') {

@@ -229,7 +229,9 @@ export function isHarmonyDeviceType(deviceType: string): boolean {
   return (harmonyDeviceTypes as readonly string[]).includes(deviceType.toLowerCase());
 }
 
-/** Returns the vendor of a device: HarmonyOS has one, so that its installations need not name it. */
+/**
+ * Returns the vendor of a device: HarmonyOS has one, so that its installations need not name it.
+ */
 export const vendorOfDevice = (deviceType: string, vendor: string | null): string | null =>
   vendor ?? (isHarmonyDeviceType(deviceType) ? 'vendor_a' : null);
 

@@ -25,9 +25,10 @@ function isPlainPart(part: string): boolean {
 }
 
 /**
- * Tells whether the path of a request means the same to everybody (protocol/clients.md#paths). Browsers and proxies resolve
- * `.`, `..` and `\`, and some decode `%2f`: the request reaches another route than its sender meant. A part that is encoded
- * twice is checked as well, because a proxy may decode the path before it forwards it.
+ * Tells whether the path of a request means the same to everybody (protocol/clients.md#paths).
+ * Browsers and proxies resolve `.`, `..` and `\`, and some decode `%2f`: the request reaches
+ * another route than its sender meant. A part that is encoded twice is checked as well, because a
+ * proxy may decode the path before it forwards it.
  */
 export const isPlainPath = (path: string): boolean => path.split('/').every(isPlainPart);
 
@@ -36,8 +37,8 @@ export const isPathPart = (text: string): boolean =>
   text !== '' && !text.includes('/') && text.isWellFormed() && isPlainPart(text);
 
 /**
- * Encodes one part of a path. Throws for a part that is empty, `.` or `..`, or contains a slash: the URL would name something
- * else, such as the whole app in place of an audience.
+ * Encodes one part of a path. Throws for a part that is empty, `.` or `..`, or contains a slash:
+ * the URL would name something else, such as the whole app in place of an audience.
  */
 export function pathPart(part: string | number): string {
   const text = String(part);
@@ -46,8 +47,9 @@ export function pathPart(part: string | number): string {
 }
 
 /**
- * Returns a name that can be a part of a path and looks the same: full-width characters replace slashes, dots, and a `%`
- * that looks like an encoded character. Migration 0066 renames stored items in the same way.
+ * Returns a name that can be a part of a path and looks the same: full-width characters replace
+ * slashes, dots, and a `%` that looks like an encoded character. Migration 0066 renames stored
+ * items in the same way.
  */
 export function reachableName(name: string): string {
   const plain = name

@@ -5,8 +5,8 @@ import { systemClock } from '../clock.ts';
 const maxTickMs = 5;
 
 /**
- * Maps a list in ticks of a few milliseconds, so that a list of megabytes delays no other call: `map` runs for every item in
- * order.
+ * Maps a list in ticks of a few milliseconds, so that a list of megabytes delays no other call:
+ * `map` runs for every item in order.
  */
 export async function mapInTicks<T, R>(items: readonly T[], map: (item: T) => R): Promise<R[]> {
   const mapped: R[] = [];

@@ -18,13 +18,16 @@ const generationIn = (secret: string): number => Number(/^([1-9]\d{0,6})\./.exec
 const textOf = (generation: number, derived: string): string =>
   `${generation === 0 ? '' : `${generation}.`}${derived.slice(0, secretCharacters)}`;
 
-/** Derives the secret of a callback URL; it is not stored. `generation`: the option `receiptUrlGeneration` of the app. */
+/**
+ * Derives the secret of a callback URL; it is not stored. `generation`: the option
+ * `receiptUrlGeneration` of the app.
+ */
 export const callbackSecret = (vault: Vault, owner: CallbackOwner, generation: number): string =>
   textOf(generation, vault.derive(contextOf(owner, generation)));
 
 /**
- * Returns the generation of a receipt's secret; undefined if it does not belong to this owner. The app decides whether this
- * generation still counts. Accepts secrets of older keys.
+ * Returns the generation of a receipt's secret; undefined if it does not belong to this owner. The
+ * app decides whether this generation still counts. Accepts secrets of older keys.
  */
 export function generationOfSecret(vault: Vault, owner: CallbackOwner, given: string): number | undefined {
   const generation = generationIn(given);

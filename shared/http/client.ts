@@ -31,7 +31,10 @@ export interface HttpClientOptions {
   ca?: string | undefined;
   /** URL of an HTTP proxy for CONNECT tunnels, with user and password if it needs them. */
   proxy?: string | undefined;
-  /** The base URL comes from the environment of the process: it may be private (outbound-addresses.ts). */
+  /**
+   * The base URL comes from the environment of the process: it may be private
+   * (outbound-addresses.ts).
+   */
   isOwnAddress?: boolean;
   /** Limit of connections, and so of concurrent requests; further ones wait. Default 16. */
   connections?: number;
@@ -59,8 +62,9 @@ export interface HttpClient {
 }
 
 /**
- * Closes idle connections before the peer does (Node's servers: 5 s), to avoid sending on a closing one. The peer's own
- * `Keep-Alive: timeout=600` does not lengthen this: a NAT drops idle connections silently.
+ * Closes idle connections before the peer does (Node's servers: 5 s), to avoid sending on a closing
+ * one. The peer's own `Keep-Alive: timeout=600` does not lengthen this: a NAT drops idle
+ * connections silently.
  */
 export const keepAlive = { keepAliveTimeout: 4_000, keepAliveMaxTimeout: 4_000 };
 
@@ -76,7 +80,10 @@ export interface ConnectorOptions {
   isOwnAddress: boolean;
 }
 
-/** Returns the maker of undici's connector: TLS 1.2 or newer, to allowed addresses only (outbound-addresses.ts). */
+/**
+ * Returns the maker of undici's connector: TLS 1.2 or newer, to allowed addresses only
+ * (outbound-addresses.ts).
+ */
 export function connectorOf({ connectMs, secureContext, isOwnAddress }: ConnectorOptions) {
   return (): buildConnector.connector => {
     const connect = loadUndici().buildConnector({
@@ -90,7 +97,8 @@ export function connectorOf({ connectMs, secureContext, isOwnAddress }: Connecto
     });
     return (target, callback) => {
       try {
-        // A socket of a tunnel leads to the proxy, whose address is checked when the tunnel is opened.
+        // A socket of a tunnel leads to the proxy, whose address is checked when the tunnel is
+        // opened.
         if (!isOwnAddress && !target.httpSocket) requireAllowedAddress(target.hostname, portOf(target));
       } catch (error) {
         return callback(error instanceof Error ? error : new Error('refused'), null);

@@ -16,7 +16,10 @@ export interface ForwardLimits {
   replyBytes: number;
   /** Concurrent requests; a further one fails at once. */
   inFlight: number;
-  /** The base URL comes from the environment of the process: it may be private (outbound-addresses.ts). */
+  /**
+   * The base URL comes from the environment of the process: it may be private
+   * (outbound-addresses.ts).
+   */
   isOwnAddress: boolean;
 }
 

@@ -1,14 +1,17 @@
 /**
- * Addresses that the service connects to for others: `endpoint`, `proxy`, `functionsUrl` and every other URL that the admin
- * API stores. Whoever sets such a URL must not reach the networks of the service with it (server-side request forgery,
- * CWE-918). So each connection checks the address that the name resolved to: a check of the name alone would be passed by a
- * name that resolves to another address the next time.
+ * Addresses that the service connects to for others: `endpoint`, `proxy`, `functionsUrl` and every
+ * other URL that the admin API stores. A person who sets such a URL must not reach the networks of the
+ * service with it (server-side request forgery, CWE-918). So each connection checks the address
+ * that the name resolved to: a check of the name alone would be passed by a name that resolves to
+ * another address the next time.
  */
 import { lookup as resolve } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { PrivateHosts } from '../config/private-hosts.ts';
 
-/** Error of a connection to an address that CARILLON_PRIVATE_HOSTS does not allow. Names no address. */
+/**
+ * Error of a connection to an address that CARILLON_PRIVATE_HOSTS does not allow. Names no address.
+ */
 export class AddressRefused extends Error {
   override name = 'AddressRefused';
   readonly code = 'ADDRESS_REFUSED';
@@ -18,7 +21,10 @@ let allowed = new PrivateHosts('');
 /** Servers of this process itself, as `host:port`. */
 const ownServers = new Set<string>();
 
-/** Sets what CARILLON_PRIVATE_HOSTS allows in this thread. Without this call only public addresses are allowed. */
+/**
+ * Sets what CARILLON_PRIVATE_HOSTS allows in this thread. Without this call only public addresses
+ * are allowed.
+ */
 export function setPrivateHosts(text: string): void {
   allowed = new PrivateHosts(text);
 }
@@ -29,8 +35,8 @@ export function allowOwnServer(url: string): void {
 }
 
 /**
- * Throws `AddressRefused` if `host` is an address, in a URL's form, that no connection may go to. Names pass here:
- * `guardedLookup` checks what they resolve to.
+ * Throws `AddressRefused` if `host` is an address, in a URL's form, that no connection may go to.
+ * Names pass here: `guardedLookup` checks what they resolve to.
  */
 export function requireAllowedAddress(host: string, port: number): void {
   const address = host.replace(/^\[|\]$/g, '');
@@ -39,14 +45,15 @@ export function requireAllowedAddress(host: string, port: number): void {
 }
 
 /**
- * Returns the longest time for one address of a host that has several (Node's `autoSelectFamily`), in ms. Node's own 250 ms cut
- * off addresses that are far away.
+ * Returns the longest time for one address of a host that has several (Node's `autoSelectFamily`),
+ * in ms. Node's own 250 ms cut off addresses that are far away.
  */
 export const addressAttemptMs = (connectMs: number): number => Math.max(1000, Math.floor(connectMs / 3));
 
 /**
- * Resolves a name to the addresses that a connection may go to; fails with `AddressRefused` when there is none. Node connects
- * to what this function returns, so the checked address is the one that is used.
+ * Resolves a name to the addresses that a connection may go to; fails with `AddressRefused` when
+ * there is none. Node connects to what this function returns, so the checked address is the one
+ * that is used.
  */
 export const guardedLookup: LookupFunction = (hostname, options, callback) => {
   resolve(hostname, { ...options, all: true }, (error, addresses) => {
@@ -64,8 +71,9 @@ export const guardedLookup: LookupFunction = (hostname, options, callback) => {
 };
 
 /**
- * Tells whether a URL can be known to be refused before it is used: its host is an address that is not allowed, or a name of
- * this machine. For a clear answer to whoever sets the URL; each connection is checked again.
+ * Tells whether a URL can be known to be refused before it is used: its host is an address that is
+ * not allowed, or a name of this machine. Gives a clear answer when the URL is set; each
+ * connection is checked again.
  */
 export function isRefusedUrl(url: string): boolean {
   if (!URL.canParse(url)) return false;

@@ -39,8 +39,8 @@ export type HttpFailure = Exclude<HttpResult, HttpResponse>;
 const temporaryRefusals = new Set([408, 423, 425, 429]);
 
 /**
- * Returns whether an HTTP status is temporary: the same request may succeed later. All callers of other servers decide by
- * this function (protocol/gateways.md#temporary-answers).
+ * Returns whether an HTTP status is temporary: the same request may succeed later. All callers of
+ * other servers decide by this function (protocol/gateways.md#temporary-answers).
  */
 export const isTemporaryStatus = (status: number): boolean => status >= 500 || temporaryRefusals.has(status);
 
@@ -55,8 +55,9 @@ const dates = [
 ];
 
 /**
- * Parses `Retry-After` in either form of RFC 9110 10.2.3: digits or an HTTP date. Returns milliseconds from now, at most a day,
- * and null for any other text: `Date.parse` reads `1.5` as a day of 2001.
+ * Parses `Retry-After` in either form of RFC 9110 10.2.3: digits or an HTTP date. Returns
+ * milliseconds from now, at most a day, and null for any other text: `Date.parse` reads `1.5` as a
+ * day of 2001.
  */
 export function retryAfterMs(value: string, epochMs: number): number | null {
   const text = value.trim();

@@ -26,9 +26,10 @@ export class ProxyError extends Error {
 }
 
 /**
- * Opens a tunnel through an HTTP proxy by CONNECT (RFC 9110 9.3.6), with the user and password of its URL as
- * Basic authentication. `proxy` is http:// or https://. Rejects with `ProxyError`, `AddressRefused`, the socket's error or
- * the signal's. The proxy resolves the name of the target, so only a target that is an address can be checked here.
+ * Opens a tunnel through an HTTP proxy by CONNECT (RFC 9110 9.3.6), with the user and password of
+ * its URL as Basic authentication. `proxy` is http:// or https://. Rejects with `ProxyError`,
+ * `AddressRefused`, the socket's error or the signal's. The proxy resolves the name of the target,
+ * so only a target that is an address can be checked here.
  */
 export async function openTunnel(
   proxy: URL,

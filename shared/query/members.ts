@@ -2,7 +2,10 @@ import type { Condition, SubqueryTest, Test } from './condition.ts';
 import type { ClassSchema } from './schema/fields.ts';
 import type { MemberUse } from './viewer.ts';
 
-/** Returns every place of a checked condition that names a member: tests, and keys and orders of queries within it. */
+/**
+ * Returns every place of a checked condition that names a member: tests, and keys and orders of
+ * queries within it.
+ */
 export const usesOf = (condition: Condition, cls: ClassSchema): MemberUse[] => usesIn(condition, cls, false);
 
 function usesIn(condition: Condition, cls: ClassSchema, isInner: boolean): MemberUse[] {

@@ -10,8 +10,9 @@ export interface MemberUse {
   /** First part of the name, as it was sent. */
   member: string;
   /**
-   * `whole`: compared with one whole text. `spelling`: compared by a pattern or by the order of texts, so that repeated
-   * questions spell its value; also the order of a query. `other`: any other test.
+   * `whole`: compared with one whole text. `spelling`: compared by a pattern or by the order of
+   * texts, so that repeated questions spell its value; also the order of a query. `other`: any
+   * other test.
    */
   use: 'whole' | 'spelling' | 'other';
   /** Text that `whole` compares with. */
@@ -30,7 +31,10 @@ export interface Viewer {
   classes: ReadonlySet<string>;
   /** ACL subjects of the caller; undefined for the master key, which ignores ACLs. */
   subjects: string[] | undefined;
-  /** Throws if the caller may not name these members. `parseWhere` calls it with all members of a condition. */
+  /**
+   * Throws if the caller may not name these members. `parseWhere` calls it with all members of a
+   * condition.
+   */
   permit?: (uses: readonly MemberUse[]) => void;
 }
 

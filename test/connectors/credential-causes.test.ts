@@ -117,7 +117,7 @@ describe.each<[ConnectorId, (key: Json) => JsonObject, string, (stored: JsonObje
     ],
   ];
 
-  test.each(wrong)('that is none is refused with the cause: %s', (cause, text) => {
+  test.each(wrong)('that is not a credential is refused with the cause: %s', (cause, text) => {
     const error = errorOf(connector, withKey(text));
     expect(error).toMatch(cause);
     expect(error).toMatch(/^(serviceAccount\.private_key|privateKey) must be /);
@@ -463,7 +463,7 @@ describe('a bundle of certificates and keys', () => {
       expect(errorOf('apns', { ...sentOf([long], [long]), ...more })).toMatch(error);
   });
 
-  test('that is none of Apple’s, or of another bundle id, is a problem and no refusal', async () => {
+  test('that Apple did not issue, or of another bundle id, is a problem and no refusal', async () => {
     const plain = await authority.issueClient({ commonName: 'me' });
     const problemsOf = (sent: JsonObject) =>
       inspectCredentials('apns', storedOf('apns', sent), systemClock.now()).problems;

@@ -48,7 +48,7 @@ describe('the address in a text', () => {
       '"203.0.113.9"',
       '1'.repeat(300),
     ],
-  ])('%j is none', (text) => expect(ipAddressIn(text)).toBeUndefined());
+  ])('%j is not an address', (text) => expect(ipAddressIn(text)).toBeUndefined());
 });
 
 test.each([

@@ -100,8 +100,8 @@ export class UserStore {
   }
 
   /**
-   * Writes a locked user. `by`: the caller whose members it writes, and who may let it grow only as far as its network address
-   * may store. Throws `IdentityTaken`, 429.
+   * Writes a locked user. `by`: the caller whose members it writes, and who may let it grow only as
+   * far as its network address may store. Throws `IdentityTaken`, 429.
    */
   async save(
     tx: Handle,

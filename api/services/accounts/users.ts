@@ -205,7 +205,10 @@ export class UserService {
     return user;
   }
 
-  /** Returns the platforms whose entries equal the stored ones. Clients also send back entries as shown, without tokens. */
+  /**
+   * Returns the platforms whose entries equal the stored ones. Clients also send back entries as
+   * shown, without tokens.
+   */
   #storedPlatforms({ appId }: App, { authData }: User, changes: UserChanges): Set<string> {
     const isStored = (platform: string, entry: JsonObject) => {
       const stored = authData && Object.hasOwn(authData, platform) ? authData[platform] : undefined;

@@ -44,8 +44,8 @@ export class CaptchaService {
   }
 
   /**
-   * Creates a captcha. Throws 119 unless the app requires captchas, 403 for a size or ttl that requires the master key, 429 for
-   * too many from one network address.
+   * Creates a captcha. Throws 119 unless the app requires captchas, 403 for a size or ttl that
+   * requires the master key, 429 for too many from one network address.
    */
   async request(
     caller: StoringCaller,
@@ -98,7 +98,10 @@ export class CaptchaService {
       throw refuse('validateTokenMissing', 'The validate token is wrong, expired or used.');
   }
 
-  /** Returns the answer, for tests of client programs; the read is audited. Throws 404 outside a test instance. */
+  /**
+   * Returns the answer, for tests of client programs; the read is audited. Throws 404 outside a
+   * test instance.
+   */
   async reveal(appId: string, token: string): Promise<{ code: string }> {
     const { db, config } = this.#deps;
     const id = { appId, token };

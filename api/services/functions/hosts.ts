@@ -106,10 +106,11 @@ export class FunctionHosts {
   }
 
   /**
-   * Returns the headers of a request for the list of hooks. The list needs no master key: the host gets the hook key, and a
-   * signature that proves the master key to the engines that ask for it (Node, Python, PHP). Its time is no number, so that the
-   * signature opens nothing at the public API, which takes numbers only (protocol/clients.md#request-signature). Engines of Go
-   * and Java compare the master key itself: the option `functionsMasterKey` sends it.
+   * Returns the headers of a request for the list of hooks. The list needs no master key: the host
+   * gets the hook key, and a signature that proves the master key to the engines that ask for it
+   * (Node, Python, PHP). Its time is no number, so that the signature opens nothing at the public
+   * API, which takes numbers only (protocol/clients.md#request-signature). Engines of Go and Java
+   * compare the master key itself: the option `functionsMasterKey` sends it.
    */
   listHeaders(caller: FunctionCaller, host: FunctionHost): Record<string, string> {
     const { app } = caller;

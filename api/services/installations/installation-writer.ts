@@ -60,9 +60,9 @@ export class InstallationWriter {
   }
 
   /**
-   * As `save`, without a transaction: reads without a lock, and writes if nothing has changed since. Returns undefined
-   * if a concurrent call was faster, or several rows must be written, and has written nothing then. Throws the refusals of
-   * `save`.
+   * As `save`, without a transaction: reads without a lock, and writes if nothing has changed
+   * since. Returns undefined if a concurrent call was faster, or several rows must be written, and
+   * has written nothing then. Throws the refusals of `save`.
    */
   async saveAtOnce(db: Handle, app: App, device: DeviceSave): Promise<SavedInstallation | undefined> {
     const { ids, changes, storage } = device;

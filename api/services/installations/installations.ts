@@ -54,9 +54,10 @@ export class InstallationService {
   }
 
   /**
-   * Handles POST: updates the installation that the body's objectId, else its installationId, else its device token
-   * names, or creates one (protocol/installations.md#registration). `bodyBytes` is the size of the body. Concurrent
-   * calls with the same ids result in one installation. Throws 105, 111, 112, 114, 116, 117, 137, 429.
+   * Handles POST: updates the installation that the body's objectId, else its installationId, else
+   * its device token names, or creates one (protocol/installations.md#registration). `bodyBytes` is
+   * the size of the body. Concurrent calls with the same ids result in one installation. Throws
+   * 105, 111, 112, 114, 116, 117, 137, 429.
    */
   async register(caller: StoringCaller, body: JsonObject, bodyBytes: number): Promise<SavedInstallation> {
     const { app } = caller;

@@ -9,9 +9,10 @@ import type { ApiDeps } from '../deps.ts';
 const googleHost = /^https:\/\/([a-z0-9-]+\.)*(googleapis\.com|google\.com)$/;
 
 /**
- * Checks the URLs of credentials, as they would be stored, that the service would connect to. Throws 400 for a private address that
- * CARILLON_PRIVATE_HOSTS does not list, 403 where a caller below owner changes one: it could send the requests of the
- * service, with the credentials in them, to any server.
+ * Checks the URLs of credentials, as they would be stored, that the service would connect to.
+ * Throws 400 for a private address that CARILLON_PRIVATE_HOSTS does not list, 403 where a caller
+ * below owner changes one: it could send the requests of the service, with the credentials in them,
+ * to any server.
  */
 export async function requireMaySetAddresses(
   { appCache }: Pick<ApiDeps, 'appCache'>,

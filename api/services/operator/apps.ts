@@ -110,7 +110,10 @@ export class AppService {
     return { results, next: rows.length > limit ? (results.at(-1)?.appId ?? null) : null };
   }
 
-  /** Returns an app to its reader; a read of its keys by an owner is audited. Throws 404 when there is no such app. */
+  /**
+   * Returns an app to its reader; a read of its keys by an owner is audited. Throws 404 when there
+   * is no such app.
+   */
   async read(operator: Operator, appId: string): Promise<App> {
     const app = await requireApp(this.#deps, appId);
     await this.#noteKeys(operator, appId);
@@ -128,8 +131,8 @@ export class AppService {
   }
 
   /**
-   * Throws 404 when there is no such app, 400 for options that its plan forbids and for private addresses, 403 for options of
-   * owners.
+   * Throws 404 when there is no such app, 400 for options that its plan forbids and for private
+   * addresses, 403 for options of owners.
    */
   async change(appId: string, patch: AppPatch, role: OperatorRole = 'owner'): Promise<App> {
     const { db, vault, appCache } = this.#deps;
@@ -191,8 +194,8 @@ const maskedOptions = ({ authPlatforms, ...options }: AppOptionsPatch): JsonObje
 });
 
 /**
- * Throws 403 where others than an owner change an option of owners. An unchanged value is no change, also a masked one: it is
- * left out of the returned patch.
+ * Throws 403 where others than an owner change an option of owners. An unchanged value is no
+ * change, also a masked one: it is left out of the returned patch.
  */
 function patchOf({ options }: App, patch: AppPatch, role: OperatorRole): AppPatch {
   if (!patch.options || hasRole(role, 'owner')) return patch;

@@ -13,7 +13,9 @@ import type { Push } from '../../../shared/domain/pushes/record.ts';
 
 type ApprovedPush = Pick<Push, 'appId' | 'id' | 'createdBy' | 'createdToken'>;
 
-/** Throws 403 for the person that sent the push, by the token or by the name that its tokens have. */
+/**
+ * Throws 403 for the person that sent the push, by the token or by the name that its tokens have.
+ */
 export function requireOther({ name, tokenId }: Operator, { createdBy, createdToken }: ApprovedPush): void {
   if (createdBy === null) return;
   if (createdToken === tokenId)
@@ -23,10 +25,11 @@ export function requireOther({ name, tokenId }: Operator, { createdBy, createdTo
 }
 
 /**
- * Approves a push (protocol/admin-api.md#approvals). Nobody knows who sent a push by an app's own keys, since every holder of
- * the app has the app key: it needs an owner, or two operators of different names. Returns `first` for the first of them,
- * `resumed` for a push that goes on now, `noted` for one that is not planned yet; undefined if it is done or approved. Throws
- * 403 for the first operator's second approval.
+ * Approves a push (protocol/admin-api.md#approvals). Nobody knows who sent a push by an app's own
+ * keys, since every holder of the app has the app key: it needs an owner, or two operators of
+ * different names. Returns `first` for the first of them, `resumed` for a push that goes on now,
+ * `noted` for one that is not planned yet; undefined if it is done or approved. Throws 403 for the
+ * first operator's second approval.
  */
 export async function approve(
   tx: Handle,
@@ -51,7 +54,10 @@ export async function approve(
 export const isWaiting = (approval: Approval | undefined): boolean =>
   approval !== undefined && approval.above !== null && approval.givenAt === null;
 
-/** Returns the approval of a push as replies show it, with the number of operators who still have to approve. */
+/**
+ * Returns the approval of a push as replies show it, with the number of operators who still have to
+ * approve.
+ */
 export async function shownApproval(db: Handle, push: Pick<Push, 'appId' | 'id' | 'createdBy'>) {
   const found = await findApproval(db, push);
   if (!found) return null;

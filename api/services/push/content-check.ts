@@ -26,9 +26,10 @@ const ios: RenderTarget = { connector: 'apns', deviceType: 'ios' };
 const android: RenderTarget = { connector: 'channel', deviceType: 'android' };
 
 /**
- * Throws 1 for content that a gateway in reach of the push would refuse for every device: a wrong member of its own, with the
- * path of the member, or content that no such gateway can take (no alert for Android, nothing to show on iOS, too large). When
- * right content fits only some gateways, the push is accepted and the recipients of the others are counted with the reason
+ * Throws 1 for content that a gateway in reach of the push would refuse for every device: a wrong
+ * member of its own, with the path of the member, or content that no such gateway can take (no
+ * alert for Android, nothing to show on iOS, too large). When right content fits only some
+ * gateways, the push is accepted and the recipients of the others are counted with the reason
  * (protocol/push.md#content).
  */
 export async function checkContent(db: Handle, app: App, push: MessageSource): Promise<void> {
@@ -59,7 +60,10 @@ async function rejectionOf(db: Handle, app: App, push: MessageSource): Promise<s
 
 interface Judged {
   target: RenderTarget;
-  /** `taken`: also a message without an object for this gateway, which is counted as dropped (protocol/push.md#pass-through). */
+  /**
+   * `taken`: also a message without an object for this gateway, which is counted as dropped
+   * (protocol/push.md#pass-through).
+   */
   verdict: 'taken' | 'misfit' | 'mistake';
   error: string;
 }
@@ -76,8 +80,9 @@ function judge(push: MessageSource, targets: RenderTarget[]): Judged[] {
 }
 
 /**
- * Keeps the targets that the push can reach: an app without any Apple device may use a name of Apple's for a member of its own,
- * unless the push says that it is for Apple devices. In an app without devices any can be reached.
+ * Keeps the targets that the push can reach: an app without any Apple device may use a name of
+ * Apple's for a member of its own, unless the push says that it is for Apple devices. In an app
+ * without devices any can be reached.
  */
 async function reachable(
   db: Handle,
@@ -120,7 +125,10 @@ function vendorsNamedIn(data: JsonObject): ConnectorId[] {
 /** Most device types of a condition that are looked at. */
 const maxWanted = 10;
 
-/** Returns the types of a plain condition on `deviceType`, so that content for one type is checked for that type. */
+/**
+ * Returns the types of a plain condition on `deviceType`, so that content for one type is checked
+ * for that type.
+ */
 function wantedTypes(where: unknown): string[] | undefined {
   const wanted = isJsonObject(where) ? where.deviceType : undefined;
   const listed =

@@ -26,8 +26,8 @@ import { approve, isWaiting, requireOther, shownApproval } from './approvals.ts'
 import type { PushRecordService } from './push-records.ts';
 
 /**
- * Statement that changes the state of a push within `tx`; false when its state does not allow that. Members are added to the
- * change in the audit.
+ * Statement that changes the state of a push within `tx`; false when its state does not allow that.
+ * Members are added to the change in the audit.
  */
 type StateChange = (tx: Handle, appId: string, id: number, record: Push) => Promise<boolean | JsonObject>;
 
@@ -127,8 +127,9 @@ export class PushControlService {
   }
 
   /**
-   * Approves a push to many devices, which then goes on unless it needs one more (protocol/admin-api.md#approvals). Throws
-   * 404/101, 403 for the person that sent it or gave the first approval, 409 when it is done or approved.
+   * Approves a push to many devices, which then goes on unless it needs one more
+   * (protocol/admin-api.md#approvals). Throws 404/101, 403 for the person that sent it or gave the
+   * first approval, 409 when it is done or approved.
    */
   async approve({ controller, ...push }: PushName & { controller: Operator }): Promise<JsonObject> {
     const record = await this.#records.find(push.appId, push.publicId);
@@ -154,8 +155,9 @@ export class PushControlService {
   }
 
   /**
-   * Deletes the installations whose tokens a finished push found invalid, also those that it kept because there were many, unless
-   * they were saved since (protocol/delivery.md#promise-7). Throws 404/101, 409 for an open push.
+   * Deletes the installations whose tokens a finished push found invalid, also those that it kept
+   * because there were many, unless they were saved since (protocol/delivery.md#promise-7). Throws
+   * 404/101, 409 for an open push.
    */
   async deleteInvalid({ appId, publicId }: PushName): Promise<{ deleted: number }> {
     const record = await this.#records.find(appId, publicId);
@@ -171,7 +173,10 @@ export class PushControlService {
     return { deleted };
   }
 
-  /** Deletes one page in a transaction of its own, with its entry in the audit. The last one ends the note of the record. */
+  /**
+   * Deletes one page in a transaction of its own, with its entry in the audit. The last one ends
+   * the note of the record.
+   */
   #deleteInvalidPage({ appId, id: pushId, objectId, keptTokens }: Push, after: number): Promise<DeletedPage> {
     return this.#deps.db.transaction(async (tx) => {
       const selection = { appId, pushId, deletable: { called: true, proven: true } };

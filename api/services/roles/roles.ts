@@ -65,8 +65,9 @@ export class RoleService {
   }
 
   /**
-   * Creates a role (POST). Throws 403 unless the app's option `allowRoleCreate` is on, 137 for a taken name, 154 beyond the
-   * option `maxRoles`, 128 for unknown members, 116 and 429 for what an app key stores, and as `readRoleChanges` and `newRole`.
+   * Creates a role (POST). Throws 403 unless the app's option `allowRoleCreate` is on, 137 for a
+   * taken name, 154 beyond the option `maxRoles`, 128 for unknown members, 116 and 429 for what an
+   * app key stores, and as `readRoleChanges` and `newRole`.
    */
   async create(caller: RoleCaller, body: JsonObject): Promise<SavedRole> {
     const { app, isMaster } = caller;

@@ -44,8 +44,8 @@ export class HealthService {
   }
 
   /**
-   * Returns the metrics in the text format of Prometheus; gauges of shared state are read at each scrape. Throws 401 for a
-   * caller that may not read them (`mayReadMetrics`).
+   * Returns the metrics in the text format of Prometheus; gauges of shared state are read at each
+   * scrape. Throws 401 for a caller that may not read them (`mayReadMetrics`).
    */
   async metrics(scrape: Scrape): Promise<{ text: string; type: string }> {
     const { metrics, queue, config, readiness, db, savesDb, admissionDb, queries } = this.#deps;

@@ -155,7 +155,10 @@ function refuseMissing(noun: 'template' | 'signature'): never {
   throw refuse('notFound', `There is no such ${noun}.`);
 }
 
-/** Throws 1 for a name that no path can hold, or that has blanks at its ends: clients send it as it is. */
+/**
+ * Throws 1 for a name that no path can hold, or that has blanks at its ends: clients send it as it
+ * is.
+ */
 function checkName(name: string): void {
   if (itemNameOf(name) !== name) throw refuse('invalidParameter', 'A name has no blanks at its ends.');
 }

@@ -1,9 +1,10 @@
 /**
  * One connection of the http2-wrapper transport.
  *
- * The agent of http2-wrapper selects sessions itself, ignores GOAWAY (its issue 89), does not expose a connection that
- * is being made and cannot start with one stream. So this class uses the lower-level function `connect` over a socket of
- * `connectTls`, and manages streams, limits and closing itself.
+ * The agent of http2-wrapper selects sessions itself, ignores GOAWAY (its issue 89), does not
+ * expose a connection that is being made and cannot start with one stream. So this class uses the
+ * lower-level function `connect` over a socket of `connectTls`, and manages streams, limits and
+ * closing itself.
  */
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
 import type { TLSSocket } from 'node:tls';

@@ -28,7 +28,10 @@ const dataText: ValueType = {
   read: (value) => (isJsonObject(value) ? JSON.stringify(value) : text().read(value)),
 };
 
-/** Honor's object; a number sets the badge, `Increment` adds one on the device (protocol/honor.md#message). */
+/**
+ * Honor's object; a number sets the badge, `Increment` adds one on the device
+ * (protocol/honor.md#message).
+ */
 const badge: ValueType = {
   expected: 'a whole number of at least 0, the string Increment, or the object of Honor',
   read: (value) => changeOf(value) ?? undefined,
@@ -76,7 +79,10 @@ export const honorMembers = new MemberTable(
   { flat: ['android', 'android.notification'], unknown: { place: 'android' } },
 );
 
-/** Members that select devices, which callers cannot set, and the name of the activity, which belongs to the badge. */
+/**
+ * Members that select devices, which callers cannot set, and the name of the activity, which
+ * belongs to the badge.
+ */
 const ours = new Set(['token', 'badgeClass']);
 
 /** Returns the members of the request that the vendor's object sets. */
@@ -105,7 +111,9 @@ export function hasOwnText(vendor: JsonObject): boolean {
   return own.some((one) => typeof objectOf(one).body === 'string');
 }
 
-/** Builds the badge of the push, with the activity that the vendor's object or the profile names. */
+/**
+ * Builds the badge of the push, with the activity that the vendor's object or the profile names.
+ */
 export function badgeOf(change: JsonObject | null, badgeClass: Json | undefined): JsonObject | null {
   if (change === null || typeof badgeClass !== 'string' || change.badgeClass !== undefined) return change;
   return { ...change, badgeClass };

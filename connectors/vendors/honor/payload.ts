@@ -63,7 +63,10 @@ export function renderHonor(message: PushMessage, options: RenderOptions = {}): 
 const isNative = (vendor: JsonObject): boolean =>
   hasOwnText(vendor) || typeof vendor.data === 'string' || isJsonObject(vendor.data);
 
-/** Returns the body: the vendor's own one, or that of the push's content with the members of the vendor's object. */
+/**
+ * Returns the body: the vendor's own one, or that of the push's content with the members of the
+ * vendor's object.
+ */
 function bodyWith(
   own: JsonObject,
   content: AndroidContent,

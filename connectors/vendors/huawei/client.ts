@@ -71,8 +71,9 @@ function tokenRefusalIn(attempt: AttemptResult): Refusal | undefined {
 }
 
 /**
- * Returns the result of a token that the first API refused, from the answer of the second one. A second refusal that may be
- * due to the project counts only where both APIs have successes: then they would know the token.
+ * Returns the result of a token that the first API refused, from the answer of the second one. A
+ * second refusal that may be due to the project counts only where both APIs have successes: then
+ * they would know the token.
  */
 function ofBoth(refusal: Refusal, second: AttemptResult, first: ApiVersion): AttemptResult {
   const again = tokenRefusalIn(second);
@@ -131,8 +132,9 @@ class HuaweiSender implements Sender {
   }
 
   /**
-   * Sends to devices whose system their type does not tell for certain: an app that was upgraded keeps the type of its
-   * installation. If the more likely API refuses a token, the other one is asked; a token is invalid if both refuse it.
+   * Sends to devices whose system their type does not tell for certain: an app that was upgraded
+   * keeps the type of its installation. If the more likely API refuses a token, the other one is
+   * asked; a token is invalid if both refuse it.
    */
   async #sendToEither(request: SendRequest, [first, second]: [PushApi, PushApi]): Promise<void> {
     const refused = new Map<number, Refusal>();

@@ -99,7 +99,10 @@ const lookUp = responseTable(responseRules);
 /** Huawei's own codes; a proxy in front of it has others. */
 const ownCode = /^8\d{7}$/;
 
-/** Returns the rule of a response by its code, an unknown code by its HTTP status, which deletes no token. */
+/**
+ * Returns the rule of a response by its code, an unknown code by its HTTP status, which deletes no
+ * token.
+ */
 export function ruleFor(status: number, code: string): ResponseRule {
   if (!ownCode.test(code) && status >= 300) return ruleForPage(status);
   // The status signals flow control, whatever the body says (protocol/huawei.md#answers).

@@ -1,4 +1,7 @@
-/** Members of Huawei's requests (protocol/huawei.md#messages, protocol/huawei.md#v3-requests; protocol/push.md#vendor-objects). */
+/**
+ * Members of Huawei's requests (protocol/huawei.md#messages, protocol/huawei.md#v3-requests;
+ * protocol/push.md#vendor-objects).
+ */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { numberIn } from '../../../shared/domain/pushes/plain-values.ts';
 import type { Rendering } from '../../contract/connector.ts';
@@ -33,8 +36,8 @@ const category = oneName([
 ]);
 
 /**
- * Huawei's object; a number sets the badge, `Increment` adds one on the device (protocol/huawei.md#messages). `names`: those of
- * the two members.
+ * Huawei's object; a number sets the badge, `Increment` adds one on the device
+ * (protocol/huawei.md#messages). `names`: those of the two members.
  */
 function badge([set, add]: readonly [string, string]): ValueType {
   return {
@@ -215,7 +218,9 @@ export const v3Members = new MemberTable(
   },
 );
 
-/** Members of both requests that callers cannot set, since they select devices or prevent sending. */
+/**
+ * Members of both requests that callers cannot set, since they select devices or prevent sending.
+ */
 const ours = ['token', 'topic', 'condition', 'target', 'validate_only'];
 /** Complete messages of v1, and the member that chooses the kind of v3 message. */
 const ofNoTable = ['message', 'msg', 'push-type', 'pushType'];
@@ -226,7 +231,10 @@ const notOfV1 = new Set([...ours, ...ofNoTable]);
 const without = (object: JsonObject, isLeftOut: (name: string) => boolean): JsonObject =>
   Object.fromEntries(Object.entries(object).filter(([name]) => !isLeftOut(name)));
 
-/** Returns the members of the v1 message that the vendor's object sets; those of v3 only are left out. */
+/**
+ * Returns the members of the v1 message that the vendor's object sets; those of v3 only are left
+ * out.
+ */
 export const placedInV1 = (vendor: JsonObject, path: string): Rendering<JsonObject> =>
   v1Members.place(
     without(vendor, (name) => notOfV1.has(name) || (v3Members.hasAtTop(name) && !v1Members.hasAtTop(name))),
@@ -241,7 +249,10 @@ export const nativeInV1 = (message: JsonObject, path: string): Rendering<JsonObj
     path,
   );
 
-/** Returns the members of the v3 request that the vendor's object sets; those of v1 only are left out. */
+/**
+ * Returns the members of the v3 request that the vendor's object sets; those of v1 only are left
+ * out.
+ */
 export const placedInV3 = (vendor: JsonObject, path: string): Rendering<JsonObject> =>
   v3Members.place(
     without(vendor, (name) => notOfV3.has(name) || (v1Members.hasAtTop(name) && !v3Members.hasAtTop(name))),
@@ -251,8 +262,8 @@ export const placedInV3 = (vendor: JsonObject, path: string): Rendering<JsonObje
 export const objectOf = (value: Json | undefined): JsonObject => (isJsonObject(value) ? value : {});
 
 /**
- * Returns the first rule on several members that a v1 notification breaks, or null (protocol/huawei.md#messages). `path`: that
- * of the notification in the push.
+ * Returns the first rule on several members that a v1 notification breaks, or null
+ * (protocol/huawei.md#messages). `path`: that of the notification in the push.
  */
 export function clickError(notification: JsonObject, path: string): string | null {
   const { action, intent, type, url } = objectOf(notification.click_action);

@@ -23,7 +23,10 @@ import {
 
 /** Rules of one kind of v3 message (protocol/huawei.md#v3-requests). */
 interface MessageKind {
-  /** What the content of a push becomes: a notification, data for the app, or nothing: the object must have a `payload`. */
+  /**
+   * What the content of a push becomes: a notification, data for the app, or nothing: the object
+   * must have a `payload`.
+   */
   content: 'notification' | 'data' | null;
   /** Members that the payload must have. */
   required: readonly string[];
@@ -104,8 +107,8 @@ export function renderV3(message: PushMessage, { nowMs }: RenderOptions = {}): R
 const ownMembers = ['payload', 'pushOptions', 'push-type', 'pushType'];
 
 /**
- * Returns the error of a wrong member in the v3 part of the vendor's object, so that it is reported before it is known which
- * request the devices need; null without one.
+ * Returns the error of a wrong member in the v3 part of the vendor's object, so that it is reported
+ * before it is known which request the devices need; null without one.
  */
 export function v3Mistake(message: PushMessage): Extract<Rendering<HuaweiPayload>, { ok: false }> | null {
   const { hms, vendor_a: vendor } = message.data;

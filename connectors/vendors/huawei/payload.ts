@@ -71,7 +71,10 @@ export function renderV1(message: PushMessage, options: RenderOptions = {}): Ren
   );
 }
 
-/** Builds the message of the vendor's object, or that of the push's content with the members of the vendor's object. */
+/**
+ * Builds the message of the vendor's object, or that of the push's content with the members of the
+ * vendor's object.
+ */
 function ownMessage(
   content: AndroidContent,
   message: PushMessage,

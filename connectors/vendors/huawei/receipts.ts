@@ -64,8 +64,8 @@ function receiptOf(status: JsonObject): Receipt | null {
 }
 
 /**
- * Longest time between a signature and its call. The signature covers neither the body nor the URL, so that a signature which
- * somebody recorded would fit any receipts for ever.
+ * Longest time between a signature and its call. The signature covers neither the body nor the URL,
+ * so that a signature which somebody recorded would fit any receipts for ever.
  */
 const longestAgeMs = 15 * minuteMs;
 /** How far the clock of Huawei may be ahead. */
@@ -76,7 +76,9 @@ function isRecent(timestamp: string | undefined, receivedAtMs: number): boolean 
   return receivedAtMs - signedAtMs <= longestAgeMs && signedAtMs - receivedAtMs <= clockSkewMs;
 }
 
-/** Checks the signature and its age. Without any key, only the secret in the URL protects the call. */
+/**
+ * Checks the signature and its age. Without any key, only the secret in the URL protects the call.
+ */
 function isSigned({ headers, receivedAtMs }: ReceiptCall, profiles: readonly HuaweiCredentials[]): boolean {
   const keyed = profiles.filter(({ callbackKey }) => callbackKey !== undefined);
   if (keyed.length === 0) return true;

@@ -15,8 +15,8 @@ export interface AskedApi {
 }
 
 /**
- * Whether a token looks like one of HarmonyOS 5 or newer. Huawei specifies no form, so this is a hint about which API to ask
- * first (protocol/huawei.md#two-apis).
+ * Whether a token looks like one of HarmonyOS 5 or newer. Huawei specifies no form, so this is a
+ * hint about which API to ask first (protocol/huawei.md#two-apis).
  */
 export const isHarmonyToken = (token: string): boolean => token.startsWith('MAMz');
 
@@ -92,7 +92,10 @@ const unspecifiedReason: ResponseRule = {
   reaction: 'fail',
 };
 
-/** Returns the rule of a token that v1 refused. One that looks like HarmonyOS needs a service account, if there is none. */
+/**
+ * Returns the rule of a token that v1 refused. One that looks like HarmonyOS needs a service
+ * account, if there is none.
+ */
 function v1TokenRule(token: string, { hasV3 }: AskedApi): ResponseRule {
   return isHarmonyToken(token) && !hasV3
     ? { code: 'illegal_token', reason: 'needs_service_account', reaction: 'fail' }

@@ -1,4 +1,7 @@
-/** Members of Meizu's message and their rules (protocol/meizu.md#message), checked before anything is sent. */
+/**
+ * Members of Meizu's message and their rules (protocol/meizu.md#message), checked before anything
+ * is sent.
+ */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import { numberIn } from '../../../shared/domain/pushes/plain-values.ts';
 import { charsOf } from '../../kit/android.ts';
@@ -73,7 +76,10 @@ export const meizuMembers = new MemberTable(
   },
 );
 
-/** Members that are needed beside the value of another one of their group: group, member, needed one, in words. */
+/**
+ * Members that are needed beside the value of another one of their group: group, member, needed
+ * one, in words.
+ */
 const needs = [
   ['noticeExpandInfo', { noticeExpandType: 1 }, 'noticeExpandContent'],
   ['noticeExpandInfo', { noticeExpandType: 2 }, 'noticeExpandImgUrl'],

@@ -104,7 +104,10 @@ function baseMessage(content: AndroidContent, { objectId }: PushMessage): JsonOb
   };
 }
 
-/** Returns the members of the message that the vendor's object sets: a complete one under `messageJson`, and single ones. */
+/**
+ * Returns the members of the message that the vendor's object sets: a complete one under
+ * `messageJson`, and single ones.
+ */
 function placed(
   { messageJson = null, badge: _, restrictedPackageNames: __, ...vendor }: JsonObject,
   key: string,

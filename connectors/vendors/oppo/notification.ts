@@ -1,4 +1,7 @@
-/** Members of OPPO's message and the rules of its notification (protocol/oppo.md#notification), checked before anything is sent. */
+/**
+ * Members of OPPO's message and the rules of its notification (protocol/oppo.md#notification),
+ * checked before anything is sent.
+ */
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import { charsOf } from '../../kit/android.ts';
 import { MemberTable, membersAt } from '../../kit/members.ts';

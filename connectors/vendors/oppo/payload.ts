@@ -130,7 +130,10 @@ function withOwnNumber(notification: JsonObject, objectId: string): JsonObject {
 const notifyIdOf = (text: string): number =>
   createHash('sha256').update(text).digest().readUInt32BE(0) & 0x7fff_ffff;
 
-/** Returns the message of OPPO that the vendor's object is: under `message`, also as JSON text, or the object itself. */
+/**
+ * Returns the message of OPPO that the vendor's object is: under `message`, also as JSON text, or
+ * the object itself.
+ */
 function messageIn({ badge: _, message = null, ...vendor }: JsonObject): JsonObject {
   const own = message === null ? {} : jsonObject.read(message);
   return isJsonObject(own) ? { ...own, ...vendor } : { ...vendor, message };

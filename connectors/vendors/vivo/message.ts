@@ -1,4 +1,7 @@
-/** Members of vivo's message and their rules (protocol/vivo.md#message), checked before anything is sent. */
+/**
+ * Members of vivo's message and their rules (protocol/vivo.md#message), checked before anything is
+ * sent.
+ */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { misfit } from '../../contract/connector.ts';
 import { charsOf } from '../../kit/android.ts';

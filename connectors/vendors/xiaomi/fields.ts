@@ -1,4 +1,7 @@
-/** Members of the vendor's object as Xiaomi's form fields (protocol/xiaomi.md#fields), checked before anything is sent. Pure. */
+/**
+ * Members of the vendor's object as Xiaomi's form fields (protocol/xiaomi.md#fields), checked
+ * before anything is sent. Pure.
+ */
 import { dayMs } from '../../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Rendering } from '../../contract/connector.ts';
@@ -84,7 +87,10 @@ export const xiaomiMembers = new MemberTable(
 /** Fields that select devices; callers cannot set them. */
 const targetNames = new Set(['registration_id', 'alias', 'user_account', 'topic', 'topics', 'topic_op']);
 
-/** Beginning of the members of a focus notification: the parameter, and its pictures (protocol/xiaomi.md#focus). */
+/**
+ * Beginning of the members of a focus notification: the parameter, and its pictures
+ * (protocol/xiaomi.md#focus).
+ */
 const focusPrefix = 'miui.focus.';
 
 /** Returns whether a field below `extra.` is one of the app's own pairs, which Xiaomi counts. */
@@ -153,7 +159,10 @@ function effectError(fields: ReadonlyMap<string, string>): string | null {
     : `extra.notify_effect ${effect} of vendor_b needs ${needed}`;
 }
 
-/** Checks that the two fields of a template stand together, with the channel that the template belongs to. */
+/**
+ * Checks that the two fields of a template stand together, with the channel that the template
+ * belongs to.
+ */
 function templateError(fields: ReadonlyMap<string, string>): string | null {
   const names = ['extra.template_id', 'extra.template_param', 'extra.channel_id'];
   if (!names.slice(0, 2).some((name) => fields.has(name))) return null;

@@ -4,15 +4,15 @@
 const leastToleranceMs = 50;
 
 /**
- * Returns whether a batch is too late for its slot: by more than a quarter of it. A batch that is less late begins late, and
- * what no longer fits its slot gets another one.
+ * Returns whether a batch is too late for its slot: by more than a quarter of it. A batch that is
+ * less late begins late, and what no longer fits its slot gets another one.
  */
 export const isLate = (lateByMs: number, slotMs: number): boolean =>
   lateByMs > Math.max(leastToleranceMs, slotMs / 4);
 
 /**
- * Batches in a row that may give their slots back; on a machine that is always late the next one is sent all the same.
- * After a stall a tenth of what is overdue is sent at once, at most.
+ * Batches in a row that may give their slots back; on a machine that is always late the next one is
+ * sent all the same. After a stall a tenth of what is overdue is sent at once, at most.
  */
 const mostMissed = 9;
 

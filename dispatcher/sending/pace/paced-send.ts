@@ -73,8 +73,9 @@ class GroupedSend {
   }
 
   /**
-   * Spreads the groups over a slot. A group that is late by more than a quarter of its own slot moves the next ones back, so
-   * that a stall does not end in a burst; those that no longer fit the slot are not sent. Returns false when such are left.
+   * Spreads the groups over a slot. A group that is late by more than a quarter of its own slot
+   * moves the next ones back, so that a stall does not end in a burst; those that no longer fit the
+   * slot are not sent. Returns false when such are left.
    */
   async runInSlot({ startAtMs, durationMs }: SendSlot, clock: Clock): Promise<boolean> {
     const { recipients, signal } = this.#request;

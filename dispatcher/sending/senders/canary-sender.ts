@@ -30,7 +30,9 @@ export class CanarySender implements Sender {
   async send(request: SendRequest): Promise<void> {
     if (this.#answers.refused > 0) return this.#current.send(request);
     const left: Recipient[] = [];
-    /** Waits that the gateway asked the candidate for: the current version asks the same gateway. */
+    /**
+     * Waits that the gateway asked the candidate for: the current version asks the same gateway.
+     */
     const waits = new Map<number, number>();
     const byIndex = new Map(request.recipients.map((recipient) => [recipient.index, recipient]));
     await this.#candidate.send({

@@ -14,9 +14,10 @@ export interface AppleOptions {
 }
 
 /**
- * Creates credentials of `apns` from Apple's files: a key alone is a .p8 key, a key with a certificate is a pair. The name
- * of the .p8 file contains the Key ID, the certificate contains the topic. Throws `UsageError` for missing and swapped
- * options, `CommandFailure` for files without a pair.
+ * Creates credentials of `apns` from Apple's files: a key alone is a .p8 key, a key with a
+ * certificate is a pair. The name of the .p8 file contains the Key ID, the certificate contains the
+ * topic. Throws `UsageError` for missing and swapped options, `CommandFailure` for files without a
+ * pair.
  */
 export function appleCredentials(pem: PemParts, options: AppleOptions): JsonObject {
   const credentials = pem.certificate === undefined ? fromKey(pem, options) : fromPair(pem, options);
@@ -44,7 +45,9 @@ function fromKey({ privateKey = '', files }: PemParts, { team, key, topic }: App
   return { auth: 'token', teamId: team, keyId, privateKey, topics: topic };
 }
 
-/** Takes the pair of a certificate and its key that is valid longest; the api takes the same one. */
+/**
+ * Takes the pair of a certificate and its key that is valid longest; the api takes the same one.
+ */
 function fromPair(
   { certificate = '', privateKey }: PemParts,
   { environment, topic }: AppleOptions,

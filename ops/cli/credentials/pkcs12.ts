@@ -14,8 +14,9 @@ export interface Pkcs12Content {
 }
 
 /**
- * Opens a PKCS#12 file (`.p12`, `.pfx`) with a library, because Keychain Access of macOS still uses RC2 and 3DES, which
- * Node's OpenSSL refuses. Throws `CommandFailure` for a wrong password and for a file without a certificate or a key.
+ * Opens a PKCS#12 file (`.p12`, `.pfx`) with a library, because Keychain Access of macOS still uses
+ * RC2 and 3DES, which Node's OpenSSL refuses. Throws `CommandFailure` for a wrong password and for
+ * a file without a certificate or a key.
  */
 export function openPkcs12(content: Buffer, password: string): Pkcs12Content {
   const { pki } = load();

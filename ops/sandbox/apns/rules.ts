@@ -3,7 +3,10 @@ import type { IncomingHttpHeaders } from 'node:http2';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Refusal } from './tokens.ts';
 
-/** What APNs wants of one push type (protocol/apns.md#push-types), independent of the connector's table. */
+/**
+ * What APNs wants of one push type (protocol/apns.md#push-types), independent of the connector's
+ * table.
+ */
 interface TypeRules {
   /** Suffix of the topic; `mdm` has a topic of its own. */
   suffix: string;
@@ -64,7 +67,10 @@ export function deviceTokenOf(headers: IncomingHttpHeaders): string | Refusal {
   return tokenForm.test(token) ? token : refusals.badToken;
 }
 
-/** Checks topic and push type together: each type has its own suffix. A topic with a leading `=` serves no suffix of its own. */
+/**
+ * Checks topic and push type together: each type has its own suffix. A topic with a leading `=`
+ * serves no suffix of its own.
+ */
 export function checkTopic(headers: IncomingHttpHeaders, topics: readonly string[]): Refusal | undefined {
   const topic = headers['apns-topic'];
   const suffix = types.get(typeOf(headers))?.suffix;
@@ -100,7 +106,8 @@ export function checkPayload(
   if (body.length === 0) return refusals.empty;
   if (body.length > (types.get(typeOf(headers))?.maxBytes ?? 4096)) return refusals.tooLarge;
   if (body.equals(lastGood)) return undefined;
-  // Apple's table has no reason for malformed JSON or wrong members; PayloadEmpty is the nearest one.
+  // Apple's table has no reason for malformed JSON or wrong members; PayloadEmpty is the nearest
+  // one.
   return bodyProblem(body, typeOf(headers)) === undefined ? undefined : refusals.empty;
 }
 

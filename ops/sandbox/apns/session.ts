@@ -9,7 +9,10 @@ const tooManyUpdates: Refusal = { status: 429, reason: 'TooManyProviderTokenUpda
 /** State of one connection. */
 export interface SessionState {
   session: ServerHttp2Session;
-  /** Topics of the client certificate, those of a list with a leading `=`; null without a trusted certificate. */
+  /**
+   * Topics of the client certificate, those of a list with a leading `=`; null without a trusted
+   * certificate.
+   */
   certificateTopics: string[] | null;
   /** Streams without a response so far. */
   open: number;
@@ -63,8 +66,8 @@ export function recordToken(state: Pick<SessionState, 'token'>, token: ValidToke
 }
 
 /**
- * Returns the topics of a trusted client certificate: those that it lists, else the subject's UID, the bundle id
- * (protocol/apns.md#certificates).
+ * Returns the topics of a trusted client certificate: those that it lists, else the subject's UID,
+ * the bundle id (protocol/apns.md#certificates).
  */
 function certificateTopics(session: ServerHttp2Session): string[] | null {
   const { socket } = session;

@@ -42,7 +42,10 @@ export interface FcmGateway extends SandboxGateway {
   readonly fids: FidRules;
 }
 
-/** Whether the gateway knows the member `fid`, and takes an installation id as a `token`, as FCM does by grace. */
+/**
+ * Whether the gateway knows the member `fid`, and takes an installation id as a `token`, as FCM
+ * does by grace.
+ */
 export interface FidRules {
   isKnown: boolean;
   isTokenToo: boolean;
@@ -133,7 +136,7 @@ class FcmRules implements GatewayRules {
     const { isKnown, isTokenToo } = this.#state.fids;
     if (name === 'fid' && !isKnown)
       return badRequest({ field: 'message', description: 'Unknown name "fid" at \'message\'' });
-    // FCM tells a dead installation id and anything that is none by the same answer.
+    // FCM gives the same answer for a dead installation id and for a text that never was one.
     if (name === 'fid' && !fidForm.test(token)) return unregistered;
     if (name === 'token' && !tokenForm.test(token) && !(isTokenToo && fidForm.test(token)))
       return malformedToken;

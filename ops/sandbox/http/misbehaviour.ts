@@ -1,6 +1,9 @@
 import type { Scope } from '../kit/misbehaviour.ts';
 
-/** Scope of a misbehaviour; includes calls for access tokens only if `path` or `isTokenCall` names them. */
+/**
+ * Scope of a misbehaviour; includes calls for access tokens only if `path` or `isTokenCall` names
+ * them.
+ */
 interface HttpScope extends Scope {
   /** Prefix of the paths; absent: all but token calls. */
   path?: string;

@@ -5,8 +5,9 @@ import { isAddressMember, originOf } from './service-addresses.ts';
 export const maskText = '•••';
 
 /**
- * Replaces every text, number and flag of an object by dots, at any depth: the names of members stay. Of a URL that the service
- * connects to, the origin stays, so that the audit shows where requests of the service go.
+ * Replaces every text, number and flag of an object by dots, at any depth: the names of members
+ * stay. Of a URL that the service connects to, the origin stays, so that the audit shows where
+ * requests of the service go.
  */
 export function masked(value: Readonly<Record<string, unknown>>): JsonObject {
   return Object.fromEntries(

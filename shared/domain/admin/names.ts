@@ -5,12 +5,15 @@ import { isPathPart } from '../path.ts';
 const maxLength = 100;
 
 /**
- * Characters that nobody sees: control and format characters (such as zero-width blanks and marks that change the direction),
- * separators of lines, and half characters.
+ * Characters that nobody sees: control and format characters (such as zero-width blanks and marks
+ * that change the direction), separators of lines, and half characters.
  */
 const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 
-/** Returns a name that people read, without blanks around it. Throws 1 for one that is empty, long, or has unseen characters. */
+/**
+ * Returns a name that people read, without blanks around it. Throws 1 for one that is empty, long,
+ * or has unseen characters.
+ */
 export function displayNameOf(name: string): string {
   const trimmed = name.trim();
   if (trimmed === '' || trimmed.length > maxLength || unseen.test(trimmed))
@@ -22,8 +25,9 @@ export function displayNameOf(name: string): string {
 }
 
 /**
- * Returns the name of a stored item that is a part of its path, such as an audience or an SMS template, without blanks around
- * it. Throws 1 for a name that a path cannot hold or that people cannot read.
+ * Returns the name of a stored item that is a part of its path, such as an audience or an SMS
+ * template, without blanks around it. Throws 1 for a name that a path cannot hold or that people
+ * cannot read.
  */
 export function itemNameOf(name: string): string {
   const shown = displayNameOf(name);
@@ -33,8 +37,8 @@ export function itemNameOf(name: string): string {
 }
 
 /**
- * Returns a text that is the same for names which people take for one: of another case, with other blanks, with full-width or
- * with unseen characters.
+ * Returns a text that is the same for names which people take for one: of another case, with other
+ * blanks, with full-width or with unseen characters.
  */
 export const nameKey = (name: string): string =>
   name
@@ -44,8 +48,8 @@ export const nameKey = (name: string): string =>
     .toLowerCase();
 
 /**
- * Tells whether people would take a name for one of this service: `admin` is the holder of CARILLON_ADMIN_TOKEN, and names of
- * commands and decisions in the audit begin with `carillon`.
+ * Tells whether people would take a name for one of this service: `admin` is the holder of
+ * CARILLON_ADMIN_TOKEN, and names of commands and decisions in the audit begin with `carillon`.
  */
 export function isReservedName(name: string): boolean {
   const key = nameKey(name);

@@ -19,7 +19,10 @@ const shownLength = 6;
 /** Tells whether the values of a member are tokens or ids by which a device is reached. */
 export const isTokenMember = (name: string): boolean => tokenMembers.includes(name);
 
-/** Tells whether a text is one that was shortened, such as a condition that a caller read and sends again. */
+/**
+ * Tells whether a text is one that was shortened, such as a condition that a caller read and sends
+ * again.
+ */
 export const isShortened = (text: string): boolean => text.endsWith('…');
 
 /** Returns the beginning of an identifier, enough to compare two. */

@@ -179,8 +179,9 @@ export const appOptionsPatch = z.strictObject(optionShape).partial();
 export type AppOptionsPatch = z.infer<typeof appOptionsPatch>;
 
 /**
- * Options that the role operator changes. Every other option is for owners: it would let an operator read secrets, take over
- * accounts, spend money, or pass an approval (protocol/admin-api.md#options-of-an-app). A test finds an option without a list.
+ * Options that the role operator changes. Every other option is for owners: it would let an
+ * operator read secrets, take over accounts, spend money, or pass an approval
+ * (protocol/admin-api.md#options-of-an-app). A test finds an option without a list.
  */
 export const operatorOptions: ReadonlySet<string> = new Set<keyof AppOptions>([
   'emailVerification',

@@ -15,10 +15,16 @@ export interface DeviceIds {
 /** Bytes written as hexadecimal digits, which may have either case: a token of APNs. */
 const hexDigits = /^[0-9a-f]+$/i;
 
-/** Returns a device token as it is compared and sent; installations keep the spelling that the client sent. */
+/**
+ * Returns a device token as it is compared and sent; installations keep the spelling that the
+ * client sent.
+ */
 export const comparedToken = (token: string): string => (hexDigits.test(token) ? token.toLowerCase() : token);
 
-/** Returns the stored texts that are equal to a device token: rows of older versions have it as it was sent. */
+/**
+ * Returns the stored texts that are equal to a device token: rows of older versions have it as it
+ * was sent.
+ */
 export function namesOfToken(token: string): readonly string[] {
   const compared = comparedToken(token);
   return compared === token ? [token] : [compared, token];
@@ -79,7 +85,10 @@ export function findRegistered(
   return named ?? ofToken ?? found.findLast((one) => isSameVendorId(one, ids, changes));
 }
 
-/** Returns the installation with a device token; `preferred`, where older versions made one for each spelling of it. */
+/**
+ * Returns the installation with a device token; `preferred`, where older versions made one for each
+ * spelling of it.
+ */
 function holderOf(
   found: readonly Installation[],
   token: string | undefined,
@@ -93,8 +102,9 @@ function holderOf(
 }
 
 /**
- * Tells whether other installations have the registration id that one is saved with. The newest registration owns it, so they
- * lose it: the app was installed again (protocol/installations.md#registration).
+ * Tells whether other installations have the registration id that one is saved with. The newest
+ * registration owns it, so they lose it: the app was installed again
+ * (protocol/installations.md#registration).
  */
 export function takesRegistration(
   found: readonly Installation[],

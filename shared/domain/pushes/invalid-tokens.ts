@@ -1,4 +1,7 @@
-/** Decides which installations with invalid tokens are deleted after a push (protocol/delivery.md#promise-7). */
+/**
+ * Decides which installations with invalid tokens are deleted after a push
+ * (protocol/delivery.md#promise-7).
+ */
 import { type ConnectorId, displayName } from '../labels.ts';
 
 /** Answers of one profile in one push. */
@@ -18,15 +21,17 @@ export interface ProfileAnswers {
 /** Answers that call tokens invalid, from which on their share decides. */
 export const guardFrom = 20;
 
-/** What may be deleted: tokens that an answer only calls invalid, and tokens whose end it proves. */
+/**
+ * What may be deleted: tokens that an answer only calls invalid, and tokens whose end it proves.
+ */
 export interface Deletable {
   called: boolean;
   proven: boolean;
 }
 
 /**
- * Judges the answers of a profile. If most tokens of a push are called invalid, the environment, the topic or the project of
- * the profile is probably wrong, and nothing may be deleted.
+ * Judges the answers of a profile. If most tokens of a push are called invalid, the environment,
+ * the topic or the project of the profile is probably wrong, and nothing may be deleted.
  */
 export function deletableOf({ answers, invalid, proofs }: Omit<ProfileAnswers, 'reason'>): Deletable {
   return {
@@ -37,7 +42,9 @@ export function deletableOf({ answers, invalid, proofs }: Omit<ProfileAnswers, '
 
 /** A profile of which a push kept invalid tokens because they were most. */
 export interface KeptTokens extends Omit<ProfileAnswers, 'proofs'> {
-  /** Of the invalid ones, those that were kept: tokens whose end was proven may have been deleted. */
+  /**
+   * Of the invalid ones, those that were kept: tokens whose end was proven may have been deleted.
+   */
   kept: number;
 }
 

@@ -1,6 +1,7 @@
 /**
- * Plain forms of values in the content of a push (protocol/push.md#plain-forms): clients that build JSON from text write
- * `"1"` and `"true"` where a gateway takes a number or a boolean. Such a value is converted; gateways refuse it.
+ * Plain forms of values in the content of a push (protocol/push.md#plain-forms): clients that build
+ * JSON from text write `"1"` and `"true"` where a gateway takes a number or a boolean. Such a value
+ * is converted; gateways refuse it.
  */
 import type { Json } from '../json.ts';
 

@@ -50,7 +50,10 @@ export interface Push {
   redriven: number;
   /** Recipients that waited for the end of their quiet hours; 0 where a statement does not read them. */
   quietWaits: number;
-  /** Profiles whose invalid tokens the push kept (`deletableOf`); empty where a statement does not read them. */
+  /**
+   * Profiles whose invalid tokens the push kept (`deletableOf`); empty where a statement does not
+   * read them.
+   */
   keptTokens: readonly KeptTokens[];
   createdAt: Date;
   updatedAt: Date;

@@ -19,8 +19,9 @@ export const maxExpressionLength = 100;
 /** Shortest distance of two starts. */
 const minEveryMinutes = 5;
 /**
- * Longest time between two times of an expression. 29 February is at most eight years away; an expression whose times are further
- * apart, such as a fifth Monday in February, would cost a search of 28 years.
+ * Longest time between two times of an expression. 29 February is at most eight years away; an
+ * expression whose times are further apart, such as a fifth Monday in February, would cost a search
+ * of 28 years.
  */
 const maxGapMs = 10 * 366 * dayMs;
 /** Time by which a start may be late: after an outage only the last missed time is caught up, if it is not older. */
@@ -90,9 +91,9 @@ function fieldsOf(expression: string) {
 }
 
 /**
- * Yields the times after `after`, in order, and ends where the next one is more than ten years away. A time that the change to
- * summer time leaves out moves on by an hour; of two equal times at its end the first counts, but an expression for every hour
- * counts both.
+ * Yields the times after `after`, in order, and ends where the next one is more than ten years
+ * away. A time that the change to summer time leaves out moves on by an hour; of two equal times at
+ * its end the first counts, but an expression for every hour counts both.
  */
 export function* timesAfter(recurrence: Recurrence, after: Date): Generator<Date> {
   const { expression, timeZone: tz, startsAt, endsAt } = recurrence;
@@ -112,7 +113,10 @@ export function* timesAfter(recurrence: Recurrence, after: Date): Generator<Date
   }
 }
 
-/** Returns the next time of an expression; undefined after its end date, where the search ends with an error. */
+/**
+ * Returns the next time of an expression; undefined after its end date, where the search ends with
+ * an error.
+ */
 function nextOf(times: ReturnType<typeof CronExpressionParser.parse>): Date | undefined {
   try {
     return times.next().toDate();

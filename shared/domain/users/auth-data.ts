@@ -24,14 +24,15 @@ export type AuthDataChanges = ReadonlyMap<string, JsonObject | null>;
 declare const checkedMark: unique symbol;
 
 /**
- * Changes whose entries somebody vouches for. A user is written from this type only, so that no caller can forget the
- * check: an entry that nobody checked would give its account to whoever sent it.
+ * Changes whose entries somebody vouches for. A user is written from this type only, so that no
+ * caller can forget the check: an entry that nobody checked would give its account to any client that sent
+ * it.
  */
 export type CheckedAuthData = AuthDataChanges & { readonly [checkedMark]: true };
 
 /**
- * Declares changes as checked. `by` names who vouches for the entries: their platforms (`AuthPlatforms`), or the function
- * host of the app, which acts with the app's master key.
+ * Declares changes as checked. `by` names who vouches for the entries: their platforms
+ * (`AuthPlatforms`), or the function host of the app, which acts with the app's master key.
  */
 export const vouchFor = (changes: AuthDataChanges, _by: 'platforms' | 'function host'): CheckedAuthData =>
   changes as CheckedAuthData;

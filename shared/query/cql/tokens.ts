@@ -23,7 +23,10 @@ const tokenForms: [RegExp, (text: string) => Token | undefined][] = [
   [/<=|>=|<>|!=|[=<>(),*?[\]+-]/y, (text) => ({ kind: 'sign', text })],
 ];
 
-/** Reads a number as JSON does, also with a plus sign and without a digit before the point. Throws 300. */
+/**
+ * Reads a number as JSON does, also with a plus sign and without a digit before the point. Throws
+ * 300.
+ */
 function numberOf(text: string): number | bigint {
   const value = exactNumber(text.replace(/^\+/, '').replace(/^(-?)\./, '$10.'));
   if (value === undefined) throw syntaxError('a number cannot be kept exactly: write it as a text');

@@ -22,10 +22,12 @@ const whereLimits = {
 } as const;
 
 /**
- * Parses a `where` into a checked condition. `value` is a dictionary, an array of them (implicit AND), JSON text of
- * either, or absent: an absent or empty one matches every row (protocol/queries.md#query-parameters). Throws 102 for a
- * malformed, unknown or oversize condition, 105 for an invalid or hidden name, 106 and 111 for malformed values; for
- * subqueries 101 for an unknown class and 403 for one that the viewer may not list; what `viewer.permit` throws.
+ * Parses a `where` into a checked condition. `value` is a dictionary, an array of them (implicit
+ * AND), JSON text of either, or absent: an absent or empty one matches every row
+ * (protocol/queries.md#query-parameters). Throws 102 for a malformed, unknown or oversize
+ * condition, 105 for an invalid or hidden name, 106 and 111 for malformed values; for subqueries
+ * 101 for an unknown class and 403 for one that the viewer may not list; what `viewer.permit`
+ * throws.
  */
 export function parseWhere(value: unknown, cls: ClassSchema, viewer: Viewer): Condition {
   const operand = typeof value === 'string' ? parseText(value) : value;

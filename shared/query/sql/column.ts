@@ -75,7 +75,9 @@ function compileEquality(column: ScalarColumn, values: Json[], params: Params): 
   return parts.length === 1 ? parts.join() : `(${parts.join(' OR ')})`;
 }
 
-/** Returns the stored values that a client's value stands for; none if the column cannot hold it. */
+/**
+ * Returns the stored values that match a client's value; an empty list if the column cannot hold it.
+ */
 function storedValues(column: ScalarColumn, value: Json): readonly (string | number | boolean)[] {
   if (column.type === 'text' && column.namesOf && typeof value === 'string') return column.namesOf(value);
   const stored = toStored(column, value);

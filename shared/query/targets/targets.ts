@@ -25,8 +25,9 @@ export { Params };
 export type TargetApp = Pick<App, 'appId'> & { options: Pick<App['options'], 'installationValidityDays'> };
 
 /**
- * Checks the `where` of a push, and the sender's right to ask it and to name the fields of its variables, when the push is
- * accepted: a dry run counts the devices that have a field. Throws as `parseWhere`.
+ * Checks the `where` of a push, and the sender's right to ask it and to name the fields of its
+ * variables, when the push is accepted: a dry run counts the devices that have a field. Throws as
+ * `parseWhere`.
  */
 export function checkTargets(pushOrder: PushOrder, viewer: Viewer): void {
   viewer.permit?.(Object.values(pushOrder.variables ?? {}).map(({ field }) => useOfField(field)));

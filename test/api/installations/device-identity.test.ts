@@ -304,7 +304,8 @@ describe('a vendor’s registration id under a new installation', () => {
     const app = await service.api.createApp();
     const id = newId();
     await Promise.all(Array.from({ length: 20 }, (_, i) => post(app, device(`device-${i}`, id))));
-    // Those that were saved at the very same time may all have it, until one of them registers again.
+    // Those that were saved at the very same time may all have it, until one of them registers
+    // again.
     const { objectId } = (await post(app, device('device-7', id))).body;
     const owners = (await rowsOf(app)).filter((row) => row.registration_id !== null);
     expect(owners.map((row) => row.object_id)).toEqual([objectId]);

@@ -1,4 +1,7 @@
-/** What the calls refuse in the content of a push, and what they accept for some of its devices (protocol/push.md#content). */
+/**
+ * What the calls refuse in the content of a push, and what they accept for some of its devices
+ * (protocol/push.md#content).
+ */
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';

@@ -1,4 +1,7 @@
-/** Texts without a form in UTF-8 or in PostgreSQL, in the body of a push (protocol/push.md#push-call). */
+/**
+ * Texts without a form in UTF-8 or in PostgreSQL, in the body of a push
+ * (protocol/push.md#push-call).
+ */
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';

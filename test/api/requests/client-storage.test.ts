@@ -27,7 +27,10 @@ const call = ({ app, address, user, master = false }: Sender, method: string, pa
     headers: { 'X-Forwarded-For': address, ...(user ? { 'X-LC-Session': user.token } : {}) },
   });
 
-/** What an app key creates: the call, with a text of so many bytes in the new object, and the options that limit it. */
+/**
+ * What an app key creates: the call, with a text of so many bytes in the new object, and the
+ * options that limit it.
+ */
 const creations = {
   installation: {
     create: (sender: Sender, bytes = 0) =>

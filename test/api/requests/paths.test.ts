@@ -65,7 +65,10 @@ async function send(method: string, path: string, body = '{}') {
   return { status: response.statusCode, body: reply, headers: response.headers };
 }
 
-/** Returns the paths of a route with a text in place of one parameter each; the others have values that exist. */
+/**
+ * Returns the paths of a route with a text in place of one parameter each; the others have values
+ * that exist.
+ */
 function pathsWith(path: string, value: string): string[] {
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name);
   return names.map((chosen) =>

@@ -48,7 +48,10 @@ export interface GatewayInstance {
   hang(): void;
   /** Makes the gateway answer 5xx. */
   breakDown(): void;
-  /** Makes something in front of the gateway answer so many requests, or calls for access tokens, in its place. */
+  /**
+   * Makes something in front of the gateway answer so many requests, or calls for access tokens, in
+   * its place.
+   */
   answerFor(answer: ForeignAnswer): void;
   /** Uses up the day's quota; absent if the gateway has none. */
   useUpDay?(): void;

@@ -1,6 +1,7 @@
 /**
- * Answers that say nothing about a message, a device or the credentials: temporary statuses, and pages of proxies, portals and
- * firewalls (protocol/gateways.md#temporary-answers). One walk over everything that calls another server.
+ * Answers that say nothing about a message, a device or the credentials: temporary statuses, and
+ * pages of proxies, portals and firewalls (protocol/gateways.md#temporary-answers). One walk over
+ * everything that calls another server.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

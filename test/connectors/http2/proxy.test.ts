@@ -24,7 +24,10 @@ interface Proxy {
   requests: { authority: string; authorization: string | undefined }[];
 }
 
-/** Starts a forward proxy on loopback for CONNECT; `isStrict` requires the user `us%` and the password `er:s@cret%2`. */
+/**
+ * Starts a forward proxy on loopback for CONNECT; `isStrict` requires the user `us%` and the
+ * password `er:s@cret%2`.
+ */
 async function startProxy(isStrict: boolean, server: Server = createHttpServer()): Promise<Proxy> {
   const requests: Proxy['requests'] = [];
   const sockets: Duplex[] = [];

@@ -1,6 +1,7 @@
 /**
- * The tables of members against the lists of the vendors' documents, written here by hand (July to November 2026; sources:
- * docs/reference/protocol). A vendor's new member is added here and to its table.
+ * The tables of members against the lists of the vendors' documents, written here by hand (July to
+ * November 2026; sources: docs/reference/protocol). A vendor's new member is added here and to its
+ * table.
  */
 import { describe, expect, test } from 'vitest';
 import { fcmMembers } from '../../../connectors/fcm/members.ts';

@@ -1,4 +1,6 @@
-/** Plain forms of members (docs/reference/protocol/push.md#plain-forms), as each gateway gets them. */
+/**
+ * Plain forms of members (docs/reference/protocol/push.md#plain-forms), as each gateway gets them.
+ */
 import { describe, expect, test } from 'vitest';
 import { connectors } from '../../../connectors/registry.ts';
 import { bodyProblem } from '../../../ops/sandbox/apns/rules.ts';
@@ -109,7 +111,10 @@ test.each<ConnectorId>(['vendor_a', 'vendor_b', 'vendor_f', 'fcm', 'channel'])(
   },
 );
 
-/** Member of the vendor's own object, the value that a careless client sends, and what the gateway gets. */
+/**
+ * Member of the vendor's own object, the value that a careless client sends, and what the gateway
+ * gets.
+ */
 const vendors: [connector: ConnectorId, key: string, own: JsonObject, path: string, value: Json][] = [
   ['fcm', 'fcm', { ttl: 60 }, 'message/android/ttl', '60s'],
   ['fcm', 'fcm', { ttl: '60' }, 'message/android/ttl', '60s'],

@@ -76,7 +76,8 @@ const prove = (tokens: readonly string[]) => {
 
 describe('what may be deleted of a profile', () => {
   test.each([
-    // Answers, of which invalid, of which proven: what may be deleted of those only called invalid, and of the proven ones.
+    // Answers, of which invalid, of which proven: what may be deleted of those only called invalid,
+    // and of the proven ones.
     [1, 1, 0, true, true],
     [19, 19, 0, true, true],
     [20, 20, 0, false, true],

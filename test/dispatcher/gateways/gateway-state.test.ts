@@ -261,7 +261,7 @@ test('the secret in the URL for receipts is derived, and that of an older key is
   const next = callbackSecret(older, owner, 7);
   expect(next).toMatch(/^7\.[\w-]{24}$/);
   expect(generationOfSecret(rotated, owner, next)).toBe(7);
-  // The secret of one generation is none of another.
+  // The secret of one generation does not work for another.
   for (const forged of [
     next.slice(2),
     `8${next.slice(1)}`,

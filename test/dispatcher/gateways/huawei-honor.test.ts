@@ -42,7 +42,8 @@ describe('a push to devices of Huawei and Honor', () => {
       honorSuccesses: 299,
       invalidTokens: 6,
     });
-    // Huawei's other API is asked for the refused ones: the form of a token does not tell its system.
+    // Huawei's other API is asked for the refused ones: the form of a token does not tell its
+    // system.
     for (const token of [...older, ...newer]) expect(huawei.seen(token)).toBe(dead.includes(token) ? 2 : 1);
     for (const token of honors) expect(honor.seen(token)).toBe(1);
     expect([huawei.tokenCalls, honor.tokenCalls]).toEqual([1, 1]);

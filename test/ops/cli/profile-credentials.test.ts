@@ -49,7 +49,10 @@ async function storedCredentials(connector: string): Promise<unknown> {
 
 const dayMs = 86_400_000;
 
-/** Creates a certificate in Apple's form: RSA, with the bundle id as UID of the subject, valid for `days` from yesterday. */
+/**
+ * Creates a certificate in Apple's form: RSA, with the bundle id as UID of the subject, valid for
+ * `days` from yesterday.
+ */
 function appleCertificate(bundleId: string | null, days = 2) {
   // The library takes seconds to create a key.
   const pair = generateKeyPairSync('rsa', {

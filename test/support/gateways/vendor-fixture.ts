@@ -77,7 +77,10 @@ export function vendorFixture<G extends SandboxGateway>(vendor: Vendor<G>): Vend
   };
 }
 
-/** Results of a device by HTTP status, where something else than the vendor answered (`connectors/kit`). */
+/**
+ * Results of a device by HTTP status, where something else than the vendor answered
+ * (`connectors/kit`).
+ */
 export const statusMeanings: [number, string][] = [
   [500, 'retry'],
   [503, 'retry'],

@@ -61,8 +61,9 @@ export class SignUpService {
   }
 
   /**
-   * Reads the body of a new account with its third-party accounts: the hook `onAuthData` may change them, and their platforms
-   * confirm them. Every sign-up reads its body here. Throws as `readUserChanges`, 142, 250 to 252, 503.
+   * Reads the body of a new account with its third-party accounts: the hook `onAuthData` may change
+   * them, and their platforms confirm them. Every sign-up reads its body here. Throws as
+   * `readUserChanges`, 142, 250 to 252, 503.
    */
   async readNewUser(caller: Caller, body: JsonObject): Promise<CheckedUserChanges> {
     const { hooks, platforms } = this.#parts;

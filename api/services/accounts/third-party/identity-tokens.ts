@@ -114,5 +114,8 @@ export class IdentityTokens {
   }
 }
 
-/** Apps with another trust do not share keys: one of them may trust a server that the other does not. */
+/**
+ * Apps with another trust do not share keys: one of them may trust a server that the other does
+ * not.
+ */
 const cacheKeyOf = ({ jwksUrl, ca = '' }: IdentityTokenCheck): string => `${jwksUrl} ${ca}`;

@@ -18,8 +18,9 @@ export class PlatformClients {
   }
 
   /**
-   * Returns the JSON body of a successful reply; undefined when the platform refuses the request. Throws 503 for no reply, a
-   * temporary status, and a body that the platform did not write: such an answer says nothing about the token.
+   * Returns the JSON body of a successful reply; undefined when the platform refuses the request.
+   * Throws 503 for no reply, a temporary status, and a body that the platform did not write: such
+   * an answer says nothing about the token.
    */
   async fetchJson(at: { baseUrl: string; ca?: string | undefined }, request: HttpRequest): Promise<unknown> {
     const reply = await this.#client(at).request(request);

@@ -28,9 +28,10 @@ export class AuthPlatforms {
   }
 
   /**
-   * Asks the platforms about the entries of a change, and returns the change as one that may be written. Entries for which
-   * `isStored` is true are not asked about again. Throws 250 to 252 when a platform rejects its entry, or when an entry must
-   * be checked and the app's options have no settings for its platform; 503 when a platform cannot be reached.
+   * Asks the platforms about the entries of a change, and returns the change as one that may be
+   * written. Entries for which `isStored` is true are not asked about again. Throws 250 to 252 when
+   * a platform rejects its entry, or when an entry must be checked and the app's options have no
+   * settings for its platform; 503 when a platform cannot be reached.
    */
   async check(
     app: App,

@@ -50,9 +50,9 @@ export class ThirdPartyLogin {
   }
 
   /**
-   * Logs in the user of a third-party account, or creates one. Concurrent calls with the same account create one user.
-   * Throws 208 when the accounts belong to several users, 211 with `failOnNotExist`, 429 for too many sign-ups from one
-   * network address.
+   * Logs in the user of a third-party account, or creates one. Concurrent calls with the same
+   * account create one user. Throws 208 when the accounts belong to several users, 211 with
+   * `failOnNotExist`, 429 for too many sign-ups from one network address.
    */
   async logInOrSignUp(app: App, request: ThirdPartyRequest): Promise<LoginResult> {
     let passwordHash: string | null | undefined;

@@ -13,11 +13,12 @@ interface FailedAttempts {
 }
 
 /**
- * Answers wrong tokens and codes (protocol/admin-api.md#errors): 401, and after ten within a minute from one IP address (of IPv6
- * a /64, which the caller computes) 429 for the rest of that minute. A right token is always accepted, also from such an
- * address: callers behind one proxy share an address, and a stranger among them must not lock the operators out. Tokens are
- * long and random, so that the number of guesses does not matter; the limit shows a broken script its mistake, and bounds the
- * log. Each process counts for itself.
+ * Answers wrong tokens and codes (protocol/admin-api.md#errors): 401, and after ten within a minute
+ * from one IP address (of IPv6 a /64, which the caller computes) 429 for the rest of that minute. A
+ * right token is always accepted, also from such an address: callers behind one proxy share an
+ * address, and a stranger among them must not lock the operators out. Tokens are long and random,
+ * so that the number of guesses does not matter; the limit shows a broken script its mistake, and
+ * bounds the log. Each process counts for itself.
  */
 export class AttemptLimit {
   readonly #clock: Clock;
@@ -30,8 +31,8 @@ export class AttemptLimit {
   }
 
   /**
-   * Counts a wrong token and returns its refusal: `refusal`, or 429 with the seconds left after too many. Counting and answering
-   * are one step, so that concurrent calls share the limit.
+   * Counts a wrong token and returns its refusal: `refusal`, or 429 with the seconds left after too
+   * many. Counting and answering are one step, so that concurrent calls share the limit.
    */
   fail(origin: string, refusal: Refusal): Refusal {
     const nowMs = this.#clock.monotonicMs();

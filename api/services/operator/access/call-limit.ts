@@ -7,8 +7,9 @@ const windowMs = 60_000;
 const maxCounts = 10_000;
 
 /**
- * Calls of one token within a minute, its sessions included (protocol/admin-api.md#limits-of-a-token): all calls, entries in
- * the audit, which are kept for a year, and logins with login links. A person with ten pages of the console makes some hundred
+ * Calls of one token within a minute, its sessions included
+ * (protocol/admin-api.md#limits-of-a-token): all calls, entries in the audit, which are kept for a
+ * year, and logins with login links. A person with ten pages of the console makes some hundred
  * calls.
  */
 export const callLimits = { calls: 3000, changes: 600, logins: 60 } as const;
@@ -27,8 +28,8 @@ export class CallLimit {
   }
 
   /**
-   * Counts a call of a token as `weight` calls; null is CARILLON_ADMIN_TOKEN, which has no limit: its holder could lift any. Throws 429 with the
-   * seconds left.
+   * Counts a call of a token as `weight` calls; null is CARILLON_ADMIN_TOKEN, which has no limit:
+   * its holder could lift any. Throws 429 with the seconds left.
    */
   take(tokenId: number | null, kind: Counted, weight = 1): void {
     if (tokenId === null) return;

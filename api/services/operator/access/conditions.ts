@@ -11,14 +11,17 @@ import { type MemberUse, masterViewer, type Viewer } from '../../../../shared/qu
 
 /** Caller of the admin API as the reader of a condition. */
 export interface ConditionAsker extends Viewer {
-  /** Members with tokens of devices or data of people that the conditions have named, for the audit. */
+  /**
+   * Members with tokens of devices or data of people that the conditions have named, for the audit.
+   */
   personal: ReadonlySet<string>;
 }
 
 /**
- * Returns the viewer for every condition that a caller of the admin API sends (protocol/admin-api.md#conditions). The number
- * of devices that meet a condition answers a question about them, so a caller may name a member only if the role sees it:
- * asked often enough, patterns and orders spell a token. Its conditions throw 403 otherwise.
+ * Returns the viewer for every condition that a caller of the admin API sends
+ * (protocol/admin-api.md#conditions). The number of devices that meet a condition answers a
+ * question about them, so a caller may name a member only if the role sees it: asked often enough,
+ * patterns and orders spell a token. Its conditions throw 403 otherwise.
  */
 export function askerOf(operator: Operator, appId: string): ConditionAsker {
   const personal = new Set<string>();
@@ -57,6 +60,9 @@ function requireMayName({ role }: Operator, { className, member, use, value, isI
 /** Members of users that every role sees. */
 const shownToAll = new Set(['objectId', 'createdAt', 'updatedAt', 'emailVerified', 'mobilePhoneVerified']);
 
-/** Returns a device or a condition as a caller may see it: tokens and data of people are shortened below operator. */
+/**
+ * Returns a device or a condition as a caller may see it: tokens and data of people are shortened
+ * below operator.
+ */
 export const visibleTo = ({ role }: Pick<Operator, 'role'>, document: JsonObject): JsonObject =>
   hasRole(role, 'operator') ? document : shortenTokens(document);

@@ -27,8 +27,8 @@ const codeLifeMs = 15 * minuteMs;
 const maxAgent = 200;
 
 /**
- * Token of the operator, or a code of a login link. `replace` confirms that the session of another person in this browser is
- * replaced.
+ * Token of the operator, or a code of a login link. `replace` confirms that the session of another
+ * person in this browser is replaced.
  */
 export type Credential = { token: string } | { code: string; replace?: boolean | undefined };
 
@@ -102,9 +102,10 @@ export class ConsoleSessionService {
   }
 
   /**
-   * Starts a session. Throws 401 for a wrong token, or a code that is unknown, used or expired; 429 after too many logins.
-   * Without `replace`, a link that is opened in the session of another person starts none and stays valid: anybody can send such
-   * a link, and its reader would go on under a name that is not the own.
+   * Starts a session. Throws 401 for a wrong token, or a code that is unknown, used or expired; 429
+   * after too many logins. Without `replace`, a link that is opened in the session of another
+   * person starts none and stays valid: anybody can send such a link, and its reader would go on
+   * under a name that is not the own.
    */
   async login(credential: Credential, client: LoginClient): Promise<Login | OtherPerson> {
     try {

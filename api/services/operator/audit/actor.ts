@@ -34,8 +34,9 @@ export interface Change {
 }
 
 /**
- * Writes a change within its own transaction, so that it is audited if and only if it commits. Changes outside of the admin
- * API, such as those of an app with its master key, are not audited. Throws 429 after too many changes of one token.
+ * Writes a change within its own transaction, so that it is audited if and only if it commits.
+ * Changes outside of the admin API, such as those of an app with its master key, are not audited.
+ * Throws 429 after too many changes of one token.
  */
 export async function recordChange(tx: Handle, change: Change): Promise<void> {
   const actor = actors.getStore();

@@ -19,8 +19,9 @@ export interface Read {
 }
 
 /**
- * Records who read secrets or asked for data of people (protocol/admin-api.md#audit). Scripts and pages repeat their reads, so
- * each process records one read of one token once an hour: the audit cannot be flooded.
+ * Records who read secrets or asked for data of people (protocol/admin-api.md#audit). Scripts and
+ * pages repeat their reads, so each process records one read of one token once an hour: the audit
+ * cannot be flooded.
  */
 export class ReadAudit {
   readonly #deps: Pick<ApiDeps, 'db' | 'clock'>;

@@ -47,8 +47,8 @@ export class DeviceService {
   }
 
   /**
-   * Lists devices, the newest first. Throws 404, 102 and 105 for the condition, 403 for one that the role may not ask,
-   * 124.
+   * Lists devices, the newest first. Throws 404, 102 and 105 for the condition, 403 for one that
+   * the role may not ask, 124.
    */
   async list(operator: Operator, appId: string, request: DeviceListRequest) {
     const app = await requireApp(this.#deps, appId);

@@ -22,7 +22,10 @@ interface CheckContext {
   maxApps?: number;
 }
 
-/** Decrypts every app and profile with CARILLON_SECRET, and inspects the credentials and the addresses of servers. */
+/**
+ * Decrypts every app and profile with CARILLON_SECRET, and inspects the credentials and the
+ * addresses of servers.
+ */
 export async function checkCredentials(context: CheckContext): Promise<Finding[]> {
   const secretFindings: Finding[] = [];
   const credentialFindings: Finding[] = [];
@@ -98,7 +101,10 @@ async function inspect({ db, vault, nowMs }: CheckContext, id: ProfileId): Promi
   ];
 }
 
-/** Finds URLs that the service does not connect to, because CARILLON_PRIVATE_HOSTS does not list their addresses. */
+/**
+ * Finds URLs that the service does not connect to, because CARILLON_PRIVATE_HOSTS does not list
+ * their addresses.
+ */
 const privateAddresses = ({ app, at = '' }: { app: string; at?: string }, settings: unknown): Finding[] =>
   [...addressesIn(isJsonObject(settings) ? settings : {})]
     .filter(([, url]) => isRefusedUrl(url))

@@ -41,9 +41,9 @@ export class ProfileRotationService {
   }
 
   /**
-   * Stages credentials and asks the gateway with them. If it accepts them, they are tried on real pushes, or held with
-   * `isHeld`; else they stay staged with the reason. Throws 404 without a profile, 400 for invalid credentials, and as
-   * `requireMaySetAddresses`.
+   * Stages credentials and asks the gateway with them. If it accepts them, they are tried on real
+   * pushes, or held with `isHeld`; else they stay staged with the reason. Throws 404 without a
+   * profile, 400 for invalid credentials, and as `requireMaySetAddresses`.
    */
   async stage(
     id: ProfileId,

@@ -36,8 +36,8 @@ export class ProfileService {
   }
 
   /**
-   * Throws 404 for an unknown connector or app, 400 for an invalid name, invalid credentials or a private address, 403 for an
-   * address that a caller below owner changes.
+   * Throws 404 for an unknown connector or app, 400 for an invalid name, invalid credentials or a
+   * private address, 403 for an address that a caller below owner changes.
    */
   async put(
     { appId, connector, name }: ProfileId,
@@ -88,7 +88,10 @@ export function noSuchProfile(): never {
   throw refuse('notFound', 'There is no such profile.');
 }
 
-/** Returns credentials as they are stored. Throws 400 with the wrong member, and for credentials that have expired. */
+/**
+ * Returns credentials as they are stored. Throws 400 with the wrong member, and for credentials
+ * that have expired.
+ */
 export function checkedCredentials(connector: ConnectorId, sent: JsonObject, nowMs: number): JsonObject {
   const checked = checkCredentials(connector, sent);
   if (!checked.ok) throw refuse('incorrectType', `${toErrorText(checked.error)}.`);

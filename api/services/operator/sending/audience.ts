@@ -74,9 +74,9 @@ export class AudienceService {
   }
 
   /**
-   * Returns the devices in all and by connector; a lower bound with `isLeast` where the exact count takes too long.
-   * Throws 404, the refusals of a push for its target, 403 for a condition that the role may not ask, 429, and 408
-   * when the caller is gone.
+   * Returns the devices in all and by connector; a lower bound with `isLeast` where the exact count
+   * takes too long. Throws 404, the refusals of a push for its target, 403 for a condition that the
+   * role may not ask, 429, and 408 when the caller is gone.
    */
   async count(operator: Operator, appId: string, request: AudienceRequest) {
     const { clock } = this.#deps;

@@ -121,8 +121,9 @@ function noSuchItem(): never {
 }
 
 /**
- * Checks the condition of a template as that of a push. A template may be unfinished, so other refusals of its condition come
- * when it is sent. Throws 403 for a condition that the caller may not ask.
+ * Checks the condition of a template as that of a push. A template may be unfinished, so other
+ * refusals of its condition come when it is sent. Throws 403 for a condition that the caller may
+ * not ask.
  */
 function checkTemplate(content: Json, asker: Viewer): void {
   try {

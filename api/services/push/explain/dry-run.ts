@@ -45,8 +45,8 @@ import { forecastVariables } from './variables.ts';
 const countTimeoutMs = 30_000;
 
 /**
- * Size of a draft from which it is not explained. One that is a little too large for a push is: the dry run says so. A larger one
- * takes long to turn into the payloads of all gateways.
+ * Size of a draft from which it is not explained. One that is a little too large for a push is: the
+ * dry run says so. A larger one takes long to turn into the payloads of all gateways.
  */
 const maxDraftBytes = 16 * pushBodyBytesBelow;
 
@@ -68,8 +68,9 @@ export class DryRunService {
   }
 
   /**
-   * Takes the body of POST /1.1/push, or of POST /1.1/push/devices when it has `device_ids`. Throws the same refusals for
-   * a malformed body, and 403 for a condition that the role may not ask; limits that would refuse or shorten the push are messages in the reply.
+   * Takes the body of POST /1.1/push, or of POST /1.1/push/devices when it has `device_ids`. Throws
+   * the same refusals for a malformed body, and 403 for a condition that the role may not ask;
+   * limits that would refuse or shorten the push are messages in the reply.
    */
   async explain(operator: Operator, appId: string, draft: PushDraft): Promise<JsonObject> {
     const app = await this.#deps.appCache.app(appId);
@@ -126,7 +127,10 @@ export interface MovedAudience {
   digest: string;
 }
 
-/** Parses the body of either push call, and checks its condition. Throws 403 for one that `asker` may not ask. */
+/**
+ * Parses the body of either push call, and checks its condition. Throws 403 for one that `asker`
+ * may not ask.
+ */
 export function parseDraft(
   asker: Viewer,
   { body, bodyBytes, prodHeader }: PushDraft,

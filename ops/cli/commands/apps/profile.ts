@@ -72,8 +72,8 @@ async function store(
 }
 
 /**
- * Returns what certificate was chosen and the problems of a stored profile; nothing where they cannot be read, since it is
- * stored anyway.
+ * Returns what certificate was chosen and the problems of a stored profile; nothing where they
+ * cannot be read, since it is stored anyway.
  */
 async function remarksOn(service: Awaited<ReturnType<typeof connect>>, path: string): Promise<string[]> {
   try {

@@ -112,8 +112,9 @@ export function queryOf(members: Record<string, string | number | boolean | null
 }
 
 /**
- * Encodes a part of a path. Throws `ApiError` for one that a browser resolves, so that the path would name something else, such as
- * the whole app; the server refuses the others that no path can hold.
+ * Encodes a part of a path. Throws `ApiError` for one that a browser resolves, so that the path
+ * would name something else, such as the whole app; the server refuses the others that no path can
+ * hold.
  */
 export function pathPart(part: string | number): string {
   const text = String(part);

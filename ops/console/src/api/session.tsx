@@ -48,7 +48,10 @@ export function useMay(needed: Role): boolean {
   return includesRole(useOperator().role, needed);
 }
 
-/** What starts a session: a token, or the code of a link, which may replace the session of another person. */
+/**
+ * What starts a session: a token, or the code of a link, which may replace the session of another
+ * person.
+ */
 export type Credential = { token: string } | { code: string; replace?: boolean };
 
 /** Returns functions that start and end the session. */

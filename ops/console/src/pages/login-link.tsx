@@ -14,8 +14,8 @@ interface LoginLinkProps {
 }
 
 /**
- * Redeems the code of a login link. In the session of another person it asks first: anybody can send such a link, and its reader
- * would go on under another name.
+ * Redeems the code of a login link. In the session of another person it asks first: anybody can
+ * send such a link, and its reader would go on under another name.
  */
 export function LoginLink({ code, done }: LoginLinkProps) {
   const { t } = useTranslation();

@@ -9,7 +9,10 @@ import { LanguageChoice } from './shell/preferences.tsx';
 
 const codePrefix = '#code=';
 
-/** Returns the code of a login link and removes it from the address; it is in the fragment so that no server logs it. */
+/**
+ * Returns the code of a login link and removes it from the address; it is in the fragment so that
+ * no server logs it.
+ */
 export function takeLoginCode(): string | undefined {
   const { hash, pathname, search } = window.location;
   if (!hash.startsWith(codePrefix)) return undefined;

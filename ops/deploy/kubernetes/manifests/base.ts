@@ -102,7 +102,9 @@ const service: IService = {
   spec: { selector: labelsOf('api'), ports: [{ name: 'http', port: 80, targetPort: 'http' }] },
 };
 
-/** Paths that clients, devices, gateways and people call. Those of the operator are not among them. */
+/**
+ * Paths that clients, devices, gateways and people call. Those of the operator are not among them.
+ */
 export const publicPaths = ['/1.1', '/v1/route', '/2/route', '/callbacks', '/openapi.json'];
 
 /** Returns an ingress that leads to paths of the api. */
@@ -142,8 +144,8 @@ const ingressOf = (
 });
 
 /**
- * Ingress of the console and the admin API, for the overlay `console`: callers of private networks only. The annotation is that
- * of ingress-nginx; other controllers have one of their own.
+ * Ingress of the console and the admin API, for the overlay `console`: callers of private networks
+ * only. The annotation is that of ingress-nginx; other controllers have one of their own.
  */
 export const consoleIngress = ingressOf('carillon-console', ['/console'], {
   'nginx.ingress.kubernetes.io/whitelist-source-range': '10.0.0.0/8,172.16.0.0/12,192.168.0.0/16',
@@ -160,8 +162,8 @@ const tcp = (...list: number[]) => list.map((port) => ({ port, protocol: 'TCP' a
 
 /**
  * Every address but those of cloud metadata services, which hand out the credentials of the machine
- * (shared/config/private-hosts.ts). Gateways have no fixed addresses. Pods are named beside, since some network plugins do not
- * count them as addresses.
+ * (shared/config/private-hosts.ts). Gateways have no fixed addresses. Pods are named beside, since
+ * some network plugins do not count them as addresses.
  */
 const anywhere = [
   {
@@ -174,7 +176,10 @@ const anywhere = [
   { namespaceSelector: {} },
 ];
 
-/** Returns a policy: calls to one port only, and connections to the name service, PostgreSQL and `more` ports. */
+/**
+ * Returns a policy: calls to one port only, and connections to the name service, PostgreSQL and
+ * `more` ports.
+ */
 const policyOf = (part: Part, served: number[], more: number[]): INetworkPolicy => ({
   apiVersion: 'networking.k8s.io/v1',
   kind: 'NetworkPolicy',

@@ -13,7 +13,10 @@ export interface HuaweiMemory {
   tokenIssuer: TokenIssuer;
   /** v3: token → reason of its refusal; `deadTokens` are refused as `tokenFormatError`. */
   refusedTokens: Map<string, string>;
-  /** Tokens of HarmonyOS 5 and newer, beside those that begin with `MAMz`: the form of a token does not tell its system. */
+  /**
+   * Tokens of HarmonyOS 5 and newer, beside those that begin with `MAMz`: the form of a token does
+   * not tell its system.
+   */
   harmonyTokens: Set<string>;
   /** Tokens of Android that begin with `MAMz`. */
   androidTokens: Set<string>;

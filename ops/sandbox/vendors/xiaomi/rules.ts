@@ -95,7 +95,10 @@ function numbersFault(form: URLSearchParams): Fault | null {
   return null;
 }
 
-/** A notification without an effect is a "custom" one, which ended in 2024 (protocol/xiaomi.md#what-a-tap-does). */
+/**
+ * A notification without an effect is a "custom" one, which ended in 2024
+ * (protocol/xiaomi.md#what-a-tap-does).
+ */
 function effectFault(form: URLSearchParams): Fault | null {
   if (form.get('pass_through') === '1') return null;
   const effect = form.get('extra.notify_effect') ?? '';

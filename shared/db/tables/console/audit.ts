@@ -60,8 +60,8 @@ const longMember = 512;
 const keptChars = 200;
 
 /**
- * Returns the members of an entry, cut to 4 KB. A long member is replaced by its beginning, its length and its SHA-256; if that
- * is not enough, all members are.
+ * Returns the members of an entry, cut to 4 KB. A long member is replaced by its beginning, its
+ * length and its SHA-256; if that is not enough, all members are.
  */
 function boundedMembers(members: JsonObject | null): JsonObject | null {
   if (members === null || bytesOf(members) <= maxBytes) return members;

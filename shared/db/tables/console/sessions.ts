@@ -24,8 +24,8 @@ export interface SessionBounds {
 }
 
 /**
- * Most sessions of one token at a time; a further one replaces its own that was used longest ago. So no token ends the sessions
- * of another.
+ * Most sessions of one token at a time; a further one replaces its own that was used longest ago.
+ * So no token ends the sessions of another.
  */
 const maxSessionsOfToken = 20;
 /** Login codes of one token that wait at a time. */

@@ -1,6 +1,6 @@
 /**
- * Leaves one installation of each device where older versions, imports or concurrent calls made several
- * (protocol/installations.md#registration).
+ * Leaves one installation of each device where older versions, imports or concurrent calls made
+ * several (protocol/installations.md#registration).
  */
 import { comparedToken } from '../../../domain/installations/identity.ts';
 import type { JsonObject } from '../../../domain/json.ts';
@@ -19,8 +19,9 @@ interface TokenRow {
 }
 
 /**
- * Rewrites up to `limit` tokens that an older version stored as they were sent, and merges the installations of a token with
- * several spellings. Returns the number of rows read. Skips installations that are being saved.
+ * Rewrites up to `limit` tokens that an older version stored as they were sent, and merges the
+ * installations of a token with several spellings. Returns the number of rows read. Skips
+ * installations that are being saved.
  */
 export function rewriteTokens(db: Database, limit: number): Promise<number> {
   return db.transaction(async (tx) => {
@@ -50,7 +51,10 @@ async function rewriteRows(tx: Handle, appId: string, rows: readonly TokenRow[])
   if (single.length > 0) await rewrite(tx, appId, single);
 }
 
-/** Finds which tokens no installation holds as they are compared, and locks the holders of the others that no call is saving. */
+/**
+ * Finds which tokens no installation holds as they are compared, and locks the holders of the
+ * others that no call is saving.
+ */
 async function findHolders(
   tx: Handle,
   appId: string,
@@ -84,8 +88,8 @@ interface MergedRow {
 }
 
 /**
- * Keeps the installation that was saved last, and deletes the others. What it lacks it gets from these: a client that registered
- * with another spelling may have sent its token alone.
+ * Keeps the installation that was saved last, and deletes the others. What it lacks it gets from
+ * these: a client that registered with another spelling may have sent its token alone.
  */
 async function merge(tx: Handle, appId: string, rows: readonly TokenRow[]): Promise<void> {
   const [kept, ...older] = rows.toSorted(
@@ -118,14 +122,17 @@ const releasedAtOnce = 1000;
 export interface RegistrationWalk {
   appId: string;
   now: Date;
-  /** Start of the next walk after one of several pages; one of a single page begins again with the next call. */
+  /**
+   * Start of the next walk after one of several pages; one of a single page begins again with the
+   * next call.
+   */
   nextAt: Date;
 }
 
 /**
- * Makes the next page of an app's walk over its registration ids, unless another process does so now or the next walk is later.
- * Of the installations with an id of the same vendor, the one that was saved last keeps it. Returns whether a further page
- * follows.
+ * Makes the next page of an app's walk over its registration ids, unless another process does so
+ * now or the next walk is later. Of the installations with an id of the same vendor, the one that
+ * was saved last keeps it. Returns whether a further page follows.
  */
 export function continueRegistrationWalk(
   db: Database,
@@ -153,11 +160,17 @@ export function continueRegistrationWalk(
   });
 }
 
-/** Lets the next walk of an app begin at once: an import may have written registration ids that devices have. */
+/**
+ * Lets the next walk of an app begin at once: an import may have written registration ids that
+ * devices have.
+ */
 export const hastenRegistrationWalk = (db: Handle, appId: string) =>
   db.query("UPDATE registration_walk SET next_at = '-infinity' WHERE app_id = $1", [appId]);
 
-/** Goes on behind a registration id; returns the one that the next page begins behind, null after the last page. */
+/**
+ * Goes on behind a registration id; returns the one that the next page begins behind, null after
+ * the last page.
+ */
 async function releasePage(tx: Handle, appId: string, after: string): Promise<string | null> {
   const { rows } = await tx.query<{ read: number; last: string | null; repeated: string[] }>(
     `WITH page AS MATERIALIZED (

@@ -126,12 +126,16 @@ const keyColumns = {
 const keyNames = ['objectId', 'installationId', 'deviceToken', 'registrationId'] as const;
 const ofDevice = new PreparedStatements();
 
-/** Installations with a registration id that are looked at, the newest ones: one has it, until it is registered again. */
+/**
+ * Installations with a registration id that are looked at, the newest ones: one has it, until it is
+ * registered again.
+ */
 export const maxOfRegistration = 8;
 
 /**
- * Selects the installations, a dozen at most, that match one of the ids, in the order of their keys. Each set of ids has a
- * statement of its own with one look-up per id: PostgreSQL chooses poor plans for alternatives that may be NULL.
+ * Selects the installations, a dozen at most, that match one of the ids, in the order of their
+ * keys. Each set of ids has a statement of its own with one look-up per id: PostgreSQL chooses poor
+ * plans for alternatives that may be NULL.
  */
 async function selectOfDevice(db: Handle, appId: string, ids: DeviceIds, tail = ''): Promise<VersionRow[]> {
   const given = keyNames.flatMap((name) => {
@@ -233,8 +237,8 @@ export async function updateInstallationVersion(
 export const vendorOfRow = `coalesce(vendor, CASE WHEN device_type IN (${harmonyDeviceTypes.map((name) => `'${name}'`).join(', ')}) THEN 'vendor_a' END)`;
 
 /**
- * Takes the registration id of an installation from the others of its vendor, except for those that are being saved: the next
- * walk finds these (`identities.ts`).
+ * Takes the registration id of an installation from the others of its vendor, except for those that
+ * are being saved: the next walk finds these (`identities.ts`).
  */
 export async function takeRegistration(
   tx: Handle,

@@ -60,10 +60,11 @@ export async function clearInvalidTokens(
 }
 
 /**
- * Deletes the installations with certain reports of these pushes, if they were not updated since and the push reached
- * some device of the connector (protocol/delivery.md#promise-7). In a push to many it must have reached as many as are
- * reported: receipts come one after the other, and may never come for some devices, so their share is unknown. Keeps the
- * public ids in the push's failures.
+ * Deletes the installations with certain reports of these pushes, if they were not updated since
+ * and the push reached some device of the connector (protocol/delivery.md#promise-7). In a push to
+ * many it must have reached as many as are reported: receipts come one after the other, and may
+ * never come for some devices, so their share is unknown. Keeps the public ids in the push's
+ * failures.
  */
 export async function deleteReportedInvalid(
   tx: Handle,
@@ -89,7 +90,10 @@ export async function deleteReportedInvalid(
   }
 }
 
-/** Deletes the installations with certain reports of a push, of one connector or of all. Returns their number. */
+/**
+ * Deletes the installations with certain reports of a push, of one connector or of all. Returns
+ * their number.
+ */
 export async function deleteReported(
   tx: Handle,
   { appId, connector, pushId }: { appId: string; connector?: ReceiptSource['connector']; pushId: number },

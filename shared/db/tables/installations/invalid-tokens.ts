@@ -12,7 +12,10 @@ interface PushKey {
   pushId: number;
 }
 
-/** Answers of one profile in a push, and the forms of tokens that had a success; `''`: any token of the profile. */
+/**
+ * Answers of one profile in a push, and the forms of tokens that had a success; `''`: any token of
+ * the profile.
+ */
 export interface JudgedProfile extends ProfileAnswers {
   successes: ReadonlySet<string>;
 }
@@ -64,8 +67,8 @@ export interface InvalidSelection extends PushKey {
 }
 
 /**
- * Deletes the installations of a push whose tokens the gateway called invalid, unless they were saved since. Returns their
- * number.
+ * Deletes the installations of a push whose tokens the gateway called invalid, unless they were
+ * saved since. Returns their number.
  */
 export async function deleteInvalid(db: Handle, selection: InvalidSelection): Promise<number> {
   let deleted = 0;
@@ -78,7 +81,10 @@ export async function deleteInvalid(db: Handle, selection: InvalidSelection): Pr
   return deleted;
 }
 
-/** Deleted installations of a page, and its last recipient, after which the next page begins; null for the last page. */
+/**
+ * Deleted installations of a page, and its last recipient, after which the next page begins; null
+ * for the last page.
+ */
 export interface DeletedPage {
   last: number | null;
   deleted: number;
@@ -120,8 +126,8 @@ export async function deleteInvalidPage(
 }
 
 /**
- * Deletes the installation of a push to one device if the answer proves the end of its token, unless it was saved since: such a
- * push has no other answers to compare.
+ * Deletes the installation of a push to one device if the answer proves the end of its token,
+ * unless it was saved since: such a push has no other answers to compare.
  */
 export async function deleteProven(db: Handle, appId: string, failure: RecipientFailure): Promise<void> {
   if (!failure.isProof || failure.invalidAsOfMs === null) return;
@@ -132,7 +138,10 @@ export async function deleteProven(db: Handle, appId: string, failure: Recipient
   );
 }
 
-/** Notes on the record of a push which profiles kept their invalid tokens; an empty list clears the note. */
+/**
+ * Notes on the record of a push which profiles kept their invalid tokens; an empty list clears the
+ * note.
+ */
 export async function noteKeptTokens(
   db: Handle,
   { appId, pushId }: PushKey,
@@ -154,7 +163,10 @@ export interface PushWithKeptTokens extends KeptTokens {
 const waitingPushes = `SELECT app_id, object_id, kept_tokens FROM notification
    WHERE kept_tokens IS NOT NULL AND finished_at > now() - interval '1 day' ORDER BY id DESC LIMIT $1`;
 
-/** Lists the invalid tokens that pushes of the last day kept, by push and profile, the newest pushes first. */
+/**
+ * Lists the invalid tokens that pushes of the last day kept, by push and profile, the newest pushes
+ * first.
+ */
 export async function listKeptTokens(db: Handle, limit: number): Promise<PushWithKeptTokens[]> {
   const { rows } = await db.query<{ app_id: string; object_id: string; kept_tokens: KeptTokens[] }>(
     waitingPushes,

@@ -204,7 +204,10 @@ export interface UnsettledBatch {
   appId: string;
   id: number;
   retriedCount: number;
-  /** Recipients that were sent to by the form of their token; absent or null where the connector has one form. */
+  /**
+   * Recipients that were sent to by the form of their token; absent or null where the connector has
+   * one form.
+   */
   sentBy?: Record<string, number> | null;
 }
 

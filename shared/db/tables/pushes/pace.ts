@@ -35,8 +35,8 @@ export function toSlot(row: SlotRow): Slot | null {
 }
 
 /**
- * Share of a rate that slots use: groups leave and arrive some milliseconds early or late, and no second may carry more
- * than 1.1 times the rate (protocol/delivery.md#promise-5).
+ * Share of a rate that slots use: groups leave and arrive some milliseconds early or late, and no
+ * second may carry more than 1.1 times the rate (protocol/delivery.md#promise-5).
  */
 export const paceShare = 0.97;
 

@@ -215,7 +215,7 @@ describe('a template', () => {
     ).toBe('{"n":"3"}');
   });
 
-  test('and a focus notification are none of the ten own pairs, nor of their 1024 characters', () => {
+  test('and a focus notification do not count towards the ten own pairs and their 1024 characters', () => {
     const pairs = Object.fromEntries([...'abcdefghij'].map((name) => [name, 'x'.repeat(100)]));
     const focus = { param_v2: { protocol: 1, ticker: 'x'.repeat(600) } };
     const mi = {

@@ -2,11 +2,20 @@
 export const toCsv = (rows: readonly (readonly string[])[]): string =>
   rows.map((row) => `${row.map(cellOf).join(',')}\r\n`).join('');
 
-/** Beginning of a formula. Blanks and unseen characters may come before its sign, which may be full-width. */
+/**
+ * Beginning of a formula. Blanks and unseen characters may come before its sign, which may be
+ * full-width.
+ */
 const formula = String.raw`[\s\p{Cf}]*[=+\-@＝＋－＠]`;
-/** Beginning of a cell that a spreadsheet could read as a formula, or split where another character separates cells. */
+/**
+ * Beginning of a cell that a spreadsheet could read as a formula, or split where another character
+ * separates cells.
+ */
 const begin = new RegExp(`^(?:${formula}|[;；\\t\\r\\n])`, 'u');
-/** Formula after a character that separates cells in some spreadsheets, such as `;` in many countries. */
+/**
+ * Formula after a character that separates cells in some spreadsheets, such as `;` in many
+ * countries.
+ */
 const later = new RegExp(`[;；\\t\\r\\n](?=${formula})`, 'gu');
 
 /** Quotes a cell. A spreadsheet would run a text that begins like a formula, so such a text gets an apostrophe. */

@@ -8,7 +8,10 @@ import { Notice } from '../../kit/notice.tsx';
 import { Failure } from '../../kit/states.tsx';
 import { formatCount } from '../../text/format.ts';
 
-/** Says that most tokens of a profile were called invalid and how many devices were kept; operators delete them after a look. */
+/**
+ * Says that most tokens of a profile were called invalid and how many devices were kept; operators
+ * delete them after a look.
+ */
 export function KeptTokens({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
   const mayDelete = useMay('operator');

@@ -45,7 +45,9 @@ export async function askForApproval(tx: Handle, { appId, id }: PushKey, above: 
   return (rowCount ?? 0) > 0;
 }
 
-/** Locks a push that is not done, and returns its approval; undefined if it is done or cancelled. */
+/**
+ * Locks a push that is not done, and returns its approval; undefined if it is done or cancelled.
+ */
 export async function lockForApproval(
   tx: Handle,
   { appId, id }: PushKey,
@@ -69,7 +71,8 @@ export async function noteFirstApproval(tx: Handle, { appId, id }: PushKey, by: 
 }
 
 /**
- * Approves a locked push, and resumes it if it waited for that. Returns `resumed`, or `noted` for one that is not planned yet.
+ * Approves a locked push, and resumes it if it waited for that. Returns `resumed`, or `noted` for
+ * one that is not planned yet.
  */
 export async function giveApproval(
   tx: Handle,

@@ -8,7 +8,9 @@ interface DroppedFile {
   text: string;
 }
 
-/** What a file fills in a form, with a sentence about what it lacks; or why it is the wrong file. */
+/**
+ * What a file fills in a form, with a sentence about what it lacks; or why it is the wrong file.
+ */
 export type FileContent =
   | { draft: Draft; lacks?: string | undefined }
   | {
@@ -22,8 +24,8 @@ const appleKeyName = /^AuthKey_([A-Za-z0-9]{10})\.p8$/;
 const binaryName = /\.(p12|pfx|cer|der)$/i;
 
 /**
- * Returns what a file fills: a PEM file the key or the certificate, a JSON file the members that it names, a file of the
- * vendor those that the connector's guide reads in it.
+ * Returns what a file fills: a PEM file the key or the certificate, a JSON file the members that it
+ * names, a file of the vendor those that the connector's guide reads in it.
  */
 export function readDroppedFile(
   fields: readonly SchemaField[],
