@@ -8,6 +8,7 @@ import {
   readConfig,
   readLocalConfig,
 } from '../../../shared/config/config.ts';
+import { loopbackNetworks } from '../../../shared/config/private-hosts.ts';
 import { type RunInfo, readRunInfo } from '../../local/run-info.ts';
 import { readSecrets, type Secrets } from '../../local/secrets.ts';
 
@@ -65,6 +66,7 @@ function completeEnvironment(
     DATABASE_URL: env.DATABASE_URL || local?.databaseUrl || runInfo.databaseUrl,
     CARILLON_ADMIN_TOKEN: env.CARILLON_ADMIN_TOKEN || secrets.adminToken,
     CARILLON_SECRET: env.CARILLON_SECRET || secrets.secret,
+    CARILLON_PRIVATE_HOSTS: env.CARILLON_PRIVATE_HOSTS ?? (runInfo.url && loopbackNetworks),
   };
 }
 

@@ -12,6 +12,7 @@ import { checkUpkeep } from '../../../api/services/operator/doctor/upkeep.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { type Config, currentEnvironment, type Environment } from '../../../shared/config/config.ts';
 import { Vault } from '../../../shared/crypto.ts';
+import { setPrivateHosts } from '../../../shared/http/outbound-addresses.ts';
 import type { Report } from '../report.ts';
 import { checkAddress } from './address.ts';
 import { checkConnections, checkNotifications, checkStatements } from './connections.ts';
@@ -30,6 +31,7 @@ import { checkSpread } from './spread.ts';
 export async function runChecks(env: Environment = currentEnvironment()): Promise<Report> {
   const environment = await readLocalEnvironment(env);
   const { url, metricsUrl, adminToken, config } = environment;
+  if (config) setPrivateHosts(config.privateHosts);
   const checks = [
     ...environment.findings,
     ...(await runDatabaseChecks(environment)),

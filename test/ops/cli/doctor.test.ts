@@ -7,6 +7,7 @@ import { checkDisk } from '../../../ops/cli/doctor/disk.ts';
 import { runChecks } from '../../../ops/cli/doctor/run-checks.ts';
 import { writeRunInfo } from '../../../ops/local/run-info.ts';
 import { ensureSecrets } from '../../../ops/local/secrets.ts';
+import { loopbackNetworks } from '../../../shared/config/private-hosts.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
@@ -30,6 +31,7 @@ beforeAll(async () => {
     PUBLIC_URL: service.api.url,
     METRICS_PORT: String(dispatcher.metricsPort),
     DATABASE_URL: service.databaseUrl,
+    CARILLON_PRIVATE_HOSTS: loopbackNetworks,
     CARILLON_ADMIN_TOKEN: adminToken,
     CARILLON_SECRET: secrets.map((key) => key.toString('base64')).join(','),
   };
@@ -60,10 +62,13 @@ async function runDoctor(more: Record<string, string> = {}) {
 }
 
 /** Runs the checks in this process. Returns the output, and whether the exit code would be 1. */
-async function checkUp(more: Record<string, string> = {}) {
-  const { document, isBad } = await runChecks({ ...env, CARILLON_DATA_DIR: folder, ...more });
+async function checkUp(more: Record<string, string> = {}, base = env) {
+  const { document, isBad } = await runChecks({ ...base, CARILLON_DATA_DIR: folder, ...more });
   return { isBad, ...findingsIn(JSON.stringify(document)) };
 }
+
+const credentialsOf = ({ bad }: { bad: Check[] }): string[] =>
+  bad.filter(({ name }) => name === 'credentials').map(({ detail }) => detail);
 
 describe('carillon doctor', () => {
   test('a healthy service has only ok findings, and exit code 0', async () => {
@@ -241,6 +246,28 @@ describe('providers', () => {
     ]);
     expect(JSON.stringify(bad)).not.toContain('SESAME');
     await mail.close();
+  });
+});
+
+describe('a gateway on this machine', () => {
+  const elsewhere = '10.0.0.0/8';
+
+  test('is reported where CARILLON_PRIVATE_HOSTS does not list it', async () => {
+    const app = await service.api.createApp();
+    await service.addApnsProfile(app);
+    expect(credentialsOf(await runDoctor())).toEqual([]);
+    const found = credentialsOf(await runDoctor({ CARILLON_PRIVATE_HOSTS: elsewhere }));
+    expect(found).toContainEqual(expect.stringContaining(app.appId));
+  });
+
+  test('is expected beside a running npm start, unless the variable says otherwise', async () => {
+    const CARILLON_DATA_DIR = await mkdtemp(join(folder, 'data-'));
+    const { CARILLON_PRIVATE_HOSTS: _, ...bare } = env;
+    const { url } = service.api;
+    await writeRunInfo(CARILLON_DATA_DIR, { url, databaseUrl: service.databaseUrl, metricsUrl: url });
+    expect(credentialsOf(await checkUp({ CARILLON_DATA_DIR }, bare))).toEqual([]);
+    const refused = await checkUp({ CARILLON_DATA_DIR, CARILLON_PRIVATE_HOSTS: elsewhere }, bare);
+    expect(credentialsOf(refused)).not.toEqual([]);
   });
 });
 
