@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, CommanderError } from 'commander';
 import { packageVersion } from '../../shared/process/version.ts';
 import { addAppCommands } from './commands/apps/app.ts';
 import { addImportCommand, addMoveInCommand } from './commands/apps/import.ts';
@@ -26,7 +26,7 @@ import { addProcessCommands } from './commands/service/processes.ts';
 import { addRecoveryCommands } from './commands/service/recovery.ts';
 import { addSandboxCommand } from './commands/service/sandbox.ts';
 import { addSecretCommands } from './commands/service/secret.ts';
-import { printReport, type Shell } from './report.ts';
+import { printDocument, printFailure, printReport, type Shell, UsageError } from './report.ts';
 
 /** Command line with all commands and options; nothing runs until it parses arguments. */
 export const program = new Command('carillon')
@@ -79,3 +79,24 @@ addOutboxCommand(shell);
 addDoctorCommand(shell);
 addSecretCommands(shell);
 addSandboxCommand(shell);
+
+/**
+ * Runs a command and prints its report. Returns the exit code: 0 for success and help, 1 for a
+ * refusal or failure, 2 for wrong usage (protocol/operation.md#command-line). A command whose
+ * outcome is bad sets `process.exitCode` to 1 itself.
+ */
+export async function runCommandLine(args: string[]): Promise<number> {
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return 0;
+  } catch (error) {
+    if (!(error instanceof CommanderError)) {
+      printFailure(error, isJson());
+      return error instanceof UsageError ? 2 : 1;
+    }
+    // Commander has printed the error on standard error; `--json` also needs it on standard output.
+    const isHelp = error.exitCode === 0;
+    if (!isHelp && args.includes('--json')) printDocument({ error: error.message.replace(/^error: /, '') });
+    return isHelp ? 0 : 2;
+  }
+}

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { apiFlags, dispatcherFlags, dispatcherMemory, importFlags } from '../../ops/local/node-flags.ts';
 import { testConfig } from '../support/api.ts';
-import { bareEnvironment, carillon, launcher } from '../support/cli.ts';
+import { bareEnvironment, carillonProcess, launcher } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 /** Makes the launcher see Node 20; its child process has no such argument. */
@@ -36,13 +36,16 @@ afterAll(() => database.drop());
 
 describe('on a Node that is too old', () => {
   test('runs the command with the Node of the npm package, with arguments, input, output and exit code', async () => {
-    expect(await carillon(['--help'], { nodeArgs: pretendOld })).toMatchObject({ code: 0, stderr: '' });
+    expect(await carillonProcess(['--help'], { nodeArgs: pretendOld })).toMatchObject({
+      code: 0,
+      stderr: '',
+    });
     // Not the folder of this checkout, which has a token after `npm start`.
     const env = { PORT: '9', CARILLON_DATA_DIR: join(tmpdir(), 'carillon-without-data') };
-    const wrong = await carillon(['app', 'list', '--json'], { nodeArgs: pretendOld, env });
+    const wrong = await carillonProcess(['app', 'list', '--json'], { nodeArgs: pretendOld, env });
     expect(wrong.code).toBe(1);
     expect(wrong.json().error).toContain('There is no admin token');
-    expect((await carillon(['nonsense'], { nodeArgs: pretendOld })).code).toBe(2);
+    expect((await carillonProcess(['nonsense'], { nodeArgs: pretendOld })).code).toBe(2);
   });
 
   test('without that Node prints one message and exits with 1', async () => {

@@ -8,7 +8,7 @@ import { checkCredentials, connectors } from '../../connectors/registry.ts';
 import { choosePort } from '../../ops/local/ports.ts';
 import { isConnectorId, profileConnectorIds } from '../../shared/domain/labels.ts';
 import { testConfig } from '../support/api.ts';
-import { bareEnvironment, carillon, launcher } from '../support/cli.ts';
+import { bareEnvironment, carillon, carillonProcess, launcher } from '../support/cli.ts';
 import { aMessage, recipients, sendAll } from '../support/gateways/apns.ts';
 import { aContext } from '../support/gateways/sender-context.ts';
 import { useTestService } from '../support/service.ts';
@@ -112,7 +112,7 @@ describe('npx carillon sandbox', () => {
     expect(first.gateways.map(({ url }) => Number(new URL(url).port))).toEqual(
       first.gateways.map((_, i) => port + 1 + i),
     );
-    const taken = await carillon(['sandbox', '--json', ...args], { cwd: folder });
+    const taken = await carillonProcess(['sandbox', '--json', ...args], { cwd: folder });
     expect(taken.code).toBe(1);
     expect(taken.json()).toMatchObject({ error: expect.stringContaining('EADDRINUSE') });
     expect(await first.end()).toBe(0);
@@ -124,8 +124,8 @@ describe('npx carillon sandbox', () => {
   });
 
   test('refuses an invalid port', async () => {
-    expect((await carillon(['sandbox', '--port', 'x'], { cwd: folder })).code).toBe(2);
-    expect((await carillon(['sandbox', '--port', '65535'], { cwd: folder })).code).toBe(1);
+    expect((await carillonProcess(['sandbox', '--port', 'x'], { cwd: folder })).code).toBe(2);
+    expect((await carillonProcess(['sandbox', '--port', '65535'], { cwd: folder })).code).toBe(1);
   });
 });
 

@@ -1,6 +1,7 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import type { CommandCall, CommandEnd } from './cli-host.ts';
 
 export const launcher = fileURLToPath(new URL('../../ops/cli/carillon.mjs', import.meta.url));
 
@@ -17,15 +18,50 @@ export interface CliOptions {
   env?: Record<string, string>;
   cwd?: string;
   stdin?: string;
-  /** Arguments of Node itself, before the launcher. */
-  nodeArgs?: string[];
 }
 
 /** Returns the minimal environment of a program, so that variables of the machine do not influence the tests. */
 export const bareEnvironment = (): Record<string, string> => ({ PATH: process.env.PATH ?? '' });
 
-/** Runs the command line and waits until it exits. */
+const host = new URL('cli-host.ts', import.meta.url);
+/** Processes that wait for a command. */
+const idle: ChildProcess[] = [];
+
+/**
+ * Runs the command line and waits until it ends. Commands share a process, because loading one takes
+ * a quarter of a second; use `carillonProcess` where the process itself matters.
+ */
 export async function carillon(args: string[], options: CliOptions = {}): Promise<CliResult> {
+  const child = idle.pop() ?? startHost();
+  const { env, cwd = process.cwd(), stdin = '' } = options;
+  const call: CommandCall = { args, env: { ...bareEnvironment(), ...env }, cwd, stdin };
+  const end = await new Promise<CommandEnd>((resolve, reject) => {
+    const died = (code: number | null) =>
+      reject(new Error(`carillon ${args[0]} ended the process (${code})`));
+    child.once('exit', died);
+    child.once('message', (message) => {
+      child.off('exit', died);
+      resolve(message as CommandEnd);
+    });
+    child.send(call);
+  });
+  idle.push(child);
+  return { ...end, json: () => JSON.parse(end.stdout) };
+}
+
+function startHost(): ChildProcess {
+  const child = fork(host, { env: bareEnvironment(), stdio: 'inherit' });
+  // It ends with this process, and keeps it from ending no longer than a command runs.
+  child.unref();
+  child.channel?.unref();
+  return child;
+}
+
+/** Runs the command line in a process of its own and waits until it exits. */
+export async function carillonProcess(
+  args: string[],
+  options: CliOptions & { nodeArgs?: string[] } = {},
+): Promise<CliResult> {
   const child = spawn(process.execPath, [...(options.nodeArgs ?? []), launcher, ...args], {
     env: { ...bareEnvironment(), ...options.env },
     cwd: options.cwd,

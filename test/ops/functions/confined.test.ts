@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { FunctionHost } from '../../../ops/functions/host.ts';
-import { carillon } from '../../support/cli.ts';
+import { carillonProcess } from '../../support/cli.ts';
 
 /** Access of a malicious function, with a host that root starts and with one of an ordinary user. */
 const token = 'a token of both of them';
@@ -209,7 +209,7 @@ describe('a folder of functions', () => {
 
   test('that contains the data directory is refused at the start', async () => {
     const env = { CARILLON_FUNCTIONS_DIR: parent, CARILLON_DATA_DIR: join(parent, 'data') };
-    const { code, stderr } = await carillon(['up'], { env });
+    const { code, stderr } = await carillonProcess(['up'], { env });
     expect([code, stderr]).toEqual([1, expect.stringContaining('holds the data directory')]);
   });
 });

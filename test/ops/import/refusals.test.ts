@@ -4,7 +4,7 @@ import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { testEnvironment } from '../../support/api.ts';
-import { carillon } from '../../support/cli.ts';
+import { carillonProcess } from '../../support/cli.ts';
 import { anInstallation, aUser, newId, useImports } from '../../support/import/imports.ts';
 import { newUid } from '../../support/users.ts';
 
@@ -110,7 +110,7 @@ describe('records that cannot be imported', () => {
       if (!file.write(Buffer.alloc(1024 * 1024, 'x'))) await once(file, 'drain');
     file.end(`"}\n${JSON.stringify(anInstallation())}\n`);
     await once(file, 'close');
-    const { code, stdout } = await carillon(['import', path, '--app', fixture.app.appId, '--json'], {
+    const { code, stdout } = await carillonProcess(['import', path, '--app', fixture.app.appId, '--json'], {
       env: testEnvironment(fixture.databaseUrl),
       nodeArgs: ['--max-old-space-size=64'],
     });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { testEnvironment } from '../../support/api.ts';
-import { bareEnvironment, carillon, launcher } from '../../support/cli.ts';
+import { bareEnvironment, carillonProcess, launcher } from '../../support/cli.ts';
 import { anInstallation, aUser, newId, useImports } from '../../support/import/imports.ts';
 
 const fixture = useImports();
@@ -155,6 +155,6 @@ describe('an import that cannot start', () => {
   });
 
   test('a call without paths is wrong usage', async () => {
-    expect((await carillon(['import'], { env: testEnvironment(fixture.databaseUrl) })).code).toBe(2);
+    expect((await carillonProcess(['import'], { env: testEnvironment(fixture.databaseUrl) })).code).toBe(2);
   });
 });
