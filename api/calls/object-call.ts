@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { readFlag } from '../../shared/domain/plain-values.ts';
 
 /** Query parameters of a call that reads or writes objects; the service checks them and ignores unknown ones. */
 export const anyQuery = z.record(z.string(), z.unknown());
@@ -8,11 +9,9 @@ export type AnyQuery = z.infer<typeof anyQuery>;
 /** JSON object whose members the service checks. */
 export const anyObject = z.custom<JsonObject>(isJsonObject);
 
-/** Tells whether a flag of a query is set: SDKs send `true` or `1`. */
-export const isOn = (value: unknown): boolean => ['true', '1'].includes(String(value));
-
 /**
  * Tells whether the reply to a write has the new values (protocol/objects.md#replies-with-values). The JavaScript SDK sends
- * `new`, the others `fetchWhenSave`.
+ * `new`, the others `fetchWhenSave`. Throws as `readFlag`; ask before the write.
  */
-export const isFetching = (query: AnyQuery): boolean => isOn(query.fetchWhenSave) || isOn(query.new);
+export const isFetching = (query: AnyQuery): boolean =>
+  [readFlag(query, 'fetchWhenSave'), readFlag(query, 'new')].includes(true);

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { issueText } from '../../shared/domain/errors/issue-text.ts';
+import { unstorableText } from '../../shared/domain/json.ts';
 
 /**
  * Returns the value as the schema parses it, or unchanged without a schema. Throws 107 or 111 with the name of the
@@ -17,6 +18,12 @@ export function checkSchema(schema: z.ZodType | undefined, value: unknown, where
   throw new Refusal(where === 'query' ? 'invalidParameter' : 'incorrectType', {
     text: path ? `${path}: ${issue?.message}` : `The ${where}: ${issue?.message}`,
   });
+}
+
+/** Throws 111 with the path of a text that the database cannot store, such as one with U+0000. */
+export function requireStorableTexts(body: unknown): void {
+  const fault = unstorableText(body, '');
+  if (fault) throw new Refusal('incorrectType', { text: fault });
 }
 
 /** Returns the refusal that a schema names: `ctx.addIssue({ …, params: { refusal } })`. */

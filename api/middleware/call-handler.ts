@@ -8,7 +8,7 @@ import type { Logger } from '../../shared/process/logging.ts';
 import type { AnyCall } from '../calls/call.ts';
 import { type InnerDeps, innerCallRunner } from '../calls/inner-calls.ts';
 import { replyText } from '../calls/reply-text.ts';
-import { checkSchema } from '../calls/schema-check.ts';
+import { checkSchema, requireStorableTexts } from '../calls/schema-check.ts';
 import type { Reply, Route } from '../route.ts';
 import type { RunInnerCall } from '../services/batch/inner-call.ts';
 import { type Actor, runAsActor } from '../services/operator/audit/actor.ts';
@@ -136,6 +136,8 @@ async function runChecked(route: Route, call: AnyCall, { services, loopShare }: 
   const { bodyBytesBelow: limit, isObject = false } = route.limit;
   if (limit > 0 && call.bodyBytes >= limit) throw bodyTooLarge({ bytes: call.bodyBytes, limit, isObject });
   call.query = checkSchema(route.query, call.query, 'query');
+  // Calls of an app check texts where they read them: a name of a user has codes of its own.
+  if (route.auth === 'admin') requireStorableTexts(call.body);
   call.body = checkSchema(route.body, call.body, 'body');
   const run = () => route.run(call, services);
   return call.app ? runInLane(call.app.appId, run) : run();

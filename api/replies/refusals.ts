@@ -20,6 +20,8 @@ export const ofQuery = names(
 
 /** Members of an object that is written. */
 const ofMembers = names(
+  // A flag of the query, such as `fetchWhenSave`.
+  'invalidQuery',
   'invalidKeyName',
   'forbiddenName',
   'incorrectType',

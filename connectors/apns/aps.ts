@@ -4,7 +4,7 @@
  * the push.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
-import { flagIn } from '../../shared/domain/pushes/plain-values.ts';
+import { flagIn } from '../../shared/domain/plain-values.ts';
 import { bit, int, number, object, oneWord, refined, text, texts, type ValueType } from '../kit/values.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { dataKeyOwners } from '../../shared/domain/labels.ts';
-import { flagIn } from '../../shared/domain/pushes/plain-values.ts';
+import { flagIn } from '../../shared/domain/plain-values.ts';
 import { misfit, type PushMessage, type Rendering } from '../contract/connector.ts';
 
 /** Members that are texts on Android (protocol/push.md#android-content). */

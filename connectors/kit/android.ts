@@ -5,7 +5,7 @@
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { type ConnectorId, dataKeyOwners } from '../../shared/domain/labels.ts';
-import { flagIn, numberIn } from '../../shared/domain/pushes/plain-values.ts';
+import { flagIn, numberIn } from '../../shared/domain/plain-values.ts';
 import {
   type Capabilities,
   type ConnectorLimits,

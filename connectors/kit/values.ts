@@ -3,7 +3,7 @@
  * (protocol/push.md#plain-forms) and refuses what the gateway would refuse. Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
-import { flagIn, numberIn } from '../../shared/domain/pushes/plain-values.ts';
+import { flagIn, numberIn } from '../../shared/domain/plain-values.ts';
 import { charsOf } from './android.ts';
 import { parseObject } from './json.ts';
 

@@ -4,12 +4,8 @@ import { isPublicId } from '../../shared/domain/installations/identity.ts';
 import { isJsonObject, type Json, type JsonObject, parseExactly } from '../../shared/domain/json.ts';
 import { type Acl, readAcl } from '../../shared/domain/objects/acl.ts';
 import type { Members } from '../../shared/domain/objects/operations.ts';
-import {
-  canonicalTime,
-  canonicalValue,
-  isMemberName,
-  timeOfDate,
-} from '../../shared/domain/objects/typed-values.ts';
+import { canonicalValue, isMemberName } from '../../shared/domain/objects/typed-values.ts';
+import { canonicalTime, timeOfDate } from '../../shared/domain/times.ts';
 
 const byteOrderMark = 0xfeff;
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { flagQuery } from '../../../shared/domain/plain-values.ts';
 
 /**
  * Query parameters of calls that read and write objects, for the document only: the services check them
@@ -6,18 +7,16 @@ import { z } from 'zod';
  */
 
 const text = z.string().optional();
-const flag = z.boolean().optional();
+const flag = flagQuery;
 const name = z.string().max(128);
 
 const where = text.describe(
   'Condition as JSON; a list of conditions means that all must hold. At most 64 KB.',
 );
-const limit = z
-  .int()
-  .min(0)
-  .max(1000)
-  .optional()
-  .describe('Number of objects, 100 by default; 0 only with `count=1`.');
+/** Every text is taken: one that is no number from 1 to 1,000 counts as 100. */
+const limit = text.describe(
+  'Number of objects: 1 to 1,000, and 0 with `count=1`; 100 by default and for any other value.',
+);
 const keys = text.describe('Members to return, separated by commas; `-name` leaves a member out.');
 const include = text.describe(
   'Pointers to replace by their objects, separated by commas; `a.b` leads deeper.',
@@ -33,7 +32,7 @@ const list = {
   skip: z.int().min(0).optional().describe('Number of objects to leave out.'),
   order: text.describe('Up to ten members, separated by commas; `-name` sorts descending.'),
   ...part,
-  count: z.literal([0, 1]).optional().describe('`1`: the reply has the number of all matches.'),
+  count: flag.describe('`1`: the reply has the number of all matches.'),
 };
 
 /** List of installations, which have no ACL. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { jsonValue } from '../../../shared/domain/json-schema.ts';
+import { readFlag } from '../../../shared/domain/plain-values.ts';
 import type { AppCall } from '../../calls/call.ts';
 import { anyObject, anyQuery } from '../../calls/object-call.ts';
 import { passwordReset, phoneChange, phoneVerification } from '../../openapi/requests/accounts.ts';
@@ -70,7 +71,7 @@ export default [
     reply: { 200: signedInUser, 201: signedInUser },
     refusals: [...ofUser, ...ofCode, ...ofLogin],
     handle: async (call, { phoneLogin, users }) => {
-      const failOnNotExist = ['true', '1'].includes(String(call.query.failOnNotExist));
+      const failOnNotExist = readFlag(call.query, 'failOnNotExist');
       const { document, isNew } = await phoneLogin.logInOrSignUp(call, call.body, failOnNotExist);
       return json(document, { status: isNew ? 201 : 200, headers: { Location: users.urlOf(document) } });
     },

@@ -1,10 +1,15 @@
 import { z } from 'zod';
+import { unstorableText } from '../../../shared/domain/json.ts';
 import { jsonObject, jsonValue } from '../../../shared/domain/json-schema.ts';
 import { empty } from '../../replies/common.ts';
 import { ofCode, ofCodeRequest } from '../../replies/refusals.ts';
 import { json, route, smallBody } from '../../route.ts';
 
-const text = z.string('expected a text').max(1000, 'must be at most 1000 characters').nullish();
+const text = z
+  .string('expected a text')
+  .max(1000, 'must be at most 1000 characters')
+  .refine((given) => unstorableText(given, '') === undefined, 'must not hold NUL or half of a character')
+  .nullish();
 const withoutNull = (value: string | null | undefined) => value ?? undefined;
 
 /** Request for a code. The service checks the number; other members fill in a template. */

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../../shared/domain/json.ts';
+import { readFlag } from '../../../shared/domain/plain-values.ts';
 import type { AppCall } from '../../calls/call.ts';
-import { type AnyQuery, anyObject, anyQuery, isFetching, isOn } from '../../calls/object-call.ts';
+import { type AnyQuery, anyObject, anyQuery, isFetching } from '../../calls/object-call.ts';
 import { deletionBody, userMembers } from '../../openapi/requests/objects.ts';
 import {
   deleteQuery,
@@ -26,17 +27,18 @@ async function handleSignUp(
   call: AppCall<AnyQuery, JsonObject>,
   { signUp, users }: Services,
 ): Promise<Reply> {
-  const { document, isNew } = await signUp.signUp(call, call.body, isOn(call.query.failOnNotExist));
+  const { document, isNew } = await signUp.signUp(call, call.body, readFlag(call.query, 'failOnNotExist'));
   return json(document, { status: isNew ? 201 : 200, headers: { Location: users.urlOf(document) } });
 }
 
 async function update(call: AppCall<AnyQuery, JsonObject>, { users }: Services): Promise<Reply> {
+  const isWhole = isFetching(call.query);
   const { document, changed, sessionToken } = await users.update(call, call.params.objectId ?? '', {
     body: call.body,
     where: call.query.where,
   });
   return json({
-    ...(isFetching(call.query) ? changed : {}),
+    ...(isWhole ? changed : {}),
     ...(sessionToken === undefined ? {} : { sessionToken }),
     updatedAt: document.updatedAt,
     objectId: document.objectId,

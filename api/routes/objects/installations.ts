@@ -36,10 +36,9 @@ function members(document: JsonObject, names: string[]): JsonObject {
 }
 
 async function register(call: AppCall<AnyQuery, JsonObject>, { installations }: Services): Promise<Reply> {
+  const isWhole = isFetching(call.query);
   const { installation, isNew } = await installations.register(call, call.body, call.bodyBytes);
-  const reply = isFetching(call.query)
-    ? installationDocument(installation)
-    : savedMembers(installation, isNew);
+  const reply = isWhole ? installationDocument(installation) : savedMembers(installation, isNew);
   return isNew
     ? json(reply, { status: 201, headers: { Location: installations.urlOf(installation) } })
     : json(reply);
@@ -51,12 +50,13 @@ function savedMembers({ objectId, createdAt, updatedAt }: StoredInstallation, is
 }
 
 async function update(call: AppCall<AnyQuery, JsonObject>, { installations }: Services): Promise<Reply> {
+  const isWhole = isFetching(call.query);
   const { document, changed } = await installations.update(call, call.params.objectId ?? '', {
     body: call.body,
     where: call.query.where,
   });
   const always = members(document, ['updatedAt', 'objectId']);
-  return json(isFetching(call.query) ? { ...changed, ...always } : always);
+  return json(isWhole ? { ...changed, ...always } : always);
 }
 
 export default [

@@ -21,19 +21,21 @@ const collection = ['/1.1/roles', '/1.1/classes/_Role'];
 const member = collection.map((path) => `${path}/:objectId`);
 
 async function create(call: AppCall<AnyQuery, JsonObject>, { roles }: Services): Promise<Reply> {
+  const isWhole = isFetching(call.query);
   const { document } = await roles.create(call, call.body);
   const { objectId, createdAt } = document;
-  const reply = isFetching(call.query) ? document : { objectId, createdAt };
+  const reply = isWhole ? document : { objectId, createdAt };
   return json(reply, { status: 201, headers: { Location: roles.urlOf(document) } });
 }
 
 async function update(call: AppCall<AnyQuery, JsonObject>, { roles }: Services): Promise<Reply> {
+  const isWhole = isFetching(call.query);
   const { document, changed } = await roles.update(call, call.params.objectId ?? '', {
     body: call.body,
     where: call.query.where,
   });
   const { updatedAt, objectId } = document;
-  return json({ ...(isFetching(call.query) ? changed : {}), updatedAt, objectId });
+  return json({ ...(isWhole ? changed : {}), updatedAt, objectId });
 }
 
 /** Limit of calls with a role: two relations with ten operations of a thousand pointers each. */

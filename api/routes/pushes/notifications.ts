@@ -1,36 +1,31 @@
 import { z } from 'zod';
+import { flagQuery } from '../../../shared/domain/plain-values.ts';
+import { parseLimit } from '../../../shared/query/list/page.ts';
 import { pushProgress } from '../../replies/admin/pushes.ts';
 import { empty, listOf } from '../../replies/common.ts';
 import { pushRecord } from '../../replies/pushes.ts';
 import { ofQuery } from '../../replies/refusals.ts';
 import { json, noBody, route, smallBody } from '../../route.ts';
 
-const maxLimit = 1000;
-const defaultLimit = 100;
-
-/** Reads `limit`: a number outside 1…1000 counts as 100, as in every list (protocol/queries.md#query-parameters). */
-const limit = z
-  .string()
-  .optional()
-  .transform((text) => {
-    const value = Number(text ?? defaultLimit);
-    return Number.isInteger(value) && value >= 0 && value <= maxLimit ? value : defaultLimit;
-  });
-
 const listQuery = z
   .object({
-    limit,
+    limit: z
+      .string()
+      .optional()
+      .describe(
+        'Number of records: 1 to 1,000, and 0 with `count=1`; 100 by default and for any other value.',
+      ),
     skip: z.coerce.number('expected a number').int().min(0).max(10_000_000).default(0),
     order: z.enum(['createdAt', '-createdAt'], 'expected createdAt or -createdAt').optional(),
-    count: z.string().optional(),
+    count: flagQuery,
     where: z.unknown().optional(),
   })
-  .transform((query) => ({
-    limit: query.limit === 0 && query.count !== '1' ? defaultLimit : query.limit,
-    skip: query.skip,
-    oldestFirst: query.order === 'createdAt',
-    isCounted: query.count === '1',
-    where: query.where,
+  .transform(({ limit, skip, order, count = false, where }) => ({
+    limit: parseLimit(limit, count),
+    skip,
+    oldestFirst: order === 'createdAt',
+    isCounted: count,
+    where,
   }));
 
 export default [

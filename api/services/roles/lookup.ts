@@ -2,6 +2,7 @@ import { findRole, selectRoles } from '../../../shared/db/tables/roles/roles.ts'
 import { countRows } from '../../../shared/db/tables/selection.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
+import { readFlag } from '../../../shared/domain/plain-values.ts';
 import { roleDocument } from '../../../shared/domain/roles/role.ts';
 import { parseInclude, resolveInclude, resolveIncludes } from '../../../shared/query/list/include.ts';
 import { parseKeys, project } from '../../../shared/query/list/keys.ts';
@@ -80,4 +81,4 @@ export class RoleLookup {
   }
 }
 
-const hasAcl = (query: Query): boolean => ['true', '1'].includes(String(query.returnACL));
+const hasAcl = (query: Query): boolean => readFlag(query, 'returnACL');

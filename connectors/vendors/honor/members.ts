@@ -1,6 +1,6 @@
 /** Members of Honor's request (protocol/honor.md#message; protocol/push.md#vendor-objects). */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import { numberIn } from '../../../shared/domain/pushes/plain-values.ts';
+import { numberIn } from '../../../shared/domain/plain-values.ts';
 import type { Rendering } from '../../contract/connector.ts';
 import { MemberTable, membersAt, part } from '../../kit/members.ts';
 import {

@@ -4,7 +4,7 @@
  * a data message of all of them. Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import { numberIn } from '../../../shared/domain/pushes/plain-values.ts';
+import { numberIn } from '../../../shared/domain/plain-values.ts';
 import type {
   Capabilities,
   ConnectorLimits,

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { numberIn } from '../../../shared/domain/pushes/plain-values.ts';
+import { numberIn } from '../../../shared/domain/plain-values.ts';
 import { misfit, type PushMessage, type Rendering } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, titleOf } from '../../kit/android.ts';
 import { deepMerge } from '../../kit/json.ts';

@@ -4,7 +4,7 @@
  * a data message of all of them. Pure.
  */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
-import { flagIn, numberIn } from '../../../shared/domain/pushes/plain-values.ts';
+import { flagIn, numberIn } from '../../../shared/domain/plain-values.ts';
 import {
   type Capabilities,
   type ConnectorLimits,

@@ -3,7 +3,7 @@
  * is sent.
  */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
-import { numberIn } from '../../../shared/domain/pushes/plain-values.ts';
+import { numberIn } from '../../../shared/domain/plain-values.ts';
 import { charsOf } from '../../kit/android.ts';
 import { MemberTable, membersAt, part } from '../../kit/members.ts';
 import {

@@ -3,7 +3,7 @@ import type { Json, JsonObject } from '../json.ts';
 import { canonicalDeviceType } from '../labels.ts';
 import { memberPath } from '../objects/member-path.ts';
 import { applyWrites, isOperation, type Write } from '../objects/operations.ts';
-import { canonicalTime, timeOfDate } from '../objects/typed-values.ts';
+import { canonicalTime, timeOfDate } from '../times.ts';
 import {
   type Installation,
   type InstallationDraft,
@@ -12,7 +12,7 @@ import {
   membersOf,
   neutralName,
 } from './installation.ts';
-import { draftOf, refuseObject } from './members.ts';
+import { checkBuiltIn, draftOf } from './members.ts';
 
 /** Parsed body of POST or PUT: writes, and the device's identity. */
 export interface InstallationChanges {
@@ -29,7 +29,8 @@ const readOnlyNames = new Set(['objectId', 'createdAt', 'updatedAt']);
 
 /**
  * Reads a body. Private members (`_…`: hints of SDKs and of batches, protocol/objects.md#private-members) are left out.
- * Throws 105 for a bad name; values are checked when they are applied.
+ * Throws 105 for a bad name, and for a built-in member as `checkBuiltIn`; other values and the
+ * results of operations are checked when they are applied.
  */
 export function parseInstallationChanges(body: JsonObject): InstallationChanges {
   const entries = Object.entries(body).filter(([name, value]) => !isObjectHint(name, value));
@@ -40,8 +41,9 @@ export function parseInstallationChanges(body: JsonObject): InstallationChanges 
     const [first, ...inner] = memberPath(name);
     if (readOnlyNames.has(first)) readOnly.set(name, value);
     else {
-      refuseObject(neutralName(first), value);
-      writes.push({ path: [neutralName(first), ...inner], value });
+      const neutral = neutralName(first);
+      if (inner.length === 0) checkBuiltIn(neutral, value, name);
+      writes.push({ path: [neutral, ...inner], value, sentName: name });
     }
     hasWireNames = isWireName(first) ?? hasWireNames;
   }

@@ -62,6 +62,9 @@ const wireNames = new Map([...neutralNames].map(([wire, neutral]) => [neutral, w
 /** Returns the neutral name of a member. */
 export const neutralName = (name: string): string => neutralNames.get(name) ?? name;
 
+/** Returns the wire name of a member with two names, else its only one. */
+export const wireName = (name: string): string => wireNames.get(name) ?? name;
+
 /** Returns true for a wire name, false for its neutral name, undefined for members with a single name. */
 export function isWireName(name: string): boolean | undefined {
   if (neutralNames.has(name)) return true;
@@ -104,7 +107,7 @@ export function membersOf(draft: InstallationDraft): Members {
  */
 export function installationDocument(installation: StoredInstallation): JsonObject {
   const shown = [...membersOf(installation)].map(([name, value]): [string, Json] => [
-    installation.hasWireNames ? (wireNames.get(name) ?? name) : name,
+    installation.hasWireNames ? wireName(name) : name,
     value,
   ]);
   return Object.fromEntries([

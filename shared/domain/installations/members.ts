@@ -1,8 +1,8 @@
 import { type ErrorName, refuse } from '../errors/errors.ts';
-import { isJsonObject, type Json, jsonBytesAtMost } from '../json.ts';
+import { type Json, jsonBytesAtMost } from '../json.ts';
 import { canonicalVendor, deviceTypes } from '../labels.ts';
 import { isOperation, type Members } from '../objects/operations.ts';
-import { type InstallationDraft, isAbsent } from './installation.ts';
+import { type InstallationDraft, isAbsent, wireName } from './installation.ts';
 
 /**
  * Sizes: an installation is read for every push to it, so it stays far below the 16 MB that the public
@@ -26,30 +26,65 @@ const plainText = /^[^\p{Cc}]{0,255}$/u;
 const vendorText = /^[A-Za-z0-9_-]{0,64}$/;
 const profileName = /^([A-Za-z][A-Za-z0-9_]{0,63})?$/;
 
-/** Errors of invalid values other than 111. */
-const refusals = new Map<string, ErrorName>([
-  ['deviceToken', 'invalidDeviceToken'],
-  ['channels', 'invalidChannel'],
-]);
-const builtIns = new Set([
-  'deviceType',
-  'deviceToken',
-  'installationId',
-  'vendor',
-  'registrationId',
-  'deviceProfile',
-  'pgwTopic',
-  'pgwTeamId',
-  'channels',
-  'valid',
-  'timeZone',
-  'badge',
-]);
+/** Reads a member that is given. Throws a refusal with the name under which it was sent. */
+type Reader<T> = (value: Json, name: string) => T;
 
-/** Refuses an object as the value of a built-in member: it is an attempted operator. Throws 111, 112 or 114. */
-export function refuseObject(name: string, value: unknown): void {
-  if (builtIns.has(name) && isJsonObject(value) && !isOperation(value))
-    throw refuse(refusals.get(name) ?? 'incorrectType');
+const text =
+  (form: RegExp, rule: string, error: ErrorName = 'incorrectType'): Reader<string> =>
+  (value, name) => {
+    if (typeof value === 'string' && form.test(value)) return value;
+    throw refuse(error, `${name} must be ${rule}.`);
+  };
+
+const idRule = (maxLength: number): string => `a text of 1 to ${maxLength} characters without white space`;
+const plainRule = 'a text of at most 255 characters without control characters';
+const lastBadge = 2 ** 31 - 1;
+
+const readers = {
+  deviceType: (value, name) => {
+    if (typeof value === 'string' && deviceTypes.includes(value)) return value;
+    throw refuse('incorrectType', `${name} must be one of ${deviceTypes.join(', ')}.`);
+  },
+  deviceToken: (value, name) => {
+    if (typeof value === 'string' && shortId.test(value)) return value;
+    throw refuse('invalidDeviceToken', `Invalid device token. ${name} must be ${idRule(200)}.`);
+  },
+  installationId: text(shortId, idRule(200)),
+  vendor: text(vendorText, 'a text of at most 64 letters, digits, _ and -'),
+  registrationId: text(longId, idRule(512)),
+  deviceProfile: text(profileName, 'a name of at most 64 letters, digits and _ that begins with a letter'),
+  pgwTopic: text(plainText, plainRule),
+  pgwTeamId: text(plainText, plainRule),
+  channels: (value, name) => {
+    if (!Array.isArray(value)) throw refuse('invalidChannel', `${name} must be a list of texts.`);
+    return value.map((channel) => {
+      if (typeof channel !== 'string' || channel.length > maxChannelLength || !channelName.test(channel))
+        throw refuse('invalidChannel');
+      return channel;
+    });
+  },
+  valid: (value, name) => {
+    if (typeof value === 'boolean') return value;
+    throw refuse('incorrectType', `${name} must be true or false.`);
+  },
+  timeZone: text(plainText, plainRule),
+  badge: (value, name) => {
+    if (typeof value === 'number' && Number.isInteger(value) && Math.abs(value) <= lastBadge) return value;
+    throw refuse('incorrectType', `${name} must be a whole number from -${lastBadge} to ${lastBadge}.`);
+  },
+} satisfies Record<string, Reader<Json>>;
+type BuiltIn = keyof typeof readers;
+
+const isBuiltIn = (name: string): name is BuiltIn => Object.hasOwn(readers, name);
+
+/**
+ * Checks the value that a body sets a member to: `neutral` is the name of the member, `name` the one
+ * under which it was sent. An object is an attempted operator. Throws 111, 112 or 114.
+ */
+export function checkBuiltIn(neutral: string, value: unknown, name: string): void {
+  if (!isBuiltIn(neutral) || value === undefined || value === null || value === '' || isOperation(value))
+    return;
+  readers[neutral](value as Json, name);
 }
 
 /**
@@ -57,30 +92,31 @@ export function refuseObject(name: string, value: unknown): void {
  * for channels, 114 for a device token, 116 over the size limits.
  */
 export function draftOf(members: Members, hasWireNames: boolean): InstallationDraft {
-  const get = (name: string): Json | undefined => {
+  const get = <N extends BuiltIn>(name: N): ReturnType<(typeof readers)[N]> | null => {
     const value = members.get(name);
-    return isAbsent(value) ? undefined : value;
+    if (isAbsent(value)) return null;
+    return readers[name](value, hasWireNames ? wireName(name) : name) as ReturnType<(typeof readers)[N]>;
   };
-  const text = (name: string, form: RegExp): string | null => textMember(name, get(name), form);
-  const vendorName = text('vendor', vendorText);
+  const vendorName = get('vendor');
   const draft = {
-    deviceType: deviceType(get('deviceType')),
-    deviceToken: text('deviceToken', shortId),
-    installationId: text('installationId', shortId),
+    deviceType: get('deviceType') ?? readers.deviceType(null, 'deviceType'),
+    deviceToken: get('deviceToken'),
+    installationId: get('installationId'),
     vendor: vendorName === null ? null : canonicalVendor(vendorName),
     vendorName,
-    registrationId: text('registrationId', longId),
-    deviceProfile: text('deviceProfile', profileName),
-    topic: text('pgwTopic', plainText),
-    teamId: text('pgwTeamId', plainText),
+    registrationId: get('registrationId'),
+    deviceProfile: get('deviceProfile'),
+    topic: get('pgwTopic'),
+    teamId: get('pgwTeamId'),
     hasWireNames,
-    channels: channels(get('channels')),
-    valid: valid(get('valid')),
-    timeZone: text('timeZone', plainText),
-    badge: badge(get('badge')),
+    channels: get('channels'),
+    // The app opts out by storing false (protocol/installations.md#installation-fields).
+    valid: get('valid') ?? true,
+    timeZone: get('timeZone'),
+    badge: get('badge'),
   };
   const custom: [string, Json][] = [];
-  for (const member of members) if (!builtIns.has(member[0])) custom.push(member);
+  for (const member of members) if (!isBuiltIn(member[0])) custom.push(member);
   if (custom.length > maxFields)
     throw refuse('tooLarge', `An installation has at most ${maxFields} members.`);
   const fields = Object.fromEntries(custom);
@@ -95,38 +131,3 @@ export const memberBytes = ({ fields, channels }: Pick<InstallationDraft, 'field
 
 const isTooLarge = (members: Json): boolean =>
   jsonBytesAtMost(members) > maxBytes && Buffer.byteLength(JSON.stringify(members)) > maxBytes;
-
-function textMember(name: string, value: Json | undefined, form: RegExp): string | null {
-  if (value === undefined) return null;
-  if (typeof value === 'string' && form.test(value)) return value;
-  const error = refusals.get(name);
-  throw error ? refuse(error) : refuse('incorrectType', `${name} has a wrong type or form.`);
-}
-
-function deviceType(value: Json | undefined): string {
-  if (typeof value === 'string' && deviceTypes.includes(value)) return value;
-  throw refuse('incorrectType', `deviceType must be one of ${deviceTypes.join(', ')}.`);
-}
-
-function channels(value: Json | undefined): string[] | null {
-  if (value === undefined) return null;
-  if (!Array.isArray(value)) throw refuse('invalidChannel', 'channels must be an array of strings.');
-  return value.map((name) => {
-    if (typeof name !== 'string' || name.length > maxChannelLength || !channelName.test(name))
-      throw refuse('invalidChannel');
-    return name;
-  });
-}
-
-/** True by default; the app opts out by storing false (protocol/installations.md#installation-fields). */
-function valid(value: Json | undefined): boolean {
-  if (value === undefined) return true;
-  if (typeof value === 'boolean') return value;
-  throw refuse('incorrectType', 'valid must be a boolean.');
-}
-
-function badge(value: Json | undefined): number | null {
-  if (value === undefined) return null;
-  if (typeof value === 'number' && Number.isInteger(value) && Math.abs(value) < 2 ** 31) return value;
-  throw refuse('incorrectType', 'badge must be a whole number.');
-}

@@ -1,4 +1,4 @@
-import { refuse } from '../errors/errors.ts';
+import { type ErrorName, Refusal, refuse } from '../errors/errors.ts';
 import { exactNumber, integerOf } from '../exact-numbers.ts';
 import { isJsonObject, type Json, type JsonObject, unstorableText } from '../json.ts';
 import { canonicalValue } from './typed-values.ts';
@@ -10,6 +10,8 @@ export type Members = Map<string, Json>;
 export interface Write {
   path: string[];
   value: unknown;
+  /** Name of the member as it was sent, where it differs from the path. */
+  sentName?: string;
 }
 
 /** Limit of nesting of `Batch`. */
@@ -21,21 +23,27 @@ const maxBatchDepth = 3;
  * `canonicalValue`.
  */
 export function applyWrites(members: Members, writes: Write[]): void {
-  for (const { path, value } of writes) {
+  for (const { path, value, sentName = path.join('.') } of writes) {
     const [first = '', ...inner] = path;
-    const next = named(path, value, () => changed(members.get(first), inner, value));
+    const next = named(sentName, value, () => changed(members.get(first), inner, value));
     if (next === undefined) members.delete(first);
     else members.set(first, next);
   }
 }
 
-/** Names the member in the refusal of a text that cannot be stored. */
-function named<T>(path: readonly string[], value: unknown, change: () => T): T {
+/** Kinds of refusals of a value, whose texts do not say where it stands. */
+const ofValues = new Set<ErrorName>(['incorrectType', 'malformedPointer', 'forbiddenName']);
+
+/** Names the member in the refusal of its value. */
+function named<T>(member: string, value: unknown, change: () => T): T {
   try {
     return change();
   } catch (error) {
-    const fault = unstorableText(value, path.join('.'));
-    throw fault ? refuse('incorrectType', fault) : error;
+    const fault = unstorableText(value, member);
+    if (fault) throw refuse('incorrectType', fault);
+    throw error instanceof Refusal && ofValues.has(error.kind)
+      ? refuse(error.kind, `${member}: ${error.message}`)
+      : error;
   }
 }
 

@@ -1,5 +1,6 @@
 import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
+import { timeOfDate } from '../times.ts';
 
 /**
  * Validates values as clients encode them and converts them to a canonical form (protocol/objects.md#typed-values), so
@@ -16,30 +17,6 @@ const pointerId = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Tells whether a stored object may have a member of this name (protocol/objects.md#member-names). */
 export const isMemberName = (name: string): boolean => memberName.test(name);
-
-const isoTime = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2}))?$/;
-
-/** Canonical form, on a day that every month has, which needs no conversion. */
-const canonicalText =
-  /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/;
-
-/**
- * Converts an ISO 8601 time to the canonical UTC text with milliseconds; returns undefined for an invalid one. Only years
- * 0000 to 9999: these texts sort as times do, and PostgreSQL can store them.
- */
-export function canonicalTime(text: string): string | undefined {
-  if (canonicalText.test(text)) return text;
-  if (!isoTime.test(text)) return undefined;
-  const time = new Date(text);
-  const year = time.getUTCFullYear();
-  return Number.isNaN(year) || year < 0 || year > 9999 ? undefined : time.toISOString();
-}
-
-/** Returns the canonical time of a `{"__type":"Date","iso"}`; undefined for any other value. */
-export function timeOfDate(value: unknown): string | undefined {
-  if (!isJsonObject(value) || value.__type !== 'Date' || typeof value.iso !== 'string') return undefined;
-  return canonicalTime(value.iso);
-}
 
 /**
  * Returns a value in canonical form. Throws 111 for values that cannot be stored (NUL, lone surrogates, numbers beyond

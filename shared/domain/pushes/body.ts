@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { beginsWithDay, isTimeZone } from './local-time.ts';
+import { time } from '../times.ts';
+import { isTimeZone } from './local-time.ts';
 import { pushKinds } from './push-class.ts';
 import { isQuietHours, noQuietHours, quietHoursForm } from './quiet-hours.ts';
 
@@ -19,16 +20,9 @@ const shortId = z
   .regex(/^[A-Za-z0-9]{1,16}$/, 'expected at most 16 letters or digits')
   .nullish();
 
-const isoTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:?\d{2})$/;
-
-/** ISO 8601 with or without milliseconds, also as `{"__type":"Date","iso":…}`, as SDKs encode dates. */
-const time = z
-  .union([z.string(), z.object({ __type: z.literal('Date'), iso: z.string() }).transform((date) => date.iso)])
-  .refine(
-    (text) => isoTime.test(text) && beginsWithDay(text) && !Number.isNaN(Date.parse(text)),
-    'expected an ISO 8601 time',
-  )
-  .transform((text) => new Date(text))
+/** Also as `{"__type":"Date","iso":…}`, as SDKs encode dates. */
+const pushTime = z
+  .union([time, z.object({ __type: z.literal('Date'), iso: time }).transform(({ iso }) => iso)])
   .nullish();
 
 /** Accepts a string too, as old documentation shows (protocol/push.md#requests-of-real-clients). */
@@ -79,7 +73,7 @@ export const common = {
   req_id: shortId.describe(
     'Id of the request, at most 16 letters and digits: a repeat within 5 minutes returns the first push.',
   ),
-  expiration_time: time.describe('Time from which the push is not delivered.'),
+  expiration_time: pushTime.describe('Time from which the push is not delivered.'),
   expiration_interval: seconds.describe(
     'Seconds from `push_time`, or the call, after which it is not delivered.',
   ),
@@ -116,7 +110,7 @@ export const queryBody = z.object({
   where: z.unknown().optional().describe('Condition on installations; without it all installations.'),
   cql: z.unknown().optional().describe('The condition as a CQL statement, in place of `where`.'),
   channels: channels.describe('Only installations that subscribe one of these channels.'),
-  push_time: time.describe('Time to send at; within the next minute, it is sent at once.'),
+  push_time: pushTime.describe('Time to send at; within the next minute, it is sent at once.'),
   push_time_local: z
     .boolean()
     .nullish()

@@ -1,4 +1,5 @@
 import { dayMs, hourMs } from '../../clock.ts';
+import { beginsWithDay } from '../times.ts';
 
 /** Time at which each device gets a push, in the device's own time zone (protocol/push.md#local-time). */
 export type LocalTime = {
@@ -28,16 +29,6 @@ const usualOffsets = [
 ];
 
 const localText = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?$/;
-
-/**
- * Tells whether a text begins with a day of the calendar, as `2026-02-28` and not `2026-02-30`, which `Date` takes for the second of
- * March.
- */
-export function beginsWithDay(text: string): boolean {
-  const day = text.slice(0, 10);
-  const ms = Date.parse(day);
-  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(day);
-}
 
 /** Parses a time without a zone: its epoch milliseconds if the zone were UTC. Undefined for another text. */
 export function parseLocalTime(text: string): number | undefined {

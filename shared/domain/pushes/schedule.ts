@@ -1,5 +1,5 @@
 import type { JsonObject } from '../json.ts';
-import { flagIn } from './plain-values.ts';
+import { flagIn } from '../plain-values.ts';
 import { type Push, publicWhere } from './record.ts';
 
 /** Scheduled push, with the integer id that cancels it. */

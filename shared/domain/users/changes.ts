@@ -3,7 +3,7 @@ import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import { type Acl, readAcl } from '../objects/acl.ts';
 import { memberPath } from '../objects/member-path.ts';
 import { applyWrites, isOperation, type Write } from '../objects/operations.ts';
-import { canonicalTime, timeOfDate } from '../objects/typed-values.ts';
+import { canonicalTime, timeOfDate } from '../times.ts';
 import {
   type AuthDataChanges,
   anonymous,

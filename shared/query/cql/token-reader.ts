@@ -1,5 +1,5 @@
 import { isJsonObject, type Json } from '../../domain/json.ts';
-import { canonicalTime } from '../../domain/objects/typed-values.ts';
+import { canonicalTime } from '../../domain/times.ts';
 import { syntaxError, type Token, tokenize } from './tokens.ts';
 
 /** Reader of a statement's tokens; `accept…` consumes a token if it matches, `expect…` throws 300 if it does not. */

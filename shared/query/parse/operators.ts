@@ -1,6 +1,7 @@
 import { refuse } from '../../domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
-import { canonicalValue, timeOfDate } from '../../domain/objects/typed-values.ts';
+import { canonicalValue } from '../../domain/objects/typed-values.ts';
+import { timeOfDate } from '../../domain/times.ts';
 import type { Comparable, ComparisonOperator, PlainTest } from '../condition.ts';
 import { distanceOperators, parseBox, parseDistance, parsePoint } from './geo.ts';
 import { translateRegex } from './regex/regex.ts';

@@ -1,5 +1,5 @@
 import type { Json } from '../../domain/json.ts';
-import { canonicalTime, timeOfDate } from '../../domain/objects/typed-values.ts';
+import { canonicalTime, timeOfDate } from '../../domain/times.ts';
 import type { Comparison, PlainTest } from '../condition.ts';
 import { sqlPattern } from '../parse/regex/regex.ts';
 import type { OwnColumn, PlainColumn, TextColumn } from '../schema/fields.ts';

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { flagQuery } from '../../../../shared/domain/plain-values.ts';
 import { deviceDetail, devicePush, searchHit } from '../../../replies/admin/devices.ts';
 import { keysetPageOf, resultsOf } from '../../../replies/common.ts';
 import { installation } from '../../../replies/installations.ts';
@@ -21,8 +22,7 @@ const listQuery = z.object({
     .describe('An objectId, installationId, device token or registration id.'),
   where: z.string('expected one condition').max(10_000).optional().describe('Condition as JSON.'),
   count: z
-    .enum(['0', '1', 'all'], 'expected 1 or all')
-    .default('0')
+    .union([z.literal('all'), flagQuery], 'takes true, false, 1, 0 or all')
     .describe('Counts the matches: `1` up to 10,000, `all` up to 100,000.'),
 });
 
@@ -54,7 +54,7 @@ export default [
         ...pageOf(query),
         q: query.q,
         where: query.where,
-        mostCounted: mostCounted[query.count],
+        mostCounted: mostCounted(query.count),
       };
       return json(await devices.list(operator, params.appId ?? '', request));
     },

@@ -51,7 +51,7 @@ export default [
     refusals: ['notFound', 'tooLarge'],
     handle: async ({ operator, params, query }, { pushList }) => {
       const { status: states, count, ...filter } = query;
-      const request = { ...filter, ...pageOf(query), states, isCounted: count === '1' };
+      const request = { ...filter, ...pageOf(query), states, isCounted: count === true };
       return json(await pushList.list(operator, params.appId ?? '', request));
     },
   }),

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { callerName } from '../../../../shared/domain/admin/names.ts';
 import { operatorRoles } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import { time } from '../../../../shared/domain/times.ts';
 import { consoleToken, newConsoleToken } from '../../../replies/admin/access.ts';
 import { empty, keysetPageOf } from '../../../replies/common.ts';
 import { json, noBody, route, smallBody } from '../../../route.ts';
@@ -21,7 +22,7 @@ const newToken = z.strictObject({
     .max(maxApps, `must be at most ${maxApps} apps`)
     .nullish()
     .describe('Ids of the apps that the token is for; all without it.'),
-  expiresAt: z.iso.datetime('expected a time such as 2027-01-31T00:00:00Z').nullish(),
+  expiresAt: time.nullish(),
 });
 
 export default [

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { ProfileRotation } from '../../../../shared/db/tables/apps/profile-rotations.ts';
 import { enoughRecipients } from '../../../../shared/domain/apps/canary.ts';
 import { jsonValue } from '../../../../shared/domain/json-schema.ts';
+import { flagQuery } from '../../../../shared/domain/plain-values.ts';
 import { profileRotation } from '../../../replies/admin/rotations.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../../route.ts';
 
@@ -11,10 +12,7 @@ const path = '/console/api/apps/:appId/profiles/:connector/:name/candidate';
 const credentials = z.record(z.string(), jsonValue, 'expected an object');
 
 const stageQuery = z.object({
-  hold: z
-    .enum(['0', '1'], 'expected 0 or 1')
-    .default('0')
-    .describe('1: after the check the candidate waits for a promotion, and no push tries it.'),
+  hold: flagQuery.describe('1: after the check the candidate waits for a promotion, and no push tries it.'),
 });
 
 const profileOf = ({ params }: { params: Record<string, string> }) => ({
@@ -50,7 +48,7 @@ export default [
     reply: profileRotation,
     refusals: ['notFound', 'tooManyRequests', 'forbidden'],
     handle: async (call, { profileRotations }) => {
-      const options = { isHeld: call.query.hold === '1', role: call.operator.role };
+      const options = { isHeld: call.query.hold === true, role: call.operator.role };
       return json(toPublic(await profileRotations.stage(profileOf(call), call.body, options)));
     },
   }),

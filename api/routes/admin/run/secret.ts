@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { flagQuery } from '../../../../shared/domain/plain-values.ts';
 import { secretState } from '../../../replies/admin/rotations.ts';
 import { json, noBody, route, smallBody } from '../../../route.ts';
 import type { SecretState } from '../../../services/operator/access/secret-rotation.ts';
@@ -7,10 +8,7 @@ import type { SecretState } from '../../../services/operator/access/secret-rotat
 const path = '/console/api/secret/rotation';
 
 const rotationQuery = z.object({
-  count: z
-    .enum(['0', '1'], 'expected 0 or 1')
-    .default('0')
-    .describe('1 counts all values now; otherwise the last count is shown.'),
+  count: flagQuery.describe('1 counts all values now; otherwise the last count is shown.'),
 });
 
 /** Returns the state as the admin API shows it. */
@@ -42,7 +40,7 @@ export default [
     reply: secretState,
     refusals: ['timedOut'],
     handle: async ({ query }, { secretRotation }) =>
-      json(toPublic(await secretRotation.state(query.count === '1'))),
+      json(toPublic(await secretRotation.state(query.count === true))),
   }),
   route({
     method: 'POST',

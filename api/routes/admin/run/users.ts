@@ -86,7 +86,7 @@ export default [
         ...pageOf(query),
         q: query.q,
         where: query.where,
-        mostCounted: query.count === '1' ? 10_000 : 0,
+        mostCounted: query.count ? 10_000 : 0,
       };
       return json(await userAdmin.list(operator, params.appId ?? '', request));
     },

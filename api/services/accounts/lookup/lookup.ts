@@ -3,6 +3,7 @@ import { countRows } from '../../../../shared/db/tables/selection.ts';
 import { findUser, selectUsers } from '../../../../shared/db/tables/users/users.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { readFlag } from '../../../../shared/domain/plain-values.ts';
 import { userDocument } from '../../../../shared/domain/users/user.ts';
 import { parseInclude, resolveInclude, resolveIncludes } from '../../../../shared/query/list/include.ts';
 import { parseKeys, project } from '../../../../shared/query/list/keys.ts';
@@ -78,4 +79,4 @@ export class UserLookup {
   }
 }
 
-const hasAcl = (query: Record<string, unknown>): boolean => ['true', '1'].includes(String(query.returnACL));
+const hasAcl = (query: Record<string, unknown>): boolean => readFlag(query, 'returnACL');

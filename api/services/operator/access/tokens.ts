@@ -21,7 +21,7 @@ export interface NewToken {
   name: string;
   role: OperatorRole;
   apps?: string[] | null | undefined;
-  expiresAt?: string | null | undefined;
+  expiresAt?: Date | null | undefined;
 }
 
 /** Tokens of people and machines for the admin API (protocol/admin-api.md#tokens). */
@@ -38,7 +38,7 @@ export class ConsoleTokenService {
   async create(creator: Operator, request: NewToken) {
     const { db, clock } = this.#deps;
     const now = new Date(clock.now());
-    const expiresAt = request.expiresAt ? new Date(request.expiresAt) : null;
+    const expiresAt = request.expiresAt ?? null;
     if (expiresAt && expiresAt <= now) throw refuse('invalidParameter', 'expiresAt is in the past.');
     const secret = tokenPrefix + randomBytes(32).toString('base64url');
     const token = await db.transaction(async (tx) => {

@@ -25,7 +25,8 @@ import { plainPush } from './plain-push.ts';
 /** Waiting messages that are counted. */
 const maxInbox = 1000;
 /** Matches that are counted. `all` counts as many as one deletion may have. */
-export const mostCounted = { '0': 0, '1': 10_000, all: 100_000 } as const;
+export const mostCounted = (count: boolean | 'all' | undefined): number =>
+  count === 'all' ? 100_000 : count ? 10_000 : 0;
 
 export interface DeviceListRequest extends PageRequest {
   /** An objectId, installationId, device token or registration id. */

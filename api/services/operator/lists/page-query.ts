@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { flagQuery } from '../../../../shared/domain/plain-values.ts';
+import { time } from '../../../../shared/domain/times.ts';
 import type { PageRequest } from './page.ts';
 
 const maxLimit = 200;
@@ -21,16 +23,10 @@ export const pageQuery = {
 };
 
 /** `count=1` counts the matches. */
-export const countQuery = z
-  .enum(['0', '1'], 'expected 1')
-  .optional()
-  .describe('`1` counts the matches, up to 10,000.');
+export const countQuery = flagQuery.describe('`1` counts the matches, up to 10,000.');
 
 /** Time of a query. */
-export const timeQuery = z.iso
-  .datetime('expected a time such as 2027-01-31T00:00:00Z')
-  .transform((text) => new Date(text))
-  .optional();
+export const timeQuery = time.optional();
 
 /** Returns the page that a query asks for. */
 export const pageOf = ({ limit, cursor }: { limit: number; cursor?: string | undefined }): PageRequest => ({

@@ -1,0 +1,287 @@
+import { randomBytes } from 'node:crypto';
+import { beforeAll, expect, test } from 'vitest';
+import { requestSchema } from '../../../api/openapi/json-schema.ts';
+import type { Route } from '../../../api/route.ts';
+import { loadRoutes } from '../../../api/route-loader.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import { useTestService } from '../../support/service.ts';
+
+/** Sends wrong values in each member of each body, and reads which member the refusal names. */
+const service = useTestService();
+
+const texts = [
+  'x',
+  '1',
+  '_default',
+  'a@b.example',
+  '2027-01-31T00:00:00Z',
+  '22:00-08:00',
+  '+8613800000000',
+  'Asia/Shanghai',
+  '0 9 * * *',
+  'https://example.com',
+];
+
+/** Returns a value that meets a schema, with the required members only. */
+function sampleOf(schema: JsonObject): Json {
+  if (schema.const !== undefined) return schema.const;
+  if (Array.isArray(schema.enum)) return schema.enum[0] ?? null;
+  const [first] = Array.isArray(schema.anyOf) ? schema.anyOf : [];
+  if (isJsonObject(first)) return sampleOf(first);
+  const type = Array.isArray(schema.type) ? schema.type[0] : schema.type;
+  if (type === 'string') return textOf(schema);
+  if (type === 'integer' || type === 'number') return Math.max(1, Number(schema.minimum ?? 1));
+  if (type === 'boolean') return true;
+  if (type === 'array') return isJsonObject(schema.items) ? [sampleOf(schema.items)] : [];
+  const { required = [], properties } = schema;
+  const names = Array.isArray(required) ? required.map(String) : [];
+  return Object.fromEntries(names.map((name) => [name, sampleOf(schemaOf(properties, name))]));
+}
+
+function schemaOf(properties: Json | undefined, name: string): JsonObject {
+  const found = isJsonObject(properties ?? null) ? (properties as JsonObject)[name] : undefined;
+  return found !== undefined && isJsonObject(found) ? found : {};
+}
+
+function textOf({ pattern, format, minLength = 0 }: JsonObject): string {
+  const wanted = typeof pattern === 'string' ? new RegExp(pattern, 'u') : undefined;
+  if (format === 'date-time') return '2027-01-31T00:00:00Z';
+  if (format === 'uri') return 'https://example.com';
+  if (format === 'email') return 'a@b.example';
+  return texts.find((text) => wanted?.test(text) ?? text.length >= Number(minLength)) ?? 'xxxxxxxxxx';
+}
+
+/** A value of each JSON type; the text cannot be stored. */
+const wrongValues: Json[] = ['a\0b', 5, {}, [{}], true];
+const typeOf = (value: Json): string => (Array.isArray(value) ? 'array' : typeof value);
+
+/** Types that a schema takes; all for one that takes any JSON. */
+function typesOf(schema: JsonObject): string[] {
+  const { anyOf, type, enum: values = schema.const === undefined ? undefined : [schema.const] } = schema;
+  if (Array.isArray(anyOf)) return anyOf.filter(isJsonObject).flatMap(typesOf);
+  if (Array.isArray(values)) return values.map(typeOf);
+  const types = type === undefined ? ['number', 'object', 'array', 'boolean'] : [type].flat();
+  return types.map((one) => (one === 'integer' ? 'number' : String(one)));
+}
+
+/** Returns the values of types that a member does not take, and the text. */
+const wrongFor = (schema: JsonObject): Json[] =>
+  wrongValues.filter((value) => typeof value === 'string' || !typesOf(schema).includes(typeOf(value)));
+
+/** Texts of codes that say which member is meant without its name (protocol/errors.md#codes). */
+const ownTexts: Record<string, RegExp> = {
+  mobilePhoneNumber: /mobile phone number/,
+  email: /email/i,
+  channels: /Invalid channel name/,
+  cql: /CQL syntax/,
+  authData: /Linked id missing/,
+  username: /Username|Password is missing/,
+  smsCode: /SMS code|mobile phone number is missing/,
+  code: /SMS code/,
+};
+
+/** Bodies that reach the checks of a call. */
+const bodies: Record<string, JsonObject> = {
+  login: { username: 'somebody', password: 'wrong' },
+  signUp: { username: 'another', password: 'secret' },
+  requestLoginCode: { mobilePhoneNumber: '13800000000' },
+  requestPhoneVerification: { mobilePhoneNumber: '13800000000' },
+  requestPasswordResetCode: { mobilePhoneNumber: '13800000000' },
+  requestSmsCode: { mobilePhoneNumber: '13800000000' },
+  countAudience: { device_type: 'ios', device_ids: ['x'] },
+  moveScheduledAppPush: { push_time: '2027-01-01T00:00:00Z' },
+  signInByPhone: { mobilePhoneNumber: '13800000000', smsCode: '123456' },
+  changePhone: { mobilePhoneNumber: '13800000000', code: '123456' },
+  requestPasswordReset: { email: 'a@b.example' },
+  registerInstallation: { deviceType: 'ios', deviceToken: 'a'.repeat(64) },
+  sendPush: { data: { alert: 'x' }, where: {} },
+  sendAppPush: { data: { alert: 'x' }, where: {} },
+  sendPushToDevices: { data: { alert: 'x' }, device_type: 'android', device_ids: ['x'] },
+  createRecurringPush: {
+    name: 'x',
+    expression: '0 9 * * *',
+    timeZone: 'UTC',
+    body: { data: { alert: 'x' } },
+  },
+  previewRecurringPush: { expression: '0 9 * * *', timeZone: 'UTC' },
+  putSmsTemplate: { type: 'verification', text: '{{code}}' },
+};
+
+/** Refusals about the state of an account, a session or a code, which come before a value is read. */
+const states =
+  /^(That operation isn't allowed|undefined|Invalid SMS code|You have exceeded|A user with the specified|The user cannot be altered|Could not find user|The username and password mismatch|SMS request too fast|Username has already)/;
+
+let app: App;
+/** Ids for the parameter of a path, by the part before it. */
+let idOf: Record<string, string>;
+
+beforeAll(async () => {
+  app = await service.api.createApp({ pushCallsPerMinute: 9600 });
+  await service.addApnsProfile(app);
+  const make = async (path: string, body: object) => {
+    const reply = await service.api.request('POST', path, { app, master: true, body });
+    expect(reply.status, JSON.stringify(reply.body)).toBeLessThan(300);
+    return String(reply.body.objectId);
+  };
+  const user = await make('/1.1/users', { username: 'somebody', password: 'secret' });
+  const installation = await make('/1.1/installations', { deviceType: 'ios', deviceToken: 'b'.repeat(64) });
+  const push_time = new Date(Date.now() + 3_600_000).toISOString();
+  const push = await make('/1.1/push', { data: { alert: 'x' }, push_time });
+  const role = await make('/1.1/roles', { name: 'some', ACL: { '*': { read: true } } });
+  const recurring = await service.api.request('POST', `/console/api/apps/${app.appId}/recurring-pushes`, {
+    admin: true,
+    body: bodies.createRecurringPush,
+  });
+  idOf = {
+    ...{ apps: app.appId, users: user, installations: installation, roles: role, notifications: push },
+    ...{ 'recurring-pushes': String(recurring.body.id), profiles: 'fcm', 'scheduled-pushes': push, push },
+    ...{ 'test-devices': 'somebody', _User: user, _Installation: installation, _Role: role },
+  };
+});
+
+async function ask(
+  { method, paths, auth }: Route,
+  body: Json | undefined,
+  query = '',
+): Promise<{ status: number; error: string }> {
+  const parts = (paths[0] ?? '').split('/');
+  const path = parts
+    .map((part, i) => (part.startsWith(':') ? (idOf[parts[i - 1] ?? ''] ?? 'x') : part))
+    .join('/');
+  const credentials = auth === 'admin' ? { admin: true } : { app, master: true };
+  const reply = await service.api.request(method, path + query, { ...credentials, body });
+  return { status: reply.status, error: String(reply.body?.error) };
+}
+
+const names = (error: string, member: string): boolean =>
+  error.includes(member) || (ownTexts[member]?.test(error) ?? false);
+
+/** They delete what other calls need. */
+const without = new Set(['deleteApp', 'rotateKey', 'deleteUser', 'deleteMatchingInstallations']);
+const withBodies = (await loadRoutes()).filter(
+  ({ documented, hasRawBody, operation }) => documented.body && !hasRawBody && !without.has(operation),
+);
+
+/** Members of a schema, and those of its objects: `['options', 'hybridPush']`. */
+function membersOf(schema: JsonObject): [path: string[], schema: JsonObject][] {
+  const { properties } = schema;
+  return Object.keys(isJsonObject(properties) ? properties : {}).flatMap((name): [string[], JsonObject][] => {
+    const inner = schemaOf(properties, name);
+    return [
+      [[name], inner],
+      ...membersOf(inner).map(([path, one]): [string[], JsonObject] => [[name, ...path], one]),
+    ];
+  });
+}
+
+const withMember = (base: JsonObject, [first = '', ...inner]: string[], value: Json): JsonObject => {
+  const { [first]: current = {} } = base;
+  return {
+    ...base,
+    [first]: inner.length === 0 ? value : withMember(isJsonObject(current) ? current : {}, inner, value),
+  };
+};
+
+test.each(withBodies.map((one) => [one.operation, one] as const))(
+  '%s names the wrong member',
+  async (operation, one) => {
+    const schema = requestSchema(one.documented.body ?? expect.fail());
+    const base = bodies[operation] ?? sampleOf(schema);
+    if (!isJsonObject(base)) return;
+    for (const [path, inner] of membersOf(schema))
+      for (const value of wrongFor(inner)) {
+        const { status, error } = await ask(one, withMember(base, path, value));
+        const shown = `${path.join('.')} ${JSON.stringify(value)}: ${status} ${error}`;
+        expect(status, shown).toBeLessThan(500);
+        const isNamed = status < 300 || path.some((name) => names(error, name)) || states.test(error);
+        expect(isNamed, shown).toBe(true);
+      }
+  },
+  120_000,
+);
+
+/** Parameters of the query of a call, by a test of their schema. */
+const parametersOf = (
+  { documented: { query } }: Route,
+  isWanted: (schema: JsonObject) => boolean,
+): string[] => {
+  const { properties } = query ? requestSchema(query) : {};
+  const entries = Object.entries(isJsonObject(properties) ? properties : {});
+  return entries.flatMap(([name, schema]) => (isJsonObject(schema) && isWanted(schema) ? [name] : []));
+};
+
+const isFlag = ({ enum: values }: JsonObject): boolean => Array.isArray(values) && values.includes('false');
+const isTime = ({ format }: JsonObject): boolean => format === 'date-time';
+
+/** Sends a query; returns whether the parameter was taken, and the refusal otherwise. */
+async function query(one: Route, name: string, value: string): Promise<string> {
+  const base = { ...bodies[one.operation] };
+  if (one.operation === 'registerInstallation') base.deviceToken = randomBytes(32).toString('hex');
+  const sent = `?${new URLSearchParams({ [name]: value })}`;
+  const { error } = await ask(one, one.method === 'GET' ? undefined : base, sent);
+  return error;
+}
+
+const everyRoute = await loadRoutes();
+const flags = everyRoute.flatMap((one) =>
+  parametersOf(one, isFlag).map((name) => [one.operation, name, one] as const),
+);
+const times = everyRoute.flatMap((one) =>
+  parametersOf(one, isTime).map((name) => [one.operation, name, one] as const),
+);
+
+test.each(flags)(
+  '%s takes its flag %s as true, false, 1 and 0 in any case, and nothing else',
+  async (_, name, one) => {
+    for (const value of ['true', 'TRUE', 'False', '0', '1', ''])
+      expect(await query(one, name, value), value).not.toMatch(/takes true, false/);
+    for (const value of ['AAA', '2', 'yes', 'on', 'null', '-1'])
+      expect(await query(one, name, value), value).toMatch(
+        new RegExp(`^${name}:? takes true, false, 1 or 0`),
+      );
+  },
+);
+
+const offsets = ['2027-01-31T00:00:00+08:00', '2027-01-31t00:00:00.5z', '2027-01-30T23:59:59-00:30'];
+const noTimes = ['2027-01-31', '2027-02-30T00:00:00Z', '2027-01-31T25:00:00Z', '1769817600', 'x'];
+
+test.each(times)('%s takes a time of any offset as %s, and names another text', async (_, name, one) => {
+  for (const value of offsets) expect(await query(one, name, value), value).not.toContain(`${name}:`);
+  for (const value of noTimes)
+    expect(await query(one, name, value), value).toMatch(new RegExp(`^${name}: expected a time`));
+});
+
+test('bodies take times of any offset, at the moment that they name', async () => {
+  const send = (path: string, body: object) => service.api.request('POST', path, { admin: true, body });
+  const expiresAt = '2099-01-31T00:00:00+08:00';
+  const made = await send('/console/api/tokens', { name: 'Somebody', role: 'viewer', expiresAt });
+  expect([made.status, made.body.expiresAt]).toEqual([201, '2099-01-30T16:00:00.000Z']);
+  const recurrence = { expression: '0 9 * * *', timeZone: 'UTC', count: 1 };
+  const preview = (body: object) => send(`/console/api/apps/${app.appId}/recurring-pushes/preview`, body);
+  const shown = await preview({ ...recurrence, startsAt: '2099-01-01T09:30:00+01:00' });
+  expect(JSON.stringify(shown.body)).toContain('2099-01-01T09:00:00.000Z');
+  for (const startsAt of ['2099-02-30T00:00:00Z', '2099-01-01', 5, {}])
+    expect((await preview({ ...recurrence, startsAt })).body.error).toMatch(/^startsAt: expected a time/);
+});
+
+test.each([
+  [{ apnsTopic: 5 }, /^apnsTopic must be a text/],
+  [{ apnsTopic: 5, pgwTopic: 'com.example' }, /^apnsTopic must be a text/],
+  [{ pgwTeamId: [], apnsTeamId: 'TEAM' }, /^pgwTeamId must be a text/],
+  [{ apnsTeamId: 'a\0b' }, /^apnsTeamId/],
+  [{ badge: 2 ** 31 }, /^badge must be a whole number from -2147483647 to 2147483647/],
+  [{ badge: 1.5 }, /^badge must be a whole number/],
+  [{ timeZone: {} }, /^timeZone must be a text of at most 255 characters/],
+  [{ vendor: {} }, /^vendor must be/],
+  [{ installationId: 'a b' }, /^installationId must be .* without white space/],
+  [{ birthday: { __type: 'Date', iso: '2026-02-30T00:00:00Z' } }, /^birthday: Malformed Date/],
+  [{ friend: { __type: 'Pointer' } }, /^friend: Malformed pointer/],
+  [{ 'inner.place': { __type: 'GeoPoint' } }, /^inner\.place: Malformed GeoPoint/],
+  [{ inner: { $a: 1 } }, /^inner: Keys/],
+  [{ level: { __op: 'Increment', amount: 'x' } }, /^level: /],
+])('an installation is refused with the member as it was sent: %j', async (members, error) => {
+  const body = { deviceType: 'ios', deviceToken: 'c'.repeat(64), ...members };
+  const reply = await service.api.request('POST', '/1.1/installations', { app, body });
+  expect([reply.status, reply.body.error]).toEqual([400, expect.stringMatching(error)]);
+});
