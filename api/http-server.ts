@@ -1,6 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { errorTable } from '../shared/domain/errors/errors.ts';
 
 /**
  * Queue of connections to accept, up to the limit of the system: after a restart thousands of devices connect at once, and
@@ -20,6 +21,8 @@ export interface ServerLimits {
   keepAliveMs: number;
   /** Time for a client to read a final refusal before its connection is destroyed. */
   lingerMs: number;
+  /** Bytes of request heads that have not arrived whole, of all connections. */
+  maxUnfinishedBytes: number;
   /** Requests of one connection that wait for replies; known clients send one at a time. */
   maxPipelined: number;
   /**
@@ -35,12 +38,18 @@ export const serverLimits: ServerLimits = {
   checkEveryMs: 2_000,
   keepAliveMs: 5_000,
   lingerMs: 2_000,
+  maxUnfinishedBytes: 32 * 1024 * 1024,
   maxPipelined: 64,
   maxConnections: 60_000,
 };
 
-/** Largest headers of a request, in bytes; larger ones are 431. */
+/** Largest headers of a request without its URL, in bytes; larger ones are 431. */
 const maxHeaderBytes = 16 * 1024;
+/**
+ * Largest URL: the longest query that is documented, a `where` of 64 KB, with each byte as `%xx`, and
+ * 16 KB for the rest (protocol/queries.md#query-parameters). A longer one is 431.
+ */
+const maxUrlBytes = 3 * 64 * 1024 + 16 * 1024;
 
 /** Starts listening; resolves with the server once the port is bound. */
 export function listen(
@@ -54,16 +63,70 @@ export function listen(
       requestTimeout: limits.requestMs,
       connectionsCheckingInterval: limits.checkEveryMs,
       keepAliveTimeout: limits.keepAliveMs,
-      maxHeaderSize: maxHeaderBytes,
+      requireHostHeader: false,
+      maxHeaderSize: maxUrlBytes + maxHeaderBytes,
     },
-    limitPipelining(handle, limits.maxPipelined),
+    limitPipelining(checkHead(handle), limits.maxPipelined),
   );
+  limitUnfinishedHeads(server, limits);
   server.maxConnections = limits.maxConnections;
   server.on('clientError', (error, socket) => answerClientError(error, socket, limits.lingerMs));
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen({ port, host, backlog }, () => resolve(server));
   });
+}
+
+/**
+ * Refuses headers that are too large without their URL, whose limit Node knows only together, and
+ * HTTP/1.1 without a host, which Node refuses without a body.
+ */
+function checkHead(handle: RequestListener): RequestListener {
+  return (request, response) => {
+    const bytes = request.rawHeaders.reduce((sum, text) => sum + text.length + 2, 0);
+    const isHostMissing = request.headers.host === undefined && request.httpVersion === '1.1';
+    if (bytes <= maxHeaderBytes && !isHostMissing) return handle(request, response);
+    const { status, text } = bytes > maxHeaderBytes ? errorTable.headersTooLarge : hostMissing;
+    response.statusCode = status;
+    response.setHeader('Content-Type', 'application/json; charset=utf-8');
+    response.setHeader('Connection', 'close');
+    response.end(JSON.stringify({ code: status, error: text }));
+  };
+}
+
+const hostMissing = { status: 400, text: 'The header Host is missing.' };
+
+/**
+ * Closes the connections with the most bytes of an unfinished request head while all together hold
+ * more than `maxUnfinishedBytes`: their keys are not known yet, so no other limit counts them.
+ */
+function limitUnfinishedHeads(
+  server: Server,
+  { maxUnfinishedBytes, checkEveryMs }: Pick<ServerLimits, 'maxUnfinishedBytes' | 'checkEveryMs'>,
+): void {
+  /** Connections without a request in work, and the bytes that earlier requests read from them. */
+  const readBefore = new Map<Socket, number>();
+  server.on('connection', (socket: Socket) => {
+    readBefore.set(socket, 0);
+    socket.once('close', () => readBefore.delete(socket));
+  });
+  server.on('request', ({ socket }, response) => {
+    readBefore.delete(socket);
+    response.once('close', () => socket.destroyed || readBefore.set(socket, socket.bytesRead));
+  });
+  server.on('upgrade', ({ socket }) => readBefore.delete(socket));
+  const check = () => {
+    const heads = [...readBefore].map(([socket, before]) => ({ socket, bytes: socket.bytesRead - before }));
+    let sum = heads.reduce((total, { bytes }) => total + bytes, 0);
+    if (sum <= maxUnfinishedBytes) return;
+    for (const { socket, bytes } of heads.toSorted((a, b) => b.bytes - a.bytes)) {
+      if (sum <= maxUnfinishedBytes) return;
+      socket.destroy();
+      sum -= bytes;
+    }
+  };
+  const timer = setInterval(check, Math.min(checkEveryMs, 500)).unref();
+  server.once('close', () => clearInterval(timer));
 }
 
 /**

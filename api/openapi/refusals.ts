@@ -28,8 +28,9 @@ const ofBody = [
 export function refusalsOf(route: Route): ErrorName[] {
   const { auth, limit, session, query, body, refusals } = route;
   const names: ErrorName[] = [
-    // A malformed URL.
+    // A malformed URL, and one that is too long.
     'invalidParameter',
+    'headersTooLarge',
     'internal',
     ...byAccess[auth],
     ...(auth === 'none' ? [] : ofDatabase),

@@ -47,6 +47,14 @@ describe.skipIf(!isProxyInstalled('caddy'))('behind Caddy', () => {
     await database?.drop();
   });
 
+  test('a query with the longest condition reaches the api', async () => {
+    const app = await api.createApp({ allowInstallationQuery: true });
+    const headers = { 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey };
+    const where = encodeURIComponent(JSON.stringify({ city: '"'.repeat(32_000) }));
+    expect(where.length).toBeGreaterThan(180_000);
+    expect(await ask('GET', `/1.1/installations?where=${where}`, headers)).toMatchObject({ status: 200 });
+  });
+
   test('calls reach the api, and a large body its own refusal', async () => {
     const app = await api.createApp();
     const headers = {

@@ -247,6 +247,15 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
       expect(await log()).not.toMatch(/SESAME/);
     });
 
+    test('forwards a query with the longest condition', async () => {
+      const where = encodeURIComponent(JSON.stringify({ city: '"'.repeat(32_000) }));
+      expect(where.length).toBeGreaterThan(180_000);
+      const { status, text } = await ask('GET', `/1.1/installations?where=${where}`, {
+        'X-LC-Key': `${keys.masterKey},master`,
+      });
+      expect([status, JSON.parse(text)]).toEqual([200, { results: [] }]);
+    });
+
     test('forwards a large body to Carillon, which refuses it', async () => {
       const { status, text } = await ask('POST', '/1.1/functions/f', {}, 'x'.repeat(21_000_000));
       expect({ status, code: JSON.parse(text).code }).toEqual({ status: 413, code: 413 });

@@ -110,6 +110,8 @@ const table = {
   conflict: { code: 409, status: 409, text: 'Conflict.' },
   payloadTooLarge: { code: 413, status: 413, text: 'Payload Too Large.' },
   unsupportedMediaType: { code: 415, status: 415, text: 'Unsupported content type.' },
+  // Before any route is known: the URL, or the headers without it.
+  headersTooLarge: { code: 431, status: 431, text: 'Request Header Fields Too Large.' },
   // A hook of an app that calls itself (protocol/functions.md#ignored-hooks).
   tooManyHooks: { code: 431, status: 400, text: 'LeanEngine hooks rate limit exceeded.' },
   tooManyRequests: { code: 429, status: 429, text: 'Too many requests.' },

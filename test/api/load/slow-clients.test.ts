@@ -124,10 +124,31 @@ describe('invalid input', () => {
     await isWell();
   });
 
-  test('headers beyond 16 KB are 431', async () => {
-    const client = await open(`GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`);
+  test.each([
+    ['headers beyond 16 KB', '/healthz', 20_000],
+    ['many headers beyond 16 KB', '/healthz', '1\r\nX: '.repeat(3000)],
+    ['a URL beyond 208 KB', `/healthz?x=${'x'.repeat(230_000)}`, 1],
+  ])('%s are 431', async (_, path, header) => {
+    const value = typeof header === 'number' ? 'x'.repeat(header) : header;
+    const client = await open(`GET ${path} HTTP/1.1\r\nHost: x\r\nX-Long: ${value}\r\n\r\n`);
     await client.closed;
-    expect(client.received()).toMatch(/^HTTP\/1\.1 431 /);
+    expect(client.received()).toMatch(/^HTTP\/1\.1 431 [\s\S]*"code":431/);
+    await isWell();
+  });
+
+  test('heads that do not end hold 32 MB together: the largest are closed first', async () => {
+    const patient = await startTestApi({
+      databaseUrl: database.url,
+      serverLimits: { maxUnfinishedBytes: 1_000_000, checkEveryMs: 50 },
+    });
+    const begin = (bytes: number) => open(`GET /healthz?${'x'.repeat(bytes)}`, patient);
+    const small = await Promise.all(Array.from({ length: 10 }, () => begin(1000)));
+    const large = await Promise.all(Array.from({ length: 20 }, () => begin(100_000)));
+    await expect.poll(() => large.filter(({ hasEnded }) => hasEnded()).length).toBe(11);
+    expect(small.filter(({ hasEnded }) => hasEnded())).toEqual([]);
+    for (const { socket } of small) socket.write(' HTTP/1.1\r\nHost: x\r\n\r\n');
+    await expect.poll(() => small.filter(({ received }) => received().includes('200 OK')).length).toBe(10);
+    await patient.close();
   });
 
   test('pipelined requests up to the limit are answered in order; more close the connection', async () => {

@@ -381,6 +381,7 @@ describe('a body that does not arrive', () => {
 
 describe('an invalid request', () => {
   test.each([
+    ['no host', 'GET /healthz HTTP/1.1\r\n\r\n', 400],
     ['garbage', 'hello\r\n\r\n', 400],
     ['endless headers', `GET / HTTP/1.1\r\nX: ${'x'.repeat(100 * kb)}\r\n\r\n`, 431],
   ])('%s gets a code and a message', async (_, text, status) => {
