@@ -67,18 +67,57 @@ function convert(
 const jsonOf = (value: unknown): Json => JSON.parse(JSON.stringify(value));
 const objectOf = (value: Json): JsonObject => (isJsonObject(value) ? value : {});
 
-/** Removes members that say nothing: bounds of all safe integers, patterns that repeat a format. */
+/**
+ * Removes members that say nothing, such as bounds of all safe integers, and writes what generators
+ * of clients cannot read in another way: null beside a type, a constant boolean, any object or list.
+ */
 function tidy(value: Json): Json {
   if (Array.isArray(value)) return value.map(tidy);
   if (!isJsonObject(value)) return value;
   // Any JSON refers to itself.
   if (typeof value.$ref === 'string' && value.$ref.includes('__shared')) return withoutReference(value);
-  return Object.fromEntries(
-    Object.entries(value)
-      .filter(([name, member]) => !isNoise(name, member, value))
-      .map(([name, member]) => [name, tidy(member)]),
+  return withPlainForm(
+    Object.fromEntries(
+      Object.entries(value)
+        .filter(([name, member]) => !isNoise(name, member, value))
+        .map(([name, member]) => [name, tidy(member)]),
+    ),
   );
 }
+
+function withPlainForm(schema: JsonObject): JsonObject {
+  const { anyOf, const: constant, ...rest } = schema;
+  const { properties } = rest;
+  // A member that is always null has no type in most languages.
+  if (isJsonObject(properties))
+    rest.properties = Object.fromEntries(
+      Object.entries(properties).map(([name, one]) => [
+        name,
+        isJsonObject(one) && one.type === 'null' ? { ...one, type: ['string', 'null'] } : one,
+      ]),
+    );
+  if (typeof constant === 'boolean') return { ...rest, type: 'boolean', enum: [constant] };
+  if (!Array.isArray(anyOf)) return constant === undefined ? rest : { ...rest, const: constant };
+  const options = anyOf.filter(isJsonObject);
+  if (options.every(isFree)) return rest;
+  const [one, ...others] = options.filter(({ type }) => type !== 'null');
+  if (others.length > 0 || options.length !== 2 || !one || typeof one.type !== 'string') return schema;
+  const { enum: values, const: only, ...inner } = one;
+  const named = values ?? (only === undefined ? undefined : [only]);
+  return {
+    ...rest,
+    ...inner,
+    type: [one.type, 'null'],
+    ...(Array.isArray(named) ? { enum: [...named, null] } : {}),
+  };
+}
+
+/** Any object, or any list. */
+const isFree = ({ type, properties, items, additionalProperties }: JsonObject): boolean =>
+  (type === 'object' && properties === undefined && isEmpty(additionalProperties)) ||
+  (type === 'array' && isEmpty(items));
+const isEmpty = (schema: Json | undefined): boolean =>
+  schema === undefined || (isJsonObject(schema) && Object.keys(schema).length === 0);
 
 const withoutReference = ({ $ref: _, ...rest }: JsonObject): JsonObject => rest;
 

@@ -29,12 +29,23 @@ export function operationOf(
   };
 }
 
+/** Any name or id that can be one part of a path (protocol/clients.md#paths). */
+const pathPart = { type: 'string', pattern: '^(?!\\.{1,2}$)[^/\\\\\\x00]+$' };
+
+/** Parameters of paths with a form of their own. */
+const pathForms: Readonly<Record<string, JsonObject>> = {
+  appId: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' },
+  objectId: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' },
+  className: { type: 'string', pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$' },
+  key: { type: 'string', enum: ['appKey', 'masterKey', 'hookKey'] },
+};
+
 function pathParameters(path: string): JsonObject[] {
   return [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => ({
     name,
     in: 'path',
     required: true,
-    schema: { type: 'string' },
+    schema: pathForms[name] ?? pathPart,
   }));
 }
 
@@ -61,7 +72,7 @@ const headerParameters = ({ limit, forwardsBody }: Route): JsonObject[] =>
 function bodyOf(route: Route): JsonObject {
   const { limit, documented, hasRawBody, forwardsBody, isBodyRequired, method } = route;
   if (limit.bodyBytesBelow === 0) return {};
-  if (hasRawBody) return { requestBody: { content: { '*/*': {} } } };
+  if (hasRawBody) return { requestBody: { content: { '*/*': { schema: {} } } } };
   if (forwardsBody) return { requestBody: { content: { 'application/json': { schema: {} } } } };
   if (!documented.body) return {};
   const schema = requestSchema(documented.body);

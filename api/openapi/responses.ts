@@ -28,8 +28,9 @@ const jsonType = 'application/json';
 function contentOf(body: ReplyBody, schemas: ReplySchemas): Record<string, { schema?: JsonObject }> {
   if (!('contentType' in body)) return { [jsonType]: { schema: schemas.of(body) } };
   const [type = ''] = body.contentType.split(';');
-  // OpenAPI 3.1 describes a binary body by its media type alone.
-  return { [type]: type.startsWith('text/') ? { schema: { type: 'string' } } : {} };
+  // Generators of clients need a schema for a binary body too.
+  const schema = { type: 'string', ...(type.startsWith('text/') ? {} : { format: 'binary' }) };
+  return { [type]: { schema: type === jsonType ? { type: 'object' } : schema } };
 }
 
 function replyResponse(status: string, body: ReplyBody, schemas: ReplySchemas): JsonObject {

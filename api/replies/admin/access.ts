@@ -52,8 +52,8 @@ const tokenMembers = {
 
 export const consoleToken = component('ConsoleToken', z.strictObject(tokenMembers));
 
-export const newConsoleToken = component(
-  'NewConsoleToken',
+export const createdConsoleToken = component(
+  'CreatedConsoleToken',
   z.strictObject({ ...tokenMembers, token: z.string().describe('The secret. No other reply has it.') }),
 );
 

@@ -4,9 +4,9 @@ import type {
   auditEntry,
   consoleSession,
   consoleToken,
+  createdConsoleToken,
   currentOperator,
   loginLink,
-  newConsoleToken,
   otherPerson,
 } from './access.ts';
 import type {
@@ -102,7 +102,7 @@ export type Overview = z.infer<typeof overview>;
 export type PushDetail = z.infer<typeof pushDetail>;
 export type QueueState = z.infer<typeof queueState>;
 export type LoginLink = z.infer<typeof loginLink>;
-export type NewConsoleToken = z.infer<typeof newConsoleToken>;
+export type CreatedConsoleToken = z.infer<typeof createdConsoleToken>;
 export type ShownApp = z.infer<typeof shownApp>;
 export type Breaker = z.infer<typeof breaker>;
 export type DeviceExplanation = z.infer<typeof deviceExplanation>;

@@ -26,6 +26,13 @@ const codeRequest = z
     ttl: ttl ?? undefined,
   }));
 
+/** For the reference: a missing number is 212. */
+const documentedCodeRequest = z.looseObject({
+  mobilePhoneNumber: z.string().describe('Number with a country code; one without it belongs to +86.'),
+  validate_token: z.string().max(100).nullish().describe('Token of a solved captcha.'),
+  ttl: z.number().nullish().describe('Minutes for which the code is valid.'),
+});
+
 type CodeCall = AppCall<unknown, z.infer<typeof codeRequest>>;
 
 const callerOf = ({ app, isMaster, remoteAddress }: CodeCall) => ({
@@ -47,6 +54,7 @@ const codeRoute = (
     auth: 'app',
     limit: smallBody,
     body: codeRequest,
+    documentedBody: documentedCodeRequest,
     reply: empty,
     refusals: [...ofCodeRequest, 'phoneUnknown', 'phoneUnverified'],
     handle: async (call, services) => {

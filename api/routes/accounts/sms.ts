@@ -27,6 +27,9 @@ const smsCodeRequest = z
   // Refuses a number such as 1e999: it becomes Infinity, which is not JSON.
   .catchall(jsonValue);
 
+/** For the reference: a missing number is 212. */
+const mobilePhoneNumber = z.string().describe('Number with a country code; one without it belongs to +86.');
+
 const numberOnly = z.looseObject({ mobilePhoneNumber: jsonValue.optional() });
 
 /** The general code service (protocol/codes.md#general-code-service). */
@@ -39,6 +42,7 @@ export default [
     auth: 'app',
     limit: smallBody,
     body: smsCodeRequest,
+    documentedBody: smsCodeRequest.extend({ mobilePhoneNumber }),
     reply: empty,
     refusals: [...ofCodeRequest],
     handle: async ({ app, isMaster, remoteAddress, body }, { sms }) => {
@@ -66,6 +70,7 @@ export default [
     limit: smallBody,
     acceptsNullBody: true,
     body: numberOnly,
+    documentedBody: numberOnly.extend({ mobilePhoneNumber }),
     reply: empty,
     refusals: [...ofCode, 'notForClients'],
     handle: async ({ app, params, body }, { sms }) => {

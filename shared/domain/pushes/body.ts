@@ -107,8 +107,16 @@ export const common = {
 /** Members of the body of POST /1.1/push. */
 export const queryBody = z.object({
   ...common,
-  where: z.unknown().optional().describe('Condition on installations; without it all installations.'),
-  cql: z.unknown().optional().describe('The condition as a CQL statement, in place of `where`.'),
+  where: z
+    .unknown()
+    .meta({ type: ['object', 'array', 'string'] })
+    .optional()
+    .describe('Condition on installations; without it all installations.'),
+  cql: z
+    .unknown()
+    .meta({ type: 'string', maxLength: 16_384 })
+    .optional()
+    .describe('The condition as a CQL statement, in place of `where`.'),
   channels: channels.describe('Only installations that subscribe one of these channels.'),
   push_time: pushTime.describe('Time to send at; within the next minute, it is sent at once.'),
   push_time_local: z

@@ -3,7 +3,7 @@ import { callerName } from '../../../../shared/domain/admin/names.ts';
 import { operatorRoles } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { time } from '../../../../shared/domain/times.ts';
-import { consoleToken, newConsoleToken } from '../../../replies/admin/access.ts';
+import { consoleToken, createdConsoleToken } from '../../../replies/admin/access.ts';
 import { empty, keysetPageOf } from '../../../replies/common.ts';
 import { json, noBody, route, smallBody } from '../../../route.ts';
 import { idOf, pageOf, pageQuery } from '../../../services/operator/lists/page-query.ts';
@@ -37,7 +37,7 @@ export default [
     isBodyRequired: true,
     body: newToken,
     status: 201,
-    reply: newConsoleToken,
+    reply: createdConsoleToken,
     refusals: ['conflict'],
     handle: async ({ operator, body }, { consoleTokens }) => json(await consoleTokens.create(operator, body)),
   }),

@@ -3,9 +3,9 @@ import type {
   AuditEntry,
   ConsoleSession,
   ConsoleToken,
+  CreatedConsoleToken,
   KeysetPage,
   LoginLink,
-  NewConsoleToken,
 } from '../../../../api/replies/admin/types.ts';
 import type { AuditFilters } from '../search.ts';
 import { ApiError, call, pathPart, queryOf } from './client.ts';
@@ -49,7 +49,7 @@ export interface TokenDraft {
 export function useCreateToken() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (draft: TokenDraft) => call<NewConsoleToken>('/tokens', { method: 'POST', body: draft }),
+    mutationFn: (draft: TokenDraft) => call<CreatedConsoleToken>('/tokens', { method: 'POST', body: draft }),
     gcTime: 0,
     onSuccess: () => client.invalidateQueries({ queryKey: ['tokens'] }),
   });

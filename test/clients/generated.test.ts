@@ -1,0 +1,158 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { testConfig } from '../support/api.ts';
+import { useTestService } from '../support/service.ts';
+
+/**
+ * Clients that OpenAPI Generator (Maven Central, pinned) writes from docs/openapi.json compile, and
+ * call a running service. Skipped where Java, Maven or Go is missing.
+ */
+const generator = 'org.openapitools:openapi-generator-cli:7.17.0';
+const mavenCopy = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy';
+const description = fileURLToPath(new URL('../../docs/openapi.json', import.meta.url));
+const programs = fileURLToPath(new URL('../../node_modules/.bin', import.meta.url));
+const minutesMs = 300_000;
+
+const isInstalled = (program: string, argument: string): boolean => {
+  const isThere = spawnSync(program, [argument]).status === 0;
+  if (!isThere) console.warn(`${program} is not installed: generated clients are skipped.`);
+  return isThere;
+};
+const hasGenerator = isInstalled('java', '-version') && isInstalled('mvn', '-version');
+
+const service = useTestService();
+let folder: string;
+
+async function run(program: string, args: string[], cwd = folder): Promise<string> {
+  const env = { ...process.env, PATH: `${programs}${delimiter}${process.env.PATH}` };
+  const { stdout } = await promisify(execFile)(program, args, { cwd, env, maxBuffer: 64 * 1024 * 1024 });
+  return stdout;
+}
+
+/** Generates a client into a folder of its own. */
+async function generate(kind: string): Promise<string> {
+  const [, name, version] = generator.split(':');
+  const out = join(folder, kind);
+  await run('java', ['-jar', `${name}-${version}.jar`, 'generate', '-i', description, '-g', kind, '-o', out]);
+  return out;
+}
+
+/** Arguments of the programs below: what they call, and as whom. */
+const callArguments = async (): Promise<string[]> => {
+  const { appId, appKey } = await service.api.createApp();
+  return [service.api.url, appId, appKey, testConfig(service.databaseUrl).adminToken];
+};
+
+/** Checks what a program printed: the device that it registered, and the apps that it listed. */
+async function expectPrinted(printed: string, [, appId]: string[]): Promise<void> {
+  const { objectId, apps } = JSON.parse(printed);
+  expect(apps).toContain(appId);
+  const { rows } = await service.db.query('SELECT app_id FROM installation WHERE object_id = $1', [objectId]);
+  expect(rows).toEqual([{ app_id: appId }]);
+}
+
+describe.skipIf(!hasGenerator)('a client that is generated from the description', () => {
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'carillon-clients-'));
+    await run('mvn', ['-q', '-B', mavenCopy, `-Dartifact=${generator}`, `-DoutputDirectory=${folder}`]);
+  }, minutesMs);
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  test(
+    'in TypeScript compiles under strict rules, and its calls work',
+    async () => {
+      const source = await generate('typescript-fetch');
+      const use = `
+      import { AdminAPIApi, Configuration, InstallationsApi } from './index';
+      declare const process: { argv: string[] };
+      const [basePath = '', id = '', key = '', token = ''] = process.argv.slice(2);
+      async function main(): Promise<void> {
+        const headers = { 'X-LC-Id': id, 'X-LC-Key': key };
+        const devices = new InstallationsApi(new Configuration({ basePath, headers }));
+        const saved = await devices.registerInstallation({
+          registerInstallationRequest: { deviceType: 'ios', deviceToken: 'a'.repeat(64), valid: true },
+        });
+        const operator = { Authorization: 'Bearer ' + token };
+        const admin = new AdminAPIApi(new Configuration({ basePath, headers: operator }));
+        const { results } = await admin.listApps({ limit: 10 });
+        console.log(JSON.stringify({ objectId: saved.objectId, apps: results.map((one) => one.appId) }));
+      }
+      void main();
+    `;
+      await writeFile(join(source, 'use.ts'), use);
+      const options = ['--strict', '--skipLibCheck', '--target', 'es2022', '--lib', 'es2022,dom'];
+      const modules = ['--module', 'commonjs', '--moduleResolution', 'bundler', '--outDir', 'compiled'];
+      await run('tsc', [...options, ...modules, '--rootDir', '.', 'use.ts'], source);
+      await writeFile(join(source, 'compiled/package.json'), '{}');
+      const args = await callArguments();
+      await expectPrinted(await run(process.execPath, [join(source, 'compiled/use.js'), ...args]), args);
+    },
+    minutesMs,
+  );
+
+  test.skipIf(!isInstalled('go', 'version'))(
+    'in Go compiles, and its calls work',
+    async () => {
+      const source = await generate('go');
+      const use = `
+      package main
+
+      import (
+        "context"
+        "encoding/json"
+        "os"
+        "strings"
+
+        client "github.com/GIT_USER_ID/GIT_REPO_ID"
+      )
+
+      func connect(headers map[string]string) *client.APIClient {
+        config := client.NewConfiguration()
+        config.Servers = client.ServerConfigurations{{URL: os.Args[1]}}
+        config.DefaultHeader = headers
+        return client.NewAPIClient(config)
+      }
+
+      func main() {
+        call := context.Background()
+        devices := connect(map[string]string{"X-LC-Id": os.Args[2], "X-LC-Key": os.Args[3]}).InstallationsAPI
+        body := client.NewRegisterInstallationRequest("ios")
+        body.SetDeviceToken(strings.Repeat("b", 64))
+        saved, _, err := devices.RegisterInstallation(call).RegisterInstallationRequest(*body).Execute()
+        if err != nil {
+          panic(err)
+        }
+        admin := connect(map[string]string{"Authorization": "Bearer " + os.Args[4]}).AdminAPIAPI
+        list, _, err := admin.ListApps(call).Limit(10).Execute()
+        if err != nil {
+          panic(err)
+        }
+        var shown struct {
+          ObjectId string
+          Results []struct{ AppId string }
+        }
+        for _, reply := range []any{saved, list} {
+          document, _ := json.Marshal(reply)
+          json.Unmarshal(document, &shown)
+        }
+        apps := []string{}
+        for _, one := range shown.Results {
+          apps = append(apps, one.AppId)
+        }
+        json.NewEncoder(os.Stdout).Encode(map[string]any{"objectId": shown.ObjectId, "apps": apps})
+      }
+    `;
+      await mkdir(join(source, 'use'));
+      await writeFile(join(source, 'use/main.go'), use);
+      await run('go', ['build', '-o', 'used', './use'], source);
+      const args = await callArguments();
+      await expectPrinted(await run(join(source, 'used'), args), args);
+    },
+    minutesMs,
+  );
+});
