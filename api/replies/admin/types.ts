@@ -20,7 +20,7 @@ import type {
   smsState,
   usageReport,
 } from './apps.ts';
-import type { appSummary, deviceDetail, devicePush, searchHit } from './devices.ts';
+import type { appName, appSummary, deviceDetail, devicePush, searchHit } from './devices.ts';
 import type { failureGroup, gatewayMessage, pushFailure, pushTimeline } from './failures.ts';
 import type { moveInState, profileCheck, profileDetail, quotas } from './gateways.ts';
 import type { meaning } from './meaning.ts';
@@ -75,6 +75,7 @@ export type ConsoleSession = z.infer<typeof consoleSession>;
 export type ConsoleToken = z.infer<typeof consoleToken>;
 export type CurrentOperator = z.infer<typeof currentOperator>;
 export type OtherPerson = z.infer<typeof otherPerson>;
+export type AppName = z.infer<typeof appName>;
 export type AppSummary = z.infer<typeof appSummary>;
 export type GatewayMessage = z.infer<typeof gatewayMessage>;
 export type DeviceDetail = z.infer<typeof deviceDetail>;

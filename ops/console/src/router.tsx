@@ -9,6 +9,7 @@ import { Home } from './pages/home/home.tsx';
 import { Missing } from './pages/missing.tsx';
 import { Shell } from './pages/shell/shell.tsx';
 import {
+  readAppFilters,
   readAuditFilters,
   readCompareSearch,
   readComposeSearch,
@@ -31,6 +32,7 @@ const root = createRootRoute({ component: Shell, notFoundComponent: Missing });
 const home = createRoute({
   getParentRoute: () => root,
   path: '/',
+  validateSearch: readAppFilters,
   component: Home,
 });
 const login = createRoute({

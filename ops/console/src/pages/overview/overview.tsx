@@ -1,8 +1,9 @@
 import { Link, useParams } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import type { Overview as OverviewData } from '../../../../../api/replies/admin/types.ts';
+import { useAppName } from '../../api/apps.ts';
 import { connectorName } from '../../api/connectors.ts';
-import { useApps, useOverview } from '../../api/queries.ts';
+import { useOverview } from '../../api/queries.ts';
 import { useMay } from '../../api/session.tsx';
 import { buttonLook } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
@@ -24,8 +25,7 @@ export function Overview() {
   const { t } = useTranslation();
   const maySend = useMay('sender');
   const { data, error, isPending, refetch, live, dataUpdatedAt } = useOverview(appId);
-  const apps = useApps();
-  const name = apps.data?.results.find((app) => app.appId === appId)?.name ?? appId;
+  const name = useAppName(appId);
   return (
     <>
       <PageHeader

@@ -1,9 +1,9 @@
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { PushForecast } from '../../../../../../api/replies/admin/types.ts';
+import { useAppName } from '../../../api/apps.ts';
 import { useMeta } from '../../../api/compose.ts';
 import { connectorName } from '../../../api/connectors.ts';
-import { useApps } from '../../../api/queries.ts';
 import { toJson } from '../../../draft/copy.ts';
 import { type ShownMessage, shownMessage } from '../../../draft/previews.ts';
 import { Button } from '../../../kit/controls/button.tsx';
@@ -101,8 +101,7 @@ function OfConnector({ appId, id, share, theme }: OfConnectorProps) {
   const [isCut, setCut] = useState(false);
   const [language, setLanguage] = useState('');
   const shown = share.languages?.[language] ?? share;
-  const apps = useApps();
-  const app = apps.data?.results.find((one) => one.appId === appId)?.name ?? 'App';
+  const app = useAppName(appId);
   const message = shown.payload === null ? undefined : shownMessage(id, toJson(shown.payload));
   const look = looks[id];
   if (message === undefined || look === undefined)
