@@ -45,8 +45,11 @@ export const pushProgress = component(
     repeats: count,
     delivered: count,
     clicked: count,
-    perSecond: count,
-    secondsLeft: count.nullable().describe('Null where no rate is known.'),
+    acked: count.describe('Acknowledgements of the own channel; its other sent messages wait for a device.'),
+    perSecond: count.describe('Average since the first request; 0 while nothing is sent.'),
+    secondsLeft: count
+      .nullable()
+      .describe('Null where no rate is known, and while recipients wait for a person or a gateway.'),
   }),
 );
 

@@ -36,7 +36,7 @@ export function PageHeader({
 }
 
 /** Names and values, one below the other. */
-export function Facts({ rows }: { rows: [name: string, value: ReactNode][] }) {
+export function Facts({ rows }: { rows: readonly (readonly [name: string, value: ReactNode])[] }) {
   return (
     <dl className={styles.facts}>
       {rows.map(([name, value]) => (

@@ -1,4 +1,4 @@
-import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import type { AuditEntry } from '../../../../../api/replies/admin/types.ts';
 import { auditPath, useAudit } from '../../api/access.ts';
@@ -68,7 +68,7 @@ function Entries({ filters, change }: { filters: Filters; change: (more: Filters
       title: t('people.app'),
       cell: ({ appId }) => <span translate="no">{appId === null ? '–' : nameOf(appId)}</span>,
     },
-    { key: 'target', title: t('audit.targetTitle'), cell: ({ target }) => <code>{target}</code> },
+    { key: 'target', title: t('audit.targetTitle'), cell: (entry) => <Target entry={entry} /> },
     { key: 'change', title: t('audit.change'), isWide: true, cell: (entry) => <Changes entry={entry} /> },
   ];
   return (
@@ -87,6 +87,17 @@ const noFilters = {
   from: undefined,
   to: undefined,
 };
+
+/** What was changed. A push has its page, with its text and the number of its devices. */
+function Target({ entry: { action, appId, target } }: { entry: AuditEntry }) {
+  const isPush = /^push\.(?!explain|read)/.test(action) && /^[A-Za-z0-9]{16}$/.test(target);
+  if (!isPush || appId === null) return <code>{target}</code>;
+  return (
+    <Link to="/apps/$appId/pushes/$pushId" params={{ appId, pushId: target }}>
+      <code>{target}</code>
+    </Link>
+  );
+}
 
 function Who({ actor: { name, role, address } }: Pick<AuditEntry, 'actor'>) {
   const { t } = useTranslation();

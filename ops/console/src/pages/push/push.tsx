@@ -68,10 +68,10 @@ export function Push() {
           </>
         }
       >
-        <StateBadge state={push.state} />
+        <StateBadge push={push} />
         {isOpenPush(push) && <LiveState live={live} updatedAtMs={progress.dataUpdatedAt} />}
       </PageHeader>
-      <Approval push={push} />
+      <Approval appId={appId} push={push} />
       <KeptTokens appId={appId} push={push} />
       <Redrives appId={appId} push={push} />
       <PushTabs appId={appId} push={push} progress={progress.data} />
