@@ -5,7 +5,7 @@ import { outcomes } from '../../../shared/domain/outcome.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
 import { languageCounts, outcomeTotals, variableCounts } from '../pushes.ts';
-import { meaning } from './meaning.ts';
+import { meaning, remedy } from './meaning.ts';
 
 const gatewayFailure = z
   .strictObject({ reason: z.string(), meaning, at: timestamp })
@@ -195,6 +195,9 @@ export const deviceExplanation = component(
     status: z.union([z.int(), z.string()]).nullable().describe('Status of the gateway.'),
     reason: z.string().nullable().describe('Reason of the gateway.'),
     meaning: meaning.nullable(),
+    remedy: remedy
+      .nullable()
+      .describe('What can be done about it; null for a device that the push reached or may reach.'),
     letter: z
       .enum(['waiting', 'expired', 'acknowledged', 'gone'])
       .nullable()

@@ -55,6 +55,46 @@ test('the steps of a new app end with the first push, also without credentials a
   expect((await overviewOf(app)).setup).toEqual({ hasProfile: false, hasDevice: true, hasPush: true });
 });
 
+describe('credentials of a vendor without hybridPush', () => {
+  const credentials = { appId: '100', appSecret: 'secret' };
+  const unused = 'hybridPush is off: no device gets pushes by these credentials.';
+  /** Makes an app with a device of Huawei, and devices that no vendor serves. */
+  const addApp = async (options: object): Promise<App> => {
+    const app = await service.api.createApp(options);
+    const path = `/console/api/apps/${app.appId}/profiles/vendor_a/_default`;
+    const put = await service.api.request('PUT', path, { admin: true, body: credentials });
+    expect(put.status).toBe(200);
+    const body = { deviceType: 'android', vendor: 'HMS', registrationId: 'r1', installationId: 'i1' };
+    expect((await service.api.request('POST', '/1.1/installations', { app, body })).status).toBe(201);
+    await addOwnChannel(app, 1);
+    return app;
+  };
+  const limitsOf = async (app: App): Promise<string[]> => {
+    const { body } = await operator('POST', `/apps/${app.appId}/push/explain`, {
+      body: { data: { alert: 'x' } },
+    });
+    return body.limits;
+  };
+
+  test('do nothing: overview, profile and dry run say so', async () => {
+    const app = await addApp({});
+    expect((await overviewOf(app)).findings).toMatchObject([
+      { connector: 'vendor_a', problems: [unused], meanings: [{ code: 'hybridOff' }] },
+    ]);
+    const profile = await operator('GET', `/apps/${app.appId}/profiles/vendor_a/_default`);
+    expect(profile.body).toMatchObject({ findings: [unused], devices: 0 });
+    expect(await limitsOf(app)).toEqual([expect.stringMatching(/^hybridPush is off: 1 devices of vendors/)]);
+  });
+
+  test('are used with hybridPush, and then no page has a finding', async () => {
+    const app = await addApp({ hybridPush: true });
+    expect((await overviewOf(app)).findings).toEqual([]);
+    const profile = await operator('GET', `/apps/${app.appId}/profiles/vendor_a/_default`);
+    expect(profile.body).toMatchObject({ findings: [], devices: 1 });
+    expect(await limitsOf(app)).toEqual([]);
+  });
+});
+
 describe('a push that waits', () => {
   let app: App;
   beforeAll(async () => {
@@ -94,28 +134,29 @@ describe('a push that waits', () => {
   });
 
   test('for an approval is in the overview and in the list, and the dry run says so before', async () => {
-    const options = { approvalAboveDevices: 4 };
-    const path = `/console/api/apps/${app.appId}`;
-    await service.api.request('PATCH', path, { admin: true, body: { options } });
+    const guarded = await service.api.createApp({ approvalAboveDevices: 4 });
+    await service.addApnsProfile(guarded);
+    await service.addIosInstallations(guarded, 3);
+    await addOwnChannel(guarded, 2);
     const sender = await callerOf(service.api, 'sender', { name: 'Wang' });
     const body = { data: { alert: 'To all' } };
     const limitsOf = async (more: object) =>
       (
-        await sender('POST', `/apps/${app.appId}/push/explain`, { body: { ...body, ...more } })
+        await sender('POST', `/apps/${guarded.appId}/push/explain`, { body: { ...body, ...more } })
       ).body.texts.limits.map(({ code }: { code: string }) => code);
     expect(await limitsOf({ where: { deviceType: 'ios' } })).toEqual([]);
     expect(await limitsOf({})).toEqual(['needsApproval']);
-    const { objectId: id } = (await sender('POST', `/apps/${app.appId}/push`, { body })).body;
-    await expect.poll(async () => (await overviewOf(app)).waitingApproval).toHaveLength(1);
-    expect((await overviewOf(app)).waitingApproval[0]).toMatchObject({
+    const { objectId: id } = (await sender('POST', `/apps/${guarded.appId}/push`, { body })).body;
+    await expect.poll(async () => (await overviewOf(guarded)).waitingApproval).toHaveLength(1);
+    expect((await overviewOf(guarded)).waitingApproval[0]).toMatchObject({
       ...{ objectId: id, createdBy: 'Wang', waitsForApproval: true },
     });
-    const list = await operator('GET', `/apps/${app.appId}/notifications?status=paused`);
+    const list = await operator('GET', `/apps/${guarded.appId}/notifications?status=paused`);
     expect(list.body.results[0]).toMatchObject({ objectId: id, waitsForApproval: true });
-    expect((await act(app, id, 'approve')).status).toBe(200);
-    await service.untilDone(app, id);
-    expect((await overviewOf(app)).waitingApproval).toEqual([]);
-    expect(await readPush(app, id)).toMatchObject({ waitsForApproval: false });
+    expect((await act(guarded, id, 'approve')).status).toBe(200);
+    await service.untilDone(guarded, id);
+    expect((await overviewOf(guarded)).waitingApproval).toEqual([]);
+    expect(await readPush(guarded, id)).toMatchObject({ waitsForApproval: false });
   });
 
   test('for a local time has that time in every list', async () => {

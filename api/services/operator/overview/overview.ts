@@ -1,4 +1,3 @@
-import { inspectCredentials } from '../../../../connectors/registry.ts';
 import { dayMs } from '../../../../shared/clock.ts';
 import { listAppIds } from '../../../../shared/db/tables/apps/apps.ts';
 import { listBreakers } from '../../../../shared/db/tables/gateways/breakers.ts';
@@ -21,6 +20,7 @@ import { allTotals, type ConnectorTotals, type Push } from '../../../../shared/d
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
 import { shownBreaker } from '../breakers.ts';
+import { inspectProfile } from '../gateways/profile-problems.ts';
 import type { PushListService } from '../pushes/push-list.ts';
 
 const maxRunning = 20;
@@ -102,10 +102,13 @@ export class OverviewService {
     const inspected = (apps ?? (await listAppIds(db))).slice(0, maxInspected);
     const found = await Promise.all(
       inspected.map(async (appId) => {
+        const app = await appCache.app(appId);
+        if (!app) return [];
         const profiles = await appCache.profiles(appId);
         return profiles.flatMap(({ connector, name, credentials }) => {
           if (!isConnectorId(connector)) return [];
-          const { expiresAtMs, problems } = inspectCredentials(connector, credentials, clock.now());
+          const profile = { connector, credentials };
+          const { expiresAtMs, problems } = inspectProfile(profile, app.options, clock.now());
           const expiresAt = expiresAtMs === null ? null : new Date(expiresAtMs).toISOString();
           return [
             { appId, connector, profile: name, expiresAt, problems, meanings: problems.map(meaningOf) },
