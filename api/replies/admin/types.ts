@@ -17,6 +17,7 @@ import type {
   pushProfile,
   rotatedKey,
   shownApp,
+  shownKey,
   smsState,
   usageReport,
 } from './apps.ts';
@@ -114,6 +115,7 @@ export type PushProgress = z.infer<typeof pushProgress>;
 export type PushRecord = z.infer<typeof pushRecord>;
 export type SmsSignature = z.infer<typeof smsSignature>;
 export type SmsTemplate = z.infer<typeof smsTemplate>;
+export type ShownKey = z.infer<typeof shownKey>;
 export type RotatedKey = z.infer<typeof rotatedKey>;
 export type UsageReport = z.infer<typeof usageReport>;
 

@@ -72,6 +72,10 @@ const appsQuery = z.object({
   cursor: z.string('expected one cursor').max(maxCursor).optional().describe('`next` of the page before.'),
 });
 
+const appView = z.object({
+  view: z.enum(['options'], 'expected options').optional().describe('`options`: without keys.'),
+});
+
 /** Returns an app as the admin API shows it (protocol/admin-api.md#apps): with its keys to owners only. */
 function toShownApp(
   { appId, appKey, masterKey, hookKey, name, edition, plan, options }: App,
@@ -82,6 +86,13 @@ function toShownApp(
     Object.entries(options.authPlatforms).map(([platform, members]) => [platform, masked(members)]),
   );
   return { appId, name, edition, plan, options: { ...options, authPlatforms } };
+}
+
+/** Returns an app as a view shows it: `options` has no keys. */
+function shownAs(view: 'options' | undefined, app: App, operator: Operator) {
+  if (view === undefined) return toShownApp(app, operator);
+  const { appId, name, edition, plan, options } = toShownApp(app, operator);
+  return { appId, name, edition, plan, options };
 }
 
 const appIdOf = (call: { params: Record<string, string> }) => call.params.appId ?? '';
@@ -131,14 +142,19 @@ export default [
     method: 'GET',
     path: appPath,
     operation: 'getApp',
-    summary: 'Returns one app with its options, and with its keys for owners.',
+    summary:
+      'Returns one app with its options, and with its keys for owners; with `view=options` without keys.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,
+    query: appView,
     reply: shownApp,
     refusals: ['notFound'],
-    handle: async (call, { apps }) =>
-      json(toShownApp(await apps.read(call.operator, appIdOf(call)), call.operator)),
+    handle: async (call, { apps }) => {
+      const isOpen = call.query.view === 'options';
+      const app = isOpen ? await apps.find(appIdOf(call)) : await apps.read(call.operator, appIdOf(call));
+      return json(shownAs(call.query.view, app, call.operator));
+    },
   }),
   route({
     method: 'PATCH',
@@ -148,11 +164,14 @@ export default [
     auth: 'admin',
     role: 'operator',
     limit: operatorBody,
+    query: appView,
     body: appPatch,
     reply: shownApp,
     refusals: ['notFound'],
-    handle: async (call, { apps }) =>
-      json(toShownApp(await apps.change(appIdOf(call), call.body, call.operator.role), call.operator)),
+    handle: async (call, { apps }) => {
+      const app = await apps.change(appIdOf(call), call.body, call.operator.role);
+      return json(shownAs(call.query.view, app, call.operator));
+    },
   }),
   route({
     method: 'DELETE',

@@ -94,6 +94,11 @@ export class AppService {
     return all.filter(({ appId }) => mayUseApp(operator, appId));
   }
 
+  /** Returns an app. Throws 404 when there is no such app. */
+  find(appId: string): Promise<App> {
+    return requireApp(this.#deps, appId);
+  }
+
   /**
    * Returns an app to its reader; a read of its keys by an owner is audited. Throws 404 when there
    * is no such app.

@@ -51,7 +51,7 @@ describe.skipIf(!hasChromium)('what the pages say about a push', () => {
     const id = await send({}, own);
     await service.untilDone(own, id);
     await open(page, `/pushes/${id}`, own);
-    await page.getByRole('heading', { name: '0 of 1' }).waitFor();
+    await page.getByRole('heading', { name: '1 of 1 · 1 wait for the device' }).waitFor();
     const row = page.getByRole('row', { name: /own channel/ });
     expect(await row.getByRole('cell').allTextContents()).toEqual(
       ['own channel ', '', '0', '1', '0', '0', '0', '0', '0', '0', '0%'].map((cell) =>
@@ -66,7 +66,7 @@ describe.skipIf(!hasChromium)('what the pages say about a push', () => {
     expect(await page.getByText('To the first push').count()).toBe(0);
     await service.db.query('UPDATE notification SET acked = 1 WHERE app_id = $1', [own.appId]);
     await open(page, `/pushes/${id}`, own);
-    await page.getByRole('heading', { name: '1 of 1' }).waitFor();
+    await page.getByRole('heading', { name: '1 of 1', exact: true }).waitFor();
     expect(await text(page)).not.toContain('Waiting for the device');
   });
 

@@ -36,7 +36,8 @@ export function Overview() {
   return (
     <>
       <PageHeader
-        title={<span translate="no">{name}</span>}
+        title={name}
+        isName
         side={
           maySend &&
           data &&
@@ -110,7 +111,7 @@ function Running({ appId, overview: { running, scheduled } }: { appId: string; o
               />
               <span className={styles.number}>
                 {t('overview.of', {
-                  done: formatCount(endedOf(push.outcomes) - unacknowledgedOf(push)),
+                  done: formatCount(endedOf(push.outcomes)),
                   all: formatCount(push.devices),
                 })}
               </span>

@@ -9,12 +9,15 @@ import { type Column, Table } from '../../kit/data/table.tsx';
 import { Panel } from '../../kit/panel.tsx';
 import { Empty, Loading } from '../../kit/states.tsx';
 import { formatCount, formatDuration, formatShare } from '../../text/format.ts';
+import { loadPage } from '../page-failure.tsx';
 import { endedOf, OutcomeBar, type Totals, unacknowledgedOf } from '../pushes/shown-push.tsx';
 import { Milestones } from './milestones.tsx';
 import styles from './push.module.css';
 import { waitingOf } from './waiting.ts';
 
-const Timeline = lazy(() => import('./timeline.tsx').then((module) => ({ default: module.Timeline })));
+const Timeline = lazy(async () => ({
+  default: (await loadPage(() => import('./timeline.tsx'))).Timeline,
+}));
 
 interface ProgressProps {
   appId: string;
@@ -27,14 +30,18 @@ export function Progress({ appId, push, progress }: ProgressProps) {
   const { t } = useTranslation();
   const outcomes = progress?.outcomes ?? push.outcomes;
   const devices = Math.max(progress?.devices ?? 0, push.devices);
-  // Messages that wait in the inbox of a device have not reached it.
   const unacknowledged = progress ? waitingOf(progress) : unacknowledgedOf(push);
-  const ended = endedOf(outcomes) - unacknowledged;
+  const ended = endedOf(outcomes);
+  const title = t('overview.of', { done: formatCount(ended), all: formatCount(devices) });
   return (
     <>
       <Milestones appId={appId} push={push} />
       <Panel
-        title={t('overview.of', { done: formatCount(ended), all: formatCount(devices) })}
+        title={
+          unacknowledged > 0
+            ? `${title} · ${t('push.awaited', { devices: formatCount(unacknowledged) })}`
+            : title
+        }
         side={<Rate progress={progress} />}
       >
         <div className={styles.total}>
