@@ -5,6 +5,7 @@ import {
   isConnectorId,
   vendorConnector,
 } from '../../../../shared/domain/labels.ts';
+import { withNames } from '../text/sentences.ts';
 
 /** Returns the name of a connector in the language of the page; the id of one that this page does not know. */
 export function connectorName(id: string): string {
@@ -12,11 +13,8 @@ export function connectorName(id: string): string {
   return i18next.language === 'zh' ? chineseBrandOf(id) : displayName(id);
 }
 
-/** A connector where a sentence names it; not a member of a message, such as `data: vendor_a.title`. */
-const namedConnector = /(?<![\w.`"'/]|data: )vendor_[a-g](?![\w.:`"'/])/g;
-
 /** Returns a sentence of the server with brands in place of the ids of connectors. */
-export const withBrands = (sentence: string): string => sentence.replaceAll(namedConnector, connectorName);
+export const withBrands = (sentence: string): string => withNames(sentence, connectorName);
 
 /** Returns the brand of a device whose vendor has this name in a message, such as `mz`; undefined for others. */
 export function vendorName(wireName: string): string | undefined {
