@@ -7,7 +7,10 @@ interface GreetingDetails {
   metricsHost: string;
   adminToken: string;
   dataDir: string;
-  /** Whether the variable `CARILLON_ADMIN_TOKEN` gave the token, this start made it, or a file of an earlier start has it. */
+  /**
+   * Whether the variable `CARILLON_ADMIN_TOKEN` gave the token, this start made it, or a file of an
+   * earlier start has it.
+   */
   tokenSource: 'environment' | 'made' | 'file';
   /** Link to the console that logs in once; undefined where no person reads. */
   loginLink: string | undefined;

@@ -176,7 +176,10 @@ const byStatus: Readonly<Record<string, RemedyCode>> = {
   '429': 'tooFast',
 };
 
-/** Returns the remedy of the cause that a reason names; `vendorCode` for a reason that is not in the catalogue. */
+/**
+ * Returns the remedy of the cause that a reason names; `vendorCode` for a reason that is not in the
+ * catalogue.
+ */
 function ofReason(reason: string): RemedyCode {
   const { code, params } = meaningOf(reason);
   if (params.why !== undefined) return ofReason(params.why);

@@ -14,7 +14,10 @@ describe.skipIf(!hasChromium)('the frame of the pages', () => {
     const body = { name: 'Corner shop' };
     await api.request('PATCH', `/console/api/apps/${app.appId}`, { admin: true, body });
   });
-  const open = async (options: PageOptions = {}, prepare?: (page: Page) => Promise<unknown>): Promise<Page> => {
+  const open = async (
+    options: PageOptions = {},
+    prepare?: (page: Page) => Promise<unknown>,
+  ): Promise<Page> => {
     const page = await browser.page(options);
     await prepare?.(page);
     await browser.login(page, api.url, testConfig(api.databaseUrl).adminToken);

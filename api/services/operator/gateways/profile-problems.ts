@@ -5,13 +5,19 @@ import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 /** Connectors that serve devices whatever `hybridPush` is (protocol/push.md#hybrid-push). */
 const withoutHybrid: ReadonlySet<ConnectorId> = new Set(['apns', 'channel']);
 
-/** Tells whether the credentials of a connector do nothing, since its devices get pushes by the own channel. */
+/**
+ * Tells whether the credentials of a connector do nothing, since its devices get pushes by the own
+ * channel.
+ */
 export const isHybridOff = (
   connector: ConnectorId,
   { hybridPush }: Pick<AppOptions, 'hybridPush'>,
 ): boolean => !hybridPush && !withoutHybrid.has(connector);
 
-/** Inspects the credentials of a profile, and whether the options of its app let any device use them. */
+/**
+ * Inspects the credentials of a profile, and whether the options of its app let any device use
+ * them.
+ */
 export function inspectProfile(
   { connector, credentials }: { connector: ConnectorId; credentials: unknown },
   options: Pick<AppOptions, 'hybridPush'>,

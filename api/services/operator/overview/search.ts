@@ -21,7 +21,10 @@ export class SearchService {
     this.#deps = deps;
   }
 
-  /** Searches one app, or the first 1,000 of the operator. Users are for the role operator on. Throws 403 for another app. */
+  /**
+   * Searches one app, or the first 1,000 of the operator. Users are for the role operator on.
+   * Throws 403 for another app.
+   */
   async search(operator: Operator, q: string, app: string | undefined): Promise<Hit[]> {
     if (app !== undefined && !mayUseApp(operator, app))
       throw refuse('forbidden', 'This token is for other apps.');

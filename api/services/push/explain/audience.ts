@@ -39,7 +39,10 @@ export function splitByConnector(groups: DeviceGroup[], router: Router): Map<Con
   return shares;
 }
 
-/** Says that devices would get the push by the credentials of their vendor if the option `hybridPush` was on. */
+/**
+ * Says that devices would get the push by the credentials of their vendor if the option
+ * `hybridPush` was on.
+ */
 export function hybridTexts(
   groups: DeviceGroup[],
   { app, profiles, push }: { app: App; profiles: Profile[]; push: MessageSource },

@@ -24,7 +24,10 @@ export function useAppList(filters: AppFilters) {
   });
 }
 
-/** The first apps of a menu, by name: those that a text finds; `hasMore` tells that a search is needed for the others. */
+/**
+ * The first apps of a menu, by name: those that a text finds; `hasMore` tells that a search is
+ * needed for the others.
+ */
 export function useAppMenu(q = '') {
   const path = `/apps${queryOf({ view: 'names', limit: menuSize, q: q.trim() })}`;
   const { data } = useQuery({
@@ -36,7 +39,10 @@ export function useAppMenu(q = '') {
   return { apps: data?.results ?? [], hasMore: data !== undefined && data.next !== null };
 }
 
-/** Returns a function that gives the name of one of these apps; the id of an app that is not known, or not yet. */
+/**
+ * Returns a function that gives the name of one of these apps; the id of an app that is not known,
+ * or not yet.
+ */
 export function useAppNames(appIds: readonly (string | null | undefined)[]): (appId: string) => string {
   const ids = [...new Set(appIds)].filter((id) => typeof id === 'string' && id !== '').toSorted();
   const groups = Array.from({ length: Math.ceil(ids.length / maxIds) }, (_, at) =>

@@ -12,9 +12,9 @@ interface Variable {
 const placeholder = /\{\{([^{}]*)\}\}/g;
 
 /**
- * Returns a message with values of devices in place of defaults. The dry run writes the defaults into the
- * texts; the texts of the draft tell where they stand. `sampleOf` gives a frequent value of a field. A
- * variable without a sample and without a default shows its name.
+ * Returns a message with values of devices in place of defaults. The dry run writes the defaults
+ * into the texts; the texts of the draft tell where they stand. `sampleOf` gives a frequent value
+ * of a field. A variable without a sample and without a default shows its name.
  */
 export function withSamples(
   message: ShownMessage,

@@ -4,10 +4,15 @@ import { Button } from '../kit/controls/button.tsx';
 import { PageHeader } from '../kit/panel.tsx';
 import { Empty } from '../kit/states.tsx';
 
-/** Failure to load the code of a page: the server has another version by now, or cannot be reached. */
+/**
+ * Failure to load the code of a page: the server has another version by now, or cannot be reached.
+ */
 export class PageLoadError extends Error {}
 
-/** Loads the code of a page. Throws `PageLoadError`, which the router shows in the frame of the pages. */
+/**
+ * Loads the code of a page. Throws `PageLoadError`, which the router shows in the frame of the
+ * pages.
+ */
 export async function loadPage<T>(load: () => Promise<T>): Promise<T> {
   try {
     return await load();

@@ -4,7 +4,10 @@ import { withBrands } from '../api/connectors.ts';
 import { formatTime } from './format.ts';
 import { withTimes } from './sentences.ts';
 
-/** Returns what became of a device, as sentences in the language of the page, with times in the zone of the reader. */
+/**
+ * Returns what became of a device, as sentences in the language of the page, with times in the zone
+ * of the reader.
+ */
 export function useSentence({ sentence, texts }: Pick<DeviceExplanation, 'sentence' | 'texts'>): string {
   const { i18n } = useTranslation();
   if (texts.length === 0) return sentence;

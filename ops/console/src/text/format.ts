@@ -19,7 +19,10 @@ export function formatTime(iso: string): string {
   return new Intl.DateTimeFormat(currentLocale(), isToday ? clock : { ...day, ...clock }).format(time);
 }
 
-/** Returns a time without a zone, such as `2026-12-01T20:00:00.000`, as the clock of a device shows it. */
+/**
+ * Returns a time without a zone, such as `2026-12-01T20:00:00.000`, as the clock of a device shows
+ * it.
+ */
 export function formatWall(time: string): string {
   const options: Intl.DateTimeFormatOptions = { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' };
   return new Intl.DateTimeFormat(currentLocale(), options).format(new Date(`${time}Z`));

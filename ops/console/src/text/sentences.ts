@@ -18,9 +18,13 @@ function timesIn(params: Params): string[] {
 
 const isParams = (value: unknown): value is Params => typeof value === 'object' && value !== null;
 
-/** A connector where a sentence names it; not a member of a message, such as `data: vendor_a.title`. */
+/**
+ * A connector where a sentence names it; not a member of a message, such as `data: vendor_a.title`.
+ */
 const namedConnector = /(?<![\w.`"'/]|data: )vendor_[a-g](?![\w:`"'/]|\.\w)/g;
 
-/** Returns a sentence of the server with names of connectors, such as brands, in place of their ids. */
+/**
+ * Returns a sentence of the server with names of connectors, such as brands, in place of their ids.
+ */
 export const withNames = (sentence: string, nameOf: (connector: string) => string): string =>
   sentence.replaceAll(namedConnector, nameOf);

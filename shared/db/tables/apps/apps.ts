@@ -139,7 +139,10 @@ export interface AppPage {
   limit: number;
 }
 
-/** Rows of a page of apps, and their order. Parameters: apps, `q`, id and name of the last app, limit. */
+/**
+ * Rows of a page of apps, and their order. Parameters: apps, `q`, id and name of the last app,
+ * limit.
+ */
 function pageOfApps(columns: string, sort: AppPage['sort']): string {
   const isAfter =
     sort === 'name' ? '(lower(name), app_id) > (lower($4::text), $3::text)' : 'app_id > $3::text';

@@ -1,8 +1,9 @@
 import type { ReasonCode } from './texts.ts';
 
 /**
- * Reasons by the code of the remedy (`remedies.ts`) that a failure with them has. A test checks that each reason of the
- * catalogue is listed once, and that each code is known. A reason that wraps another one, such as `retriesExhausted`, has the remedy of that one.
+ * Reasons by the code of the remedy (`remedies.ts`) that a failure with them has. A test checks
+ * that each reason of the catalogue is listed once, and that each code is known. A reason that
+ * wraps another one, such as `retriesExhausted`, has the remedy of that one.
  */
 export const reasonsByRemedy = {
   invalidToken: [

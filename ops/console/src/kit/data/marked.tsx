@@ -1,4 +1,7 @@
-/** Text in which names between backticks are code, as the texts of the server and of the page have them. */
+/**
+ * Text in which names between backticks are code, as the texts of the server and of the page have
+ * them.
+ */
 export function Marked({ text }: { text: string }) {
   // Every second part stood between backticks.
   return text.split('`').map((part, at) =>

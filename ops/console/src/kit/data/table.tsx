@@ -12,8 +12,9 @@ export interface Column<T> {
 }
 
 /**
- * Table of rows. On a phone each row is a card with the title of the column before each value, so that nothing, such as a
- * button, is outside of the screen. On other narrow screens the table scrolls sideways in its own box.
+ * Table of rows. On a phone each row is a card with the title of the column before each value, so
+ * that nothing, such as a button, is outside of the screen. On other narrow screens the table
+ * scrolls sideways in its own box.
  */
 export function Table<T>({
   label,

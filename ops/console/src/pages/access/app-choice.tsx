@@ -11,7 +11,9 @@ interface AppChoiceProps {
   change: (appId: string) => void;
 }
 
-/** Choice of an app. Where a menu cannot show all apps, a field above it finds others by name or id. */
+/**
+ * Choice of an app. Where a menu cannot show all apps, a field above it finds others by name or id.
+ */
 export function AppChoice({ any, value, change }: AppChoiceProps) {
   const { t } = useTranslation();
   const [text, setText] = useState('');

@@ -63,8 +63,8 @@ export function Overview() {
 }
 
 /**
- * Whether steps to the first push are left; they lead to it themselves. Credentials are not among the
- * conditions: an app whose devices use the own channel only needs none.
+ * Whether steps to the first push are left; they lead to it themselves. Credentials are not among
+ * the conditions: an app whose devices use the own channel only needs none.
  */
 const isNewApp = ({ setup }: OverviewData): boolean => setup !== null && !(setup.hasDevice && setup.hasPush);
 

@@ -12,7 +12,10 @@ interface OfPush {
   push: PushDetail;
 }
 
-/** Says who approved a push; of one that waits who sent it, to how many devices, and whose approval it needs. */
+/**
+ * Says who approved a push; of one that waits who sent it, to how many devices, and whose approval
+ * it needs.
+ */
 export function Approval({ appId, push }: OfPush) {
   const { t } = useTranslation();
   const { approval, state } = push;

@@ -9,9 +9,9 @@ interface Line {
 }
 
 /**
- * Returns the points of the chart as rates per second, over all connectors. A point before the push, and one after
- * it once it has ended, make a short push visible. While it runs, the last step is not over: its count would look like
- * a fall, so it is left out.
+ * Returns the points of the chart as rates per second, over all connectors. A point before the
+ * push, and one after it once it has ended, make a short push visible. While it runs, the last step
+ * is not over: its count would look like a fall, so it is left out.
  */
 export function linesOf(
   { from, stepMs, connectors }: PushTimeline,

@@ -15,8 +15,8 @@ interface OfPush {
 }
 
 /**
- * Who sent a push and when: its start if it is scheduled or at local time, its first request and its end,
- * with the time between them; who waited for quiet hours, and the next start.
+ * Who sent a push and when: its start if it is scheduled or at local time, its first request and
+ * its end, with the time between them; who waited for quiet hours, and the next start.
  */
 export function Milestones({ appId, push }: OfPush) {
   const { t } = useTranslation();

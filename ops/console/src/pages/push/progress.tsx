@@ -64,7 +64,10 @@ export function Progress({ appId, push, progress }: ProgressProps) {
 /** States that end a push: its rate is of the past. */
 const finished: ReadonlySet<string> = new Set(['done', 'cancelled']);
 
-/** Rate and time left. Neither shows while nothing is sent: the rate is an average, which would go on to fall. */
+/**
+ * Rate and time left. Neither shows while nothing is sent: the rate is an average, which would go
+ * on to fall.
+ */
 function Rate({ progress }: { progress: PushProgress | undefined }) {
   const { t } = useTranslation();
   if (!progress || progress.perSecond === 0 || progress.status === 'paused' || finished.has(progress.status))

@@ -19,7 +19,10 @@ const tones: Record<ListedPush['state'], Tone> = {
 
 type WithState = Pick<ListedPush, 'appId' | 'state' | 'waitsForApproval'>;
 
-/** State of a push as a coloured word. A push of a frozen app, and one that waits for an approval, say so. */
+/**
+ * State of a push as a coloured word. A push of a frozen app, and one that waits for an approval,
+ * say so.
+ */
 export function StateBadge({ push }: { push: WithState }) {
   const { t } = useTranslation();
   const isFrozen = useFrozen(push);
@@ -50,7 +53,9 @@ export function PushLink({ appId, push }: { appId: string; push: Pick<ListedPush
   );
 }
 
-/** When a push begins: in the zone of the reader, or the time that each device has in its own zone. */
+/**
+ * When a push begins: in the zone of the reader, or the time that each device has in its own zone.
+ */
 export function StartTime({ push }: { push: Pick<ListedPush, 'push-time' | 'localTime'> }) {
   const { t } = useTranslation();
   if (push.localTime === null) return <Time at={push['push-time']} />;
@@ -68,8 +73,9 @@ const sum = (totals: Totals, names: readonly (keyof Totals)[]) =>
 export const endedOf = (totals: Totals): number => sum(totals, ['sent', ...failures, ...unsent]);
 
 /**
- * Messages of the own channel that no device has acknowledged yet. They are `sent`, which of the own
- * channel means: they wait in the inbox of the device. `successes` counts acknowledged ones only.
+ * Messages of the own channel that no device has acknowledged yet. They are `sent`, which of the
+ * own channel means: they wait in the inbox of the device. `successes` counts acknowledged ones
+ * only.
  */
 export const unacknowledgedOf = ({
   outcomes,

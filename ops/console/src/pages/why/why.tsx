@@ -76,7 +76,10 @@ function Story({ appId, pushId, explanation }: StoryProps) {
   );
 }
 
-/** What to do about a device that the push did not reach, and the way to the others with the same cause. */
+/**
+ * What to do about a device that the push did not reach, and the way to the others with the same
+ * cause.
+ */
 function Remedy({ appId, pushId, explanation }: StoryProps) {
   const { t, i18n } = useTranslation();
   const { remedy, outcome, reason, route: way } = explanation;
