@@ -7,9 +7,20 @@ interface GreetingDetails {
   metricsHost: string;
   adminToken: string;
   dataDir: string;
-  isNew: boolean;
+  /**
+   * Whether the variable `CARILLON_ADMIN_TOKEN` gave the token, this start made it, or a file of an
+   * earlier start has it.
+   */
+  tokenSource: 'environment' | 'made' | 'file';
   /** Link to the console that logs in once; undefined where no person reads. */
   loginLink: string | undefined;
+}
+
+/** Says where the admin token is. Only a new token is printed: a log would keep it. */
+function tokenPlace({ tokenSource, adminToken, dataDir }: GreetingDetails): string {
+  if (tokenSource === 'environment') return 'as CARILLON_ADMIN_TOKEN has it';
+  const file = `${dataDir}/admin-token`;
+  return tokenSource === 'made' ? `${adminToken}   (kept in ${file})` : `in ${file}`;
 }
 
 /** Returns the text that `npm start` prints when it is ready: addresses, the demo's keys, three calls to paste. */
@@ -31,9 +42,7 @@ export function greeting(details: GreetingDetails, demo: Demo, sandboxPage: stri
     `metrics         ${url}/metrics and ${urlAt(details.metricsHost, details.metricsPort)}/metrics`,
     `sandbox         ${sandboxPage}/   (what each gateway received)`,
     `data            ${details.dataDir}`,
-    details.isNew
-      ? `admin token     ${details.adminToken}   (kept in ${details.dataDir}/admin-token)`
-      : `admin token     in ${details.dataDir}/admin-token`,
+    `admin token     ${tokenPlace(details)}`,
     '',
     `demo app        X-LC-Id ${demo.appId}`,
     `                X-LC-Key ${demo.appKey}`,

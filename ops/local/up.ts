@@ -43,8 +43,8 @@ interface StartOptions {
   asked: { port: number | undefined; metricsPort: number | undefined };
   adminToken: string;
   secret: string;
-  /** Whether this start created the data directory. */
-  isNew: boolean;
+  /** Where the admin token comes from. */
+  tokenSource: 'environment' | 'made' | 'file';
 }
 
 interface Binding extends StartOptions {
@@ -123,7 +123,8 @@ async function readStartOptions(): Promise<StartOptions> {
     secret,
   };
   checkEnvironment(options);
-  return { ...options, isNew: made.length > 0 };
+  const tokenSource = local.adminToken ? 'environment' : made.includes('adminToken') ? 'made' : 'file';
+  return { ...options, tokenSource };
 }
 
 /** Refuses a functions folder that contains the data directory: functions can read all of their folder. */

@@ -25,6 +25,8 @@ export const app = component(
   }),
 );
 
+export const shownKey = component('ShownKey', z.strictObject({ key: z.enum(keyNames), value: z.string() }));
+
 export const rotatedKey = component(
   'RotatedKey',
   z.strictObject({

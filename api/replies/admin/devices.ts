@@ -51,6 +51,8 @@ export const searchHit = component(
   }),
 );
 
+export const appName = component('AppName', z.strictObject({ appId: z.string(), name: z.string() }));
+
 export const appSummary = component(
   'AppSummary',
   z.strictObject({

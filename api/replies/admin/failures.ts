@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import { remedyCodes } from '../../../shared/domain/admin/remedies.ts';
 import { connectorIds } from '../../../shared/domain/labels.ts';
 import { outcomes } from '../../../shared/domain/outcome.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
-import { meaning } from './meaning.ts';
+import { meaning, remedy } from './meaning.ts';
 
 const cause = {
   connector: z.enum(connectorIds),
@@ -38,9 +37,7 @@ export const failureGroup = component(
   z.strictObject({
     ...cause,
     n: count,
-    remedy: z
-      .strictObject({ code: z.enum(remedyCodes), en: z.string(), zh: z.string() })
-      .describe('What can be done about it.'),
+    remedy: remedy.describe('What can be done about it.'),
   }),
 );
 

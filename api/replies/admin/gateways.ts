@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import { importReport } from '../../../shared/domain/admin/import-report.ts';
-import { remedyCodes } from '../../../shared/domain/admin/remedies.ts';
 import { rotationStates } from '../../../shared/domain/apps/canary.ts';
 import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
 import { pushProfile } from './apps.ts';
-import { meaning } from './meaning.ts';
+import { meaning, remedy } from './meaning.ts';
 
 const fingerprint = z.strictObject({ sha256: z.string() });
 
@@ -32,8 +31,6 @@ export const profileDetail = component(
     })
     .describe('Push profile with fingerprints in place of its secrets.'),
 );
-
-export const remedy = z.strictObject({ code: z.enum(remedyCodes), en: z.string(), zh: z.string() });
 
 export const profileCheck = component(
   'ProfileCheck',

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { remedyCodes } from '../../../shared/domain/admin/remedies.ts';
 import { component } from '../component.ts';
 
 /** What a reason means, beside the reason itself. */
@@ -13,3 +14,6 @@ export const meaning = component(
     })
     .describe('What a reason of a gateway or of the service means.'),
 );
+
+/** What an operator can do about a cause. */
+export const remedy = z.strictObject({ code: z.enum(remedyCodes), en: z.string(), zh: z.string() });

@@ -5,7 +5,7 @@ import { outcomes } from '../../../shared/domain/outcome.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
 import { languageCounts, outcomeTotals, variableCounts } from '../pushes.ts';
-import { meaning } from './meaning.ts';
+import { meaning, remedy } from './meaning.ts';
 
 const gatewayFailure = z
   .strictObject({ reason: z.string(), meaning, at: timestamp })
@@ -45,8 +45,11 @@ export const pushProgress = component(
     repeats: count,
     delivered: count,
     clicked: count,
-    perSecond: count,
-    secondsLeft: count.nullable().describe('Null where no rate is known.'),
+    acked: count.describe('Acknowledgements of the own channel; its other sent messages wait for a device.'),
+    perSecond: count.describe('Average since the first request; 0 while nothing is sent.'),
+    secondsLeft: count
+      .nullable()
+      .describe('Null where no rate is known, and while recipients wait for a person or a gateway.'),
   }),
 );
 
@@ -192,6 +195,9 @@ export const deviceExplanation = component(
     status: z.union([z.int(), z.string()]).nullable().describe('Status of the gateway.'),
     reason: z.string().nullable().describe('Reason of the gateway.'),
     meaning: meaning.nullable(),
+    remedy: remedy
+      .nullable()
+      .describe('What can be done about it; null for a device that the push reached or may reach.'),
     letter: z
       .enum(['waiting', 'expired', 'acknowledged', 'gone'])
       .nullable()

@@ -21,6 +21,11 @@ const listed = {
     .string()
     .nullable()
     .describe('Caller of the admin API that sent it; null for a push of the app itself.'),
+  localTime: z
+    .string()
+    .nullable()
+    .describe('Of a push at local time: its time at each device, `2026-12-01T09:00:00.000`; else null.'),
+  waitsForApproval: z.boolean().describe('Whether the push is paused until another person approves it.'),
   redriveOf: z
     .string()
     .nullable()
@@ -110,8 +115,14 @@ export const overview = component(
       calls: count,
       peakCallsPerMinute: count,
     }),
+    waitingApproval: z
+      .array(listedPush)
+      .describe('Pushes that wait for an approval, newest first, at most 20.'),
     outcomes24h: outcomeTotals.describe(
-      'Outcomes of the pushes that were accepted in 24 hours and are finished.',
+      'Outcomes of the pushes that were accepted in 24 hours: finished, cancelled and running ones.',
+    ),
+    unacknowledged24h: count.describe(
+      'Those of the `sent` ones that are messages of the own channel which no device has acknowledged.',
     ),
     outcomesAreLeast: z.boolean().describe('There are more pushes than were added up.'),
     breakersOpen: z.array(breaker),

@@ -17,10 +17,11 @@ import type {
   pushProfile,
   rotatedKey,
   shownApp,
+  shownKey,
   smsState,
   usageReport,
 } from './apps.ts';
-import type { appSummary, deviceDetail, devicePush, searchHit } from './devices.ts';
+import type { appName, appSummary, deviceDetail, devicePush, searchHit } from './devices.ts';
 import type { failureGroup, gatewayMessage, pushFailure, pushTimeline } from './failures.ts';
 import type { moveInState, profileCheck, profileDetail, quotas } from './gateways.ts';
 import type { meaning } from './meaning.ts';
@@ -75,6 +76,7 @@ export type ConsoleSession = z.infer<typeof consoleSession>;
 export type ConsoleToken = z.infer<typeof consoleToken>;
 export type CurrentOperator = z.infer<typeof currentOperator>;
 export type OtherPerson = z.infer<typeof otherPerson>;
+export type AppName = z.infer<typeof appName>;
 export type AppSummary = z.infer<typeof appSummary>;
 export type GatewayMessage = z.infer<typeof gatewayMessage>;
 export type DeviceDetail = z.infer<typeof deviceDetail>;
@@ -113,6 +115,7 @@ export type PushProgress = z.infer<typeof pushProgress>;
 export type PushRecord = z.infer<typeof pushRecord>;
 export type SmsSignature = z.infer<typeof smsSignature>;
 export type SmsTemplate = z.infer<typeof smsTemplate>;
+export type ShownKey = z.infer<typeof shownKey>;
 export type RotatedKey = z.infer<typeof rotatedKey>;
 export type UsageReport = z.infer<typeof usageReport>;
 

@@ -6,7 +6,7 @@ import { broughtAppId, broughtKeys } from '../../../shared/domain/apps/identity.
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { app, pushProfile, shownApp } from '../../replies/admin/apps.ts';
-import { appSummary } from '../../replies/admin/devices.ts';
+import { appSummary, appName as namedApp } from '../../replies/admin/devices.ts';
 import { profileDetail } from '../../replies/admin/gateways.ts';
 import { empty, keysetPageOf, resultsOf } from '../../replies/common.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
@@ -41,16 +41,39 @@ const appDeletion = z.strictObject({ appId: z.string('expected the id of the app
 /** Credentials; the connector checks their members. */
 const credentials = jsonObject;
 
+/** Apps that one call names. */
+const maxIds = 50;
+/** Id of an app, a space and its name. */
+const maxCursor = 165;
+
 const appsQuery = z.object({
-  view: z.enum(['list'], 'expected list').optional().describe('`list`: in pages, without keys and options.'),
+  view: z
+    .enum(['list', 'names'], 'expected list or names')
+    .optional()
+    .describe('`list`: in pages, without keys and options; `names`: ids and names only.'),
   q: z
     .string('expected one text')
     .min(1)
     .max(100)
     .optional()
-    .describe('With `view=list`: id, or a part of the name.'),
+    .describe('With a `view`: id, or a part of the name.'),
+  ids: z
+    .string('expected one text')
+    .max(maxIds * 65)
+    .transform((text) => text.split(','))
+    .refine((ids) => ids.length <= maxIds, `must be at most ${maxIds} ids`)
+    .optional()
+    .describe(`With a \`view\`: at most ${maxIds} ids of apps, with commas between them.`),
+  sort: z
+    .enum(['id', 'name'], 'expected id or name')
+    .optional()
+    .describe('With a `view`: order of the list; by default `id` for `list`, `name` for `names`.'),
   limit: pageQuery.limit,
-  cursor: z.string('expected one cursor').max(64).optional(),
+  cursor: z.string('expected one cursor').max(maxCursor).optional().describe('`next` of the page before.'),
+});
+
+const appView = z.object({
+  view: z.enum(['options'], 'expected options').optional().describe('`options`: without keys.'),
 });
 
 /** Returns an app as the admin API shows it (protocol/admin-api.md#apps): with its keys to owners only. */
@@ -63,6 +86,13 @@ function toShownApp(
     Object.entries(options.authPlatforms).map(([platform, members]) => [platform, masked(members)]),
   );
   return { appId, name, edition, plan, options: { ...options, authPlatforms } };
+}
+
+/** Returns an app as a view shows it: `options` has no keys. */
+function shownAs(view: 'options' | undefined, app: App, operator: Operator) {
+  if (view === undefined) return toShownApp(app, operator);
+  const { appId, name, edition, plan, options } = toShownApp(app, operator);
+  return { appId, name, edition, plan, options };
 }
 
 const appIdOf = (call: { params: Record<string, string> }) => call.params.appId ?? '';
@@ -93,17 +123,18 @@ export default [
     path: '/console/api/apps',
     operation: 'listApps',
     summary:
-      'Lists the apps with their options, and with their keys for owners; with `view=list` in pages by id, without keys and options.',
+      'Lists the apps with their options, and with their keys for owners; with a `view` in pages, without keys and options.',
     auth: 'admin',
     role: 'viewer',
     isFiltered: true,
     limit: noBody,
     query: appsQuery,
-    reply: z.union([resultsOf(shownApp), keysetPageOf(appSummary)]),
+    reply: z.union([resultsOf(shownApp), keysetPageOf(appSummary), keysetPageOf(namedApp)]),
     refusals: [],
-    handle: async ({ operator, query }, { apps }) => {
-      const { view, q, limit, cursor = null } = query;
-      if (view === 'list') return json(await apps.summarize(operator, { q, limit, after: cursor }));
+    handle: async ({ operator, query: { view, ...query } }, { apps, appList }) => {
+      const { sort = 'name' } = query;
+      if (view === 'names') return json(await appList.names(operator, { ...query, sort }));
+      if (view === 'list') return json(await appList.summaries(operator, { sort: 'id', ...query }));
       return json({ results: (await apps.list(operator)).map((one) => toShownApp(one, operator)) });
     },
   }),
@@ -111,14 +142,19 @@ export default [
     method: 'GET',
     path: appPath,
     operation: 'getApp',
-    summary: 'Returns one app with its options, and with its keys for owners.',
+    summary:
+      'Returns one app with its options, and with its keys for owners; with `view=options` without keys.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,
+    query: appView,
     reply: shownApp,
     refusals: ['notFound'],
-    handle: async (call, { apps }) =>
-      json(toShownApp(await apps.read(call.operator, appIdOf(call)), call.operator)),
+    handle: async (call, { apps }) => {
+      const isOpen = call.query.view === 'options';
+      const app = isOpen ? await apps.find(appIdOf(call)) : await apps.read(call.operator, appIdOf(call));
+      return json(shownAs(call.query.view, app, call.operator));
+    },
   }),
   route({
     method: 'PATCH',
@@ -128,11 +164,14 @@ export default [
     auth: 'admin',
     role: 'operator',
     limit: operatorBody,
+    query: appView,
     body: appPatch,
     reply: shownApp,
     refusals: ['notFound'],
-    handle: async (call, { apps }) =>
-      json(toShownApp(await apps.change(appIdOf(call), call.body, call.operator.role), call.operator)),
+    handle: async (call, { apps }) => {
+      const app = await apps.change(appIdOf(call), call.body, call.operator.role);
+      return json(shownAs(call.query.view, app, call.operator));
+    },
   }),
   route({
     method: 'DELETE',

@@ -4,7 +4,6 @@ import {
   deleteApp,
   findApp,
   insertApp,
-  listAppSummaries,
   listApps,
   rotateKey,
   updateApp,
@@ -33,9 +32,6 @@ import type { ReadAudit } from './audit/reads.ts';
 
 /** Time for which processes remember an app, with room for its query (protocol/admin-api.md#changes). */
 const rememberedMs = 1000;
-
-/** Devices and pushes of an app that a list counts. */
-const maxCounted = 10_000;
 
 export interface NewAppRequest {
   name: string;
@@ -98,16 +94,9 @@ export class AppService {
     return all.filter(({ appId }) => mayUseApp(operator, appId));
   }
 
-  /** Lists the operator's apps by id, without keys; `after` is the `next` of the page before. */
-  async summarize(
-    { apps }: Operator,
-    request: { q?: string | undefined; after: string | null; limit: number },
-  ) {
-    const { q, after, limit } = request;
-    const page = { after, limit: limit + 1, most: maxCounted };
-    const rows = await listAppSummaries(this.#deps.db, { apps, q }, page);
-    const results = rows.slice(0, limit);
-    return { results, next: rows.length > limit ? (results.at(-1)?.appId ?? null) : null };
+  /** Returns an app. Throws 404 when there is no such app. */
+  find(appId: string): Promise<App> {
+    return requireApp(this.#deps, appId);
   }
 
   /**

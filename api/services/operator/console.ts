@@ -19,6 +19,7 @@ import { ProfileCheckService } from './gateways/profile-check.ts';
 import { ProfileDetailService } from './gateways/profile-detail.ts';
 import { ProfileRotationService } from './gateways/profile-rotations.ts';
 import { QuotaService } from './gateways/quotas.ts';
+import { AppListService } from './lists/app-list.ts';
 import { MetaService } from './overview/meta.ts';
 import { MoveInService } from './overview/move-in.ts';
 import { OverviewService } from './overview/overview.ts';
@@ -63,6 +64,7 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
   return {
     attempts,
     callLimit,
+    appList: new AppListService(deps),
     profileDetails,
     doctor: new DoctorService(deps),
     secretRotation: new SecretRotationService(deps),

@@ -1,4 +1,6 @@
 import type { Handle } from '../../../shared/db/pool.ts';
+import { isFrozen } from '../../../shared/db/tables/apps/freezes.ts';
+import { listBreakers } from '../../../shared/db/tables/gateways/breakers.ts';
 import { describeGatewayFailures } from '../../../shared/db/tables/gateways/failures.ts';
 import { readProgress, readRepeats, readTotals } from '../../../shared/db/tables/pushes/progress.ts';
 import {
@@ -12,7 +14,7 @@ import { readCounts } from '../../../shared/db/tables/pushes/reports/languages.t
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { connectorIds } from '../../../shared/domain/labels.ts';
+import { type ConnectorId, connectorIds } from '../../../shared/domain/labels.ts';
 import { addTotals, sumTotals } from '../../../shared/domain/outcome.ts';
 import { type LanguageCounts, shownLanguages } from '../../../shared/domain/pushes/languages.ts';
 import { addReceipts, noReceipts, type ReceiptTotals } from '../../../shared/domain/pushes/receipts.ts';
@@ -115,8 +117,10 @@ export class PushRecordService {
     const outcomes = allTotals(connectors);
     const settled = sumTotals(outcomes);
     const seconds = record.firstSentAt ? (this.#endOf(record) - record.firstSentAt.getTime()) / 1000 : 0;
-    const perSecond = seconds > 0 ? Math.round(settled / seconds) : 0;
+    const hold = record.totals ? undefined : await this.#holdOf(record, open);
+    const perSecond = seconds > 0 && hold !== 'all' ? Math.round(settled / seconds) : 0;
     const remaining = record.devices - settled;
+    const secondsLeft = perSecond > 0 && hold === undefined ? Math.ceil(remaining / perSecond) : null;
     const receipts = (await this.#receiptsOf(appId, [record])).get(record.id) ?? noReceipts;
     return {
       status: operatorStatus(record),
@@ -128,9 +132,28 @@ export class PushRecordService {
       repeats,
       delivered: receipts.delivered,
       clicked: receipts.clicked,
+      acked: record.acked,
       perSecond,
-      secondsLeft: record.totals ? 0 : perSecond > 0 ? Math.ceil(remaining / perSecond) : null,
+      secondsLeft: record.totals ? 0 : secondsLeft,
     };
+  }
+
+  /**
+   * Returns whether `all` or `some` recipients of an open push wait for something that has no known
+   * end: a person (pause, freeze) or a gateway whose breaker is not closed.
+   */
+  async #holdOf(
+    { appId, state }: Push,
+    open: Partial<Record<ConnectorId, number>>,
+  ): Promise<'all' | 'some' | undefined> {
+    const { db } = this.#deps;
+    if (state === 'paused' || (await isFrozen(db, appId))) return 'all';
+    const breakers = await listBreakers(db, { appId });
+    const stopped = new Set(breakers.flatMap((one) => (one.state === 'closed' ? [] : [one.connector])));
+    const waiting = connectorIds.filter((id) => (open[id] ?? 0) > 0);
+    const held = waiting.filter((id) => stopped.has(id));
+    if (held.length === 0) return undefined;
+    return held.length === waiting.length ? 'all' : 'some';
   }
 
   #endOf(record: Push): number {

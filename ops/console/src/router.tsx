@@ -7,8 +7,10 @@ import {
 } from '@tanstack/react-router';
 import { Home } from './pages/home/home.tsx';
 import { Missing } from './pages/missing.tsx';
+import { loadPage, PageFailure } from './pages/page-failure.tsx';
 import { Shell } from './pages/shell/shell.tsx';
 import {
+  readAppFilters,
   readAuditFilters,
   readCompareSearch,
   readComposeSearch,
@@ -31,6 +33,7 @@ const root = createRootRoute({ component: Shell, notFoundComponent: Missing });
 const home = createRoute({
   getParentRoute: () => root,
   path: '/',
+  validateSearch: readAppFilters,
   component: Home,
 });
 const login = createRoute({
@@ -44,137 +47,158 @@ const app = createRoute({ getParentRoute: () => root, path: '/apps/$appId' });
 const overview = createRoute({
   getParentRoute: () => app,
   path: '/',
-  component: lazyRouteComponent(() => import('./pages/overview/overview.tsx'), 'Overview'),
+  component: lazyRouteComponent(() => loadPage(() => import('./pages/overview/overview.tsx')), 'Overview'),
 });
 const pushes = createRoute({
   getParentRoute: () => app,
   path: '/pushes',
   validateSearch: readPushFilters,
-  component: lazyRouteComponent(() => import('./pages/pushes/pushes.tsx'), 'Pushes'),
+  component: lazyRouteComponent(() => loadPage(() => import('./pages/pushes/pushes.tsx')), 'Pushes'),
 });
 const compose = createRoute({
   getParentRoute: () => app,
   path: '/pushes/new',
   validateSearch: readComposeSearch,
-  component: lazyRouteComponent(() => import('./pages/compose/compose.tsx'), 'Compose'),
+  component: lazyRouteComponent(() => loadPage(() => import('./pages/compose/compose.tsx')), 'Compose'),
 });
 const scheduled = createRoute({
   getParentRoute: () => app,
   path: '/pushes/scheduled',
   validateSearch: readScheduledSearch,
-  component: lazyRouteComponent(() => import('./pages/pushes/scheduled.tsx'), 'Scheduled'),
+  component: lazyRouteComponent(() => loadPage(() => import('./pages/pushes/scheduled.tsx')), 'Scheduled'),
 });
 const undelivered = createRoute({
   getParentRoute: () => app,
   path: '/pushes/undelivered',
   validateSearch: readUndeliveredSearch,
-  component: lazyRouteComponent(() => import('./pages/pushes/undelivered.tsx'), 'Undelivered'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/pushes/undelivered.tsx')),
+    'Undelivered',
+  ),
 });
 const recurring = createRoute({
   getParentRoute: () => app,
   path: '/pushes/recurring',
   validateSearch: readRecurringSearch,
-  component: lazyRouteComponent(() => import('./pages/recurring/recurring.tsx'), 'Recurring'),
+  component: lazyRouteComponent(() => loadPage(() => import('./pages/recurring/recurring.tsx')), 'Recurring'),
 });
 const push = createRoute({
   getParentRoute: () => app,
   path: '/pushes/$pushId',
   validateSearch: readPushSearch,
-  component: lazyRouteComponent(() => import('./pages/push/push.tsx'), 'Push'),
+  component: lazyRouteComponent(() => loadPage(() => import('./pages/push/push.tsx')), 'Push'),
 });
 const why = createRoute({
   getParentRoute: () => app,
   path: '/pushes/$pushId/devices/$installation',
-  component: lazyRouteComponent(() => import('./pages/why/why.tsx'), 'Why'),
+  component: lazyRouteComponent(() => loadPage(() => import('./pages/why/why.tsx')), 'Why'),
 });
 const devices = createRoute({
   getParentRoute: () => app,
   path: '/devices',
   validateSearch: readDeviceFilters,
-  component: lazyRouteComponent(() => import('./pages/devices/devices.tsx'), 'Devices'),
+  component: lazyRouteComponent(() => loadPage(() => import('./pages/devices/devices.tsx')), 'Devices'),
 });
 const device = createRoute({
   getParentRoute: () => app,
   path: '/devices/$deviceId',
-  component: lazyRouteComponent(() => import('./pages/devices/device.tsx'), 'Device'),
+  component: lazyRouteComponent(() => loadPage(() => import('./pages/devices/device.tsx')), 'Device'),
 });
 const profiles = createRoute({
   getParentRoute: () => app,
   path: '/profiles',
-  component: lazyRouteComponent(() => import('./pages/manage/profiles/profiles.tsx'), 'Profiles'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/manage/profiles/profiles.tsx')),
+    'Profiles',
+  ),
 });
 const profile = createRoute({
   getParentRoute: () => app,
   path: '/profiles/$connector/$name',
-  component: lazyRouteComponent(() => import('./pages/manage/profiles/profile.tsx'), 'Profile'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/manage/profiles/profile.tsx')),
+    'Profile',
+  ),
 });
 const users = createRoute({
   getParentRoute: () => app,
   path: '/users',
   validateSearch: readUserFilters,
-  component: lazyRouteComponent(() => import('./pages/manage/users/users.tsx'), 'Users'),
+  component: lazyRouteComponent(() => loadPage(() => import('./pages/manage/users/users.tsx')), 'Users'),
 });
 const user = createRoute({
   getParentRoute: () => app,
   path: '/users/$userId',
-  component: lazyRouteComponent(() => import('./pages/manage/users/user.tsx'), 'User'),
+  component: lazyRouteComponent(() => loadPage(() => import('./pages/manage/users/user.tsx')), 'User'),
 });
 const messages = createRoute({
   getParentRoute: () => app,
   path: '/messages',
   validateSearch: readMessageSearch,
-  component: lazyRouteComponent(() => import('./pages/manage/messages/messages.tsx'), 'Messages'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/manage/messages/messages.tsx')),
+    'Messages',
+  ),
 });
 const compare = createRoute({
   getParentRoute: () => app,
   path: '/pushes/compare',
   validateSearch: readCompareSearch,
-  component: lazyRouteComponent(() => import('./pages/pushes/compare/compare.tsx'), 'Compare'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/pushes/compare/compare.tsx')),
+    'Compare',
+  ),
 });
 const quotas = createRoute({
   getParentRoute: () => app,
   path: '/quotas',
   validateSearch: readQuotaSearch,
-  component: lazyRouteComponent(() => import('./pages/manage/usage/quotas.tsx'), 'Quotas'),
+  component: lazyRouteComponent(() => loadPage(() => import('./pages/manage/usage/quotas.tsx')), 'Quotas'),
 });
 const usage = createRoute({
   getParentRoute: () => app,
   path: '/usage',
   validateSearch: readUsageSearch,
-  component: lazyRouteComponent(() => import('./pages/manage/usage/usage.tsx'), 'Usage'),
+  component: lazyRouteComponent(() => loadPage(() => import('./pages/manage/usage/usage.tsx')), 'Usage'),
 });
 const settings = createRoute({
   getParentRoute: () => app,
   path: '/settings',
-  component: lazyRouteComponent(() => import('./pages/manage/settings/settings.tsx'), 'Settings'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/manage/settings/settings.tsx')),
+    'Settings',
+  ),
 });
 const moveIn = createRoute({
   getParentRoute: () => app,
   path: '/move-in',
-  component: lazyRouteComponent(() => import('./pages/manage/move-in/move-in.tsx'), 'MoveIn'),
+  component: lazyRouteComponent(() => loadPage(() => import('./pages/manage/move-in/move-in.tsx')), 'MoveIn'),
 });
 const operating = createRoute({
   getParentRoute: () => root,
   path: '/operating',
   validateSearch: readOperatingSearch,
-  component: lazyRouteComponent(() => import('./pages/operating/operating.tsx'), 'Operating'),
+  component: lazyRouteComponent(() => loadPage(() => import('./pages/operating/operating.tsx')), 'Operating'),
 });
 const secret = createRoute({
   getParentRoute: () => root,
   path: '/secret',
-  component: lazyRouteComponent(() => import('./pages/operating/secret/secret.tsx'), 'Secret'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/operating/secret/secret.tsx')),
+    'Secret',
+  ),
 });
 const people = createRoute({
   getParentRoute: () => root,
   path: '/people',
   validateSearch: readPeopleSearch,
-  component: lazyRouteComponent(() => import('./pages/access/people.tsx'), 'People'),
+  component: lazyRouteComponent(() => loadPage(() => import('./pages/access/people.tsx')), 'People'),
 });
 const audit = createRoute({
   getParentRoute: () => root,
   path: '/audit',
   validateSearch: readAuditFilters,
-  component: lazyRouteComponent(() => import('./pages/access/audit.tsx'), 'Audit'),
+  component: lazyRouteComponent(() => loadPage(() => import('./pages/access/audit.tsx')), 'Audit'),
 });
 
 export const router = createRouter({
@@ -210,6 +234,7 @@ export const router = createRouter({
   ]),
   basepath: '/console',
   defaultPreload: 'intent',
+  defaultErrorComponent: PageFailure,
   scrollRestoration: true,
 });
 

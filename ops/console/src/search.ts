@@ -8,6 +8,17 @@ const text = (value: unknown): string | undefined =>
 const cursorOf = (value: unknown): string | undefined =>
   typeof value === 'number' ? String(value) : text(value);
 
+/** Filters of the list of apps. */
+export interface AppFilters {
+  q?: string | undefined;
+  cursor?: string | undefined;
+}
+
+export const readAppFilters = (search: Search): AppFilters => ({
+  q: cursorOf(search.q),
+  cursor: text(search.cursor),
+});
+
 /** Filters of the list of pushes. */
 export interface PushFilters {
   status?: string | undefined;

@@ -12,6 +12,14 @@ export const forecastTexts = {
     en: '{waiting} scheduled pushes are pending, and a {plan} app may have {limit}: it would be refused.',
     zh: '已有 {waiting} 个定时推送在等待，{plan} 应用最多 {limit} 个：推送会被拒绝。',
   },
+  needsApproval: {
+    en: 'The app wants an approval of pushes to more than {above} devices: the push waits until another person approves it.',
+    zh: '该应用要求对超过 {above} 台设备的推送进行批准：推送会等待另一个人批准。',
+  },
+  hybridOff: {
+    en: 'hybridPush is off: {devices} devices of vendors get this push by the own channel only, although the app has credentials for their gateways.',
+    zh: '混合推送（hybridPush）未开启：应用已有相应通道的凭证，但 {devices} 台厂商设备只能通过自有通道接收该推送。',
+  },
   profileLimit: {
     en: 'The profile {profile} of {id} serves at most {devices} devices per push: {why}.',
     zh: '{id} 的配置 {profile} 每次推送最多 {devices} 台设备：{why}。',

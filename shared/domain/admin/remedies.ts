@@ -1,4 +1,6 @@
 import type { Outcome } from '../outcome.ts';
+import { meaningOf } from './reasons/meaning.ts';
+import { reasonsByRemedy } from './reasons/remedy-codes.ts';
 
 /** What an operator can do about recipients that a push did not reach. */
 export interface Remedy {
@@ -25,8 +27,68 @@ const texts = {
     zh: '设备记录缺少该通道的地址：应用需要保存设备标识或 installationId。',
   },
   credentials: {
-    en: 'The gateway refuses the credentials or the rights of the app: check the profile and the app on the site of the vendor. The record of the push has the details.',
-    zh: '网关拒绝了凭证或应用权限：请检查推送配置以及厂商后台中的应用。推送记录中有详细说明。',
+    en: 'The gateway refuses the credentials: check the profile and the app on the site of the vendor. The record of the push has the details.',
+    zh: '网关拒绝了凭证：请检查推送配置以及厂商后台中的应用。推送记录中有详细说明。',
+  },
+  clock: {
+    en: 'The gateway finds the time of the request or of its token wrong: check the clock of this machine.',
+    zh: '网关认为请求或令牌的时间不正确：请检查本机的时钟。',
+  },
+  right: {
+    en: 'The app lacks a right at the vendor, which the reason names: apply for it on the site of the vendor, or send without what needs it. The credentials are accepted.',
+    zh: '应用在厂商处缺少原因中所述的权限：请在厂商后台申请，或去掉需要该权限的内容后发送。凭证本身有效。',
+  },
+  category: {
+    en: 'The gateway does not accept the category, classification, template or message channel: name one that the app has on the site of the vendor.',
+    zh: '网关不接受消息的类别、分类、模板或通知渠道：请使用应用在厂商后台已开通的类别。',
+  },
+  barred: {
+    en: 'The vendor has closed push for the app, or for the address of this machine: ask the vendor why. The credentials are accepted.',
+    zh: '厂商已停止该应用（或本机地址）的推送：请向厂商了解原因。凭证本身有效。',
+  },
+  review: {
+    en: 'The vendor reviews the app, the message or its image first: wait for the result on the site of the vendor, then send again.',
+    zh: '厂商需要先审核应用、消息或图片：请在厂商后台等待审核结果，然后重新发送。',
+  },
+  testDevice: {
+    en: 'The gateway takes this message as a test: add the device to the test devices on the site of the vendor, within their limits, or send it as a usual message. The credentials are accepted.',
+    zh: '网关将该消息视为测试消息：请在厂商后台将该设备加入测试设备（数量有限），或作为正式消息发送。凭证本身有效。',
+  },
+  region: {
+    en: 'The gateway does not serve this region: check the region of the profile and the country of the app on the site of the vendor, or reach these devices by another gateway.',
+    zh: '网关不为该地区服务：请检查推送配置的地区以及厂商后台中应用的国家或地区，或通过其他通道发送给这些设备。',
+  },
+  hybridPush: {
+    en: 'Switch `hybridPush` on in the settings of the app: without it, devices with a vendor get pushes by the own channel only.',
+    zh: '请在应用设置中开启 `hybridPush`：未开启时，厂商设备只能通过自有通道接收推送。',
+  },
+  privateAddress: {
+    en: 'The address of the profile is private: correct `endpoint` or `authEndpoint`, or list the address in `CARILLON_PRIVATE_HOSTS`.',
+    zh: '推送配置中的地址是内网地址：请修正 `endpoint` 或 `authEndpoint`，或将该地址加入 `CARILLON_PRIVATE_HOSTS`。',
+  },
+  receipts: {
+    en: 'The gateway refuses the address or the parameter of the receipts: check `PUBLIC_URL` and the receipts of the app on the site of the vendor.',
+    zh: '网关拒绝了回执地址或回执参数：请检查 `PUBLIC_URL` 以及厂商后台中的回执设置。',
+  },
+  request: {
+    en: 'The gateway does not understand the request: check that `endpoint` and proxy of the profile lead to the gateway. If they do, report the reason to the project.',
+    zh: '网关无法理解该请求：请检查推送配置的 `endpoint` 和代理是否指向该网关。如果无误，请将原因报告给本项目。',
+  },
+  deviceCap: {
+    en: 'The device has had its pushes of the day: raise `devicePushesPerDay` or `device_cap`, send after midnight in UTC, or send the push as `transactional`.',
+    zh: '该设备当日的推送数已达上限：请提高 `devicePushesPerDay` 或 `device_cap`，在 UTC 零点之后发送，或以 `transactional` 类别发送。',
+  },
+  quietHours: {
+    en: 'The push expires before the quiet hours of the device end: give it a longer lifetime, or send it earlier.',
+    zh: '推送在设备的免打扰时段结束之前过期：请延长有效期，或提前发送。',
+  },
+  localTime: {
+    en: 'The time had passed in the time zone of the device: choose a later time, or send to these devices at once.',
+    zh: '设备所在时区的发送时间已过：请选择更晚的时间，或立即向这些设备发送。',
+  },
+  ownService: {
+    en: 'The database of this service did not answer: look at Operating and at the database, then send again to those who failed.',
+    zh: '本服务的数据库没有响应：请查看“运行状态”页面和数据库，然后向失败的设备重发。',
   },
   message: {
     en: 'The gateway does not take this message: correct the content, then send it again. A dry run shows what each gateway would get.',
@@ -87,40 +149,6 @@ export type RemedyCode = keyof typeof texts;
 /** Codes of all remedies. */
 export const remedyCodes: readonly string[] = Object.keys(texts);
 
-/**
- * Remedies of the reasons of failed recipients, the first pattern that matches; the reasons come from the response
- * tables.
- */
-const byReason: readonly (readonly [RegExp, RemedyCode])[] = [
-  [/\bprofile\b|\bno credentials\b|not available on this server/i, 'noProfile'],
-  [/has no (deviceToken|installationId|registration)/i, 'noAddress'],
-  [/^cancelled$/i, 'cancelled'],
-  [/too_?large|PayloadTooLarge|content_too_long|extras_too_long|too_many_extras/i, 'tooLarge'],
-  [
-    /DeviceTokenNotForTopic|sender_id_mismatch|BadTopic|TopicDisallowed|MissingTopic|package_name|another_app/i,
-    'wrongApp',
-  ],
-  [/quota|too_many_today|_limit$|penalised/i, 'gatewayQuota'],
-  [/too_?fast|TooMany|frequen|rate_|_rate|busy|overload|flow_control|http_429|too_many_topic/i, 'tooFast'],
-  [
-    /notifications_off|inactive|not_subscribed|unsubscribed|illegal_device|unknown_user_status/i,
-    'userSetting',
-  ],
-  [
-    /auth|certificate|provider ?token|environment|key|secret|sign|permission|forbidden|denied|restricted|disabled|blacklist|app_?id|closed|_right|illegal_app|timestamp|categor|classification|template|service_account|not_created|http_40[1347]|review|jwt|token_expired|_in_region|high_priority|test_user|country/i,
-    'credentials',
-  ],
-  [/^unknown$|unreadable|no answer/i, 'unanswered'],
-  [
-    /unavailable|internal|shutdown|timeout|connection|goaway|refused_stream|ECONN|ENOTFOUND|ETIMEDOUT|system_error|database_error|http_5|try_again|unreachable|gateway/i,
-    'unavailable',
-  ],
-  [
-    /^bad|bad_|message|payload|argument|parameter|missing|invalid|BadCollapseId|BadPriority|BadExpiration|PushType|Duplicate|sensitive|picture|image|title|encoding|method|version|content|too_long|callback|extras|ttl|pass_through|http_400|_url|reg_ids|registration_tokens|one_token|not_allowed|not_supported|looks_like/i,
-    'message',
-  ],
-];
-
 /** Returns what can be done about recipients with an outcome and a reason. */
 export function remedyOf(outcome: Outcome, reason: string): Remedy {
   return remedyFor(codeOf(outcome, reason));
@@ -129,17 +157,48 @@ export function remedyOf(outcome: Outcome, reason: string): Remedy {
 /** Returns the remedy of a code. */
 export const remedyFor = (code: RemedyCode): Remedy => ({ code, ...texts[code] });
 
+const remedies = new Map<string, RemedyCode>(
+  Object.entries(reasonsByRemedy).flatMap(([remedy, reasons]) =>
+    isRemedyCode(remedy) ? reasons.map((reason) => [reason, remedy] as const) : [],
+  ),
+);
+
+function isRemedyCode(code: string): code is RemedyCode {
+  return Object.hasOwn(texts, code);
+}
+
+/** Statuses of HTTP that say more than that a request was refused. */
+const byStatus: Readonly<Record<string, RemedyCode>> = {
+  '401': 'credentials',
+  '403': 'credentials',
+  '407': 'unreachable',
+  '413': 'tooLarge',
+  '429': 'tooFast',
+};
+
+/**
+ * Returns the remedy of the cause that a reason names; `vendorCode` for a reason that is not in the
+ * catalogue.
+ */
+function ofReason(reason: string): RemedyCode {
+  const { code, params } = meaningOf(reason);
+  if (params.why !== undefined) return ofReason(params.why);
+  const ofStatus = code === 'httpRefusal' ? byStatus[params.status ?? ''] : undefined;
+  return ofStatus ?? remedies.get(code) ?? 'vendorCode';
+}
+
 function codeOf(outcome: Outcome, reason: string): RemedyCode {
+  const found = ofReason(reason);
   switch (outcome) {
     case 'invalid_token':
-      return /DeviceTokenNotForTopic|sender_id_mismatch/.test(reason) ? 'wrongApp' : 'invalidToken';
+      return found === 'wrongApp' ? 'wrongApp' : 'invalidToken';
     case 'expired':
-      return 'expired';
+      return found === 'vendorCode' ? 'expired' : found;
     case 'capped':
-      return /cap\b|daily/i.test(reason) ? 'appCap' : 'gatewayQuota';
+      return found === 'vendorCode' ? 'gatewayQuota' : found;
     case 'dropped':
-      return reason === 'cancelled' ? 'cancelled' : 'dropped';
+      return found === 'cancelled' ? 'cancelled' : 'dropped';
     default:
-      return byReason.find(([pattern]) => pattern.test(reason))?.[1] ?? 'vendorCode';
+      return found;
   }
 }

@@ -44,17 +44,17 @@ export const traceTexts = {
   deleted: { en: 'The installation was deleted since.', zh: '此后该设备记录已被删除。' },
   invalidToken: {
     en: '{connector}[ (profile {profile})] said that the address of this device is dead ({why})[ at {at}].',
-    zh: '{connector}[（配置 {profile}）]表示该设备的地址已失效（{why}）[，时间 {at}]。',
+    zh: '{connector}[（配置 {profile}）]表示该设备的地址已失效[，时间 {at}]：{why}。',
   },
   expired: {
     en: 'The push expired before it was sent to this device ({why}).',
-    zh: '推送在发送到该设备之前已过期（{why}）。',
+    zh: '推送在发送到该设备之前已过期：{why}。',
   },
   capped: { en: 'It was not sent: {why}.', zh: '没有发送：{why}。' },
   dropped: { en: 'It was dropped and not sent: {why}.', zh: '已丢弃，没有发送：{why}。' },
   refused: {
     en: '{connector}[ (profile {profile})] did not take it ({why})[ at {at}].',
-    zh: '{connector}[（配置 {profile}）]没有接受（{why}）[，时间 {at}]。',
+    zh: '{connector}[（配置 {profile}）]没有接受[，时间 {at}]：{why}。',
   },
   unsendable: {
     en: 'It could not be sent by {connector}[ (profile {profile})]: {why}.',
@@ -78,11 +78,11 @@ export const traceTexts = {
   },
   gatewayRefuses: {
     en: '{connector} takes nothing: {why} (at {at}).',
-    zh: '{connector}目前不接受请求：{why}（{at}）。',
+    zh: '{connector}目前不接受请求，时间 {at}：{why}。',
   },
   gatewaySilent: {
     en: '{connector} does not answer: {why} (at {at}).',
-    zh: '{connector}没有响应：{why}（{at}）。',
+    zh: '{connector}没有响应，时间 {at}：{why}。',
   },
   lastTry: { en: 'The last try: {why}.', zh: '上一次尝试：{why}。' },
   cancelledBefore: {
@@ -191,7 +191,8 @@ export function fillTemplate(template: string, params: TextParams, language: Tex
     // A reason that is a sentence has no full stop within another one.
     return `${end && name === 'why' ? value.replace(/[.。]$/, '') : value}${end}`;
   });
-  return template.startsWith('{connector}') ? `${text.charAt(0).toUpperCase()}${text.slice(1)}` : text;
+  // Brands such as vivo keep their first letter.
+  return template.startsWith('{connector}') ? text.replace(/^the /, 'The ') : text;
 }
 
 function valueIn(params: TextParams, name: string, language: TextLanguage): string {

@@ -175,3 +175,87 @@ test('the list of apps in pages has no keys, but the numbers of devices and push
   expect(found.body.results).toHaveLength(1);
   expect((await owner('GET', '/apps?view=all')).status).toBe(400);
 });
+
+describe('the lists of apps', () => {
+  const names = [
+    'beta',
+    'Alpha',
+    'alpha',
+    'Ärger',
+    '中文应用',
+    '应用',
+    '100% "off" & more',
+    `${'zz '.repeat(33)}z`,
+  ];
+  const made: string[] = [];
+  beforeAll(async () => {
+    for (const name of names) {
+      const body = { name };
+      const reply = await service.api.request('POST', '/console/api/apps', { admin: true, body });
+      expect(reply.status).toBe(201);
+      made.push(reply.body.appId);
+    }
+  });
+  type Listed = { appId: string; name: string };
+  /** Reads all pages of a list, two apps each. */
+  const listAll = async (call: ConsoleCall, members: Record<string, string>): Promise<Listed[]> => {
+    const all: Listed[] = [];
+    let cursor: string | null = null;
+    do {
+      const more: Record<string, string> = cursor === null ? {} : { cursor };
+      const reply = await call('GET', `/apps?${new URLSearchParams({ limit: '2', ...members, ...more })}`);
+      expect(reply.status).toBe(200);
+      all.push(...reply.body.results);
+      cursor = reply.body.next;
+    } while (cursor !== null);
+    return all;
+  };
+
+  test.for<Record<string, string>>([
+    { view: 'names' },
+    { view: 'list', sort: 'name' },
+    { view: 'names', sort: 'id' },
+    { view: 'list' },
+  ])('have every app once, in the order that they say: %o', async (members) => {
+    const owner = await callerOf(service.api, 'owner');
+    const all = await listAll(owner, { ...members, ids: made.join() });
+    const isById = members.sort ? members.sort === 'id' : members.view === 'list';
+    expect(all.map(({ appId }) => appId).toSorted()).toEqual(made.toSorted());
+    expect(all.map(({ name }) => name).toSorted()).toEqual(names.toSorted());
+    const { rows } = await service.db.query<{ app_id: string }>(
+      `SELECT app_id FROM app WHERE app_id = ANY($1) ORDER BY ${isById ? '' : 'lower(name),'} app_id`,
+      [made],
+    );
+    expect(all.map(({ appId }) => appId)).toEqual(rows.map((row) => row.app_id));
+    if (members.view === 'names') expect(Object.keys(all[0] ?? {})).toEqual(['appId', 'name']);
+  });
+
+  test('find by a part of a name in any case, and show the apps of a token only', async () => {
+    const owner = await callerOf(service.api, 'owner');
+    const found = await listAll(owner, { view: 'names', q: 'ALPHA' });
+    expect(found.map(({ name }) => name).toSorted()).toEqual(['Alpha', 'alpha']);
+    expect((await listAll(owner, { view: 'names', q: '应用' })).map(({ name }) => name)).toHaveLength(2);
+    const own = made.slice(0, 2);
+    const limited = await callerOf(service.api, 'viewer', { apps: own });
+    const seen = await listAll(limited, { view: 'names', ids: made.join() });
+    expect(seen.map(({ appId }) => appId).toSorted()).toEqual(own.toSorted());
+  });
+
+  test.for([
+    ['view', 'all'],
+    ['sort', 'devices'],
+    ['ids', Array.from({ length: 51 }, (_, at) => `app-${at}-id`).join()],
+    ['cursor', 'x'.repeat(166)],
+    ['limit', '201'],
+    ['q', 'x'.repeat(101)],
+  ] as const)('refuse a wrong %s by name', async ([name, value]) => {
+    const members = new URLSearchParams({ view: 'names', [name]: value });
+    const reply = await viewer('GET', `/apps?${members}`);
+    expect(reply).toMatchObject({ status: 400, body: { error: expect.stringContaining(name) } });
+  });
+
+  test.for(['q', 'ids', 'cursor'])('answer a %s with characters that no id has', async (name) => {
+    const reply = await viewer('GET', `/apps?view=names&${name}=${encodeURIComponent('a\0b,\ud83d\ude00')}`);
+    expect(reply.status).toBeLessThan(500);
+  });
+});

@@ -170,7 +170,7 @@ const queries: Record<string, () => string[]> = {
   listAppInstallations: () => ['', `?q=${hidden.deviceToken}`, `?q=${hidden.registrationId}`, '?count=1'],
   listAppUsers: () => ['', ...Object.values(hidden).map((q) => `?q=${encodeURIComponent(q)}`)],
   getUsage: () => ['', '?from=2026-01-01&to=2026-01-02'],
-  listApps: () => ['', '?view=list'],
+  listApps: () => ['', '?view=list', '?view=names'],
   getOverview: () => ['', `?app=${app.appId}`],
   suggestFields: () => ['', '?prefix=device', '?prefix=reg', '?prefix=installation'],
 };

@@ -49,6 +49,49 @@ describe.skipIf(!hasChromium)('the first page of the console', () => {
     const workMs = (await taskMs(session)) - shownMs;
     expect(shownMs).toBeLessThan(maxMs * Math.max(1, workMs / workloadMs));
   });
+
+  test('leads to every app, also where one page cannot show all', async () => {
+    const last = (await api.request('POST', '/console/api/apps', { admin: true, body: { name: 'Zoo' } }))
+      .body;
+    const page = await browser.page();
+    await browser.login(page, api.url, testConfig(api.databaseUrl).adminToken);
+    const link = page.locator(`main a[href$="/apps/${last.appId}"]`);
+    await page.getByRole('row').nth(rows).waitFor();
+    expect(await link.count()).toBe(0);
+    await page.getByRole('button', { name: 'Next' }).click();
+    await link.waitFor();
+    await page.getByLabel('Name or id of an app').fill('zOO');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/q=zOO/);
+    await link.click();
+    await page.getByRole('heading', { level: 1, name: 'Zoo' }).waitFor();
+    await page.getByRole('button', { name: 'App: Zoo. Choose another one' }).click();
+    await page.getByRole('menuitem', { name: 'More apps: search…' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox').fill('zoo');
+    await page.getByRole('option', { name: last.appId }).waitFor();
+  });
+
+  test('lets owners choose every app for a token and in the audit, and shows its name', async () => {
+    const body = { name: 'Last of all' };
+    const last = (await api.request('POST', '/console/api/apps', { admin: true, body })).body;
+    const page = await browser.page();
+    await browser.login(page, api.url, testConfig(api.databaseUrl).adminToken);
+    await page.goto(`${api.url}/console/audit?app=${last.appId}`);
+    await page.getByRole('cell', { name: 'Last of all' }).first().waitFor();
+    const choice = page.getByLabel('App', { exact: true });
+    expect(await choice.locator('option:checked').textContent()).toBe('Last of all');
+    await page.goto(`${api.url}/console/people`);
+    await page.getByRole('button', { name: 'New token' }).click();
+    await page.getByLabel('Name', { exact: true }).fill('bot');
+    await page.getByLabel('Name or id of an app').fill('last OF');
+    await page.getByLabel('App', { exact: true }).selectOption('Last of all');
+    await page.getByRole('button', { name: 'Create the token' }).click();
+    await page.getByText('The token of bot is created.').waitFor();
+    const tokens = await api.request('GET', '/console/api/tokens', { admin: true });
+    expect(tokens.body.results[0]).toMatchObject({ name: 'bot', apps: [last.appId] });
+  });
 });
 
 /** Returns the processor time of the tasks of a page's main thread since its navigation. */

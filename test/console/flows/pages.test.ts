@@ -18,6 +18,10 @@ const looks = {
   ],
 } as const;
 
+/** Script that counts the tables of which a part is outside of the window. */
+const wideTables = `[...document.querySelectorAll('main section:has(> table)')]
+  .filter((box) => box.scrollWidth > box.clientWidth + 1).length`;
+
 /** The test of all pages: on a busy machine a page takes two seconds. */
 const maxMs = 180_000;
 
@@ -43,6 +47,8 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
           faults.push(...(await accessibilityFaults(page)).map((fault) => `${shown}: ${fault}`));
           const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
           if (overflow > 0) faults.push(`${shown}: wider than the window`);
+          if (width === 320 && (await page.evaluate<number>(wideTables)) > 0)
+            faults.push(`${shown}: a table is wider than the window`);
         }
       }
       expect(faults).toEqual([]);

@@ -68,6 +68,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     const page = await open(`/apps/${guarded.appId}/pushes/${objectId}`);
     await page.getByText('It waits until a second person approves it').waitFor();
     await page.getByRole('button', { name: 'Approve' }).click();
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Approve and send' }).click();
     await page.getByText(/^Approved by admin/).waitFor();
     expect(await service.untilDone(guarded, objectId)).toMatchObject({ successes: 3 });
   });

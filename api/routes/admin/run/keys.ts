@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { keyNames } from '../../../../shared/domain/apps/identity.ts';
+import { type KeyName, keyNames } from '../../../../shared/domain/apps/identity.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
-import { rotatedKey } from '../../../replies/admin/apps.ts';
-import { json, route, smallBody } from '../../../route.ts';
+import { rotatedKey, shownKey } from '../../../replies/admin/apps.ts';
+import { json, noBody, route, smallBody } from '../../../route.ts';
 
 const maxGraceSeconds = 365 * 24 * 3600;
 
@@ -16,7 +16,29 @@ const rotation = z.strictObject({
 });
 
 /** Keys of an app (protocol/admin-api.md#keys). */
+function keyOf({ key }: Record<string, string>): KeyName {
+  const name = keyNames.find((known) => known === key);
+  if (name) return name;
+  throw refuse('notFound', `There is no such key: expected one of ${keyNames.join(', ')}.`);
+}
+
 export default [
+  route({
+    method: 'GET',
+    path: '/console/api/apps/:appId/keys/:key',
+    operation: 'getKey',
+    summary: 'Returns one key of an app (`appKey`, `masterKey`, `hookKey`).',
+    auth: 'admin',
+    role: 'owner',
+    limit: noBody,
+    reply: shownKey,
+    refusals: ['notFound'],
+    handle: async ({ operator, params }, { apps }) => {
+      const key = keyOf(params);
+      const app = await apps.read(operator, params.appId ?? '');
+      return json({ key, value: app[key] });
+    },
+  }),
   route({
     method: 'POST',
     path: '/console/api/apps/:appId/keys/:key/rotate',
@@ -30,9 +52,7 @@ export default [
     reply: rotatedKey,
     refusals: ['notFound'],
     handle: async ({ params, body }, { apps }) => {
-      const name = keyNames.find((known) => known === params.key);
-      if (!name) throw refuse('notFound', `There is no such key: expected one of ${keyNames.join(', ')}.`);
-      return json(await apps.rotateKey(params.appId ?? '', name, body.graceSeconds));
+      return json(await apps.rotateKey(params.appId ?? '', keyOf(params), body.graceSeconds));
     },
   }),
 ];

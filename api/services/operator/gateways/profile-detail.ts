@@ -1,13 +1,14 @@
 import { z } from 'zod';
-import { inspectCredentials } from '../../../../connectors/registry.ts';
 import { listProfiles, openProfile, type StoredProfile } from '../../../../shared/db/tables/apps/profiles.ts';
 import { viewCredentials } from '../../../../shared/domain/admin/credential-view.ts';
 import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { RotationState } from '../../../../shared/domain/apps/canary.ts';
 import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
+import { inspectProfile } from './profile-problems.ts';
 import { connectorOf, noSuchProfile, type ProfileId } from './profiles.ts';
 import { type RoutedDevices, routeDevices } from './served-devices.ts';
 
@@ -32,7 +33,7 @@ export class ProfileDetailService {
   async get({ appId, connector, name }: ProfileId) {
     const app = await requireApp(this.#deps, appId);
     const opened = await this.open({ appId, connector, name });
-    return this.#describe(opened, await routeDevices(this.#deps, app));
+    return this.#describe(app, opened, await routeDevices(this.#deps, app));
   }
 
   /** Shows all profiles of an app; reads its devices once. Throws 404 when there is no such app. */
@@ -45,7 +46,7 @@ export class ProfileDetailService {
       // A profile may be deleted in this time.
       entries.map(({ connector, name }) => this.#find({ appId, connector, name })),
     );
-    return opened.flatMap((one) => (one ? [this.#describe(one, routed)] : []));
+    return opened.flatMap((one) => (one ? [this.#describe(app, one, routed)] : []));
   }
 
   /** Returns a profile with its decrypted credentials. Throws 404 when there is no such connector or profile. */
@@ -62,10 +63,10 @@ export class ProfileDetailService {
     return profile && { id, profile };
   }
 
-  #describe({ id, profile }: OpenedProfile, routed: RoutedDevices) {
-    const { kind, expiresAtMs, problems } = inspectCredentials(
-      id,
-      profile.credentials,
+  #describe(app: App, { id, profile }: OpenedProfile, routed: RoutedDevices) {
+    const { kind, expiresAtMs, problems } = inspectProfile(
+      { connector: id, credentials: profile.credentials },
+      app.options,
       this.#deps.clock.now(),
     );
     const { name, createdAt, updatedAt, rotation } = profile;

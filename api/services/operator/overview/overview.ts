@@ -1,10 +1,11 @@
-import { inspectCredentials } from '../../../../connectors/registry.ts';
 import { dayMs } from '../../../../shared/clock.ts';
 import { listAppIds } from '../../../../shared/db/tables/apps/apps.ts';
 import { listBreakers } from '../../../../shared/db/tables/gateways/breakers.ts';
+import { readProgress } from '../../../../shared/db/tables/pushes/progress.ts';
 import {
   countScheduledOf,
   listRunning,
+  listWaitingForApproval,
   readRecentTotals,
   readSetup,
   readUsageOf,
@@ -15,15 +16,18 @@ import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { isConnectorId } from '../../../../shared/domain/labels.ts';
 import { addTotals, type OutcomeTotals } from '../../../../shared/domain/outcome.ts';
-import { allTotals, type Push } from '../../../../shared/domain/pushes/record.ts';
+import { allTotals, type ConnectorTotals, type Push } from '../../../../shared/domain/pushes/record.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
 import { shownBreaker } from '../breakers.ts';
+import { inspectProfile } from '../gateways/profile-problems.ts';
 import type { PushListService } from '../pushes/push-list.ts';
 
 const maxRunning = 20;
 /** Pushes whose outcomes are added up. */
 const maxAddedUp = 10_000;
+/** Open and cancelled pushes among them: each costs a statement. */
+const maxOpenAddedUp = 50;
 /** Apps whose credentials are inspected where several are asked for: their profiles are decrypted. */
 const maxInspected = 50;
 const expirySoonMs = 30 * dayMs;
@@ -51,6 +55,7 @@ export class OverviewService {
     const soonMs = clock.now() + expirySoonMs;
     return {
       running: await this.#describe(operator, await listRunning(db, apps, maxRunning)),
+      waitingApproval: await this.#describe(operator, await listWaitingForApproval(db, apps, maxRunning)),
       scheduled: await countScheduledOf(db, apps),
       today: { day, ...(await readUsageOf(db, apps, day)), cap: app?.options.dailyRecipientCap ?? null },
       ...(await this.#outcomes(apps)),
@@ -75,10 +80,21 @@ export class OverviewService {
 
   async #outcomes(apps: readonly string[] | null) {
     const since = new Date(this.#deps.clock.now() - dayMs);
-    const rows = await readRecentTotals(this.#deps.db, apps, { since, limit: maxAddedUp });
+    const { db } = this.#deps;
+    const rows = await readRecentTotals(db, apps, { since, limit: maxAddedUp });
+    const open = rows.filter(({ totals }) => totals === null);
     const outcomes24h: OutcomeTotals = {};
-    for (const totals of rows) addTotals(outcomes24h, allTotals(totals));
-    return { outcomes24h, outcomesAreLeast: rows.length >= maxAddedUp };
+    let unacknowledged24h = 0;
+    const add = (totals: ConnectorTotals, acked: number) => {
+      addTotals(outcomes24h, allTotals(totals));
+      unacknowledged24h += Math.max(0, (totals.channel?.sent ?? 0) - acked);
+    };
+    for (const { totals, acked } of rows) if (totals) add(totals, acked);
+    // Open and cancelled pushes have their totals in their batches, those in flight included.
+    for (const { appId, id, acked } of open.slice(0, maxOpenAddedUp))
+      add((await readProgress(db, appId, id)).totals, acked);
+    const outcomesAreLeast = rows.length >= maxAddedUp || open.length > maxOpenAddedUp;
+    return { outcomes24h, unacknowledged24h, outcomesAreLeast };
   }
 
   async #inspect(apps: readonly string[] | null) {
@@ -86,10 +102,13 @@ export class OverviewService {
     const inspected = (apps ?? (await listAppIds(db))).slice(0, maxInspected);
     const found = await Promise.all(
       inspected.map(async (appId) => {
+        const app = await appCache.app(appId);
+        if (!app) return [];
         const profiles = await appCache.profiles(appId);
         return profiles.flatMap(({ connector, name, credentials }) => {
           if (!isConnectorId(connector)) return [];
-          const { expiresAtMs, problems } = inspectCredentials(connector, credentials, clock.now());
+          const profile = { connector, credentials };
+          const { expiresAtMs, problems } = inspectProfile(profile, app.options, clock.now());
           const expiresAt = expiresAtMs === null ? null : new Date(expiresAtMs).toISOString();
           return [
             { appId, connector, profile: name, expiresAt, problems, meanings: problems.map(meaningOf) },

@@ -11,7 +11,7 @@ import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../../deps.ts';
 
 /** Apps in which ids are looked up: each costs look-ups in several indexes. */
-const maxApps = 100;
+const maxApps = 1000;
 
 /** Finds apps, pushes, installations and users by their ids (protocol/admin-api.md#search). */
 export class SearchService {
@@ -21,7 +21,10 @@ export class SearchService {
     this.#deps = deps;
   }
 
-  /** Searches one app, or the first 100 of the operator. Users are for the role operator on. Throws 403 for another app. */
+  /**
+   * Searches one app, or the first 1,000 of the operator. Users are for the role operator on.
+   * Throws 403 for another app.
+   */
   async search(operator: Operator, q: string, app: string | undefined): Promise<Hit[]> {
     if (app !== undefined && !mayUseApp(operator, app))
       throw refuse('forbidden', 'This token is for other apps.');

@@ -6,6 +6,7 @@ import {
   type PushFilter,
 } from '../../../../shared/db/tables/pushes/reports/list.ts';
 import { listRedrives } from '../../../../shared/db/tables/pushes/reports/redrives.ts';
+import { findWaitingForApproval } from '../../../../shared/db/tables/pushes/starts/approvals.ts';
 import { readLocalProgress } from '../../../../shared/db/tables/pushes/starts/local-starts.ts';
 import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { shortenTokens } from '../../../../shared/domain/admin/shortened.ts';
@@ -46,6 +47,8 @@ export class PushListService {
   /** Returns records with the members of the list. */
   async describe(operator: Operator, appId: string, pushes: readonly Push[]): Promise<JsonObject[]> {
     const documents = await this.#records.describeForOperator(appId, pushes);
+    const paused = pushes.filter(({ state }) => state === 'paused').map(({ id }) => id);
+    const waiting = await findWaitingForApproval(this.#deps.db, appId, paused);
     return pushes.map((push, i) => ({
       ...visibleTo(operator, documents[i] ?? {}),
       appId,
@@ -55,6 +58,8 @@ export class PushListService {
       firstSentAt: push.firstSentAt?.toISOString() ?? null,
       finishedAt: push.finishedAt?.toISOString() ?? null,
       createdBy: push.createdBy,
+      localTime: push.pushOrder.local?.time ?? null,
+      waitsForApproval: waiting.has(push.id),
       redriveOf: push.pushOrder.redrive?.objectId ?? null,
       redriven: push.redriven,
       recurring: toRecurringName(push.pushOrder),

@@ -1,8 +1,14 @@
-import type { PushMessage } from '../../../../connectors/contract/connector.ts';
+import type { MessageSource, PushMessage } from '../../../../connectors/contract/connector.ts';
 import { connectors } from '../../../../connectors/registry.ts';
-import type { Router } from '../../../../connectors/routing.ts';
+import { type Profile, Router } from '../../../../connectors/routing.ts';
 import type { DeviceGroup } from '../../../../shared/db/tables/installations/audience.ts';
-import { shownText, textOf, writeForecast } from '../../../../shared/domain/admin/forecast-texts.ts';
+import {
+  type ForecastText,
+  shownText,
+  textOf,
+  writeForecast,
+} from '../../../../shared/domain/admin/forecast-texts.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
 import { type Json, type JsonObject, parseJson } from '../../../../shared/domain/json.ts';
 import { type ConnectorId, canonicalDeviceType } from '../../../../shared/domain/labels.ts';
 import { type Translations, translated } from '../../../../shared/domain/pushes/languages.ts';
@@ -31,6 +37,25 @@ export function splitByConnector(groups: DeviceGroup[], router: Router): Map<Con
     else addTo(share.profiles, route.profile, group.devices);
   }
   return shares;
+}
+
+/**
+ * Says that devices would get the push by the credentials of their vendor if the option
+ * `hybridPush` was on.
+ */
+export function hybridTexts(
+  groups: DeviceGroup[],
+  { app, profiles, push }: { app: App; profiles: Profile[]; push: MessageSource },
+): ForecastText[] {
+  if (app.options.hybridPush) return [];
+  const router = new Router(app, profiles, push);
+  const other = new Router({ ...app, options: { ...app.options, hybridPush: true } }, profiles, push);
+  const missed = groups.filter((group) => {
+    const { connector, error } = other.route(group);
+    return connector !== 'channel' && error === undefined && router.route(group).connector === 'channel';
+  });
+  const devices = missed.reduce((sum, group) => sum + group.devices, 0);
+  return devices === 0 ? [] : [textOf('hybridOff', { devices })];
 }
 
 const emptyShare = (): ConnectorShare => ({

@@ -29,7 +29,7 @@ import { askerOf } from '../../operator/access/conditions.ts';
 import type { ReadAudit } from '../../operator/audit/reads.ts';
 import { MissingProfiles } from '../missing-profiles.ts';
 import { expiryOf } from '../pushes.ts';
-import { describeShare, splitByConnector } from './audience.ts';
+import { describeShare, hybridTexts, splitByConnector } from './audience.ts';
 import { readForecast } from './day-forecast.ts';
 import { deviceCapTexts } from './device-cap.ts';
 import { estimateDuration } from './duration.ts';
@@ -185,6 +185,7 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
   const quiet = await forecastQuiet(tx, condition, inputs);
   const limits = [
     ...(await limitsOf(tx, { ...inputs, estimatedSeconds, shares, devices, isTruncated })),
+    ...hybridTexts(groups, inputs),
     ...lateTexts(starts ?? []),
     ...quietTexts(quiet),
     ...(await deviceCapTexts(tx, app, { pushOrder, pushTime: inputs.timing.pushTime, nowMs })),

@@ -44,6 +44,7 @@ export async function limitsOf(tx: Handle, inputs: LimitInputs): Promise<Forecas
     ...(await content(tx, inputs)),
     ...(inputs.missing === undefined ? [] : [textOf('refused', { why: inputs.missing })]),
     ...(await pending(tx, inputs)),
+    ...approval(inputs),
     ...massLimits(inputs),
     ...(await breakers(tx, inputs)),
     ...(await dailyCap(tx, inputs)),
@@ -74,6 +75,12 @@ async function pending(tx: Handle, { app, timing }: LimitInputs): Promise<Foreca
   const waiting = await countScheduled(tx, app.appId);
   if (waiting < limit) return [];
   return [textOf('tooManyScheduled', { waiting, plan: app.plan, limit })];
+}
+
+/** Says that the push waits for a second person (protocol/admin-api.md#approvals). */
+function approval({ app, devices }: LimitInputs): ForecastText[] {
+  const { approvalAboveDevices: above } = app.options;
+  return above === null || devices <= above ? [] : [textOf('needsApproval', { above })];
 }
 
 /** Lists profiles that serve a limited number of devices per push (protocol/push.md#development-certificates). */

@@ -13,6 +13,7 @@ import {
   testConditions,
 } from '../../../../shared/db/tables/pushes/reports/traces.ts';
 import { meaningOf, shownRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
+import { remedyOf } from '../../../../shared/domain/admin/remedies.ts';
 import { type Text, writeText } from '../../../../shared/domain/admin/trace-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { GatewayFailure } from '../../../../shared/domain/breaker.ts';
@@ -173,6 +174,7 @@ function traceReply(
     status: failure?.status ?? null,
     reason: failure?.reason ?? null,
     meaning: failure ? meaningOf(failure.reason) : null,
+    remedy: failure ? { ...remedyOf(failure.outcome, failure.reason) } : null,
     letter: inbox,
     gatewayFailure: trouble
       ? { reason: trouble.reason, meaning: meaningOf(trouble.reason), at: trouble.at.toISOString() }

@@ -29,6 +29,13 @@ function isSettling({ state, finishedAt, updatedAt }: PushDetail, progress?: Pus
   return ended < progress.devices && sinceMs < maxSettlingMs;
 }
 
+/** Tells whether devices of the own channel may still acknowledge a push that ended lately. */
+function isAwaited({ finishedAt }: PushDetail, progress?: PushProgress): boolean {
+  if (finishedAt === null || !progress) return false;
+  const isWaiting = (progress.connectors.channel?.sent ?? 0) > progress.acked;
+  return isWaiting && Date.now() - Date.parse(finishedAt) < maxSettlingMs;
+}
+
 /** Record and progress of a push, live while it is open. */
 export function usePush(appId: string, pushId: string) {
   const client = useQueryClient();
@@ -60,6 +67,7 @@ export function usePush(appId: string, pushId: string) {
     refetchInterval: ({ state }) => {
       if (live.isHeld) return false;
       if (record.data && isSettling(record.data, state.data)) return settlingPollMs;
+      if (record.data && isAwaited(record.data, state.data)) return pollMs;
       return isOpen && !live.isOpen ? pollMs : false;
     },
   });

@@ -1,7 +1,6 @@
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo } from 'react';
 import type {
-  AppSummary,
   Breaker,
   KeysetPage,
   ListedPush,
@@ -14,27 +13,6 @@ import { useLive } from './live.ts';
 
 /** Interval of calls for what the server does not push. */
 const refreshMs = 10_000;
-
-/** Apps that the person may see. */
-export function useApps() {
-  return useQuery({
-    queryKey: ['apps'],
-    queryFn: ({ signal }) => call<KeysetPage<AppSummary>>('/apps?view=list&limit=200', { signal }),
-    staleTime: 30_000,
-  });
-}
-
-/** Creates an app, and returns its id. The reply has keys, which the page does not keep. */
-export function useAppCreation() {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: async (name: string) => {
-      const { appId } = await call<{ appId: string }>('/apps', { method: 'POST', body: { name } });
-      return { appId };
-    },
-    onSuccess: () => client.invalidateQueries({ queryKey: ['apps'] }),
-  });
-}
 
 /** State of an app, live while the page is visible; it asks from time to time where the stream is lost. */
 export function useOverview(appId: string) {

@@ -1,8 +1,10 @@
 import { type ReactNode, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { ApiError } from '../api/client.ts';
+import { withBrands } from '../api/connectors.ts';
 import { useRefusalText } from '../text/refusals.ts';
 import { Button } from './controls/button.tsx';
+import { Marked } from './data/marked.tsx';
 import styles from './states.module.css';
 
 const showAfterMs = 150;
@@ -49,7 +51,9 @@ function RefusalText({ refusal }: { refusal: ApiError | undefined }) {
   const { text, original } = useRefusalText(refusal);
   return (
     <>
-      <p>{refusal?.status === 403 ? `${t('state.forbidden')} ${text}` : text}</p>
+      <p>
+        <Marked text={withBrands(refusal?.status === 403 ? `${t('state.forbidden')} ${text}` : text)} />
+      </p>
       {original && (
         <p className={styles.original} lang="en">
           {original}

@@ -4,6 +4,7 @@ import { ApiError } from '../api/client.ts';
 import { useSessionActions } from '../api/session.tsx';
 import { Button } from '../kit/controls/button.tsx';
 import { TextField } from '../kit/controls/field.tsx';
+import { useTitle } from '../kit/title.ts';
 import styles from './login.module.css';
 import { LanguageChoice } from './shell/preferences.tsx';
 
@@ -24,6 +25,7 @@ export function takeLoginCode(): string | undefined {
 export function Login({ failure }: { failure: unknown }) {
   const { t } = useTranslation();
   const { login } = useSessionActions();
+  useTitle(t('login.submit'));
   const [token, setToken] = useState('');
   const [error, setError] = useState(failure === undefined ? undefined : messageOf(failure, true, t));
   const [isBusy, setBusy] = useState(false);

@@ -19,6 +19,15 @@ export function formatTime(iso: string): string {
   return new Intl.DateTimeFormat(currentLocale(), isToday ? clock : { ...day, ...clock }).format(time);
 }
 
+/**
+ * Returns a time without a zone, such as `2026-12-01T20:00:00.000`, as the clock of a device shows
+ * it.
+ */
+export function formatWall(time: string): string {
+  const options: Intl.DateTimeFormatOptions = { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' };
+  return new Intl.DateTimeFormat(currentLocale(), options).format(new Date(`${time}Z`));
+}
+
 /** Returns the same time in UTC, for the title of an element. */
 export const formatUtc = (iso: string): string => `${iso.replace('T', ' ').replace('Z', '')} UTC`;
 

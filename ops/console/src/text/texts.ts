@@ -21,7 +21,8 @@ export async function startTexts(): Promise<void> {
     interpolation: { escapeValue: false },
     returnNull: false,
   });
-  await show(preferredLanguage());
+  // Without its texts the page is in English, which it has with its code.
+  await show(preferredLanguage()).catch(() => show('en'));
 }
 
 /** Shows the pages in a language. Chinese is a file of its own (about 17 kB compressed). */

@@ -123,21 +123,66 @@ export interface AppSummary {
   pushes7d: number;
 }
 
-/** Lists apps by id without decrypting anything; `apps` null for all. Counts up to `most` of each. */
+/** App of a list: its last one is the cursor of the next page. */
+export type AppName = Pick<AppSummary, 'appId' | 'name'>;
+
+/** Apps of a list: `apps` null for all, `q` an id or a part of a name. */
+export interface AppFilter {
+  apps: readonly string[] | null;
+  q: string | undefined;
+}
+
+/** Page of a list of apps by name, or by id. */
+export interface AppPage {
+  sort: 'id' | 'name';
+  after: AppName | null;
+  limit: number;
+}
+
+/**
+ * Rows of a page of apps, and their order. Parameters: apps, `q`, id and name of the last app,
+ * limit.
+ */
+function pageOfApps(columns: string, sort: AppPage['sort']): string {
+  const isAfter =
+    sort === 'name' ? '(lower(name), app_id) > (lower($4::text), $3::text)' : 'app_id > $3::text';
+  return `SELECT ${columns} FROM app
+      WHERE ($1::text[] IS NULL OR app_id = ANY($1)) AND ($3::text IS NULL OR ${isAfter})
+        AND ($2::text IS NULL OR app_id = $2 OR position(lower($2) IN lower(name)) > 0)
+        AND ($4::text IS NULL OR true)
+      ORDER BY ${sort === 'name' ? 'lower(name), app_id' : 'app_id'} LIMIT $5`;
+}
+
+const pageValues = ({ apps, q }: AppFilter, { after, limit }: AppPage): unknown[] => [
+  apps,
+  q ?? null,
+  after?.appId ?? null,
+  after?.name ?? null,
+  limit,
+];
+
+/** Lists ids and names of apps. */
+export async function listAppNames(db: Handle, filter: AppFilter, page: AppPage): Promise<AppName[]> {
+  const { rows } = await db.query<AppName>(
+    pageOfApps('app_id AS "appId", name', page.sort),
+    pageValues(filter, page),
+  );
+  return rows;
+}
+
+/** Lists apps without decrypting anything. Counts up to `most` devices and pushes of each. */
 export async function listAppSummaries(
   db: Handle,
-  { apps, q }: { apps: readonly string[] | null; q: string | undefined },
-  { after, limit, most }: { after: string | null; limit: number; most: number },
+  filter: AppFilter,
+  page: AppPage & { most: number },
 ): Promise<AppSummary[]> {
   const { rows } = await db.query<AppSummary>(
     `SELECT a.app_id AS "appId", a.name, a.edition, a.plan, a.created_at AS "createdAt",
-            (SELECT count(*) FROM (SELECT FROM installation i WHERE i.app_id = a.app_id LIMIT $5) AS d) AS devices,
-            (SELECT count(*) FROM (SELECT FROM notification n WHERE n.app_id = a.app_id LIMIT $5) AS p) AS "pushes7d"
-       FROM app a
-      WHERE ($1::text[] IS NULL OR a.app_id = ANY($1)) AND ($3::text IS NULL OR a.app_id > $3)
-        AND ($2::text IS NULL OR a.app_id = $2 OR position(lower($2) IN lower(a.name)) > 0)
-      ORDER BY a.app_id LIMIT $4`,
-    [apps, q ?? null, after, limit, most],
+            (SELECT count(*) FROM (SELECT FROM installation i WHERE i.app_id = a.app_id LIMIT $6) AS d) AS devices,
+            (SELECT count(*) FROM (SELECT FROM notification n WHERE n.app_id = a.app_id LIMIT $6) AS p) AS "pushes7d"
+       FROM (${pageOfApps('*', page.sort)}) AS a
+      ORDER BY ${page.sort === 'name' ? 'lower(a.name), a.app_id' : 'a.app_id'}`,
+    [...pageValues(filter, page), page.most],
   );
   return rows;
 }

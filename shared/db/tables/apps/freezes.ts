@@ -67,3 +67,12 @@ export async function hasEndedFreeze(db: Handle): Promise<boolean> {
 async function notifyFreezes(tx: Handle): Promise<void> {
   await tx.query(`SELECT pg_notify($1, '')`, [freezeTopic]);
 }
+
+/** Tells whether an app or the whole service is frozen. */
+export async function isFrozen(db: Handle, appId: string): Promise<boolean> {
+  const { rows } = await db.query<{ found: boolean }>(
+    'SELECT EXISTS (SELECT FROM push_freeze WHERE released_at IS NULL AND (app_id IS NULL OR app_id = $1)) AS found',
+    [appId],
+  );
+  return rows[0]?.found ?? false;
+}

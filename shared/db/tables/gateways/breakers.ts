@@ -79,7 +79,10 @@ interface ViewRow {
  * Lists one breaker per profile over all dispatchers: the override, else the worst of their states
  * (protocol/admin-api.md#breakers). A breaker that never opened is closed since its profile was created.
  */
-export async function listBreakers(db: Handle, only: BreakerKey | null = null): Promise<BreakerView[]> {
+export async function listBreakers(
+  db: Handle,
+  only: BreakerKey | { appId: string; connector?: never; profile?: never } | null = null,
+): Promise<BreakerView[]> {
   const { rows } = await db.query<ViewRow>(
     `SELECT p.app_id, p.connector, p.name AS profile, b.forced,
             coalesce(b.forced, s.state, 'closed') AS state, coalesce(b.since, s.since, p.created_at) AS since,
@@ -92,7 +95,7 @@ export async function listBreakers(db: Handle, only: BreakerKey | null = null): 
           WHERE x.app_id = p.app_id AND x.connector = p.connector AND x.profile = p.name
             AND (x.state = 'closed' OR x.seen_at > now() - make_interval(secs => $4))
           ORDER BY array_position(ARRAY['open', 'half-open', 'closed'], x.state), x.since DESC LIMIT 1) s ON true
-      WHERE $1::text IS NULL OR (p.app_id = $1 AND p.connector = $2 AND p.name = $3)
+      WHERE $1::text IS NULL OR (p.app_id = $1 AND ($2::text IS NULL OR p.connector = $2 AND p.name = $3))
       ORDER BY p.app_id, p.connector, p.name`,
     [only?.appId ?? null, only?.connector ?? null, only?.profile ?? null, deadAfterSeconds],
   );

@@ -152,6 +152,7 @@ export const failuresEn = {
   foreignTopic: 'the topic {topic} is not among those of the profile',
   certificateTopic: 'the certificate does not serve the topic {topic}',
   needsTokenAuthentication: 'the push type {type} needs token authentication',
+  hybridOff: 'hybridPush is off, so no device gets pushes by these credentials: switch it on in the settings',
   tokenNotHexadecimal: 'the device token is not hexadecimal',
   registrationMalformed: 'the registration id is malformed',
   noServiceAccount: 'the profile has no serviceAccount',

@@ -149,6 +149,7 @@ export const failuresZh: Record<keyof typeof failuresEn, string> = {
   foreignTopic: 'topic {topic} 不在推送配置之中',
   certificateTopic: '证书不支持主题 {topic}',
   needsTokenAuthentication: '推送类型 {type} 需要使用 token 认证',
+  hybridOff: '混合推送（hybridPush）未开启，没有设备通过这些凭证接收推送：请在设置中开启',
   tokenNotHexadecimal: '设备标识不是十六进制',
   registrationMalformed: 'registration id 格式错误',
   noServiceAccount: '推送配置没有 serviceAccount',

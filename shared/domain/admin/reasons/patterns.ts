@@ -19,6 +19,7 @@ export const sentences: Readonly<Record<string, ReasonCode>> = {
   'The certificate is for another bundle id than the topic of the profile: check the topic.':
     'certificateOfOtherApp',
   'neither the installation nor the push names a topic, and the profile lists several': 'noTopic',
+  'hybridPush is off: no device gets pushes by these credentials.': 'hybridOff',
   'the device token is not hexadecimal': 'tokenNotHexadecimal',
   'the registration id is malformed': 'registrationMalformed',
   'the profile has no serviceAccount': 'noServiceAccount',

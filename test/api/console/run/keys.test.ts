@@ -21,6 +21,26 @@ const rotate = (appId: string, key: string, body?: object) =>
   });
 
 describe('a key of an app', () => {
+  test('is read alone, by owners; the options are read and changed without any key', async () => {
+    const app = await api.createApp();
+    const path = `/apps/${app.appId}`;
+    const owner = await callerOf(api, 'owner');
+    for (const key of ['appKey', 'masterKey', 'hookKey'] as const)
+      expect(await owner('GET', `${path}/keys/${key}`)).toMatchObject({
+        status: 200,
+        body: { key, value: app[key] },
+      });
+    expect((await owner('GET', `${path}/keys/secret`)).body).toMatchObject({ code: 404 });
+    expect((await owner('GET', '/apps/nowhere-at-all/keys/appKey')).status).toBe(404);
+    const operator = await callerOf(api, 'operator');
+    expect((await operator('GET', `${path}/keys/appKey`)).status).toBe(403);
+    const changed = await owner('PATCH', `${path}?view=options`, { body: { name: 'Shop' } });
+    for (const { body } of [await owner('GET', `${path}?view=options`), changed])
+      expect(Object.keys(body)).toEqual(['appId', 'name', 'edition', 'plan', 'options']);
+    expect((await owner('GET', path)).body).toMatchObject({ masterKey: app.masterKey });
+    expect((await owner('GET', `${path}?view=all`)).body.error).toContain('view');
+  });
+
   test('is replaced: every process accepts the new one at once, and the old one until its time', async () => {
     const app = await api.createApp();
     const listWith = (at: Pick<TestApi, 'request'>, masterKey: string) =>

@@ -1,14 +1,26 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import type { RotatedKey, ShownApp } from '../../../../../api/replies/admin/types.ts';
+import type { RotatedKey, ShownApp, ShownKey } from '../../../../../api/replies/admin/types.ts';
 import { appPath, call } from '../client.ts';
 
 const appKey = (appId: string) => ['app', appId];
 
-/** App with its options, and with its keys for owners. */
+/** App with its options, without its keys. */
 export function useApp(appId: string) {
   return useQuery({
     queryKey: appKey(appId),
-    queryFn: ({ signal }) => call<ShownApp>(appPath(appId), { signal }),
+    queryFn: ({ signal }) => call<ShownApp>(`${appPath(appId)}?view=options`, { signal }),
+  });
+}
+
+export type KeyName = RotatedKey['key'];
+
+/** One key of an app, for owners; it is loaded only if the page shows it. */
+export function useAppKey(appId: string, key: KeyName, isNeeded: boolean) {
+  return useQuery({
+    queryKey: [...appKey(appId), key],
+    queryFn: ({ signal }) => call<ShownKey>(appPath(appId, 'keys', key), { signal }),
+    enabled: isNeeded,
+    gcTime: 0,
   });
 }
 
@@ -21,7 +33,8 @@ export interface AppPatch {
 export function useAppChange(appId: string) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (body: AppPatch) => call<ShownApp>(appPath(appId), { method: 'PATCH', body }),
+    mutationFn: (body: AppPatch) =>
+      call<ShownApp>(`${appPath(appId)}?view=options`, { method: 'PATCH', body }),
     onSuccess: (app) => {
       client.setQueryData(appKey(appId), app);
       void client.invalidateQueries({ queryKey: ['apps'] });
@@ -34,7 +47,7 @@ export function useAppChange(appId: string) {
 export function useKeyRotation(appId: string) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: ({ key, graceSeconds }: { key: RotatedKey['key']; graceSeconds: number }) =>
+    mutationFn: ({ key, graceSeconds }: { key: KeyName; graceSeconds: number }) =>
       call<RotatedKey>(appPath(appId, 'keys', key, 'rotate'), { method: 'POST', body: { graceSeconds } }),
     onSuccess: () => client.invalidateQueries({ queryKey: appKey(appId) }),
   });

@@ -5,6 +5,7 @@ import {
   type TextareaHTMLAttributes,
   useId,
 } from 'react';
+import { Marked } from '../data/marked.tsx';
 import styles from './field.module.css';
 
 /** What a person reads about a field. */
@@ -47,7 +48,7 @@ export function Labels({
       )}
       {hint && (
         <p id={`${id}-hint`} className={styles.hint}>
-          {hint}
+          <Marked text={hint} />
         </p>
       )}
     </div>

@@ -1,5 +1,6 @@
 import { useTranslation } from 'react-i18next';
 import type { Meaning } from '../../../../../api/replies/admin/types.ts';
+import { withBrands } from '../../api/connectors.ts';
 import styles from './reason.module.css';
 
 interface ReasonProps {
@@ -29,7 +30,10 @@ export function Reason({ reason, meaning, status = 0 }: ReasonProps) {
 function textOf(reason: string, meaning: Meaning | null | undefined, language: string): string | undefined {
   if (!meaning || meaning.code === 'other') return undefined;
   if (language === 'zh') return `${meaning.zh} `;
-  return reason.includes(' ') ? undefined : `${meaning.en} `;
+  if (!reason.includes(' ')) return `${meaning.en} `;
+  // The reason itself stays to be searched for; a person reads brands.
+  const readable = withBrands(reason);
+  return readable === reason ? undefined : `${readable} `;
 }
 
 /** Several reasons, such as problems of credentials. */

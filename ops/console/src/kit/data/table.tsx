@@ -11,7 +11,11 @@ export interface Column<T> {
   cell(row: T): ReactNode;
 }
 
-/** Table of rows. It scrolls sideways in its own box on a narrow screen. */
+/**
+ * Table of rows. On a phone each row is a card with the title of the column before each value, so
+ * that nothing, such as a button, is outside of the screen. On other narrow screens the table
+ * scrolls sideways in its own box.
+ */
 export function Table<T>({
   label,
   columns,
@@ -42,8 +46,8 @@ export function Table<T>({
           {rows.map((row) => (
             <tr key={keyOf(row)}>
               {columns.map((column) => (
-                <td key={column.key} className={classOf(column)}>
-                  {column.cell(row)}
+                <td key={column.key} className={classOf(column)} data-title={column.title}>
+                  <div className={styles.cell}>{column.cell(row)}</div>
                 </td>
               ))}
             </tr>

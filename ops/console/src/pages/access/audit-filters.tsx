@@ -1,11 +1,11 @@
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { useApps } from '../../api/queries.ts';
 import { Button } from '../../kit/controls/button.tsx';
-import { Choice, TextField } from '../../kit/controls/field.tsx';
+import { TextField } from '../../kit/controls/field.tsx';
 import { isoTime, localTime } from '../../kit/form/local-time.ts';
 import type { AuditFilters as Filters } from '../../search.ts';
 import styles from './access.module.css';
+import { AppChoice } from './app-choice.tsx';
 
 const texts = ['actor', 'action', 'target'] as const;
 const times = ['from', 'to'] as const;
@@ -18,7 +18,6 @@ interface FiltersProps {
 /** Filters of the audit. The app applies at once, the others with Enter. */
 export function AuditFilters({ filters, change }: FiltersProps) {
   const { t } = useTranslation();
-  const apps = useApps().data?.results ?? [];
   const [draft, setDraft] = useState({
     actor: filters.actor ?? '',
     action: filters.action ?? '',
@@ -35,18 +34,11 @@ export function AuditFilters({ filters, change }: FiltersProps) {
   return (
     <search>
       <form className={styles.filters} onSubmit={onSubmit}>
-        <Choice
-          label={t('people.app')}
+        <AppChoice
+          any={t('audit.anyApp')}
           value={filters.app ?? ''}
-          onChange={(event) => change({ app: event.target.value || undefined })}
-        >
-          <option value="">{t('audit.anyApp')}</option>
-          {apps.map(({ appId, name }) => (
-            <option key={appId} value={appId} translate="no">
-              {name}
-            </option>
-          ))}
-        </Choice>
+          change={(app) => change({ app: app || undefined })}
+        />
         {texts.map((name) => (
           <TextField
             key={name}

@@ -1,8 +1,8 @@
-import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import type { AuditEntry } from '../../../../../api/replies/admin/types.ts';
 import { auditPath, useAudit } from '../../api/access.ts';
-import { useApps } from '../../api/queries.ts';
+import { useAppNames } from '../../api/apps.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Pager } from '../../kit/controls/pager.tsx';
@@ -44,8 +44,8 @@ const argumentsOf = (filters: Filters): string =>
 
 function Entries({ filters, change }: { filters: Filters; change: (more: Filters) => void }) {
   const { t } = useTranslation();
-  const apps = useApps().data?.results ?? [];
   const { data, error, isPending, refetch } = useAudit(filters);
+  const nameOf = useAppNames(data?.results.map(({ appId }) => appId) ?? []);
   if (isPending) return <Loading rows={8} />;
   if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
   const isFiltered = Object.values(filters).some((value) => value !== undefined);
@@ -66,11 +66,9 @@ function Entries({ filters, change }: { filters: Filters; change: (more: Filters
     {
       key: 'app',
       title: t('people.app'),
-      cell: ({ appId }) => (
-        <span translate="no">{apps.find((app) => app.appId === appId)?.name ?? appId ?? '–'}</span>
-      ),
+      cell: ({ appId }) => <span translate="no">{appId === null ? '–' : nameOf(appId)}</span>,
     },
-    { key: 'target', title: t('audit.targetTitle'), cell: ({ target }) => <code>{target}</code> },
+    { key: 'target', title: t('audit.targetTitle'), cell: (entry) => <Target entry={entry} /> },
     { key: 'change', title: t('audit.change'), isWide: true, cell: (entry) => <Changes entry={entry} /> },
   ];
   return (
@@ -89,6 +87,17 @@ const noFilters = {
   from: undefined,
   to: undefined,
 };
+
+/** What was changed. A push has its page, with its text and the number of its devices. */
+function Target({ entry: { action, appId, target } }: { entry: AuditEntry }) {
+  const isPush = /^push\.(?!explain|read)/.test(action) && /^[A-Za-z0-9]{16}$/.test(target);
+  if (!isPush || appId === null) return <code>{target}</code>;
+  return (
+    <Link to="/apps/$appId/pushes/$pushId" params={{ appId, pushId: target }}>
+      <code>{target}</code>
+    </Link>
+  );
+}
 
 function Who({ actor: { name, role, address } }: Pick<AuditEntry, 'actor'>) {
   const { t } = useTranslation();

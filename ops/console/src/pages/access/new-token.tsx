@@ -3,7 +3,6 @@ import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { NewConsoleToken } from '../../../../../api/replies/admin/types.ts';
 import { useCreateToken, useLoginLink } from '../../api/access.ts';
-import { useApps } from '../../api/queries.ts';
 import { type Role, roles } from '../../api/session.tsx';
 import button from '../../kit/controls/button.module.css';
 import { Button } from '../../kit/controls/button.tsx';
@@ -13,6 +12,7 @@ import { Choice, TextField } from '../../kit/controls/field.tsx';
 import dialog from '../../kit/dialog.module.css';
 import { Failure } from '../../kit/states.tsx';
 import styles from './access.module.css';
+import { AppChoice } from './app-choice.tsx';
 
 /** Button that opens the form of a new token. The token is shown once, and gone with the dialog. */
 export function NewToken() {
@@ -71,7 +71,7 @@ function TokenForm() {
           </option>
         ))}
       </Choice>
-      <AppChoice value={appId} onChange={setAppId} />
+      <AppChoice any={t('people.allApps')} value={appId} change={setAppId} />
       <TextField
         label={t('people.expires')}
         hint={t('people.expiresHint')}
@@ -87,21 +87,6 @@ function TokenForm() {
         </Button>
       </div>
     </form>
-  );
-}
-
-function AppChoice({ value, onChange }: { value: string; onChange: (appId: string) => void }) {
-  const { t } = useTranslation();
-  const apps = useApps().data?.results ?? [];
-  return (
-    <Choice label={t('people.app')} value={value} onChange={(event) => onChange(event.target.value)}>
-      <option value="">{t('people.allApps')}</option>
-      {apps.map((app) => (
-        <option key={app.appId} value={app.appId} translate="no">
-          {app.name}
-        </option>
-      ))}
-    </Choice>
   );
 }
 

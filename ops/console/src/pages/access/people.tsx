@@ -2,7 +2,7 @@ import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import type { ConsoleSession, ConsoleToken } from '../../../../../api/replies/admin/types.ts';
 import { useRemove, useSessions, useTokens } from '../../api/access.ts';
-import { useApps } from '../../api/queries.ts';
+import { useAppNames } from '../../api/apps.ts';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Commands, Snippet } from '../../kit/controls/copy.tsx';
 import { Pager } from '../../kit/controls/pager.tsx';
@@ -35,10 +35,11 @@ export function People() {
 }
 
 /** Returns columns that tokens and sessions share. */
-function useHolderColumns<T extends Pick<ConsoleToken, 'name' | 'role' | 'apps'>>(): Column<T>[] {
+function useHolderColumns<T extends Pick<ConsoleToken, 'name' | 'role' | 'apps'>>(
+  holders: readonly T[] = [],
+): Column<T>[] {
   const { t } = useTranslation();
-  const known = useApps().data?.results ?? [];
-  const nameOf = (appId: string) => known.find((app) => app.appId === appId)?.name ?? appId;
+  const nameOf = useAppNames(holders.flatMap(({ apps }) => apps ?? []));
   return [
     {
       key: 'name',
@@ -59,8 +60,8 @@ function Tokens() {
   const { t } = useTranslation();
   const { tokens: cursor } = route.useSearch();
   const navigate = useNavigate();
-  const holder = useHolderColumns<ConsoleToken>();
   const { data, error, isPending, refetch } = useTokens(cursor);
+  const holder = useHolderColumns<ConsoleToken>(data?.results);
   const remove = useRemove('tokens');
   if (isPending) return <Loading />;
   if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
@@ -117,8 +118,8 @@ function Sessions() {
   const { t } = useTranslation();
   const { sessions: cursor } = route.useSearch();
   const navigate = useNavigate();
-  const holder = useHolderColumns<ConsoleSession>();
   const { data, error, isPending, refetch } = useSessions(cursor);
+  const holder = useHolderColumns<ConsoleSession>(data?.results);
   const remove = useRemove('sessions');
   if (isPending) return <Loading />;
   if (error && !data) return <Failure error={error} retry={() => void refetch()} />;

@@ -85,7 +85,7 @@ function Composer({ appId }: { appId: string }) {
             <Send {...{ appId, dryRun, isUndo, isBlank, isIncomplete }} />
             <TestDevices appId={appId} isBlank={isBlank} />
           </DryRunPanel>
-          <Preview appId={appId} forecast={isBlank ? undefined : dryRun.last?.forecast} isBlank={isBlank} />
+          <Preview appId={appId} dryRun={isBlank ? undefined : dryRun.last} />
         </div>
       </div>
     </FormProvider>

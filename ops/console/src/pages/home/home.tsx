@@ -1,36 +1,96 @@
-import { Link } from '@tanstack/react-router';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { useApps } from '../../api/queries.ts';
+import type { AppSummary } from '../../../../../api/replies/admin/types.ts';
+import { appsPath, useAppList } from '../../api/apps.ts';
 import { useMay, useOperator } from '../../api/session.tsx';
+import { Button } from '../../kit/controls/button.tsx';
 import { Commands, Snippet } from '../../kit/controls/copy.tsx';
+import { Pager } from '../../kit/controls/pager.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';
+import { FilterForm, FilterText } from '../../kit/form/filter-form.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
+import type { AppFilters } from '../../search.ts';
 import { formatCount } from '../../text/format.ts';
 import { NewApp } from './new-app.tsx';
 
-type AppRow = NonNullable<ReturnType<typeof useApps>['data']>['results'][number];
+const route = getRouteApi('/');
 
 /** The server counts up to this number. */
 const maxCount = 10_000;
 const atLeast = (count: number) => (count < maxCount ? formatCount(count) : `≥ ${formatCount(count)}`);
 
-/** All apps that the person may see. */
+/** Apps that the person may see, by name. The search and the page are in the address. */
 export function Home() {
   const { t } = useTranslation();
-  const { data, error, isPending, refetch } = useApps();
   const { apps } = useOperator();
+  const filters = route.useSearch();
   // A token for some apps creates none.
   const isOwner = useMay('owner');
   const mayCreate = isOwner && apps === null;
-  const columns: Column<AppRow>[] = [
+  const navigate = useNavigate();
+  const show = (search: AppFilters) => void navigate({ to: '/', search });
+  return (
+    <>
+      <PageHeader title={t('apps.title')} />
+      <Search q={filters.q ?? ''} show={show} />
+      <Panel title={t('apps.list')}>
+        <List filters={filters} show={show} />
+      </Panel>
+      {mayCreate && <NewApp />}
+      <Commands path={appsPath(filters)} command="apps" />
+    </>
+  );
+}
+
+type Show = (search: AppFilters) => void;
+
+function Search({ q, show }: { q: string; show: Show }) {
+  const { t } = useTranslation();
+  const [draft, setDraft] = useState(q);
+  useEffect(() => setDraft(q), [q]);
+  return (
+    <FilterForm apply={() => show({ q: draft.trim() || undefined })}>
+      <FilterText label={t('apps.find')} value={draft} change={setDraft} />
+    </FilterForm>
+  );
+}
+
+function List({ filters: { q, cursor }, show }: { filters: AppFilters; show: Show }) {
+  const { t } = useTranslation();
+  const { data, error, isPending, refetch } = useAppList({ q, cursor });
+  if (isPending) return <Loading />;
+  if (!data) return <Failure error={error} retry={() => void refetch()} />;
+  if (data.results.length === 0 && q !== undefined)
+    return (
+      <Empty title={t('apps.noMatch')}>
+        <Button onClick={() => show({})}>{t('action.clearFilters')}</Button>
+      </Empty>
+    );
+  if (data.results.length === 0)
+    return (
+      <Empty title={t('apps.empty')}>
+        <Snippet label={t('apps.emptyHint')} text="npx carillon app create demo" />
+      </Empty>
+    );
+  return (
+    <>
+      <Table label={t('apps.list')} columns={columnsOf(t)} rows={data.results} keyOf={({ appId }) => appId} />
+      <Pager next={data.next} cursor={cursor} open={(next) => show({ q, cursor: next })} />
+    </>
+  );
+}
+
+function columnsOf(t: (key: string) => string): Column<AppSummary>[] {
+  return [
     {
       key: 'name',
       title: t('apps.name'),
       isWide: true,
       cell: ({ appId, name }) => (
-        <Link to="/apps/$appId" params={{ appId }}>
+        <Link to="/apps/$appId" params={{ appId }} translate="no">
           {name}
         </Link>
       ),
@@ -41,24 +101,4 @@ export function Home() {
     { key: 'pushes', title: t('apps.pushes'), isNumber: true, cell: ({ pushes7d }) => atLeast(pushes7d) },
     { key: 'created', title: t('apps.created'), cell: ({ createdAt }) => <Time at={createdAt} /> },
   ];
-  return (
-    <>
-      <PageHeader title={t('apps.title')} />
-      <Panel title={t('apps.list')}>
-        {isPending ? (
-          <Loading />
-        ) : error ? (
-          <Failure error={error} retry={() => void refetch()} />
-        ) : data.results.length === 0 ? (
-          <Empty title={t('apps.empty')}>
-            <Snippet label={t('apps.emptyHint')} text="npx carillon app create demo" />
-          </Empty>
-        ) : (
-          <Table label={t('apps.list')} columns={columns} rows={data.results} keyOf={({ appId }) => appId} />
-        )}
-      </Panel>
-      {mayCreate && <NewApp />}
-      <Commands path="/apps?view=list" command="apps" />
-    </>
-  );
 }

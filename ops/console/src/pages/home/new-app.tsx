@@ -1,7 +1,7 @@
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { useAppCreation } from '../../api/queries.ts';
+import { useAppCreation } from '../../api/apps.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { TextField } from '../../kit/controls/field.tsx';
 import { Panel } from '../../kit/panel.tsx';

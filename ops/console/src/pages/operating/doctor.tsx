@@ -3,6 +3,7 @@ import type { DoctorFinding } from '../../../../../api/replies/admin/types.ts';
 import { useDoctor } from '../../api/manage/operating.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Badge, type Tone } from '../../kit/data/badge.tsx';
+import { Marked } from '../../kit/data/marked.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Panel } from '../../kit/panel.tsx';
 import { Failure, Loading } from '../../kit/states.tsx';
@@ -63,14 +64,14 @@ function Sentence({ finding: { sentence, remedy, zh } }: { finding: DoctorFindin
   const { i18n } = useTranslation();
   const original = (
     <span lang="en">
-      {sentence} {remedy}
+      <Marked text={`${sentence} ${remedy}`} />
     </span>
   );
   if (i18n.language !== 'zh' || !zh) return original;
   return (
     <>
       <span className={styles.finding}>
-        {zh.sentence} {zh.remedy}
+        <Marked text={`${zh.sentence} ${zh.remedy}`} />
       </span>
       <small className={styles.original}>{original}</small>
     </>

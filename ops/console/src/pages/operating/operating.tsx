@@ -2,10 +2,11 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import type { Breaker, QueueState } from '../../../../../api/replies/admin/types.ts';
+import { useAppNames } from '../../api/apps.ts';
 import { call, pathPart } from '../../api/client.ts';
 import { connectorName } from '../../api/connectors.ts';
 import { useIsOfService } from '../../api/manage/operating.ts';
-import { useApps, useBreakers, useQueues } from '../../api/queries.ts';
+import { useBreakers, useQueues } from '../../api/queries.ts';
 import { useMay } from '../../api/session.tsx';
 import { Button, buttonLook } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
@@ -68,7 +69,7 @@ function SecretLink() {
 function Breakers() {
   const { t } = useTranslation();
   const { data, error, isPending, refetch } = useBreakers();
-  const apps = useApps().data?.results ?? [];
+  const nameOf = useAppNames(data?.results.map(({ appId }) => appId) ?? []);
   const mayForce = useMay('operator');
   if (isPending) return <Loading />;
   if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
@@ -83,7 +84,7 @@ function Breakers() {
     {
       key: 'app',
       title: t('operating.app'),
-      cell: ({ appId }) => apps.find((app) => app.appId === appId)?.name ?? appId,
+      cell: ({ appId }) => <span translate="no">{nameOf(appId)}</span>,
     },
     { key: 'profile', title: t('operating.profile'), cell: ({ profile }) => <code>{profile}</code> },
     {

@@ -1,7 +1,8 @@
 import { Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import type { Overview } from '../../../../../api/replies/admin/types.ts';
-import { useApp } from '../../api/manage/settings.ts';
+import { useAppKey } from '../../api/manage/settings.ts';
+import { useMay } from '../../api/session.tsx';
 import { buttonLook } from '../../kit/controls/button.tsx';
 import { Snippet } from '../../kit/controls/copy.tsx';
 import { Badge } from '../../kit/data/badge.tsx';
@@ -34,7 +35,8 @@ const pages: Partial<
 /** The three steps to the first push of a new app; done ones have a tick. */
 export function FirstSteps({ appId, setup }: { appId: string; setup: NonNullable<Overview['setup']> }) {
   const { t } = useTranslation();
-  const appKey = useApp(appId).data?.appKey;
+  // Nothing else of the keys is loaded: the call of a device needs the app key only.
+  const appKey = useAppKey(appId, 'appKey', useMay('owner') && !setup.hasDevice).data?.value;
   const done = { profile: setup.hasProfile, device: setup.hasDevice, push: setup.hasPush };
   const next = steps.find(({ name }) => !done[name])?.name;
   return (

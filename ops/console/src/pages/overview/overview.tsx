@@ -1,8 +1,9 @@
 import { Link, useParams } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import type { Overview as OverviewData } from '../../../../../api/replies/admin/types.ts';
+import { useAppName } from '../../api/apps.ts';
 import { connectorName } from '../../api/connectors.ts';
-import { useApps, useOverview } from '../../api/queries.ts';
+import { useOverview } from '../../api/queries.ts';
 import { useMay } from '../../api/session.tsx';
 import { buttonLook } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
@@ -14,7 +15,14 @@ import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { formatCount } from '../../text/format.ts';
 import { LiveState } from '../push/live-state.tsx';
-import { endedOf, OutcomeBar, PushLink, StateBadge } from '../pushes/shown-push.tsx';
+import {
+  endedOf,
+  OutcomeBar,
+  PushLink,
+  Sender,
+  StateBadge,
+  unacknowledgedOf,
+} from '../pushes/shown-push.tsx';
 import { FirstSteps } from './first-steps.tsx';
 import styles from './overview.module.css';
 
@@ -24,12 +32,12 @@ export function Overview() {
   const { t } = useTranslation();
   const maySend = useMay('sender');
   const { data, error, isPending, refetch, live, dataUpdatedAt } = useOverview(appId);
-  const apps = useApps();
-  const name = apps.data?.results.find((app) => app.appId === appId)?.name ?? appId;
+  const name = useAppName(appId);
   return (
     <>
       <PageHeader
-        title={<span translate="no">{name}</span>}
+        title={name}
+        isName
         side={
           maySend &&
           data &&
@@ -54,9 +62,11 @@ export function Overview() {
   );
 }
 
-/** Whether steps to the first push are left; they lead to it themselves. */
-const isNewApp = ({ setup }: OverviewData): boolean =>
-  setup !== null && !(setup.hasProfile && setup.hasDevice && setup.hasPush);
+/**
+ * Whether steps to the first push are left; they lead to it themselves. Credentials are not among
+ * the conditions: an app whose devices use the own channel only needs none.
+ */
+const isNewApp = ({ setup }: OverviewData): boolean => setup !== null && !(setup.hasDevice && setup.hasPush);
 
 function Panels({ appId, overview }: { appId: string; overview: OverviewData }) {
   const { setup } = overview;
@@ -65,7 +75,7 @@ function Panels({ appId, overview }: { appId: string; overview: OverviewData }) 
       {setup !== null && isNewApp(overview) && <FirstSteps appId={appId} setup={setup} />}
       <div className={styles.grid}>
         <Running appId={appId} overview={overview} />
-        <Attention overview={overview} />
+        <Attention appId={appId} overview={overview} />
         <Today overview={overview} />
         <LastDay overview={overview} />
       </div>
@@ -92,9 +102,13 @@ function Running({ appId, overview: { running, scheduled } }: { appId: string; o
             <li key={push.objectId} className={styles.push}>
               <span className={styles.pushTitle}>
                 <PushLink appId={appId} push={push} />
-                <StateBadge state={push.state} />
+                <StateBadge push={push} />
               </span>
-              <OutcomeBar totals={push.outcomes} devices={push.devices} />
+              <OutcomeBar
+                totals={push.outcomes}
+                devices={push.devices}
+                unacknowledged={unacknowledgedOf(push)}
+              />
               <span className={styles.number}>
                 {t('overview.of', {
                   done: formatCount(endedOf(push.outcomes)),
@@ -109,14 +123,28 @@ function Running({ appId, overview: { running, scheduled } }: { appId: string; o
   );
 }
 
-function Attention({ overview }: { overview: OverviewData }) {
+function Attention({ appId, overview }: { appId: string; overview: OverviewData }) {
   const { t } = useTranslation();
-  const { breakersOpen, profilesExpiring, findings } = overview;
-  const isQuiet = breakersOpen.length + profilesExpiring.length + findings.length === 0;
+  const { breakersOpen, profilesExpiring, findings, waitingApproval, setup } = overview;
+  const found = [breakersOpen, profilesExpiring, findings, waitingApproval];
+  const isQuiet = found.every(({ length }) => length === 0);
   return (
     <Panel title={t('overview.attention')}>
-      {isQuiet && <p className={styles.quiet}>{t('overview.allWell')}</p>}
+      {isQuiet && setup?.hasProfile !== false && <p className={styles.quiet}>{t('overview.allWell')}</p>}
+      {setup?.hasProfile === false && (
+        <p className={styles.quiet}>
+          {t('overview.noGateway')}{' '}
+          <Link to="/apps/$appId/profiles" params={{ appId }}>
+            {t('nav.profiles')}
+          </Link>
+        </p>
+      )}
       <ul className={styles.list}>
+        {waitingApproval.map((push) => (
+          <li key={push.objectId}>
+            <StateBadge push={push} /> <PushLink appId={appId} push={push} /> <Sender push={push} />
+          </li>
+        ))}
         {breakersOpen.map((breaker) => (
           <li key={breaker.id}>
             <Badge tone="bad">{t(`breakerState.${breaker.state}`)}</Badge>{' '}
@@ -172,18 +200,28 @@ function Today({ overview: { today } }: { overview: OverviewData }) {
   );
 }
 
-const shownOutcomes = ['sent', 'invalid_token', 'failed', 'expired', 'capped', 'dropped'] as const;
+const shownOutcomes = ['invalid_token', 'failed', 'expired', 'capped', 'dropped'] as const;
 
-function LastDay({ overview: { outcomes24h, outcomesAreLeast } }: { overview: OverviewData }) {
+function LastDay({
+  overview: { outcomes24h, unacknowledged24h: waiting, outcomesAreLeast },
+}: {
+  overview: OverviewData;
+}) {
   const { t } = useTranslation();
   return (
     <Panel
       title={t('overview.lastDay')}
       side={outcomesAreLeast && <span className={styles.note}>{t('overview.least')}</span>}
     >
-      <OutcomeBar totals={outcomes24h} devices={endedOf(outcomes24h)} />
+      <OutcomeBar totals={outcomes24h} devices={endedOf(outcomes24h)} unacknowledged={waiting} />
       <Facts
-        rows={shownOutcomes.map((name) => [t(`outcome.${name}`), formatCount(outcomes24h[name] ?? 0)])}
+        rows={[
+          [t('outcome.sent'), formatCount((outcomes24h.sent ?? 0) - waiting)],
+          ...(waiting > 0 ? [[t('outcome.unacknowledged'), formatCount(waiting)] as const] : []),
+          ...shownOutcomes.map(
+            (name) => [t(`outcome.${name}`), formatCount(outcomes24h[name] ?? 0)] as const,
+          ),
+        ]}
       />
     </Panel>
   );

@@ -1,11 +1,24 @@
 import { useTranslation } from 'react-i18next';
 import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
+import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Notice } from '../../kit/notice.tsx';
+import { Facts } from '../../kit/panel.tsx';
 import { formatCount, formatTime } from '../../text/format.ts';
+import { Sender, titleOf } from '../pushes/shown-push.tsx';
+import { useTargetCount } from './target-count.ts';
 
-/** Says who approved a push, and whose approval it still needs. */
-export function Approval({ push: { approval, state } }: { push: Pick<PushDetail, 'approval' | 'state'> }) {
+interface OfPush {
+  appId: string;
+  push: PushDetail;
+}
+
+/**
+ * Says who approved a push; of one that waits who sent it, to how many devices, and whose approval
+ * it needs.
+ */
+export function Approval({ appId, push }: OfPush) {
   const { t } = useTranslation();
+  const { approval, state } = push;
   if (!approval) return null;
   const { above, firstBy, firstAt, givenBy, givenAt, missing } = approval;
   const first = firstAt && <p>{t('push.firstApprovedBy', { by: firstBy ?? '', at: formatTime(firstAt) })}</p>;
@@ -23,6 +36,47 @@ export function Approval({ push: { approval, state } }: { push: Pick<PushDetail,
       <Notice look="warn">
         {t(missing === 2 ? 'push.needsTwo' : 'push.waitsForApproval', { above: formatCount(above ?? 0) })}
       </Notice>
+      <Request appId={appId} push={push} />
     </>
+  );
+}
+
+/** What a second person decides on. */
+function Request({ appId, push }: OfPush) {
+  const { t } = useTranslation();
+  const { approval, request } = push;
+  const above = formatCount(approval?.above ?? 0);
+  const count = useTargetCount(appId, push, true);
+  return (
+    <Facts
+      rows={[
+        [t('push.message'), titleOf(push, t)],
+        [t('push.sentBy'), <Sender key="by" push={push} />],
+        [t('pushes.devices'), count ?? t('push.moreThan', { above })],
+        [t('push.condition'), <code key="where">{JSON.stringify(request.target ?? push.where)}</code>],
+      ]}
+    />
+  );
+}
+
+interface ApproveProps extends OfPush {
+  isBusy: boolean;
+  approve: () => void;
+}
+
+/** Button that approves a push, after a question that names its sender and its devices. */
+export function Approve({ appId, push, isBusy, approve }: ApproveProps) {
+  const { t } = useTranslation();
+  return (
+    <Confirm
+      look="primary"
+      trigger={t('push.approve')}
+      title={t('push.approveTitle')}
+      action={t('push.approveNow')}
+      disabled={isBusy}
+      onConfirm={approve}
+    >
+      <Request appId={appId} push={push} />
+    </Confirm>
   );
 }

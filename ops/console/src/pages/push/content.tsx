@@ -1,4 +1,5 @@
 import { Link } from '@tanstack/react-router';
+import type { TFunction } from 'i18next';
 import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
@@ -8,6 +9,7 @@ import { Facts, Panel } from '../../kit/panel.tsx';
 import { formatCount } from '../../text/format.ts';
 import { Languages } from '../compose/before/dry-run.tsx';
 import { VariableCounts } from '../compose/before/variable-counts.tsx';
+import { Sender, StartTime } from '../pushes/shown-push.tsx';
 
 /** Message of a push, as it was accepted. */
 export function Content({ appId, push }: { appId: string; push: PushDetail }) {
@@ -43,8 +45,10 @@ export function Content({ appId, push }: { appId: string; push: PushDetail }) {
             [t('push.notificationId'), <code key="nid">{push.notificationId}</code>],
             [t('push.environment'), push.prod],
             [t('push.flowControl'), pace],
-            [t('push.time'), <Time key="time" at={push['push-time']} />],
+            [t('push.time'), <StartTime key="time" push={push} />],
+            ...settingsOf(push, t),
             [t('push.expires'), <Time key="expires" at={push.expiresAt} />],
+            [t('push.sentBy'), <Sender key="by" push={push} />],
             [t('pushes.source'), push['from-service']],
             ...recurring,
           ]}
@@ -53,6 +57,29 @@ export function Content({ appId, push }: { appId: string; push: PushDetail }) {
     </>
   );
 }
+
+/** Settings that the push has of its own; the options of the app count for the others. */
+function settingsOf({ request, ...push }: PushDetail, t: TFunction): [string, ReactNode][] {
+  const { local, quietHours, deviceCap, kind, topic, teamId, notificationChannel } = request;
+  const zone = isRecord(local) ? local.zone : undefined;
+  const named: [string, unknown][] = [
+    [t('push.defaultZone'), zone],
+    [t('compose.quietHours'), quietHours],
+    [t('compose.deviceCap'), deviceCap],
+    [t('compose.pushKind'), kind === 'transactional' ? t('compose.transactional') : undefined],
+    [t('push.topic'), topic],
+    [t('push.team'), teamId],
+    [t('compose.notificationChannel'), notificationChannel],
+  ];
+  const own = named.flatMap(([name, value]): [string, ReactNode][] =>
+    typeof value === 'string' || typeof value === 'number' ? [[name, String(value)]] : [],
+  );
+  if (push.localTime === null) return own;
+  return [[t('push.firstZone'), <Time key="first" at={push['push-time']} />], ...own];
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null;
 
 /** Link to the recurring push that a push was made from. */
 function RecurringLink({ appId, id, name }: { appId: string; id: number; name: string }) {

@@ -6,6 +6,7 @@ import { Button } from '../../kit/controls/button.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Failure } from '../../kit/states.tsx';
 import { formatCount } from '../../text/format.ts';
+import { Approve } from './approval.tsx';
 import { Pace } from './pace.tsx';
 import { Undo, useUndoMs } from './undo.tsx';
 
@@ -32,10 +33,20 @@ export function Controls({ appId, push }: { appId: string; push: PushDetail }) {
   return (
     <>
       {control.error && <Failure error={control.error} />}
-      {(next !== 'approve' || (mayApprove && !isOwn)) && (
+      {next !== 'approve' ? (
         <Button isBusy={control.isPending} onClick={() => control.mutate(next)}>
           {t(`push.${next}`)}
         </Button>
+      ) : (
+        mayApprove &&
+        !isOwn && (
+          <Approve
+            appId={appId}
+            push={push}
+            isBusy={control.isPending}
+            approve={() => control.mutate('approve')}
+          />
+        )
       )}
       <Pace appId={appId} push={push} />
       <Confirm

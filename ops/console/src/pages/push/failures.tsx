@@ -4,6 +4,7 @@ import type { FailureGroup, PushFailure } from '../../../../../api/replies/admin
 import { connectorName } from '../../api/connectors.ts';
 import { useFailureGroups, useFailures } from '../../api/failures.ts';
 import { Pager } from '../../kit/controls/pager.tsx';
+import { Marked } from '../../kit/data/marked.tsx';
 import { Reason } from '../../kit/data/reason.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';
@@ -82,7 +83,11 @@ function Causes({ push }: { push: FailuresProps }) {
       key: 'remedy',
       title: t('failures.remedy'),
       isWide: true,
-      cell: ({ remedy }) => <span className={styles.remedy}>{remedy[language]}</span>,
+      cell: ({ remedy }) => (
+        <span className={styles.remedy}>
+          <Marked text={remedy[language]} />
+        </span>
+      ),
     },
     {
       key: 'show',

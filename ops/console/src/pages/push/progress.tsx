@@ -6,14 +6,18 @@ import { connectorName } from '../../api/connectors.ts';
 import { useBreakers } from '../../api/queries.ts';
 import { Badge } from '../../kit/data/badge.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
-import { Time } from '../../kit/data/time.tsx';
 import { Panel } from '../../kit/panel.tsx';
 import { Empty, Loading } from '../../kit/states.tsx';
 import { formatCount, formatDuration, formatShare } from '../../text/format.ts';
-import { endedOf, OutcomeBar, type Totals } from '../pushes/shown-push.tsx';
+import { loadPage } from '../page-failure.tsx';
+import { endedOf, OutcomeBar, type Totals, unacknowledgedOf } from '../pushes/shown-push.tsx';
+import { Milestones } from './milestones.tsx';
 import styles from './push.module.css';
+import { waitingOf } from './waiting.ts';
 
-const Timeline = lazy(() => import('./timeline.tsx').then((module) => ({ default: module.Timeline })));
+const Timeline = lazy(async () => ({
+  default: (await loadPage(() => import('./timeline.tsx'))).Timeline,
+}));
 
 interface ProgressProps {
   appId: string;
@@ -26,21 +30,27 @@ export function Progress({ appId, push, progress }: ProgressProps) {
   const { t } = useTranslation();
   const outcomes = progress?.outcomes ?? push.outcomes;
   const devices = Math.max(progress?.devices ?? 0, push.devices);
+  const unacknowledged = progress ? waitingOf(progress) : unacknowledgedOf(push);
   const ended = endedOf(outcomes);
+  const title = t('overview.of', { done: formatCount(ended), all: formatCount(devices) });
   return (
     <>
-      <Milestones push={push} />
+      <Milestones appId={appId} push={push} />
       <Panel
-        title={t('overview.of', { done: formatCount(ended), all: formatCount(devices) })}
+        title={
+          unacknowledged > 0
+            ? `${title} · ${t('push.awaited', { devices: formatCount(unacknowledged) })}`
+            : title
+        }
         side={<Rate progress={progress} />}
       >
         <div className={styles.total}>
-          <OutcomeBar totals={outcomes} devices={devices} />
-          <Figures outcomes={outcomes} push={push} progress={progress} />
+          <OutcomeBar totals={outcomes} devices={devices} unacknowledged={unacknowledged} />
+          <Figures {...{ outcomes, push, progress, unacknowledged }} />
         </div>
       </Panel>
       <Panel title={t('push.byConnector')}>
-        <ByConnector appId={appId} pushId={push.objectId} progress={progress} />
+        <ByConnector appId={appId} push={push} progress={progress} />
       </Panel>
       <Panel title={t('push.timeline')}>
         <Suspense fallback={<Loading />}>
@@ -51,43 +61,17 @@ export function Progress({ appId, push, progress }: ProgressProps) {
   );
 }
 
-/** Accepted, first request, done, with the time between them; who waited for quiet hours, and the next start. */
-function Milestones({ push }: { push: PushDetail }) {
-  const { t } = useTranslation();
-  const startMs = Math.max(Date.parse(push.createdAt), Date.parse(push['push-time']));
-  const since = (at: string | null) =>
-    at === null ? '–' : `+${formatDuration(Math.max(0, Date.parse(at) - startMs))}`;
-  return (
-    <p className={styles.steps}>
-      <span>
-        {t('push.accepted')} <Time at={push.createdAt} />
-      </span>
-      <span>
-        {t('push.firstSend')} <strong>{since(push.firstSentAt)}</strong>
-      </span>
-      <span>
-        {t('push.finished')} <strong>{since(push.finishedAt)}</strong>
-      </span>
-      {push.quietWaits !== undefined && (
-        <span>
-          {t('push.quietWaits')} <strong>{formatCount(push.quietWaits)}</strong>
-        </span>
-      )}
-      {push.nextStart !== null && (
-        <span>
-          {t('push.nextStart')} <Time at={push.nextStart} />
-        </span>
-      )}
-    </p>
-  );
-}
-
 /** States that end a push: its rate is of the past. */
 const finished: ReadonlySet<string> = new Set(['done', 'cancelled']);
 
+/**
+ * Rate and time left. Neither shows while nothing is sent: the rate is an average, which would go
+ * on to fall.
+ */
 function Rate({ progress }: { progress: PushProgress | undefined }) {
   const { t } = useTranslation();
-  if (!progress || progress.perSecond === 0 || finished.has(progress.status)) return null;
+  if (!progress || progress.perSecond === 0 || progress.status === 'paused' || finished.has(progress.status))
+    return null;
   const rate = t('push.rate', { rate: formatCount(progress.perSecond) });
   const left = progress.secondsLeft;
   return (
@@ -97,18 +81,23 @@ function Rate({ progress }: { progress: PushProgress | undefined }) {
 
 const shown = ['sent', 'invalid_token', 'failed', 'expired', 'capped', 'dropped'] as const;
 
-function Figures({
-  outcomes,
-  push,
-  progress,
-}: {
+interface FiguresProps {
   outcomes: Totals;
   push: PushDetail;
   progress: PushProgress | undefined;
-}) {
+  unacknowledged: number;
+}
+
+function Figures({ outcomes, push, progress, unacknowledged }: FiguresProps) {
   const { t } = useTranslation();
+  const [sent, ...others] = shown.map((name): [string, number] => [
+    t(`outcome.${name}`),
+    outcomes[name] ?? 0,
+  ]);
   const rows: [string, number][] = [
-    ...shown.map((name): [string, number] => [t(`outcome.${name}`), outcomes[name] ?? 0]),
+    ...(sent ? [[sent[0], sent[1] - unacknowledged] as [string, number]] : []),
+    ...(unacknowledged > 0 ? [[t('outcome.unacknowledged'), unacknowledged] as [string, number]] : []),
+    ...others,
     [t('pushes.delivered'), progress?.delivered ?? push.delivered],
     [t('pushes.clicked'), progress?.clicked ?? push.clicked],
   ];
@@ -128,23 +117,39 @@ interface ConnectorRow {
   id: string;
   totals: Totals;
   open: number;
+  /** Sent messages that wait in the inbox of a device. */
+  unacknowledged: number;
 }
 
 interface ByConnectorProps {
   appId: string;
-  pushId: string;
+  push: PushDetail;
   progress: PushProgress | undefined;
 }
 
-function ByConnector({ appId, pushId, progress }: ByConnectorProps) {
+function ByConnector({ appId, push, progress }: ByConnectorProps) {
   const { t } = useTranslation();
+  const columns = useConnectorColumns(appId, push.objectId);
   const totals = new Map(Object.entries(progress?.connectors ?? {}));
   const open = new Map(Object.entries(progress?.open ?? {}));
   const rows = [...new Set([...totals.keys(), ...open.keys()])].map(
-    (id): ConnectorRow => ({ id, totals: totals.get(id) ?? {}, open: open.get(id) ?? 0 }),
+    (id): ConnectorRow => ({
+      id,
+      totals: totals.get(id) ?? {},
+      open: open.get(id) ?? 0,
+      unacknowledged: id === 'channel' && progress ? waitingOf(progress) : 0,
+    }),
   );
-  if (rows.length === 0) return <Empty title={t('push.noConnectors')} />;
-  const columns: Column<ConnectorRow>[] = [
+  const isUnsent = push.state === 'cancelled' && push.firstSentAt === null;
+  if (rows.length === 0) return <Empty title={t(isUnsent ? 'push.nothingSent' : 'push.noConnectors')} />;
+  const isWaiting = rows.some(({ unacknowledged }) => unacknowledged > 0);
+  const shownColumns = columns.filter(({ key }) => key !== 'unacknowledged' || isWaiting);
+  return <Table label={t('push.byConnector')} columns={shownColumns} rows={rows} keyOf={({ id }) => id} />;
+}
+
+function useConnectorColumns(appId: string, pushId: string): Column<ConnectorRow>[] {
+  const { t } = useTranslation();
+  return [
     {
       key: 'name',
       title: t('push.connector'),
@@ -158,7 +163,9 @@ function ByConnector({ appId, pushId, progress }: ByConnectorProps) {
     {
       key: 'bar',
       title: t('pushes.outcomes'),
-      cell: (row) => <OutcomeBar totals={row.totals} devices={endedOf(row.totals) + row.open} />,
+      cell: ({ totals, open, unacknowledged }) => (
+        <OutcomeBar totals={totals} devices={endedOf(totals) + open} unacknowledged={unacknowledged} />
+      ),
     },
     {
       key: 'open',
@@ -166,7 +173,19 @@ function ByConnector({ appId, pushId, progress }: ByConnectorProps) {
       isNumber: true,
       cell: ({ open: waiting }) => formatCount(waiting),
     },
-    ...shown.map(
+    {
+      key: 'unacknowledged',
+      title: t('outcome.unacknowledged'),
+      isNumber: true,
+      cell: ({ unacknowledged }) => formatCount(unacknowledged),
+    },
+    {
+      key: 'sent',
+      title: t('outcome.sent'),
+      isNumber: true,
+      cell: ({ totals, unacknowledged }) => formatCount((totals.sent ?? 0) - unacknowledged),
+    },
+    ...shown.slice(1).map(
       (name): Column<ConnectorRow> => ({
         key: name,
         title: t(`outcome.${name}`),
@@ -180,10 +199,9 @@ function ByConnector({ appId, pushId, progress }: ByConnectorProps) {
       key: 'share',
       title: t('push.share'),
       isNumber: true,
-      cell: ({ totals }) => formatShare(totals.sent ?? 0, endedOf(totals)),
+      cell: ({ totals, unacknowledged }) => formatShare((totals.sent ?? 0) - unacknowledged, endedOf(totals)),
     },
   ];
-  return <Table label={t('push.byConnector')} columns={columns} rows={rows} keyOf={({ id }) => id} />;
 }
 
 interface EndedLinkProps {

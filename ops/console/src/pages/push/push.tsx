@@ -1,14 +1,14 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import type { PushDetail, PushProgress } from '../../../../../api/replies/admin/types.ts';
-import { appPath } from '../../api/client.ts';
+import { ApiError, appPath } from '../../api/client.ts';
 import { isOpenPush, usePush } from '../../api/push.ts';
 import { useMay } from '../../api/session.tsx';
 import { buttonLook } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Tabs } from '../../kit/controls/tabs.tsx';
 import { PageHeader } from '../../kit/panel.tsx';
-import { Failure, Loading } from '../../kit/states.tsx';
+import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { PushTab } from '../../search.ts';
 import { StateBadge, titleOf } from '../pushes/shown-push.tsx';
 import { Approval } from './approval.tsx';
@@ -35,7 +35,15 @@ export function Push() {
     return (
       <>
         <PageHeader title={t('nav.pushes')} />
-        <Failure error={record.error} retry={() => void record.refetch()} />
+        {record.error instanceof ApiError && record.error.code === 101 ? (
+          <Empty title={t('push.gone')}>
+            <Link to="/apps/$appId/pushes" params={{ appId }}>
+              {t('nav.pushes')}
+            </Link>
+          </Empty>
+        ) : (
+          <Failure error={record.error} retry={() => void record.refetch()} />
+        )}
       </>
     );
   const push = record.data;
@@ -68,10 +76,10 @@ export function Push() {
           </>
         }
       >
-        <StateBadge state={push.state} />
+        <StateBadge push={push} />
         {isOpenPush(push) && <LiveState live={live} updatedAtMs={progress.dataUpdatedAt} />}
       </PageHeader>
-      <Approval push={push} />
+      <Approval appId={appId} push={push} />
       <KeptTokens appId={appId} push={push} />
       <Redrives appId={appId} push={push} />
       <PushTabs appId={appId} push={push} progress={progress.data} />

@@ -3,9 +3,10 @@ import { useTranslation } from 'react-i18next';
 import type { PushDetail, PushTimeline } from '../../../../../api/replies/admin/types.ts';
 import { appPath, call } from '../../api/client.ts';
 import { isOpenPush } from '../../api/push.ts';
-import { Chart, type Series } from '../../kit/data/chart.tsx';
+import { Chart } from '../../kit/data/chart.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { formatCount, formatTime } from '../../text/format.ts';
+import { linesOf } from './lines.ts';
 
 const refreshMs = 2000;
 
@@ -20,7 +21,7 @@ export function Timeline({ appId, push }: { appId: string; push: PushDetail }) {
   });
   if (isPending) return <Loading />;
   if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
-  const { times, series } = linesOf(data, t);
+  const { times, series } = linesOf(data, !isOpenPush(push), t);
   if (times.length === 0) return <Empty title={t('push.timelineEmpty')} />;
   const totals = times.map((_, at) => series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0));
   const shown = (ms: number | undefined) => (ms === undefined ? '–' : formatTime(new Date(ms).toISOString()));
@@ -30,28 +31,4 @@ export function Timeline({ appId, push }: { appId: string; push: PushDetail }) {
     to: shown(times.at(-1)),
   });
   return <Chart times={times} series={series} summary={summary} />;
-}
-
-/**
- * Returns the points of the chart as rates per second, over all connectors. A point before and one after the push make a
- * short one visible.
- */
-function linesOf({ from, stepMs, connectors }: PushTimeline, t: (key: string) => string) {
-  const lines = Object.values(connectors);
-  const length = Math.max(0, ...lines.map(({ sent }) => sent.length));
-  if (length === 0) return { times: [], series: [] };
-  const times = Array.from({ length: length + 2 }, (_, at) => Date.parse(from) + (at - 1) * stepMs);
-  const rates = (part: 'sent' | 'other') => [
-    0,
-    ...Array.from({ length }, (_, step) => {
-      const count = lines.reduce((sum, line) => sum + (line[part][step] ?? 0), 0);
-      return count * (1000 / stepMs);
-    }),
-    0,
-  ];
-  const series: Series[] = [
-    { label: t('outcome.sent'), color: '--good-fill', values: rates('sent') },
-    { label: t('outcome.others'), color: '--bad-fill', values: rates('other') },
-  ];
-  return { times, series };
 }

@@ -14,7 +14,7 @@ import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { PushFilters, PushListSearch } from '../../search.ts';
 import { formatCount, formatDuration, formatShare } from '../../text/format.ts';
 import { Filters } from './filters.tsx';
-import { OutcomeBar, PushLink, StateBadge, titleOf } from './shown-push.tsx';
+import { OutcomeBar, PushLink, Sender, StateBadge, titleOf, unacknowledgedOf } from './shown-push.tsx';
 
 const route = getRouteApi('/apps/$appId/pushes');
 
@@ -136,7 +136,7 @@ function columnsOf(appId: string, t: (key: string) => string): Column<ListedPush
       isWide: true,
       cell: (push) => <PushLink appId={appId} push={push} />,
     },
-    { key: 'state', title: t('pushes.state'), cell: ({ state }) => <StateBadge state={state} /> },
+    { key: 'state', title: t('pushes.state'), cell: (push) => <StateBadge push={push} /> },
     {
       key: 'devices',
       title: t('pushes.devices'),
@@ -146,13 +146,15 @@ function columnsOf(appId: string, t: (key: string) => string): Column<ListedPush
     {
       key: 'bar',
       title: t('pushes.outcomes'),
-      cell: ({ outcomes, devices }) => <OutcomeBar totals={outcomes} devices={devices} />,
+      cell: (push) => (
+        <OutcomeBar totals={push.outcomes} devices={push.devices} unacknowledged={unacknowledgedOf(push)} />
+      ),
     },
     {
       key: 'sent',
-      title: t('outcome.sent'),
+      title: t('push.share'),
       isNumber: true,
-      cell: ({ outcomes, devices }) => formatShare(outcomes.sent ?? 0, devices),
+      cell: ({ successes, devices }) => formatShare(successes, devices),
     },
     {
       key: 'delivered',
@@ -167,7 +169,7 @@ function columnsOf(appId: string, t: (key: string) => string): Column<ListedPush
       cell: ({ clicked }) => formatCount(clicked),
     },
     { key: 'first', title: t('pushes.firstSend'), isNumber: true, cell: firstSendOf },
-    { key: 'source', title: t('pushes.source'), cell: (push) => push['from-service'] },
+    { key: 'who', title: t('pushes.sender'), cell: (push) => <Sender push={push} /> },
     { key: 'time', title: t('pushes.accepted'), cell: ({ createdAt }) => <Time at={createdAt} /> },
   ];
 }

@@ -11,11 +11,10 @@ import { Commands } from '../../kit/controls/copy.tsx';
 import { TextField } from '../../kit/controls/field.tsx';
 import { Pager } from '../../kit/controls/pager.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
-import { Time } from '../../kit/data/time.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import styles from './scheduled.module.css';
-import { PushLink, titleOf } from './shown-push.tsx';
+import { PushLink, Sender, StartTime, titleOf } from './shown-push.tsx';
 
 const route = getRouteApi('/apps/$appId/pushes/scheduled');
 
@@ -90,15 +89,17 @@ function useColumns(appId: string, { move, cancel }: Actions): Column<ScheduledE
       isWide: true,
       cell: (push) => <PushLink appId={appId} push={push} />,
     },
-    { key: 'time', title: t('push.time'), cell: (push) => <Time at={push['push-time']} /> },
-    { key: 'who', title: t('scheduled.by'), cell: (push) => push.createdBy ?? push['from-service'] },
+    { key: 'time', title: t('push.time'), cell: (push) => <StartTime push={push} /> },
+    { key: 'who', title: t('scheduled.by'), cell: (push) => <Sender push={push} /> },
     {
       key: 'actions',
       title: t('operating.actions'),
       cell: (push) =>
         mayAll || (maySend && push.createdBy === name) ? (
           <span className={styles.actions}>
-            <Move push={push} move={(time) => move.mutate({ id: push.id, time })} />
+            {push.localTime === null && (
+              <Move push={push} move={(time) => move.mutate({ id: push.id, time })} />
+            )}
             <Confirm
               trigger={t('push.cancel')}
               title={t('push.cancelTitle')}

@@ -1,8 +1,11 @@
 import { Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import type { ListedPush } from '../../../../../api/replies/admin/types.ts';
+import { useFreezes } from '../../api/manage/freezes.ts';
 import { Badge, type Tone } from '../../kit/data/badge.tsx';
 import { Bar } from '../../kit/data/bar.tsx';
+import { Time } from '../../kit/data/time.tsx';
+import { formatWall } from '../../text/format.ts';
 
 const tones: Record<ListedPush['state'], Tone> = {
   scheduled: 'idle',
@@ -14,10 +17,30 @@ const tones: Record<ListedPush['state'], Tone> = {
   cancelled: 'idle',
 };
 
-/** State of a push as a coloured word. */
-export function StateBadge({ state }: { state: ListedPush['state'] }) {
+type WithState = Pick<ListedPush, 'appId' | 'state' | 'waitsForApproval'>;
+
+/**
+ * State of a push as a coloured word. A push of a frozen app, and one that waits for an approval,
+ * say so.
+ */
+export function StateBadge({ push }: { push: WithState }) {
   const { t } = useTranslation();
-  return <Badge tone={tones[state]}>{t(`pushState.${state}`)}</Badge>;
+  const isFrozen = useFrozen(push);
+  if (push.waitsForApproval) return <Badge tone="warn">{t('pushState.approval')}</Badge>;
+  if (isFrozen) return <Badge tone="warn">{t('pushState.frozen')}</Badge>;
+  return <Badge tone={tones[push.state]}>{t(`pushState.${push.state}`)}</Badge>;
+}
+
+/** Tells whether a push that would be sent now is held by a freeze of its app or of the service. */
+function useFrozen({ appId, state }: WithState): boolean {
+  const freezes = useFreezes().data?.results ?? [];
+  if (state !== 'queued' && state !== 'sending') return false;
+  return freezes.some((freeze) => freeze.appId === null || freeze.appId === appId);
+}
+
+/** Who sent a push: the caller of the admin API, else the service that it came from. */
+export function Sender({ push }: { push: Pick<ListedPush, 'createdBy' | 'from-service'> }) {
+  return <span translate="no">{push.createdBy ?? push['from-service']}</span>;
 }
 
 /** Link to the page of a push; its text describes the push. */
@@ -30,6 +53,15 @@ export function PushLink({ appId, push }: { appId: string; push: Pick<ListedPush
   );
 }
 
+/**
+ * When a push begins: in the zone of the reader, or the time that each device has in its own zone.
+ */
+export function StartTime({ push }: { push: Pick<ListedPush, 'push-time' | 'localTime'> }) {
+  const { t } = useTranslation();
+  if (push.localTime === null) return <Time at={push['push-time']} />;
+  return <>{t('push.localTime', { time: formatWall(push.localTime) })}</>;
+}
+
 export type Totals = ListedPush['outcomes'];
 
 const failures = ['invalid_token', 'failed'] as const;
@@ -40,8 +72,25 @@ const sum = (totals: Totals, names: readonly (keyof Totals)[]) =>
 /** Number of recipients that have ended. */
 export const endedOf = (totals: Totals): number => sum(totals, ['sent', ...failures, ...unsent]);
 
+/**
+ * Messages of the own channel that no device has acknowledged yet. They are `sent`, which of the
+ * own channel means: they wait in the inbox of the device. `successes` counts acknowledged ones
+ * only.
+ */
+export const unacknowledgedOf = ({
+  outcomes,
+  successes,
+}: Pick<ListedPush, 'outcomes' | 'successes'>): number => Math.max(0, (outcomes.sent ?? 0) - successes);
+
+interface OutcomeBarProps {
+  totals: Totals;
+  devices: number;
+  /** Sent messages that wait in the inbox of a device. */
+  unacknowledged?: number;
+}
+
 /** Bar of the outcomes of a push, out of its recipients. */
-export function OutcomeBar({ totals, devices }: { totals: Totals; devices: number }) {
+export function OutcomeBar({ totals, devices, unacknowledged = 0 }: OutcomeBarProps) {
   const { t } = useTranslation();
   const ended = endedOf(totals);
   return (
@@ -49,9 +98,10 @@ export function OutcomeBar({ totals, devices }: { totals: Totals; devices: numbe
       label={t('outcome.bar')}
       total={Math.max(devices, ended)}
       segments={[
-        { tone: 'good', value: totals.sent ?? 0, label: t('outcome.sent') },
+        { tone: 'good', value: (totals.sent ?? 0) - unacknowledged, label: t('outcome.sent') },
         { tone: 'bad', value: sum(totals, failures), label: t('outcome.failures') },
         { tone: 'warn', value: sum(totals, unsent), label: t('outcome.unsent') },
+        { tone: 'idle', value: unacknowledged, label: t('outcome.unacknowledged') },
         { tone: 'idle', value: Math.max(0, devices - ended), label: t('outcome.open') },
       ]}
     />

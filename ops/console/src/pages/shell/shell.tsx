@@ -1,6 +1,8 @@
 import { Outlet, useParams, useRouterState } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
 import { useTranslation } from 'react-i18next';
+import { useAppName } from '../../api/apps.ts';
+import { TitleScope } from '../../kit/title.ts';
 import { AppMenu } from './app-menu.tsx';
 import { FreezeNotice } from './freeze-notice.tsx';
 import { Navigation } from './navigation.tsx';
@@ -16,6 +18,7 @@ export function Shell() {
   const { t } = useTranslation();
   const { appId } = useParams({ strict: false });
   const main = useRef<HTMLElement>(null);
+  const name = useAppName(appId);
   useFocusOnPage(main);
   useShortcuts(appId);
   return (
@@ -36,7 +39,9 @@ export function Shell() {
       <main id="main" ref={main} className={styles.main} tabIndex={-1}>
         <VersionNotice />
         <FreezeNotice appId={appId} />
-        <Outlet />
+        <TitleScope value={appId === undefined ? undefined : name}>
+          <Outlet />
+        </TitleScope>
       </main>
     </div>
   );

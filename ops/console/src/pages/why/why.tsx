@@ -6,6 +6,7 @@ import { appPath, call } from '../../api/client.ts';
 import { connectorName } from '../../api/connectors.ts';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Badge, type Tone } from '../../kit/data/badge.tsx';
+import { Marked } from '../../kit/data/marked.tsx';
 import { Reason } from '../../kit/data/reason.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
@@ -37,7 +38,7 @@ export function Why() {
       ) : error && !data ? (
         <Failure error={error} retry={() => void refetch()} />
       ) : (
-        <Story explanation={data} />
+        <Story appId={appId} pushId={pushId} explanation={data} />
       )}
       <FindDevice appId={appId} pushId={pushId} />
       <Commands path={path} command={`why ${pushId} ${installation} --app ${appId}`} />
@@ -54,7 +55,13 @@ const outcomeTones: Record<NonNullable<DeviceExplanation['outcome']>, Tone> = {
   dropped: 'warn',
 };
 
-function Story({ explanation }: { explanation: DeviceExplanation }) {
+interface StoryProps {
+  appId: string;
+  pushId: string;
+  explanation: DeviceExplanation;
+}
+
+function Story({ appId, pushId, explanation }: StoryProps) {
   const { t } = useTranslation();
   const { outcome } = explanation;
   return (
@@ -63,8 +70,32 @@ function Story({ explanation }: { explanation: DeviceExplanation }) {
       side={outcome && <Badge tone={outcomeTones[outcome]}>{t(`outcome.${outcome}`)}</Badge>}
     >
       <p className={styles.sentence}>{useSentence(explanation)}</p>
+      <Remedy {...{ appId, pushId, explanation }} />
       <Checks explanation={explanation} />
     </Panel>
+  );
+}
+
+/**
+ * What to do about a device that the push did not reach, and the way to the others with the same
+ * cause.
+ */
+function Remedy({ appId, pushId, explanation }: StoryProps) {
+  const { t, i18n } = useTranslation();
+  const { remedy, outcome, reason, route: way } = explanation;
+  if (!remedy || outcome === null || reason === null) return null;
+  return (
+    <p className={styles.remedy}>
+      <strong>{t('failures.remedy')}:</strong>{' '}
+      <Marked text={i18n.language === 'zh' ? remedy.zh : remedy.en} />{' '}
+      <Link
+        to="/apps/$appId/pushes/$pushId"
+        params={{ appId, pushId }}
+        search={{ tab: 'failures', connector: way.connector, outcome, reason }}
+      >
+        {t('why.others')}
+      </Link>
+    </p>
   );
 }
 

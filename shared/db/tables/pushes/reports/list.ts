@@ -105,19 +105,45 @@ export async function countScheduledOf(db: Handle, apps: readonly string[] | nul
   return rows[0]?.n ?? 0;
 }
 
-/** Returns the totals of finished pushes since a time, of `limit` pushes at most. */
+/** Lists pushes that wait for an approval, the newest first; `apps` null for all apps. */
+export async function listWaitingForApproval(
+  db: Handle,
+  apps: readonly string[] | null,
+  limit: number,
+): Promise<Push[]> {
+  const { rows } = await db.query<PushRow>(
+    `SELECT ${columns} FROM notification
+      WHERE state = 'paused' AND ($1::text[] IS NULL OR app_id = ANY($1))
+        AND EXISTS (SELECT FROM push_approval a WHERE a.app_id = notification.app_id
+                       AND a.push_id = notification.id AND a.above IS NOT NULL AND a.given_at IS NULL)
+      ORDER BY id DESC LIMIT $2`,
+    [apps, limit],
+  );
+  return rows.map(toPush);
+}
+
+/** Totals of a push; null while it is open and after a cancellation, when its batches have them. */
+export interface RecentTotals {
+  appId: string;
+  id: number;
+  totals: ConnectorTotals | null;
+  /** Acknowledgements of the own channel. */
+  acked: number;
+}
+
+/** Returns the totals of pushes that were accepted since a time, of the newest `limit` pushes. */
 export async function readRecentTotals(
   db: Handle,
   apps: readonly string[] | null,
   { since, limit }: { since: Date; limit: number },
-): Promise<ConnectorTotals[]> {
-  const { rows } = await db.query<{ totals: ConnectorTotals }>(
-    `SELECT totals FROM notification
-      WHERE created_at >= $2 AND ($1::text[] IS NULL OR app_id = ANY($1)) AND totals IS NOT NULL
+): Promise<RecentTotals[]> {
+  const { rows } = await db.query<RecentTotals>(
+    `SELECT app_id AS "appId", id, totals, acked FROM notification
+      WHERE created_at >= $2 AND ($1::text[] IS NULL OR app_id = ANY($1)) AND state <> 'scheduled'
       ORDER BY created_at DESC LIMIT $3`,
     [apps, since, limit],
   );
-  return rows.map(({ totals }) => totals);
+  return rows;
 }
 
 /** Returns the usage of several apps on a day in UTC, null for all apps. */
@@ -136,7 +162,7 @@ export async function readUsageOf(
   return { calls: row?.calls ?? 0, peakCallsPerMinute: row?.peak ?? 0, recipients: row?.recipients ?? 0 };
 }
 
-/** Tells what an app has: whether a first push is possible, and was sent. */
+/** Tells what an app has: whether a first push is possible, and was ever sent. */
 export async function readSetup(
   db: Handle,
   appId: string,
@@ -144,7 +170,8 @@ export async function readSetup(
   const { rows } = await db.query<{ hasProfile: boolean; hasDevice: boolean; hasPush: boolean }>(
     `SELECT EXISTS (SELECT FROM push_profile WHERE app_id = $1) AS "hasProfile",
             EXISTS (SELECT FROM installation WHERE app_id = $1) AS "hasDevice",
-            EXISTS (SELECT FROM notification WHERE app_id = $1) AS "hasPush"`,
+            EXISTS (SELECT FROM notification WHERE app_id = $1)
+              OR EXISTS (SELECT FROM usage_day WHERE app_id = $1 AND recipients > 0) AS "hasPush"`,
     [appId],
   );
   return rows[0] ?? { hasProfile: false, hasDevice: false, hasPush: false };

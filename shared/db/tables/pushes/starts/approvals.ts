@@ -111,3 +111,18 @@ export async function listWaitingApprovals(db: Handle, limit: number): Promise<W
   );
   return rows;
 }
+
+/** Returns those of these pushes of an app that wait for their approval. */
+export async function findWaitingForApproval(
+  db: Handle,
+  appId: string,
+  ids: readonly number[],
+): Promise<Set<number>> {
+  if (ids.length === 0) return new Set();
+  const { rows } = await db.query<{ id: number }>(
+    `SELECT push_id AS id FROM push_approval
+      WHERE app_id = $1 AND push_id = ANY($2::bigint[]) AND above IS NOT NULL AND given_at IS NULL`,
+    [appId, ids],
+  );
+  return new Set(rows.map(({ id }) => id));
+}

@@ -46,7 +46,10 @@ export function Send({ appId, dryRun, isUndo, isBlank, isIncomplete }: SendProps
       <Confirm
         look="primary"
         trigger={t(start === 'later' ? 'compose.scheduleFor' : 'compose.sendTo', { count: devices, shown })}
-        title={t('compose.confirmTitle', { count: devices, shown })}
+        title={t(start === 'later' ? 'compose.scheduleTitle' : 'compose.confirmTitle', {
+          count: devices,
+          shown,
+        })}
         action={t(start === 'later' ? 'compose.schedule' : 'compose.send')}
         typed={devices > typedAbove ? String(devices) : undefined}
         disabled={obstacle !== undefined || send.isPending}

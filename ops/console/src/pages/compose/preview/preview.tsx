@@ -1,11 +1,14 @@
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { PushForecast } from '../../../../../../api/replies/admin/types.ts';
-import { useMeta } from '../../../api/compose.ts';
+import { useAppName } from '../../../api/apps.ts';
+import { type DryRun, useMeta } from '../../../api/compose.ts';
 import { connectorName } from '../../../api/connectors.ts';
-import { useApps } from '../../../api/queries.ts';
+import { useFields } from '../../../api/suggestions.ts';
 import { toJson } from '../../../draft/copy.ts';
+import { isRecord, type JsonRecord, parseJsonText } from '../../../draft/json-text.ts';
 import { type ShownMessage, shownMessage } from '../../../draft/previews.ts';
+import { withSamples } from '../../../draft/samples.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Choice } from '../../../kit/controls/field.tsx';
 import { Bar } from '../../../kit/data/bar.tsx';
@@ -21,17 +24,17 @@ type Share = NonNullable<PushForecast['connectors']['apns']>;
 
 interface PreviewProps {
   appId: string;
-  forecast: PushForecast | undefined;
-  /** Whether nothing is written yet. */
-  isBlank: boolean;
+  /** Last dry run of the draft; undefined before the first one, and while nothing is written. */
+  dryRun: DryRun | undefined;
 }
 
 /** Notification as the makers' systems show it, drawn from the requests that their gateways would get. */
-export function Preview({ appId, forecast, isBlank }: PreviewProps) {
+export function Preview({ appId, dryRun }: PreviewProps) {
   const { t } = useTranslation();
   const [chosen, setChosen] = useState<string>();
   const [theme, setTheme] = useState<'light' | 'dark'>(pageTheme);
-  const shares = sharesOf(forecast);
+  const shares = sharesOf(dryRun?.forecast);
+  const body = dryRun === undefined ? undefined : parseJsonText(dryRun.text);
   const [id, share] = shares.find(([connector]) => connector === chosen) ?? shares[0] ?? [];
   return (
     <Panel
@@ -47,7 +50,7 @@ export function Preview({ appId, forecast, isBlank }: PreviewProps) {
       }
     >
       {id === undefined || share === undefined ? (
-        <Empty title={t(isBlank ? 'preview.blank' : 'preview.none')} />
+        <Empty title={t(dryRun === undefined ? 'preview.blank' : 'preview.none')} />
       ) : (
         <div className={styles.preview}>
           <Choice
@@ -62,7 +65,7 @@ export function Preview({ appId, forecast, isBlank }: PreviewProps) {
               </option>
             ))}
           </Choice>
-          <OfConnector key={id} {...{ appId, id, share, theme }} />
+          <OfConnector key={id} {...{ appId, id, share, theme }} body={isRecord(body) ? body : {}} />
         </div>
       )}
     </Panel>
@@ -93,17 +96,24 @@ interface OfConnectorProps {
   id: string;
   share: Share;
   theme: 'light' | 'dark';
+  /** Body that the dry run is of. */
+  body: JsonRecord;
 }
 
-function OfConnector({ appId, id, share, theme }: OfConnectorProps) {
+function OfConnector({ appId, id, share, theme, body }: OfConnectorProps) {
   const { t } = useTranslation();
   const textOf = useForecastText();
   const [isCut, setCut] = useState(false);
   const [language, setLanguage] = useState('');
   const shown = share.languages?.[language] ?? share;
-  const apps = useApps();
-  const app = apps.data?.results.find((one) => one.appId === appId)?.name ?? 'App';
-  const message = shown.payload === null ? undefined : shownMessage(id, toJson(shown.payload));
+  const app = useAppName(appId);
+  const fields = useFields(appId).data?.results ?? [];
+  const sampleOf = (field: string) => {
+    const value = fields.find(({ name }) => name === field)?.values[0]?.value;
+    return value === undefined ? undefined : String(value);
+  };
+  const sent = shown.payload === null ? undefined : shownMessage(id, toJson(shown.payload));
+  const message = sent && withSamples(sent, body, sampleOf);
   const look = looks[id];
   if (message === undefined || look === undefined)
     return (

@@ -3,6 +3,7 @@ import type { ProfileCheck } from '../../../../../../api/replies/admin/types.ts'
 import { type ProfileId, useProfileCheck } from '../../../api/manage/profiles.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Badge } from '../../../kit/data/badge.tsx';
+import { Marked } from '../../../kit/data/marked.tsx';
 import { Reason } from '../../../kit/data/reason.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
@@ -47,7 +48,11 @@ function Answer({ answer: { ok, gave, tookMs, sentence, meaning, remedy } }: { a
         {ok ? t(`profileCheck.${gave ?? 'connection'}`) : <Reason reason={sentence} meaning={meaning} />}{' '}
         <span className={styles.source}>{formatDuration(tookMs)}</span>
       </p>
-      {remedy && <p>{isChinese ? remedy.zh : remedy.en}</p>}
+      {remedy && (
+        <p>
+          <Marked text={isChinese ? remedy.zh : remedy.en} />
+        </p>
+      )}
     </>
   );
 }

@@ -1,7 +1,8 @@
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { ShownApp } from '../../../../../../api/replies/admin/types.ts';
-import { useKeyRotation } from '../../../api/manage/settings.ts';
+import { type KeyName, useAppKey, useKeyRotation } from '../../../api/manage/settings.ts';
+import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Confirm } from '../../../kit/controls/confirm.tsx';
 import { Copy } from '../../../kit/controls/copy.tsx';
@@ -13,11 +14,10 @@ import { formatDuration } from '../../../text/format.ts';
 import styles from './settings.module.css';
 
 const keys = ['appKey', 'masterKey', 'hookKey'] as const;
-type KeyName = (typeof keys)[number];
-
 /** Identity of an app; its keys, hidden until a click, for owners only. */
 export function Keys({ app }: { app: ShownApp }) {
   const { t } = useTranslation();
+  const isOwner = useMay('owner');
   return (
     <Panel title={t('settings.identity')}>
       <Facts
@@ -26,24 +26,23 @@ export function Keys({ app }: { app: ShownApp }) {
           [t('apps.id'), <code key="id">{app.appId}</code>],
           [t('apps.plan'), t(`plan.${app.plan}`)],
           [t('settings.edition'), t(`edition.${app.edition}`)],
-          ...keys.flatMap((key): [string, React.ReactNode][] => {
-            const value = app[key];
-            return value === undefined
-              ? []
-              : [[t(`key.${key}`), <Key key={key} appId={app.appId} name={key} value={value} />]];
-          }),
+          ...(isOwner ? keys : []).map(
+            (key) => [t(`key.${key}`), <Key key={key} appId={app.appId} name={key} />] as const,
+          ),
         ]}
       />
     </Panel>
   );
 }
 
-function Key({ appId, name, value }: { appId: string; name: KeyName; value: string }) {
+function Key({ appId, name }: { appId: string; name: KeyName }) {
   const { t } = useTranslation();
   const [isShown, setShown] = useState(false);
+  const { data, error } = useAppKey(appId, name, isShown);
+  const value = isShown ? data?.value : undefined;
   return (
     <span className={styles.key}>
-      <code>{isShown ? value : '••••••••••••••••'}</code>
+      <code>{value ?? '••••••••••••••••'}</code>
       <Button
         look="quiet"
         aria-label={t(isShown ? 'key.hide' : 'key.show', { name: t(`key.${name}`) })}
@@ -51,7 +50,8 @@ function Key({ appId, name, value }: { appId: string; name: KeyName; value: stri
       >
         {t(isShown ? 'action.hide' : 'action.show')}
       </Button>
-      <Copy text={value} />
+      {value !== undefined && <Copy text={value} />}
+      {isShown && error && <Failure error={error} />}
       <Rotate appId={appId} name={name} />
     </span>
   );

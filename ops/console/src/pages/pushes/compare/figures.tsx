@@ -4,6 +4,7 @@ import { Badge } from '../../../kit/data/badge.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Time } from '../../../kit/data/time.tsx';
 import { formatCount, formatDuration, formatShare } from '../../../text/format.ts';
+import { waitingOf } from '../../push/waiting.ts';
 import { PushLink, StateBadge } from '../shown-push.tsx';
 import type { Compared } from './compared.ts';
 import { isSlower, timesOf } from './differences.ts';
@@ -21,11 +22,15 @@ export function Figures({ appId, sides }: { appId: string; sides: [Compared, Com
   const rows: Row[] = [
     ...rowsOf(sides, [
       [t('pushes.message'), ({ push }) => <PushLink appId={appId} push={push} />],
-      [t('pushes.state'), ({ push }) => <StateBadge state={push.state} />],
+      [t('pushes.state'), ({ push }) => <StateBadge push={push} />],
       [t('pushes.accepted'), ({ push }) => <Time at={push.createdAt} />],
       [t('pushes.source'), ({ push }) => push['from-service']],
       [t('pushes.devices'), ({ push }) => formatCount(push.devices)],
-      [t('outcome.sent'), ({ push, progress }) => shareText(progress.outcomes.sent, push.devices)],
+      [
+        t('outcome.sent'),
+        ({ push, progress }) => shareText((progress.outcomes.sent ?? 0) - waitingOf(progress), push.devices),
+      ],
+      [t('outcome.unacknowledged'), ({ push, progress }) => shareText(waitingOf(progress), push.devices)],
       [
         t('outcome.invalid_token'),
         ({ push, progress }) => shareText(progress.outcomes.invalid_token, push.devices),

@@ -2,7 +2,7 @@ import { useNavigate, useParams } from '@tanstack/react-router';
 import i18next from 'i18next';
 import { useTranslation } from 'react-i18next';
 import type { SearchHit } from '../../../../../../api/replies/admin/types.ts';
-import { useApps } from '../../../api/queries.ts';
+import { useAppName, useAppNames } from '../../../api/apps.ts';
 import { useSearchHits } from '../../../api/search.ts';
 import { includesRole, useOperator } from '../../../api/session.tsx';
 import { languages } from '../../../text/texts.ts';
@@ -26,7 +26,7 @@ export interface Entry {
 export function useEntries(text: string): { entries: Entry[]; isBusy: boolean; error: unknown } {
   const pages = usePages(text);
   const { hits, error, isBusy } = useSearchHits(text);
-  const hitEntry = useHitEntry();
+  const hitEntry = useHitEntry(hits);
   return { entries: [...pages, ...hits.map(hitEntry)], isBusy, error };
 }
 
@@ -35,7 +35,7 @@ function usePages(text: string): Entry[] {
   const navigate = useNavigate();
   const appId = useParams({ strict: false }).appId;
   const { role, apps } = useOperator();
-  const name = useAppName();
+  const app = useAppName(appId);
   const wanted = text.trim().toLowerCase();
   const person = { apps, may: (needed: typeof role) => includesRole(role, needed) };
   const isFound = (place: (typeof appPlaces | typeof servicePlaces)[number]) =>
@@ -52,7 +52,7 @@ function usePages(text: string): Entry[] {
   return [
     ...ofApp.map((place) => ({
       ...entryOf(place),
-      detail: name(appId ?? ''),
+      detail: app,
       open: () => void navigate({ to: place.to, params: { appId: appId ?? '' } }),
     })),
     ...servicePlaces
@@ -61,10 +61,10 @@ function usePages(text: string): Entry[] {
   ];
 }
 
-function useHitEntry(): (hit: SearchHit) => Entry {
+function useHitEntry(hits: readonly SearchHit[]): (hit: SearchHit) => Entry {
   const { t } = useTranslation();
   const navigate = useNavigate();
-  const name = useAppName();
+  const name = useAppNames(hits.map(({ appId }) => appId));
   return ({ kind, appId, id, title }) => {
     const open: Record<SearchHit['kind'], () => void> = {
       app: () => void navigate({ to: '/apps/$appId', params: { appId } }),
@@ -83,9 +83,4 @@ function useHitEntry(): (hit: SearchHit) => Entry {
       open: open[kind],
     };
   };
-}
-
-function useAppName(): (appId: string) => string {
-  const apps = useApps().data?.results ?? [];
-  return (appId) => apps.find((app) => app.appId === appId)?.name ?? appId;
 }

@@ -1,3 +1,4 @@
+import { CatchBoundary } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { Button } from '../../../kit/controls/button.tsx';
@@ -8,6 +9,12 @@ const SearchDialog = lazy(() =>
 );
 
 const isApple = /Mac|iPhone|iPad/.test(navigator.platform);
+
+/** Says that the code of the search could not be loaded. */
+function NotLoaded() {
+  const { t } = useTranslation();
+  return <span role="alert">{t('failure.load')}</span>;
+}
 
 /** Opens the search, also by Ctrl+K or ⌘K. */
 export function SearchButton() {
@@ -37,9 +44,11 @@ export function SearchButton() {
         </span>
       </Button>
       {isLoaded && (
-        <Suspense>
-          <SearchDialog isOpen={isOpen} setOpen={setOpen} />
-        </Suspense>
+        <CatchBoundary getResetKey={() => String(isOpen)} errorComponent={NotLoaded}>
+          <Suspense>
+            <SearchDialog isOpen={isOpen} setOpen={setOpen} />
+          </Suspense>
+        </CatchBoundary>
       )}
     </>
   );

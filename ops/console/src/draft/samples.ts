@@ -1,0 +1,63 @@
+import { isRecord, type JsonRecord, type JsonValue } from './json-text.ts';
+import type { ShownMessage } from './previews.ts';
+
+/** Variable of a draft: what it stands for, and the text of a device without the field. */
+interface Variable {
+  name: string;
+  field: string;
+  fallback: string;
+}
+
+/** Name of a variable between two pairs of braces. */
+const placeholder = /\{\{([^{}]*)\}\}/g;
+
+/**
+ * Returns a message with values of devices in place of defaults. The dry run writes the defaults
+ * into the texts; the texts of the draft tell where they stand. `sampleOf` gives a frequent value
+ * of a field. A variable without a sample and without a default shows its name.
+ */
+export function withSamples(
+  message: ShownMessage,
+  body: JsonRecord,
+  sampleOf: (field: string) => string | undefined,
+): ShownMessage {
+  const variables = variablesIn(body);
+  if (variables.length === 0) return message;
+  const defaults = new Map(variables.map(({ name, fallback }) => [name, fallback]));
+  const samples = new Map(
+    variables.map(({ name, field, fallback }) => [
+      name,
+      sampleOf(field) ?? (fallback === '' ? `{{${name}}}` : fallback),
+    ]),
+  );
+  const templates = textsIn([body.data ?? null, body.languages ?? null]).filter((text) =>
+    text.includes('{{'),
+  );
+  const byShown = new Map(templates.map((text) => [filled(text, defaults), filled(text, samples)]));
+  const show = (text: string) => byShown.get(text) ?? text;
+  const [title, text] = [show(message.title), show(message.text)];
+  return { ...message, title, text, subtitle: show(message.subtitle), isSilent: title === '' && text === '' };
+}
+
+function variablesIn({ variables }: JsonRecord): Variable[] {
+  if (!isRecord(variables)) return [];
+  return Object.entries(variables).map(([name, one]) => ({
+    name,
+    field: textOf(one, 'field'),
+    fallback: textOf(one, 'default'),
+  }));
+}
+
+function textOf(value: JsonValue, member: string): string {
+  const found = isRecord(value) ? value[member] : undefined;
+  return typeof found === 'string' ? found : '';
+}
+
+const filled = (text: string, values: ReadonlyMap<string, string>): string =>
+  text.replaceAll(placeholder, (whole, name: string) => values.get(name.trim()) ?? whole);
+
+function textsIn(value: JsonValue): string[] {
+  if (typeof value === 'string') return [value];
+  if (Array.isArray(value)) return value.flatMap(textsIn);
+  return isRecord(value) ? Object.values(value).flatMap(textsIn) : [];
+}

@@ -1,0 +1,103 @@
+import { Link } from '@tanstack/react-router';
+import { useTranslation } from 'react-i18next';
+import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
+import { isOpenPush } from '../../api/push.ts';
+import { useOperator } from '../../api/session.tsx';
+import { Time } from '../../kit/data/time.tsx';
+import { formatCount, formatDuration } from '../../text/format.ts';
+import { Sender, StartTime } from '../pushes/shown-push.tsx';
+import styles from './push.module.css';
+import { useTargetCount } from './target-count.ts';
+
+interface OfPush {
+  appId: string;
+  push: PushDetail;
+}
+
+/**
+ * Who sent a push and when: its start if it is scheduled or at local time, its first request and
+ * its end, with the time between them; who waited for quiet hours, and the next start.
+ */
+export function Milestones({ appId, push }: OfPush) {
+  const { t } = useTranslation();
+  const startMs = Math.max(Date.parse(push.createdAt), Date.parse(push['push-time']));
+  const since = (at: string | null) =>
+    at === null ? '–' : `+${formatDuration(Math.max(0, Date.parse(at) - startMs))}`;
+  const isUnsent = push.state === 'cancelled' && push.firstSentAt === null;
+  return (
+    <>
+      {(push.state === 'scheduled' || (push.localTime !== null && isOpenPush(push))) && (
+        <Start appId={appId} push={push} />
+      )}
+      {isUnsent && <p>{t('push.nothingSent')}</p>}
+      <p className={styles.steps}>
+        <span>
+          {t('push.sentBy')} <By push={push} />
+        </span>
+        <span>
+          {t('push.accepted')} <Time at={push.createdAt} />
+        </span>
+        {push.state !== 'scheduled' && !isUnsent && (
+          <>
+            <span>
+              {t('push.firstSend')} <strong>{since(push.firstSentAt)}</strong>
+            </span>
+            <span>
+              {t('push.finished')} <strong>{since(push.finishedAt)}</strong>
+            </span>
+          </>
+        )}
+        {push.quietWaits !== undefined && (
+          <span>
+            {t('push.quietWaits')} <strong>{formatCount(push.quietWaits)}</strong>
+          </span>
+        )}
+        {push.nextStart !== null && (
+          <span>
+            {t('push.nextStart')} <Time at={push.nextStart} />
+          </span>
+        )}
+      </p>
+    </>
+  );
+}
+
+/** When a push begins, how many devices match now, and their quiet hours. */
+function Start({ appId, push }: OfPush) {
+  const { t } = useTranslation();
+  const isScheduled = push.state === 'scheduled';
+  const devices = useTargetCount(appId, push, isScheduled);
+  const { quietHours } = push.request;
+  return (
+    <p className={styles.steps}>
+      <span>
+        {t('push.starts')}{' '}
+        <strong>
+          <StartTime push={push} />
+        </strong>
+      </span>
+      {push.localTime !== null && isScheduled && (
+        <span>
+          {t('push.firstZone')} <Time at={push['push-time']} />
+        </span>
+      )}
+      {devices !== undefined && <span>{t('push.matchNow', { devices })}</span>}
+      {typeof quietHours === 'string' && (
+        <span>
+          {t('compose.quietHours')} <strong>{quietHours}</strong>
+        </span>
+      )}
+    </p>
+  );
+}
+
+/** Sender of a push; owners of all apps get the way to its entries in the audit. */
+function By({ push }: { push: PushDetail }) {
+  const { role, apps } = useOperator();
+  if (role !== 'owner' || apps !== null || push.createdBy === null) return <Sender push={push} />;
+  return (
+    <Link to="/audit" search={{ target: push.objectId }}>
+      <Sender push={push} />
+    </Link>
+  );
+}

@@ -1,0 +1,176 @@
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { createToken } from '../../api/console/callers.ts';
+import { testConfig } from '../../support/api.ts';
+import { useTestService } from '../../support/service.ts';
+import { hasChromium, type PageOptions, useBrowser } from '../browser/browser.ts';
+
+describe.skipIf(!hasChromium)('what the pages say about a push', () => {
+  const service = useTestService();
+  const browser = useBrowser();
+  let app: App;
+  beforeAll(async () => {
+    app = await service.api.createApp({ approvalAboveDevices: 4 });
+    await service.addApnsProfile(app);
+    await service.addIosInstallations(app, 3);
+    await addOwnChannel(app, 2);
+    await service.dispatch();
+  });
+  const addOwnChannel = async (of: App, count: number) => {
+    for (let at = 0; at < count; at += 1) {
+      const body = { deviceType: 'android', installationId: `device-${at}` };
+      const reply = await service.api.request('POST', '/1.1/installations', { app: of, body });
+      expect(reply.status).toBe(201);
+    }
+  };
+  const admin = async (method: string, path: string, body: object = {}) => {
+    const request = { admin: true, ...(method === 'GET' ? {} : { body }) };
+    return (await service.api.request(method, `/console/api${path}`, request)).body;
+  };
+  const login = async (options: PageOptions & { token?: string } = {}): Promise<Page> => {
+    const page = await browser.page(options);
+    const token = options.token ?? testConfig(service.databaseUrl).adminToken;
+    await browser.login(page, service.api.url, token);
+    return page;
+  };
+  const open = (page: Page, path: string, of = app) =>
+    browser.show(page, `${service.api.url}/console/apps/${of.appId}${path}`);
+  const send = async (body: object, of = app): Promise<string> =>
+    (await admin('POST', `/apps/${of.appId}/push`, { data: { alert: 'Hello' }, ...body })).objectId;
+  const text = (page: Page) => page.locator('main').textContent();
+
+  test('a device of the own channel that never connected: it waits for the device, without a success', async () => {
+    const own = await service.api.createApp();
+    await addOwnChannel(own, 1);
+    const page = await login();
+    await open(page, '', own);
+    expect(await text(page)).toContain('No gateway is set up yet');
+    expect(await text(page)).not.toContain('No open breaker');
+    await page.getByText('To the first push').waitFor();
+    const id = await send({}, own);
+    await service.untilDone(own, id);
+    await open(page, `/pushes/${id}`, own);
+    await page.getByRole('heading', { name: '1 of 1 · 1 wait for the device' }).waitFor();
+    const row = page.getByRole('row', { name: /own channel/ });
+    expect(await row.getByRole('cell').allTextContents()).toEqual(
+      ['own channel ', '', '0', '1', '0', '0', '0', '0', '0', '0', '0%'].map((cell) =>
+        expect.stringContaining(cell),
+      ),
+    );
+    await open(page, '/pushes', own);
+    await page.getByRole('cell', { name: '0%' }).waitFor();
+    // The steps to the first push are done, also without credentials.
+    await open(page, '', own);
+    await page.getByText('Waiting for the device').waitFor();
+    expect(await page.getByText('To the first push').count()).toBe(0);
+    await service.db.query('UPDATE notification SET acked = 1 WHERE app_id = $1', [own.appId]);
+    await open(page, `/pushes/${id}`, own);
+    await page.getByRole('heading', { name: '1 of 1', exact: true }).waitFor();
+    expect(await text(page)).not.toContain('Waiting for the device');
+  });
+
+  test('a push at local time shows the time at each device, and is not moved', async () => {
+    const day = new Date(Date.now() + 3 * 86_400_000).toISOString().slice(0, 11);
+    const time = { push_time: `${day}20:00:00`, push_time_local: true, quiet_hours: '23:00-07:00' };
+    const id = await send({ ...time, where: { deviceType: 'ios' }, data: { alert: 'Evening' } });
+    const page = await login();
+    for (const path of [`/pushes/${id}`, `/pushes/${id}?tab=content`, '/pushes/scheduled']) {
+      await open(page, path);
+      await page.getByText(/20:00, local time of each device/).waitFor();
+    }
+    await open(page, `/pushes/${id}?tab=content`);
+    expect(await text(page)).toContain('23:00-07:00');
+    await open(page, `/pushes/${id}`);
+    for (const shown of ['3 devices match now', '23:00-07:00', 'First time zone'])
+      await page.getByText(shown).first().waitFor();
+    await open(page, '/pushes/scheduled');
+    const row = page.getByRole('row', { name: /Evening/ });
+    await row.getByRole('button', { name: 'Cancel' }).waitFor();
+    expect(await row.getByRole('button', { name: 'Move' }).count()).toBe(0);
+  });
+
+  test('a scheduled push says when it starts and for how many; an undone one that nobody got it', async () => {
+    const push_time = new Date(Date.now() + 86_400_000).toISOString();
+    const id = await send({ push_time, where: { deviceType: 'ios' }, data: { alert: 'Tomorrow' } });
+    const page = await login();
+    await open(page, `/pushes/${id}`);
+    await page.getByText('Starts').locator(`time[datetime="${push_time}"]`).waitFor();
+    await page.getByText('3 devices match now').waitFor();
+    await open(page, '/pushes/scheduled');
+    await page
+      .getByRole('row', { name: /Tomorrow/ })
+      .getByRole('button', { name: 'Move' })
+      .waitFor();
+    await open(page, `/pushes/${id}`);
+    await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel the push' }).click();
+    await page.getByText('Cancelled before it began: no device got this push.').first().waitFor();
+    expect(await text(page)).not.toContain('Finished');
+    await open(page, '/pushes/undelivered');
+    await page.getByText('No finished push has devices left to send to again.').waitFor();
+    expect(await text(page)).toContain('Cancelled pushes are not listed');
+  });
+
+  test('a push that waits for an approval names its sender, its devices and its condition', async () => {
+    const sender = await createToken(service.api, 'sender', { name: 'marketing-bot' });
+    const second = await createToken(service.api, 'operator', { name: 'Li' });
+    const composer = await login({ token: sender.token });
+    await open(composer, '/pushes/new');
+    await composer.getByLabel('Text', { exact: true }).fill('To everybody');
+    await composer.getByText(/wants an approval of pushes to more than 4 devices/).waitFor();
+    const headers = { Authorization: `Bearer ${sender.token}` };
+    const body = { data: { alert: 'To everybody' } };
+    const path = `/console/api/apps/${app.appId}/push`;
+    const { objectId } = (await service.api.request('POST', path, { headers, body })).body;
+    const record = () => admin('GET', `/apps/${app.appId}/notifications/${objectId}`);
+    await expect.poll(record).toMatchObject({ waitsForApproval: true });
+    const page = await login({ token: second.token });
+    await open(page, '');
+    const attention = page.locator('section', { hasText: 'Needs you' }).last();
+    await attention.getByText('Waits for approval').waitFor();
+    await attention.getByText('marketing-bot').waitFor();
+    await attention.getByRole('link', { name: 'To everybody' }).click();
+    await page.getByRole('button', { name: 'Approve' }).click();
+    const dialog = page.getByRole('alertdialog');
+    for (const shown of ['marketing-bot', 'To everybody', '"kind":"query"'])
+      await dialog.getByText(shown).first().waitFor();
+    await dialog.locator('dd', { hasText: /^5$/ }).waitFor();
+    expect(await record()).toMatchObject({ state: 'paused' });
+    await dialog.getByRole('button', { name: 'Approve and send' }).click();
+    await expect.poll(record).toMatchObject({ state: 'done' });
+    await page.getByText(/Approved by Li/).waitFor();
+    // The sender stands in the record, the list and, for owners, beside the way to the audit.
+    const owner = await login();
+    await open(owner, '/pushes');
+    await owner.getByRole('cell', { name: 'marketing-bot' }).waitFor();
+    await open(owner, `/pushes/${objectId}`);
+    await owner.getByRole('link', { name: 'marketing-bot' }).click();
+    await owner
+      .getByRole('row', { name: /push.approve/ })
+      .getByRole('link', { name: objectId })
+      .click();
+    await owner.getByRole('heading', { name: 'To everybody', level: 1 }).waitFor();
+  });
+
+  test('a push that is held shows no rate, and a frozen one says that it is frozen', async () => {
+    const breaker = `/breakers/apns:${app.appId}:_default`;
+    await admin('PATCH', `/apps/${app.appId}`, { options: { approvalAboveDevices: null } });
+    await admin('POST', `${breaker}/open`);
+    const id = await send({ data: { alert: 'Held' } });
+    const progress = () => admin('GET', `/apps/${app.appId}/notifications/${id}/progress`);
+    await expect.poll(progress).toMatchObject({ connectors: { channel: { sent: 2 } } });
+    const page = await login();
+    await open(page, `/pushes/${id}`);
+    await page.getByText('breaker open, 3 wait').waitFor();
+    expect(await text(page)).not.toMatch(/a second|left/);
+    await admin('PUT', `/apps/${app.appId}/freeze`, { reason: 'wrong text' });
+    await open(page, `/pushes/${id}`);
+    await page.locator('h1 + *', { hasText: 'Frozen' }).waitFor();
+    await open(page, '/pushes');
+    await page.getByRole('row', { name: /Held/ }).getByText('Frozen').waitFor();
+    await admin('DELETE', `/apps/${app.appId}/freeze`);
+    await admin('POST', `${breaker}/release`);
+    await service.untilDone(app, id);
+  });
+});

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { greeting } from '../../../ops/local/greeting.ts';
+
+const details = {
+  publicUrl: 'http://127.0.0.1:8080',
+  metricsPort: 9464,
+  metricsHost: '127.0.0.1',
+  adminToken: 'a-token-of-the-service',
+  dataDir: '/data/carillon',
+  loginLink: undefined,
+};
+const demo = { appId: 'id', appKey: 'key', masterKey: 'master', installationIds: [], deviceToken: 'token' };
+
+test.for([
+  ['environment', 'admin token     as CARILLON_ADMIN_TOKEN has it'],
+  ['made', 'admin token     a-token-of-the-service   (kept in /data/carillon/admin-token)'],
+  ['file', 'admin token     in /data/carillon/admin-token'],
+] as const)('the greeting says where the admin token is: %s', ([tokenSource, line]) => {
+  const text = greeting({ ...details, tokenSource }, demo, 'http://127.0.0.1:1');
+  expect(text.split('\n').filter((one) => one.startsWith('admin token'))).toEqual([line]);
+  if (tokenSource !== 'made') expect(text).not.toContain(details.adminToken);
+  if (tokenSource === 'environment') expect(text).not.toContain('/admin-token');
+});
