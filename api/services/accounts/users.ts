@@ -6,7 +6,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { stableText } from '../../../shared/domain/objects/operations.ts';
-import { openedEntry, shownEntry } from '../../../shared/domain/users/auth-tokens.ts';
+import { openedEntry, withSentEntries } from '../../../shared/domain/users/auth-tokens.ts';
 import {
   type CheckedUserChanges,
   changedUser,
@@ -106,12 +106,15 @@ export class UserService {
     const run = () => this.#parts.store.transaction(change, condition && caller);
     const changed = await run().catch(async (error: unknown) => {
       if (!(error instanceof UncheckedEntry)) throw error;
+      const asked = (platform: string) => !unasked.has(platform);
+      await platforms.check(caller.app, changes, asked);
       unasked.clear();
-      await platforms.check(caller.app, changes);
       return run();
     });
     hooks.afterUpdate(caller, changed.document, { body, touched });
-    return changed;
+    // Last, so that neither the audit nor a hook gets the tokens.
+    const reply = withSentEntries(changed.changed, changes.sentAuthData, changes.authData);
+    return { ...changed, changed: reply };
   }
 
   async #hash({ appId }: App, { password }: UserChanges): Promise<string | undefined> {
@@ -206,15 +209,20 @@ export class UserService {
   }
 
   /**
-   * Returns the platforms whose entries equal the stored ones. Clients also send back entries as
-   * shown, without tokens.
+   * Returns the platforms whose entries change nothing: every member equals the stored one. Clients
+   * send back entries as they know them, with or without tokens.
    */
   #storedPlatforms({ appId }: App, { authData }: User, changes: UserChanges): Set<string> {
     const isStored = (platform: string, entry: JsonObject) => {
       const stored = authData && Object.hasOwn(authData, platform) ? authData[platform] : undefined;
       if (!stored) return false;
-      const opened = openedEntry(this.#deps.vault, appId, { platform, entry: stored });
-      return [opened, shownEntry(opened)].some((known) => stableText(known) === stableText(entry));
+      const opened = new Map(
+        Object.entries(openedEntry(this.#deps.vault, appId, { platform, entry: stored })),
+      );
+      return Object.entries(entry).every(([name, value]) => {
+        const known = opened.get(name);
+        return known !== undefined && stableText(known) === stableText(value);
+      });
     };
     const stored = [...changes.authData].filter(([platform, entry]) => entry && isStored(platform, entry));
     return new Set(stored.map(([platform]) => platform));

@@ -112,8 +112,8 @@ function copyValues(user: StagedUser): CopyValue[] {
 async function insertUsers(tx: Handle, appId: string, { users }: Targets): Promise<void> {
   await tx.query(
     `WITH written AS (
-       INSERT INTO ${users} (app_id, auth_sealed, ${columns.join(', ')})
-       SELECT $1, true, ${columns.join(', ')} FROM ${stage} WHERE user_id IS NULL ORDER BY line
+       INSERT INTO ${users} (app_id, auth_sealed, auth_sealed_whole, ${columns.join(', ')})
+       SELECT $1, true, true, ${columns.join(', ')} FROM ${stage} WHERE user_id IS NULL ORDER BY line
        ON CONFLICT DO NOTHING RETURNING id, object_id)
      UPDATE ${stage} s SET user_id = w.id FROM written w WHERE s.object_id = w.object_id`,
     [appId],
