@@ -32,13 +32,22 @@ export type CheckedAuthData = AuthDataChanges & { readonly [checkedMark]: true }
 
 /**
  * Declares changes as checked. `by` names who vouches for the entries: their platforms
- * (`AuthPlatforms`), or the function host of the app, which acts with the app's master key.
+ * (`AuthPlatforms`), or the function host of the app, which acts with the app's master key. Throws
+ * 250 for an entry without an id: nobody exchanged its `code`.
  */
-export const vouchFor = (changes: AuthDataChanges, _by: 'platforms' | 'function host'): CheckedAuthData =>
-  changes as CheckedAuthData;
+export function vouchFor(changes: AuthDataChanges, _by: 'platforms' | 'function host'): CheckedAuthData {
+  for (const [platform, entry] of changes) if (entry) identityOf(platform, entry);
+  return changes as CheckedAuthData;
+}
+
+/**
+ * Mini programs: a client sends a `code` in place of an id, and the platform exchanges it for the
+ * account (protocol/users.md#mini-programs).
+ */
+export const codePlatforms: ReadonlySet<string> = new Set(['lc_weapp', 'lc_qqapp']);
 
 /** Platforms that call the user's id `openid`; the others call it `uid` (protocol/users.md#third-party-accounts). */
-const openidPlatforms = new Set(['weixin', 'qq']);
+const openidPlatforms = new Set(['weixin', 'qq', ...codePlatforms]);
 
 const maxPlatforms = 20;
 const maxEntryBytes = 16 * 1024;
@@ -76,7 +85,7 @@ function readEntry(platform: string, value: unknown): JsonObject {
   if (!isJsonObject(entry) || Object.hasOwn(entry, '__type')) throw refuse('linkedIdMissing');
   if (Buffer.byteLength(JSON.stringify(entry)) > maxEntryBytes)
     throw refuse('tooLarge', `An entry of authData is at most ${maxEntryBytes} bytes.`);
-  identityOf(platform, entry);
+  if (!isIncomplete(platform, entry)) identityOf(platform, entry);
   checkTokens(entry);
   unionOf(entry);
   return entry;
@@ -98,6 +107,10 @@ export function identityOf(platform: string, entry: JsonObject): Identity {
   if (!form.test(uid)) throw refuse('linkedIdMissing', 'The id in authData is malformed.');
   return { platform, uid };
 }
+
+/** Tells whether an entry has a code that the platform exchanges for the id. */
+const isIncomplete = (platform: string, entry: JsonObject): boolean =>
+  codePlatforms.has(platform) && Boolean(entry.code) && uidOf(platform, entry) === undefined;
 
 /** Returns the id of an entry. Clients also use `openid` for custom platforms (protocol/users.md#third-party-accounts). */
 function uidOf(platform: string, entry: JsonObject): Json | undefined {
