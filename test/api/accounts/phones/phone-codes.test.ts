@@ -102,7 +102,30 @@ describe('change of number', () => {
     expect((await user.me()).mobilePhoneNumber).toBe(mobilePhoneNumber);
   });
 
-  test('refuses a number that another user has with 214', async () => {
+  test('takes the number from users who claimed it and did not prove it', async () => {
+    for (const trustUnverifiedNumbers of [false, true]) {
+      await phones.api.services.apps.change(phones.app.appId, { options: { trustUnverifiedNumbers } });
+      const mobilePhoneNumber = newPhone();
+      const [user, claimer] = [
+        await newUser(),
+        await signUp(phones.api, phones.app, { mobilePhoneNumber, nick: 'x' }),
+      ];
+      clock.moveMs(minute);
+      await user.request('POST', '/1.1/requestChangePhoneNumber', { mobilePhoneNumber });
+      const body = { mobilePhoneNumber, code: await codeTo(mobilePhoneNumber) };
+      expect((await user.request('POST', '/1.1/changePhoneNumber', body)).status).toBe(200);
+      expect(await user.me()).toMatchObject({ mobilePhoneNumber, mobilePhoneVerified: true });
+      // The other account stays, without the number.
+      const left = await claimer.me();
+      expect(left).toMatchObject({ nick: 'x', mobilePhoneVerified: false });
+      expect(left).not.toHaveProperty('mobilePhoneNumber');
+      const smsCode = await ask('requestLoginSmsCode', { mobilePhoneNumber });
+      expect((await post('login', { mobilePhoneNumber, smsCode })).body.objectId).toBe(user.id);
+    }
+    await phones.api.services.apps.change(phones.app.appId, { options: { trustUnverifiedNumbers: false } });
+  });
+
+  test('refuses a number that another user proved with 214', async () => {
     const [user, owner] = [await newUser(), await newUser()];
     clock.moveMs(minute);
     const mobilePhoneNumber = numberOf(owner);
