@@ -5,7 +5,7 @@ import { refuse } from '../../shared/domain/errors/errors.ts';
 import { newUsername } from '../../shared/domain/ids.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { canonicalValue, isMemberName } from '../../shared/domain/objects/typed-values.ts';
-import { type AuthData, identitiesOf, withoutSeal } from '../../shared/domain/users/auth-data.ts';
+import { type AuthData, identitiesOf, unionOf, withoutSeal } from '../../shared/domain/users/auth-data.ts';
 import { type Sealer, sealedAuthData } from '../../shared/domain/users/auth-tokens.ts';
 import { checkFields, readEmail, readPhone, readUsername } from '../../shared/domain/users/members.ts';
 import type { SessionSecret, UserDraft } from '../../shared/domain/users/user.ts';
@@ -86,15 +86,28 @@ function draftOf(record: JsonObject): UserDraft {
   };
 }
 
-/** Reads authData without UnionIDs (`_…_unionid`), which are derived from the entries of the platforms. */
+/**
+ * Reads authData without the UnionIDs that the public service found this user by (`_…_unionid`).
+ * An entry of such a UnionID that does not say whether it is the main account becomes it.
+ */
 function authDataOf(value: Json | undefined): AuthData | null {
   if (value === undefined || value === null) return null;
   if (!isJsonObject(value)) throw refuse('incorrectType', 'authData must be a dictionary.');
   const entries = Object.entries(value).filter(([name, entry]) => !name.startsWith('_') && entry !== null);
-  const authData = Object.fromEntries(entries.map(([name, entry]) => [name, entryOf(name, entry)]));
+  const found = new Map(Object.entries(value));
+  const authData = Object.fromEntries(
+    entries.map(([name, entry]) => [name, withMainAccount(entryOf(name, entry), found)]),
+  );
   if (Buffer.byteLength(JSON.stringify(authData)) > maxAuthBytes)
     throw refuse('tooLarge', `authData is at most ${maxAuthBytes} bytes.`);
   return authData;
+}
+
+function withMainAccount(entry: JsonObject, found: ReadonlyMap<string, Json>): JsonObject {
+  const union = unionOf(entry);
+  const holder = union && found.get(union.platform);
+  const isFound = isJsonObject(holder) && holder.uid === union?.uid;
+  return isFound && entry.main_account === undefined ? { ...entry, main_account: true } : entry;
 }
 
 function entryOf(platform: string, value: Json): JsonObject {

@@ -137,8 +137,8 @@ export class UserStore {
 
   /** Writes the third-party accounts of a user. Returns those that belong to another user. */
   #claimIdentities(tx: Handle, appId: string, user: User): Promise<Identity[]> {
-    const { own, unions } = identitiesOf(user.authData ?? {});
-    return setIdentities(tx, appId, { userId: user.id, identities: [...own, ...unions] });
+    const { own, claims } = identitiesOf(user.authData ?? {});
+    return setIdentities(tx, appId, { userId: user.id, identities: [...own, ...claims] });
   }
 
   now(): Date {

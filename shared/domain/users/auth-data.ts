@@ -157,25 +157,42 @@ export function unionOf(entry: JsonObject): Identity | undefined {
 
 const unionMember = (platform: string): string => `_${platform}_unionid`;
 
-/** Returns the identities of all entries: their own ids, which take precedence, and their UnionIDs. */
-export function identitiesOf(authData: AuthData): { own: Identity[]; unions: Identity[] } {
+/** Tells whether an entry is the main account of its UnionID (protocol/users.md#unionid). */
+const isMain = ({ main_account: main }: JsonObject): boolean => main === true || main === 'true';
+
+/** Third-party accounts and UnionIDs of entries. */
+export interface Identities {
+  /** Ids of the accounts, which take precedence. */
+  own: Identity[];
+  /** UnionIDs of all entries: a login looks for the user of any of them. */
+  unions: Identity[];
+  /** UnionIDs of the main accounts: their user is found by these. */
+  claims: Identity[];
+}
+
+/** Returns the identities of all entries. */
+export function identitiesOf(authData: AuthData): Identities {
   const entries = Object.entries(authData);
-  const unions = new Map(
-    entries.flatMap(([, entry]) => {
-      const union = unionOf(entry);
-      return union ? [[`${union.platform} ${union.uid}`, union]] : [];
-    }),
-  );
+  const of = (some: JsonObject[]) => [
+    ...new Map(
+      some.flatMap((entry) => {
+        const union = unionOf(entry);
+        return union ? [[`${union.platform} ${union.uid}`, union] as const] : [];
+      }),
+    ).values(),
+  ];
+  const values = entries.map(([, entry]) => entry);
   return {
     own: entries.map(([platform, entry]) => identityOf(platform, entry)),
-    unions: [...unions.values()],
+    unions: of(values),
+    claims: of(values.filter(isMain)),
   };
 }
 
 /** Returns the members `_<platform>_unionid` of replies, in `authData` and next to it (protocol/users.md#unionid). */
 export function unionMembers(authData: AuthData): Record<string, JsonObject> {
-  const { unions } = identitiesOf(authData);
-  return Object.fromEntries(unions.map(({ platform, uid }) => [platform, { uid }]));
+  const { claims } = identitiesOf(authData);
+  return Object.fromEntries(claims.map(({ platform, uid }) => [platform, { uid }]));
 }
 
 /**

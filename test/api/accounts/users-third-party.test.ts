@@ -1,9 +1,19 @@
 import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { countWaitingForLocks } from '../../support/database.ts';
 import { useTestApi } from '../../support/test-api.ts';
-import { enterWith, newName, newUid, refusalOf, refused, shown, signUp } from '../../support/users.ts';
+import {
+  enterWith,
+  newName,
+  newUid,
+  refusalOf,
+  refused,
+  shown,
+  signUp,
+  type TestUser,
+} from '../../support/users.ts';
 
 let app: App;
 const api = useTestApi();
@@ -191,6 +201,11 @@ describe('UnionID', () => {
     },
   });
 
+  const uidOf = async (user: TestUser | undefined, platform: string) => {
+    const me = (await user?.me()) as { authData?: Record<string, { uid: string }> } | undefined;
+    return me?.authData?.[platform]?.uid;
+  };
+
   test('is shown in authData and next to it, and finds the user from another platform', async () => {
     const unionid = newUid();
     const [one, two] = [wx('weixin_1', unionid), wx('weixin_2', unionid, 'false')];
@@ -226,6 +241,49 @@ describe('UnionID', () => {
     await user.put({ 'authData.weixin_1': { __op: 'Delete' } });
     expect((await user.me()).authData).toEqual({});
     expect((await enterWith(api, app, wx('weixin_2', unionid))).id).not.toBe(user.id);
+  });
+
+  test.each([[false], ['false'], [undefined]])(
+    'finds the main account only: main_account %s looks for it and claims nothing',
+    async (main) => {
+      const unionid = newUid();
+      const other = (platform: string) => {
+        const [entry] = Object.values(wx(platform, unionid));
+        return { [platform]: { ...entry, main_account: main } };
+      };
+      const first = await enterWith(api, app, other('weixin_1'));
+      expect(first.body).not.toHaveProperty('_weixin_unionid');
+      const second = await enterWith(api, app, other('weixin_2'));
+      expect(second.id).not.toBe(first.id);
+      const owner = await enterWith(api, app, wx('weixin_3', unionid));
+      expect([first.id, second.id]).not.toContain(owner.id);
+      for (const platform of ['weixin_4', 'weixin_5'])
+        expect((await enterWith(api, app, other(platform))).id).toBe(owner.id);
+      // Own ids come first.
+      const uid = await uidOf(first, 'weixin_1');
+      const again = { weixin_1: { ...other('weixin_1').weixin_1, uid } };
+      expect((await enterWith(api, app, again)).id).toBe(first.id);
+      // A link of the main account claims the UnionID where it is free.
+      await owner.put({ 'authData.weixin_3': { __op: 'Delete' } });
+      await second.put({ authData: wx('weixin_6', unionid) });
+      expect((await enterWith(api, app, wx('weixin_7', unionid, true))).id).toBe(second.id);
+    },
+  );
+
+  test('of users of versions before stays with its holder, unless the entry says that it is not main', async () => {
+    const ids = [newUid(), newUid()];
+    const users = await Promise.all(ids.map((id, i) => enterWith(api, app, wx(`old_${i}`, id))));
+    const change = (i: number, sql: string) =>
+      api.db.query(`UPDATE app_user SET auth_data = ${sql} WHERE object_id = $1`, [users[i]?.id]);
+    await change(0, `auth_data #- '{old_0,main_account}'`);
+    await change(1, `jsonb_set(auth_data, '{old_1,main_account}', 'false')`);
+    const file = new URL('../../../shared/db/migrations/0079_main_accounts.sql', import.meta.url);
+    await api.db.query(await readFile(file, 'utf8'));
+    const found = await Promise.all(ids.map((id) => enterWith(api, app, wx('new', id, false))));
+    expect(found.map(({ id }) => id === users[0]?.id)).toEqual([true, false]);
+    expect(found[1]?.id).not.toBe(users[1]?.id);
+    await enterWith(api, app, { old_0: { uid: await uidOf(users[0], 'old_0'), access_token: 'u' } });
+    expect((await enterWith(api, app, wx('newer', ids[0] ?? '', false))).id).toBe(users[0]?.id);
   });
 
   test('does not move a user to another account', async () => {
