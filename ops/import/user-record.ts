@@ -4,10 +4,11 @@ import type { StagedUser } from '../../shared/db/tables/import/users.ts';
 import { refuse } from '../../shared/domain/errors/errors.ts';
 import { newUsername } from '../../shared/domain/ids.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import { parsePhone } from '../../shared/domain/messages/phone.ts';
 import { canonicalValue, isMemberName } from '../../shared/domain/objects/typed-values.ts';
 import { type AuthData, identitiesOf, unionOf, withoutSeal } from '../../shared/domain/users/auth-data.ts';
 import { type Sealer, sealedAuthData } from '../../shared/domain/users/auth-tokens.ts';
-import { checkFields, readEmail, readPhone, readUsername } from '../../shared/domain/users/members.ts';
+import { checkFields, readEmail, readUsername } from '../../shared/domain/users/members.ts';
 import type { SessionSecret, UserDraft } from '../../shared/domain/users/user.ts';
 import { aclOf, booleanOrNull, headOf, membersOf, textOrNull, within } from './record.ts';
 
@@ -73,17 +74,27 @@ function draftOf(record: JsonObject): UserDraft {
   );
   const isPhoneVerified =
     booleanOrNull(record, 'mobilePhoneVerified') ?? booleanOrNull(record, 'mobilePhoneNumberVerified');
+  const number = phone ? phoneOf(phone) : null;
   return {
     // The public service generates a name for a user without one, too.
     username: username ? readUsername(username) : newUsername(),
     email: email ? readEmail(email) : null,
     emailVerified: booleanOrNull(record, 'emailVerified'),
-    mobilePhoneNumber: phone ? readPhone(phone) : null,
-    mobilePhoneVerified: isPhoneVerified ?? false,
+    mobilePhoneNumber: number,
+    mobilePhoneVerified: number !== null && isPhoneVerified === true,
     authData: authDataOf(record.authData),
     acl: aclOf(record.ACL),
     fields: checkFields(membersOf(record, isKnown)),
   };
+}
+
+/**
+ * Reads a number. One that this service cannot parse is kept as its digits: the user stays, and the
+ * number can be changed. A text without a number is left out.
+ */
+function phoneOf(text: string): string | null {
+  const digits = text.replaceAll(/[^\d+]/g, '');
+  return parsePhone(text)?.e164 ?? (/^\+?\d{3,20}$/.test(digits) ? digits : null);
 }
 
 /**

@@ -89,6 +89,31 @@ describe('users', () => {
     expect(byUnion.id).toBe(salted.objectId);
   });
 
+  test('are kept with any phone number', async () => {
+    const numbers: [string, string | null][] = [
+      ['14612345678', '+8614612345678'],
+      ['+8614812345678', '+8614812345678'],
+      ['149 1234 5678', '+8614912345678'],
+      ['+86-12345', '+8612345'],
+      ['99912345678901', '99912345678901'],
+      ['12', null],
+      ['none', null],
+      ['+', null],
+    ];
+    const users = numbers.map(([mobilePhoneNumber]) =>
+      aUser({ mobilePhoneNumber, mobilePhoneVerified: true }),
+    );
+    expect(await imported(await exportFile('_User.jsonl', users))).toMatchObject({
+      code: 0,
+      classes: { _User: { imported: numbers.length } },
+    });
+    for (const [i, [sent, stored]] of numbers.entries()) {
+      const { body } = await asMaster(`/users/${users[i]?.objectId}`);
+      const seen = [sent, body.mobilePhoneNumber ?? null, body.mobilePhoneVerified];
+      expect(seen).toEqual([sent, stored, stored !== null]);
+    }
+  });
+
   test('of one UnionID: another app of it enters the main account, wherever it stands', async () => {
     for (const isFirst of [true, false]) {
       const entry = (main_account: boolean) => ({

@@ -68,7 +68,9 @@ describe('change of number', () => {
     expect((await request({})).body.code).toBe(212);
     expect((await request({ mobilePhoneNumber: 'x' })).body.code).toBe(127);
     expect((await request({ mobilePhoneNumber: newPhone(), ttl: 31 })).body.code).toBe(1);
-    expect((await request({ mobilePhoneNumber: newPhone(), ttl: '6' })).body.code).toBe(111);
+    expect((await request({ mobilePhoneNumber: newPhone(), ttl: 'x' })).body.code).toBe(111);
+    expect((await request({ mobilePhoneNumber: newPhone(), ttl: '31' })).body.code).toBe(1);
+    expect((await request({ mobilePhoneNumber: newPhone(), ttl: '6' })).body).toEqual({});
   });
 
   test('sets the number that got the code, as verified, within six minutes', async () => {
@@ -151,6 +153,15 @@ describe('reset of the password by code', () => {
     [{ mobilePhoneNumber: '+8613800001237', password: 'new' }, 603],
   ])('refuses %j with code %i', async (body, code) => {
     expect(refusalOf(await reset('123456', body))).toEqual(refused(code));
+  });
+
+  test('takes POST beside PUT', async () => {
+    const mobilePhoneNumber = numberOf(await newUser(newPhone(), { password: 'old password' }));
+    const code = await ask('requestPasswordResetBySmsCode', { mobilePhoneNumber });
+    const body = { mobilePhoneNumber, password: 'by post' };
+    expect((await post(`resetPasswordBySmsCode/${another(code)}`, body)).body.code).toBe(603);
+    expect(await post(`resetPasswordBySmsCode/${code}`, body)).toMatchObject({ status: 200, body: {} });
+    expect((await post('login', body)).status).toBe(200);
   });
 
   test('sets the password and ends the session at once, on every process', async () => {
