@@ -28,6 +28,7 @@ import {
   rulesOf,
   type UserCaller,
 } from './caller.ts';
+import type { LoginLocks } from './login/login-locks.ts';
 import type { Passwords } from './passwords/passwords.ts';
 import type { Sessions } from './sessions/sessions.ts';
 import type { AuthPlatforms } from './third-party/platforms.ts';
@@ -54,6 +55,7 @@ const maxIdsPerDelete = 100;
 interface Parts {
   passwords: Passwords;
   sessions: Sessions;
+  locks: LoginLocks;
   platforms: AuthPlatforms;
   store: UserStore;
   hooks: UserHooks;
@@ -73,7 +75,7 @@ export class UserService {
 
   /**
    * Updates a user (PUT), for the user itself or the master key. Throws 206 for any other caller, 403 when the ACL
-   * denies it, 1 for an unknown id, 305 when the user does not match `where`, and as `SignUpService.signUp`.
+   * denies it, 1 for an unknown id and for another password, 219 when locked, 305 when the user does not match `where`, and as `SignUpService.signUp`.
    */
   async update(
     caller: Caller,
@@ -83,9 +85,9 @@ export class UserService {
     requireSelf(caller, objectId);
     const { hooks, platforms } = this.#parts;
     const condition = compileRowCondition(where, userClass, readerFor(caller));
-    const sent = await hooks.onAuthData(caller, body, readUserChanges(body));
+    const read = await hooks.onAuthData(caller, body, readUserChanges(body));
     const before = await this.#require(this.#deps.db, caller, objectId);
-    requireMaySetPassword(caller, before, sent);
+    const sent = await this.#withoutOwnPassword(caller, before, read);
     const unasked = this.#storedPlatforms(caller.app, before, sent);
     const changes = await platforms.check(caller.app, sent, (platform) => unasked.has(platform));
     const hash = await this.#hash(caller.app, changes);
@@ -115,6 +117,28 @@ export class UserService {
     // Last, so that neither the audit nor a hook gets the tokens.
     const reply = withSentEntries(changed.changed, changes.sentAuthData, changes.authData);
     return { ...changed, changed: reply };
+  }
+
+  /**
+   * Returns the changes without a password that is the user's own already: SDKs send whole users. A
+   * wrong one counts as a failed login, since the answer tells whether a guess was right. Throws 1
+   * for another password (`requireMaySetPassword`), 219 when locked.
+   */
+  async #withoutOwnPassword(caller: Caller, user: User, changes: UserChanges): Promise<UserChanges> {
+    const { password, ...others } = changes;
+    if (password === undefined || user.passwordHash === null || caller.isMaster) return changes;
+    const { app } = caller;
+    const { locks, passwords } = this.#parts;
+    const target = { user, submitted: { kind: 'username', value: user.username } } as const;
+    await locks.requireUnlocked(app, target);
+    const { isMatch } = await passwords.verify(app.appId, password, user.passwordHash);
+    if (!isMatch) {
+      await locks.countFailure(app, target);
+      requireMaySetPassword(caller, user, changes);
+    }
+    await locks.requireUnlocked(app, target);
+    const touched = new Set([...changes.touched].filter((name) => name !== 'password'));
+    return { ...others, touched };
   }
 
   async #hash({ appId }: App, { password }: UserChanges): Promise<string | undefined> {

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../json.ts';
-import type { Acl } from '../objects/acl.ts';
+import { type Acl, publicAcl } from '../objects/acl.ts';
 import { type AuthData, unionMembers } from './auth-data.ts';
 import { shownAuthData } from './auth-tokens.ts';
 
@@ -71,7 +71,7 @@ export function draftDocument(user: UserDraft, { isOwn, open, hasAcl = false }: 
     ...(user.mobilePhoneNumber === null ? [] : [['mobilePhoneNumber', user.mobilePhoneNumber] as const]),
     ['mobilePhoneVerified', user.mobilePhoneVerified],
     ...(isOwn ? authMembers(user.authData, open) : []),
-    ...(hasAcl && user.acl !== null ? [['ACL', user.acl] as const] : []),
+    ...(hasAcl ? [['ACL', user.acl ?? publicAcl] as const] : []),
   ]);
 }
 
