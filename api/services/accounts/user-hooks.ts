@@ -28,7 +28,7 @@ const serviceMembers = new Set([
   'className',
 ]);
 
-const view = { isOwn: true, hasAcl: true } as const;
+const view = { isOwn: true, hasAcl: 'stored' } as const;
 
 /** Runs the app's hooks for users: creation, changes, deletion, verification, login (protocol/functions.md#hooks). */
 export class UserHooks {

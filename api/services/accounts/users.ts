@@ -161,7 +161,7 @@ export class UserService {
       if (current.passwordHash !== null && app.options.reloginAfterPasswordChange)
         [user, token] = await sessions.replace(tx, app.appId, { user, now: store.now() });
     }
-    const document = userDocument(user, { isOwn: true, hasAcl: true });
+    const document = userDocument(user, { isOwn: true, hasAcl: 'stored' });
     const changed = pickUserMembers(document, changes.touched);
     return { document, changed, ...(token === undefined ? {} : { sessionToken: token }) };
   }
@@ -264,7 +264,7 @@ async function recordUpdate(
   { appId }: App,
   { current, changes, changed }: { current: User; changes: UserChanges; changed: JsonObject },
 ): Promise<void> {
-  const before = pickUserMembers(userDocument(current, { isOwn: true, hasAcl: true }), changes.touched);
+  const before = pickUserMembers(userDocument(current, { isOwn: true, hasAcl: 'stored' }), changes.touched);
   const after: JsonObject = { ...changed };
   if (changes.password !== undefined) after.password = maskText;
   await recordChange(tx, { action: 'user.update', appId, target: current.objectId, before, after });

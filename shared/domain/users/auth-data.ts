@@ -168,6 +168,8 @@ export interface Identities {
   unions: Identity[];
   /** UnionIDs of the main accounts: their user is found by these. */
   claims: Identity[];
+  /** UnionIDs of entries that do not say whether they are main accounts. */
+  undecided: Identity[];
 }
 
 /** Returns the identities of all entries. */
@@ -186,6 +188,7 @@ export function identitiesOf(authData: AuthData): Identities {
     own: entries.map(([platform, entry]) => identityOf(platform, entry)),
     unions: of(values),
     claims: of(values.filter(isMain)),
+    undecided: of(values.filter(({ main_account: main }) => main === undefined)),
   };
 }
 

@@ -136,6 +136,6 @@ function idCondition(q: string, params: Params, isOperator: boolean): string {
 /** Returns a user without secrets of third-party accounts; for viewers shortened. */
 function documentFor({ role }: Operator, user: User): JsonObject {
   const isOperator = hasRole(role, 'operator');
-  const document = userDocument(user, { isOwn: isOperator, hasAcl: true });
+  const document = userDocument(user, { isOwn: isOperator, hasAcl: 'stored' });
   return isOperator ? document : shortenPersonal(document);
 }
