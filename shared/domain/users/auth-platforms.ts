@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { issueText } from '../errors/issue-text.ts';
-import type { JsonObject } from '../json.ts';
+import { isJsonObject, type JsonObject } from '../json.ts';
 import { hasNoUser, isBaseUrl } from '../urls.ts';
 
 /**
@@ -60,6 +60,12 @@ export type CodeExchange = z.infer<ReturnType<typeof miniProgram>>;
 const tapTap = accessTokens('https://open.tapapis.cn').extend({ clientId: z.string().min(1) });
 export type MacCheck = z.infer<typeof tapTap>;
 
+/** Takes the usual name of a setting for the platform's own one. */
+const renamed = (settings: unknown, usual: string, own: string): unknown =>
+  isJsonObject(settings) && Object.hasOwn(settings, usual)
+    ? { [own]: settings[usual], ...settings }
+    : settings;
+
 const parsed = <T>(shape: z.ZodType<T>, settings: unknown): T => shape.parse(settings, { error: issueText });
 
 /** How the entries of a platform are checked, by the name of the platform. */
@@ -69,7 +75,8 @@ const checks = {
   qq: (settings: unknown) =>
     ({ kind: 'qq', settings: parsed(accessTokens('https://graph.qq.com'), settings) }) as const,
   weibo: (settings: unknown) => ({ kind: 'weibo', settings: parsed(weibo, settings) }) as const,
-  taptap: (settings: unknown) => ({ kind: 'mac', settings: parsed(tapTap, settings) }) as const,
+  taptap: (settings: unknown) =>
+    ({ kind: 'mac', settings: parsed(tapTap, renamed(settings, 'appId', 'clientId')) }) as const,
   lc_weapp: (settings: unknown) =>
     ({ kind: 'code', settings: parsed(miniProgram('https://api.weixin.qq.com'), settings) }) as const,
   lc_qqapp: (settings: unknown) =>

@@ -296,7 +296,12 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
 
 describe('MAC tokens of TapTap', () => {
   /** Platform that knows one token, and checks the signature of the request. */
-  const tokens = (owner: { openid: string; unionid?: string }, scope = 'basic-info') => {
+  const denied = { status: 401, body: { success: false, data: { code: -1, error: 'access_denied' } } };
+  const tokens = (
+    owner: { openid: string; unionid?: string },
+    scope = 'basic-info',
+    otherwise: Answer = denied,
+  ) => {
     asked = [];
     answers = ({ path, query }) => {
       const header = asked.at(-1)?.authorization ?? '';
@@ -306,9 +311,7 @@ describe('MAC tokens of TapTap', () => {
       const mac = createHmac('sha1', 'a-key').update(text).digest('base64');
       const isRight = header.startsWith('MAC ') && parts.id === 'a-kid' && parts.mac === mac;
       const isAllowed = path === `/account/${scope}/v1` && query.get('client_id') === 'ours';
-      return isRight && isAllowed
-        ? { body: { success: true, data: owner } }
-        : { status: 401, body: { success: false, data: { code: -1, error: 'access_denied' } } };
+      return isRight && isAllowed ? { body: { success: true, data: owner } } : otherwise;
     };
   };
 
@@ -319,6 +322,14 @@ describe('MAC tokens of TapTap', () => {
     expect([first.status, first.body.authData]).toEqual([201, { taptap: tapTap(openid) }]);
     const again = await enter({ taptap: { ...tapTap(openid), name: 'Ann' } });
     expect([again.status, again.body.objectId]).toEqual([200, first.body.objectId]);
+    const noScope = {
+      status: 403,
+      body: { success: false, data: { code: -1, error: 'insufficient_scope' } },
+    };
+    for (const otherwise of [noScope, { status: 404, body: {} }, { status: 503, body: '' }]) {
+      tokens({ openid }, scope, otherwise);
+      expect((await enter({ taptap: tapTap(openid) })).status).toBe(200);
+    }
   });
 
   test('give no session for made-up entries, nor for the account of another', async () => {

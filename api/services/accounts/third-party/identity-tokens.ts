@@ -67,15 +67,27 @@ export class IdentityTokens {
     settings: IdentityTokenCheck,
     keys: JWTVerifyGetKey,
   ): Promise<string | undefined> {
-    const { jwtVerify } = await import('jose');
-    const { payload } = await jwtVerify(token, keys, {
+    const { jwtVerify, errors } = await import('jose');
+    const options = {
       algorithms: settings.algorithms,
       audience: settings.audience,
       issuer: settings.issuer,
       requiredClaims: ['exp', 'sub'],
       clockTolerance: clockToleranceSeconds,
       currentDate: new Date(this.#clock.now()),
-    });
-    return payload.sub;
+    };
+    try {
+      return (await jwtVerify(token, keys, options)).payload.sub;
+    } catch (error) {
+      if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
+      // A token that names no key, and a set with several: one of them may have signed it.
+      for await (const key of error) {
+        const verified = await jwtVerify(token, key, options).catch((failure: unknown) => {
+          if (!(failure instanceof errors.JWSSignatureVerificationFailed)) throw failure;
+        });
+        if (verified) return verified.payload.sub;
+      }
+      throw new errors.JWKSNoMatchingKey();
+    }
   }
 }

@@ -1,5 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { identityOf } from '../../../../shared/domain/users/auth-data.ts';
 import type { MacCheck, PlatformConfirmation } from '../../../../shared/domain/users/auth-platforms.ts';
@@ -44,8 +45,14 @@ const form: AnswerForm<z.infer<typeof account>> = {
   ]),
 };
 
+/** At the first path, the code of a missing scope says only that the other path has to be asked. */
+const firstForm = { ...form, refusals: form.refusals.difference(new Set(['insufficient_scope'])) };
+
 /** Paths of the account, by the scope that the user granted: `basic_info`, `public_profile`. */
-const paths = ['/account/basic-info/v1', '/account/profile/v1'];
+const paths = [
+  ['/account/basic-info/v1', firstForm],
+  ['/account/profile/v1', form],
+] as const;
 
 /**
  * Checks a MAC token of TapTap (`kid`, `mac_key`): a request that is signed with the key returns
@@ -60,18 +67,25 @@ export async function checkMacToken(
   const hash = typeof algorithm === 'string' ? hashOf.get(algorithm) : undefined;
   if (!isHeaderText(kid) || typeof key !== 'string' || key === '' || !hash) return undefined;
   const { endpoint: baseUrl, ca, clientId } = settings;
-  for (const path of paths) {
+  let [isRefused, unknown]: [boolean, Refusal | undefined] = [false, undefined];
+  for (const [path, answerForm] of paths) {
     const target = `${path}?${new URLSearchParams({ client_id: clientId })}`;
     const authorization = signature({ baseUrl, target, kid, key, hash, nowMs });
     const request = { method: 'GET', path: target, headers: { authorization } } as const;
-    const found = await clients.ask({ baseUrl, ca }, request, form);
-    if (found)
-      return found.data.openid === identityOf(platform, entry).uid
-        ? { unionid: found.data.unionid }
-        : undefined;
+    const found = await clients.ask({ baseUrl, ca }, request, answerForm).catch((error: unknown) => {
+      if (!(error instanceof Refusal)) throw error;
+      return error;
+    });
+    if (found instanceof Refusal) unknown = found;
+    else if (found) return accountOf(found, identityOf(platform, entry).uid);
+    else isRefused = true;
   }
+  if (unknown && !isRefused) throw unknown;
   return undefined;
 }
+
+const accountOf = ({ data }: z.infer<typeof account>, uid: string): PlatformConfirmation | undefined =>
+  data.openid === uid ? { unionid: data.unionid } : undefined;
 
 /** Tells whether a value may stand between the quotes of the header. */
 const isHeaderText = (value: unknown): value is string =>
