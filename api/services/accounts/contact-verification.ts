@@ -51,8 +51,8 @@ export class ContactVerification {
   }
 
   /**
-   * Gives a number to a locked user who proved it. An unproven claim of another user is removed: its
-   * account stays, without the number. Throws 214 when the other user proved the number too.
+   * Gives a number to a locked user who proved it. An unproven claim of another user is removed:
+   * its account stays, without the number. Throws 214 when the other user proved the number too.
    */
   async assignNumber(tx: Handle, app: App, { user, number }: { user: User; number: string }): Promise<User> {
     const key = { mobilePhoneNumber: number };

@@ -135,7 +135,10 @@ function withoutToken({ sessionToken: _, ...document }: JsonObject): JsonObject 
   return document;
 }
 
-/** Returns the object of a reply, which hosts with the manners of functions put into a lone `result`. */
+/**
+ * Returns the object of a reply, which hosts with the manners of functions put into a lone
+ * `result`.
+ */
 function unwrapped(answer: JsonObject): JsonObject {
   const { result, ...others } = answer;
   return isJsonObject(result) && Object.keys(others).length === 0 ? result : answer;

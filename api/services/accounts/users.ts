@@ -74,8 +74,9 @@ export class UserService {
   }
 
   /**
-   * Updates a user (PUT), for the user itself or the master key. Throws 206 for any other caller, 403 when the ACL
-   * denies it, 1 for an unknown id and for another password, 219 when locked, 305 when the user does not match `where`, and as `SignUpService.signUp`.
+   * Updates a user (PUT), for the user itself or the master key. Throws 206 for any other caller,
+   * 403 when the ACL denies it, 1 for an unknown id and for another password, 219 when locked, 305
+   * when the user does not match `where`, and as `SignUpService.signUp`.
    */
   async update(
     caller: Caller,

@@ -47,9 +47,11 @@ export class RoleLookup {
   }
 
   /**
-   * Lists roles (GET of the collection). With `redirectClassNameForKey`, which names a relation, lists its members
-   * instead: SDKs send it where they do not know the class of the members, and read the class from the reply. A
-   * `$relatedTo` of members of another class means the same, because a new role does not tell its SDK the class. Throws 102, 105, 106 or 111 for the query, 116 for too much, 124 for a timeout, and as the list of the members' class.
+   * Lists roles (GET of the collection). With `redirectClassNameForKey`, which names a relation,
+   * lists its members instead: SDKs send it where they do not know the class of the members, and
+   * read the class from the reply. A `$relatedTo` of members of another class means the same,
+   * because a new role does not tell its SDK the class. Throws 102, 105, 106 or 111 for the query,
+   * 116 for too much, 124 for a timeout, and as the list of the members' class.
    */
   async list(caller: UserCaller, query: Query): Promise<Found & { className?: string }> {
     const { redirectClassNameForKey: named } = query;
@@ -82,7 +84,10 @@ export class RoleLookup {
   }
 }
 
-/** Returns the relation of a condition that asks a role for members of another class; undefined for other conditions. */
+/**
+ * Returns the relation of a condition that asks a role for members of another class; undefined for
+ * other conditions.
+ */
 function relatedKey(where: unknown): string | undefined {
   const condition = typeof where === 'string' ? readText(where) : where;
   const { $relatedTo: operand } = isJsonObject(condition) ? condition : {};

@@ -139,8 +139,9 @@ export class RoleService {
   }
 
   /**
-   * Runs `work` in one transaction, again after a conflict with the deletion of a member. A call with a condition uses the
-   * app's share of query capacity. This process sees the new roles at once, other processes within a second.
+   * Runs `work` in one transaction, again after a conflict with the deletion of a member. A call
+   * with a condition uses the app's share of query capacity. This process sees the new roles at
+   * once, other processes within a second.
    */
   async #change<T>(
     caller: RoleCaller,
@@ -189,7 +190,10 @@ async function requireCondition(
   if (condition && !(await rowMeets(tx, { table: 'role', id }, condition))) throw refuse('noEffect');
 }
 
-/** Applies the steps in order. Members that do not exist are left out, as a deleted user is (recorded). */
+/**
+ * Applies the steps in order. Members that do not exist are left out, as a deleted user is
+ * (recorded).
+ */
 async function writeMembers(tx: Handle, { appId }: App, { id }: Role, steps: MemberStep[]): Promise<void> {
   for (const { relation, isAdded, objectIds } of steps) {
     const members = { roleId: id, relation, objectIds };

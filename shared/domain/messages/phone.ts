@@ -16,7 +16,10 @@ export interface Phone {
   can: { sms: boolean; voice: boolean };
 }
 
-/** Mobile numbers of China. Its operators use prefixes that the library does not know yet, such as 146 and 148. */
+/**
+ * Mobile numbers of China. Its operators use prefixes that the library does not know yet, such as
+ * 146 and 148.
+ */
 const newerMobile = /^\+861[3-9]\d{9}$/;
 const newerPhone = (e164: string): Phone => ({
   e164,

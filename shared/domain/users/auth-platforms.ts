@@ -91,7 +91,10 @@ export type PlatformCheck = ReturnType<(typeof checks)[keyof typeof checks] | ty
 export interface PlatformConfirmation {
   /** UnionID, if the platform returns it. */
   unionid?: string | undefined;
-  /** Entry to store in place of the one that the client sent, with the id that the platform returned. */
+  /**
+   * Entry to store in place of the one that the client sent, with the id that the platform
+   * returned.
+   */
   completed?: JsonObject;
 }
 

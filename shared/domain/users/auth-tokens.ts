@@ -12,7 +12,8 @@ export interface Sealer {
 /**
  * Members of an entry that are shown and stored in clear: the account, how long its token is valid,
  * and its public profile. Every other member is a secret, because platforms name their secrets
- * freely: `mac_key`, `serverAuthCode`, `kid`, `signature` (protocol/users.md#members-that-are-shown).
+ * freely: `mac_key`, `serverAuthCode`, `kid`, `signature`
+ * (protocol/users.md#members-that-are-shown).
  */
 export const shownMembers = [
   ...['uid', 'openid', 'id', 'unionid', 'platform', 'main_account'],

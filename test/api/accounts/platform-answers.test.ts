@@ -63,7 +63,10 @@ const tapTap = (openid: string) => ({
   mac_algorithm: 'hmac-sha-1',
 });
 
-/** An entry of each platform and call, how it calls a credential wrong, and the code of that refusal. */
+/**
+ * An entry of each platform and call, how it calls a credential wrong, and the code of that
+ * refusal.
+ */
 const platforms = [
   {
     name: 'weixin',

@@ -155,7 +155,8 @@ describe('tokens of platforms', () => {
 
   test('of rows of older versions are encrypted by a duty, and still match by their id', async () => {
     const user = await enterWith(api, app, full('old-row'));
-    // As a version before stored it: `auth_sealed` is true, and members that it did not know are in clear.
+    // As a version before stored it: `auth_sealed` is true, and members that it did not know are in
+    // clear.
     await api.db.query('UPDATE app_user SET auth_data = $2, auth_sealed_whole = false WHERE object_id = $1', [
       user.id,
       JSON.stringify(full('old-row')),

@@ -22,7 +22,9 @@ import { isObjectId, readerFor, requireRead, tokenOpenerFor, type UserCaller } f
 import type { Sessions } from '../sessions/sessions.ts';
 import { requireStrictQuery } from './strict-queries.ts';
 
-/** Reads users (protocol/users.md#reading-users). Returns a session token to its own session only. */
+/**
+ * Reads users (protocol/users.md#reading-users). Returns a session token to its own session only.
+ */
 export class UserLookup {
   readonly #deps: Pick<ApiDeps, 'db' | 'queries' | 'vault'>;
   readonly #sessions: Sessions;
@@ -52,7 +54,10 @@ export class UserLookup {
     return { ...project(whole, keys, userClass), ...(await this.#tokenFor(caller, user, query)) };
   }
 
-  /** Returns the token for `include=sessionToken` of the user whose current session this is; the Java SDK stores it. */
+  /**
+   * Returns the token for `include=sessionToken` of the user whose current session this is; the
+   * Java SDK stores it.
+   */
   async #tokenFor(
     { app: { appId }, session }: UserCaller,
     user: User,

@@ -23,8 +23,9 @@ export const isComparedWhole = (password: string, hash: string): boolean =>
   !bcryptForm.test(hash) || Buffer.byteLength(password) < bcryptBytes;
 
 /**
- * Returns a bcrypt hash in a form that the library computes. `$2x$` marks hashes of an old PHP whose
- * bytes above 127 were wrong; those of ASCII passwords equal `$2b$`. Undefined where they differ.
+ * Returns a bcrypt hash in a form that the library computes. `$2x$` marks hashes of an old PHP
+ * whose bytes above 127 were wrong; those of ASCII passwords equal `$2b$`. Undefined where they
+ * differ.
  */
 function computable(password: string, hash: string): string | undefined {
   if (!hash.startsWith('$2x$')) return hash;

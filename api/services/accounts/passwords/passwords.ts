@@ -23,7 +23,10 @@ const retryAfterSeconds = 5;
 /** Result of comparing a password with a hash. */
 export interface PasswordCheck {
   isMatch: boolean;
-  /** The hash has an outdated form or cost, was compared with the whole password, and should be replaced. */
+  /**
+   * The hash has an outdated form or cost, was compared with the whole password, and should be
+   * replaced.
+   */
   needsRehash: boolean;
 }
 

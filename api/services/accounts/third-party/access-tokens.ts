@@ -42,7 +42,8 @@ const query = (members: Record<string, string>): string => new URLSearchParams(m
 
 /**
  * Refusals of WeChat: token invalid (40001, 40014), missing (41001), expired (42001) or ended by a
- * new password (42007); openid invalid (40003) or missing (41009); scope not granted (48001, 50001).
+ * new password (42007); openid invalid (40003) or missing (41009); scope not granted (48001,
+ * 50001).
  */
 const weixinRefusals = new Set('40001 40003 40014 41001 41009 42001 42007 48001 50001'.split(' '));
 const weixinForm = <T>(reply: z.ZodType<T>): AnswerForm<T> => ({
@@ -66,7 +67,10 @@ async function checkWeixin(
   return user?.openid === uid ? { unionid: user.unionid } : undefined;
 }
 
-/** Refusals of QQ: token missing (100006), invalid, expired, revoked, not verified; user did not authorize (100030). */
+/**
+ * Refusals of QQ: token missing (100006), invalid, expired, revoked, not verified; user did not
+ * authorize (100030).
+ */
 const qqForm: AnswerForm<{ client_id: string; openid: string; unionid?: string | undefined }> = {
   reply: z.object({ client_id: z.string(), openid: z.string(), unionid: z.string().optional() }),
   codeOf: ({ error, ret }) => codeText(error) ?? codeText(ret),
@@ -87,7 +91,10 @@ async function checkQq(
 
 const idLike = z.union([z.string(), z.number(), z.bigint()]).transform(String);
 const weiboReply = z.object({ uid: idLike, appkey: idLike, expire_in: z.number() });
-/** Refusals of Weibo: token missing or invalid, used, expired, revoked, rejected, authorization ended. */
+/**
+ * Refusals of Weibo: token missing or invalid, used, expired, revoked, rejected, authorization
+ * ended.
+ */
 const weiboForm: AnswerForm<z.infer<typeof weiboReply>> = {
   reply: weiboReply,
   codeOf: ({ error_code: code, error }) => codeText(code) ?? codeText(error),

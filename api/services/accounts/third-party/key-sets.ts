@@ -44,7 +44,10 @@ export class KeySets {
     this.#clock = clock;
   }
 
-  /** Returns the keys of a platform, at most ten minutes old if it answers. Throws 503 if there was never a set. */
+  /**
+   * Returns the keys of a platform, at most ten minutes old if it answers. Throws 503 if there was
+   * never a set.
+   */
   async current(settings: IdentityTokenCheck): Promise<JSONWebKeySet> {
     if (settings.jwks) return settings.jwks;
     const known = this.#entryOf(settings);
@@ -76,7 +79,10 @@ export class KeySets {
     return this.#clock.monotonicMs() - triedAtMs > (hasFailed ? retryMs : minRefetchMs);
   }
 
-  /** Fetches the set once for all calls that wait. Never rejects: without a good set the known one stays. */
+  /**
+   * Fetches the set once for all calls that wait. Never rejects: without a good set the known one
+   * stays.
+   */
   #refresh(known: CachedSet, settings: IdentityTokenCheck): Promise<void> {
     known.pending ??= this.#fetch(settings)
       .then(
@@ -98,7 +104,8 @@ export class KeySets {
   }
 
   #entryOf({ jwksUrl, ca = '' }: IdentityTokenCheck): CachedSet {
-    // Apps with another trust do not share keys: one of them may trust a server that the other does not.
+    // Apps with another trust do not share keys: one of them may trust a server that the other does
+    // not.
     const key = `${jwksUrl} ${ca}`;
     const entry = this.#cache.get(key) ?? {
       fetchedAtMs: -Infinity,

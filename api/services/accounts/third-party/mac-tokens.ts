@@ -27,7 +27,10 @@ const account = z.object({
 });
 const failure = z.object({ success: z.literal(false), data: z.looseObject({ error: z.unknown() }) });
 
-/** Answers of TapTap. A wrong client id, clock or signature of ours (`invalid_…`) says nothing about the user. */
+/**
+ * Answers of TapTap. A wrong client id, clock or signature of ours (`invalid_…`) says nothing about
+ * the user.
+ */
 const form: AnswerForm<z.infer<typeof account>> = {
   reply: account,
   codeOf: (body) => {

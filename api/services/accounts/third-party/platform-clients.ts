@@ -59,7 +59,10 @@ export class PlatformClients {
     throw unknownAnswer();
   }
 
-  /** Returns the status and the JSON object of a reply. Throws 503 without one, and for a temporary status. */
+  /**
+   * Returns the status and the JSON object of a reply. Throws 503 without one, and for a temporary
+   * status.
+   */
   async #answer(at: PlatformAddress, request: HttpRequest): Promise<{ status: number; body: JsonObject }> {
     const reply = await this.#client(at).request(request);
     if (reply.kind !== 'response') throw unknownAnswer();
@@ -106,7 +109,10 @@ const busyCode = '-1';
 const minRetryAfterMs = 5_000;
 const maxRetryAfterMs = 300_000;
 
-/** Refusal of a call whose platform said neither yes nor no. `Retry-After` is the platform's, in bounds. */
+/**
+ * Refusal of a call whose platform said neither yes nor no. `Retry-After` is the platform's, in
+ * bounds.
+ */
 function unknownAnswer(
   text = 'The platform could not be asked.',
   retryAfterMs: number | null = null,

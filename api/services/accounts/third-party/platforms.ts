@@ -106,8 +106,8 @@ export class AuthPlatforms {
 }
 
 /**
- * Throws 251 for an unchecked platform (not in `authPlatforms`) that must be checked: one with identity tokens or codes, and
- * every one with the option `checkedPlatformsOnly`.
+ * Throws 251 for an unchecked platform (not in `authPlatforms`) that must be checked: one with
+ * identity tokens or codes, and every one with the option `checkedPlatformsOnly`.
  */
 function requireUncheckedAllowed({ options }: App, platform: string, entry: JsonObject): void {
   if (platform === anonymous) return;

@@ -10,8 +10,9 @@ const lockUnsealed = `
    WHERE ${isUnsealed} AND app_id = $1 AND id = ANY($2::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED`;
 
 /**
- * Encrypts the platform secrets of up to `limit` users whose rows are from a version that stored some as plain text.
- * Returns the number of rows read. Skips users that are locked by another transaction.
+ * Encrypts the platform secrets of up to `limit` users whose rows are from a version that stored
+ * some as plain text. Returns the number of rows read. Skips users that are locked by another
+ * transaction.
  */
 export function sealAuthDataOfOldRows(db: Database, sealer: Sealer, limit: number): Promise<number> {
   return db.transaction(async (tx) => {
