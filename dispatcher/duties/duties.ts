@@ -108,7 +108,7 @@ const deviceMerger: Duty = {
   runOnce: (deps) => mergeDevices(deps, rowsAtOnce),
 };
 
-/** Encrypts platform tokens that older versions stored in plain text. */
+/** Encrypts platform secrets that older versions stored in plain text. */
 const tokenSealer: Duty = {
   name: 'token sealer',
   restMs: 10 * 60_000,

@@ -4,10 +4,11 @@ import type { StagedUser } from '../../shared/db/tables/import/users.ts';
 import { refuse } from '../../shared/domain/errors/errors.ts';
 import { newUsername } from '../../shared/domain/ids.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import { parsePhone } from '../../shared/domain/messages/phone.ts';
 import { canonicalValue, isMemberName } from '../../shared/domain/objects/typed-values.ts';
-import { type AuthData, identitiesOf, withoutSeal } from '../../shared/domain/users/auth-data.ts';
+import { type AuthData, identitiesOf, unionOf, withoutSeal } from '../../shared/domain/users/auth-data.ts';
 import { type Sealer, sealedAuthData } from '../../shared/domain/users/auth-tokens.ts';
-import { checkFields, readEmail, readPhone, readUsername } from '../../shared/domain/users/members.ts';
+import { checkFields, readEmail, readUsername } from '../../shared/domain/users/members.ts';
 import type { SessionSecret, UserDraft } from '../../shared/domain/users/user.ts';
 import { aclOf, booleanOrNull, headOf, membersOf, textOrNull, within } from './record.ts';
 
@@ -73,28 +74,51 @@ function draftOf(record: JsonObject): UserDraft {
   );
   const isPhoneVerified =
     booleanOrNull(record, 'mobilePhoneVerified') ?? booleanOrNull(record, 'mobilePhoneNumberVerified');
+  const number = phone ? phoneOf(phone) : null;
   return {
     // The public service generates a name for a user without one, too.
     username: username ? readUsername(username) : newUsername(),
     email: email ? readEmail(email) : null,
     emailVerified: booleanOrNull(record, 'emailVerified'),
-    mobilePhoneNumber: phone ? readPhone(phone) : null,
-    mobilePhoneVerified: isPhoneVerified ?? false,
+    mobilePhoneNumber: number,
+    mobilePhoneVerified: number !== null && isPhoneVerified === true,
     authData: authDataOf(record.authData),
     acl: aclOf(record.ACL),
     fields: checkFields(membersOf(record, isKnown)),
   };
 }
 
-/** Reads authData without UnionIDs (`_…_unionid`), which are derived from the entries of the platforms. */
+/**
+ * Reads a number. One that this service cannot parse is kept as its digits: the user stays, and the
+ * number can be changed. A text without a number is left out.
+ */
+function phoneOf(text: string): string | null {
+  const digits = text.replaceAll(/[^\d+]/g, '');
+  return parsePhone(text)?.e164 ?? (/^\+?\d{3,20}$/.test(digits) ? digits : null);
+}
+
+/**
+ * Reads authData without the UnionIDs that the public service found this user by (`_…_unionid`).
+ * An entry of such a UnionID that does not say whether it is the main account becomes it.
+ */
 function authDataOf(value: Json | undefined): AuthData | null {
   if (value === undefined || value === null) return null;
   if (!isJsonObject(value)) throw refuse('incorrectType', 'authData must be a dictionary.');
   const entries = Object.entries(value).filter(([name, entry]) => !name.startsWith('_') && entry !== null);
-  const authData = Object.fromEntries(entries.map(([name, entry]) => [name, entryOf(name, entry)]));
+  const found = new Map(Object.entries(value));
+  const authData = Object.fromEntries(
+    entries.map(([name, entry]) => [name, withMainAccount(entryOf(name, entry), found)]),
+  );
   if (Buffer.byteLength(JSON.stringify(authData)) > maxAuthBytes)
     throw refuse('tooLarge', `authData is at most ${maxAuthBytes} bytes.`);
   return authData;
+}
+
+function withMainAccount(entry: JsonObject, found: ReadonlyMap<string, Json>): JsonObject {
+  const union = unionOf(entry);
+  const holder = union && found.get(union.platform);
+  const isFound = isJsonObject(holder) && holder.uid === union?.uid;
+  return isFound && entry.main_account === undefined ? { ...entry, main_account: true } : entry;
 }
 
 function entryOf(platform: string, value: Json): JsonObject {

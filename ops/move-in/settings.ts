@@ -1,4 +1,4 @@
-import { isIdentityTokenPlatform } from '../../shared/domain/users/auth-platforms.ts';
+import { isAlwaysChecked } from '../../shared/domain/users/auth-platforms.ts';
 import { check, count, done, type Item, type MoveInState, todo } from './item.ts';
 
 /** Names in one line of the list. */
@@ -23,7 +23,7 @@ function platformItems({ app, appId, outcome }: MoveInState): Item[] {
   const { platforms } = outcome.tally.needs;
   const missing = platforms.filter(({ platform }) => !configured.includes(platform));
   const [refused, unchecked] = [true, false].map((isRefused) =>
-    missing.filter(({ platform }) => isIdentityTokenPlatform(platform) === isRefused),
+    missing.filter(({ platform }) => isAlwaysChecked(platform) === isRefused),
   );
   const list = (of: typeof missing = []) =>
     of

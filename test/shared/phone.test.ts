@@ -18,6 +18,10 @@ describe('a phone number', () => {
     'tel:+8613800138000',
     '+8613800138000,+8613800138001',
     '+999123456789',
+    '12012345678',
+    '+86 120 1234 5678',
+    '1461234567',
+    '146123456789',
     '١٣٨٠٠١٣٨٠٠٠',
     '1'.repeat(10_000),
   ])('is not %j', (text) => {
@@ -31,6 +35,9 @@ describe('a phone number', () => {
     [' 138-0013-8000 ', '+8613800138000'],
     ['+1 (415) 555-2671', '+14155552671'],
     ['+44 7911 123456', '+447911123456'],
+    ...['130', '140', '144', '146', '148', '149', '154', '165', '166', '172', '179', '191', '198', '199'].map(
+      (prefix) => [`${prefix}12345678`, `+86${prefix}12345678`],
+    ),
   ])('is %j, the same as %s', (text, e164) => {
     expect(parsePhone(text)?.e164).toBe(e164);
   });
@@ -40,6 +47,11 @@ describe('a phone number', () => {
     expect(parsePhone('+86 10 12345678')?.can).toEqual({ sms: false, voice: true });
     // Premium rate number of the United States: the caller pays.
     expect(parsePhone('+1 900 555 2671')?.can).toEqual({ sms: false, voice: false });
+  });
+
+  test('of a new prefix of China receives messages', () => {
+    for (const number of ['14612345678', '+86 148 1234 5678'])
+      expect(parsePhone(number)?.can).toEqual({ sms: true, voice: true });
   });
 
   test('is domestic in China', () => {

@@ -12,7 +12,7 @@ export const newPhone = (): string => `+86138${String(++serial + 10_000_000).pad
 /** Returns an account id in the form of the clients. */
 export const newUid = (): string => randomBytes(16).toString('hex');
 
-/** Removes the tokens from third-party accounts, as replies do. */
+/** Removes the tokens from third-party accounts, as reads do. */
 export const shown = (authData: Record<string, object>): object =>
   Object.fromEntries(
     Object.entries(authData).map(([platform, entry]) => {

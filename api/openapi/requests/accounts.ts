@@ -26,6 +26,15 @@ export const phoneVerification = z.object({
 });
 
 /** Change of a number. */
+/**
+ * Minutes that a code is valid. Digits as a text are taken too, as the guide of the public service
+ * shows them.
+ */
+export const ttlMinutes = z.preprocess(
+  (value) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value),
+  z.number('expected minutes as a number'),
+);
+
 export const phoneChange = z.object({ mobilePhoneNumber: phone, code: z.string() });
 
 /** New password by a code, which is part of the path. */

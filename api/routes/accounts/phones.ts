@@ -3,7 +3,12 @@ import { jsonValue } from '../../../shared/domain/json-schema.ts';
 import { readFlag } from '../../../shared/domain/plain-values.ts';
 import type { AppCall } from '../../calls/call.ts';
 import { anyObject, anyQuery } from '../../calls/object-call.ts';
-import { passwordReset, phoneChange, phoneVerification } from '../../openapi/requests/accounts.ts';
+import {
+  passwordReset,
+  phoneChange,
+  phoneVerification,
+  ttlMinutes,
+} from '../../openapi/requests/accounts.ts';
 import { phoneLoginBody } from '../../openapi/requests/objects.ts';
 import { signUpQuery } from '../../openapi/requests/queries.ts';
 import { empty } from '../../replies/common.ts';
@@ -18,7 +23,7 @@ const codeRequest = z
   .looseObject({
     mobilePhoneNumber: jsonValue.optional(),
     validate_token: z.string('expected a text').max(100).nullish(),
-    ttl: z.number('expected minutes as a number').nullish(),
+    ttl: ttlMinutes.nullish(),
   })
   .transform(({ mobilePhoneNumber, validate_token, ttl }) => ({
     mobilePhoneNumber,
@@ -59,6 +64,24 @@ const codeRoute = (
     refusals: [...ofCodeRequest, 'phoneUnknown', 'phoneUnverified'],
     handle: async (call, services) => {
       await send(call, services);
+      return json({});
+    },
+  });
+
+const resetRoute = (method: 'PUT' | 'POST', operation: string) =>
+  route({
+    method,
+    path: '/1.1/resetPasswordBySmsCode/:code',
+    operation,
+    summary: 'Changes a password (`password`, `mobilePhoneNumber`) by the code that was sent to the number.',
+    auth: 'app',
+    limit: smallBody,
+    body: anyObject,
+    documentedBody: passwordReset,
+    reply: empty,
+    refusals: [...ofCode, 'passwordMissing', 'invalidPassword'],
+    handle: async ({ app, params, body, remoteAddress: ipAddress }, { phones }) => {
+      await phones.reset({ app, ipAddress }, params.code ?? '', body);
       return json({});
     },
   });
@@ -159,20 +182,7 @@ export default [
       return json({});
     },
   }),
-  route({
-    method: 'PUT',
-    path: '/1.1/resetPasswordBySmsCode/:code',
-    operation: 'resetPasswordByCode',
-    summary: 'Changes a password (`password`, `mobilePhoneNumber`) by the code that was sent to the number.',
-    auth: 'app',
-    limit: smallBody,
-    body: anyObject,
-    documentedBody: passwordReset,
-    reply: empty,
-    refusals: [...ofCode, 'passwordMissing', 'invalidPassword'],
-    handle: async ({ app, params, body, remoteAddress: ipAddress }, { phones }) => {
-      await phones.reset({ app, ipAddress }, params.code ?? '', body);
-      return json({});
-    },
-  }),
+  resetRoute('PUT', 'resetPasswordByCode'),
+  // Old clients of the Java SDK.
+  resetRoute('POST', 'resetPasswordByCodeWithPost'),
 ];

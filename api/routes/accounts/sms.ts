@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { unstorableText } from '../../../shared/domain/json.ts';
 import { jsonObject, jsonValue } from '../../../shared/domain/json-schema.ts';
+import { ttlMinutes } from '../../openapi/requests/accounts.ts';
 import { empty } from '../../replies/common.ts';
 import { ofCode, ofCodeRequest } from '../../replies/refusals.ts';
 import { json, route, smallBody } from '../../route.ts';
@@ -17,7 +18,7 @@ const smsCodeRequest = z
   .object({
     mobilePhoneNumber: jsonValue.optional(),
     smsType: z.enum(['sms', 'voice'], 'expected sms or voice').nullish(),
-    ttl: z.number('expected minutes as a number').nullish(),
+    ttl: ttlMinutes.nullish(),
     name: text,
     op: text,
     template: text,

@@ -120,7 +120,7 @@ export default [
     documentedQuery: updateQuery,
     documentedBody: userMembers,
     reply: updatedUser,
-    refusals: [...ofUser, ...ofHooks, ...ofCondition, 'noSuchObject', 'forbiddenWriteByAcl'],
+    refusals: [...ofUser, ...ofHooks, ...ofCondition, 'noSuchObject', 'forbiddenWriteByAcl', 'accountLocked'],
     handle: update,
   }),
   route({

@@ -59,9 +59,9 @@ export class Accounts {
     this.control = new AccountControl({ store, sessions, locks, links, hooks });
     this.sessions = sessions;
     this.login = login;
-    this.lookup = new UserLookup(deps);
+    this.lookup = new UserLookup(deps, sessions);
     this.signUp = new SignUpService({ passwords, store, platforms, thirdParty, hooks });
-    this.users = new UserService(deps, { passwords, sessions, platforms, store, hooks });
+    this.users = new UserService(deps, { passwords, sessions, locks, platforms, store, hooks });
     this.phoneCodes = new PhoneCodes(deps, sender);
     this.phoneLogin = new PhoneLogin(deps, { ...phoneParts, locks, login, signUp: this.signUp });
     this.phones = new PhoneService(deps, phoneParts);

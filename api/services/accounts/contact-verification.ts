@@ -1,6 +1,6 @@
 import type { Handle } from '../../../shared/db/pool.ts';
 import { deleteLinksOfUser } from '../../../shared/db/tables/users/link-tokens.ts';
-import { setPassword } from '../../../shared/db/tables/users/users.ts';
+import { findUser, setPassword } from '../../../shared/db/tables/users/users.ts';
 import { deleteCodesOfSubject } from '../../../shared/db/tables/users/verification-codes.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { User } from '../../../shared/domain/users/user.ts';
@@ -48,6 +48,19 @@ export class ContactVerification {
     const draft = { ...verified, ...otherContactCleared[contact], authData };
     await this.#store.save(tx, app, { current: user, draft });
     return this.#revokeAccess(tx, app.appId, user);
+  }
+
+  /**
+   * Gives a number to a locked user who proved it. An unproven claim of another user is removed:
+   * its account stays, without the number. Throws 214 when the other user proved the number too.
+   */
+  async assignNumber(tx: Handle, app: App, { user, number }: { user: User; number: string }): Promise<User> {
+    const key = { mobilePhoneNumber: number };
+    const holder = await findUser(tx, app.appId, { key, isLocked: true });
+    if (holder && holder.id !== user.id && !holder.mobilePhoneVerified)
+      await this.#store.save(tx, app, { current: holder, draft: { ...holder, mobilePhoneNumber: null } });
+    const draft = { ...user, mobilePhoneNumber: number, mobilePhoneVerified: true };
+    return this.#store.save(tx, app, { current: user, draft });
   }
 
   async #revokeAccess(tx: Handle, appId: string, { id, objectId }: User): Promise<User> {

@@ -28,7 +28,7 @@ const serviceMembers = new Set([
   'className',
 ]);
 
-const view = { isOwn: true, hasAcl: true } as const;
+const view = { isOwn: true, hasAcl: 'stored' } as const;
 
 /** Runs the app's hooks for users: creation, changes, deletion, verification, login (protocol/functions.md#hooks). */
 export class UserHooks {
@@ -54,7 +54,7 @@ export class UserHooks {
     if (!(await this.#hooks.isNeeded('beforeSave', caller, body))) return draft;
     const object = draftDocument(draft, view);
     const answer = await this.#hooks.run('beforeSave', caller, hookMessage(caller, object));
-    const changes = hookChanges(object, answer, draft.fields);
+    const changes = hookChanges(object, unwrapped(answer), draft.fields);
     const { emailVerification } = caller.app.options;
     return asHookRefusal(() => {
       const read = readUserChanges(changes);
@@ -133,6 +133,15 @@ function hookMessage(caller: UserHookCaller, object: JsonObject, touched?: Reado
 
 function withoutToken({ sessionToken: _, ...document }: JsonObject): JsonObject {
   return document;
+}
+
+/**
+ * Returns the object of a reply, which hosts with the manners of functions put into a lone
+ * `result`.
+ */
+function unwrapped(answer: JsonObject): JsonObject {
+  const { result, ...others } = answer;
+  return isJsonObject(result) && Object.keys(others).length === 0 ? result : answer;
 }
 
 /**

@@ -1,7 +1,11 @@
 import { isDeadlock, violatedConstraint } from '../../../shared/db/limits/database-errors.ts';
 import type { QueryCaller } from '../../../shared/db/limits/query-limits.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
-import { setIdentities } from '../../../shared/db/tables/users/identities.ts';
+import {
+  heldIdentities,
+  releaseOtherAccounts,
+  setIdentities,
+} from '../../../shared/db/tables/users/identities.ts';
 import { insertUser, updateUser } from '../../../shared/db/tables/users/users.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { type ErrorName, refuse } from '../../../shared/domain/errors/errors.ts';
@@ -135,10 +139,19 @@ export class UserStore {
       await this.#links.send(tx, app, user, 'verifyEmail');
   }
 
-  /** Writes the third-party accounts of a user. Returns those that belong to another user. */
-  #claimIdentities(tx: Handle, appId: string, user: User): Promise<Identity[]> {
-    const { own, unions } = identitiesOf(user.authData ?? {});
-    return setIdentities(tx, appId, { userId: user.id, identities: [...own, ...unions] });
+  /**
+   * Writes the third-party accounts of a user. Returns those that belong to another user. Versions
+   * before let any entry claim its UnionID: a holder keeps it unless its entry says that it is not
+   * the main account, and then a main account takes it.
+   */
+  async #claimIdentities(tx: Handle, appId: string, user: User): Promise<Identity[]> {
+    const { own, claims, undecided } = identitiesOf(user.authData ?? {});
+    const held = await heldIdentities(tx, appId, { userId: user.id, identities: undecided });
+    const write = () =>
+      setIdentities(tx, appId, { userId: user.id, identities: [...own, ...claims, ...held] });
+    const taken = await write();
+    const unions = taken.filter(({ platform }) => !Object.hasOwn(user.authData ?? {}, platform));
+    return (await releaseOtherAccounts(tx, appId, unions)) ? write() : taken;
   }
 
   now(): Date {

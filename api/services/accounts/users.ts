@@ -6,7 +6,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { stableText } from '../../../shared/domain/objects/operations.ts';
-import { openedEntry, shownEntry } from '../../../shared/domain/users/auth-tokens.ts';
+import { openedEntry, withSentEntries } from '../../../shared/domain/users/auth-tokens.ts';
 import {
   type CheckedUserChanges,
   changedUser,
@@ -28,6 +28,7 @@ import {
   rulesOf,
   type UserCaller,
 } from './caller.ts';
+import type { LoginLocks } from './login/login-locks.ts';
 import type { Passwords } from './passwords/passwords.ts';
 import type { Sessions } from './sessions/sessions.ts';
 import type { AuthPlatforms } from './third-party/platforms.ts';
@@ -54,6 +55,7 @@ const maxIdsPerDelete = 100;
 interface Parts {
   passwords: Passwords;
   sessions: Sessions;
+  locks: LoginLocks;
   platforms: AuthPlatforms;
   store: UserStore;
   hooks: UserHooks;
@@ -72,8 +74,9 @@ export class UserService {
   }
 
   /**
-   * Updates a user (PUT), for the user itself or the master key. Throws 206 for any other caller, 403 when the ACL
-   * denies it, 1 for an unknown id, 305 when the user does not match `where`, and as `SignUpService.signUp`.
+   * Updates a user (PUT), for the user itself or the master key. Throws 206 for any other caller,
+   * 403 when the ACL denies it, 1 for an unknown id and for another password, 219 when locked, 305
+   * when the user does not match `where`, and as `SignUpService.signUp`.
    */
   async update(
     caller: Caller,
@@ -83,9 +86,9 @@ export class UserService {
     requireSelf(caller, objectId);
     const { hooks, platforms } = this.#parts;
     const condition = compileRowCondition(where, userClass, readerFor(caller));
-    const sent = await hooks.onAuthData(caller, body, readUserChanges(body));
+    const read = await hooks.onAuthData(caller, body, readUserChanges(body));
     const before = await this.#require(this.#deps.db, caller, objectId);
-    requireMaySetPassword(caller, before, sent);
+    const sent = await this.#withoutOwnPassword(caller, before, read);
     const unasked = this.#storedPlatforms(caller.app, before, sent);
     const changes = await platforms.check(caller.app, sent, (platform) => unasked.has(platform));
     const hash = await this.#hash(caller.app, changes);
@@ -106,12 +109,37 @@ export class UserService {
     const run = () => this.#parts.store.transaction(change, condition && caller);
     const changed = await run().catch(async (error: unknown) => {
       if (!(error instanceof UncheckedEntry)) throw error;
+      const asked = (platform: string) => !unasked.has(platform);
+      await platforms.check(caller.app, changes, asked);
       unasked.clear();
-      await platforms.check(caller.app, changes);
       return run();
     });
     hooks.afterUpdate(caller, changed.document, { body, touched });
-    return changed;
+    // Last, so that neither the audit nor a hook gets the tokens.
+    const reply = withSentEntries(changed.changed, changes.sentAuthData, changes.authData);
+    return { ...changed, changed: reply };
+  }
+
+  /**
+   * Returns the changes without a password that is the user's own already: SDKs send whole users. A
+   * wrong one counts as a failed login, since the answer tells whether a guess was right. Throws 1
+   * for another password (`requireMaySetPassword`), 219 when locked.
+   */
+  async #withoutOwnPassword(caller: Caller, user: User, changes: UserChanges): Promise<UserChanges> {
+    const { password, ...others } = changes;
+    if (password === undefined || user.passwordHash === null || caller.isMaster) return changes;
+    const { app } = caller;
+    const { locks, passwords } = this.#parts;
+    const target = { user, submitted: { kind: 'username', value: user.username } } as const;
+    await locks.requireUnlocked(app, target);
+    const { isMatch } = await passwords.verify(app.appId, password, user.passwordHash);
+    if (!isMatch) {
+      await locks.countFailure(app, target);
+      requireMaySetPassword(caller, user, changes);
+    }
+    await locks.requireUnlocked(app, target);
+    const touched = new Set([...changes.touched].filter((name) => name !== 'password'));
+    return { ...others, touched };
   }
 
   async #hash({ appId }: App, { password }: UserChanges): Promise<string | undefined> {
@@ -134,7 +162,7 @@ export class UserService {
       if (current.passwordHash !== null && app.options.reloginAfterPasswordChange)
         [user, token] = await sessions.replace(tx, app.appId, { user, now: store.now() });
     }
-    const document = userDocument(user, { isOwn: true, hasAcl: true });
+    const document = userDocument(user, { isOwn: true, hasAcl: 'stored' });
     const changed = pickUserMembers(document, changes.touched);
     return { document, changed, ...(token === undefined ? {} : { sessionToken: token }) };
   }
@@ -206,15 +234,20 @@ export class UserService {
   }
 
   /**
-   * Returns the platforms whose entries equal the stored ones. Clients also send back entries as
-   * shown, without tokens.
+   * Returns the platforms whose entries change nothing: every member equals the stored one. Clients
+   * send back entries as they know them, with or without tokens.
    */
   #storedPlatforms({ appId }: App, { authData }: User, changes: UserChanges): Set<string> {
     const isStored = (platform: string, entry: JsonObject) => {
       const stored = authData && Object.hasOwn(authData, platform) ? authData[platform] : undefined;
       if (!stored) return false;
-      const opened = openedEntry(this.#deps.vault, appId, { platform, entry: stored });
-      return [opened, shownEntry(opened)].some((known) => stableText(known) === stableText(entry));
+      const opened = new Map(
+        Object.entries(openedEntry(this.#deps.vault, appId, { platform, entry: stored })),
+      );
+      return Object.entries(entry).every(([name, value]) => {
+        const known = opened.get(name);
+        return known !== undefined && stableText(known) === stableText(value);
+      });
     };
     const stored = [...changes.authData].filter(([platform, entry]) => entry && isStored(platform, entry));
     return new Set(stored.map(([platform]) => platform));
@@ -232,7 +265,7 @@ async function recordUpdate(
   { appId }: App,
   { current, changes, changed }: { current: User; changes: UserChanges; changed: JsonObject },
 ): Promise<void> {
-  const before = pickUserMembers(userDocument(current, { isOwn: true, hasAcl: true }), changes.touched);
+  const before = pickUserMembers(userDocument(current, { isOwn: true, hasAcl: 'stored' }), changes.touched);
   const after: JsonObject = { ...changed };
   if (changes.password !== undefined) after.password = maskText;
   await recordChange(tx, { action: 'user.update', appId, target: current.objectId, before, after });

@@ -1,7 +1,7 @@
 import { findRole, selectRoles } from '../../../shared/db/tables/roles/roles.ts';
 import { countRows } from '../../../shared/db/tables/selection.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
-import type { JsonObject } from '../../../shared/domain/json.ts';
+import { isJsonObject, type JsonObject, parseJson } from '../../../shared/domain/json.ts';
 import { readFlag } from '../../../shared/domain/plain-values.ts';
 import { roleDocument } from '../../../shared/domain/roles/role.ts';
 import { parseInclude, resolveInclude, resolveIncludes } from '../../../shared/query/list/include.ts';
@@ -47,13 +47,16 @@ export class RoleLookup {
   }
 
   /**
-   * Lists roles (GET of the collection). With `redirectClassNameForKey`, which names a relation, lists its members
-   * instead: SDKs send it where they do not know the class of the members, and read the class from the reply. Throws
-   * 102, 105, 106 or 111 for the query, 116 for too much, 124 for a timeout, and as the list of the members' class.
+   * Lists roles (GET of the collection). With `redirectClassNameForKey`, which names a relation,
+   * lists its members instead: SDKs send it where they do not know the class of the members, and
+   * read the class from the reply. A `$relatedTo` of members of another class means the same,
+   * because a new role does not tell its SDK the class. Throws 102, 105, 106 or 111 for the query,
+   * 116 for too much, 124 for a timeout, and as the list of the members' class.
    */
   async list(caller: UserCaller, query: Query): Promise<Found & { className?: string }> {
-    const { redirectClassNameForKey: key } = query;
-    if (key === undefined || key === '') return this.#list(caller, query);
+    const { redirectClassNameForKey: named } = query;
+    const key = named === undefined || named === '' ? relatedKey(query.where) : named;
+    if (key === undefined) return this.#list(caller, query);
     const relation = typeof key === 'string' ? findRelation(roleClass, key) : undefined;
     if (!relation) throw refuse('invalidQuery', 'redirectClassNameForKey names no relation of this class.');
     const { className } = relation;
@@ -78,6 +81,28 @@ export class RoleLookup {
         return list.hasCount ? { results, count: await countRows(tx, 'role', selection) } : { results };
       };
     });
+  }
+}
+
+/**
+ * Returns the relation of a condition that asks a role for members of another class; undefined for
+ * other conditions.
+ */
+function relatedKey(where: unknown): string | undefined {
+  const condition = typeof where === 'string' ? readText(where) : where;
+  const { $relatedTo: operand } = isJsonObject(condition) ? condition : {};
+  const { object, key } = isJsonObject(operand) ? operand : {};
+  const isOfRole = isJsonObject(object) && object.className === roleClass.name;
+  const relation = isOfRole && typeof key === 'string' ? findRelation(roleClass, key) : undefined;
+  return relation && relation.className !== roleClass.name && typeof key === 'string' ? key : undefined;
+}
+
+/** Parses a condition. Returns undefined for text that is no JSON, which the list refuses. */
+function readText(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
   }
 }
 

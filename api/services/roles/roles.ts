@@ -66,7 +66,7 @@ export class RoleService {
 
   /**
    * Creates a role (POST). Throws 403 unless the app's option `allowRoleCreate` is on, 137 for a
-   * taken name, 154 beyond the option `maxRoles`, 128 for unknown members, 116 and 429 for what an
+   * taken name, 154 beyond the option `maxRoles`, 116 and 429 for what an
    * app key stores, and as `readRoleChanges` and `newRole`.
    */
   async create(caller: RoleCaller, body: JsonObject): Promise<SavedRole> {
@@ -139,8 +139,9 @@ export class RoleService {
   }
 
   /**
-   * Runs `work` in one transaction, again after a deadlock with the deletion of a member. A call with a condition uses the
-   * app's share of query capacity. This process sees the new roles at once, other processes within a second.
+   * Runs `work` in one transaction, again after a conflict with the deletion of a member. A call
+   * with a condition uses the app's share of query capacity. This process sees the new roles at
+   * once, other processes within a second.
    */
   async #change<T>(
     caller: RoleCaller,
@@ -155,11 +156,11 @@ export class RoleService {
       return await (condition ? queries.change(caller, write) : db.transaction(write));
     } catch (error) {
       storage?.refund();
-      if (isDeadlock(error)) {
+      // A member that is deleted at the same moment is no member: the next try does not find it.
+      if (isDeadlock(error) || isMissingReference(error)) {
         if (triesLeft > 1) return this.#change(caller, condition, work, triesLeft - 1);
         throw refuse('conflict');
       }
-      if (isMissingReference(error)) throw memberMissing();
       throw violatedConstraint(error) === 'role_name' ? refuse('duplicate') : error;
     } finally {
       this.#roleCache.forget(caller.app.appId);
@@ -189,16 +190,16 @@ async function requireCondition(
   if (condition && !(await rowMeets(tx, { table: 'role', id }, condition))) throw refuse('noEffect');
 }
 
-/** Applies the steps in order. Throws 128 when a member to add does not exist. */
+/**
+ * Applies the steps in order. Members that do not exist are left out, as a deleted user is
+ * (recorded).
+ */
 async function writeMembers(tx: Handle, { appId }: App, { id }: Role, steps: MemberStep[]): Promise<void> {
   for (const { relation, isAdded, objectIds } of steps) {
     const members = { roleId: id, relation, objectIds };
-    if (!isAdded) await removeMembers(tx, appId, members);
-    else if ((await addMembers(tx, appId, members)) < objectIds.length) throw memberMissing();
+    await (isAdded ? addMembers : removeMembers)(tx, appId, members);
   }
 }
-
-const memberMissing = () => refuse('invalidRelation', 'Invalid relation data: a member does not exist.');
 
 function savedRole(role: Role, { touched }: RoleChanges): SavedRole {
   const document = roleDocument(role, { hasAcl: true });

@@ -4,7 +4,8 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import type { Phone } from '../../../shared/domain/messages/phone.ts';
-import { newUser } from '../../../shared/domain/users/changes.ts';
+import { withSentEntries } from '../../../shared/domain/users/auth-tokens.ts';
+import { type CheckedUserChanges, newUser } from '../../../shared/domain/users/changes.ts';
 import { type User, userDocument } from '../../../shared/domain/users/user.ts';
 import { rulesOf, type SignUpCaller, signUpIpAddress } from '../accounts/caller.ts';
 import type { ContactVerification } from '../accounts/contact-verification.ts';
@@ -56,7 +57,9 @@ export class PhoneLogin {
     const target: LockTarget = { user: known, submitted: { kind: 'mobilePhoneNumber', value: phone.e164 } };
     await locks.requireUnlocked(app, target);
     const code = await this.#checkCode(app, { phone, target }, smsCode);
-    const account = known || failOnNotExist ? undefined : await this.#newAccount(caller, phone, members);
+    const isSignUp = !known && !failOnNotExist;
+    const changes = isSignUp ? await this.#parts.signUp.readNewUser(caller, members) : undefined;
+    const account = changes && (await this.#newAccount(caller, { phone, members, changes }));
     const result = await store.transaction(async (tx) => {
       const user = await this.#find(tx, app, phone, true);
       if (!user && !account) throw refuse(failOnNotExist ? 'userNotFound' : 'conflict');
@@ -67,7 +70,11 @@ export class PhoneLogin {
     });
     if (result.isNew) hooks.afterSave(caller, body, result.document);
     else await hooks.onLogin(caller, result.document);
-    return { ...result, document: { ...result.document, mobilePhone: phone.e164 } };
+    const document =
+      result.isNew && changes
+        ? withSentEntries(result.document, changes.sentAuthData, changes.authData)
+        : result.document;
+    return { ...result, document: { ...document, mobilePhone: phone.e164 } };
   }
 
   async #logIn(tx: Handle, { app, session }: Caller, user: User): Promise<JsonObject> {
@@ -97,8 +104,10 @@ export class PhoneLogin {
   }
 
   /** Returns the account to create. The number is the user name where the body has none (protocol/users.md#user-fields). */
-  async #newAccount(caller: Caller, phone: Phone, members: JsonObject): Promise<NewAccount> {
-    const changes = await this.#parts.signUp.readNewUser(caller, members);
+  async #newAccount(
+    caller: Caller,
+    { phone, members, changes }: { phone: Phone; members: JsonObject; changes: CheckedUserChanges },
+  ): Promise<NewAccount> {
     // Set again after the hook: a hook cannot undo what the code proves.
     const verified = { mobilePhoneNumber: phone.e164, mobilePhoneVerified: true };
     const user = newUser(changes, changes.username ?? phone.e164, rulesOf(caller));

@@ -63,14 +63,14 @@ export class PhoneService {
 
   /**
    * Sets the number that a code was sent to, on the account that requested the code. With a session it must be that
-   * account's. Throws 212, 214 when another user has the number, 603.
+   * account's. Throws 212, 214 when another user has proved the number, 603.
    */
   async change(
     app: App,
     { mobilePhoneNumber, code }: { mobilePhoneNumber: Json | undefined; code: Json | undefined },
     session: SessionOwner | undefined,
   ): Promise<void> {
-    const { codes, store } = this.#parts;
+    const { codes, contacts, store } = this.#parts;
     const phone = requirePhone(mobilePhoneNumber);
     const scope: CodeScope = { appId: app.appId, purpose: 'changePhone', phone };
     const number = { appId: app.appId, purpose: scope.purpose, number: phone.e164 };
@@ -81,8 +81,7 @@ export class PhoneService {
       const current = await findUser(tx, app.appId, { key: { objectId }, isLocked: true });
       if (!current) throw refuse('invalidSmsCode');
       await codes.spend(tx, checked);
-      const draft = { ...current, mobilePhoneNumber: phone.e164, mobilePhoneVerified: true };
-      await store.save(tx, app, { current, draft });
+      await contacts.assignNumber(tx, app, { user: current, number: phone.e164 });
     });
   }
 

@@ -16,6 +16,17 @@ export interface Phone {
   can: { sms: boolean; voice: boolean };
 }
 
+/**
+ * Mobile numbers of China. Its operators use prefixes that the library does not know yet, such as
+ * 146 and 148.
+ */
+const newerMobile = /^\+861[3-9]\d{9}$/;
+const newerPhone = (e164: string): Phone => ({
+  e164,
+  callingCode: '+86',
+  can: { sms: true, voice: true },
+});
+
 /** Country of a number without a country code (protocol/users.md#user-fields). */
 const homeCountry: CountryCode = 'CN';
 
@@ -34,7 +45,9 @@ export function parsePhone(text: unknown): Phone | undefined {
   if (typeof text !== 'string' || !acceptedSpelling.test(text.trim())) return undefined;
   const { parsePhoneNumberFromString } = loadParser();
   const parsed = parsePhoneNumberFromString(text.trim(), { defaultCountry: homeCountry, extract: false });
-  if (!parsed?.isValid() || parsed.ext !== undefined) return undefined;
+  if (!parsed || parsed.ext !== undefined) return undefined;
+  if (newerMobile.test(parsed.number)) return newerPhone(parsed.number);
+  if (!parsed.isValid()) return undefined;
   const type = parsed.getType();
   return {
     e164: parsed.number,

@@ -20,7 +20,13 @@ export const roleName = /^[A-Za-z0-9_ -]{1,128}$/;
 const subject = /^(\*|[A-Za-z0-9_-]{1,64}|role:[A-Za-z0-9_ -]{1,128})$/;
 const maxSubjects = 1000;
 
-/** Reads an ACL. Throws 123 unless it is a dictionary of subjects, each with permissions that are `true`. */
+/** ACL of an object without one, as the public service shows it. */
+export const publicAcl: Acl = { '*': { read: true, write: true } };
+
+/**
+ * Reads an ACL. Throws 123 unless it is a dictionary of subjects, each with permissions that are
+ * `true`, or `false`: SDKs send it for a permission that was taken away, and it is not stored.
+ */
 export function readAcl(value: unknown): Acl {
   if (!isJsonObject(value)) throw refuse('invalidAcl');
   const entries = Object.entries(value);
@@ -32,7 +38,9 @@ function readPermissions(name: string, value: Json): Partial<Record<Permission, 
   const isSound =
     subject.test(name) &&
     isJsonObject(value) &&
-    Object.entries(value).every(([word, is]) => (word === 'read' || word === 'write') && is === true);
+    Object.entries(value).every(
+      ([word, is]) => (word === 'read' || word === 'write') && typeof is === 'boolean',
+    );
   if (!isSound) throw refuse('invalidAcl');
   return { ...(value.read ? { read: true } : {}), ...(value.write ? { write: true } : {}) };
 }

@@ -32,13 +32,22 @@ export type CheckedAuthData = AuthDataChanges & { readonly [checkedMark]: true }
 
 /**
  * Declares changes as checked. `by` names who vouches for the entries: their platforms
- * (`AuthPlatforms`), or the function host of the app, which acts with the app's master key.
+ * (`AuthPlatforms`), or the function host of the app, which acts with the app's master key. Throws
+ * 250 for an entry without an id: nobody exchanged its `code`.
  */
-export const vouchFor = (changes: AuthDataChanges, _by: 'platforms' | 'function host'): CheckedAuthData =>
-  changes as CheckedAuthData;
+export function vouchFor(changes: AuthDataChanges, _by: 'platforms' | 'function host'): CheckedAuthData {
+  for (const [platform, entry] of changes) if (entry) identityOf(platform, entry);
+  return changes as CheckedAuthData;
+}
+
+/**
+ * Mini programs: a client sends a `code` in place of an id, and the platform exchanges it for the
+ * account (protocol/users.md#mini-programs).
+ */
+export const codePlatforms: ReadonlySet<string> = new Set(['lc_weapp', 'lc_qqapp']);
 
 /** Platforms that call the user's id `openid`; the others call it `uid` (protocol/users.md#third-party-accounts). */
-const openidPlatforms = new Set(['weixin', 'qq']);
+const openidPlatforms = new Set(['weixin', 'qq', ...codePlatforms]);
 
 const maxPlatforms = 20;
 const maxEntryBytes = 16 * 1024;
@@ -76,7 +85,7 @@ function readEntry(platform: string, value: unknown): JsonObject {
   if (!isJsonObject(entry) || Object.hasOwn(entry, '__type')) throw refuse('linkedIdMissing');
   if (Buffer.byteLength(JSON.stringify(entry)) > maxEntryBytes)
     throw refuse('tooLarge', `An entry of authData is at most ${maxEntryBytes} bytes.`);
-  identityOf(platform, entry);
+  if (!isIncomplete(platform, entry)) identityOf(platform, entry);
   checkTokens(entry);
   unionOf(entry);
   return entry;
@@ -98,6 +107,10 @@ export function identityOf(platform: string, entry: JsonObject): Identity {
   if (!form.test(uid)) throw refuse('linkedIdMissing', 'The id in authData is malformed.');
   return { platform, uid };
 }
+
+/** Tells whether an entry has a code that the platform exchanges for the id. */
+const isIncomplete = (platform: string, entry: JsonObject): boolean =>
+  codePlatforms.has(platform) && Boolean(entry.code) && uidOf(platform, entry) === undefined;
 
 /** Returns the id of an entry. Clients also use `openid` for custom platforms (protocol/users.md#third-party-accounts). */
 function uidOf(platform: string, entry: JsonObject): Json | undefined {
@@ -144,25 +157,45 @@ export function unionOf(entry: JsonObject): Identity | undefined {
 
 const unionMember = (platform: string): string => `_${platform}_unionid`;
 
-/** Returns the identities of all entries: their own ids, which take precedence, and their UnionIDs. */
-export function identitiesOf(authData: AuthData): { own: Identity[]; unions: Identity[] } {
+/** Tells whether an entry is the main account of its UnionID (protocol/users.md#unionid). */
+const isMain = ({ main_account: main }: JsonObject): boolean => main === true || main === 'true';
+
+/** Third-party accounts and UnionIDs of entries. */
+export interface Identities {
+  /** Ids of the accounts, which take precedence. */
+  own: Identity[];
+  /** UnionIDs of all entries: a login looks for the user of any of them. */
+  unions: Identity[];
+  /** UnionIDs of the main accounts: their user is found by these. */
+  claims: Identity[];
+  /** UnionIDs of entries that do not say whether they are main accounts. */
+  undecided: Identity[];
+}
+
+/** Returns the identities of all entries. */
+export function identitiesOf(authData: AuthData): Identities {
   const entries = Object.entries(authData);
-  const unions = new Map(
-    entries.flatMap(([, entry]) => {
-      const union = unionOf(entry);
-      return union ? [[`${union.platform} ${union.uid}`, union]] : [];
-    }),
-  );
+  const of = (some: JsonObject[]) => [
+    ...new Map(
+      some.flatMap((entry) => {
+        const union = unionOf(entry);
+        return union ? [[`${union.platform} ${union.uid}`, union] as const] : [];
+      }),
+    ).values(),
+  ];
+  const values = entries.map(([, entry]) => entry);
   return {
     own: entries.map(([platform, entry]) => identityOf(platform, entry)),
-    unions: [...unions.values()],
+    unions: of(values),
+    claims: of(values.filter(isMain)),
+    undecided: of(values.filter(({ main_account: main }) => main === undefined)),
   };
 }
 
 /** Returns the members `_<platform>_unionid` of replies, in `authData` and next to it (protocol/users.md#unionid). */
 export function unionMembers(authData: AuthData): Record<string, JsonObject> {
-  const { unions } = identitiesOf(authData);
-  return Object.fromEntries(unions.map(({ platform, uid }) => [platform, { uid }]));
+  const { claims } = identitiesOf(authData);
+  return Object.fromEntries(claims.map(({ platform, uid }) => [platform, { uid }]));
 }
 
 /**

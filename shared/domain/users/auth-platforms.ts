@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { issueText } from '../errors/issue-text.ts';
+import { isJsonObject, type JsonObject } from '../json.ts';
 import { hasNoUser, isBaseUrl } from '../urls.ts';
 
 /**
@@ -50,27 +51,58 @@ export type AccessTokenCheck = z.infer<ReturnType<typeof accessTokens>>;
 /** Ids on weibo are the same for every app, so a token must name ours. */
 const weibo = accessTokens('https://api.weibo.com').extend({ appId: z.string().min(1) });
 
-export type PlatformCheck =
-  | { kind: 'identity'; settings: IdentityTokenCheck }
-  | { kind: 'weixin' | 'qq' | 'weibo'; settings: AccessTokenCheck };
+/** Id and secret of a mini program, which exchange the code of a login for its account. */
+const miniProgram = (usual: string) =>
+  accessTokens(usual).extend({ appId: z.string().min(1), appSecret: z.string().min(1) });
+export type CodeExchange = z.infer<ReturnType<typeof miniProgram>>;
 
-const shapes = {
-  weixin: accessTokens('https://api.weixin.qq.com'),
-  qq: accessTokens('https://graph.qq.com'),
-  weibo,
-} as const;
+/** TapTap: requests are signed with the `mac_key` of the entry. */
+const tapTap = accessTokens('https://open.tapapis.cn').extend({ clientId: z.string().min(1) });
+export type MacCheck = z.infer<typeof tapTap>;
 
-/** Confirmation of an account by its platform, with the UnionID if the platform returns it. */
+/** Takes the usual name of a setting for the platform's own one. */
+const renamed = (settings: unknown, usual: string, own: string): unknown =>
+  isJsonObject(settings) && Object.hasOwn(settings, usual)
+    ? { [own]: settings[usual], ...settings }
+    : settings;
+
+const parsed = <T>(shape: z.ZodType<T>, settings: unknown): T => shape.parse(settings, { error: issueText });
+
+/** How the entries of a platform are checked, by the name of the platform. */
+const checks = {
+  weixin: (settings: unknown) =>
+    ({ kind: 'weixin', settings: parsed(accessTokens('https://api.weixin.qq.com'), settings) }) as const,
+  qq: (settings: unknown) =>
+    ({ kind: 'qq', settings: parsed(accessTokens('https://graph.qq.com'), settings) }) as const,
+  weibo: (settings: unknown) => ({ kind: 'weibo', settings: parsed(weibo, settings) }) as const,
+  taptap: (settings: unknown) =>
+    ({ kind: 'mac', settings: parsed(tapTap, renamed(settings, 'appId', 'clientId')) }) as const,
+  lc_weapp: (settings: unknown) =>
+    ({ kind: 'code', settings: parsed(miniProgram('https://api.weixin.qq.com'), settings) }) as const,
+  lc_qqapp: (settings: unknown) =>
+    ({ kind: 'code', settings: parsed(miniProgram('https://api.q.qq.com'), settings) }) as const,
+};
+const identityCheck = (settings: unknown) =>
+  ({ kind: 'identity', settings: parsed(identityTokens, settings) }) as const;
+
+export type PlatformCheck = ReturnType<(typeof checks)[keyof typeof checks] | typeof identityCheck>;
+
+/** Confirmation of an account by its platform. */
 export interface PlatformConfirmation {
+  /** UnionID, if the platform returns it. */
   unionid?: string | undefined;
+  /**
+   * Entry to store in place of the one that the client sent, with the id that the platform
+   * returned.
+   */
+  completed?: JsonObject;
 }
 
 /** Parses the settings of a platform. Throws a ZodError for invalid ones. */
-function parseCheck(platform: string, settings: unknown): PlatformCheck {
-  if (platform === 'weixin' || platform === 'qq' || platform === 'weibo')
-    return { kind: platform, settings: shapes[platform].parse(settings, { error: issueText }) };
-  return { kind: 'identity', settings: identityTokens.parse(settings, { error: issueText }) };
-}
+const parseCheck = (platform: string, settings: unknown): PlatformCheck =>
+  (isNamed(platform) ? checks[platform] : identityCheck)(settings);
+
+const isNamed = (platform: string): platform is keyof typeof checks => Object.hasOwn(checks, platform);
 
 /**
  * Returns the check of a platform. Settings that an older version accepted and this one does not are `unusable`: every
@@ -88,8 +120,11 @@ export function checkOf(
   }
 }
 
-/** Tells whether a platform uses identity tokens (protocol/labels.md#platforms). */
-export const isIdentityTokenPlatform = (platform: string): boolean => platform.startsWith('lc_');
+/**
+ * Tells whether accounts of a platform are refused until `authPlatforms` names it: those that prove
+ * themselves by identity tokens or by the code of a mini program (protocol/labels.md#platforms).
+ */
+export const isAlwaysChecked = (platform: string): boolean => platform.startsWith('lc_');
 
 /** Returns a hint about an invalid option, which quotes no value; undefined for a valid one. */
 export function authPlatformHint(option: Record<string, unknown>): string | undefined {

@@ -1,6 +1,7 @@
 import { sealContexts } from '../apps/seal-contexts.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
-import { type AuthData, identityOf, sealedMember } from './auth-data.ts';
+import { stableText } from '../objects/operations.ts';
+import { type AuthData, type AuthDataChanges, identityOf, sealedMember } from './auth-data.ts';
 
 /** Encrypts and decrypts values with CARILLON_SECRET (`Vault` of shared/crypto.ts). */
 export interface Sealer {
@@ -8,16 +9,31 @@ export interface Sealer {
   open(sealed: Buffer, context: string): unknown;
 }
 
-/** Names of members with secrets of an account at its platform. */
-const secretName = /token|secret|password|session_?key|credential|assertion|^(auth(orization)?_?)?code$/i;
+/**
+ * Members of an entry that are shown and stored in clear: the account, how long its token is valid,
+ * and its public profile. Every other member is a secret, because platforms name their secrets
+ * freely: `mac_key`, `serverAuthCode`, `kid`, `signature`
+ * (protocol/users.md#members-that-are-shown).
+ */
+export const shownMembers = [
+  ...['uid', 'openid', 'id', 'unionid', 'platform', 'main_account'],
+  ...['expires_in', 'expiration_in', 'expires_at', 'expires', 'scope', 'token_type'],
+  ...['name', 'nick', 'nickname', 'username', 'screen_name', 'display_name', 'login'],
+  ...['avatar', 'avatar_url', 'picture', 'headimgurl', 'profile_image_url', 'figureurl'],
+  ...['gender', 'sex', 'country', 'province', 'city', 'language', 'locale'],
+];
 
-/** Tells whether a member contains a secret at any depth. Values are at most 32 levels deep (typed-values.ts). */
-const isSecret = (name: string, value: Json): boolean => secretName.test(name) || holdsSecret(value);
+/** Spellings of a name compare as one: `expires_in`, `expiresIn`, `expires-in`. */
+const foldedName = (name: string): string => name.toLowerCase().replaceAll(/[_-]/g, '');
+const harmlessNames = new Set(shownMembers.map(foldedName));
 
-function holdsSecret(value: Json): boolean {
-  if (Array.isArray(value)) return value.some(holdsSecret);
-  return isJsonObject(value) && Object.entries(value).some(([name, inner]) => isSecret(name, inner));
-}
+/** Tells whether a value has no members of its own, which could be secrets. */
+const isPlain = (value: Json): boolean =>
+  typeof value !== 'object' || value === null || (Array.isArray(value) && value.every(isText));
+const isText = (value: Json): boolean => typeof value === 'string';
+
+const isSecret = (name: string, value: Json): boolean =>
+  !harmlessNames.has(foldedName(name)) || !isPlain(value);
 
 const mapEntries = (
   authData: AuthData,
@@ -25,7 +41,7 @@ const mapEntries = (
 ): AuthData =>
   Object.fromEntries(Object.entries(authData).map(([name, entry]) => [name, change(name, entry)]));
 
-/** Returns the platforms as replies to clients show them: without tokens and other secrets. */
+/** Returns the platforms as replies to clients show them: with harmless members only. */
 export const shownAuthData = (authData: AuthData): AuthData =>
   mapEntries(authData, (_platform, entry) => shownEntry(entry));
 
@@ -37,7 +53,10 @@ export function shownEntry(entry: JsonObject): JsonObject {
   return Object.fromEntries(shown);
 }
 
-/** Returns the platforms as the database stores them: secrets of each entry encrypted for this app and account. */
+/**
+ * Returns the platforms as the database stores them: all but the harmless members of each entry are
+ * encrypted for this app and account.
+ */
 export const sealedAuthData = (sealer: Sealer, appId: string, authData: AuthData): AuthData =>
   mapEntries(authData, (platform, entry) => sealEntry(sealer, contextOf(appId, platform, entry), entry));
 
@@ -53,6 +72,31 @@ export function openedEntry(
 ): JsonObject {
   const { [sealedMember]: sealed, ...rest } = entry;
   return { ...secretsIn(sealer, contextOf(appId, platform, entry), sealed), ...rest };
+}
+
+/**
+ * Returns a document with the members that the caller sent of its platforms: the reply to a call
+ * that carries an entry gives it back (protocol/users.md#members-that-are-shown). `stored` are the
+ * entries that the call wrote. A member that a hook or the platform replaced is not given back.
+ */
+export function withSentEntries(
+  document: JsonObject,
+  sent: AuthDataChanges,
+  stored: AuthDataChanges,
+): JsonObject {
+  const { authData } = document;
+  if (!isJsonObject(authData)) return document;
+  const entries = Object.entries(authData).map(([platform, shown]): [string, Json] => {
+    const own = sent.get(platform);
+    const written = stored.get(platform);
+    if (!own || !written || !isJsonObject(shown)) return [platform, shown];
+    const kept = Object.entries(own).filter(
+      ([name, value]) =>
+        Object.hasOwn(written, name) && stableText(written[name] ?? null) === stableText(value),
+    );
+    return [platform, { ...shown, ...Object.fromEntries(kept) }];
+  });
+  return { ...document, authData: Object.fromEntries(entries) };
 }
 
 const contextOf = (appId: string, platform: string, entry: JsonObject): string =>

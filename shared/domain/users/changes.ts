@@ -24,6 +24,8 @@ export interface UserChanges<A extends AuthDataChanges = AuthDataChanges> {
   password?: string;
   acl?: Acl | null;
   authData: A;
+  /** `authData` as the caller sent it, before a hook or a platform changed it. */
+  sentAuthData: AuthDataChanges;
   /** True: clears `authData` before the changes. */
   isAuthDataCleared: boolean;
   /** Writes of custom members. */
@@ -63,7 +65,14 @@ export function readUserChanges(body: JsonObject): UserChanges {
   const protectedMembers = new Map<string, Json>();
   const authData = new Map<string, JsonObject | null>();
   const touched = new Set<string>();
-  const changes: UserChanges = { authData, isAuthDataCleared: false, writes, protectedMembers, touched };
+  const changes: UserChanges = {
+    authData,
+    sentAuthData: authData,
+    isAuthDataCleared: false,
+    writes,
+    protectedMembers,
+    touched,
+  };
   for (const [name, value] of entries) {
     const path = memberPath(name);
     const [first, ...inner] = path;

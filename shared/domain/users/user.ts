@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../json.ts';
-import type { Acl } from '../objects/acl.ts';
+import { type Acl, publicAcl } from '../objects/acl.ts';
 import { type AuthData, unionMembers } from './auth-data.ts';
 import { shownAuthData } from './auth-tokens.ts';
 
@@ -47,8 +47,11 @@ export interface UserView {
   isOwn: boolean;
   /** Decrypts the tokens of third-party accounts. Without it the document omits them: clients never need them back. */
   open?: ((authData: AuthData) => AuthData) | undefined;
-  /** `returnACL=true` (protocol/queries.md#query-parameters). */
-  hasAcl?: boolean;
+  /**
+   * True: `returnACL=true` (protocol/queries.md#query-parameters), which shows the default ACL of a
+   * user without one. `stored`: only an ACL that the user has.
+   */
+  hasAcl?: boolean | 'stored';
 }
 
 /** Returns a user as replies show it, without password and session token. */
@@ -71,8 +74,13 @@ export function draftDocument(user: UserDraft, { isOwn, open, hasAcl = false }: 
     ...(user.mobilePhoneNumber === null ? [] : [['mobilePhoneNumber', user.mobilePhoneNumber] as const]),
     ['mobilePhoneVerified', user.mobilePhoneVerified],
     ...(isOwn ? authMembers(user.authData, open) : []),
-    ...(hasAcl && user.acl !== null ? [['ACL', user.acl] as const] : []),
+    ...aclMember(user.acl, hasAcl),
   ]);
+}
+
+function aclMember(acl: Acl | null, hasAcl: boolean | 'stored'): [string, Json][] {
+  const shown = acl ?? (hasAcl === true ? publicAcl : null);
+  return hasAcl && shown ? [['ACL', shown]] : [];
 }
 
 function authMembers(authData: AuthData | null, open = shownAuthData): [string, Json][] {

@@ -79,7 +79,6 @@ export class TokenReader {
 
   expectEnd(): void {
     if (this.#token.kind !== 'end') throw this.unexpected('the end');
-    if (this.#placeholderValues.length > 0) throw syntaxError('more values than placeholders');
   }
 
   expectWholeNumber(): number {

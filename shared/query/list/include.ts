@@ -6,7 +6,8 @@ import { type ClassSchema, parsePath } from '../schema/fields.ts';
 /** `include=a,b.c` as a tree of names, resolved level by level. */
 export type Include = Map<string, Include>;
 
-const maxNames = 10;
+/** Limit of names in `include`. */
+export const maxIncludes = 10;
 /** Limit of names in a path: each level may cost one query per class. */
 const maxDepth = 3;
 /** Limit of pointers that one reply resolves; bounds cycles too. */
@@ -19,7 +20,7 @@ const maxPointers = 5000;
 export function parseInclude(value: unknown, cls: ClassSchema): Include {
   const include: Include = new Map();
   if (value === undefined || value === '') return include;
-  const names = parseNames(value, 'include', maxNames);
+  const names = parseNames(value, 'include', maxIncludes);
   for (const name of names) {
     const path = parsePath(name);
     if (!mayHoldPointers(path, cls)) continue;

@@ -1,7 +1,9 @@
+import { readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { Vault } from '../../../shared/crypto.ts';
 import { sealAuthDataOfOldRows } from '../../../shared/db/tables/users/unsealed-users.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { shownMembers } from '../../../shared/domain/users/auth-tokens.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { enterWith, newName, newUid, refusalOf, refused } from '../../support/users.ts';
@@ -14,6 +16,13 @@ beforeAll(async () => {
 const weixin = (openid = newUid()) => ({ weixin: { openid, access_token: 'a token', expires_in: 7200 } });
 const pointerTo = (objectId: string) => ({ __type: 'Pointer', className: '_User', objectId });
 
+test('the page of users lists the members that are shown', async () => {
+  const page = await readFile(new URL('../../../docs/reference/protocol/users.md', import.meta.url), 'utf8');
+  const [, section = ''] = page.split('## Members that are shown');
+  const [table = ''] = section.split('\n1. ').map((part) => part.slice(part.indexOf('\n|')));
+  expect([...table.matchAll(/`(\w+)`/g)].map(([, name]) => name)).toEqual(shownMembers);
+});
+
 describe('tokens of platforms', () => {
   const secrets = {
     access_token: 'SESAME-access',
@@ -23,14 +32,37 @@ describe('tokens of platforms', () => {
     session_key: 'SESAME-session',
     openid_secret: 'SESAME-secret',
     nested: { deep: [{ accessToken: 'SESAME-deep' }] },
+    // Names of real platforms that say nothing about secrets.
+    mac_key: 'SESAME-mac',
+    kid: 'SESAME-kid',
+    serverAuthCode: 'SESAME-server',
+    signature: 'SESAME-signature',
+    encryptedData: 'SESAME-encrypted',
+    iv: 'SESAME-iv',
+    ticket: 'SESAME-ticket',
+    'x-pin': 'SESAME-pin',
+    jwt: 'SESAME-jwt',
+    authResponse: { sig: 'SESAME-sig' },
+    list: ['SESAME-list'],
+    number: 5_551_234_567,
+    // A harmless name does not make members inside harmless.
+    name: { first: 'SESAME-name' },
+    avatar: [{ url: 'SESAME-avatar' }],
   };
-  const open = (uid: string) => ({ uid, expires_in: 7200, scope: 'read', nick: 'x' });
+  const open = (uid: string) => ({
+    uid,
+    expires_in: 7200,
+    expiresAt: '2030-01-01',
+    scope: ['read', 'write'],
+    nick: 'x',
+    avatarUrl: 'https://example.com/x.png',
+  });
   const full = (uid: string) => ({ github: { ...open(uid), ...secrets } });
   const stored = async (id: string) =>
     (await api.db.query<{ row: string }>('SELECT u::text AS row FROM app_user u WHERE object_id = $1', [id]))
       .rows[0]?.row ?? '';
 
-  test('are in no reply to a client, and in reads with the master key only', async () => {
+  test('are in no read by a client, and in reads with the master key only', async () => {
     const own = await api.createApp({ allowUserQuery: true });
     const uid = newUid();
     const body = { authData: full(uid), username: newName(), password: 'a password' };
@@ -45,30 +77,30 @@ describe('tokens of platforms', () => {
       owner: pointerTo(created.body.objectId),
     };
     await call('POST', 'installations', install);
-    const calls = [
+    const carrying = [
       created,
       await call('POST', 'users', { authData: full(uid) }),
+      await call('PUT', `${path}?new=true`, { authData: { gitlab: { uid, ...secrets } } }),
+    ];
+    const calls = [
       await call('POST', 'login', { username: body.username, password: 'a password' }),
       await call('GET', 'users/me'),
       await call('GET', path),
       await call('GET', `${path}?keys=authData`),
       await call('GET', 'users'),
       await call('GET', `cloudQuery?cql=${encodeURIComponent('select * from _User')}`),
-      await call('PUT', `${path}?new=true`, { authData: { ...full(uid), gitlab: { uid, ...secrets } } }),
+      await call('PUT', `${path}?new=true`, { authData: { huawei: null } }),
       await call('PUT', `${path}/refreshSessionToken`, {}),
     ];
     headers['X-LC-Session'] = String(calls.at(-1)?.body.sessionToken);
-    calls.push(
-      await call('POST', 'batch', { requests: [{ method: 'GET', path: `/1.1/${path}` }] }),
-      await call('POST', 'batch', {
-        requests: [{ method: 'POST', path: '/1.1/users', body: { authData: full(uid) } }],
-      }),
-    );
+    calls.push(await call('POST', 'batch', { requests: [{ method: 'GET', path: `/1.1/${path}` }] }));
     for (const { status, body: shownBody } of calls) {
       expect(status, JSON.stringify(shownBody)).toBeLessThan(300);
       expect(JSON.stringify(shownBody)).not.toMatch(/SESAME|_sealed/);
     }
-    expect(created.body.authData).toEqual({ github: open(uid) });
+    const replies = carrying.map(({ body: { authData } }) => authData);
+    expect(replies).toEqual([full(uid), full(uid), { github: open(uid), gitlab: { uid, ...secrets } }]);
+    expect((await call('GET', 'users/me')).body.authData).toEqual({ github: open(uid), gitlab: { uid } });
     const master = { app: own, master: true };
     const reads = [
       (await api.request('GET', `/1.1/${path}`, master)).body,
@@ -88,7 +120,7 @@ describe('tokens of platforms', () => {
     ]);
     expect((await user.me()).authData).toEqual({ github: open(uid) });
     expect((await enterWith(api, app, { github: { uid, access_token: 'another' } })).id).toBe(user.id);
-    expect(await stored(user.id)).not.toMatch(/SESAME|another/);
+    expect(await stored(user.id)).not.toMatch(/SESAME|5551234567|another/);
     const { body } = await api.request('GET', `/1.1/users/${user.id}`, { app, master: true });
     expect(body.authData).toEqual({ github: { ...full(uid).github, access_token: 'another' } });
   });
@@ -123,7 +155,9 @@ describe('tokens of platforms', () => {
 
   test('of rows of older versions are encrypted by a duty, and still match by their id', async () => {
     const user = await enterWith(api, app, full('old-row'));
-    await api.db.query('UPDATE app_user SET auth_data = $2, auth_sealed = false WHERE object_id = $1', [
+    // As a version before stored it: `auth_sealed` is true, and members that it did not know are in
+    // clear.
+    await api.db.query('UPDATE app_user SET auth_data = $2, auth_sealed_whole = false WHERE object_id = $1', [
       user.id,
       JSON.stringify(full('old-row')),
     ]);

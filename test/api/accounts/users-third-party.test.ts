@@ -3,7 +3,16 @@ import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { countWaitingForLocks } from '../../support/database.ts';
 import { useTestApi } from '../../support/test-api.ts';
-import { enterWith, newName, newUid, refusalOf, refused, shown, signUp } from '../../support/users.ts';
+import {
+  enterWith,
+  newName,
+  newUid,
+  refusalOf,
+  refused,
+  shown,
+  signUp,
+  type TestUser,
+} from '../../support/users.ts';
 
 let app: App;
 const api = useTestApi();
@@ -90,7 +99,7 @@ describe('POST /1.1/users with authData', () => {
       username: expect.stringMatching(/^[a-z0-9]{25}$/),
       emailVerified: null,
       mobilePhoneVerified: false,
-      authData: shown(authData),
+      authData,
       objectId: expect.stringMatching(/^[0-9a-f]{24}$/),
       sessionToken: expect.stringMatching(/^[a-z0-9]{25}$/),
       createdAt: expect.any(String),
@@ -99,7 +108,7 @@ describe('POST /1.1/users with authData', () => {
     const again = { weixin: { ...authData.weixin, access_token: 'another', refresh_token: 'r' } };
     const second = await post(again, { more: { username: newName(), level: 9 } });
     expect(second.status).toBe(200);
-    expect(second.body).toEqual({ ...first.body, authData: shown(again), updatedAt: expect.any(String) });
+    expect(second.body).toEqual({ ...first.body, authData: again, updatedAt: expect.any(String) });
     for (const { headers } of [first, second])
       expect(headers.get('location')).toBe(`http://carillon.test/1.1/users/${first.body.objectId}`);
   });
@@ -117,7 +126,7 @@ describe('POST /1.1/users with authData', () => {
     const user = await enterWith(api, app, authData);
     const again = await post(authData);
     expect([again.status, again.body.objectId, again.body.sessionToken]).toEqual([200, user.id, user.token]);
-    expect(again.body.authData).toEqual(shown(authData));
+    expect(again.body.authData).toEqual(authData);
   });
 
   test('an id is of its platform and of its app', async () => {
@@ -191,13 +200,18 @@ describe('UnionID', () => {
     },
   });
 
+  const uidOf = async (user: TestUser | undefined, platform: string) => {
+    const me = (await user?.me()) as { authData?: Record<string, { uid: string }> } | undefined;
+    return me?.authData?.[platform]?.uid;
+  };
+
   test('is shown in authData and next to it, and finds the user from another platform', async () => {
     const unionid = newUid();
     const [one, two] = [wx('weixin_1', unionid), wx('weixin_2', unionid, 'false')];
     const first = await post(one);
     expect(first.status).toBe(201);
     expect(first.body).toMatchObject({
-      authData: { ...shown(one), _weixin_unionid: { uid: unionid } },
+      authData: { ...one, _weixin_unionid: { uid: unionid } },
       _weixin_unionid: { uid: unionid },
       updatedAt: expect.any(String),
       emailVerified: null,
@@ -205,7 +219,7 @@ describe('UnionID', () => {
     });
     const second = await post(two);
     expect([second.status, second.body.objectId]).toEqual([200, first.body.objectId]);
-    expect(second.body.authData).toEqual({ ...shown({ ...one, ...two }), _weixin_unionid: { uid: unionid } });
+    expect(second.body.authData).toEqual({ ...shown(one), ...two, _weixin_unionid: { uid: unionid } });
     // Clients send the shown UnionID back.
     expect((await post({ ...second.body.authData, ...one, ...two })).body.objectId).toBe(first.body.objectId);
   });
@@ -226,6 +240,53 @@ describe('UnionID', () => {
     await user.put({ 'authData.weixin_1': { __op: 'Delete' } });
     expect((await user.me()).authData).toEqual({});
     expect((await enterWith(api, app, wx('weixin_2', unionid))).id).not.toBe(user.id);
+  });
+
+  test.each([[false], ['false'], [undefined]])(
+    'finds the main account only: main_account %s looks for it and claims nothing',
+    async (main) => {
+      const unionid = newUid();
+      const other = (platform: string) => {
+        const [entry] = Object.values(wx(platform, unionid));
+        return { [platform]: { ...entry, main_account: main } };
+      };
+      const first = await enterWith(api, app, other('weixin_1'));
+      expect(first.body).not.toHaveProperty('_weixin_unionid');
+      const second = await enterWith(api, app, other('weixin_2'));
+      expect(second.id).not.toBe(first.id);
+      const owner = await enterWith(api, app, wx('weixin_3', unionid));
+      expect([first.id, second.id]).not.toContain(owner.id);
+      for (const platform of ['weixin_4', 'weixin_5'])
+        expect((await enterWith(api, app, other(platform))).id).toBe(owner.id);
+      // Own ids come first.
+      const uid = await uidOf(first, 'weixin_1');
+      const again = { weixin_1: { ...other('weixin_1').weixin_1, uid } };
+      expect((await enterWith(api, app, again)).id).toBe(first.id);
+      // A link of the main account claims the UnionID where it is free.
+      await owner.put({ authData: { __op: 'Delete' } });
+      await second.put({ authData: wx('weixin_6', unionid) });
+      expect((await enterWith(api, app, wx('weixin_7', unionid, true))).id).toBe(second.id);
+    },
+  );
+
+  test('of users of versions before stays with its holder, unless the entry says that it is not main', async () => {
+    const holders = ['undecided', 'false'].map(async (kind) => {
+      const unionid = newUid();
+      const holder = await enterWith(api, app, wx(`old_${kind}`, unionid));
+      const change =
+        kind === 'false'
+          ? `jsonb_set(auth_data, '{old_false,main_account}', 'false')`
+          : `auth_data #- '{old_undecided,main_account}'`;
+      await api.db.query(`UPDATE app_user SET auth_data = ${change} WHERE object_id = $1`, [holder.id]);
+      const uid = await uidOf(holder, `old_${kind}`);
+      const main = await enterWith(api, app, { other: { uid: newUid(), access_token: 't' } });
+      // Links the main account, and logs the holder in.
+      expect((await main.put({ authData: wx('new', unionid) })).status).toBe(200);
+      await enterWith(api, app, { [`old_${kind}`]: { uid, access_token: 'u' } });
+      return { holder, main, found: await enterWith(api, app, wx('newer', unionid, false)) };
+    });
+    const [undecided, other] = await Promise.all(holders);
+    expect([undecided?.found.id, other?.found.id]).toEqual([undecided?.holder.id, other?.main.id]);
   });
 
   test('does not move a user to another account', async () => {
@@ -289,7 +350,7 @@ describe('linking and unlinking', () => {
     const linked = await user.put({ authData }, '?new=true');
     expect([linked.status, linked.body]).toEqual([
       200,
-      { authData: shown(authData), updatedAt: expect.any(String), objectId: user.id },
+      { authData, updatedAt: expect.any(String), objectId: user.id },
     ]);
     expect((await enterWith(api, app, { weixin: authData.weixin })).id).toBe(user.id);
     const path = `/1.1/classes/_User/${user.id}`;
@@ -317,7 +378,7 @@ describe('linking and unlinking', () => {
     const id = anonymous();
     const user = await enterWith(api, app, id);
     const real = github();
-    expect((await user.put({ authData: real }, '?fetchWhenSave=true')).body.authData).toEqual(shown(real));
+    expect((await user.put({ authData: real }, '?fetchWhenSave=true')).body.authData).toEqual(real);
     expect((await enterWith(api, app, real)).id).toBe(user.id);
     expect((await enterWith(api, app, id)).id).not.toBe(user.id);
   });

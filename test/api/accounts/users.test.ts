@@ -321,8 +321,76 @@ describe('the ACL', () => {
     const path = `/1.1/users/${user.id}`;
     expect((await get(path)).body).not.toHaveProperty('ACL');
     expect((await get(`${path}?returnACL=true`)).body.ACL).toEqual(acl);
+    const own = { [user.id]: { read: true, write: true } };
+    await user.put({ ACL: { ...own, '*': { read: true, write: false }, 'role:x': { read: false } } });
+    // A permission that is false is not granted.
+    expect((await get(`${path}?returnACL=true`)).body.ACL).toEqual({
+      ...own,
+      '*': { read: true },
+      'role:x': {},
+    });
+    // Without an ACL, everybody is allowed.
     await user.put({ ACL: { __op: 'Delete' } });
-    expect((await get(`${path}?returnACL=true`)).body).not.toHaveProperty('ACL');
+    expect((await get(`${path}?returnACL=true`)).body.ACL).toEqual(acl);
+    expect((await get(path)).body).not.toHaveProperty('ACL');
+  });
+});
+
+describe('the own session token', () => {
+  test('is included for exactly this session', async () => {
+    const [user, other] = [await signUp(api, app), await signUp(api, app)];
+    for (const path of [`/1.1/users/${user.id}`, `/1.1/classes/_User/${user.id}`])
+      for (const include of ['sessionToken', 'owner, sessionToken']) {
+        const query = `${path}?include=${encodeURIComponent(include)}`;
+        expect((await user.request('GET', query)).body.sessionToken).toBe(user.token);
+        expect((await user.request('GET', `${query}&keys=username`)).body).toMatchObject({
+          sessionToken: user.token,
+        });
+        for (const reply of [
+          await other.request('GET', query),
+          await api.request('GET', query, { app }),
+          await api.request('GET', query, { app, master: true }),
+          await user.request('GET', path),
+        ]) {
+          expect(reply.status).toBe(200);
+          expect(reply.body).not.toHaveProperty('sessionToken');
+        }
+      }
+    const old = user.token;
+    user.token = (
+      await user.request('PUT', `/1.1/users/${user.id}/refreshSessionToken`, {})
+    ).body.sessionToken;
+    const path = `/1.1/users/${user.id}?include=sessionToken`;
+    expect((await user.request('GET', path)).body.sessionToken).toBe(user.token);
+    const stale = await api.request('GET', path, { app, headers: { 'X-LC-Session': old } });
+    expect(JSON.stringify(stale.body)).not.toContain(user.token);
+  });
+});
+
+describe('the own password in a save', () => {
+  const save = (user: TestUser, body: object) => user.put(body, '?new=true');
+
+  test('changes nothing, and the session stays', async () => {
+    const user = await signUp(api, app);
+    const { rows } = await api.db.query('SELECT password_hash FROM app_user WHERE object_id = $1', [user.id]);
+    const reply = await save(user, { password: 'a password', nick: 'x' });
+    expect([reply.status, reply.body]).toEqual([
+      200,
+      { nick: 'x', objectId: user.id, updatedAt: expect.any(String) },
+    ]);
+    expect((await user.me()).sessionToken).toBe(user.token);
+    const after = await api.db.query('SELECT password_hash FROM app_user WHERE object_id = $1', [user.id]);
+    expect(after.rows).toEqual(rows);
+  });
+
+  test('is no way to guess it: seven wrong ones lock the account', async () => {
+    const user = await signUp(api, app);
+    const codes: unknown[] = [];
+    for (let i = 0; i < 8; i += 1) codes.push((await save(user, { password: `guess ${i}` })).body.code);
+    expect(codes).toEqual([1, 1, 1, 1, 1, 1, 219, 219]);
+    expect((await save(user, { password: 'a password' })).body.code).toBe(219);
+    const body = { username: user.body.username, password: 'a password' };
+    expect((await api.request('POST', '/1.1/login', { app, body })).body.code).toBe(219);
   });
 });
 

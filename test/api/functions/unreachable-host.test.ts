@@ -80,3 +80,22 @@ describe('an unreachable function host', () => {
     await third.close();
   });
 });
+
+describe('the answer of beforeSave', () => {
+  test('may stand in a lone `result`, as answers of functions do', async () => {
+    const host = await startFunctionHost();
+    host.answers.set(list, answerWith(200, { result: ['__before_save_for__User'] }));
+    const app = await api.createApp({ functionsUrl: host.url });
+    const signUpWith = async (answer: object) => {
+      host.answers.set('/1.1/functions/_User/beforeSave', answerWith(200, answer));
+      const { status, body } = await signUpAt(api, app);
+      return { status, nick: body.nick, result: body.result };
+    };
+    expect(await signUpWith({ result: { nick: 'x' } })).toEqual({ status: 201, nick: 'x' });
+    expect(await signUpWith({ nick: 'x' })).toEqual({ status: 201, nick: 'x' });
+    // Members of the app's own.
+    for (const answer of [{ result: 5 }, { result: { a: 1 }, nick: 'x' }])
+      expect(await signUpWith(answer)).toEqual({ status: 201, ...answer });
+    await host.close();
+  });
+});

@@ -390,6 +390,22 @@ describe('GET /1.1/cloudQuery', () => {
     expect(ids(await query(`${select} at within [30, 110] and [40, 120]`))).toBe('2');
   });
 
+  test('ignores values beyond the placeholders, and refuses placeholders without a value', async () => {
+    const cql = 'select * from _User where city = ?';
+    const found = await query(cql, ['Paris']);
+    for (const values of [
+      ['Paris', 1],
+      ['Paris', { $gt: '' }, [], null],
+    ])
+      expect((await query(cql, values)).body).toEqual(found.body);
+    for (const [text, values] of [
+      [cql, []],
+      [`${cql} and username = ?`, ['Paris']],
+      ['select * from _User limit ?, ?', [1]],
+    ] as const)
+      expect((await query(text, [...values])).body.code).toBe(300);
+  });
+
   test('treats the value of a placeholder as a value only', async () => {
     expect(await query(`${select} city = ?`, [{ $ne: 'x' }])).toMatchObject({
       status: 400,

@@ -66,7 +66,6 @@ describe('records that cannot be imported', () => {
       [/Invalid username/, { username: ' ' }],
       [/username must be a text/, { username: { $gt: '' } }],
       [/email address was invalid/, { email: 'tom' }],
-      [/phone number was invalid/, { mobilePhoneNumber: '12' }],
       [/emailVerified must be true or false/, { emailVerified: 'yes' }],
       [/authData must be a dictionary/, { authData: 'weixin' }],
       [/authData.weixin: Linked id missing/, { authData: { weixin: { access_token: 'SESAME' } } }],

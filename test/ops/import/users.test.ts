@@ -58,6 +58,8 @@ describe('users', () => {
       expires_in: 7200,
       unionid: 'u1',
       platform: 'weixin',
+      // The public service found the user by this UnionID.
+      main_account: true,
     });
     const { rows: sealed } = await fixture.db.query(
       'SELECT 1 FROM app_user u WHERE u.object_id = $1 AND u::text LIKE $2',
@@ -85,6 +87,100 @@ describe('users', () => {
       weixin_mini: { uid: newUid(), access_token: 'new', unionid: 'u1', platform: 'weixin' },
     });
     expect(byUnion.id).toBe(salted.objectId);
+  });
+
+  test('are kept with any phone number', async () => {
+    const numbers: [string, string | null][] = [
+      ['14612345678', '+8614612345678'],
+      ['+8614812345678', '+8614812345678'],
+      ['149 1234 5678', '+8614912345678'],
+      ['+86-12345', '+8612345'],
+      ['99912345678901', '99912345678901'],
+      ['12', null],
+      ['none', null],
+      ['+', null],
+    ];
+    const users = numbers.map(([mobilePhoneNumber]) =>
+      aUser({ mobilePhoneNumber, mobilePhoneVerified: true }),
+    );
+    expect(await imported(await exportFile('_User.jsonl', users))).toMatchObject({
+      code: 0,
+      classes: { _User: { imported: numbers.length } },
+    });
+    for (const [i, [sent, stored]] of numbers.entries()) {
+      const { body } = await asMaster(`/users/${users[i]?.objectId}`);
+      const seen = [sent, body.mobilePhoneNumber ?? null, body.mobilePhoneVerified];
+      expect(seen).toEqual([sent, stored, stored !== null]);
+    }
+  });
+
+  test('of one UnionID: another app of it enters the main account, wherever it stands', async () => {
+    for (const isFirst of [true, false]) {
+      const entry = (main_account: boolean) => ({
+        uid: newUid(),
+        access_token: 't',
+        unionid: `u-${isFirst}`,
+        platform: 'weixin',
+        main_account,
+      });
+      const [main, other] = [
+        aUser({ authData: { weixin_1: entry(true) } }),
+        aUser({ authData: { weixin_2: entry(false) } }),
+      ];
+      await imported(await exportFile('_User.jsonl', isFirst ? [main, other] : [other, main]));
+      const third = await enterWith(fixture.api, fixture.app, { weixin_3: entry(false) });
+      expect(third.id).toBe(main.objectId);
+    }
+  });
+
+  test('with bcrypt log in, and their hash is replaced if bcrypt compared the whole password', async () => {
+    interface Expected {
+      isReplaced: boolean;
+      /** Shorter password that bcrypt takes too. */
+      cut?: string;
+      isRefused?: boolean;
+    }
+    const bytes = (count: number, letter = 'a') => letter.repeat(count / Buffer.byteLength(letter));
+    const own = async (password: string, more: Expected, prefix = '$2b$') => ({
+      ...more,
+      password,
+      user: aUser({ password: (await bcrypt(password, 4)).replace('$2b$', prefix) }),
+    });
+    const accounts = [
+      await own(bytes(71), { isReplaced: true }),
+      await own(bytes(72), { isReplaced: false }),
+      await own(bytes(100), { isReplaced: false, cut: bytes(72) }),
+      await own(bytes(90, '密'), { isReplaced: false, cut: bytes(72, '密') }),
+      await own('short', { isReplaced: true }, '$2a$'),
+      await own('short', { isReplaced: true }, '$2y$'),
+      await own('short', { isReplaced: true }, '$2x$'),
+      await own('密码', { isReplaced: false, isRefused: true }, '$2x$'),
+    ];
+    const users = accounts.map(({ user }) => user);
+    expect(await imported(await exportFile('_User.jsonl', users))).toMatchObject({ code: 0 });
+    const login = async (username: string, password: string) => {
+      const body = { username, password };
+      const { status } = await fixture.api.request('POST', '/1.1/login', { app: fixture.app, body });
+      return status;
+    };
+    // All at once: a hash that cannot be computed ends no other login.
+    const enter = () =>
+      Promise.all(
+        accounts.map(async ({ user, password, cut, isRefused }) => {
+          if (cut) await login(user.username, cut);
+          const status = await login(user.username, password);
+          expect([password.slice(0, 8), status]).toEqual([password.slice(0, 8), isRefused ? 400 : 200]);
+        }),
+      );
+    await enter();
+    await enter();
+    const { rows } = await fixture.db.query<{ object_id: string; hash: string }>(
+      'SELECT object_id, password_hash AS hash FROM app_user WHERE object_id = ANY($1)',
+      [users.map(({ objectId }) => objectId)],
+    );
+    const hashes = new Map(rows.map(({ object_id, hash }) => [object_id, hash]));
+    for (const { user, isReplaced } of accounts)
+      expect(hashes.get(user.objectId)?.startsWith('$argon2id$')).toBe(isReplaced);
   });
 
   test('keep the session of the export, which the next login returns, until it is replaced', async () => {

@@ -4,23 +4,34 @@ import { findUser, selectUsers } from '../../../../shared/db/tables/users/users.
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { readFlag } from '../../../../shared/domain/plain-values.ts';
-import { userDocument } from '../../../../shared/domain/users/user.ts';
-import { parseInclude, resolveInclude, resolveIncludes } from '../../../../shared/query/list/include.ts';
+import { type User, userDocument } from '../../../../shared/domain/users/user.ts';
+import {
+  maxIncludes,
+  parseInclude,
+  resolveInclude,
+  resolveIncludes,
+} from '../../../../shared/query/list/include.ts';
 import { parseKeys, project } from '../../../../shared/query/list/keys.ts';
 import { compileList, type ListQuery, parseListQuery } from '../../../../shared/query/list/list.ts';
+import { parseNames } from '../../../../shared/query/parse/names.ts';
 import { userClass } from '../../../../shared/query/schema/classes.ts';
 import type { Viewer } from '../../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { includeSourceFor } from '../../queries/included-objects.ts';
 import { isObjectId, readerFor, requireRead, tokenOpenerFor, type UserCaller } from '../caller.ts';
+import type { Sessions } from '../sessions/sessions.ts';
 import { requireStrictQuery } from './strict-queries.ts';
 
-/** Reads users (protocol/users.md#reading-users). Never returns a session token. */
+/**
+ * Reads users (protocol/users.md#reading-users). Returns a session token to its own session only.
+ */
 export class UserLookup {
   readonly #deps: Pick<ApiDeps, 'db' | 'queries' | 'vault'>;
+  readonly #sessions: Sessions;
 
-  constructor(deps: Pick<ApiDeps, 'db' | 'queries' | 'vault'>) {
+  constructor(deps: Pick<ApiDeps, 'db' | 'queries' | 'vault'>, sessions: Sessions) {
     this.#deps = deps;
+    this.#sessions = sessions;
   }
 
   /** Returns a user. Throws 211 for an unknown id, 403 when the ACL denies the caller, 116 for too much to include. */
@@ -34,11 +45,28 @@ export class UserLookup {
     const isOwn = caller.isMaster || caller.session?.id === user.id;
     const view = { isOwn, open: tokenOpenerFor(caller, this.#deps.vault), hasAcl: hasAcl(query) };
     const document = userDocument(user, view);
-    if (include.size === 0) return project(document, keys, userClass);
-    const whole = await this.#deps.queries.readFresh(caller, (db) =>
-      resolveInclude(document, include, includeSourceFor(caller, { db, hasAcl: hasAcl(query) })),
-    );
-    return project(whole, keys, userClass);
+    const whole =
+      include.size === 0
+        ? document
+        : await this.#deps.queries.readFresh(caller, (db) =>
+            resolveInclude(document, include, includeSourceFor(caller, { db, hasAcl: hasAcl(query) })),
+          );
+    return { ...project(whole, keys, userClass), ...(await this.#tokenFor(caller, user, query)) };
+  }
+
+  /**
+   * Returns the token for `include=sessionToken` of the user whose current session this is; the
+   * Java SDK stores it.
+   */
+  async #tokenFor(
+    { app: { appId }, session }: UserCaller,
+    user: User,
+    { include }: Record<string, unknown>,
+  ): Promise<JsonObject> {
+    const isIncluded =
+      typeof include === 'string' && parseNames(include, 'include', maxIncludes).includes('sessionToken');
+    if (!isIncluded || !session?.hash.equals(user.session.hash)) return {};
+    return { sessionToken: await this.#sessions.currentToken(this.#deps.db, appId, user) };
   }
 
   /**

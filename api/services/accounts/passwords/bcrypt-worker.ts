@@ -6,5 +6,17 @@ const request = z.object({ id: z.number(), password: z.string(), hash: z.string(
 
 parentPort?.on('message', (message: unknown) => {
   const { id, password, hash } = request.parse(message);
-  parentPort?.postMessage({ id, isMatch: compareSync(password, hash) });
+  parentPort?.postMessage({ id, isMatch: compared(password, hash) });
 });
+
+/**
+ * Returns false for a hash that cannot be computed. An error would end the thread, and with it the
+ * comparisons that wait.
+ */
+function compared(password: string, hash: string): boolean {
+  try {
+    return compareSync(password, hash);
+  } catch {
+    return false;
+  }
+}

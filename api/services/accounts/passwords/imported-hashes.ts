@@ -12,6 +12,26 @@ const rounds = 512;
 /** bcrypt hashes of acceptable cost; each step doubles the time. */
 const bcryptForm = /^\$2[abxy]\$(0[4-9]|1[0-5])\$[./A-Za-z0-9]{53}$/;
 
+/** bcrypt reads 72 bytes: the password, and a zero byte if there is room for it. */
+const bcryptBytes = 72;
+
+/**
+ * Tells whether a hash was compared with every byte of a password. A longer password matches by its
+ * first 72 bytes, so a match says nothing about the rest: such a hash must not be replaced.
+ */
+export const isComparedWhole = (password: string, hash: string): boolean =>
+  !bcryptForm.test(hash) || Buffer.byteLength(password) < bcryptBytes;
+
+/**
+ * Returns a bcrypt hash in a form that the library computes. `$2x$` marks hashes of an old PHP
+ * whose bytes above 127 were wrong; those of ASCII passwords equal `$2b$`. Undefined where they
+ * differ.
+ */
+function computable(password: string, hash: string): string | undefined {
+  if (!hash.startsWith('$2x$')) return hash;
+  return Buffer.byteLength(password) === password.length ? hash.replace('$2x$', '$2b$') : undefined;
+}
+
 /** Encodes `password` and `salt` of the public service as one text for `password_hash`. */
 export function saltedHash({ password, salt }: { password: string; salt: string }): string {
   return `$lc-sha512$${Buffer.from(salt).toString('base64url')}$${password}`;
@@ -45,7 +65,8 @@ export class ImportedHashes {
   verify(password: string, hash: string): Promise<boolean> {
     const salted = saltedForm.exec(hash);
     if (salted) return Promise.resolve(matchesSalted(password, salted));
-    return bcryptForm.test(hash) ? this.#askWorker(password, hash) : Promise.resolve(false);
+    const known = bcryptForm.test(hash) ? computable(password, hash) : undefined;
+    return known === undefined ? Promise.resolve(false) : this.#askWorker(password, known);
   }
 
   #askWorker(password: string, hash: string): Promise<boolean> {

@@ -4,7 +4,7 @@ import { hash as argon2, verify as argon2Verify } from '@node-rs/argon2';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import { maxPasswordBytes } from '../../../../shared/domain/users/members.ts';
 import { FairQueue, QueueFull } from '../../../../shared/fairness/fair-queue.ts';
-import { ImportedHashes } from './imported-hashes.ts';
+import { ImportedHashes, isComparedWhole } from './imported-hashes.ts';
 
 /** OWASP's first choice for Argon2id, which the library takes by default: 19 MiB, two passes, about 15 to 25 ms. */
 const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
@@ -23,7 +23,10 @@ const retryAfterSeconds = 5;
 /** Result of comparing a password with a hash. */
 export interface PasswordCheck {
   isMatch: boolean;
-  /** The hash has an outdated form or cost and should be replaced. */
+  /**
+   * The hash has an outdated form or cost, was compared with the whole password, and should be
+   * replaced.
+   */
   needsRehash: boolean;
 }
 
@@ -59,7 +62,7 @@ export class Passwords {
       const isMatch = argon2Form.test(hash)
         ? await argon2Verify(hash, text)
         : await this.#matchesImported(text, hash);
-      return { isMatch, needsRehash: !currentForm.test(hash) };
+      return { isMatch, needsRehash: !currentForm.test(hash) && isComparedWhole(text, hash) };
     });
   }
 

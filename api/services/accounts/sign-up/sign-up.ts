@@ -1,5 +1,6 @@
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { withSentEntries } from '../../../../shared/domain/users/auth-tokens.ts';
 import {
   type CheckedUserChanges,
   newUser,
@@ -39,15 +40,24 @@ export class SignUpService {
    */
   async signUp(caller: Caller, body: JsonObject, failOnNotExist: boolean): Promise<LoginResult> {
     const { hooks } = this.#parts;
-    const result = await this.#logInOrSignUp(caller, body, failOnNotExist);
+    const changes = await this.readNewUser(caller, body);
+    const result = await this.#logInOrSignUp(caller, { body, changes, failOnNotExist });
     if (result.isNew) hooks.afterSave(caller, body, result.document);
     else await hooks.onLogin(caller, result.document);
-    return result;
+    // Last, so that no hook gets the tokens.
+    const document = withSentEntries(result.document, changes.sentAuthData, changes.authData);
+    return { ...result, document };
   }
 
-  async #logInOrSignUp(caller: Caller, body: JsonObject, failOnNotExist: boolean): Promise<LoginResult> {
+  async #logInOrSignUp(
+    caller: Caller,
+    {
+      body,
+      changes,
+      failOnNotExist,
+    }: { body: JsonObject; changes: CheckedUserChanges; failOnNotExist: boolean },
+  ): Promise<LoginResult> {
     const { hooks, thirdParty } = this.#parts;
-    const changes = await this.readNewUser(caller, body);
     const applyHooks = (draft: UserDraft) => hooks.beforeSave(caller, body, draft);
     if (changes.authData.size === 0) return this.#signUpWithPassword(caller, changes, applyHooks);
     return thirdParty.logInOrSignUp(caller.app, {

@@ -5,8 +5,8 @@ import type {
   AccessTokenCheck,
   PlatformConfirmation,
 } from '../../../../shared/domain/users/auth-platforms.ts';
-import { formPost } from '../../../../shared/http/client.ts';
-import type { PlatformClients } from './platform-clients.ts';
+import { formPost, type HttpRequest } from '../../../../shared/http/client.ts';
+import { type AnswerForm, codeText, type PlatformClients } from './platform-clients.ts';
 
 /** Access token to check, with the app's settings for its platform. */
 export interface AccessTokenRequest {
@@ -24,7 +24,7 @@ interface TokenClaim {
 
 /**
  * Asks a platform whether a token belongs to the account that it came with. Returns undefined when it does not. Throws
- * 503 when the platform cannot be reached.
+ * 503 when the platform says neither yes nor no.
  */
 export async function checkAccessToken(
   clients: PlatformClients,
@@ -37,13 +37,22 @@ export async function checkAccessToken(
   return check(clients, settings, claim);
 }
 
+const get = (path: string): HttpRequest => ({ method: 'GET', path });
 const query = (members: Record<string, string>): string => new URLSearchParams(members).toString();
 
-const weixinReply = z.object({
-  errcode: z.number().optional(),
-  openid: z.string().optional(),
-  unionid: z.string().optional(),
+/**
+ * Refusals of WeChat: token invalid (40001, 40014), missing (41001), expired (42001) or ended by a
+ * new password (42007); openid invalid (40003) or missing (41009); scope not granted (48001,
+ * 50001).
+ */
+const weixinRefusals = new Set('40001 40003 40014 41001 41009 42001 42007 48001 50001'.split(' '));
+const weixinForm = <T>(reply: z.ZodType<T>): AnswerForm<T> => ({
+  reply,
+  codeOf: ({ errcode }) => codeText(errcode),
+  refusals: weixinRefusals,
 });
+const weixinToken = weixinForm(z.object({ errcode: z.literal(0) }));
+const weixinUser = weixinForm(z.object({ openid: z.string(), unionid: z.string().optional() }));
 
 /** Checks token and openid by `sns/auth`, or by `sns/userinfo`, which also returns the UnionID. */
 async function checkWeixin(
@@ -51,16 +60,22 @@ async function checkWeixin(
   { endpoint, ca }: AccessTokenCheck,
   { uid, token, hasUnion }: TokenClaim,
 ): Promise<PlatformConfirmation | undefined> {
-  const path = `${hasUnion ? '/sns/userinfo' : '/sns/auth'}?${query({ access_token: token, openid: uid })}`;
-  const reply = weixinReply.safeParse(
-    await clients.fetchJson({ baseUrl: endpoint, ca }, { method: 'GET', path }),
-  );
-  if (!reply.success || (reply.data.errcode ?? 0) !== 0) return undefined;
-  if (hasUnion) return reply.data.openid === uid ? { unionid: reply.data.unionid } : undefined;
-  return reply.data.errcode === 0 ? {} : undefined;
+  const at = { baseUrl: endpoint, ca };
+  const members = query({ access_token: token, openid: uid });
+  if (!hasUnion) return (await clients.ask(at, get(`/sns/auth?${members}`), weixinToken)) ? {} : undefined;
+  const user = await clients.ask(at, get(`/sns/userinfo?${members}`), weixinUser);
+  return user?.openid === uid ? { unionid: user.unionid } : undefined;
 }
 
-const qqReply = z.object({ client_id: z.string(), openid: z.string(), unionid: z.string().optional() });
+/**
+ * Refusals of QQ: token missing (100006), invalid, expired, revoked, not verified; user did not
+ * authorize (100030).
+ */
+const qqForm: AnswerForm<{ client_id: string; openid: string; unionid?: string | undefined }> = {
+  reply: z.object({ client_id: z.string(), openid: z.string(), unionid: z.string().optional() }),
+  codeOf: ({ error, ret }) => codeText(error) ?? codeText(ret),
+  refusals: new Set('100006 100007 100013 100014 100015 100016 100030'.split(' ')),
+};
 
 /** Checks a token by `oauth2.0/me`, which returns its account and app. */
 async function checkQq(
@@ -69,16 +84,24 @@ async function checkQq(
   { uid, token }: TokenClaim,
 ): Promise<PlatformConfirmation | undefined> {
   const path = `/oauth2.0/me?${query({ access_token: token, fmt: 'json', unionid: '1' })}`;
-  const reply = qqReply.safeParse(
-    await clients.fetchJson({ baseUrl: endpoint, ca }, { method: 'GET', path }),
-  );
-  if (!reply.success || reply.data.openid !== uid) return undefined;
-  if (appId !== undefined && reply.data.client_id !== appId) return undefined;
-  return { unionid: reply.data.unionid };
+  const reply = await clients.ask({ baseUrl: endpoint, ca }, get(path), qqForm);
+  if (reply?.openid !== uid || (appId !== undefined && reply.client_id !== appId)) return undefined;
+  return { unionid: reply.unionid };
 }
 
 const idLike = z.union([z.string(), z.number(), z.bigint()]).transform(String);
 const weiboReply = z.object({ uid: idLike, appkey: idLike, expire_in: z.number() });
+/**
+ * Refusals of Weibo: token missing or invalid, used, expired, revoked, rejected, authorization
+ * ended.
+ */
+const weiboForm: AnswerForm<z.infer<typeof weiboReply>> = {
+  reply: weiboReply,
+  codeOf: ({ error_code: code, error }) => codeText(code) ?? codeText(error),
+  refusals: new Set(
+    '21301 21313 21314 21315 21316 21317 21319 21327 21332 invalid_access_token expired_token'.split(' '),
+  ),
+};
 
 /** Checks a token by `oauth2/get_token_info`, which returns its account, app and remaining seconds. */
 async function checkWeibo(
@@ -87,8 +110,7 @@ async function checkWeibo(
   { uid, token }: TokenClaim,
 ): Promise<PlatformConfirmation | undefined> {
   const request = formPost('/oauth2/get_token_info', { access_token: token });
-  const reply = weiboReply.safeParse(await clients.fetchJson({ baseUrl: endpoint, ca }, request));
-  const isValid =
-    reply.success && reply.data.uid === uid && reply.data.appkey === appId && reply.data.expire_in > 0;
+  const reply = await clients.ask({ baseUrl: endpoint, ca }, request, weiboForm);
+  const isValid = reply?.uid === uid && reply.appkey === appId && reply.expire_in > 0;
   return isValid ? {} : undefined;
 }

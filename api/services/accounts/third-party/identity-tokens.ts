@@ -1,5 +1,4 @@
 import type { JSONWebKeySet, JWTVerifyGetKey } from 'jose';
-import { z } from 'zod';
 import type { Clock } from '../../../../shared/clock.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
@@ -8,33 +7,25 @@ import type {
   IdentityTokenCheck,
   PlatformConfirmation,
 } from '../../../../shared/domain/users/auth-platforms.ts';
+import { KeySets } from './key-sets.ts';
 import type { PlatformClients } from './platform-clients.ts';
 
-/** Lifetime of a cached key set. A token with an unknown key refreshes it earlier, but at most every `minRefetchMs`. */
-const maxAgeMs = 10 * 60_000;
-const minRefetchMs = 30_000;
-const maxKeySets = 100;
 /** Tolerated difference between a platform's clock and this one. */
 const clockToleranceSeconds = 30;
 
-const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })) });
-
-interface CachedKeys {
-  keys: Promise<JSONWebKeySet>;
-  fetchedAtMs: number;
-}
+/** Result of a token: its subject, or that no key of the set signed it. */
+type Verified = { subject: string | undefined } | 'unknown key';
 
 /**
  * Verifies identity tokens (JWT) of platforms such as `lc_apple`: signature by the platform's key set, algorithm,
  * audience, issuer, expiry and subject (protocol/users.md#checked-platforms). Ignores key URLs inside a token.
  */
 export class IdentityTokens {
-  readonly #clients: PlatformClients;
+  readonly #keySets: KeySets;
   readonly #clock: Clock;
-  readonly #cache = new Map<string, CachedKeys>();
 
   constructor(clients: PlatformClients, clock: Clock) {
-    this.#clients = clients;
+    this.#keySets = new KeySets(clients, clock);
     this.#clock = clock;
   }
 
@@ -43,79 +34,60 @@ export class IdentityTokens {
     const { identity_token: token } = entry;
     if (typeof token !== 'string') return undefined;
     const { uid } = identityOf('', entry);
-    const subject = await this.#subjectOf(token, settings);
-    return subject !== undefined && subject === uid ? {} : undefined;
+    const keys = await this.#keySets.current(settings);
+    let verified = await this.#verify(token, settings, keys);
+    if (verified === 'unknown key') {
+      // The platform may have rotated its keys.
+      const newer = await this.#keySets.newerThan(keys, settings);
+      if (newer) verified = await this.#verify(token, settings, newer);
+    }
+    return verified !== 'unknown key' && verified.subject === uid ? {} : undefined;
   }
 
-  async #subjectOf(token: string, settings: IdentityTokenCheck): Promise<string | undefined> {
+  async #verify(token: string, settings: IdentityTokenCheck, keys: JSONWebKeySet): Promise<Verified> {
     // With the first token: few services use such platforms.
     const { createLocalJWKSet, errors } = await import('jose');
     try {
-      return await this.#verify(token, settings, createLocalJWKSet(await this.#keys(settings)));
+      return { subject: await this.#subjectOf(token, settings, createLocalJWKSet(keys)) };
     } catch (error) {
-      if (!(error instanceof errors.JOSEError)) throw error;
-      if (!(error instanceof errors.JWKSNoMatchingKey) || !this.#mayRefetch(settings)) return undefined;
+      const isOtherKey =
+        error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWSSignatureVerificationFailed;
+      if (isOtherKey) return 'unknown key';
+      if (error instanceof errors.JOSEError) return { subject: undefined };
+      // A key of the set is malformed. That says nothing about the token.
+      throw new Refusal('unavailable', {
+        text: 'A key of the platform cannot be used.',
+        retryAfterSeconds: 5,
+      });
     }
-    // The platform may have rotated its keys.
-    this.#cache.delete(cacheKeyOf(settings));
-    return this.#subjectOf(token, settings);
   }
 
-  async #verify(
+  async #subjectOf(
     token: string,
     settings: IdentityTokenCheck,
     keys: JWTVerifyGetKey,
   ): Promise<string | undefined> {
-    const { jwtVerify } = await import('jose');
-    const { payload } = await jwtVerify(token, keys, {
+    const { jwtVerify, errors } = await import('jose');
+    const options = {
       algorithms: settings.algorithms,
       audience: settings.audience,
       issuer: settings.issuer,
       requiredClaims: ['exp', 'sub'],
       clockTolerance: clockToleranceSeconds,
       currentDate: new Date(this.#clock.now()),
-    });
-    return payload.sub;
-  }
-
-  #mayRefetch(settings: IdentityTokenCheck): boolean {
-    const known = this.#cache.get(cacheKeyOf(settings));
-    return (
-      settings.jwks === undefined &&
-      known !== undefined &&
-      this.#clock.monotonicMs() - known.fetchedAtMs > minRefetchMs
-    );
-  }
-
-  #keys(settings: IdentityTokenCheck): Promise<JSONWebKeySet> {
-    const { jwks, jwksUrl, ca } = settings;
-    if (jwks) return Promise.resolve(jwks);
-    const key = cacheKeyOf(settings);
-    const nowMs = this.#clock.monotonicMs();
-    const known = this.#cache.get(key);
-    if (known && nowMs - known.fetchedAtMs < maxAgeMs) return known.keys;
-    if (this.#cache.size >= maxKeySets) this.#cache.clear();
-    const keys = this.#fetch(jwksUrl, ca);
-    this.#cache.set(key, { keys, fetchedAtMs: nowMs });
-    keys.catch(() => this.#cache.delete(key));
-    return keys;
-  }
-
-  async #fetch(jwksUrl: string, ca: string | undefined): Promise<JSONWebKeySet> {
-    const { origin, pathname, search } = new URL(jwksUrl);
-    const reply = await this.#clients.fetchJson(
-      { baseUrl: origin, ca },
-      { method: 'GET', path: pathname + search },
-    );
-    const found = keySet.safeParse(reply);
-    if (!found.success)
-      throw new Refusal('unavailable', { text: 'The platform returned no keys.', retryAfterSeconds: 5 });
-    return found.data;
+    };
+    try {
+      return (await jwtVerify(token, keys, options)).payload.sub;
+    } catch (error) {
+      if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
+      // A token that names no key, and a set with several: one of them may have signed it.
+      for await (const key of error) {
+        const verified = await jwtVerify(token, key, options).catch((failure: unknown) => {
+          if (!(failure instanceof errors.JWSSignatureVerificationFailed)) throw failure;
+        });
+        if (verified) return verified.payload.sub;
+      }
+      throw new errors.JWKSNoMatchingKey();
+    }
   }
 }
-
-/**
- * Apps with another trust do not share keys: one of them may trust a server that the other does
- * not.
- */
-const cacheKeyOf = ({ jwksUrl, ca = '' }: IdentityTokenCheck): string => `${jwksUrl} ${ca}`;

@@ -1,12 +1,29 @@
+import type { z } from 'zod';
 import type { Clock } from '../../../../shared/clock.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
-import { isJsonObject, type JsonObject, parseExactly } from '../../../../shared/domain/json.ts';
+import { isJsonObject, type Json, type JsonObject, parseExactly } from '../../../../shared/domain/json.ts';
 import { createHttpClient, type HttpClient, type HttpRequest } from '../../../../shared/http/client.ts';
 import { isTemporaryStatus } from '../../../../shared/http/result.ts';
 
 /** Short timeouts: a login waits for the reply. */
 const timing = { connectMs: 3000, requestMs: 5000, drainMs: 1000 };
 const maxClients = 100;
+
+/** Server of a platform. */
+export interface PlatformAddress {
+  baseUrl: string;
+  ca?: string | undefined;
+}
+
+/** How a platform answers. */
+export interface AnswerForm<T> {
+  /** Body of a successful reply. */
+  reply: z.ZodType<T>;
+  /** Returns the error code of a body (`codeText`); undefined for a body without an error. */
+  codeOf: (body: JsonObject) => string | undefined;
+  /** Codes that call the credential of the client wrong. */
+  refusals: ReadonlySet<string>;
+}
 
 /** HTTP clients of platforms, cached by URL and certificate. */
 export class PlatformClients {
@@ -18,20 +35,44 @@ export class PlatformClients {
   }
 
   /**
-   * Returns the JSON body of a successful reply; undefined when the platform refuses the request.
-   * Throws 503 for no reply, a temporary status, and a body that the platform did not write: such
-   * an answer says nothing about the token.
+   * Asks a platform and classifies its answer, the only place that decides what an answer means:
+   * a reply of the platform's form is *yes*, and returned; a listed error code is *no*:
+   * undefined. Everything else says nothing about the account and throws 503 with `Retry-After`:
+   * no reply, a temporary status, a page of another server, an unlisted code
+   * (protocol/users.md#checked-platforms). A platform that calls itself busy is asked once more.
    */
-  async fetchJson(at: { baseUrl: string; ca?: string | undefined }, request: HttpRequest): Promise<unknown> {
-    const reply = await this.#client(at).request(request);
-    const body =
-      reply.kind === 'response' && !isTemporaryStatus(reply.status) ? bodyOf(reply.body) : undefined;
-    if (reply.kind === 'response' && body && reply.status < 300) return body;
-    if (body && hasOwnError(body)) return undefined;
-    throw new Refusal('unavailable', { text: 'The platform could not be asked.', retryAfterSeconds: 5 });
+  async ask<T>(at: PlatformAddress, request: HttpRequest, form: AnswerForm<T>): Promise<T | undefined> {
+    const first = await this.#answer(at, request);
+    const isBusy = form.codeOf(first.body) === busyCode;
+    const { status, body } = isBusy ? await this.#answer(at, request) : first;
+    const code = form.codeOf(body);
+    if (code !== undefined && form.refusals.has(code)) return undefined;
+    const reply = code === undefined && status < 300 ? form.reply.safeParse(body) : undefined;
+    if (reply?.success) return reply.data;
+    throw unknownAnswer(code === undefined ? undefined : `The platform answered with the code ${code}.`);
   }
 
-  #client({ baseUrl, ca }: { baseUrl: string; ca?: string | undefined }): HttpClient {
+  /** Fetches a JSON object from a successful reply. Throws 503 for any other. */
+  async fetchJson(at: PlatformAddress, request: HttpRequest): Promise<JsonObject> {
+    const { status, body } = await this.#answer(at, request);
+    if (status < 300) return body;
+    throw unknownAnswer();
+  }
+
+  /**
+   * Returns the status and the JSON object of a reply. Throws 503 without one, and for a temporary
+   * status.
+   */
+  async #answer(at: PlatformAddress, request: HttpRequest): Promise<{ status: number; body: JsonObject }> {
+    const reply = await this.#client(at).request(request);
+    if (reply.kind !== 'response') throw unknownAnswer();
+    const { status, retryAfterMs } = reply;
+    const body = isTemporaryStatus(status) ? undefined : bodyOf(reply.body);
+    if (!body) throw unknownAnswer(undefined, retryAfterMs);
+    return { status, body };
+  }
+
+  #client({ baseUrl, ca }: PlatformAddress): HttpClient {
     const key = `${baseUrl} ${ca ?? ''}`;
     const known = this.#clients.get(key);
     if (known) return known;
@@ -63,8 +104,25 @@ const bodyOf = (text: string): JsonObject | undefined => {
   }
 };
 
-/** Members with the error number of a platform. Proxies write texts, or the HTTP status. */
-const errorMembers = ['errcode', 'error_code', 'error', 'ret'];
+/** Code of WeChat and QQ: the system is busy. */
+const busyCode = '-1';
+const minRetryAfterMs = 5_000;
+const maxRetryAfterMs = 300_000;
 
-const hasOwnError = (body: JsonObject): boolean =>
-  errorMembers.some((name) => typeof body[name] === 'number' && Math.abs(body[name]) >= 1000);
+/**
+ * Refusal of a call whose platform said neither yes nor no. `Retry-After` is the platform's, in
+ * bounds.
+ */
+function unknownAnswer(
+  text = 'The platform could not be asked.',
+  retryAfterMs: number | null = null,
+): Refusal {
+  const waitMs = Math.min(maxRetryAfterMs, Math.max(minRetryAfterMs, retryAfterMs ?? 0));
+  return new Refusal('unavailable', { text, retryAfterSeconds: Math.ceil(waitMs / 1000) });
+}
+
+/** Returns an error code as a text; undefined for success, and for a value that is no code. */
+export function codeText(value: Json | undefined): string | undefined {
+  const text = typeof value === 'number' ? String(value) : value;
+  return typeof text === 'string' && /^[\w-]{1,64}$/.test(text) && text !== '0' ? text : undefined;
+}

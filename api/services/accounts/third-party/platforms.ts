@@ -1,17 +1,20 @@
+import type { Clock } from '../../../../shared/clock.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { anonymous, requireToken, unionOf, vouchFor } from '../../../../shared/domain/users/auth-data.ts';
 import {
   checkOf,
-  isIdentityTokenPlatform,
+  isAlwaysChecked,
   type PlatformCheck,
   type PlatformConfirmation,
 } from '../../../../shared/domain/users/auth-platforms.ts';
 import type { CheckedUserChanges, UserChanges } from '../../../../shared/domain/users/changes.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { checkAccessToken } from './access-tokens.ts';
+import { exchangeCode } from './code-exchange.ts';
 import { IdentityTokens } from './identity-tokens.ts';
+import { checkMacToken } from './mac-tokens.ts';
 import { PlatformClients } from './platform-clients.ts';
 
 /**
@@ -19,40 +22,49 @@ import { PlatformClients } from './platform-clients.ts';
  * protocol/admin-api.md#platform-checks). Checks every platform of a request (protocol/known-problems.md#authdata-bypass).
  */
 export class AuthPlatforms {
+  readonly #clock: Clock;
   readonly #clients: PlatformClients;
   readonly #identityTokens: IdentityTokens;
 
   constructor(deps: Pick<ApiDeps, 'clock'>) {
+    this.#clock = deps.clock;
     this.#clients = new PlatformClients(deps.clock);
     this.#identityTokens = new IdentityTokens(this.#clients, deps.clock);
   }
 
   /**
    * Asks the platforms about the entries of a change, and returns the change as one that may be
-   * written. Entries for which `isStored` is true are not asked about again. Throws 250 to 252 when
-   * a platform rejects its entry, or when an entry must be checked and the app's options have no
-   * settings for its platform; 503 when a platform cannot be reached.
+   * written: a platform may complete an entry, such as one with the code of a mini program. Entries
+   * for which `isStored` is true are not asked about again. Throws 250 to 252 when a platform
+   * rejects its entry, or when an entry must be checked and the app's options have no settings for
+   * its platform; 503 when the platform says neither yes nor no.
    */
   async check(
     app: App,
     changes: UserChanges,
     isStored: (platform: string, entry: JsonObject) => boolean = () => false,
   ): Promise<CheckedUserChanges> {
-    const { authPlatforms } = app.options;
-    const isChecking = Object.keys(authPlatforms).length > 0;
-    await Promise.all(
+    const checked = await Promise.all(
       [...changes.authData].map(async ([platform, entry]) => {
-        if (entry === null || isStored(platform, entry)) return;
-        requireToken(platform, entry);
-        const check = checkOf(authPlatforms, platform);
-        if (!check) requireUncheckedAllowed(app, platform, entry);
-        const confirmation = check && (await this.#confirm(platform, entry, check));
-        // Where tokens are checked, a UnionID counts only if the platform confirms it.
-        if (isChecking && unionOf(entry) && confirmation?.unionid !== entry.unionid)
-          throw refuse('invalidLinkedSession', 'The UnionID could not be confirmed: invalid authData.');
+        const isAsked = entry !== null && !isStored(platform, entry);
+        return [platform, isAsked ? await this.#checkEntry(app, platform, entry) : entry] as const;
       }),
     );
-    return { ...changes, authData: vouchFor(changes.authData, 'platforms') };
+    return { ...changes, authData: vouchFor(new Map(checked), 'platforms') };
+  }
+
+  /** Returns the entry to store. */
+  async #checkEntry(app: App, platform: string, entry: JsonObject): Promise<JsonObject> {
+    const { authPlatforms } = app.options;
+    requireToken(platform, entry);
+    const check = checkOf(authPlatforms, platform);
+    if (!check) requireUncheckedAllowed(app, platform, entry);
+    const confirmation = check && (await this.#confirm(platform, entry, check));
+    // Where tokens are checked, a UnionID counts only if the platform confirms it.
+    const isChecking = Object.keys(authPlatforms).length > 0;
+    if (isChecking && unionOf(entry) && confirmation?.unionid !== entry.unionid)
+      throw refuse('invalidLinkedSession', 'The UnionID could not be confirmed: invalid authData.');
+    return confirmation?.completed ?? entry;
   }
 
   async #confirm(
@@ -60,14 +72,32 @@ export class AuthPlatforms {
     entry: JsonObject,
     check: PlatformCheck | 'unusable',
   ): Promise<PlatformConfirmation> {
-    const confirmation =
-      check === 'unusable'
-        ? undefined
-        : check.kind === 'identity'
-          ? await this.#identityTokens.check(entry, check.settings)
-          : await checkAccessToken(this.#clients, { platform: check.kind, entry, settings: check.settings });
+    const confirmation = check === 'unusable' ? undefined : await this.#ask(platform, entry, check);
     if (!confirmation) throw refuse(platform === 'weixin' ? 'invalidWeixinSession' : 'invalidLinkedSession');
     return confirmation;
+  }
+
+  /** Returns undefined when the platform says no. Throws 503 when it says neither yes nor no. */
+  #ask(platform: string, entry: JsonObject, check: PlatformCheck): Promise<PlatformConfirmation | undefined> {
+    switch (check.kind) {
+      case 'identity':
+        return this.#identityTokens.check(entry, check.settings);
+      case 'code':
+        return exchangeCode(this.#clients, entry, check.settings);
+      case 'mac':
+        return checkMacToken(this.#clients, {
+          platform,
+          entry,
+          settings: check.settings,
+          nowMs: this.#clock.now(),
+        });
+      default:
+        return checkAccessToken(this.#clients, {
+          platform: check.kind,
+          entry,
+          settings: check.settings,
+        });
+    }
   }
 
   close(): Promise<void> {
@@ -76,16 +106,15 @@ export class AuthPlatforms {
 }
 
 /**
- * Throws 251 for an unchecked platform (not in `authPlatforms`) that must be checked: one with identity tokens, and every
- * one with the option `checkedPlatformsOnly`.
+ * Throws 251 for an unchecked platform (not in `authPlatforms`) that must be checked: one with
+ * identity tokens or codes, and every one with the option `checkedPlatformsOnly`.
  */
 function requireUncheckedAllowed({ options }: App, platform: string, entry: JsonObject): void {
   if (platform === anonymous) return;
-  const hasIdentityToken = isIdentityTokenPlatform(platform) || !entry.access_token;
-  if (hasIdentityToken)
+  if (isAlwaysChecked(platform) || !entry.access_token)
     throw refuse(
       'invalidLinkedSession',
-      `Accounts of ${platform} are refused until the option authPlatforms of the app says how its identity tokens are verified.`,
+      `Accounts of ${platform} are refused until the option authPlatforms of the app says how they are verified.`,
     );
   if (options.checkedPlatformsOnly)
     throw refuse(

@@ -3,7 +3,7 @@ import type { Handle } from '../../../../shared/db/pool.ts';
 import { listApps } from '../../../../shared/db/tables/apps/apps.ts';
 import { listPlatforms } from '../../../../shared/db/tables/users/identities.ts';
 import { anonymous } from '../../../../shared/domain/users/auth-data.ts';
-import { isIdentityTokenPlatform } from '../../../../shared/domain/users/auth-platforms.ts';
+import { isAlwaysChecked } from '../../../../shared/domain/users/auth-platforms.ts';
 import { type Finding, found } from './finding.ts';
 
 /** Limit on names in a line. */
@@ -40,4 +40,4 @@ export async function checkPlatforms({
 
 /** Checks that logins by this platform are possible without a check: not for UnionIDs, anonymous and identity token ones. */
 const isUncheckable = (platform: string): boolean =>
-  !platform.startsWith('_') && platform !== anonymous && !isIdentityTokenPlatform(platform);
+  !platform.startsWith('_') && platform !== anonymous && !isAlwaysChecked(platform);

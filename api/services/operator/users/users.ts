@@ -72,11 +72,11 @@ export class UserAdminService {
       ? await findUser(this.#deps.db, appId, { key: { objectId } })
       : undefined;
     if (!user) throw noSuchUser();
-    const { own, unions } = identitiesOf(user.authData ?? {});
+    const { own, claims } = identitiesOf(user.authData ?? {});
     const isWhole = hasRole(operator.role, 'operator');
     return {
       user: documentFor(operator, user),
-      identities: [...own, ...unions].map(({ platform, uid }) => ({
+      identities: [...own, ...claims].map(({ platform, uid }) => ({
         platform,
         uid: isWhole ? uid : shortened(uid),
       })),
@@ -136,6 +136,6 @@ function idCondition(q: string, params: Params, isOperator: boolean): string {
 /** Returns a user without secrets of third-party accounts; for viewers shortened. */
 function documentFor({ role }: Operator, user: User): JsonObject {
   const isOperator = hasRole(role, 'operator');
-  const document = userDocument(user, { isOwn: isOperator, hasAcl: true });
+  const document = userDocument(user, { isOwn: isOperator, hasAcl: 'stored' });
   return isOperator ? document : shortenPersonal(document);
 }

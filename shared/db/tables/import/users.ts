@@ -14,7 +14,7 @@ export interface StagedUser {
   passwordHash: string | null;
   session: SessionSecret;
   /** Third-party accounts, which conflict when another user has them, and UnionIDs, which stay with their present user. */
-  identities: { own: Identity[]; unions: Identity[] };
+  identities: { own: Identity[]; claims: Identity[] };
   createdAt: string;
   updatedAt: string;
 }
@@ -50,7 +50,7 @@ const shadows: Targets = { users: 'import_seen_user', identities: 'import_seen_i
 export async function openUserStage(connection: Handle): Promise<void> {
   await connection.query(
     `CREATE TEMP TABLE ${stage} ON COMMIT DELETE ROWS AS
-       SELECT 0::bigint AS line, NULL::bigint AS user_id, NULL::jsonb AS own, NULL::jsonb AS unions,
+       SELECT 0::bigint AS line, NULL::bigint AS user_id, NULL::jsonb AS own, NULL::jsonb AS claims,
               ${columns.join(', ')} FROM app_user WITH NO DATA`,
   );
   await connection.query(
@@ -73,7 +73,7 @@ export async function mergeUsers(
   const encoder = new RowEncoder();
   await copyIn(
     tx,
-    { table: stage, columns: ['line', 'own', 'unions', ...columns] },
+    { table: stage, columns: ['line', 'own', 'claims', ...columns] },
     rows.map((user) => encoder.encode(copyValues(user))),
   );
   const unwritten = isDry ? await takeUnwritten(tx, appId, tables) : [];
@@ -84,7 +84,7 @@ export async function mergeUsers(
     if (conflicts.length === 0) break;
     unwritten.push(...(await removeConflicts(tx, appId, { targets, conflicts })));
   }
-  await insertUnions(tx, appId, targets);
+  await insertClaims(tx, appId, targets);
   const { rowCount } = await tx.query(`DELETE FROM ${stage} WHERE user_id IS NOT NULL`);
   const written = rowCount ?? 0;
   if (written + unwritten.length < rows.length)
@@ -93,11 +93,11 @@ export async function mergeUsers(
 }
 
 function copyValues(user: StagedUser): CopyValue[] {
-  const { own, unions } = user.identities;
+  const { own, claims } = user.identities;
   return [
     user.line,
     JSON.stringify(own),
-    JSON.stringify(unions),
+    JSON.stringify(claims),
     user.objectId,
     user.passwordHash,
     user.session.nonce,
@@ -112,15 +112,15 @@ function copyValues(user: StagedUser): CopyValue[] {
 async function insertUsers(tx: Handle, appId: string, { users }: Targets): Promise<void> {
   await tx.query(
     `WITH written AS (
-       INSERT INTO ${users} (app_id, auth_sealed, ${columns.join(', ')})
-       SELECT $1, true, ${columns.join(', ')} FROM ${stage} WHERE user_id IS NULL ORDER BY line
+       INSERT INTO ${users} (app_id, auth_sealed, auth_sealed_whole, ${columns.join(', ')})
+       SELECT $1, true, true, ${columns.join(', ')} FROM ${stage} WHERE user_id IS NULL ORDER BY line
        ON CONFLICT DO NOTHING RETURNING id, object_id)
      UPDATE ${stage} s SET user_id = w.id FROM written w WHERE s.object_id = w.object_id`,
     [appId],
   );
 }
 
-const identitiesIn = (column: 'own' | 'unions') =>
+const identitiesIn = (column: 'own' | 'claims') =>
   `${stage} s CROSS JOIN jsonb_to_recordset(s.${column}) AS x (platform text, uid text)`;
 
 /** Returns the join with the user who has the account `x`. LIMIT 1 prevents a plan that reads all users for one batch. */
@@ -194,10 +194,10 @@ const conflictOf = ({ line, object_id, platform, holder }: Conflict): Unwritten 
   holders: { [`authData.${platform}`]: holder },
 });
 
-async function insertUnions(tx: Handle, appId: string, { identities }: Targets): Promise<void> {
+async function insertClaims(tx: Handle, appId: string, { identities }: Targets): Promise<void> {
   await tx.query(
     `INSERT INTO ${identities} (app_id, user_id, platform, uid)
-     SELECT $1, s.user_id, x.platform, x.uid FROM ${identitiesIn('unions')}
+     SELECT $1, s.user_id, x.platform, x.uid FROM ${identitiesIn('claims')}
       WHERE s.user_id IS NOT NULL ORDER BY s.line, x.platform, x.uid
      ON CONFLICT DO NOTHING`,
     [appId],

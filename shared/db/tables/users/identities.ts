@@ -59,6 +59,40 @@ async function addIdentities(tx: Handle, values: unknown[]): Promise<Identity[]>
   return rows;
 }
 
+/** Returns those of the identities that a user has. */
+export async function heldIdentities(
+  tx: Handle,
+  appId: string,
+  { userId, identities }: { userId: number; identities: Identity[] },
+): Promise<Identity[]> {
+  if (identities.length === 0) return [];
+  const { rows } = await tx.query<Identity>(
+    `SELECT platform, uid FROM user_identity
+       JOIN unnest($3::text[], $4::text[]) AS wanted (platform, uid) USING (platform, uid)
+      WHERE app_id = $1 AND user_id = $2`,
+    [appId, userId, ...columnsOf(identities)],
+  );
+  return rows;
+}
+
+/**
+ * Takes UnionIDs from users whose entries of them all have `main_account: false`. Returns whether
+ * there was one.
+ */
+export async function releaseOtherAccounts(tx: Handle, appId: string, unions: Identity[]): Promise<boolean> {
+  if (unions.length === 0) return false;
+  const { rowCount } = await tx.query(
+    `DELETE FROM user_identity i USING app_user u, unnest($2::text[], $3::text[]) AS wanted (platform, uid)
+      WHERE i.app_id = $1 AND i.platform = wanted.platform AND i.uid = wanted.uid
+        AND u.app_id = $1 AND u.id = i.user_id AND NOT EXISTS (
+          SELECT 1 FROM jsonb_each(u.auth_data) AS e
+           WHERE e.value ->> 'unionid' = i.uid AND i.platform = '_' || (e.value ->> 'platform') || '_unionid'
+             AND coalesce(e.value ->> 'main_account', 'true') = 'true')`,
+    [appId, ...columnsOf(unions)],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
 const maxPlatformsRead = 1000;
 
 /** Lists the platforms of an app's users, at most a thousand. Reads one index entry per platform. */

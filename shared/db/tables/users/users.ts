@@ -138,8 +138,8 @@ export interface NewUser {
 export async function insertUser(tx: Handle, appId: string, user: NewUser): Promise<User> {
   const { rows } = await tx.query<UserRow>(
     `INSERT INTO app_user (app_id, object_id, password_hash, session_nonce, session_hash, created_at, updated_at,
-                           auth_sealed, ${draftColumns.join(', ')})
-     VALUES ($1, $2, $3, $4, $5, $6, $6, true, ${draftColumns.map((_, i) => `$${i + 7}`).join(', ')})
+                           auth_sealed, auth_sealed_whole, ${draftColumns.join(', ')})
+     VALUES ($1, $2, $3, $4, $5, $6, $6, true, true, ${draftColumns.map((_, i) => `$${i + 7}`).join(', ')})
      RETURNING ${readColumns}`,
     [
       appId,
@@ -167,7 +167,8 @@ export async function updateUser(
   { id, draft, now }: { id: number; draft: UserDraft; now: Date },
 ): Promise<User> {
   const { rows } = await tx.query<UserRow>(
-    `UPDATE app_user SET updated_at = $3, auth_sealed = true, ${draftColumns.map((name, i) => `${name} = $${i + 4}`).join(', ')}
+    `UPDATE app_user SET updated_at = $3, auth_sealed = true, auth_sealed_whole = true,
+            ${draftColumns.map((name, i) => `${name} = $${i + 4}`).join(', ')}
       WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
     [appId, id, now, ...draftValues(draft)],
   );

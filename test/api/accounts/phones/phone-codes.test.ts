@@ -68,7 +68,9 @@ describe('change of number', () => {
     expect((await request({})).body.code).toBe(212);
     expect((await request({ mobilePhoneNumber: 'x' })).body.code).toBe(127);
     expect((await request({ mobilePhoneNumber: newPhone(), ttl: 31 })).body.code).toBe(1);
-    expect((await request({ mobilePhoneNumber: newPhone(), ttl: '6' })).body.code).toBe(111);
+    expect((await request({ mobilePhoneNumber: newPhone(), ttl: 'x' })).body.code).toBe(111);
+    expect((await request({ mobilePhoneNumber: newPhone(), ttl: '31' })).body.code).toBe(1);
+    expect((await request({ mobilePhoneNumber: newPhone(), ttl: '6' })).body).toEqual({});
   });
 
   test('sets the number that got the code, as verified, within six minutes', async () => {
@@ -102,7 +104,30 @@ describe('change of number', () => {
     expect((await user.me()).mobilePhoneNumber).toBe(mobilePhoneNumber);
   });
 
-  test('refuses a number that another user has with 214', async () => {
+  test('takes the number from users who claimed it and did not prove it', async () => {
+    for (const trustUnverifiedNumbers of [false, true]) {
+      await phones.api.services.apps.change(phones.app.appId, { options: { trustUnverifiedNumbers } });
+      const mobilePhoneNumber = newPhone();
+      const [user, claimer] = [
+        await newUser(),
+        await signUp(phones.api, phones.app, { mobilePhoneNumber, nick: 'x' }),
+      ];
+      clock.moveMs(minute);
+      await user.request('POST', '/1.1/requestChangePhoneNumber', { mobilePhoneNumber });
+      const body = { mobilePhoneNumber, code: await codeTo(mobilePhoneNumber) };
+      expect((await user.request('POST', '/1.1/changePhoneNumber', body)).status).toBe(200);
+      expect(await user.me()).toMatchObject({ mobilePhoneNumber, mobilePhoneVerified: true });
+      // The other account stays, without the number.
+      const left = await claimer.me();
+      expect(left).toMatchObject({ nick: 'x', mobilePhoneVerified: false });
+      expect(left).not.toHaveProperty('mobilePhoneNumber');
+      const smsCode = await ask('requestLoginSmsCode', { mobilePhoneNumber });
+      expect((await post('login', { mobilePhoneNumber, smsCode })).body.objectId).toBe(user.id);
+    }
+    await phones.api.services.apps.change(phones.app.appId, { options: { trustUnverifiedNumbers: false } });
+  });
+
+  test('refuses a number that another user proved with 214', async () => {
     const [user, owner] = [await newUser(), await newUser()];
     clock.moveMs(minute);
     const mobilePhoneNumber = numberOf(owner);
@@ -128,6 +153,15 @@ describe('reset of the password by code', () => {
     [{ mobilePhoneNumber: '+8613800001237', password: 'new' }, 603],
   ])('refuses %j with code %i', async (body, code) => {
     expect(refusalOf(await reset('123456', body))).toEqual(refused(code));
+  });
+
+  test('takes POST beside PUT', async () => {
+    const mobilePhoneNumber = numberOf(await newUser(newPhone(), { password: 'old password' }));
+    const code = await ask('requestPasswordResetBySmsCode', { mobilePhoneNumber });
+    const body = { mobilePhoneNumber, password: 'by post' };
+    expect((await post(`resetPasswordBySmsCode/${another(code)}`, body)).body.code).toBe(603);
+    expect(await post(`resetPasswordBySmsCode/${code}`, body)).toMatchObject({ status: 200, body: {} });
+    expect((await post('login', body)).status).toBe(200);
   });
 
   test('sets the password and ends the session at once, on every process', async () => {

@@ -121,6 +121,20 @@ describe('members of a role', () => {
     expect([users.body.className, idsIn(users)]).toEqual(['_User', sorted(tom, ann)]);
     const roles = await redirect(parent, 'roles');
     expect([roles.body.className, idsIn(roles)]).toEqual(['_Role', sorted(both)]);
+    // A new role does not tell its SDK the class: the condition alone leads there too.
+    const byCondition = await get(withWhere('/1.1/classes/_Role', related(both, 'users')));
+    expect([byCondition.status, byCondition.body]).toEqual([users.status, users.body]);
+    const some = { ...related(both, 'users'), city: 'Rome' };
+    const narrowed = await get(withWhere('/1.1/roles', some, { count: '1', keys: 'city' }));
+    expect([narrowed.body.className, narrowed.body.count, idsIn(narrowed)]).toEqual([
+      '_User',
+      1,
+      sorted(tom),
+    ]);
+    const plain = await get(withWhere('/1.1/roles', related(parent, 'roles')));
+    expect(plain.body).not.toHaveProperty('className');
+    for (const key of ['name', 'x', '__proto__'])
+      expect(refusalOf(await get(withWhere('/1.1/roles', related(both, key))))).toEqual(refused(102));
     for (const key of ['name', 'x', '__proto__'])
       expect(refusalOf(await get(`/1.1/roles?redirectClassNameForKey=${key}`))).toEqual(refused(102));
   });
