@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, parseExactly, parseJson } from '../../shared/domain/json.ts';
+import { sessionInQuery } from '../middleware/authentication.ts';
 import { requirePlainPath } from '../middleware/plain-path.ts';
 import type { Reply, Route } from '../route.ts';
 import {
@@ -16,9 +17,10 @@ import { replyText } from './reply-text.ts';
 /** Functions of the HTTP side that an inner call uses. */
 export interface InnerDeps {
   find(method: string, path: string): { route: Route; params: Record<string, string> } | undefined;
-  /** Checks keys, rate and session of the outer call for this route. */
+  /** Checks the keys and the rate of the outer call, and a session, for this route. */
   admit(
     route: Route,
+    sessionToken: string | undefined,
   ): Promise<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session'>>;
   /** Checks the body's size, query and body, and runs the route. */
   run(route: Route, call: AnyCall): Promise<Reply>;
@@ -49,13 +51,15 @@ async function runInnerCall(
   if (!found?.route.isBatchable) throw new Refusal('notFound');
   const { route, params } = found;
   if (route.isBatch) throw new Refusal('invalidParameter', { text: 'A batch holds no batches.' });
-  const admission = await deps.admit(route);
+  const sessionToken = sessionInQuery(inner.query) ?? outer.sessionToken;
+  const admission = await deps.admit(route, sessionToken);
   if (route.isBodyRequired && inner.body === undefined) throw new Refusal('malformedJson');
   const body = bodyOf(inner);
   const bodyBytes = inner.body === undefined ? 0 : Buffer.byteLength(JSON.stringify(body));
   const reply = await deps.run(route, {
     ...outer,
     ...admission,
+    sessionToken,
     params,
     query: inner.query,
     body,

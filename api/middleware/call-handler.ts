@@ -80,7 +80,7 @@ function adminMembers(ctx: Context): Pick<AnyCall, 'idempotencyKey' | 'explained
 const runnerOfInnerCalls =
   (outer: Parameters<typeof innerCallRunner>[0], identity: Admission, deps: CallDeps): RunInnerCall =>
   (inner, allowance) =>
-    innerCallRunner(outer, innerDeps(identity, outer.sessionToken, deps))(inner, allowance);
+    innerCallRunner(outer, innerDeps(identity, deps))(inner, allowance);
 
 /**
  * Returns what counts a change for the limit of its token; a push has the rate of its app instead.
@@ -144,15 +144,11 @@ async function runChecked(route: Route, call: AnyCall, { services, loopShare }: 
 }
 
 /** Returns what calls inside this one need. They pass the same checks, except for the keys, which are checked already. */
-function innerDeps(
-  { app, isMaster, hasHookKey }: Admission,
-  sessionToken: string | undefined,
-  deps: CallDeps,
-): InnerDeps {
+function innerDeps({ app, isMaster, hasHookKey }: Admission, deps: CallDeps): InnerDeps {
   const { onExchange } = deps;
   return {
     find: deps.find,
-    admit: async (route) => {
+    admit: async (route, sessionToken) => {
       if (!app || isMaster === undefined) throw new Refusal('unauthorized');
       requireKey({ app, isMaster }, route.auth);
       return admitApp(route, { app, isMaster, hasHookKey: hasHookKey ?? false }, { sessionToken, deps });

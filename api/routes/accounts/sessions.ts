@@ -44,9 +44,8 @@ export default [
     documentedQuery: ownUserQuery,
     reply: signedInUser,
     refusals: ['userNotFound'],
-    // Old clients put the token into the query (protocol/clients.md#sessions-in-requests).
-    handle: async ({ app, sessionToken, query }, { currentSession }) =>
-      json(await currentSession.me(app, sessionToken ?? query.session_token)),
+    handle: async ({ app, sessionToken }, { currentSession }) =>
+      json(await currentSession.me(app, sessionToken)),
   }),
   route({
     method: 'PUT',
