@@ -19,6 +19,7 @@ export default [
       'Logs a user in by `username`, `email` or `mobilePhoneNumber` with `password`, or by number and `smsCode`.',
     auth: 'app',
     limit: smallBody,
+    session: 'optional',
     body: anyObject,
     documentedBody: loginBody,
     reply: signedInUser,

@@ -54,6 +54,7 @@ export default [
       'Signs a user up with `username` and `password`, or with `authData` of another platform (logs in where the account is known).',
     auth: 'app',
     limit: userBody,
+    session: 'optional',
     query: anyQuery,
     body: anyObject,
     documentedQuery: signUpQuery,
