@@ -97,9 +97,7 @@ export class Channel {
     this.#every(this.#limits.heartbeatEveryMs, () =>
       this.#inBackground('heartbeat', () => this.#heartbeat()),
     );
-    this.#every(this.#limits.sweepEveryMs, () =>
-      this.#inBackground('sweep', () => this.#delivery.pullAll(this.#limits.moveAfterMs)),
-    );
+    this.#every(this.#limits.sweepEveryMs, () => this.#inBackground('sweep', () => this.#sweep()));
     this.#isOpen = true;
   }
 
@@ -183,11 +181,23 @@ export class Channel {
   #tick(): void {
     const nowMs = this.#deps.clock.monotonicMs();
     for (const connection of this.#connections.keys()) connection.tick(nowMs);
+    void this.#inBackground('waiting', () => this.#openWaiting());
     const { sent } = this.#ofConnections;
     this.#deps.metrics.channelMessages.inc({ event: 'sent' }, sent.messages);
     sent.messages = 0;
     const refused = this.#admission.tick(nowMs);
     if (refused > 0) this.#deps.log.warn({ refused }, 'connections refused: limit reached');
+  }
+
+  /** Opens sessions of devices that waited for their installation, and sends what is pending for them. */
+  async #openWaiting(): Promise<void> {
+    const opened = await this.#presence.openWaiting();
+    await Promise.all(opened.map((connection) => this.#delivery.onLogin(connection)));
+  }
+
+  async #sweep(): Promise<void> {
+    await this.#presence.releaseDeleted();
+    await this.#delivery.pullAll(this.#limits.moveAfterMs);
   }
 
   async #heartbeat(): Promise<void> {
