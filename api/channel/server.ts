@@ -6,7 +6,6 @@ import type { Listener } from '../../shared/db/listener.ts';
 import { inboxTopic } from '../../shared/db/tables/channel/messages.ts';
 import { sessionTopic } from '../../shared/db/tables/channel/session.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
-import { channelPath } from '../../shared/domain/installations/channel.ts';
 import { Admission, type Origin } from './admission.ts';
 import type { CloseEvent } from './close-reason.ts';
 import { Connection, type ConnectionDeps } from './connection.ts';
@@ -142,7 +141,6 @@ export class Channel {
   /** Returns the protocol and the origin of a request. Throws a `Refusal` when it is not admitted. */
   #admit(request: IncomingMessage): { protocol: Protocol; origin: Origin } {
     const { ipAddressOf, clock } = this.#deps;
-    if (request.url?.split('?')[0] !== channelPath) throw new Refusal('notFound');
     if (!this.#isOpen) throw new Refusal('unavailable', { retryAfterSeconds: 1 });
     const origin = this.#admission.admit(ipAddressOf(request), clock.monotonicMs());
     const protocol = chooseProtocol(offeredProtocols(request));
