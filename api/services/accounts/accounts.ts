@@ -59,7 +59,7 @@ export class Accounts {
     this.control = new AccountControl({ store, sessions, locks, links, hooks });
     this.sessions = sessions;
     this.login = login;
-    this.lookup = new UserLookup(deps);
+    this.lookup = new UserLookup(deps, storage);
     this.signUp = new SignUpService({ passwords, store, platforms, thirdParty, hooks });
     this.users = new UserService(deps, { passwords, sessions, platforms, store, hooks });
     this.phoneCodes = new PhoneCodes(deps, sender);

@@ -45,6 +45,14 @@ const optionShape = {
     .describe('Sends to Android devices through the push services of their vendors. Commercial apps only.'),
   forbidClientPush: z.boolean().describe('Refuses pushes that are sent with the app key.'),
   allowUserQuery: z.boolean().describe('Lets the app key list users.'),
+  allowStrictUserQuery: z
+    .boolean()
+    .describe(
+      'Lets the app key find users by `GET /1.1/users/strictlyQuery`. An import of users switches it on.',
+    ),
+  strictQueriesPerAddressPerHour: perHour.describe(
+    'Calls of `strictlyQuery` that one network address makes with the app key in an hour; beyond, 429.',
+  ),
   allowInstallationQuery: z.boolean().describe('Lets the app key list installations.'),
   allowInstallationDelete: z.boolean().describe('Lets the app key delete installations.'),
   allowRoleCreate: z.boolean().describe('Lets the app key create roles.'),
@@ -203,6 +211,7 @@ export const operatorOptions: ReadonlySet<string> = new Set<keyof AppOptions>([
   'rolesPerAddressPerHour',
   'roleBytesPerAddressPerDay',
   'roleBytes',
+  'strictQueriesPerAddressPerHour',
   'installationsPerAddressPerHour',
   'installationBytesPerAddressPerDay',
   'installationBytes',
@@ -229,6 +238,7 @@ export const ownerOptions: ReadonlySet<string> = new Set<keyof AppOptions>([
   'forbidClientPush',
   // What every holder of the app reads and deletes.
   'allowUserQuery',
+  'allowStrictUserQuery',
   'allowInstallationQuery',
   'allowInstallationDelete',
   // What is spent.
@@ -280,6 +290,8 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
     hybridPush: false,
     forbidClientPush: true,
     allowUserQuery: false,
+    allowStrictUserQuery: false,
+    strictQueriesPerAddressPerHour: 2000,
     allowInstallationQuery: false,
     allowInstallationDelete: false,
     allowRoleCreate: true,

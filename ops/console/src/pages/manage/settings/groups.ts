@@ -17,6 +17,8 @@ const groups = {
   ],
   rights: [
     'allowUserQuery',
+    'allowStrictUserQuery',
+    'strictQueriesPerAddressPerHour',
     'allowInstallationQuery',
     'allowInstallationDelete',
     'allowRoleCreate',
