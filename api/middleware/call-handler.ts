@@ -32,6 +32,10 @@ export interface CallDeps extends AdmissionDeps {
 export async function handleCall(ctx: Context, route: Route, deps: CallDeps): Promise<void> {
   ctx.state.route = route;
   const identity = await admitCall(ctx, route, deps);
+  if (ctx.method === 'HEAD' && route.writes) {
+    answerHead(ctx, route);
+    return;
+  }
   const read = await readAs(ctx, route, senderOf(identity, route));
   const shared = {
     ...identity,
@@ -60,6 +64,17 @@ export async function handleCall(ctx: Context, route: Route, deps: CallDeps): Pr
     ? await runAsActor(actorOf(ctx, operator, countChange(route, operator, deps)), run)
     : await run();
   await write(ctx, reply, route.status);
+}
+
+/**
+ * Answers HEAD of a GET that changes something: mail filters and link previews send HEAD, and it
+ * must change nothing (RFC 9110, 9.2.1).
+ */
+function answerHead(ctx: Context, { status, replies }: Route): void {
+  const reply = replies[status];
+  ctx.status = status;
+  ctx.type =
+    reply !== undefined && 'contentType' in reply ? reply.contentType : 'application/json; charset=utf-8';
 }
 
 /** Returns what only calls of the admin API have. */
