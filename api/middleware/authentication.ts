@@ -4,7 +4,7 @@ import { equalInConstantTime } from '../../shared/crypto.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import type { FunctionStage } from '../../shared/domain/apps/functions.ts';
 import { isAppId, validKeys } from '../../shared/domain/apps/identity.ts';
-import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
+import { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { Access } from '../route.ts';
 
 /** Header names with their synonyms; the first is that of the specification (protocol/clients.md#headers). */
@@ -119,16 +119,16 @@ export function stageOf(ctx: Context): FunctionStage {
 /**
  * Returns the session token of a request. The parameter `session_token` comes before the header,
  * also when its token is unknown: SDKs send the header of the current user with a call that becomes
- * another user (protocol/clients.md#sessions-in-requests). Throws as `sessionInQuery`.
+ * another user (protocol/clients.md#sessions-in-requests).
  */
 export const sessionOf = (ctx: Context): string | undefined =>
   sessionInQuery(ctx.query) ?? header(ctx, 'session');
 
 /**
- * Returns the session token in a query; undefined without one, or with an empty one. Throws 400 for
- * several tokens, since each of them may be the one that is meant.
+ * Returns the session token in a query; undefined without one, or with an empty one. Several tokens
+ * make one that is unknown, since each of them may be the one that is meant.
  */
 export function sessionInQuery({ session_token: token }: Context['query']): string | undefined {
-  if (Array.isArray(token)) throw refuse('invalidParameter', 'session_token: expected one token.');
-  return token === '' ? undefined : token;
+  const sent = Array.isArray(token) ? token.join() : token;
+  return sent === '' ? undefined : sent;
 }

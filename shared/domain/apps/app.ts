@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isCountry } from '../messages/phone.ts';
 import { isTimeZone } from '../pushes/local-time.ts';
 import { isQuietHours, quietHoursForm } from '../pushes/quiet-hours.ts';
 import { isBaseUrl } from '../urls.ts';
@@ -37,6 +38,12 @@ const optionShape = {
   forbidUnverifiedEmailLogin: z
     .boolean()
     .describe('Refuses a login by an address that is not verified (216).'),
+  phoneVerification: z
+    .boolean()
+    .describe('Sends a code when a user signs up with a number, or sets another one.'),
+  forbidUnverifiedPhoneLogin: z
+    .boolean()
+    .describe('Refuses a login of a user whose number is not verified (215).'),
   reloginAfterPasswordChange: z.boolean().describe('Ends the session of a user whose password changes.'),
   generalSms: z.boolean().describe('Allows `POST /1.1/requestSmsCode`: codes that belong to no account.'),
   captchaForSms: z.boolean().describe('Asks for a solved captcha (`validate_token`) before a code is sent.'),
@@ -164,6 +171,12 @@ const optionShape = {
     'Bytes of users that sign up with the app key, or grow, from one network address in a day; beyond, 429.',
   ),
   userBytes: z.int().min(1024).max(maxUserBytes).describe('Size of a user that is written with the app key.'),
+  smsCountries: z
+    .array(z.string().refine(isCountry, 'expected a country, such as "CN" (ISO 3166)'))
+    .min(1)
+    .max(250)
+    .nullable()
+    .describe('Countries (ISO 3166) to whose numbers messages are sent; null for all.'),
   smsPerAddressPerHour: z
     .int()
     .min(0)
@@ -194,6 +207,7 @@ export type AppOptionsPatch = z.infer<typeof appOptionsPatch>;
 export const operatorOptions: ReadonlySet<string> = new Set<keyof AppOptions>([
   'emailVerification',
   'forbidUnverifiedEmailLogin',
+  'forbidUnverifiedPhoneLogin',
   'reloginAfterPasswordChange',
   'concealUsers',
   'generalSms',
@@ -242,6 +256,8 @@ export const ownerOptions: ReadonlySet<string> = new Set<keyof AppOptions>([
   'allowInstallationQuery',
   'allowInstallationDelete',
   // What is spent.
+  'phoneVerification',
+  'smsCountries',
   'smsBalance',
   'smsPerAddressPerHour',
   'smsPerAppPerDay',
@@ -284,6 +300,8 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
   return {
     emailVerification: false,
     forbidUnverifiedEmailLogin: false,
+    phoneVerification: false,
+    forbidUnverifiedPhoneLogin: false,
     reloginAfterPasswordChange: true,
     generalSms: true,
     captchaForSms: false,
@@ -322,6 +340,7 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
     signUpsPerAddressPerHour: 500,
     signUpBytesPerAddressPerDay: 32 * 1024 * 1024,
     userBytes: 128 * 1024,
+    smsCountries: null,
     smsPerAddressPerHour: 500,
     smsPerAppPerDay: 100_000,
     unknownOutcome: 'repeat',

@@ -33,6 +33,8 @@ const groups = {
   accounts: [
     'emailVerification',
     'forbidUnverifiedEmailLogin',
+    'phoneVerification',
+    'forbidUnverifiedPhoneLogin',
     'reloginAfterPasswordChange',
     'concealUsers',
     'trustUnverifiedNumbers',
@@ -47,6 +49,7 @@ const groups = {
     'captchaForSms',
     'captchasPerAddressPerHour',
     'smsBalance',
+    'smsCountries',
     'smsPerAddressPerHour',
     'smsPerAppPerDay',
     'mailTemplates',
