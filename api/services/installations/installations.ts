@@ -19,6 +19,7 @@ import {
   pickMembers,
 } from '../../../shared/domain/installations/installation.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
+import { readFlag } from '../../../shared/domain/plain-values.ts';
 import { parseInclude, resolveInclude, resolveIncludes } from '../../../shared/query/list/include.ts';
 import { parseKeys, project } from '../../../shared/query/list/keys.ts';
 import { compileList, compileRowCondition, parseListQuery } from '../../../shared/query/list/list.ts';
@@ -47,8 +48,7 @@ const writeCheckFor =
   (current: Installation): void =>
     requireWrite(caller, { acl: aclOf(current) });
 
-const showsAcl = ({ returnACL }: Record<string, unknown>): boolean =>
-  ['true', '1'].includes(String(returnACL));
+const showsAcl = (query: Record<string, unknown>): boolean => readFlag(query, 'returnACL');
 
 const maxIdsPerDelete = 1000;
 
@@ -144,12 +144,12 @@ export class InstallationService {
   async get(caller: UserCaller, objectId: string, query: Record<string, unknown>): Promise<JsonObject> {
     const keys = parseKeys(query.keys);
     const include = parseInclude(query.include, installationClass);
+    const hasAcl = showsAcl(query);
     if (!isPublicId(objectId)) return {};
     const { db } = this.#deps;
     const found = await findInstallation(db, { appId: caller.app.appId, objectId });
     if (!found) return {};
     requireRead(caller, { acl: aclOf(found) });
-    const hasAcl = showsAcl(query);
     const document = installationDocument(found, { hasAcl });
     if (include.size === 0) return project(document, keys, installationClass);
     const full = await this.#deps.queries.readFresh(caller, (tx) =>
