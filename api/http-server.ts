@@ -2,6 +2,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { errorTable } from '../shared/domain/errors/errors.ts';
+import { isChannelUpgrade } from './channel/websocket/handshake.ts';
 
 /**
  * Queue of connections to accept, up to the limit of the system: after a restart thousands of devices connect at once, and
@@ -51,13 +52,16 @@ const maxHeaderBytes = 16 * 1024;
  */
 const maxUrlBytes = 3 * 64 * 1024 + 16 * 1024;
 
-/** Starts listening; resolves with the server once the port is bound. */
+/**
+ * Starts listening; resolves with the server once the port is bound. Requests that offer an upgrade
+ * which nobody wants are ordinary requests.
+ */
 export function listen(
   handle: RequestListener,
   { port, host }: { port: number; host: string },
   limits: ServerLimits = serverLimits,
 ): Promise<Server> {
-  const server = createServer(
+  const server: Server = createServer(
     {
       headersTimeout: limits.headersMs,
       requestTimeout: limits.requestMs,
@@ -65,6 +69,7 @@ export function listen(
       keepAliveTimeout: limits.keepAliveMs,
       requireHostHeader: false,
       maxHeaderSize: maxUrlBytes + maxHeaderBytes,
+      shouldUpgradeCallback: (request) => server.listenerCount('upgrade') > 0 && isChannelUpgrade(request),
     },
     limitPipelining(checkHead(handle), limits.maxPipelined),
   );

@@ -101,6 +101,8 @@ interface RouteShape<Q, B> {
   acceptsNullBody?: boolean;
   /** Status of a success; 200 when absent. */
   status?: number;
+  /** A GET that changes something: HEAD of the path is answered without the handler. */
+  writes?: boolean;
 }
 
 export interface BareRouteSpec<Q, B> extends RouteShape<Q, B> {
@@ -163,6 +165,7 @@ export interface Route {
   acceptsNullBody: boolean;
   /** No credential is checked before the body is read. */
   isPublic: boolean;
+  writes: boolean;
   isBatch: boolean;
   isBatchable: boolean;
   admit(params: Record<string, string>, services: Services): Promise<void> | void;
@@ -209,6 +212,7 @@ export function route<Q, B>(spec: BareRouteSpec<Q, B> | AdminRouteSpec<Q, B> | A
     isBodyRequired: spec.isBodyRequired === true,
     acceptsNullBody: spec.acceptsNullBody ?? spec.body === undefined,
     isPublic: (spec.auth === 'none' || spec.auth === 'login') && !('admit' in spec),
+    writes: spec.writes === true,
     isBatch: 'isBatch' in spec && spec.isBatch === true,
     isBatchable: 'isBatchable' in spec ? spec.isBatchable === true : isOfApp(spec.auth),
     admit: ('admit' in spec ? spec.admit : undefined) ?? (() => undefined),

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
-import { isJsonObject, type JsonObject, parseExactly, parseJson } from '../../shared/domain/json.ts';
+import { isJsonObject, type Json, type JsonObject, parseExactly } from '../../shared/domain/json.ts';
+import { sessionInQuery } from '../middleware/authentication.ts';
 import { requirePlainPath } from '../middleware/plain-path.ts';
 import type { Reply, Route } from '../route.ts';
 import {
@@ -16,9 +17,10 @@ import { replyText } from './reply-text.ts';
 /** Functions of the HTTP side that an inner call uses. */
 export interface InnerDeps {
   find(method: string, path: string): { route: Route; params: Record<string, string> } | undefined;
-  /** Checks keys, rate and session of the outer call for this route. */
+  /** Checks the keys and the rate of the outer call, and a session, for this route. */
   admit(
     route: Route,
+    sessionToken: string | undefined,
   ): Promise<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session'>>;
   /** Checks the body's size, query and body, and runs the route. */
   run(route: Route, call: AnyCall): Promise<Reply>;
@@ -49,13 +51,15 @@ async function runInnerCall(
   if (!found?.route.isBatchable) throw new Refusal('notFound');
   const { route, params } = found;
   if (route.isBatch) throw new Refusal('invalidParameter', { text: 'A batch holds no batches.' });
-  const admission = await deps.admit(route);
+  const sessionToken = sessionInQuery(inner.query) ?? outer.sessionToken;
+  const admission = await deps.admit(route, sessionToken);
   if (route.isBodyRequired && inner.body === undefined) throw new Refusal('malformedJson');
   const body = bodyOf(inner);
   const bodyBytes = inner.body === undefined ? 0 : Buffer.byteLength(JSON.stringify(body));
   const reply = await deps.run(route, {
     ...outer,
     ...admission,
+    sessionToken,
     params,
     query: inner.query,
     body,
@@ -74,25 +78,21 @@ function bodyOf({ body }: InnerCall): JsonObject {
 async function textOf({ body }: Reply, allowance: ReplyAllowance): Promise<string> {
   if (typeof body === 'string') return body;
   if (Buffer.isBuffer(body)) return body.toString();
-  return body instanceof Readable ? hostJson(body, allowance) : replyText(body);
+  return body instanceof Readable ? largeText(body, allowance) : replyText(body);
 }
 
-/** Reads the response of a function host as JSON. Throws 116 when it is too large, 502 for anything but JSON. */
-async function hostJson(body: Readable, allowance: ReplyAllowance): Promise<string> {
+/** Reads the large answer of a function host. Throws 116 when it does not fit into the batch. */
+async function largeText(body: Readable, allowance: ReplyAllowance): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body) {
-    chunks.push(Buffer.from(chunk));
-    bytes += chunks.at(-1)?.length ?? 0;
+    chunks.push(chunk);
+    bytes += chunk.length;
     // Leaving the loop closes the stream.
     if (!allowance.growTo(bytes))
       throw refuse('tooLarge', 'The function ran; its answer is too large for a batch.');
   }
-  try {
-    return JSON.stringify(parseJson(Buffer.concat(chunks).toString()));
-  } catch (cause) {
-    throw new Refusal('badGateway', { cause });
-  }
+  return Buffer.concat(chunks).toString();
 }
 
 /** Returns the error of a function as an outcome. */
@@ -101,7 +101,13 @@ function hostFailure(text: string): InnerOutcome {
   const { code, error } = isJsonObject(value) ? value : {};
   return {
     ok: false,
-    error: { code: typeof code === 'number' ? code : 1, error: typeof error === 'string' ? error : '' },
+    error: { code: codeOf(code), error: typeof error === 'string' ? error : '' },
     refusal: undefined,
   };
+}
+
+/** Reads the code of a host's error; the engine for Java writes some as a text. */
+function codeOf(code: Json | undefined): number {
+  if (typeof code === 'string' && /^\d{1,6}$/.test(code)) return Number(code);
+  return typeof code === 'number' ? code : 1;
 }

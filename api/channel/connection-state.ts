@@ -9,7 +9,7 @@ import type { ClientCommand, OtherServiceRequest } from './protocols/protocol.ts
  * actions to carry out come out. A state has only the methods that it allows: only `Authenticated` takes messages.
  * Diagram: README.md. Times are monotonic milliseconds.
  */
-export type ConnectionState = Unauthenticated | Authenticating | Authenticated | Closed;
+export type ConnectionState = Unauthenticated | Authenticating | Waiting | Authenticated | Closed;
 
 /** Work for the socket and the database that follows from a step. */
 export type Action =
@@ -116,10 +116,21 @@ export class Authenticating {
   }
 
   onSessionOpened(session: DeviceSession, nowMs: number): Step {
-    const actions: Action[] = [{ kind: 'loggedIn', serial: this.#serial }];
-    if (this.#pendingHeartbeat) actions.push({ kind: 'heartbeat', serial: this.#pendingHeartbeat.serial });
+    const actions = this.#answers();
     if (this.#earlyAcks.length > 0) actions.push({ kind: 'ack', pushIds: this.#earlyAcks });
     return step(new Authenticated(session, this, this.#limits, nowMs), ...actions);
+  }
+
+  /** The installation does not exist: the login succeeds, and the session opens once it does. */
+  onInstallationMissing(nowMs: number): Step {
+    return step(new Waiting(this, this.#limits, nowMs), ...this.#answers());
+  }
+
+  /** Returns the answers to the login and to a heartbeat after it. */
+  #answers(): Action[] {
+    const loggedIn: Action = { kind: 'loggedIn', serial: this.#serial };
+    if (!this.#pendingHeartbeat) return [loggedIn];
+    return [loggedIn, { kind: 'heartbeat', serial: this.#pendingHeartbeat.serial }];
   }
 
   onLoginRejected(reason: CloseReason): Step {
@@ -132,51 +143,43 @@ export class Authenticating {
   }
 }
 
-/** State of a device with an open session: takes messages and acknowledges them. */
-export class Authenticated {
-  readonly name = 'authenticated';
-  readonly session: DeviceSession;
-  /** The database has messages for the device that were not sent on this connection. */
-  hasBacklog = false;
-  readonly #installationId: string;
-  readonly #limits: ChannelLimits;
-  /** Groups of the messages that were sent and not acknowledged, by push. */
-  readonly #unacknowledged = new Map<number, number | undefined>();
+/** State after the login: what a device with and without a session have in common. */
+abstract class LoggedIn {
+  readonly appId: string;
+  readonly installationId: string;
+  protected readonly limits: ChannelLimits;
   #lastActivityMs: number;
   #isPinged = false;
 
   constructor(
-    session: DeviceSession,
-    from: { installationId: string },
+    { appId, installationId }: { appId: string; installationId: string },
     limits: ChannelLimits,
     nowMs: number,
   ) {
-    this.session = session;
-    this.#installationId = from.installationId;
-    this.#limits = limits;
+    this.appId = appId;
+    this.installationId = installationId;
+    this.limits = limits;
     this.#lastActivityMs = nowMs;
   }
+
+  protected abstract get self(): ConnectionState;
 
   receive(command: ClientCommand): Step {
     switch (command.kind) {
       case 'heartbeat':
-        return step(this, { kind: 'heartbeat', serial: command.serial });
+        return step(this.self, { kind: 'heartbeat', serial: command.serial });
       case 'otherService':
-        return step(this, { kind: 'rejectRequest', request: command.request });
-      case 'ack':
-        return command.pushIds.length === 0
-          ? step(this)
-          : step(this, { kind: 'ack', pushIds: command.pushIds });
+        return step(this.self, { kind: 'rejectRequest', request: command.request });
       case 'login':
         return this.#isSameDevice(command)
-          ? step(this, { kind: 'loggedIn', serial: command.serial })
+          ? step(this.self, { kind: 'loggedIn', serial: command.serial })
           : closeWith('invalidLogin');
       case 'invalidLogin':
         return closeWith('invalidLogin');
       case 'unparseable':
         return closeWith('unparseable');
       default:
-        return step(this);
+        return step(this.self);
     }
   }
 
@@ -188,11 +191,62 @@ export class Authenticated {
 
   tick(nowMs: number): Step {
     const silentMs = nowMs - this.#lastActivityMs;
-    const { pingAfterMs, pongWithinMs } = this.#limits;
+    const { pingAfterMs, pongWithinMs } = this.limits;
     if (silentMs >= pingAfterMs + pongWithinMs && this.#isPinged) return closeWith('readTimeout');
-    if (silentMs < pingAfterMs || this.#isPinged) return step(this);
+    if (silentMs < pingAfterMs || this.#isPinged) return step(this.self);
     this.#isPinged = true;
-    return step(this, { kind: 'ping' });
+    return step(this.self, { kind: 'ping' });
+  }
+
+  #isSameDevice(login: { appId: string; installationId: string }): boolean {
+    return login.appId === this.appId && login.installationId === this.installationId;
+  }
+}
+
+/** State of a device whose installation does not exist: it keeps its connection and gets no message yet. */
+export class Waiting extends LoggedIn {
+  readonly name = 'waiting';
+
+  protected get self(): ConnectionState {
+    return this;
+  }
+
+  onSessionOpened(session: DeviceSession, nowMs: number): Step {
+    return step(new Authenticated(session, this, this.limits, nowMs));
+  }
+}
+
+/** State of a device with an open session: takes messages and acknowledges them. */
+export class Authenticated extends LoggedIn {
+  readonly name = 'authenticated';
+  readonly session: DeviceSession;
+  /** The database has messages for the device that were not sent on this connection. */
+  hasBacklog = false;
+  /** Groups of the messages that were sent and not acknowledged, by push. */
+  readonly #unacknowledged = new Map<number, number | undefined>();
+
+  constructor(
+    session: DeviceSession,
+    { installationId }: { installationId: string },
+    limits: ChannelLimits,
+    nowMs: number,
+  ) {
+    super({ appId: session.appId, installationId }, limits, nowMs);
+    this.session = session;
+  }
+
+  protected get self(): ConnectionState {
+    return this;
+  }
+
+  override receive(command: ClientCommand): Step {
+    if (command.kind !== 'ack') return super.receive(command);
+    return command.pushIds.length === 0 ? step(this) : step(this, { kind: 'ack', pushIds: command.pushIds });
+  }
+
+  /** The installation was deleted: the device waits for another one of its id. */
+  onInstallationMissing(nowMs: number): Step {
+    return step(new Waiting(this, this.limits, nowMs));
   }
 
   /** Pushes that were sent on this connection and not acknowledged. */
@@ -205,7 +259,7 @@ export class Authenticated {
   }
 
   get canTakeMessages(): boolean {
-    return this.unacknowledgedCount < this.#limits.unacknowledgedMessages;
+    return this.unacknowledgedCount < this.limits.unacknowledgedMessages;
   }
 
   /** Returns the messages to send now and counts them as unacknowledged. */
@@ -232,10 +286,6 @@ export class Authenticated {
   /** Makes room for another message: the acknowledgement of this one is stored. */
   onAcknowledged(pushId: number): void {
     this.#unacknowledged.delete(pushId);
-  }
-
-  #isSameDevice(login: { appId: string; installationId: string }): boolean {
-    return login.appId === this.session.appId && login.installationId === this.#installationId;
   }
 }
 

@@ -69,8 +69,13 @@ export class Connection implements SocketEvents {
     return this.#state.name === 'authenticated' ? this.#state : undefined;
   }
 
-  get isAuthenticating(): boolean {
-    return this.#state.name === 'authenticating';
+  /** The device has logged in and has no session: the login runs, or its installation does not exist. */
+  get awaitsSession(): boolean {
+    return this.#state.name === 'authenticating' || this.isWaiting;
+  }
+
+  get isWaiting(): boolean {
+    return this.#state.name === 'waiting';
   }
 
   /** The device reads more slowly than the server writes. */
@@ -84,13 +89,21 @@ export class Connection implements SocketEvents {
   }
 
   onSessionOpened(session: NewDeviceSession): void {
-    if (this.#state.name !== 'authenticating') return;
+    if (this.#state.name !== 'authenticating' && this.#state.name !== 'waiting') return;
     this.session = session;
     this.#apply(this.#state.onSessionOpened(session, this.#deps.monotonicMs()));
   }
 
   onLoginRejected(reason: CloseReason): void {
     if (this.#state.name === 'authenticating') this.#apply(this.#state.onLoginRejected(reason));
+    else if (this.isWaiting) this.close(reason);
+  }
+
+  /** The installation does not exist, or was deleted: the connection stays open without a session. */
+  onInstallationMissing(): void {
+    if (this.#state.name !== 'authenticating' && this.#state.name !== 'authenticated') return;
+    this.session = undefined;
+    this.#apply(this.#state.onInstallationMissing(this.#deps.monotonicMs()));
   }
 
   /** Closes the connection from the server, in any state. */
@@ -190,7 +203,8 @@ export class Connection implements SocketEvents {
   }
 
   #onActivity(): void {
-    this.authenticated?.onActivity(this.#deps.monotonicMs());
+    if (this.#state.name === 'authenticated' || this.#state.name === 'waiting')
+      this.#state.onActivity(this.#deps.monotonicMs());
   }
 
   #apply(step: Step): void {

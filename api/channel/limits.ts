@@ -24,6 +24,11 @@ export interface ChannelLimits {
   loginWithinMs: number;
   /** Further time to open the session: when all devices return at once, the last logins wait for seconds. */
   sessionWithinMs: number;
+  /**
+   * Devices that wait for their installation and are looked up between two ticks.
+   * Further ones take turns.
+   */
+  waitingPerTick: number;
   /** Silence after which the device is pinged. Long, since a ping wakes a phone's radio. */
   pingAfterMs: number;
   /** Time for any frame after the ping. */
@@ -73,6 +78,7 @@ export const channelLimits: ChannelLimits = {
   framesPerTick: 200,
   loginWithinMs: 10_000,
   sessionWithinMs: 60_000,
+  waitingPerTick: 1000,
   pingAfterMs: 200_000,
   pongWithinMs: 40_000,
   goAwayWithinMs: 2000,

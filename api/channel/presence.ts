@@ -6,12 +6,14 @@ import type { Database } from '../../shared/db/pool.ts';
 import type { DeviceName, DeviceSession, NewDeviceSession } from '../../shared/db/tables/channel/session.ts';
 import {
   closeSessions,
+  findUnopened,
   openSessions,
   recordHeartbeat,
   removeDeadNodes,
   removeNode,
   restoreSessions,
   sessionsOfNode,
+  sessionsWithoutInstallation,
 } from '../../shared/db/tables/channel/sessions.ts';
 import { QueryBatcher } from '../../shared/fairness/query-batcher.ts';
 import type { Metrics } from '../../shared/metrics.ts';
@@ -20,6 +22,7 @@ import type { CloseReason } from './close-reason.ts';
 import type { Connection } from './connection.ts';
 import type { ChannelLimits } from './limits.ts';
 import { parseSessionNotification } from './notifications.ts';
+import { WaitingDevices } from './waiting-devices.ts';
 import { WriteBuffer } from './write-buffer.ts';
 
 export interface PresenceDeps {
@@ -41,7 +44,7 @@ interface Login extends DeviceName {
 }
 
 /** Result of a login; undefined when the connection closed while it waited. */
-type LoginResult = NewDeviceSession | CloseReason | undefined;
+type LoginResult = NewDeviceSession | CloseReason | 'noInstallation' | undefined;
 
 const noConnections: ReadonlyMap<number, Connection> = new Map();
 
@@ -54,6 +57,7 @@ export class Presence {
   readonly #deps: PresenceDeps;
   readonly #connections = new Map<string, Map<number, Connection>>();
   #connectionCount = 0;
+  readonly #waiting = new WaitingDevices();
   readonly #logins: QueryBatcher<Login, LoginResult>;
   readonly #closedSessions: WriteBuffer<DeviceSession>;
   /**
@@ -102,23 +106,77 @@ export class Presence {
     this.#loginsInProgress += 1;
     const result = await this.#requestSession(connection, login);
     this.#loginsInProgress -= 1;
+    if (result === 'noInstallation' && this.#wait(connection, login)) return false;
     const isOpen = this.#applyResult(connection, result);
     if (!isOpen) this.#countDevice(login.appId, -1);
     return isOpen;
   }
 
+  /**
+   * Opens sessions for waiting devices whose installation exists by now. Returns their connections.
+   * Looks up a bounded number of devices.
+   */
+  async openWaiting(): Promise<Connection[]> {
+    if (this.#waiting.size === 0) return [];
+    const { db, limits } = this.#deps;
+    const opened: Promise<Connection[]>[] = [];
+    for (const { appId, installationIds } of this.#waiting.next(limits.waitingPerTick))
+      for (const installationId of await findUnopened(db, appId, installationIds))
+        opened.push(this.#openWaiting({ appId, installationId }));
+    return (await Promise.all(opened)).flat();
+  }
+
+  async #openWaiting(login: DeviceName): Promise<Connection[]> {
+    const connection = this.#waiting.find(login);
+    if (!connection) return [];
+    this.#loginsInProgress += 1;
+    const result = await this.#requestSession(connection, login);
+    this.#loginsInProgress -= 1;
+    if (typeof result === 'string') return [];
+    return this.#applyResult(connection, result) ? [connection] : [];
+  }
+
+  /** Lets the devices of this process wait whose installation was deleted, so that they find its successor. */
+  async releaseDeleted(): Promise<void> {
+    for (const session of await sessionsWithoutInstallation(this.#deps.db, this.nodeId)) {
+      const connection = this.find(session.appId, session.installation);
+      const state = connection?.authenticated;
+      if (!connection || state?.session.sessionId !== session.sessionId) continue;
+      this.#forget(session);
+      this.#closedSessions.add(session);
+      this.#wait(connection, state);
+    }
+  }
+
+  /** Lets a connection wait for its installation. Returns false when it closed. */
+  #wait(connection: Connection, device: DeviceName): boolean {
+    connection.onInstallationMissing();
+    if (!connection.isWaiting) return false;
+    const previous = this.#waiting.add(connection, device);
+    if (previous) {
+      this.#countDevice(device.appId, -1);
+      previous.close('duplicatedLogin');
+    }
+    return true;
+  }
+
   /** Removes a closed connection, and closes its session unless another login has taken it over. */
   remove(connection: Connection): void {
+    const waited = this.#waiting.remove(connection);
+    if (waited) this.#countDevice(waited.appId, -1);
     const { session } = connection;
-    if (!session) return;
-    const ofApp = this.#connections.get(session.appId);
-    if (ofApp?.get(session.installation) !== connection) return;
-    ofApp.delete(session.installation);
-    if (ofApp.size === 0) this.#connections.delete(session.appId);
-    this.#connectionCount -= 1;
+    if (!session || this.find(session.appId, session.installation) !== connection) return;
+    this.#forget(session);
     this.#countDevice(session.appId, -1);
-    this.#updateMetric();
     this.#closedSessions.add(session);
+  }
+
+  #forget({ appId, installation }: DeviceSession): void {
+    const ofApp = this.#connections.get(appId);
+    ofApp?.delete(installation);
+    if (ofApp?.size === 0) this.#connections.delete(appId);
+    this.#connectionCount -= 1;
+    this.#updateMetric();
   }
 
   /** Closes a connection whose device logged in elsewhere (protocol/channel.md#delivery-on-the-channel, error 4101). */
@@ -178,9 +236,9 @@ export class Presence {
   }
 
   async #openSessions(logins: Login[]): Promise<LoginResult[]> {
-    const waiting = logins.filter(({ connection }) => connection.isAuthenticating);
+    const waiting = logins.filter(({ connection }) => connection.awaitsSession);
     const sessions = waiting.length === 0 ? [] : await this.#storeSessions(waiting);
-    const results = new Map(waiting.map((login, i) => [login, sessions[i] ?? ('invalidLogin' as const)]));
+    const results = new Map(waiting.map((login, i) => [login, sessions[i] ?? ('noInstallation' as const)]));
     return logins.map((login) => results.get(login));
   }
 
@@ -202,14 +260,14 @@ export class Presence {
   }
 
   #applyResult(connection: Connection, result: LoginResult): boolean {
-    if (result === undefined) return false;
+    if (result === undefined || result === 'noInstallation') return false;
     if (typeof result === 'string') {
       connection.onLoginRejected(result);
       return false;
     }
     // The socket closed during the query.
-    if (!connection.isAuthenticating) this.#closedSessions.add(result);
-    return connection.isAuthenticating && this.#addConnection(connection, result);
+    if (!connection.awaitsSession) this.#closedSessions.add(result);
+    return connection.awaitsSession && this.#addConnection(connection, result);
   }
 
   #addConnection(connection: Connection, session: NewDeviceSession): boolean {
@@ -226,6 +284,7 @@ export class Presence {
     const ofApp = this.#connections.get(session.appId) ?? new Map<number, Connection>();
     this.#connections.set(session.appId, ofApp.set(session.installation, connection));
     if (!previous) this.#connectionCount += 1;
+    this.#waiting.remove(connection);
     connection.onSessionOpened(session);
     if (previous) {
       this.#countDevice(session.appId, -1);

@@ -6,7 +6,6 @@ import type { Listener } from '../../shared/db/listener.ts';
 import { inboxTopic } from '../../shared/db/tables/channel/messages.ts';
 import { sessionTopic } from '../../shared/db/tables/channel/session.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
-import { channelPath } from '../../shared/domain/installations/channel.ts';
 import { Admission, type Origin } from './admission.ts';
 import type { CloseEvent } from './close-reason.ts';
 import { Connection, type ConnectionDeps } from './connection.ts';
@@ -97,9 +96,7 @@ export class Channel {
     this.#every(this.#limits.heartbeatEveryMs, () =>
       this.#inBackground('heartbeat', () => this.#heartbeat()),
     );
-    this.#every(this.#limits.sweepEveryMs, () =>
-      this.#inBackground('sweep', () => this.#delivery.pullAll(this.#limits.moveAfterMs)),
-    );
+    this.#every(this.#limits.sweepEveryMs, () => this.#inBackground('sweep', () => this.#sweep()));
     this.#isOpen = true;
   }
 
@@ -144,7 +141,6 @@ export class Channel {
   /** Returns the protocol and the origin of a request. Throws a `Refusal` when it is not admitted. */
   #admit(request: IncomingMessage): { protocol: Protocol; origin: Origin } {
     const { ipAddressOf, clock } = this.#deps;
-    if (request.url?.split('?')[0] !== channelPath) throw new Refusal('notFound');
     if (!this.#isOpen) throw new Refusal('unavailable', { retryAfterSeconds: 1 });
     const origin = this.#admission.admit(ipAddressOf(request), clock.monotonicMs());
     const protocol = chooseProtocol(offeredProtocols(request));
@@ -183,11 +179,23 @@ export class Channel {
   #tick(): void {
     const nowMs = this.#deps.clock.monotonicMs();
     for (const connection of this.#connections.keys()) connection.tick(nowMs);
+    void this.#inBackground('waiting', () => this.#openWaiting());
     const { sent } = this.#ofConnections;
     this.#deps.metrics.channelMessages.inc({ event: 'sent' }, sent.messages);
     sent.messages = 0;
     const refused = this.#admission.tick(nowMs);
     if (refused > 0) this.#deps.log.warn({ refused }, 'connections refused: limit reached');
+  }
+
+  /** Opens sessions of devices that waited for their installation, and sends what is pending for them. */
+  async #openWaiting(): Promise<void> {
+    const opened = await this.#presence.openWaiting();
+    await Promise.all(opened.map((connection) => this.#delivery.onLogin(connection)));
+  }
+
+  async #sweep(): Promise<void> {
+    await this.#presence.releaseDeleted();
+    await this.#delivery.pullAll(this.#limits.moveAfterMs);
   }
 
   async #heartbeat(): Promise<void> {

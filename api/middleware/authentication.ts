@@ -116,4 +116,19 @@ export function stageOf(ctx: Context): FunctionStage {
   return value === '0' || value === 'false' ? 'staging' : 'production';
 }
 
-export const sessionOf = (ctx: Context): string | undefined => header(ctx, 'session');
+/**
+ * Returns the session token of a request. The parameter `session_token` comes before the header,
+ * also when its token is unknown: SDKs send the header of the current user with a call that becomes
+ * another user (protocol/clients.md#sessions-in-requests).
+ */
+export const sessionOf = (ctx: Context): string | undefined =>
+  sessionInQuery(ctx.query) ?? header(ctx, 'session');
+
+/**
+ * Returns the session token in a query; undefined without one, or with an empty one. Several tokens
+ * make one that is unknown, since each of them may be the one that is meant.
+ */
+export function sessionInQuery({ session_token: token }: Context['query']): string | undefined {
+  const sent = Array.isArray(token) ? token.join() : token;
+  return sent === '' ? undefined : sent;
+}

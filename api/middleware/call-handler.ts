@@ -32,6 +32,10 @@ export interface CallDeps extends AdmissionDeps {
 export async function handleCall(ctx: Context, route: Route, deps: CallDeps): Promise<void> {
   ctx.state.route = route;
   const identity = await admitCall(ctx, route, deps);
+  if (ctx.method === 'HEAD' && route.writes) {
+    answerHead(ctx, route);
+    return;
+  }
   const read = await readAs(ctx, route, senderOf(identity, route));
   const shared = {
     ...identity,
@@ -62,6 +66,17 @@ export async function handleCall(ctx: Context, route: Route, deps: CallDeps): Pr
   await write(ctx, reply, route.status);
 }
 
+/**
+ * Answers HEAD of a GET that changes something: mail filters and link previews send HEAD, and it
+ * must change nothing (RFC 9110, 9.2.1).
+ */
+function answerHead(ctx: Context, { status, replies }: Route): void {
+  const reply = replies[status];
+  ctx.status = status;
+  ctx.type =
+    reply !== undefined && 'contentType' in reply ? reply.contentType : 'application/json; charset=utf-8';
+}
+
 /** Returns what only calls of the admin API have. */
 function adminMembers(ctx: Context): Pick<AnyCall, 'idempotencyKey' | 'explained' | 'gone'> {
   const gone = new AbortController();
@@ -80,7 +95,7 @@ function adminMembers(ctx: Context): Pick<AnyCall, 'idempotencyKey' | 'explained
 const runnerOfInnerCalls =
   (outer: Parameters<typeof innerCallRunner>[0], identity: Admission, deps: CallDeps): RunInnerCall =>
   (inner, allowance) =>
-    innerCallRunner(outer, innerDeps(identity, outer.sessionToken, deps))(inner, allowance);
+    innerCallRunner(outer, innerDeps(identity, deps))(inner, allowance);
 
 /**
  * Returns what counts a change for the limit of its token; a push has the rate of its app instead.
@@ -144,15 +159,11 @@ async function runChecked(route: Route, call: AnyCall, { services, loopShare }: 
 }
 
 /** Returns what calls inside this one need. They pass the same checks, except for the keys, which are checked already. */
-function innerDeps(
-  { app, isMaster, hasHookKey }: Admission,
-  sessionToken: string | undefined,
-  deps: CallDeps,
-): InnerDeps {
+function innerDeps({ app, isMaster, hasHookKey }: Admission, deps: CallDeps): InnerDeps {
   const { onExchange } = deps;
   return {
     find: deps.find,
-    admit: async (route) => {
+    admit: async (route, sessionToken) => {
       if (!app || isMaster === undefined) throw new Refusal('unauthorized');
       requireKey({ app, isMaster }, route.auth);
       return admitApp(route, { app, isMaster, hasHookKey: hasHookKey ?? false }, { sessionToken, deps });

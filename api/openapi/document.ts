@@ -35,7 +35,7 @@ export function openApiDocument(routes: readonly Route[]): JsonObject {
     components: {
       schemas: schemas.named,
       responses: Object.fromEntries([...shared].sort(([a], [b]) => (a < b ? -1 : 1))),
-      parameters: { Prod: prodParameter },
+      parameters: { Prod: prodParameter, SessionToken: sessionParameter },
       headers: { RetryAfter: retryAfter },
       securitySchemes,
     },
@@ -48,6 +48,13 @@ const prodParameter = {
   description:
     'Pushes: `0` sends to devices of the APNs sandbox, `1` to production. Cloud functions: `0` calls the staging host.',
   schema: { type: 'string', enum: ['0', '1'] },
+};
+
+const sessionParameter = {
+  name: 'session_token',
+  in: 'query',
+  description: 'Session token of a user. It comes before the header `X-LC-Session`.',
+  schema: { type: 'string' },
 };
 
 const retryAfter = {

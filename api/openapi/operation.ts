@@ -16,7 +16,12 @@ export function operationOf(
   { schemas, shared }: { schemas: ReplySchemas; shared: SharedResponses },
 ): JsonObject {
   const place = route.paths.indexOf(path);
-  const parameters = [...pathParameters(path), ...queryParameters(route), ...headerParameters(route)];
+  const parameters = [
+    ...pathParameters(path),
+    ...queryParameters(route),
+    ...sessionParameter(route),
+    ...headerParameters(route),
+  ];
   return {
     operationId: `${route.operation}${place === 0 ? '' : `Alias${place === 1 ? '' : place}`}`,
     summary: route.summary,
@@ -64,6 +69,10 @@ function queryParameters({ documented }: Route): JsonObject[] {
     };
   });
 }
+
+/** Every call that reads a session reads it from the query too. */
+const sessionParameter = ({ session }: Route): JsonObject[] =>
+  session === undefined ? [] : [{ $ref: '#/components/parameters/SessionToken' }];
 
 /** `X-LC-Prod` counts for pushes and for calls that a function host answers. */
 const headerParameters = ({ limit, forwardsBody }: Route): JsonObject[] =>

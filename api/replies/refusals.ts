@@ -57,7 +57,14 @@ export const ofUser = names(
 );
 
 /** Hooks of the app that run before a user is written. */
-export const ofHooks = names('hookRefused', 'hookTimedOut', 'tooManyHooks', 'unavailable', 'tooManyRequests');
+export const ofHooks = names(
+  'hookRefused',
+  'hookTimedOut',
+  'tooManyHooks',
+  'badGateway',
+  'unavailable',
+  'tooManyRequests',
+);
 
 /** Logins, with the hook that runs after them. */
 export const ofLogin = names(

@@ -3,6 +3,12 @@ import type { App, AppOptions } from '../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
 import { networkOf } from '../../shared/domain/ip-address.ts';
 
+const callsOnly = (perHour: number) => ({
+  perHour,
+  bytesPerDay: Number.POSITIVE_INFINITY,
+  bytes: Number.POSITIVE_INFINITY,
+});
+
 /** What callers with an app key create, with the options that limit it per network address. */
 const limitsOf = {
   installations: ({
@@ -21,11 +27,9 @@ const limitsOf = {
     bytesPerDay,
     bytes: Number.POSITIVE_INFINITY,
   }),
-  captchas: ({ captchasPerAddressPerHour: perHour }: AppOptions) => ({
-    perHour,
-    bytesPerDay: Number.POSITIVE_INFINITY,
-    bytes: Number.POSITIVE_INFINITY,
-  }),
+  captchas: ({ captchasPerAddressPerHour: perHour }: AppOptions) => callsOnly(perHour),
+  /** Stores nothing; each question may read users. */
+  strictQueries: ({ strictQueriesPerAddressPerHour: perHour }: AppOptions) => callsOnly(perHour),
 };
 export type StoredKind = keyof typeof limitsOf;
 
@@ -145,7 +149,10 @@ export class StorageAccount {
     this.refund();
     const endsAtMs = bytes.used > bytesPerDay ? bytes.endsAtMs : objects.endsAtMs;
     throw new Refusal('tooManyRequests', {
-      text: `Too many ${this.#kind} are stored from this network address.`,
+      text:
+        this.#kind === 'strictQueries'
+          ? 'Too many strict queries come from this network address.'
+          : `Too many ${this.#kind} are stored from this network address.`,
       retryAfterSeconds: Math.max(1, Math.ceil((endsAtMs - nowMs) / 1000)),
     });
   }

@@ -52,7 +52,7 @@ const closeMeanings: Record<CloseReason, string> = {
   tryAgainLater: 'the database is away, the app has too many connections, or the login took too long here',
   appNotAvailable: 'no such app, or a service that is not offered',
   duplicatedLogin: 'the installation logged in on another connection',
-  invalidLogin: 'no such installation, or a second login on the same connection',
+  invalidLogin: 'malformed login, or a login of another device on the same connection',
   readTimeout: 'no answer to a ping, or the device does not read',
   loginTimeout: 'no login in time',
   unparseable: 'a frame that cannot be read',

@@ -82,7 +82,14 @@ async function run(handler: FunctionHandler, { text, kind, isTyped, context }: C
   }
   const { object, user, authData } = isJsonObject(sent) ? sent : {};
   if (kind === 'authData') return JSON.stringify({ result: await handler(authData, shown) });
-  const { _updatedKeys: updatedKeys, ...document } = isJsonObject(object) ? object : {};
+  const {
+    _updatedKeys: updatedKeys,
+    // Signatures for engines that know no hook key.
+    __before: _b,
+    __after: _a,
+    __sign: _s,
+    ...document
+  } = isJsonObject(object) ? object : {};
   const result = await handler(document, { ...shown, caller: user ?? null, updatedKeys: updatedKeys ?? [] });
   if (kind !== 'before') return '{"result":"ok"}';
   return JSON.stringify(isJsonObject(result) ? result : document);

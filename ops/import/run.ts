@@ -10,7 +10,7 @@ import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { pendingMigrations } from '../../shared/db/schema/migrate.ts';
 import { findApp, findOpenOptions, listAppIds } from '../../shared/db/tables/apps/apps.ts';
-import { recordImport } from '../../shared/db/tables/console/imports.ts';
+import { allowStrictQueries, recordImport } from '../../shared/db/tables/console/imports.ts';
 import { effectiveOptions, movedInOptions } from '../../shared/domain/apps/app.ts';
 import { whenSupervisorExits } from '../../shared/process/supervisor.ts';
 import { CommandFailure, type Report, UsageError } from '../cli/report.ts';
@@ -158,8 +158,13 @@ async function importInto(db: Database, context: PreparedImport): Promise<Outcom
   const seconds = (systemClock.monotonicMs() - startedAtMs) / 1000;
   const report = { classes: Object.fromEntries(tally.classes), refused: tally.total('refused'), seconds };
   const isFinished = failure === undefined;
+  const hasImportedUsers = (tally.classes.get('_User')?.imported ?? 0) > 0;
+  const record = async () => {
+    if (hasImportedUsers) await db.transaction((tx) => allowStrictQueries(tx, appId));
+    await recordImport(db, appId, { ...report, isFinished });
+  };
   if (!isDry)
-    await recordImport(db, appId, { ...report, isFinished }).catch((error: unknown) => {
+    await record().catch((error: unknown) => {
       if (!isConnectionFailure(error)) throw error;
       failure ??=
         'Everything is imported, but the connection to the database was lost before the audit had it.';

@@ -61,14 +61,15 @@ export function requireListAccess(viewer: Viewer, cls: ClassSchema): void {
 
 /** Returns the SQL condition for the rows of a class that the viewer may read. */
 export function visibleTo({ subjects }: Viewer, cls: ClassSchema, params: Params): string {
-  if (!cls.hasAcl || subjects === undefined) return 'true';
+  const { acl } = cls;
+  if (acl === undefined || subjects === undefined) return 'true';
   const isRole = (name: string) => name.startsWith('role:');
   const own = subjects.filter((name) => !isRole(name));
-  const may = own.map((name) => `acl -> ${params.add(name)}::text -> 'read' = 'true'`);
+  const may = own.map((name) => `${acl} -> ${params.add(name)}::text -> 'read' = 'true'`);
   const roles = subjects.filter(isRole);
   // A user may have a thousand roles and an ACL has few entries, so look up each entry among the roles.
   if (roles.length > 0)
-    may.push(`EXISTS (SELECT FROM jsonb_each(acl) AS entries (subject, permissions)
+    may.push(`EXISTS (SELECT FROM jsonb_each(${acl}) AS entries (subject, permissions)
       WHERE subject = ANY(${params.add(roles)}::text[]) AND permissions -> 'read' = 'true')`);
-  return `(acl IS NULL OR ${may.join(' OR ')})`;
+  return `(${acl} IS NULL OR ${may.join(' OR ')})`;
 }

@@ -5,6 +5,7 @@ import {
   Closed,
   type ConnectionState,
   Unauthenticated,
+  Waiting,
 } from '../../api/channel/connection-state.ts';
 import { channelLimits as limits } from '../../api/channel/limits.ts';
 
@@ -72,6 +73,39 @@ describe('an authenticating connection', () => {
       closedWith('tryAgainLater'),
     );
     expect(outcomeOf(authenticating().receive({ kind: 'unparseable' }))).toEqual(closedWith('unparseable'));
+  });
+});
+
+describe('a connection that waits for its installation', () => {
+  const waiting = () => new Waiting(login, limits, 0);
+
+  test('has answered its login and the heartbeat after it', () => {
+    const state = authenticating();
+    state.receive({ kind: 'heartbeat', serial: 5 });
+    expect(outcomeOf(state.onInstallationMissing(0))).toEqual([
+      'waiting',
+      { kind: 'loggedIn', serial: undefined },
+      { kind: 'heartbeat', serial: 5 },
+    ]);
+    expect(outcomeOf(authenticated().onInstallationMissing(0))).toEqual(['waiting']);
+  });
+
+  test('answers as one with a session, and ignores acknowledgements', () => {
+    expect(outcomeOf(waiting().receive({ kind: 'heartbeat' }))).toEqual(['waiting', { kind: 'heartbeat' }]);
+    expect(outcomeOf(waiting().receive(login))).toEqual(['waiting', { kind: 'loggedIn' }]);
+    expect(outcomeOf(waiting().receive({ kind: 'ack', pushIds: [1] }))).toEqual(['waiting']);
+    const another = waiting().receive({ ...login, installationId: 'another' });
+    expect(outcomeOf(another)).toEqual(closedWith('invalidLogin'));
+  });
+
+  test('is pinged when it is silent, and closed without an answer', () => {
+    const silent = waiting();
+    expect(silent.tick(limits.pingAfterMs).actions).toEqual([{ kind: 'ping' }]);
+    const end = limits.pingAfterMs + limits.pongWithinMs;
+    expect(outcomeOf(silent.tick(end))).toEqual(closedWith('readTimeout'));
+    silent.onActivity(end);
+    expect(silent.tick(end).next.name).toBe('waiting');
+    expect(waiting().onSessionOpened(session, end).next.name).toBe('authenticated');
   });
 });
 

@@ -25,18 +25,6 @@ describe('login', () => {
     expect(client.frames).toEqual(['{"cmd":"error","code":4100,"reason":"APP_NOT_AVAILABLE"}']);
   });
 
-  test('of an unknown installation: 4103', async () => {
-    const client = await loginWith({ appId: fixture.appId, installationId: 'unknown' });
-    expect(await client.closed).toEqual({ code: 4103, reason: 'INVALID_LOGIN' });
-    expect(client.frames).toEqual(['{"cmd":"error","code":4103,"reason":"INVALID_LOGIN"}']);
-  });
-
-  test('of an installation that is not valid: 4103', async () => {
-    await fixture.install(['opted-out'], { valid: false });
-    const client = await loginWith({ appId: fixture.appId, installationId: 'opted-out' });
-    expect((await client.closed).code).toBe(4103);
-  });
-
   test('with malformed ids: 4103, without a query', async () => {
     for (const members of [
       {},

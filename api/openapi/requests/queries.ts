@@ -35,8 +35,8 @@ const list = {
   count: flag.describe('`1`: the reply has the number of all matches.'),
 };
 
-/** List of installations, which have no ACL. */
-export const installationListQuery = z.object(list);
+/** List of installations. */
+export const installationListQuery = z.object({ ...list, returnACL: returnAcl });
 /** List of users. */
 export const userListQuery = z.object({ ...list, returnACL: returnAcl });
 /** List of roles. */
@@ -48,7 +48,7 @@ export const roleListQuery = userListQuery.extend({
 });
 
 /** Read of one installation. */
-export const installationReadQuery = z.object(part);
+export const installationReadQuery = z.object({ ...part, returnACL: returnAcl });
 /** Read of one user or role. */
 export const objectReadQuery = z.object({ ...part, returnACL: returnAcl });
 

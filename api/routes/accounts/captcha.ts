@@ -31,6 +31,7 @@ export default [
     operation: 'requestCaptcha',
     summary: 'Makes an image captcha: answers `captcha_token` and `captcha_url`.',
     auth: 'app',
+    writes: true,
     limit: noBody,
     query: captchaQuery,
     reply: captcha,

@@ -56,6 +56,7 @@ export default [
     operation: 'verifyEmail',
     summary: 'Verifies the address by the link of a mail and shows a page with the result.',
     auth: 'none',
+    writes: true,
     limit: noBody,
     reply: pages,
     refusals: [],

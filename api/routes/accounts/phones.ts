@@ -177,8 +177,9 @@ export default [
     documentedBody: phoneChange,
     reply: empty,
     refusals: [...ofCode, 'phoneTaken', 'userNotFound', 'sessionNeeded'],
-    handle: async ({ app, body, session }, { phones }) => {
-      await phones.change(app, { mobilePhoneNumber: body.mobilePhoneNumber, code: body.code }, session);
+    handle: async (call, { phones }) => {
+      const { mobilePhoneNumber, code } = call.body;
+      await phones.change(call, { mobilePhoneNumber, code });
       return json({});
     },
   }),

@@ -1,26 +1,37 @@
-import { anyObject, anyQuery } from '../../calls/object-call.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import type { AppCall } from '../../calls/call.ts';
+import { type AnyQuery, anyObject, anyQuery } from '../../calls/object-call.ts';
 import { loginBody, passwordChange } from '../../openapi/requests/accounts.ts';
 import { ownUserQuery } from '../../openapi/requests/queries.ts';
 import { ofCode, ofLogin } from '../../replies/refusals.ts';
 import { renewedSession, signedInUser } from '../../replies/users.ts';
 import { json, noBody, route, smallBody } from '../../route.ts';
+import type { Services } from '../../services/services.ts';
 
 /** Login, and calls of a user with its own session (protocol/users.md#session-tokens). */
 
 const ofUser = (action: string): string[] =>
   ['/1.1/users', '/1.1/classes/_User'].map((path) => `${path}/:objectId/${action}`);
 
-export default [
-  route({
-    method: 'POST',
+/**
+ * Declares a login. Old clients log in by GET, with the members in the query: no log has the query
+ * of a request (protocol/users.md#login-by-get).
+ */
+const login = (method: 'GET' | 'POST') => {
+  const isGet = method === 'GET';
+  return route({
+    method,
     path: '/1.1/login',
-    operation: 'login',
-    summary:
-      'Logs a user in by `username`, `email` or `mobilePhoneNumber` with `password`, or by number and `smsCode`.',
+    operation: isGet ? 'loginByQuery' : 'login',
+    summary: isGet
+      ? 'Same as `POST /1.1/login`, with the members in the query, for clients that log in so. Prefer POST.'
+      : 'Logs a user in by `username`, `email` or `mobilePhoneNumber` with `password`, or by number and `smsCode`.',
     auth: 'app',
-    limit: smallBody,
-    body: anyObject,
-    documentedBody: loginBody,
+    limit: isGet ? noBody : smallBody,
+    session: 'optional',
+    writes: isGet,
+    query: anyQuery,
+    ...(isGet ? { documentedQuery: loginBody } : { body: anyObject, documentedBody: loginBody }),
     reply: signedInUser,
     refusals: [
       ...ofLogin,
@@ -31,8 +42,22 @@ export default [
       'invalidPassword',
       ...ofCode,
     ],
-    handle: async (call, { login }) => json(await login.login(call, call.body)),
-  }),
+    handle: async (call: AppCall<AnyQuery, JsonObject>, { login: service }: Services) =>
+      json(await service.login(call, isGet ? membersOf(call.query) : call.body), {
+        headers: { 'Cache-Control': 'no-store' },
+      }),
+  });
+};
+
+/** Returns the texts of a query. Repeated ones are left out, so that none is taken for the other. */
+const membersOf = (query: AnyQuery): JsonObject =>
+  Object.fromEntries(
+    Object.entries(query).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  );
+
+export default [
+  login('POST'),
+  login('GET'),
   route({
     method: 'GET',
     path: '/1.1/users/me',
@@ -44,9 +69,8 @@ export default [
     documentedQuery: ownUserQuery,
     reply: signedInUser,
     refusals: ['userNotFound'],
-    // Old clients put the token into the query (protocol/clients.md#sessions-in-requests).
-    handle: async ({ app, sessionToken, query }, { currentSession }) =>
-      json(await currentSession.me(app, sessionToken ?? query.session_token)),
+    handle: async ({ app, sessionToken }, { currentSession }) =>
+      json(await currentSession.me(app, sessionToken)),
   }),
   route({
     method: 'PUT',

@@ -54,6 +54,7 @@ export default [
       'Signs a user up with `username` and `password`, or with `authData` of another platform (logs in where the account is known).',
     auth: 'app',
     limit: userBody,
+    session: 'optional',
     query: anyQuery,
     body: anyObject,
     documentedQuery: signUpQuery,
@@ -67,15 +68,15 @@ export default [
     path: '/1.1/users/strictlyQuery',
     operation: 'listUsersStrictly',
     summary:
-      'Lists users as `GET /1.1/users` does; `email` and `mobilePhoneNumber` are compared as a whole only.',
+      'Lists at most 100 users; no `skip`, no subquery, no pattern. Needs `allowUserQuery` or `allowStrictUserQuery`.',
     auth: 'app',
     limit: noBody,
     session: 'optional',
     query: anyQuery,
     documentedQuery: userListQuery,
     reply: listOf(userPart),
-    refusals: [...ofQuery],
-    handle: async (call, { userLookup }) => json(await userLookup.list(call, call.query, { isStrict: true })),
+    refusals: [...ofQuery, 'tooManyRequests'],
+    handle: async (call, { userLookup }) => json(await userLookup.listStrictly(call, call.query)),
   }),
   route({
     method: 'GET',
@@ -89,8 +90,7 @@ export default [
     documentedQuery: userListQuery,
     reply: listOf(userPart),
     refusals: [...ofQuery],
-    handle: async (call, { userLookup }) =>
-      json(await userLookup.list(call, call.query, { isStrict: false })),
+    handle: async (call, { userLookup }) => json(await userLookup.list(call, call.query)),
   }),
   route({
     method: 'GET',

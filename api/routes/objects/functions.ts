@@ -5,6 +5,10 @@ import { largestBody, noBody, type Reply, route } from '../../route.ts';
 import type { FunctionReply } from '../../services/functions/functions.ts';
 import type { Services } from '../../services/services.ts';
 
+/** Function hosts get a session token only after it was checked. */
+const withCheckedSession = (call: AppCall<unknown, unknown>): AppCall<unknown, unknown> =>
+  call.session ? call : { ...call, sessionToken: undefined };
+
 const replyWith = ({ status, headers, body }: FunctionReply): Reply => ({ status, headers, body });
 
 const operations = { functions: 'runFunction', call: 'callFunction' } as const;
@@ -22,6 +26,7 @@ const run = (encoding: 'functions' | 'call') =>
     operation: operations[encoding],
     summary: summaries[encoding],
     auth: 'app',
+    session: 'optional',
     forwardsBody: true,
     limit: largestBody,
     reply: { default: functionResult },
@@ -29,7 +34,9 @@ const run = (encoding: 'functions' | 'call') =>
     handle: async (call: AppCall<unknown, unknown>, { functions }: Services) => {
       // The body of a call in a batch is already parsed.
       const sent = call.sent ?? asSent(JSON.stringify(call.body));
-      return replyWith(await functions.call(call, { encoding, name: call.params.name ?? '', sent }));
+      return replyWith(
+        await functions.call(withCheckedSession(call), { encoding, name: call.params.name ?? '', sent }),
+      );
     },
   });
 
@@ -44,9 +51,10 @@ export default [
     operation: 'listFunctions',
     summary: 'Lists the cloud functions and hooks that the function host of the app declares.',
     auth: 'app',
+    session: 'optional',
     limit: noBody,
     reply: { default: functionResult },
     refusals: ofFunctionHost,
-    handle: async (call, { functions }) => replyWith(await functions.metadatas(call)),
+    handle: async (call, { functions }) => replyWith(await functions.metadatas(withCheckedSession(call))),
   }),
 ];

@@ -38,7 +38,9 @@ function members(document: JsonObject, names: string[]): JsonObject {
 async function register(call: AppCall<AnyQuery, JsonObject>, { installations }: Services): Promise<Reply> {
   const isWhole = isFetching(call.query);
   const { installation, isNew } = await installations.register(call, call.body, call.bodyBytes);
-  const reply = isWhole ? installationDocument(installation) : savedMembers(installation, isNew);
+  const reply = isWhole
+    ? installationDocument(installation, { hasAcl: false })
+    : savedMembers(installation, isNew);
   return isNew
     ? json(reply, { status: 201, headers: { Location: installations.urlOf(installation) } })
     : json(reply);
@@ -67,12 +69,13 @@ export default [
     summary: 'Registers an installation; one with the same device token or id is updated.',
     auth: 'app',
     limit: installationBody,
+    session: 'optional',
     query: anyQuery,
     body: anyObject,
     documentedQuery: createQuery,
     documentedBody: registrationBody,
     reply: { 200: registered, 201: registered },
-    refusals: [...ofInstallation],
+    refusals: [...ofInstallation, 'forbiddenWriteByAcl'],
     handle: register,
   }),
   route({
@@ -83,12 +86,13 @@ export default [
       'Changes members of an installation; a deleted one is created again under its id where the body names a device.',
     auth: 'app',
     limit: installationBody,
+    session: 'optional',
     query: anyQuery,
     body: anyObject,
     documentedQuery: updateQuery,
     documentedBody: installationChanges,
     reply: updatedInstallation,
-    refusals: [...ofInstallation, ...ofCondition, 'noSuchObject'],
+    refusals: [...ofInstallation, ...ofCondition, 'noSuchObject', 'forbiddenWriteByAcl'],
     handle: update,
   }),
   route({
@@ -116,7 +120,7 @@ export default [
     query: anyQuery,
     documentedQuery: installationReadQuery,
     reply: installationPart,
-    refusals: [...ofQuery],
+    refusals: [...ofQuery, 'forbiddenReadByAcl'],
     handle: async (call, { installations }) =>
       json(await installations.get(call, call.params.objectId ?? '', call.query)),
   }),
@@ -127,10 +131,11 @@ export default [
     summary: 'Deletes an installation.',
     auth: 'app',
     limit: smallBody,
+    session: 'optional',
     query: anyQuery,
     documentedQuery: deleteQuery,
     reply: empty,
-    refusals: [...ofCondition, 'forbiddenDelete'],
+    refusals: [...ofCondition, 'forbiddenDelete', 'forbiddenWriteByAcl'],
     handle: async (call, { installations }) => {
       await installations.delete(call, call.params.objectId ?? '', call.query.where);
       return json({});

@@ -83,9 +83,8 @@ export class AccountControl {
     const { links } = this.#parts;
     await this.#change(target, 'send-reset', async (tx, user) => {
       if (user.email === null) throw refuse('emailMissing');
-      if (!(await links.takeBudget(tx, target.app, 'resetPassword', user.email)))
-        throw refuse('tooManyMails');
-      await links.send(tx, target.app, user, 'resetPassword');
+      const request = { purpose: 'resetPassword', ipAddress: undefined } as const;
+      if (!(await links.send(tx, target.app, user, request))) throw refuse('tooManyMails');
       return {};
     });
   }

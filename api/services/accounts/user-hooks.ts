@@ -1,5 +1,5 @@
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
-import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { stableText } from '../../../shared/domain/objects/operations.ts';
 import type { AuthDataChanges } from '../../../shared/domain/users/auth-data.ts';
 import { readAuthData, vouchFor } from '../../../shared/domain/users/auth-data.ts';
@@ -42,7 +42,10 @@ export class UserHooks {
   async onAuthData(caller: UserHookCaller, body: JsonObject, changes: UserChanges): Promise<UserChanges> {
     const linked = [...changes.authData].filter(([, entry]) => entry !== null);
     if (linked.length === 0 || !(await this.#hooks.isNeeded('onAuthData', caller, body))) return changes;
-    const { result } = await this.#hooks.run('onAuthData', caller, { authData: Object.fromEntries(linked) });
+    const { result } = await this.#hooks.run('onAuthData', caller, {
+      authData: Object.fromEntries(linked),
+      user: userOf(caller),
+    });
     if (!isJsonObject(result)) return changes;
     const unlinked = [...changes.authData].filter(([, entry]) => entry === null);
     const authData: AuthDataChanges = asHookRefusal(() => new Map([...unlinked, ...readAuthData(result)]));
@@ -112,24 +115,27 @@ export class UserHooks {
   /** Runs `onLogin` for an authenticated user. Throws 401 with the hook's text. */
   async onLogin(caller: UserHookCaller, document: JsonObject): Promise<void> {
     if (!(await this.#hooks.isNeeded('onLogin', caller))) return;
-    await this.#hooks.run('onLogin', caller, { object: withoutToken(document) });
+    await this.#hooks.run('onLogin', caller, hookMessage(caller, withoutToken(document)));
   }
 
   /** Runs `onVerified` for an e-mail address or a number, in the background. */
   onVerified(kind: 'sms' | 'email', caller: UserHookCaller, user: User): void {
     const hook = kind === 'sms' ? 'onVerifiedSms' : 'onVerifiedEmail';
-    this.#hooks.runInBackground(hook, caller, { message: { object: userDocument(user, view) } });
+    this.#hooks.runInBackground(hook, caller, { message: hookMessage(caller, userDocument(user, view)) });
   }
 }
 
 /** Returns the payload of a hook: the user, the written members, and the user of the caller. */
 function hookMessage(caller: UserHookCaller, object: JsonObject, touched?: ReadonlySet<string>): JsonObject {
-  const { session } = caller;
   return {
     object: touched ? { ...object, _updatedKeys: [...touched] } : object,
-    ...(session ? { user: { objectId: session.objectId } } : {}),
+    user: userOf(caller),
   };
 }
+
+/** Returns the user whose session the call carries, for the message of a hook; null without one. */
+const userOf = ({ session }: UserHookCaller): JsonObject | null =>
+  session ? { objectId: session.objectId } : null;
 
 function withoutToken({ sessionToken: _, ...document }: JsonObject): JsonObject {
   return document;
@@ -151,12 +157,26 @@ function unwrapped(answer: JsonObject): JsonObject {
 function hookChanges(object: JsonObject, answer: JsonObject, custom: JsonObject): JsonObject {
   const written = Object.entries(answer).filter(([name, value]) => {
     const before = Object.hasOwn(object, name) ? object[name] : undefined;
-    return !serviceMembers.has(name) && (before === undefined || stableText(before) !== stableText(value));
+    return !serviceMembers.has(name) && (before === undefined || !isSame(before, value));
   });
   const isWhole = typeof answer.username === 'string';
   const deleted = Object.keys(custom).filter((name) => isWhole && !Object.hasOwn(answer, name));
   return Object.fromEntries([...written, ...deleted.map((name) => [name, { __op: 'Delete' }])]);
 }
+
+/** Compares values as the engine for PHP returns them: it has one form for empty lists and objects. */
+function isSame(before: Json, after: Json): boolean {
+  if (isEmpty(before) && isEmpty(after)) return true;
+  if (!isJsonObject(before) || !isJsonObject(after)) return stableText(before) === stableText(after);
+  const names = Object.keys(before);
+  return (
+    names.length === Object.keys(after).length &&
+    names.every((name) => Object.hasOwn(after, name) && isSame(before[name] ?? null, after[name] ?? null))
+  );
+}
+
+const isEmpty = (value: Json): boolean =>
+  typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 
 /** Turns errors in a hook's reply into 142, with the text of hook refusals. */
 function asHookRefusal<T>(read: () => T): T {

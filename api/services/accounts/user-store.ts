@@ -16,6 +16,7 @@ import { draftBytes, type User, type UserDraft } from '../../../shared/domain/us
 import type { ClientStorage, StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { MailLinks } from '../verification/links.ts';
+import { signUpIpAddress } from './caller.ts';
 import type { Sessions } from './sessions/sessions.ts';
 import { takeSignUpBudget } from './sign-up/sign-up-limits.ts';
 
@@ -99,7 +100,7 @@ export class UserStore {
     // No user matched, so this is a new one; a UnionID already taken means a concurrent sign-up.
     if (draft.authData !== null && (await this.#claimIdentities(tx, appId, user)).length > 0)
       throw new IdentityTaken();
-    await this.#sendVerificationMail(tx, app, user);
+    await this.#sendVerificationMail(tx, app, user, ipAddress);
     return { user, token };
   }
 
@@ -116,7 +117,8 @@ export class UserStore {
     if (by) this.#storage.accountOf('users', by)?.change(draftBytes(draft), draftBytes(current));
     const sealed = this.#sealed(appId, draft);
     const user = await updateUser(tx, appId, { id: current.id, draft: sealed, now: this.now() });
-    if (user.email !== current.email) await this.#sendVerificationMail(tx, app, user);
+    if (user.email !== current.email)
+      await this.#sendVerificationMail(tx, app, user, by && signUpIpAddress(by));
     if (draft.authData === current.authData) return user;
     // A UnionID of another user stays with that user: it helps to find users, but does not identify one.
     const taken = await this.#claimIdentities(tx, appId, user);
@@ -131,12 +133,18 @@ export class UserStore {
     return { ...draft, authData: sealedAuthData(this.#deps.vault, appId, draft.authData) };
   }
 
-  /** Sends a verification mail to an unverified address (protocol/users.md#e-mail-verification). */
-  async #sendVerificationMail(tx: Handle, app: App, user: User): Promise<void> {
+  /**
+   * Sends a verification mail to an unverified address (protocol/users.md#e-mail-verification), while
+   * the budgets of mails allow it: the user may request it later.
+   */
+  async #sendVerificationMail(
+    tx: Handle,
+    app: App,
+    user: User,
+    ipAddress: string | undefined,
+  ): Promise<void> {
     if (user.email === null || user.emailVerified !== false || !app.options.emailVerification) return;
-    // Rate-limit verification mails per address.
-    if (await this.#links.takeBudget(tx, app, 'verifyEmail', user.email))
-      await this.#links.send(tx, app, user, 'verifyEmail');
+    await this.#links.send(tx, app, user, { purpose: 'verifyEmail', ipAddress });
   }
 
   /**

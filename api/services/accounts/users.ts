@@ -19,6 +19,7 @@ import { userClass } from '../../../shared/query/schema/classes.ts';
 import type { StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
 import { isAudited, recordChange } from '../operator/audit/actor.ts';
+import type { PhoneCodes } from '../verification/phone-codes.ts';
 import {
   isObjectId,
   readerFor,
@@ -59,6 +60,7 @@ interface Parts {
   platforms: AuthPlatforms;
   store: UserStore;
   hooks: UserHooks;
+  phoneCodes: PhoneCodes;
 }
 
 type Caller = UserCaller & UserHookCaller & StoringCaller;
@@ -115,6 +117,8 @@ export class UserService {
       return run();
     });
     hooks.afterUpdate(caller, changed.document, { body, touched });
+    if (before.mobilePhoneNumber !== changed.document.mobilePhoneNumber)
+      await this.#parts.phoneCodes.sendToNewNumber(caller, changed.document);
     // Last, so that neither the audit nor a hook gets the tokens.
     const reply = withSentEntries(changed.changed, changes.sentAuthData, changes.authData);
     return { ...changed, changed: reply };

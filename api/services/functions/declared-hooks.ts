@@ -6,10 +6,10 @@ import {
 } from '../../../shared/db/tables/apps/declared-hooks.ts';
 import { eventHooks, userHooks } from '../../../shared/domain/apps/functions.ts';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
-import { parseJson } from '../../../shared/domain/json.ts';
 import { jsonValue } from '../../../shared/domain/json-schema.ts';
 import type { HttpResult } from '../../../shared/http/result.ts';
 import type { ApiDeps } from '../deps.ts';
+import { hostValue } from './host-answers.ts';
 import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';
 
 /** Lifetime of a cached list: a new deployment runs its hooks after this time. */
@@ -120,12 +120,8 @@ function namesIn(reply: HttpResult): ReadonlySet<string> | undefined {
 }
 
 function hooksIn(body: string): ReadonlySet<string> | undefined {
-  try {
-    const answer = parseJson(body);
-    const list = listShape.safeParse(answer);
-    if (list.success) return new Set(list.data.result.filter((name) => hookNames.has(name)));
-    return otherResult.safeParse(answer).success ? new Set() : undefined;
-  } catch {
-    return undefined;
-  }
+  const answer = hostValue(body);
+  const list = listShape.safeParse(answer);
+  if (list.success) return new Set(list.data.result.filter((name) => hookNames.has(name)));
+  return otherResult.safeParse(answer).success ? new Set() : undefined;
 }

@@ -1,7 +1,8 @@
-import type { Readable } from 'node:stream';
 import { checkFunctionName, isInternalName } from '../../../shared/domain/apps/functions.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ForwardFailure, ForwardRequest, ForwardResult } from '../../../shared/http/forward.ts';
+import type { BatchReply } from '../batch/reply.ts';
+import { HostAnswers } from './host-answers.ts';
 import { agentHeaders, type FunctionCaller, type FunctionHost, type FunctionHosts } from './hosts.ts';
 
 /** Arguments of a function as the caller sent them. */
@@ -21,16 +22,17 @@ export interface FunctionCall {
   sent: SentArguments;
 }
 
-/** Response of the host: JSON, with the status of the host. */
+/** Response of the host: a whole JSON text, with the status of the host. */
 export interface FunctionReply {
   status: number;
   headers: Record<string, string>;
-  body: Readable;
+  body: BatchReply;
 }
 
 /** Forwards calls of cloud functions to the server that runs them (protocol/functions.md#function-calls). */
 export class FunctionService {
   readonly #hosts: FunctionHosts;
+  readonly #answers = new HostAnswers();
 
   constructor(hosts: FunctionHosts) {
     this.#hosts = hosts;
@@ -40,7 +42,7 @@ export class FunctionService {
    * Calls a function and returns the host's response, also an error, unchanged. Throws 404 for an invalid name or an app
    * without a host, 401 for an internal name, 413 and 408 for the arguments, 429 for too many concurrent calls, 124 (HTTP
    * 503) when the response times out, 524 when the connection times out, 503 when the host refuses the connection, 502
-   * for an invalid response.
+   * for a response that is no JSON.
    */
   async call(caller: FunctionCaller, { encoding, name, sent }: FunctionCall): Promise<FunctionReply> {
     const checked = checkFunctionName(name);
@@ -49,7 +51,7 @@ export class FunctionService {
     const host = this.#hostOf(caller, checked);
     if (this.#hosts.isLoop(sent.via))
       throw refuse('badGateway', 'The address of this app’s functions leads back to this service.');
-    return this.#forward(host, {
+    return this.#forward(caller, host, {
       method: 'POST',
       path: `/1.1/${encoding}/${encodeURIComponent(checked)}`,
       headers: {
@@ -73,7 +75,7 @@ export class FunctionService {
     const host = this.#hostOf(caller, '_ops');
     const headers = { ...this.#hosts.headers(caller, host), 'accept-encoding': 'identity' };
     const request = { method: 'GET', path: '/1.1/functions/_ops/metadatas', headers, body: null } as const;
-    return this.#forward(host, request);
+    return this.#forward(caller, host, request);
   }
 
   #hostOf(caller: FunctionCaller, name: string): FunctionHost {
@@ -82,15 +84,23 @@ export class FunctionService {
     throw refuse('noSuchFunction', `No such cloud function '${name}': this app has no functionsUrl.`);
   }
 
-  async #forward(host: FunctionHost, request: ForwardRequest): Promise<FunctionReply> {
+  async #forward(
+    { app }: FunctionCaller,
+    host: FunctionHost,
+    request: ForwardRequest,
+  ): Promise<FunctionReply> {
     const reply = await host.forwardClient.forward(request);
     if (reply.kind === 'failed') throw refusalOfFailure(reply.reason);
     const { status, headers, body } = reply;
-    const refusal = refusalOfResponse(reply);
-    if (refusal) {
+    if (!isForwardable(reply)) {
       body.once('error', () => undefined).destroy();
-      throw refusal;
+      throw refusalOfStatus(status);
     }
+    const text = await this.#answers.read(app.appId, body).catch((error: unknown) => {
+      // A proxy before the host says by its own page that the host is slow or away.
+      const isPage = error instanceof Refusal && error.kind === 'badGateway';
+      throw isPage && [503, 504].includes(status) ? refusalOfStatus(status) : error;
+    });
     const retryAfter = headers['retry-after'];
     return {
       status,
@@ -99,25 +109,19 @@ export class FunctionService {
         'X-Content-Type-Options': 'nosniff',
         ...(retryAfter === undefined ? {} : { 'Retry-After': retryAfter }),
       },
-      body,
+      body: text,
     };
   }
 }
 
-const isJson = (type: string | undefined): boolean =>
-  /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type ?? '');
-
-/**
- * Returns a refusal for a response that is not forwarded: a redirect, a page (a browser would show it under the address
- * of this service), or compressed data.
- */
-function refusalOfResponse({
-  status,
-  headers,
-}: Extract<ForwardResult, { kind: 'response' }>): Refusal | undefined {
+/** Tells whether an answer may be forwarded: no redirect, and no compressed data. */
+function isForwardable({ status, headers }: Extract<ForwardResult, { kind: 'response' }>): boolean {
   const isPlain = [undefined, 'identity'].includes(headers['content-encoding']);
-  const isForwardable = (status >= 200 && status < 300) || (status >= 400 && status < 600);
-  if (isForwardable && isPlain && isJson(headers['content-type'])) return undefined;
+  return isPlain && ((status >= 200 && status < 300) || (status >= 400 && status < 600));
+}
+
+/** Returns the refusal of an answer that is no JSON, by its status. */
+function refusalOfStatus(status: number): Refusal {
   if (status === 504) return refuse('upstreamTimeout');
   if (status === 503) return new Refusal('unavailable', { retryAfterSeconds: 5 });
   return refuse('badGateway');

@@ -1,3 +1,5 @@
+import { createHmac } from 'node:crypto';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import {
   type EventHook,
   eventHooks,
@@ -5,10 +7,11 @@ import {
   userHooks,
 } from '../../../shared/domain/apps/functions.ts';
 import { type ErrorName, Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
-import { isJsonObject, type JsonObject, parseJson } from '../../../shared/domain/json.ts';
+import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import { jsonPost } from '../../../shared/http/client.ts';
 import type { ApiDeps } from '../deps.ts';
 import { DeclaredHooks } from './declared-hooks.ts';
+import { hostValue } from './host-answers.ts';
 import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';
 
 /** Caller whose call runs a hook; the defaults are those of a call by the service itself. */
@@ -35,6 +38,7 @@ const pathOf = (hook: HookName): string => (isEvent(hook) ? eventHooks[hook].pat
 export class Hooks {
   readonly #hosts: FunctionHosts;
   readonly #declaredHooks: DeclaredHooks;
+  readonly #clock: ApiDeps['clock'];
   readonly #metrics: ApiDeps['metrics'];
   readonly #background = new Set<Promise<void>>();
   /** Running deciding hooks by app, without apps at 0. */
@@ -43,6 +47,7 @@ export class Hooks {
   constructor(deps: Pick<ApiDeps, 'clock' | 'db' | 'metrics'>, hosts: FunctionHosts) {
     this.#hosts = hosts;
     this.#declaredHooks = new DeclaredHooks(hosts, deps);
+    this.#clock = deps.clock;
     this.#metrics = deps.metrics;
   }
 
@@ -58,7 +63,7 @@ export class Hooks {
 
   /**
    * Runs a deciding hook and returns its response. Throws 142, or 401 at a login, with the hook's message when it refuses;
-   * 141 on a timeout, 431 when hooks call themselves, 503 when the host is unreachable.
+   * 141 on a timeout, 431 when hooks call themselves, 502 for an answer that is no JSON, 503 when the host is unreachable.
    */
   async run(hook: HookName, caller: HookCaller, message: JsonObject): Promise<JsonObject> {
     if (!caller.hasHookKey) return this.#run(hook, caller, message);
@@ -126,9 +131,13 @@ export class Hooks {
     hook: HookName,
     { host, caller, message }: { host: FunctionHost; caller: FunctionCaller; message: JsonObject },
   ): Promise<JsonObject> {
-    const headers = this.#hosts.headers({ ...caller, isMaster: false, hasHookKey: true }, host);
+    // No session: engines would ask for its user, and a stale one would fail the call. The caller is
+    // in the message.
+    const asService = { ...caller, isMaster: false, hasHookKey: true, sessionToken: undefined };
+    const headers = this.#hosts.headers(asService, host);
+    const signed = signedMessage(hook, message, { app: caller.app, nowMs: this.#clock.now() });
     const reply = await host.httpClient.request({
-      ...jsonPost(`/1.1/functions/${pathOf(hook)}`, message, headers),
+      ...jsonPost(`/1.1/functions/${pathOf(hook)}`, signed, headers),
       timeoutMs: hook.startsWith('before') ? decidingTimeoutMs : otherTimeoutMs,
     });
     if (reply.kind !== 'response') {
@@ -136,8 +145,15 @@ export class Hooks {
         throw refuse('hookTimedOut', `LeanEngine request timeout. The hook is ${hook} of _User.`);
       throw new Refusal('unavailable', { text: 'The function host is not there.', retryAfterSeconds: 5 });
     }
-    const answer = parse(reply.body);
-    if (reply.status >= 200 && reply.status < 300) return answer ?? {};
+    const value = hostValue(reply.body);
+    const answer = isJsonObject(value) ? value : undefined;
+    if (reply.status >= 200 && reply.status < 300) {
+      // Nothing is known of the decision behind an answer that is empty or cut off.
+      if (value === undefined)
+        throw refuse('badGateway', `The function host gave no JSON for the hook ${hook} of _User.`);
+      // The engine for PHP writes an empty object as a list.
+      return answer ?? {};
+    }
     if (reply.status === 503 && answer?.code === 124)
       throw refuse('hookTimedOut', `LeanEngine request timeout. The hook is ${hook} of _User.`);
     throw refusalOfHook(hook, answer);
@@ -166,13 +182,27 @@ function refusalOfHook(hook: HookName, answer: JsonObject | undefined): Refusal 
   return refuse(kind, `${kind === 'loginRefused' ? loginRefusedBy : refusedBy}${detail}`);
 }
 
-function parse(body: string): JsonObject | undefined {
-  try {
-    const value = parseJson(body);
-    return isJsonObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+/**
+ * Adds the member by which the engine for PHP, which knows no hook key, recognizes a hook of the
+ * service (protocol/functions.md#signed-members): the time in ms, and the HMAC-SHA1 of
+ * `<text>:<time>` with the master key. Messages without an object are not signed.
+ */
+function signedMessage(
+  hook: HookName,
+  message: JsonObject,
+  { app, nowMs }: { app: App; nowMs: number },
+): JsonObject {
+  const { object } = message;
+  if (!isJsonObject(object)) return message;
+  const [member, text] = signatureOf(hook);
+  const digest = createHmac('sha1', app.masterKey).update(`${text}:${nowMs}`).digest('hex');
+  return { ...message, object: { ...object, [member]: `${nowMs},${digest}` } };
+}
+
+/** Returns the member of a hook's signature, and the text that is signed. */
+function signatureOf(hook: HookName): [member: string, text: string] {
+  if (isEvent(hook)) return ['__sign', nameOf(hook)];
+  return hook.startsWith('before') ? ['__before', '__before_for__User'] : ['__after', '__after_for__User'];
 }
 
 const completeCaller = (caller: HookCaller): FunctionCaller => ({

@@ -46,6 +46,8 @@ export interface DeviceSave {
   isReturning?: boolean;
   /** Counts what the save stores; undefined for servers of the app. */
   storage?: StorageAccount | undefined;
+  /** Throws 403 when the ACL of the installation denies the caller. */
+  requireWrite(current: Installation): void;
 }
 
 /** Tries of a registration that meets concurrent ones of the same device. */
@@ -74,6 +76,7 @@ export class InstallationWriter {
       const made = await this.#insert(db, app, device, draft);
       return made && { installation: made, isNew: true };
     }
+    device.requireWrite(current);
     checkChange(current, draft, { changes, isRegistration: true });
     storage?.change(memberBytes(draft), memberBytes(current));
     const update = { id: current.id, draft, now: this.#now(), version: found.get(current) ?? '' };
@@ -89,8 +92,9 @@ export class InstallationWriter {
     const { ids, changes } = device;
     for (let tries = 0; tries < maxTries; tries += 1) {
       const current = findRegistered(await lockInstallationsOfDevice(tx, app.appId, ids), ids, changes);
-      const { storage } = device;
-      if (current) return this.change(tx, app, { current, changes, storage, isRegistration: true });
+      const { storage, requireWrite } = device;
+      if (current)
+        return this.change(tx, app, { current, changes, storage, requireWrite, isRegistration: true });
       const made = await this.#insert(tx, app, device, draftOfNew(device));
       // Undefined means that a concurrent call created the installation.
       if (!made) continue;
@@ -108,9 +112,14 @@ export class InstallationWriter {
       current,
       changes,
       storage,
+      requireWrite,
       isRegistration,
-    }: Pick<DeviceSave, 'changes' | 'storage'> & { current: Installation; isRegistration: boolean },
+    }: Pick<DeviceSave, 'changes' | 'storage' | 'requireWrite'> & {
+      current: Installation;
+      isRegistration: boolean;
+    },
   ): Promise<SavedInstallation> {
+    requireWrite(current);
     const draft = changedDraft(current, changes);
     checkChange(current, draft, { changes, isRegistration });
     storage?.change(memberBytes(draft), memberBytes(current));

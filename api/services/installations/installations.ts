@@ -13,17 +13,19 @@ import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { parseInstallationChanges } from '../../../shared/domain/installations/changes.ts';
 import { deviceIdsOf, hasDeviceId, isPublicId } from '../../../shared/domain/installations/identity.ts';
 import {
+  aclOf,
   type Installation,
   installationDocument,
   pickMembers,
 } from '../../../shared/domain/installations/installation.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
+import { readFlag } from '../../../shared/domain/plain-values.ts';
 import { parseInclude, resolveInclude, resolveIncludes } from '../../../shared/query/list/include.ts';
 import { parseKeys, project } from '../../../shared/query/list/keys.ts';
 import { compileList, compileRowCondition, parseListQuery } from '../../../shared/query/list/list.ts';
 import { installationClass } from '../../../shared/query/schema/classes.ts';
 import { viewerOf } from '../../../shared/query/viewer.ts';
-import { readerFor, type UserCaller } from '../accounts/caller.ts';
+import { readerFor, requireRead, requireWrite, type UserCaller } from '../accounts/caller.ts';
 import type { ClientStorage, StorageAccount, StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
 import { isAudited, recordChange } from '../operator/audit/actor.ts';
@@ -36,6 +38,17 @@ export interface Caller {
   app: App;
   isMaster: boolean;
 }
+
+/** Caller of a write. */
+type WritingCaller = StoringCaller & UserCaller;
+
+/** Returns the check that a caller may write to an installation (protocol/installations.md#acl). */
+const writeCheckFor =
+  (caller: UserCaller) =>
+  (current: Installation): void =>
+    requireWrite(caller, { acl: aclOf(current) });
+
+const showsAcl = (query: Record<string, unknown>): boolean => readFlag(query, 'returnACL');
 
 const maxIdsPerDelete = 1000;
 
@@ -59,11 +72,12 @@ export class InstallationService {
    * the size of the body. Concurrent calls with the same ids result in one installation. Throws
    * 105, 111, 112, 114, 116, 117, 137, 429.
    */
-  async register(caller: StoringCaller, body: JsonObject, bodyBytes: number): Promise<SavedInstallation> {
+  async register(caller: WritingCaller, body: JsonObject, bodyBytes: number): Promise<SavedInstallation> {
     const { app } = caller;
     const changes = parseInstallationChanges(body);
     const storage = this.#storage.accountOf('installations', caller);
-    const device = { ids: deviceIdsOf(changes), changes, storage };
+    const requireWrite = writeCheckFor(caller);
+    const device = { ids: deviceIdsOf(changes), changes, storage, requireWrite };
     return refundingFailure(
       storage,
       async () =>
@@ -87,24 +101,27 @@ export class InstallationService {
    * unknown id, 305 when the installation does not meet `where`, and the refusals of `register`.
    */
   async update(
-    caller: StoringCaller,
+    caller: WritingCaller,
     objectId: string,
     { body, where }: { body: JsonObject; where: unknown },
   ): Promise<{ document: JsonObject; changed: JsonObject }> {
     const { app } = caller;
     const storage = this.#storage.accountOf('installations', caller);
     const changes = parseInstallationChanges(body);
+    const requireWrite = writeCheckFor(caller);
     const condition = compileRowCondition(where, installationClass, viewerOf(app, caller));
     const change = () =>
       this.#change(caller, condition, async (tx) => {
         storage?.refund();
         const current = await lock(tx, app, objectId);
         if (current) {
+          requireWrite(current);
           await requireCondition(tx, current.id, condition);
           const saved = await this.#writer.change(tx, app, {
             current,
             changes,
             storage,
+            requireWrite,
             isRegistration: false,
           });
           if (isAudited()) await recordUpdate(tx, app, { current, saved, touched: changes.touched });
@@ -113,10 +130,10 @@ export class InstallationService {
         const ids = { ...deviceIdsOf(changes), objectId };
         // An installation that does not exist meets no condition.
         if (condition || !isPublicId(objectId) || !hasDeviceId(ids)) throw noSuchInstallation(objectId);
-        return this.#writer.save(tx, app, { ids, changes, storage, isReturning: true });
+        return this.#writer.save(tx, app, { ids, changes, storage, requireWrite, isReturning: true });
       });
     const { installation } = await refundingFailure(storage, () => refusingDuplicates(change));
-    const document = installationDocument(installation);
+    const document = installationDocument(installation, { hasAcl: true });
     return { document, changed: pickMembers(document, changes.touched) };
   }
 
@@ -127,14 +144,16 @@ export class InstallationService {
   async get(caller: UserCaller, objectId: string, query: Record<string, unknown>): Promise<JsonObject> {
     const keys = parseKeys(query.keys);
     const include = parseInclude(query.include, installationClass);
+    const hasAcl = showsAcl(query);
     if (!isPublicId(objectId)) return {};
     const { db } = this.#deps;
     const found = await findInstallation(db, { appId: caller.app.appId, objectId });
     if (!found) return {};
-    const document = installationDocument(found);
+    requireRead(caller, { acl: aclOf(found) });
+    const document = installationDocument(found, { hasAcl });
     if (include.size === 0) return project(document, keys, installationClass);
     const full = await this.#deps.queries.readFresh(caller, (tx) =>
-      resolveInclude(document, include, includeSourceFor(caller, { db: tx, hasAcl: false })),
+      resolveInclude(document, include, includeSourceFor(caller, { db: tx, hasAcl })),
     );
     return project(full, keys, installationClass);
   }
@@ -149,13 +168,18 @@ export class InstallationService {
   ): Promise<{ results: JsonObject[]; count?: number }> {
     if (!caller.isMaster && !caller.app.options.allowInstallationQuery) throw refuse('forbiddenFind');
     const reader = readerFor(caller);
+    const hasAcl = showsAcl(query);
     return this.#deps.queries.readPrepared(caller, () => {
       const list = parseListQuery(query, installationClass, reader);
       const selection = compileList(list, installationClass, reader);
       return async (tx) => {
         const found = list.limit === 0 ? [] : await selectInstallations(tx, selection);
-        const source = includeSourceFor(caller, { db: tx, hasAcl: false });
-        const documents = await resolveIncludes(found.map(installationDocument), list.include, source);
+        const source = includeSourceFor(caller, { db: tx, hasAcl });
+        const documents = await resolveIncludes(
+          found.map((row) => installationDocument(row, { hasAcl })),
+          list.include,
+          source,
+        );
         const results = documents.map((document) => project(document, list.keys, installationClass));
         return list.hasCount
           ? { results, count: await countRows(tx, 'installation', selection) }
@@ -166,16 +190,18 @@ export class InstallationService {
 
   /**
    * Deletes one id or several, separated by commas; an unknown id counts as deleted (protocol/objects.md#create-and-update).
-   * Throws 403 without permission, 305 when an installation does not meet `where`.
+   * Throws 403 without permission or when an ACL denies it, 305 when an installation does not meet `where`.
    */
-  async delete(caller: Caller, objectIds: string, where: unknown): Promise<void> {
+  async delete(caller: UserCaller, objectIds: string, where: unknown): Promise<void> {
     const { app, isMaster } = caller;
     if (!isMaster && !app.options.allowInstallationDelete) throw refuse('forbiddenDelete');
     const wanted = [...new Set(objectIds.split(',').filter(isPublicId))];
     if (wanted.length > maxIdsPerDelete) throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
     const condition = compileRowCondition(where, installationClass, viewerOf(app, caller));
     await this.#change(caller, condition, async (tx) => {
-      const ids = await lockInstallations(tx, app.appId, wanted);
+      const locked = await lockInstallations(tx, app.appId, wanted);
+      for (const { acl } of locked) requireWrite(caller, { acl: aclOf({ fields: { ACL: acl } }) });
+      const ids = locked.map(({ id }) => id);
       // Unknown ids meet no condition.
       if (condition && ids.length < wanted.length) throw refuse('noEffect');
       for (const id of ids) await requireCondition(tx, id, condition);
@@ -239,8 +265,8 @@ async function recordUpdate(
     action: 'installation.update',
     appId,
     target: current.objectId,
-    before: shown(installationDocument(current)),
-    after: shown(installationDocument(saved.installation)),
+    before: shown(installationDocument(current, { hasAcl: true })),
+    after: shown(installationDocument(saved.installation, { hasAcl: true })),
   });
 }
 

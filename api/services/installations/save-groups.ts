@@ -150,6 +150,7 @@ function decide(save: GroupedSave, found: FoundInstallation[], chosen: Set<numbe
   try {
     const installations = found.map(({ installation }) => installation);
     const current = findRegistered(installations, ids, changes);
+    if (current) save.requireWrite(current);
     const draft = changedDraft(current, changes);
     if (takesRegistration(installations, current, draft)) return undefined;
     if (!current) {

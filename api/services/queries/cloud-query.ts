@@ -40,7 +40,7 @@ export class CloudQueryService {
       ...(hasCount ? { count: '1' } : {}),
     };
     const { users, installations, roles } = this.#services;
-    if (className === '_User') return users.list(caller, list, { isStrict: false });
+    if (className === '_User') return users.list(caller, list);
     if (className === '_Installation') return installations.list(caller, list);
     if (className === '_Role') return roles.list(caller, list);
     throw refuse('objectNotFound', "Class or object doesn't exists.");

@@ -3,7 +3,7 @@ import type { Handle } from '../../../shared/db/pool.ts';
 import { findInstallations } from '../../../shared/db/tables/installations/installations.ts';
 import { findRoles } from '../../../shared/db/tables/roles/roles.ts';
 import { findUsers } from '../../../shared/db/tables/users/users.ts';
-import { installationDocument } from '../../../shared/domain/installations/installation.ts';
+import { aclOf, installationDocument } from '../../../shared/domain/installations/installation.ts';
 import { mayUser } from '../../../shared/domain/objects/acl.ts';
 import { roleDocument } from '../../../shared/domain/roles/role.ts';
 import { userDocument } from '../../../shared/domain/users/user.ts';
@@ -23,7 +23,8 @@ export function includeSourceFor(
   const find: IncludeSource['find'] = async (className, objectIds) => {
     if (className === installationClass.name) {
       const found = await findInstallations(db, appId, { objectIds: [...objectIds], maxBytes });
-      return new Map(found.map((one) => [one.objectId, installationDocument(one)]));
+      const visible = found.filter((one) => isMaster || mayUser(aclOf(one), 'read', session));
+      return new Map(visible.map((one) => [one.objectId, installationDocument(one, { hasAcl })]));
     }
     if (className === roleClass.name) {
       const found = await findRoles(db, appId, { objectIds: [...objectIds], maxBytes });

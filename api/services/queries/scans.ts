@@ -46,7 +46,7 @@ export class ScanService {
       if (cls !== userClass)
         return (await selectInstallations(tx, selection)).map((row) => ({
           row,
-          document: installationDocument(row),
+          document: installationDocument(row, { hasAcl: false }),
         }));
       const users = await selectUsers(tx, selection);
       const open = tokenOpenerFor(caller, this.#deps.vault);

@@ -61,9 +61,7 @@ export class RoleLookup {
     if (!relation) throw refuse('invalidQuery', 'redirectClassNameForKey names no relation of this class.');
     const { className } = relation;
     const found =
-      className === roleClass.name
-        ? await this.#list(caller, query)
-        : await this.#users.list(caller, query, { isStrict: false });
+      className === roleClass.name ? await this.#list(caller, query) : await this.#users.list(caller, query);
     return { ...found, className };
   }
 

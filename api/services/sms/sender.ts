@@ -178,10 +178,14 @@ function refuseSignature(): never {
 }
 
 /**
- * Throws 1 for voice codes outside the home region (protocol/codes.md#voice-codes), 127 for a number that cannot
+ * Throws 1 for a country that the app does not allow, and for voice codes outside the home region
+ * (protocol/codes.md#voice-codes), 127 for a number that cannot
  * receive the message.
  */
 function requireReachable(app: App, { phone, isVoice = false }: SmsRequest): void {
+  const { smsCountries } = app.options;
+  if (smsCountries !== null && !smsCountries.includes(phone.country ?? ''))
+    throw refuse('invalidParameter', 'Messages to this country are not allowed (option smsCountries).');
   if (isVoice && (app.edition !== 'home' || phone.callingCode !== '+86'))
     throw refuse('invalidParameter', 'Voice codes are not available outside the home region.');
   if (isVoice ? !phone.can.voice : !phone.can.sms) throw refuse('invalidPhone');

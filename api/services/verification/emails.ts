@@ -1,6 +1,4 @@
-import { hourMs } from '../../../shared/clock.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
-import { takeBudget } from '../../../shared/db/tables/messages/send-budgets.ts';
 import {
   deleteLinksOfUser,
   type Link,
@@ -19,10 +17,9 @@ import type { UserHooks } from '../accounts/user-hooks.ts';
 import type { UserStore } from '../accounts/user-store.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { Language, Page } from '../server/html-page.ts';
-import { ipAddressKey } from '../sms/budgets.ts';
 import type { SmsCaller } from '../sms/sender.ts';
 import type { MailLinks, MailRecipient } from './links.ts';
-import { invalidLinkPage, passwordForm, resetPage, verifiedPage } from './pages.ts';
+import { alreadyVerifiedPage, invalidLinkPage, passwordForm, resetPage, verifiedPage } from './pages.ts';
 
 interface Parts {
   links: MailLinks;
@@ -31,14 +28,6 @@ interface Parts {
   passwords: Passwords;
   hooks: UserHooks;
   contacts: ContactVerification;
-}
-
-/** Limit of mails that one network address may request per hour. */
-const mailsPerIpAddressAndHour = 500;
-
-/** Error that rolls a dry run back. */
-class Rollback extends Error {
-  override name = 'Rollback';
 }
 
 /**
@@ -66,9 +55,14 @@ export class EmailService {
     await this.#request(caller, 'resetPassword', { email, isEligible: () => true });
   }
 
-  /** Opens a verification link and returns a page with the result. */
+  /**
+   * Opens a verification link and returns a page with the result. A used link of the same address
+   * says so: mail filters and previews open links before the person does.
+   */
   async verifyPage(token: string, language: Language): Promise<Page> {
-    return (await this.#verify(token)) ? verifiedPage(language) : invalidLinkPage(language);
+    const result = await this.#verify(token);
+    if (result === undefined) return invalidLinkPage(language);
+    return result === 'verified' ? verifiedPage(language) : alreadyVerifiedPage(language);
   }
 
   /** Returns the form for a new password. Does not spend the link. */
@@ -86,17 +80,26 @@ export class EmailService {
     return (await this.#reset(app, token, password)) ? resetPage(language) : invalidLinkPage(language);
   }
 
-  /** Marks the address of a link as verified. Returns false for a link that is forged, used or expired. */
-  async #verify(token: string): Promise<boolean> {
-    const verified = await this.#parts.store.transaction(async (tx) => {
-      const opened = await this.#open(tx, 'verifyEmail', token);
+  /**
+   * Marks the address of a link as verified. The link stays until it expires. Returns undefined for
+   * a link that is forged or expired, or whose user has another address now.
+   */
+  async #verify(token: string): Promise<'verified' | 'already' | undefined> {
+    const { links, store, hooks } = this.#parts;
+    const link = await links.find('verifyEmail', token);
+    const verified = await store.transaction(async (tx) => {
+      const opened = link && (await this.#userOf(tx, link, true));
       if (!opened) return undefined;
       const { app, user: current } = opened;
-      const draft = { ...current, emailVerified: true };
-      return { app, user: await this.#parts.store.save(tx, app, { current, draft }) };
+      if (current.emailVerified === true) return 'already';
+      return {
+        app,
+        user: await store.save(tx, app, { current, draft: { ...current, emailVerified: true } }),
+      };
     });
-    if (verified) this.#parts.hooks.onVerified('email', { app: verified.app }, verified.user);
-    return verified !== undefined;
+    if (verified === undefined || verified === 'already') return verified;
+    hooks.onVerified('email', { app: verified.app }, verified.user);
+    return 'verified';
   }
 
   /** Returns the app of a reset link; undefined for an unusable link. */
@@ -111,9 +114,9 @@ export class EmailService {
    */
   async #reset(app: App, token: string, password: string): Promise<boolean> {
     const hash = await this.#parts.passwords.hash(app.appId, password);
-    return this.#parts.store.transaction(async (tx) => {
+    const done = await this.#parts.store.transaction(async (tx) => {
       const opened = await this.#open(tx, 'resetPassword', token);
-      if (!opened) return false;
+      if (!opened) return undefined;
       const { appId } = opened.app;
       const now = this.#parts.store.now();
       const owner = await this.#parts.contacts.verify(tx, opened.app, {
@@ -124,8 +127,10 @@ export class EmailService {
       await this.#parts.sessions.replace(tx, appId, { user, now });
       // Earlier reset links end with the old password.
       await deleteLinksOfUser(tx, { appId, userId: user.id, purpose: 'resetPassword' });
-      return true;
+      return { user, isProof: opened.user.emailVerified !== true };
     });
+    if (done?.isProof) this.#parts.hooks.onVerified('email', { app }, done.user);
+    return done !== undefined;
   }
 
   async #request(
@@ -138,33 +143,13 @@ export class EmailService {
     const address = readEmail(email);
     const user = await findUser(this.#deps.db, app.appId, { key: { email: address } });
     if (!user && !app.options.concealUsers) throw refuse('emailUnknown');
-    await this.#deps.db.transaction((tx) => this.#spendBudgets(tx, caller, { purpose, email: address }));
     const isDryRun = user === undefined || !isEligible(user);
-    const work = this.#parts.store.transaction(async (tx) => {
-      await this.#parts.links.send(tx, app, isDryRun ? unknownRecipient(address) : user, purpose);
-      if (isDryRun) throw new Rollback();
+    const recipient = isDryRun ? unknownRecipient(address) : user;
+    const { isMaster, ipAddress } = caller;
+    const request = { purpose, ipAddress: isMaster ? undefined : ipAddress, isDryRun };
+    await this.#parts.store.transaction(async (tx) => {
+      if (!(await this.#parts.links.send(tx, app, recipient, request))) throw refuse('tooManyMails');
     });
-    await work.catch((error: unknown) => {
-      if (!(error instanceof Rollback)) throw error;
-    });
-  }
-
-  async #spendBudgets(
-    tx: Handle,
-    { app, isMaster, ipAddress: address }: SmsCaller,
-    { purpose, email }: { purpose: LinkPurpose; email: string },
-  ): Promise<void> {
-    const budget = {
-      appId: app.appId,
-      scope: 'mailAddress',
-      key: ipAddressKey(this.#deps, address),
-      limit: mailsPerIpAddressAndHour,
-      windowMs: hourMs,
-    } as const;
-    const isGranted =
-      (await this.#parts.links.takeBudget(tx, app, purpose, email)) &&
-      (isMaster || (await takeBudget(tx, budget, new Date(this.#deps.clock.now()))));
-    if (!isGranted) throw refuse('tooManyMails');
   }
 
   /** Spends a link and locks its user. Returns undefined when either is gone or the user's address has changed. */
@@ -197,5 +182,5 @@ function isPassword(value: Json | undefined): value is string {
   }
 }
 
-/** Returns a recipient for a dry run. No user has the id 0; the transaction is rolled back. */
+/** Returns a recipient for a dry run. No user has the id 0; the mail is rolled back. */
 const unknownRecipient = (email: string): MailRecipient => ({ id: 0, email, username: email });

@@ -11,6 +11,13 @@ const texts = {
     en: { title: 'E-mail address confirmed', text: 'Thank you. You can close this page.' },
     zh: { title: '邮箱验证成功', text: '谢谢，您可以关闭此页面。' },
   },
+  alreadyVerified: {
+    en: {
+      title: 'E-mail address already confirmed',
+      text: 'Nothing more is to be done. You can close this page.',
+    },
+    zh: { title: '邮箱已验证', text: '无需再次操作，您可以关闭此页面。' },
+  },
   invalidLink: {
     en: {
       title: 'This link does not work',
@@ -44,6 +51,7 @@ const form = {
 };
 
 export const verifiedPage = (language: Language): Page => notice(200, language, texts.verified);
+export const alreadyVerifiedPage = (language: Language): Page => notice(200, language, texts.alreadyVerified);
 export const resetPage = (language: Language): Page => notice(200, language, texts.reset);
 export const invalidLinkPage = (language: Language): Page => notice(404, language, texts.invalidLink);
 

@@ -1,8 +1,10 @@
 import { findUser } from '../../../shared/db/tables/users/users.ts';
 import { type ErrorName, refuse } from '../../../shared/domain/errors/errors.ts';
-import type { Json } from '../../../shared/domain/json.ts';
+import type { Json, JsonObject } from '../../../shared/domain/json.ts';
+import { parsePhone } from '../../../shared/domain/messages/phone.ts';
 import { codeTtl } from '../../../shared/domain/messages/sms.ts';
 import type { User } from '../../../shared/domain/users/user.ts';
+import type { SignUpCaller } from '../accounts/caller.ts';
 import type { SessionOwner } from '../accounts/sessions/sessions.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { SmsCaller, SmsSender } from '../sms/sender.ts';
@@ -52,6 +54,20 @@ export class PhoneCodes {
   /** Sends a code that resets the password, to a verified number. */
   requestReset(caller: SmsCaller, request: CodeRequest): Promise<void> {
     return this.#request(caller, 'resetPassword', request, verifiedNumber);
+  }
+
+  /**
+   * Sends a code to the number that a user has just set, by the app's option `phoneVerification`.
+   * Never throws: the user is stored, and may request the code later, with a captcha for example.
+   */
+  async sendToNewNumber(caller: SignUpCaller, user: JsonObject): Promise<void> {
+    const { app, isMaster, hasHookKey = false, remoteAddress } = caller;
+    const phone = parsePhone(user.mobilePhoneNumber);
+    if (!app.options.phoneVerification || !phone || user.mobilePhoneVerified === true) return;
+    const sender = { app, isMaster: isMaster || hasHookKey, ipAddress: remoteAddress };
+    const message = { phone, type: 'verifyPhone', ttlMinutes: codeTtl.default } as const;
+    // The metric of messages counts a failure.
+    await this.#sender.send(sender, message).catch(() => undefined);
   }
 
   /** Sends a code to the new number of the caller. Only the caller's account can use it. */

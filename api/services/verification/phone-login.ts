@@ -64,23 +64,31 @@ export class PhoneLogin {
       const user = await this.#find(tx, app, phone, true);
       if (!user && !account) throw refuse(failOnNotExist ? 'userNotFound' : 'conflict');
       await this.#parts.codes.spend(tx, code);
-      if (user) return { document: await this.#logIn(tx, caller, user), isNew: false };
+      if (user) return { ...(await this.#logIn(tx, caller, user)), isNew: false };
       if (!account) throw refuse('conflict');
-      return { document: await this.#signUp(tx, app, account), isNew: true };
+      return { document: await this.#signUp(tx, app, account), isNew: true, proven: undefined };
     });
-    if (result.isNew) hooks.afterSave(caller, body, result.document);
+    const { isNew, proven } = result;
+    if (proven) hooks.onVerified('sms', caller, proven);
+    if (isNew) hooks.afterSave(caller, body, result.document);
     else await hooks.onLogin(caller, result.document);
     const document =
-      result.isNew && changes
+      isNew && changes
         ? withSentEntries(result.document, changes.sentAuthData, changes.authData)
         : result.document;
-    return { ...result, document: { ...document, mobilePhone: phone.e164 } };
+    return { document: { ...document, mobilePhone: phone.e164 }, isNew };
   }
 
-  async #logIn(tx: Handle, { app, session }: Caller, user: User): Promise<JsonObject> {
+  /** Logs a locked user in. `proven` is the user when the code proved its number. */
+  async #logIn(
+    tx: Handle,
+    { app, session }: Caller,
+    user: User,
+  ): Promise<{ document: JsonObject; proven: User | undefined }> {
     const { contacts, login } = this.#parts;
     const verified = await contacts.verify(tx, app, { user, contact: 'mobilePhoneNumber', session });
-    return login.completeLogin(app, verified, tx);
+    const document = await login.completeLogin(app, verified, tx);
+    return { document, proven: user.mobilePhoneVerified ? undefined : verified };
   }
 
   async #signUp(tx: Handle, app: App, account: NewAccount): Promise<JsonObject> {

@@ -66,23 +66,24 @@ export class PhoneService {
    * account's. Throws 212, 214 when another user has proved the number, 603.
    */
   async change(
-    app: App,
+    caller: UserHookCaller,
     { mobilePhoneNumber, code }: { mobilePhoneNumber: Json | undefined; code: Json | undefined },
-    session: SessionOwner | undefined,
   ): Promise<void> {
     const { codes, contacts, store } = this.#parts;
+    const { app, session } = caller;
     const phone = requirePhone(mobilePhoneNumber);
     const scope: CodeScope = { appId: app.appId, purpose: 'changePhone', phone };
     const number = { appId: app.appId, purpose: scope.purpose, number: phone.e164 };
     scope.subject = session?.objectId ?? (await findCodeSubject(this.#deps.db, number));
     const checked = await codes.check(scope, code);
     const objectId = scope.subject ?? '';
-    await store.transaction(async (tx) => {
+    const changed = await store.transaction(async (tx) => {
       const current = await findUser(tx, app.appId, { key: { objectId }, isLocked: true });
       if (!current) throw refuse('invalidSmsCode');
       await codes.spend(tx, checked);
-      await contacts.assignNumber(tx, app, { user: current, number: phone.e164 });
+      return contacts.assignNumber(tx, app, { user: current, number: phone.e164 });
     });
+    this.#parts.hooks.onVerified('sms', caller, changed);
   }
 
   /** Sets a new password and ends the session. Throws 127, 201, 218, 603. */
@@ -98,12 +99,14 @@ export class PhoneService {
     const phone = await this.#phoneOf({ ...scope, ipAddress }, mobilePhoneNumber, code);
     const checked = await codes.check({ ...scope, phone }, code);
     const hash = await passwords.hash(app.appId, newPassword);
-    await this.#spendForUser(app, checked, async (tx, owner) => {
+    const { user, isProof } = await this.#spendForUser(app, checked, async (tx, owner) => {
       const { id } = await this.#markVerified(tx, { app }, owner);
       const now = store.now();
       const user = await setPassword(tx, app.appId, { id, hash, now });
       await sessions.replace(tx, app.appId, { user, now });
+      return { user, isProof: !owner.mobilePhoneVerified };
     });
+    if (isProof) this.#parts.hooks.onVerified('sms', { app }, user);
   }
 
   /** Spends a code and runs `work` with the locked account of its number. Throws 603 when no account has the number. */

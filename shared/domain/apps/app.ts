@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isCountry } from '../messages/phone.ts';
 import { isTimeZone } from '../pushes/local-time.ts';
 import { isQuietHours, quietHoursForm } from '../pushes/quiet-hours.ts';
 import { isBaseUrl } from '../urls.ts';
@@ -37,6 +38,12 @@ const optionShape = {
   forbidUnverifiedEmailLogin: z
     .boolean()
     .describe('Refuses a login by an address that is not verified (216).'),
+  phoneVerification: z
+    .boolean()
+    .describe('Sends a code when a user signs up with a number, or sets another one.'),
+  forbidUnverifiedPhoneLogin: z
+    .boolean()
+    .describe('Refuses a login of a user whose number is not verified (215).'),
   reloginAfterPasswordChange: z.boolean().describe('Ends the session of a user whose password changes.'),
   generalSms: z.boolean().describe('Allows `POST /1.1/requestSmsCode`: codes that belong to no account.'),
   captchaForSms: z.boolean().describe('Asks for a solved captcha (`validate_token`) before a code is sent.'),
@@ -45,6 +52,14 @@ const optionShape = {
     .describe('Sends to Android devices through the push services of their vendors. Commercial apps only.'),
   forbidClientPush: z.boolean().describe('Refuses pushes that are sent with the app key.'),
   allowUserQuery: z.boolean().describe('Lets the app key list users.'),
+  allowStrictUserQuery: z
+    .boolean()
+    .describe(
+      'Lets the app key find users by `GET /1.1/users/strictlyQuery`. An import of users switches it on.',
+    ),
+  strictQueriesPerAddressPerHour: perHour.describe(
+    'Calls of `strictlyQuery` that one network address makes with the app key in an hour; beyond, 429.',
+  ),
   allowInstallationQuery: z.boolean().describe('Lets the app key list installations.'),
   allowInstallationDelete: z.boolean().describe('Lets the app key delete installations.'),
   allowRoleCreate: z.boolean().describe('Lets the app key create roles.'),
@@ -156,6 +171,12 @@ const optionShape = {
     'Bytes of users that sign up with the app key, or grow, from one network address in a day; beyond, 429.',
   ),
   userBytes: z.int().min(1024).max(maxUserBytes).describe('Size of a user that is written with the app key.'),
+  smsCountries: z
+    .array(z.string().refine(isCountry, 'expected a country, such as "CN" (ISO 3166)'))
+    .min(1)
+    .max(250)
+    .nullable()
+    .describe('Countries (ISO 3166) to whose numbers messages are sent; null for all.'),
   smsPerAddressPerHour: z
     .int()
     .min(0)
@@ -186,6 +207,7 @@ export type AppOptionsPatch = z.infer<typeof appOptionsPatch>;
 export const operatorOptions: ReadonlySet<string> = new Set<keyof AppOptions>([
   'emailVerification',
   'forbidUnverifiedEmailLogin',
+  'forbidUnverifiedPhoneLogin',
   'reloginAfterPasswordChange',
   'concealUsers',
   'generalSms',
@@ -203,6 +225,7 @@ export const operatorOptions: ReadonlySet<string> = new Set<keyof AppOptions>([
   'rolesPerAddressPerHour',
   'roleBytesPerAddressPerDay',
   'roleBytes',
+  'strictQueriesPerAddressPerHour',
   'installationsPerAddressPerHour',
   'installationBytesPerAddressPerDay',
   'installationBytes',
@@ -229,9 +252,12 @@ export const ownerOptions: ReadonlySet<string> = new Set<keyof AppOptions>([
   'forbidClientPush',
   // What every holder of the app reads and deletes.
   'allowUserQuery',
+  'allowStrictUserQuery',
   'allowInstallationQuery',
   'allowInstallationDelete',
   // What is spent.
+  'phoneVerification',
+  'smsCountries',
   'smsBalance',
   'smsPerAddressPerHour',
   'smsPerAppPerDay',
@@ -274,12 +300,16 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
   return {
     emailVerification: false,
     forbidUnverifiedEmailLogin: false,
+    phoneVerification: false,
+    forbidUnverifiedPhoneLogin: false,
     reloginAfterPasswordChange: true,
     generalSms: true,
     captchaForSms: false,
     hybridPush: false,
     forbidClientPush: true,
     allowUserQuery: false,
+    allowStrictUserQuery: false,
+    strictQueriesPerAddressPerHour: 2000,
     allowInstallationQuery: false,
     allowInstallationDelete: false,
     allowRoleCreate: true,
@@ -310,6 +340,7 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
     signUpsPerAddressPerHour: 500,
     signUpBytesPerAddressPerDay: 32 * 1024 * 1024,
     userBytes: 128 * 1024,
+    smsCountries: null,
     smsPerAddressPerHour: 500,
     smsPerAppPerDay: 100_000,
     unknownOutcome: 'repeat',

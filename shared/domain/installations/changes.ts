@@ -1,12 +1,14 @@
 import { refuse } from '../errors/errors.ts';
 import type { Json, JsonObject } from '../json.ts';
 import { canonicalDeviceType } from '../labels.ts';
+import { readAcl } from '../objects/acl.ts';
 import { memberPath } from '../objects/member-path.ts';
-import { applyWrites, isOperation, type Write } from '../objects/operations.ts';
+import { applyWrites, isOperation, type Members, type Write } from '../objects/operations.ts';
 import { canonicalTime, timeOfDate } from '../times.ts';
 import {
   type Installation,
   type InstallationDraft,
+  isAbsent,
   isObjectHint,
   isWireName,
   membersOf,
@@ -63,7 +65,15 @@ export function changedDraft(
 ): InstallationDraft {
   const members = current ? membersOf(current) : new Map<string, Json>();
   applyWrites(members, changes.writes);
+  if (changes.touched.has('ACL')) checkAcl(members);
   return draftOf(members, changes.hasWireNames ?? current?.hasWireNames ?? false);
+}
+
+/** Checks an ACL that was written; null removes it. Throws 123. */
+function checkAcl(members: Members): void {
+  const value = members.get('ACL');
+  if (isAbsent(value)) members.delete('ACL');
+  else members.set('ACL', readAcl(value));
 }
 
 /**

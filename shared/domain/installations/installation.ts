@@ -1,4 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
+import { type Acl, soundAcl } from '../objects/acl.ts';
 import type { Members } from '../objects/operations.ts';
 
 /**
@@ -38,6 +39,15 @@ export interface InstallationDraft {
   badge: number | null;
   /** Every other member. */
   fields: JsonObject;
+}
+
+/**
+ * Returns the ACL of an installation (protocol/installations.md#acl); null without one. An invalid
+ * one, from before ACLs counted, is none.
+ */
+export function aclOf({ fields }: Pick<InstallationDraft, 'fields'>): Acl | null {
+  const { ACL: value } = fields;
+  return isJsonObject(value) ? soundAcl(value) : null;
 }
 
 /** Columns of an installation that decide its route; equal traits mean the same route. */
@@ -105,8 +115,12 @@ export function membersOf(draft: InstallationDraft): Members {
  * Returns the installation for replies: with the names it was stored with
  * (protocol/labels.md#stored-names), absent members left out, times as ISO 8601 with milliseconds.
  */
-export function installationDocument(installation: StoredInstallation): JsonObject {
-  const shown = [...membersOf(installation)].map(([name, value]): [string, Json] => [
+export function installationDocument(
+  installation: StoredInstallation,
+  { hasAcl }: { hasAcl: boolean },
+): JsonObject {
+  const members = [...membersOf(installation)].filter(([name]) => hasAcl || name !== 'ACL');
+  const shown = members.map(([name, value]): [string, Json] => [
     installation.hasWireNames ? wireName(name) : name,
     value,
   ]);

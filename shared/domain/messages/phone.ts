@@ -12,6 +12,8 @@ export interface Phone {
   e164: string;
   /** Country calling code with its plus, such as `+86`. */
   callingCode: string;
+  /** ISO 3166 code of the country; undefined for numbers of no country, such as those of satellites. */
+  country: string | undefined;
   /** Supported kinds of messages; both where the country does not distinguish mobile from fixed numbers. */
   can: { sms: boolean; voice: boolean };
 }
@@ -24,6 +26,7 @@ const newerMobile = /^\+861[3-9]\d{9}$/;
 const newerPhone = (e164: string): Phone => ({
   e164,
   callingCode: '+86',
+  country: 'CN',
   can: { sms: true, voice: true },
 });
 
@@ -52,9 +55,13 @@ export function parsePhone(text: unknown): Phone | undefined {
   return {
     e164: parsed.number,
     callingCode: `+${parsed.countryCallingCode}`,
+    country: parsed.country,
     can: { sms: smsTypes.has(type), voice: voiceTypes.has(type) },
   };
 }
+
+/** Tells whether a text is the ISO 3166 code of a country that has phone numbers. */
+export const isCountry = (text: string): boolean => loadParser().isSupportedCountry(text);
 
 /** Tells whether a number belongs to the home edition's country; voice codes and the free quota are for these only. */
 export const isDomesticPhone = (phone: Phone): boolean => phone.callingCode === '+86';

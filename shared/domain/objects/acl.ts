@@ -1,5 +1,5 @@
 import { refuse } from '../errors/errors.ts';
-import { isJsonObject, type Json } from '../json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 
 /** Access control list (protocol/users.md#access-control-lists): permissions by user id, `role:<name>` or `*`. */
 export type Acl = Record<string, Partial<Record<Permission, true>>>;
@@ -43,6 +43,16 @@ function readPermissions(name: string, value: Json): Partial<Record<Permission, 
     );
   if (!isSound) throw refuse('invalidAcl');
   return { ...(value.read ? { read: true } : {}), ...(value.write ? { write: true } : {}) };
+}
+
+/** Returns a stored ACL, with the permissions that have the form of one. */
+export function soundAcl(stored: JsonObject): Acl {
+  return Object.fromEntries(
+    Object.entries(stored).map(([name, value]) => {
+      const { read, write } = isJsonObject(value) ? value : {};
+      return [name, { ...(read === true ? { read } : {}), ...(write === true ? { write } : {}) }];
+    }),
+  );
 }
 
 /** Returns the ACL subjects of a user, or of a caller without a user. */

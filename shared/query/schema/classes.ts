@@ -19,7 +19,8 @@ const commonColumns: readonly (readonly [string, Column])[] = [
 export const installationClass: ClassSchema = {
   name: '_Installation',
   table: 'installation',
-  hasAcl: false,
+  // A member of its own; an invalid one, from before ACLs counted, is none.
+  acl: `(CASE WHEN jsonb_typeof(fields -> 'ACL') = 'object' THEN fields -> 'ACL' END)`,
   jsonColumn: 'fields',
   columns: new Map<string, Column>([
     ...commonColumns,
@@ -38,13 +39,14 @@ export const installationClass: ClassSchema = {
     ['valid', { type: 'boolean', sql: 'valid' }],
     ['badge', { type: 'integer', sql: 'badge' }],
   ]),
+  hidden: new Set(['ACL']),
 };
 
 /** `_User`: columns of the table `app_user`. Hidden members cannot be filtered, sorted or projected by name. */
 export const userClass: ClassSchema = {
   name: '_User',
   table: 'app_user',
-  hasAcl: true,
+  acl: 'acl',
   jsonColumn: 'fields',
   columns: new Map<string, Column>([
     ...commonColumns,
@@ -68,7 +70,7 @@ export const userClass: ClassSchema = {
 export const roleClass: ClassSchema = {
   name: '_Role',
   table: 'role',
-  hasAcl: true,
+  acl: 'acl',
   jsonColumn: 'fields',
   columns: new Map<string, Column>([
     ...commonColumns,
@@ -86,7 +88,7 @@ export const roleClass: ClassSchema = {
 export const pushRecordClass: ClassSchema = {
   name: '_Notification',
   table: 'notification',
-  hasAcl: false,
+  acl: undefined,
   jsonColumn: "('{}'::jsonb)",
   columns: new Map<string, Column>([
     ...commonColumns,

@@ -45,8 +45,8 @@ export interface ClassSchema {
   name: string;
   /** Table of the rows. */
   table: string;
-  /** Whether the rows may have an ACL, in the column `acl`. */
-  hasAcl: boolean;
+  /** SQL of the ACL of a row; undefined for a class without ACLs. */
+  acl: string | undefined;
   /** The jsonb column of custom members. */
   jsonColumn: string;
   /** Public member names, aliases included, and their columns. */

@@ -26,6 +26,7 @@ const others: AppOptionsPatch = {
   approvalAboveDevices: 100,
   unknownOutcome: 'fail',
   receiptUrlGeneration: 1,
+  smsCountries: ['CN'],
   functionsUrl: 'https://attacker.example',
   functionsStagingUrl: 'https://attacker.example',
   authPlatforms: { weixin: { appId: 'mine' } },

@@ -7,12 +7,14 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { answerWith, startFunctionHost, type TestFunctionHost } from '../../support/servers/function-host.ts';
-import { refusalOf, refused } from '../../support/users.ts';
+import { refusalOf, refused, signUp } from '../../support/users.ts';
 
 /** Refusals of function calls, and requests to the host of an app (protocol/functions.md#function-calls). */
 let api: TestApi;
 let host: TestFunctionHost;
 let app: App;
+/** Valid session token. */
+let token: string;
 let close: () => Promise<void>;
 
 beforeAll(async () => {
@@ -20,6 +22,8 @@ beforeAll(async () => {
   api = await startTestApi({ databaseUrl: database.url });
   host = await startFunctionHost();
   app = await api.createApp({ functionsUrl: `${host.url}/base` });
+  host.answers.set('/base/1.1/functions/_ops/metadatas', answerWith(404, {}));
+  token = (await signUp(api, app)).token;
   close = async () => {
     await api.close();
     await host.close();
@@ -155,7 +159,7 @@ describe('the request to the host has', () => {
     });
     const sent = '{"a": [1, {"__type":"Date","iso":"2026-01-01T00:00:00.000Z"}],  "__proto__": 1}';
     const headers = {
-      'X-LC-Session': 'abcdefghijklmnopqrstuvwxy',
+      'X-LC-Session': token,
       'X-LC-UA': 'LeanCloud-JS/4.15',
       'User-Agent': 'test',
     };
@@ -166,7 +170,7 @@ describe('the request to the host has', () => {
     expect(seen()?.headers).toMatchObject({
       'x-lc-id': app.appId,
       'x-lc-key': app.appKey,
-      'x-lc-session': 'abcdefghijklmnopqrstuvwxy',
+      'x-lc-session': token,
       'x-lc-prod': '1',
       'x-real-ip': '127.0.0.1',
       'x-lc-ua': 'LeanCloud-JS/4.15',
@@ -174,6 +178,18 @@ describe('the request to the host has', () => {
       'content-type': 'application/json; charset=utf-8',
       'content-length': String(Buffer.byteLength(sent)),
     });
+  });
+
+  test('no session token that is unknown or malformed', async () => {
+    for (const unknown of ['abcdefghijklmnopqrstuvwxy', `${token}x`, '0', 'a b']) {
+      const reply = await call('hello', { headers: { 'X-LC-Session': unknown } });
+      expect(reply.status, unknown).toBe(200);
+      expect(seen()?.headers['x-lc-session'], unknown).toBeUndefined();
+    }
+    await call('hello?session_token=abcdefghijklmnopqrstuvwxy', { headers: { 'X-LC-Session': token } });
+    expect(seen()?.headers['x-lc-session']).toBeUndefined();
+    await call(`hello?session_token=${token}`, { headers: { 'X-LC-Session': '0' } });
+    expect(seen()?.headers['x-lc-session']).toBe(token);
   });
 
   test('no header of the caller that could change the request', async () => {
@@ -216,14 +232,14 @@ describe('the request to the host has', () => {
       headers: {
         'X-AVOSCloud-Application-Id': app.appId,
         'X-AVOSCloud-Application-Key': app.appKey,
-        'X-AVOSCloud-Session-Token': 'abcdefghijklmnopqrstuvwxy',
+        'X-AVOSCloud-Session-Token': token,
       },
       body: {},
     });
     expect(seen()?.path).toBe('/base/1.1/call/hello');
     expect(seen()?.headers).toMatchObject({
       'x-lc-key': app.appKey,
-      'x-lc-session': 'abcdefghijklmnopqrstuvwxy',
+      'x-lc-session': token,
     });
   });
 
@@ -318,6 +334,70 @@ describe('the response of the host', () => {
     }
   });
 
+  test.each([
+    ['no type', undefined],
+    ['text', 'text/plain; charset=utf-8'],
+    ['the type of PHP', 'application; charset=utf-8;'],
+    ['a page', 'text/html'],
+    ['a type of nothing', ''],
+    ['bytes', 'application/octet-stream'],
+  ])('is JSON by its text, with %s', async (_, type) => {
+    for (const [status, body] of [
+      [200, { result: { n: 1 } }],
+      [200, {}],
+      [400, { code: 4711, error: 'own' }],
+      [500, { code: 1, error: 'broken' }],
+    ] as const) {
+      on('typed', (request, response) => {
+        request.resume().once('end', () => {
+          response.writeHead(status, type === undefined ? {} : { 'content-type': type });
+          response.end(JSON.stringify(body));
+        });
+      });
+      const reply = await call('typed');
+      expect(reply).toMatchObject({ status, body });
+      expect(reply.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    }
+  });
+
+  test.each([
+    ['nothing', ''],
+    ['blanks', ' \n '],
+    ['half a JSON text', '{"result": {"a": [1, 2'],
+    ['a JSON text and more', '{"result": 1}{}'],
+    ['a warning before the JSON', 'Notice: undefined index\n{"result": 1}'],
+    ['half a large JSON text', `{"result": "${'x'.repeat(1024 * 1024)}`],
+    ['JavaScript', "{'result': 1}"],
+    ['NaN', '{"result": NaN}'],
+  ])('is refused when it is %s, whatever its type and status', async (_, body) => {
+    for (const type of ['application/json', 'text/plain'])
+      for (const status of [200, 400, 500]) {
+        on('half', answerWith(status, body, { 'content-type': type }));
+        expect(refusalOf(await call('half')), `${type} ${status}`).toEqual(refused(502, 502));
+      }
+    const requests = [{ method: 'POST', path: '/1.1/functions/half', body: {} }];
+    const batch = await api.request('POST', '/1.1/batch', { app, body: { requests } });
+    expect(batch.body[0].error.code).toBe(502);
+  });
+
+  test('is refused when its bytes are no UTF-8 or break off, and read behind a byte order mark', async () => {
+    const answer = (bytes: Buffer, length = bytes.length) =>
+      on('bytes', (request, response) => {
+        request.resume().once('end', () => {
+          response.writeHead(200, { 'content-length': length });
+          response.write(bytes);
+          if (length === bytes.length) response.end();
+          else response.destroy();
+        });
+      });
+    answer(Buffer.from([0x7b, 0x22, 0xc4, 0xe3, 0x22, 0x3a, 0x31, 0x7d]));
+    expect(refusalOf(await call('bytes'))).toEqual(refused(502, 502));
+    answer(Buffer.from('{"result": 1}'), 100);
+    expect(refusalOf(await call('bytes'))).toEqual(refused(502, 502));
+    answer(Buffer.from('\ufeff{"result": 1}'));
+    expect(await call('bytes')).toMatchObject({ status: 200, body: { result: 1 } });
+  });
+
   test('loses its headers', async () => {
     on(
       'headers',
@@ -331,7 +411,7 @@ describe('the response of the host', () => {
     expect(headers.get('x-content-type-options')).toBe('nosniff');
   });
 
-  test('is streamed when large, and broken off above the limit', async () => {
+  test('is forwarded whole when large, and refused above the limit', async () => {
     const piece = 'x'.repeat(64 * 1024);
     const large =
       (pieces: number) =>
@@ -354,7 +434,7 @@ describe('the response of the host', () => {
     on('large', large(256));
     expect((await call('large')).body.result.length).toBe(256 * piece.length);
     on('large', large(1024));
-    await expect(call('large')).rejects.toThrow();
+    expect(refusalOf(await call('large'))).toEqual(refused(502, 502));
     on('large', answerWith(200, `"${'x'.repeat(20 * 1024 * 1024)}"`));
     expect(refusalOf(await call('large'))).toEqual(refused(502, 502));
   });

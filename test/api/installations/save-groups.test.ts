@@ -18,7 +18,7 @@ const device = (more: JsonObject = {}): JsonObject & { installationId: string } 
 };
 const save = async (owner: App, body: JsonObject) => {
   const { installation, isNew } = await api.services.installations.register(
-    { app: owner, isMaster: false, remoteAddress: '192.0.2.1' },
+    { app: owner, isMaster: false, session: undefined, remoteAddress: '192.0.2.1' },
     body,
     JSON.stringify(body).length,
   );

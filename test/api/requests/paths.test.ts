@@ -193,3 +193,30 @@ test('an app is deleted only with its id in the body', async () => {
   );
   expect((await api.request('GET', path, { admin: true })).status).toBe(404);
 });
+
+test('HEAD changes nothing on any route', async () => {
+  const user = await api.request('POST', '/1.1/users', {
+    app,
+    body: { username: 'head', password: 'secret', email: 'head@example.com' },
+  });
+  await api.services.apps.change(app.appId, { options: { emailVerification: true } });
+  await api.request('POST', '/1.1/requestEmailVerify', { app, body: { email: 'head@example.com' } });
+  const path = `/console/api/apps/${app.appId}/outbox?to=head@example.com`;
+  const [{ link }] = (await api.request('GET', path, { admin: true })).body.results;
+  const before = await content();
+  const paths = routes.filter(({ method }) => method === 'GET').flatMap((route) => route.paths);
+  // The stream of events has no end.
+  for (const one of [...paths, '/1.1/login?username=head&password=wrong'].filter(
+    (one) => !/events$/.test(one),
+  )) {
+    const shown = one
+      .replace(':appId', app.appId)
+      .replace('/verifyEmail/:token', new URL(link).pathname.replace('/1.1', ''))
+      .replace(/:\w+/g, user.body.objectId);
+    const reply = await send('HEAD', shown);
+    expect([reply.body, (reply.status ?? 500) < 500], shown).toEqual(['', true]);
+  }
+  const { audit: _a, shared_reading: _m, ...after } = await content();
+  const { audit: _b, shared_reading: _n, ...same } = before;
+  expect(after).toEqual(same);
+});

@@ -183,6 +183,19 @@ describe('users', () => {
       expect(hashes.get(user.objectId)?.startsWith('$argon2id$')).toBe(isReplaced);
   });
 
+  test('switch strict queries on for their clients, unless an owner has switched them off', async () => {
+    const ask = () => fixture.api.request('GET', '/1.1/users/strictlyQuery?limit=1', { app: fixture.app });
+    const importOne = async () => imported(await exportFile(`_User.${newUid()}.jsonl`, [aUser({})], '_User'));
+    const set = (allowStrictUserQuery: boolean) =>
+      fixture.api.services.apps.change(fixture.app.appId, { options: { allowStrictUserQuery } });
+    await importOne();
+    await expect.poll(async () => (await ask()).status).toBe(200);
+    await set(false);
+    await importOne();
+    expect((await ask()).status).toBe(403);
+    await set(true);
+  });
+
   test('keep the session of the export, which the next login returns, until it is replaced', async () => {
     const token = randomBytes(16).toString('hex').slice(0, 25);
     const salt = 'salt';

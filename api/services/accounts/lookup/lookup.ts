@@ -15,12 +15,21 @@ import { parseKeys, project } from '../../../../shared/query/list/keys.ts';
 import { compileList, type ListQuery, parseListQuery } from '../../../../shared/query/list/list.ts';
 import { parseNames } from '../../../../shared/query/parse/names.ts';
 import { userClass } from '../../../../shared/query/schema/classes.ts';
-import type { Viewer } from '../../../../shared/query/viewer.ts';
+import { masterViewer, type Viewer } from '../../../../shared/query/viewer.ts';
+import type { ClientStorage, StoringCaller } from '../../client-storage.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { includeSourceFor } from '../../queries/included-objects.ts';
 import { isObjectId, readerFor, requireRead, tokenOpenerFor, type UserCaller } from '../caller.ts';
 import type { Sessions } from '../sessions/sessions.ts';
-import { requireStrictQuery } from './strict-queries.ts';
+import { strictQuery } from './strict-queries.ts';
+
+/** Reply of a list. */
+interface UserList {
+  results: JsonObject[];
+  count?: number;
+}
+
+const mayListUsers = ({ app, isMaster }: UserCaller): boolean => isMaster || app.options.allowUserQuery;
 
 /**
  * Reads users (protocol/users.md#reading-users). Returns a session token to its own session only.
@@ -29,9 +38,15 @@ export class UserLookup {
   readonly #deps: Pick<ApiDeps, 'db' | 'queries' | 'vault'>;
   readonly #sessions: Sessions;
 
-  constructor(deps: Pick<ApiDeps, 'db' | 'queries' | 'vault'>, sessions: Sessions) {
+  readonly #storage: ClientStorage;
+
+  constructor(
+    deps: Pick<ApiDeps, 'db' | 'queries' | 'vault'>,
+    { sessions, storage }: { sessions: Sessions; storage: ClientStorage },
+  ) {
     this.#deps = deps;
     this.#sessions = sessions;
+    this.#storage = storage;
   }
 
   /** Returns a user. Throws 211 for an unknown id, 403 when the ACL denies the caller, 116 for too much to include. */
@@ -71,20 +86,40 @@ export class UserLookup {
 
   /**
    * Lists users (GET of the collection), for the master key, or by the app's option without third-party accounts and
-   * without users whose ACL denies the caller. With `isStrict`, e-mail addresses and numbers match as a whole only.
-   * Throws 403 without permission, 102/105/106/111 for the query, 116 for too much, 124 for a timeout.
+   * without users whose ACL denies the caller. Throws 403 without permission, 102/105/106/111 for the query, 116 for
+   * too much, 124 for a timeout.
    */
-  async list(
+  async list(caller: UserCaller, query: Record<string, unknown>): Promise<UserList> {
+    if (!mayListUsers(caller)) throw refuse('forbiddenFind');
+    return this.#list(caller, query);
+  }
+
+  /**
+   * Lists users by a strict query (protocol/users.md#strict-queries), also with the option
+   * `allowStrictUserQuery`. Throws as `list`, and 429 for too many questions of one network address.
+   */
+  async listStrictly(caller: UserCaller & StoringCaller, query: Record<string, unknown>): Promise<UserList> {
+    const isAllowed = mayListUsers(caller);
+    if (!isAllowed && !caller.app.options.allowStrictUserQuery) throw refuse('forbiddenFind');
+    this.#storage.accountOf('strictQueries', caller)?.create(0);
+    return this.#list(caller, query, {
+      checked: (list) => strictQuery(list, { mayListUsers: isAllowed }),
+      // A subquery is refused as one, whatever class it reads.
+      reader: (reader) => ({ ...reader, classes: masterViewer(reader.appId).classes }),
+    });
+  }
+
+  #list(
     caller: UserCaller,
     query: Record<string, unknown>,
-    { isStrict }: { isStrict: boolean },
-  ): Promise<{ results: JsonObject[]; count?: number }> {
-    const { app, isMaster } = caller;
-    if (!isMaster && !app.options.allowUserQuery) throw refuse('forbiddenFind');
-    const reader = readerFor(caller);
+    {
+      checked = (list) => list,
+      reader: readerOf = (reader) => reader,
+    }: { checked?: (list: ListQuery) => ListQuery; reader?: (reader: Viewer) => Viewer } = {},
+  ): Promise<UserList> {
+    const reader = readerOf(readerFor(caller));
     return this.#deps.queries.readPrepared(caller, () => {
-      const list = parseListQuery(query, userClass, reader);
-      if (isStrict) requireStrictQuery(list);
+      const list = checked(parseListQuery(query, userClass, reader));
       return this.#finder(caller, list, { reader, hasAcl: hasAcl(query) });
     });
   }
@@ -93,7 +128,7 @@ export class UserLookup {
     caller: UserCaller,
     list: ListQuery,
     { reader, hasAcl }: { reader: Viewer; hasAcl: boolean },
-  ): (tx: Handle) => Promise<{ results: JsonObject[]; count?: number }> {
+  ): (tx: Handle) => Promise<UserList> {
     const selection = compileList(list, userClass, reader);
     const view = { isOwn: caller.isMaster, open: tokenOpenerFor(caller, this.#deps.vault), hasAcl };
     return async (tx) => {

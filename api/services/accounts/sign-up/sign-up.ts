@@ -8,6 +8,7 @@ import {
   type UserChanges,
 } from '../../../../shared/domain/users/changes.ts';
 import { type UserDraft, userDocument } from '../../../../shared/domain/users/user.ts';
+import type { PhoneCodes } from '../../verification/phone-codes.ts';
 import { rulesOf, type SignUpCaller, signUpIpAddress } from '../caller.ts';
 import type { Passwords } from '../passwords/passwords.ts';
 import type { AuthPlatforms } from '../third-party/platforms.ts';
@@ -21,6 +22,7 @@ interface Parts {
   platforms: AuthPlatforms;
   thirdParty: ThirdPartyLogin;
   hooks: UserHooks;
+  phoneCodes: PhoneCodes;
 }
 
 type Caller = UserHookCaller & SignUpCaller;
@@ -39,11 +41,13 @@ export class SignUpService {
    * app refuses, 429 for too many sign-ups from one network address, and as `readUserChanges` and `newUser`.
    */
   async signUp(caller: Caller, body: JsonObject, failOnNotExist: boolean): Promise<LoginResult> {
-    const { hooks } = this.#parts;
+    const { hooks, phoneCodes } = this.#parts;
     const changes = await this.readNewUser(caller, body);
     const result = await this.#logInOrSignUp(caller, { body, changes, failOnNotExist });
-    if (result.isNew) hooks.afterSave(caller, body, result.document);
-    else await hooks.onLogin(caller, result.document);
+    if (result.isNew) {
+      hooks.afterSave(caller, body, result.document);
+      await phoneCodes.sendToNewNumber(caller, result.document);
+    } else await hooks.onLogin(caller, result.document);
     // Last, so that no hook gets the tokens.
     const document = withSentEntries(result.document, changes.sentAuthData, changes.authData);
     return { ...result, document };

@@ -33,7 +33,7 @@ export class DeviceEditService {
     const app = await requireApp(this.#deps, appId);
     const objectId = await this.#require(appId, name);
     const { document } = await this.#installations.update(
-      { app, isMaster: true, remoteAddress: '' },
+      { app, isMaster: true, session: undefined, remoteAddress: '' },
       objectId,
       {
         body,
@@ -47,7 +47,7 @@ export class DeviceEditService {
   async delete(appId: string, name: string): Promise<void> {
     const app = await requireApp(this.#deps, appId);
     const objectId = await this.#require(appId, name);
-    await this.#installations.delete({ app, isMaster: true }, objectId, undefined);
+    await this.#installations.delete({ app, isMaster: true, session: undefined }, objectId, undefined);
   }
 
   /**

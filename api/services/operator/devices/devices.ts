@@ -66,7 +66,9 @@ export class DeviceService {
     });
     await this.#reads.note({ action: 'installation.list', appId, target: appId, members: asker.personal });
     const { results, next } = toPage(rows, request.limit, ({ id }) => id);
-    const documents = await mapInTicks(results, (row) => visibleTo(operator, installationDocument(row)));
+    const documents = await mapInTicks(results, (row) =>
+      visibleTo(operator, installationDocument(row, { hasAcl: true })),
+    );
     return { results: documents, next, ...(count === undefined ? {} : countOfRows(count, most)) };
   }
 
@@ -85,7 +87,7 @@ export class DeviceService {
     const freshSinceMs = clock.now() - app.options.installationValidityDays * dayMs;
     const { onlineSince, node, inbox, notice } = state;
     return {
-      installation: visibleTo(operator, installationDocument(row)),
+      installation: visibleTo(operator, installationDocument(row, { hasAcl: true })),
       route: shownRoute(error === undefined ? route : { ...route, problem: error }),
       isValid: row.valid,
       isFresh: row.updatedAt.getTime() >= freshSinceMs,

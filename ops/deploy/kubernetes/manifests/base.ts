@@ -123,6 +123,8 @@ const ingressOf = (
       'nginx.ingress.kubernetes.io/proxy-read-timeout': '3600',
       'nginx.ingress.kubernetes.io/proxy-send-timeout': '3600',
       'nginx.ingress.kubernetes.io/proxy-body-size': '20m',
+      // Its log has whole request lines, and a query may have a password or a session token.
+      'nginx.ingress.kubernetes.io/enable-access-log': 'false',
       ...annotations,
     },
   },

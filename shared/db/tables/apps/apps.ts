@@ -202,6 +202,16 @@ export async function findOpenOptions(db: Handle, appId: string): Promise<AppOpt
   return rows.map(({ plan, options }) => effectiveOptions(plan, options))[0];
 }
 
+/** Switches an option on, unless somebody has set it. Returns whether it was switched on. */
+export async function switchOn(tx: Handle, appId: string, option: 'allowStrictUserQuery'): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `UPDATE app SET options = options || jsonb_build_object($2::text, true), updated_at = now()
+      WHERE app_id = $1 AND NOT options ? $2::text`,
+    [appId, option],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
 /**
  * Changes the name and options of a locked app: `change` gets its current state and returns the new name and the options
  * to merge. Returns undefined for an unknown app. Needs a transaction.

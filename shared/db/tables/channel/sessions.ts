@@ -1,4 +1,5 @@
 import type { Database, Handle } from '../../pool.ts';
+import { prepare } from '../../prepared.ts';
 import { AppStatement, knowsSpread } from '../../schema/by-app.ts';
 import { holds } from './inbox.ts';
 import {
@@ -144,4 +145,30 @@ export async function removeDeadNodes(db: Handle, silentMs: number): Promise<voi
 /** Removes a node that stops, with its sessions. */
 export async function removeNode(db: Handle, nodeId: string): Promise<void> {
   await db.query('DELETE FROM channel_node WHERE id = $1', [nodeId]);
+}
+
+/**
+ * Returns which of these installations of an app exist and have no session. A device that waited for
+ * its installation takes no session over: it may have connected again elsewhere since.
+ */
+export async function findUnopened(db: Handle, appId: string, installationIds: string[]): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(unopened, [appId, installationIds]);
+  return rows.map(({ id }) => id);
+}
+
+const unopened = prepare(
+  `SELECT i.installation_id AS id FROM installation i
+    WHERE i.app_id = $1 AND i.installation_id = ANY ($2::text[]) AND i.valid
+      AND NOT EXISTS (SELECT 1 FROM channel_session s WHERE s.app_id = i.app_id AND s.installation = i.id)`,
+);
+
+/** Returns the sessions of a node whose installation was deleted. */
+export async function sessionsWithoutInstallation(db: Handle, nodeId: string): Promise<DeviceSession[]> {
+  const { rows } = await db.query<DeviceSession>(
+    `SELECT s.app_id AS "appId", s.installation, s.session_id AS "sessionId" FROM channel_session s
+      WHERE s.node_id = $1
+        AND NOT EXISTS (SELECT 1 FROM installation i WHERE i.app_id = s.app_id AND i.id = s.installation)`,
+    [nodeId],
+  );
+  return rows;
 }

@@ -1,6 +1,6 @@
 import { comparedToken, type DeviceIds, namesOfToken } from '../../../domain/installations/identity.ts';
 import type { Installation, InstallationDraft } from '../../../domain/installations/installation.ts';
-import type { JsonObject } from '../../../domain/json.ts';
+import type { Json, JsonObject } from '../../../domain/json.ts';
 import { harmonyDeviceTypes, vendorOfDevice } from '../../../domain/labels.ts';
 import type { CopyValue } from '../../copy.ts';
 import type { Handle } from '../../pool.ts';
@@ -261,13 +261,18 @@ export async function takeRegistration(
   );
 }
 
-/** Locks installations by public ids, in the order of their keys to avoid deadlocks, and returns the keys. */
-export async function lockInstallations(tx: Handle, appId: string, objectIds: string[]): Promise<number[]> {
-  const { rows } = await tx.query<{ id: number }>(
-    `SELECT id FROM installation WHERE app_id = $1 AND object_id = ANY($2::text[]) ORDER BY id FOR UPDATE`,
+/** Locks installations by public ids, in the order of their keys to avoid deadlocks. Returns the keys and ACLs. */
+export async function lockInstallations(
+  tx: Handle,
+  appId: string,
+  objectIds: string[],
+): Promise<(Pick<Installation, 'id'> & { acl: Json })[]> {
+  const { rows } = await tx.query<Pick<Installation, 'id'> & { acl: Json }>(
+    `SELECT id, fields -> 'ACL' AS acl FROM installation
+      WHERE app_id = $1 AND object_id = ANY($2::text[]) ORDER BY id FOR UPDATE`,
     [appId, objectIds],
   );
-  return rows.map(({ id }) => id);
+  return rows;
 }
 
 export async function deleteInstallations(tx: Handle, appId: string, ids: number[]): Promise<void> {

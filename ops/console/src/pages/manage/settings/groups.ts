@@ -17,6 +17,8 @@ const groups = {
   ],
   rights: [
     'allowUserQuery',
+    'allowStrictUserQuery',
+    'strictQueriesPerAddressPerHour',
     'allowInstallationQuery',
     'allowInstallationDelete',
     'allowRoleCreate',
@@ -31,6 +33,8 @@ const groups = {
   accounts: [
     'emailVerification',
     'forbidUnverifiedEmailLogin',
+    'phoneVerification',
+    'forbidUnverifiedPhoneLogin',
     'reloginAfterPasswordChange',
     'concealUsers',
     'trustUnverifiedNumbers',
@@ -45,6 +49,7 @@ const groups = {
     'captchaForSms',
     'captchasPerAddressPerHour',
     'smsBalance',
+    'smsCountries',
     'smsPerAddressPerHour',
     'smsPerAppPerDay',
     'mailTemplates',

@@ -1,0 +1,58 @@
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { expect, test } from 'vitest';
+import { HostAnswers } from '../../../api/services/functions/host-answers.ts';
+
+/** Memory that answers of function hosts take on their way to a caller. */
+const mb = 1024 * 1024;
+
+/** Returns a JSON text of this length as a host sends it. */
+function answerOf(bytes: number): Readable {
+  const piece = Buffer.alloc(64 * 1024, 'x');
+  const pieces = Math.floor(bytes / piece.length);
+  return Readable.from(
+    (function* () {
+      yield Buffer.from('"');
+      for (let i = 0; i < pieces; i += 1) yield piece;
+      yield Buffer.from('"');
+    })(),
+  );
+}
+
+test('answers that are not yet sent are limited for one app and for the process', async () => {
+  const answers = new HostAnswers();
+  const held: Readable[] = [];
+  const hold = async (app: string) => {
+    const answer = await answers.read(app, answerOf(15 * mb));
+    if (answer instanceof Readable) held.push(answer);
+  };
+  for (let i = 0; i < 4; i += 1) await hold('first');
+  await expect(hold('first')).rejects.toMatchObject({
+    status: 429,
+    message: expect.stringContaining('The function ran.'),
+  });
+  for (let i = 0; i < 4; i += 1) await hold('second');
+  await expect(hold('third')).rejects.toMatchObject({ status: 503, retryAfterSeconds: 1 });
+  expect(answers.heldBytes).toBeLessThanOrEqual(128 * mb);
+  for (const answer of held) expect((await text(answer)).length).toBeGreaterThan(14 * mb);
+  expect(answers.heldBytes).toBe(0);
+  await hold('third');
+  held.at(-1)?.destroy();
+  await expect.poll(() => answers.heldBytes).toBe(0);
+});
+
+test('a short answer takes no memory once it is read, and a refused one never', async () => {
+  const answers = new HostAnswers();
+  expect(await answers.read('app', Readable.from([Buffer.from('{"result": 1}')]))).toBe('{"result": 1}');
+  await expect(answers.read('app', Readable.from([Buffer.from('{"result": ')]))).rejects.toMatchObject({
+    status: 502,
+  });
+  const deep = Buffer.from('['.repeat(1000) + ']'.repeat(1000));
+  await expect(answers.read('app', Readable.from([deep]))).rejects.toMatchObject({ status: 502 });
+  const broken = new Readable({ read() {} });
+  const reading = answers.read('app', broken);
+  broken.push('{"result": ');
+  broken.destroy(new Error('connection lost'));
+  await expect(reading).rejects.toMatchObject({ status: 502 });
+  expect(answers.heldBytes).toBe(0);
+});
