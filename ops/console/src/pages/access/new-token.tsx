@@ -1,7 +1,7 @@
 import { Dialog } from '@base-ui/react/dialog';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { NewConsoleToken } from '../../../../../api/replies/admin/types.ts';
+import type { CreatedConsoleToken } from '../../../../../api/replies/admin/types.ts';
 import { useCreateToken, useLoginLink } from '../../api/access.ts';
 import { type Role, roles } from '../../api/session.tsx';
 import button from '../../kit/controls/button.module.css';
@@ -91,7 +91,7 @@ function TokenForm() {
 }
 
 /** Shows the secret, and a link that logs its holder in once. */
-function Created({ token: { token, name } }: { token: NewConsoleToken }) {
+function Created({ token: { token, name } }: { token: CreatedConsoleToken }) {
   const { t } = useTranslation();
   const link = useLoginLink();
   return (
