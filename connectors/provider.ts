@@ -43,6 +43,8 @@ export type ProviderResult =
 
 /** Client of a provider. */
 export interface Provider<M> {
+  /** Host and port of its server, for logs. */
+  readonly host: string;
   /** Sends a message. Resolves for any response, within its deadline. */
   send(message: M): Promise<ProviderResult>;
   close(): Promise<void>;

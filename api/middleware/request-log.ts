@@ -1,4 +1,5 @@
 import type { Middleware } from 'koa';
+import { PeerError } from '../../shared/http/peer-error.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import { contextOfHeaders, inSpan, isTracing, markFailed } from '../../shared/process/tracing.ts';
@@ -25,6 +26,8 @@ export function logRequests(log: Logger, metrics: Metrics): Middleware {
       request: ctx.state.requestId,
     };
     if (ctx.status >= 500) log.error({ ...line, err: ctx.state.failure }, 'request failed');
+    else if (ctx.state.refusal?.cause instanceof PeerError)
+      log.warn({ ...line, code: ctx.state.refusal.code, err: ctx.state.refusal.cause }, 'request refused');
     else if (ctx.state.refusal) log.info({ ...line, code: ctx.state.refusal.code }, 'request refused');
     else log.debug(line, 'request');
   };

@@ -30,6 +30,7 @@ export function openSmsWebhook(options: SmsWebhookOptions): Provider<SmsMessage>
     clock,
   });
   return {
+    host: new URL(origin).host,
     async send(message) {
       const body = bodyOf(message);
       const reply = await client.request({

@@ -51,6 +51,7 @@ export function openSmtp({ url, host, timing = defaultTiming }: SmtpOptions): Pr
   // Emitted for broken idle connections; a failed mail rejects its own promise.
   transport.on('error', () => undefined);
   return {
+    host: new URL(transportUrl).host,
     send: (message) => sendMail(transport, { from, host }, message),
     close: async () => transport.close(),
   };

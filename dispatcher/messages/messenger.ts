@@ -77,7 +77,7 @@ export async function sendMessage(
   }
   const outcome = await trySend(deps, providers, message, { id: `${messageId}`, appId, signal });
   if (outcome === 'stopped') return false;
-  await record(deps, job, message, outcome);
+  await record(deps, job, { message, outcome, host: providers[message.kind]?.host });
   return true;
 }
 
@@ -140,8 +140,7 @@ function aborted(signal: AbortSignal): Promise<'stopped'> {
 async function record(
   deps: MessengerDeps,
   job: Job<MessageJob>,
-  message: WaitingMessage,
-  outcome: SendOutcome,
+  { message, outcome, host }: { message: WaitingMessage; outcome: SendOutcome; host: string | undefined },
 ): Promise<void> {
   const { appId, messageId } = job.data;
   const { db, queue, metrics, log } = deps;
@@ -160,7 +159,7 @@ async function record(
   metrics.messages.inc({ kind: message.kind, outcome: label });
   if (label === 'failed' || label === 'retried')
     log.warn(
-      { app: appId, messageId, messageKind: message.kind, outcome: label, reason: outcome.reason },
+      { app: appId, messageId, messageKind: message.kind, outcome: label, host, reason: outcome.reason },
       'a message was not taken',
     );
 }

@@ -5,6 +5,7 @@
 import { pipeline, type Readable, Transform } from 'node:stream';
 import type { Dispatcher, Pool } from 'undici';
 import { connectorOf, keepAlive, loadUndici } from './client.ts';
+import { failureCodeOf } from './connect-failure.ts';
 
 export interface ForwardLimits {
   connectMs: number;
@@ -59,7 +60,8 @@ export type ForwardFailure =
 /** Result of a request; failures are values too. A response body that is too long or stalls ends with an error. */
 export type ForwardResult =
   | { kind: 'response'; status: number; headers: Readonly<Record<string, string>>; body: Readable }
-  | { kind: 'failed'; reason: ForwardFailure };
+  /** `cause`: the code of a connection failure (`failureCodeOf`). */
+  | { kind: 'failed'; reason: ForwardFailure; cause?: string | undefined };
 
 /** A long-lived pool of connections to one server, without redirects or retries. */
 export interface ForwardClient {
@@ -113,7 +115,12 @@ class UndiciForwardClient implements ForwardClient {
       return this.#answer(reply);
     } catch (error) {
       this.#inFlight -= 1;
-      return { kind: 'failed', reason: attempt.reasonOf(error) };
+      const reason = attempt.reasonOf(error);
+      return {
+        kind: 'failed',
+        reason,
+        ...(reason === 'connect_failed' ? { cause: failureCodeOf(error) } : {}),
+      };
     } finally {
       attempt.end();
     }

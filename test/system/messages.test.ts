@@ -103,6 +103,8 @@ test('no log contains a number, an address, a code or a link, also for errors', 
     const text = lines.join('');
     expect(text).toContain('envelope_450');
     expect(text).toContain('status_400');
+    for (const provider of [refusing, webhook])
+      expect(text).toContain(`"host":"${new URL(provider.url).host}"`);
     expect(text).toContain('/1.1/verifySmsCode/:code');
     const link = mail?.link?.split('/').at(-1) ?? 'no link';
     for (const secret of ['13900139000', 'loud@example.com', sms?.code ?? 'no code', link])

@@ -7,6 +7,7 @@ import {
 import { eventHooks, userHooks } from '../../../shared/domain/apps/functions.ts';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import { jsonValue } from '../../../shared/domain/json-schema.ts';
+import { type PeerError, peerErrorOf } from '../../../shared/http/peer-error.ts';
 import type { HttpResult } from '../../../shared/http/result.ts';
 import type { ApiDeps } from '../deps.ts';
 import { hostValue } from './host-answers.ts';
@@ -37,6 +38,8 @@ interface HookList {
   isUnreachable: boolean;
   /** The list in the database, as text. */
   storedText: string | undefined;
+  /** Why the last request gave no list, for the log. */
+  failure: PeerError | undefined;
   /** The running request. */
   request: Promise<void> | undefined;
 }
@@ -66,6 +69,7 @@ export class DeclaredHooks {
       isUnreachable: false,
       storedText: undefined,
       request: undefined,
+      failure: undefined,
     };
     this.#byHost.set(host, list);
     const ageMs = this.#deps.clock.monotonicMs() - list.requestedAtMs;
@@ -79,6 +83,7 @@ export class DeclaredHooks {
     throw new Refusal('unavailable', {
       text: 'The function host cannot be asked for its hooks.',
       retryAfterSeconds: 1,
+      cause: list.failure,
     });
   }
 
@@ -88,6 +93,7 @@ export class DeclaredHooks {
     list.requestedAtMs = this.#deps.clock.monotonicMs();
     const names = namesIn(reply);
     list.isUnreachable = names === undefined;
+    list.failure = names ? undefined : peerErrorOf(host.url, reply);
     const declaringHost = this.#hosts.declaringHostOf(host, caller);
     if (names) {
       list.names = names;

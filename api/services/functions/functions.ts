@@ -1,6 +1,7 @@
 import { checkFunctionName, isInternalName } from '../../../shared/domain/apps/functions.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
-import type { ForwardFailure, ForwardRequest, ForwardResult } from '../../../shared/http/forward.ts';
+import type { ForwardRequest, ForwardResult } from '../../../shared/http/forward.ts';
+import { PeerError, peerErrorOf } from '../../../shared/http/peer-error.ts';
 import type { BatchReply } from '../batch/reply.ts';
 import { HostAnswers } from './host-answers.ts';
 import { agentHeaders, type FunctionCaller, type FunctionHost, type FunctionHosts } from './hosts.ts';
@@ -90,16 +91,17 @@ export class FunctionService {
     request: ForwardRequest,
   ): Promise<FunctionReply> {
     const reply = await host.forwardClient.forward(request);
-    if (reply.kind === 'failed') throw refusalOfFailure(reply.reason);
+    if (reply.kind === 'failed') throw refusalOfFailure(host.url, reply);
     const { status, headers, body } = reply;
     if (!isForwardable(reply)) {
       body.once('error', () => undefined).destroy();
-      throw refusalOfStatus(status);
+      throw refusalOfStatus(host.url, status);
     }
     const text = await this.#answers.read(app.appId, body).catch((error: unknown) => {
       // A proxy before the host says by its own page that the host is slow or away.
       const isPage = error instanceof Refusal && error.kind === 'badGateway';
-      throw isPage && [503, 504].includes(status) ? refusalOfStatus(status) : error;
+      if (isPage) throw refusalOfStatus(host.url, [503, 504].includes(status) ? status : 502, error);
+      throw error;
     });
     const retryAfter = headers['retry-after'];
     return {
@@ -121,34 +123,41 @@ function isForwardable({ status, headers }: Extract<ForwardResult, { kind: 'resp
 }
 
 /** Returns the refusal of an answer that is no JSON, by its status. */
-function refusalOfStatus(status: number): Refusal {
-  if (status === 504) return refuse('upstreamTimeout');
-  if (status === 503) return new Refusal('unavailable', { retryAfterSeconds: 5 });
-  return refuse('badGateway');
+function refusalOfStatus(url: string, status: number, fault?: Refusal): Refusal {
+  const cause = new PeerError(url, `status ${status}${fault ? `: ${fault.message}` : ''}`);
+  if (status === 504) return new Refusal('upstreamTimeout', { cause });
+  if (status === 503) return new Refusal('unavailable', { retryAfterSeconds: 5, cause });
+  return new Refusal('badGateway', { ...(fault?.hasOwnText ? { text: fault.message } : {}), cause });
 }
 
-function refusalOfFailure(reason: ForwardFailure): Refusal {
-  switch (reason) {
+function refusalOfFailure(url: string, failure: Extract<ForwardResult, { kind: 'failed' }>): Refusal {
+  const cause = peerErrorOf(url, failure);
+  switch (failure.reason) {
     case 'busy':
-      return new Refusal('tooManyRequests', { retryAfterSeconds: 1 });
+      return new Refusal('tooManyRequests', { retryAfterSeconds: 1, cause });
     case 'bad_request':
       return refuse('malformedJson');
     case 'request_too_large':
       return refuse('payloadTooLarge');
     case 'timeout':
-      return refuse('functionTimedOut');
+      return new Refusal('functionTimedOut', { cause });
     case 'connect_timeout':
-      return refuse('upstreamTimeout');
+      return new Refusal('upstreamTimeout', { cause });
     case 'address_refused':
       return new Refusal('unavailable', {
         text: 'The function host has a private address that this service may not connect to (CARILLON_PRIVATE_HOSTS).',
         retryAfterSeconds: 5,
+        cause,
       });
     case 'connect_failed':
     case 'closed':
-      return new Refusal('unavailable', { text: 'The function host is not there.', retryAfterSeconds: 5 });
+      return new Refusal('unavailable', {
+        text: 'The function host is not there.',
+        retryAfterSeconds: 5,
+        cause,
+      });
     case 'reply_too_large':
     case 'connection_lost':
-      return refuse('badGateway');
+      return new Refusal('badGateway', { cause });
   }
 }

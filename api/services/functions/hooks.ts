@@ -9,6 +9,7 @@ import {
 import { type ErrorName, Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import { jsonPost } from '../../../shared/http/client.ts';
+import { peerErrorOf } from '../../../shared/http/peer-error.ts';
 import type { ApiDeps } from '../deps.ts';
 import { DeclaredHooks } from './declared-hooks.ts';
 import { hostValue } from './host-answers.ts';
@@ -140,22 +141,30 @@ export class Hooks {
       ...jsonPost(`/1.1/functions/${pathOf(hook)}`, signed, headers),
       timeoutMs: hook.startsWith('before') ? decidingTimeoutMs : otherTimeoutMs,
     });
+    const cause = peerErrorOf(host.url, reply);
     if (reply.kind !== 'response') {
       if (reply.reason === 'timeout' || reply.reason === 'queue_timeout')
-        throw refuse('hookTimedOut', `LeanEngine request timeout. The hook is ${hook} of _User.`);
-      throw new Refusal('unavailable', { text: 'The function host is not there.', retryAfterSeconds: 5 });
+        throw new Refusal('hookTimedOut', { text: timedOutText(hook), cause });
+      throw new Refusal('unavailable', {
+        text: 'The function host is not there.',
+        retryAfterSeconds: 5,
+        cause,
+      });
     }
     const value = hostValue(reply.body);
     const answer = isJsonObject(value) ? value : undefined;
     if (reply.status >= 200 && reply.status < 300) {
       // Nothing is known of the decision behind an answer that is empty or cut off.
       if (value === undefined)
-        throw refuse('badGateway', `The function host gave no JSON for the hook ${hook} of _User.`);
+        throw new Refusal('badGateway', {
+          text: `The function host gave no JSON for the hook ${hook} of _User.`,
+          cause,
+        });
       // The engine for PHP writes an empty object as a list.
       return answer ?? {};
     }
     if (reply.status === 503 && answer?.code === 124)
-      throw refuse('hookTimedOut', `LeanEngine request timeout. The hook is ${hook} of _User.`);
+      throw new Refusal('hookTimedOut', { text: timedOutText(hook), cause });
     throw refusalOfHook(hook, answer);
   }
 
@@ -171,6 +180,8 @@ export class Hooks {
 
 const refusedBy = 'Cloud Code validation failed. Error detail : ';
 const loginRefusedBy = 'Unauthorized. Error detail : ';
+
+const timedOutText = (hook: HookName): string => `LeanEngine request timeout. The hook is ${hook} of _User.`;
 
 /** Returns the refusal of a hook, with its message in the form that clients know (protocol/functions.md#hooks). */
 function refusalOfHook(hook: HookName, answer: JsonObject | undefined): Refusal {

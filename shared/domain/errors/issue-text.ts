@@ -34,10 +34,25 @@ export const issueText: z.core.$ZodErrorMap = (issue) => {
       return `must be a multiple of ${issue.divisor}`;
     case 'invalid_format':
       return `must be a ${formatNames[issue.format] ?? 'text of the expected form'}`;
+    case 'invalid_union':
+      return unionText(issue);
     default:
       return 'is not what is expected here';
   }
 };
+
+/** Names the values of the member that decides, the types, or what the nearest alternative lacks. */
+function unionText(issue: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidUnion>): string {
+  const options: unknown = 'options' in issue ? issue.options : undefined;
+  if (Array.isArray(options)) return `must be ${listOf(options)}`;
+  const alternatives = issue.errors.flatMap(([first, ...others]) => (first ? [{ first, others }] : []));
+  const inside = alternatives
+    .filter(({ first }) => first.path.length > 0)
+    .toSorted((a, b) => a.others.length - b.others.length)[0]?.first;
+  if (inside) return `${inside.path.join('.')}: ${inside.message}`;
+  const texts = [...new Set(alternatives.map(({ first }) => first.message.replace(/^must be /, '')))];
+  return texts.length === 0 ? 'is not what is expected here' : `must be ${texts.join(' or ')}`;
+}
 
 const formatNames: Readonly<Record<string, string>> = {
   url: 'URL',

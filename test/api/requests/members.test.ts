@@ -285,3 +285,27 @@ test.each([
   const reply = await service.api.request('POST', '/1.1/installations', { app, body });
   expect([reply.status, reply.body.error]).toEqual([400, expect.stringMatching(error)]);
 });
+
+test.each([
+  ['PUT', 'profiles/apns/_default', {}, /^auth must be "token" or "certificate"/],
+  ['PUT', 'profiles/apns/_default', { auth: 'x' }, /^auth must be "token" or "certificate"/],
+  [
+    'PATCH',
+    '',
+    { options: { authPlatforms: { lc_apple: { audience: 5 } } } },
+    /audience: must be a string or an array/,
+  ],
+  ['POST', 'push', { data: { alert: 'x' }, where: {}, push_time: 5 }, /^push_time: must be/],
+  ['POST', 'push', { data: { alert: 'x' }, where: {}, push_time: { __type: 'Date' } }, /^push_time: iso:/],
+  ['POST', 'push', { data: { alert: 'x' }, where: {}, channels: 5 }, /^channels: must be|Invalid channel/],
+  [
+    'POST',
+    'push',
+    { data: { alert: 'x' }, where: {}, expiration_interval: {} },
+    /^expiration_interval: must be a/,
+  ],
+])('%s %s says what an alternative lacks: %j', async (method, rest, body, error) => {
+  const path = `/console/api/apps/${app.appId}${rest && `/${rest}`}`;
+  const reply = await service.api.request(method, path, { admin: true, body });
+  expect([reply.status, reply.body.error]).toEqual([400, expect.stringMatching(error)]);
+});

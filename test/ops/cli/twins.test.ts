@@ -9,6 +9,7 @@ const commands: Readonly<Record<string, string>> = {
   createApp: 'app create',
   listApps: 'apps',
   getApp: 'app show',
+  getKey: 'app show',
   updateApp: 'app set',
   deleteApp: 'app delete',
   rotateKey: 'app rotate-key',

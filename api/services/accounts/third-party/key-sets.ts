@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Clock } from '../../../../shared/clock.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import type { IdentityTokenCheck } from '../../../../shared/domain/users/auth-platforms.ts';
+import { PeerError } from '../../../../shared/http/peer-error.ts';
 import type { PlatformClients } from './platform-clients.ts';
 
 /** Age at which a set is fetched again, to find keys that the platform ended. */
@@ -26,6 +27,8 @@ interface CachedSet {
   fetchedAtMs: number;
   triedAtMs: number;
   hasFailed: boolean;
+  /** Why the last fetch failed, for the log. */
+  failure?: unknown;
   /** Fetch in flight, which all calls share. */
   pending?: Promise<void> | undefined;
 }
@@ -59,7 +62,7 @@ export class KeySets {
       const refreshed = this.#refresh(known, settings);
       if (!known.keys || !hasFailed) await refreshed;
     }
-    return known.keys ?? noKeys();
+    return known.keys ?? noKeys(known);
   }
 
   /**
@@ -72,7 +75,7 @@ export class KeySets {
     const known = this.#entryOf(settings);
     if (known.keys === used && (known.pending || this.#mayFetch(known))) await this.#refresh(known, settings);
     if (known.keys !== used) return known.keys;
-    return known.hasFailed ? noKeys() : undefined;
+    return known.hasFailed ? noKeys(known) : undefined;
   }
 
   #mayFetch({ triedAtMs, hasFailed }: CachedSet): boolean {
@@ -87,7 +90,7 @@ export class KeySets {
     known.pending ??= this.#fetch(settings)
       .then(
         (keys) => Object.assign(known, { keys, fetchedAtMs: this.#clock.monotonicMs(), hasFailed: false }),
-        () => Object.assign(known, { hasFailed: true }),
+        (error: unknown) => Object.assign(known, { hasFailed: true, failure: causeOf(error, settings) }),
       )
       .then(() => {
         known.triedAtMs = this.#clock.monotonicMs();
@@ -121,9 +124,14 @@ export class KeySets {
   }
 }
 
-function noKeys(): never {
+/** Returns what a fetch failed by: no answer of the platform, or a document that is no key set. */
+const causeOf = (error: unknown, { jwksUrl }: IdentityTokenCheck): unknown =>
+  error instanceof Refusal ? error.cause : new PeerError(jwksUrl, 'an answer that is no key set');
+
+function noKeys({ failure }: CachedSet): never {
   throw new Refusal('unavailable', {
     text: 'The keys of the platform are not available.',
     retryAfterSeconds: 5,
+    cause: failure,
   });
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../../../../shared/clock.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject, parseExactly } from '../../../../shared/domain/json.ts';
 import { createHttpClient, type HttpClient, type HttpRequest } from '../../../../shared/http/client.ts';
+import { PeerError, peerErrorOf } from '../../../../shared/http/peer-error.ts';
 import { isTemporaryStatus } from '../../../../shared/http/result.ts';
 
 /** Short timeouts: a login waits for the reply. */
@@ -49,14 +50,16 @@ export class PlatformClients {
     if (code !== undefined && form.refusals.has(code)) return undefined;
     const reply = code === undefined && status < 300 ? form.reply.safeParse(body) : undefined;
     if (reply?.success) return reply.data;
-    throw unknownAnswer(code === undefined ? undefined : `The platform answered with the code ${code}.`);
+    const what = code === undefined ? `unusable answer with status ${status}` : `code ${code}`;
+    const text = code === undefined ? undefined : `The platform answered with the code ${code}.`;
+    throw unknownAnswer(new PeerError(at.baseUrl, what), { text });
   }
 
   /** Fetches a JSON object from a successful reply. Throws 503 for any other. */
   async fetchJson(at: PlatformAddress, request: HttpRequest): Promise<JsonObject> {
     const { status, body } = await this.#answer(at, request);
     if (status < 300) return body;
-    throw unknownAnswer();
+    throw unknownAnswer(new PeerError(at.baseUrl, `status ${status}`));
   }
 
   /**
@@ -65,10 +68,10 @@ export class PlatformClients {
    */
   async #answer(at: PlatformAddress, request: HttpRequest): Promise<{ status: number; body: JsonObject }> {
     const reply = await this.#client(at).request(request);
-    if (reply.kind !== 'response') throw unknownAnswer();
+    if (reply.kind !== 'response') throw unknownAnswer(peerErrorOf(at.baseUrl, reply));
     const { status, retryAfterMs } = reply;
     const body = isTemporaryStatus(status) ? undefined : bodyOf(reply.body);
-    if (!body) throw unknownAnswer(undefined, retryAfterMs);
+    if (!body) throw unknownAnswer(peerErrorOf(at.baseUrl, reply), { retryAfterMs });
     return { status, body };
   }
 
@@ -114,11 +117,14 @@ const maxRetryAfterMs = 300_000;
  * bounds.
  */
 function unknownAnswer(
-  text = 'The platform could not be asked.',
-  retryAfterMs: number | null = null,
+  cause: PeerError,
+  {
+    text = 'The platform could not be asked.',
+    retryAfterMs = null,
+  }: { text?: string | undefined; retryAfterMs?: number | null } = {},
 ): Refusal {
   const waitMs = Math.min(maxRetryAfterMs, Math.max(minRetryAfterMs, retryAfterMs ?? 0));
-  return new Refusal('unavailable', { text, retryAfterSeconds: Math.ceil(waitMs / 1000) });
+  return new Refusal('unavailable', { text, cause, retryAfterSeconds: Math.ceil(waitMs / 1000) });
 }
 
 /** Returns an error code as a text; undefined for success, and for a value that is no code. */

@@ -48,8 +48,11 @@ test('a test device is stored by its objectId', async () => {
   expect((await put('test-devices/mine', { installation: reply.body.installation })).body).toMatchObject({
     installation: reply.body.installation,
   });
-  for (const installation of ['nothing', 'a\0b'])
-    expect((await put('test-devices/other', { installation })).status).toBe(404);
+  expect((await put('test-devices/other', { installation: 'nothing' })).status).toBe(404);
+  expect(await put('test-devices/other', { installation: 'a\0b' })).toMatchObject({
+    status: 400,
+    body: { error: expect.stringMatching(/^installation: /) },
+  });
 });
 
 test('roles below operator see tokens in a condition shortened', async () => {
