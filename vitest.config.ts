@@ -10,9 +10,10 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/setup.ts'],
-    // Files run concurrently, each with its own database. One process runs many files in turn, because loading their imports
-    // takes a second, and no module state differs between files. There are more processes than cores, because files often wait
-    // for a server or a timer: on two cores a run takes 466 s with five, 504 s with three.
+    // Files run concurrently, each with its own database. One process runs many files in turn,
+    // because loading their imports takes a second, and no module state differs between files.
+    // There are more processes than cores, because files often wait for a server or a timer: on two
+    // cores a run takes 466 s with five, 504 s with three.
     pool: 'forks',
     isolate: false,
     // Node strips the types and caches the result, so that no bundler is needed.

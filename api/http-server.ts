@@ -47,8 +47,8 @@ export const serverLimits: ServerLimits = {
 /** Largest headers of a request without its URL, in bytes; larger ones are 431. */
 const maxHeaderBytes = 16 * 1024;
 /**
- * Largest URL: the longest query that is documented, a `where` of 64 KB, with each byte as `%xx`, and
- * 16 KB for the rest (protocol/queries.md#query-parameters). A longer one is 431.
+ * Largest URL: the longest query that is documented, a `where` of 64 KB, with each byte as `%xx`,
+ * and 16 KB for the rest (protocol/queries.md#query-parameters). A longer one is 431.
  */
 const maxUrlBytes = 3 * 64 * 1024 + 16 * 1024;
 

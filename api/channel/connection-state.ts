@@ -203,7 +203,10 @@ abstract class LoggedIn {
   }
 }
 
-/** State of a device whose installation does not exist: it keeps its connection and gets no message yet. */
+/**
+ * State of a device whose installation does not exist: it keeps its connection and gets no message
+ * yet.
+ */
 export class Waiting extends LoggedIn {
   readonly name = 'waiting';
 

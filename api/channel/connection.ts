@@ -69,7 +69,10 @@ export class Connection implements SocketEvents {
     return this.#state.name === 'authenticated' ? this.#state : undefined;
   }
 
-  /** The device has logged in and has no session: the login runs, or its installation does not exist. */
+  /**
+   * The device has logged in and has no session: the login runs, or its installation does not
+   * exist.
+   */
   get awaitsSession(): boolean {
     return this.#state.name === 'authenticating' || this.isWaiting;
   }
@@ -99,7 +102,9 @@ export class Connection implements SocketEvents {
     else if (this.isWaiting) this.close(reason);
   }
 
-  /** The installation does not exist, or was deleted: the connection stays open without a session. */
+  /**
+   * The installation does not exist, or was deleted: the connection stays open without a session.
+   */
   onInstallationMissing(): void {
     if (this.#state.name !== 'authenticating' && this.#state.name !== 'authenticated') return;
     this.session = undefined;

@@ -136,7 +136,10 @@ export class Presence {
     return this.#applyResult(connection, result) ? [connection] : [];
   }
 
-  /** Lets the devices of this process wait whose installation was deleted, so that they find its successor. */
+  /**
+   * Lets the devices of this process wait whose installation was deleted, so that they find its
+   * successor.
+   */
   async releaseDeleted(): Promise<void> {
     for (const session of await sessionsWithoutInstallation(this.#deps.db, this.nodeId)) {
       const connection = this.find(session.appId, session.installation);

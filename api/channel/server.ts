@@ -187,7 +187,10 @@ export class Channel {
     if (refused > 0) this.#deps.log.warn({ refused }, 'connections refused: limit reached');
   }
 
-  /** Opens sessions of devices that waited for their installation, and sends what is pending for them. */
+  /**
+   * Opens sessions of devices that waited for their installation, and sends what is pending for
+   * them.
+   */
   async #openWaiting(): Promise<void> {
     const opened = await this.#presence.openWaiting();
     await Promise.all(opened.map((connection) => this.#delivery.onLogin(connection)));

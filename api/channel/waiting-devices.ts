@@ -48,7 +48,10 @@ export class WaitingDevices {
     return this.#byApp.get(appId)?.get(installationId);
   }
 
-  /** Returns the next devices to look up, at most `devices`: apps take turns, and so do the devices of an app. */
+  /**
+   * Returns the next devices to look up, at most `devices`: apps take turns, and so do the devices
+   * of an app.
+   */
   next(devices: number): Lookup[] {
     const apps = [...this.#byApp].slice(0, appsPerLookup);
     let left = devices;

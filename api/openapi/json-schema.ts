@@ -69,7 +69,8 @@ const objectOf = (value: Json): JsonObject => (isJsonObject(value) ? value : {})
 
 /**
  * Removes members that say nothing, such as bounds of all safe integers, and writes what generators
- * of clients cannot read in another way: null beside a type, a constant boolean, any object or list.
+ * of clients cannot read in another way: null beside a type, a constant boolean, any object or
+ * list.
  */
 function tidy(value: Json): Json {
   if (Array.isArray(value)) return value.map(tidy);

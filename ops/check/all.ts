@@ -1,8 +1,10 @@
-// The steps of `npm test`: runs every check in turn, and prints what failed and the total in the last lines. With `--browser`
-// it also runs the flows of the console in Chromium, with `--monitoring` the dashboards against a Prometheus, with `--upgrade`
-// the last release together with this version, with `--fleet` several processes of the service that join, restart or are
-// killed during pushes, and the ways to start them, with `--load` an api under the load of a hostile app, with `--clients`
-// clients that others wrote or generate, installed from their registries.
+// The steps of `npm test`: runs every check in turn, and prints what failed and the total in the
+// last lines. With `--browser` it also runs the flows of the console in Chromium, with
+// `--monitoring` the dashboards against a Prometheus, with `--upgrade` the last release together
+// with this version, with `--fleet` several processes of the service that join, restart or are
+// killed during pushes, and the ways to start them, with `--load` an api under the load of a
+// hostile app, with `--clients` clients that others wrote or generate, installed from their
+// registries.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

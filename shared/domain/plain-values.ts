@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { refuse } from './errors/errors.ts';
 
 /**
- * Plain forms of values: clients that build JSON or a query from text write `"1"` and `"true"` where
- * a number or a boolean is meant (protocol/push.md#plain-forms, protocol/queries.md#flags).
+ * Plain forms of values: clients that build JSON or a query from text write `"1"` and `"true"`
+ * where a number or a boolean is meant (protocol/push.md#plain-forms, protocol/queries.md#flags).
  */
 
 const flags = new Map<unknown, boolean>([
@@ -15,7 +15,9 @@ const flags = new Map<unknown, boolean>([
   ['false', false],
 ]);
 
-/** Reads a boolean: true, false, 1 and 0, also as text in any case. Undefined for any other value. */
+/**
+ * Reads a boolean: true, false, 1 and 0, also as text in any case. Undefined for any other value.
+ */
 export function flagIn(value: unknown): boolean | undefined {
   if (typeof value === 'boolean') return value;
   return flags.get(typeof value === 'string' ? value.trim().toLowerCase() : value);

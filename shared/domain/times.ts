@@ -6,7 +6,10 @@ import { isJsonObject } from './json.ts';
  * (protocol/objects.md#typed-values, protocol/admin-api.md#times).
  */
 
-/** A day alone is midnight in UTC, and a time may lack its seconds, as in recordings of real clients. */
+/**
+ * A day alone is midnight in UTC, and a time may lack its seconds, as in recordings of real
+ * clients.
+ */
 const anyTime = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2}))?$/;
 const wholeTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:?\d{2})$/i;
 

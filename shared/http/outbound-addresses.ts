@@ -1,7 +1,7 @@
 /**
  * Addresses that the service connects to for others: `endpoint`, `proxy`, `functionsUrl` and every
- * other URL that the admin API stores. A person who sets such a URL must not reach the networks of the
- * service with it (server-side request forgery, CWE-918). So each connection checks the address
+ * other URL that the admin API stores. A person who sets such a URL must not reach the networks of
+ * the service with it (server-side request forgery, CWE-918). So each connection checks the address
  * that the name resolved to: a check of the name alone would be passed by a name that resolves to
  * another address the next time.
  */

@@ -1,8 +1,8 @@
 import type { HttpResult } from './result.ts';
 
 /**
- * Error of another server, the `cause` of a refusal: the log names the host and what happened, which
- * callers are not told. It holds no path, query or body.
+ * Error of another server, the `cause` of a refusal: the log names the host and what happened,
+ * which callers are not told. It holds no path, query or body.
  */
 export class PeerError extends Error {
   override name = 'PeerError';

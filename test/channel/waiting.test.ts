@@ -7,7 +7,10 @@ import { type ChannelApi, ChannelFixture } from './support/channel-fixture.ts';
 import { ProtobufClient } from './support/protobuf-client.ts';
 import { RawClient } from './support/raw-client.ts';
 
-/** Devices that log in before their installation exists (protocol/channel.md#login-before-the-installation-is-saved). */
+/**
+ * Devices that log in before their installation exists
+ * (protocol/channel.md#login-before-the-installation-is-saved).
+ */
 let fixture: ChannelFixture;
 let api: ChannelApi;
 let other: ChannelApi;

@@ -1,5 +1,5 @@
-// Process that runs commands of the command line, one after the other: loading the modules takes most of
-// the time of a command. It answers each message with the result of that command.
+// Process that runs commands of the command line, one after the other: loading the modules takes
+// most of the time of a command. It answers each message with the result of that command.
 import { Readable } from 'node:stream';
 import { runCommandLine } from '../../ops/cli/program.ts';
 

@@ -28,8 +28,8 @@ const host = new URL('cli-host.ts', import.meta.url);
 const idle: ChildProcess[] = [];
 
 /**
- * Runs the command line and waits until it ends. Commands share a process, because loading one takes
- * a quarter of a second; use `carillonProcess` where the process itself matters.
+ * Runs the command line and waits until it ends. Commands share a process, because loading one
+ * takes a quarter of a second; use `carillonProcess` where the process itself matters.
  */
 export async function carillon(args: string[], options: CliOptions = {}): Promise<CliResult> {
   const child = idle.pop() ?? startHost();

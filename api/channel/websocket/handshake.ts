@@ -9,15 +9,18 @@ const guid = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 const versions: ReadonlySet<string> = new Set(['13', '8']);
 const keyForm = /^[+/0-9A-Za-z]{22}==$/;
 
-/** Tells whether a request offers to change to WebSocket, also among other protocols (RFC 9110, section 7.8). */
+/**
+ * Tells whether a request offers to change to WebSocket, also among other protocols (RFC 9110,
+ * section 7.8).
+ */
 const offersWebSocket = ({ method, headers }: IncomingMessage): boolean =>
   method === 'GET' &&
   (headers.upgrade ?? '').split(',').some((name) => name.trim().toLowerCase() === 'websocket');
 
 /**
- * Tells whether a request asks for the device channel. Any other offer of an upgrade is ignored, and
- * the request is answered as if it had none: HTTP clients of Java and `curl --http2` offer `h2c`
- * with every request.
+ * Tells whether a request asks for the device channel. Any other offer of an upgrade is ignored,
+ * and the request is answered as if it had none: HTTP clients of Java and `curl --http2` offer
+ * `h2c` with every request.
  */
 export const isChannelUpgrade = (request: IncomingMessage): boolean =>
   request.url?.split('?')[0] === channelPath && offersWebSocket(request);

@@ -49,7 +49,9 @@ const login = (method: 'GET' | 'POST') => {
   });
 };
 
-/** Returns the texts of a query. Repeated ones are left out, so that none is taken for the other. */
+/**
+ * Returns the texts of a query. Repeated ones are left out, so that none is taken for the other.
+ */
 const membersOf = (query: AnyQuery): JsonObject =>
   Object.fromEntries(
     Object.entries(query).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),

@@ -164,7 +164,9 @@ function hookChanges(object: JsonObject, answer: JsonObject, custom: JsonObject)
   return Object.fromEntries([...written, ...deleted.map((name) => [name, { __op: 'Delete' }])]);
 }
 
-/** Compares values as the engine for PHP returns them: it has one form for empty lists and objects. */
+/**
+ * Compares values as the engine for PHP returns them: it has one form for empty lists and objects.
+ */
 function isSame(before: Json, after: Json): boolean {
   if (isEmpty(before) && isEmpty(after)) return true;
   if (!isJsonObject(before) || !isJsonObject(after)) return stableText(before) === stableText(after);

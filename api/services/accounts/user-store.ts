@@ -134,8 +134,8 @@ export class UserStore {
   }
 
   /**
-   * Sends a verification mail to an unverified address (protocol/users.md#e-mail-verification), while
-   * the budgets of mails allow it: the user may request it later.
+   * Sends a verification mail to an unverified address (protocol/users.md#e-mail-verification),
+   * while the budgets of mails allow it: the user may request it later.
    */
   async #sendVerificationMail(
     tx: Handle,

@@ -63,8 +63,9 @@ export class Hooks {
   }
 
   /**
-   * Runs a deciding hook and returns its response. Throws 142, or 401 at a login, with the hook's message when it refuses;
-   * 141 on a timeout, 431 when hooks call themselves, 502 for an answer that is no JSON, 503 when the host is unreachable.
+   * Runs a deciding hook and returns its response. Throws 142, or 401 at a login, with the hook's
+   * message when it refuses; 141 on a timeout, 431 when hooks call themselves, 502 for an answer
+   * that is no JSON, 503 when the host is unreachable.
    */
   async run(hook: HookName, caller: HookCaller, message: JsonObject): Promise<JsonObject> {
     if (!caller.hasHookKey) return this.#run(hook, caller, message);
@@ -132,8 +133,8 @@ export class Hooks {
     hook: HookName,
     { host, caller, message }: { host: FunctionHost; caller: FunctionCaller; message: JsonObject },
   ): Promise<JsonObject> {
-    // No session: engines would ask for its user, and a stale one would fail the call. The caller is
-    // in the message.
+    // No session: engines would ask for its user, and a stale one would fail the call. The caller
+    // is in the message.
     const asService = { ...caller, isMaster: false, hasHookKey: true, sessionToken: undefined };
     const headers = this.#hosts.headers(asService, host);
     const signed = signedMessage(hook, message, { app: caller.app, nowMs: this.#clock.now() });

@@ -40,7 +40,10 @@ function faultOf(text: string): string | undefined {
   }
 }
 
-/** Answers of function hosts on their way to a caller. They are held whole, since half an answer is none. */
+/**
+ * Answers of function hosts on their way to a caller. They are held whole, since half an answer is
+ * none.
+ */
 export class HostAnswers {
   readonly #budget = new BodyBudget(answerLimits);
 
@@ -50,9 +53,9 @@ export class HostAnswers {
   }
 
   /**
-   * Reads an answer of an app's host and returns its JSON text unchanged; its memory counts until it
-   * is sent. Throws 502 for an answer that is empty, not UTF-8, no JSON, or broken off; 429 when the
-   * answers of the app, 503 when those of the process take too much memory.
+   * Reads an answer of an app's host and returns its JSON text unchanged; its memory counts until
+   * it is sent. Throws 502 for an answer that is empty, not UTF-8, no JSON, or broken off; 429 when
+   * the answers of the app, 503 when those of the process take too much memory.
    */
   async read(appId: string, body: Readable): Promise<BatchReply> {
     const account = this.#budget.open([`app ${appId}`]);

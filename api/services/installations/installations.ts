@@ -189,8 +189,9 @@ export class InstallationService {
   }
 
   /**
-   * Deletes one id or several, separated by commas; an unknown id counts as deleted (protocol/objects.md#create-and-update).
-   * Throws 403 without permission or when an ACL denies it, 305 when an installation does not meet `where`.
+   * Deletes one id or several, separated by commas; an unknown id counts as deleted
+   * (protocol/objects.md#create-and-update). Throws 403 without permission or when an ACL denies
+   * it, 305 when an installation does not meet `where`.
    */
   async delete(caller: UserCaller, objectIds: string, where: unknown): Promise<void> {
     const { app, isMaster } = caller;

@@ -56,10 +56,10 @@ export class MailLinks {
   }
 
   /**
-   * Mails a link to a user as part of `tx`, if the budgets of its mailbox and of the network address
-   * allow it: every mail to a user takes both. Returns false, and sends nothing, when one of them is
-   * used up. A dry run counts, does the same work and takes it back. The URL comes from PUBLIC_URL
-   * only (protocol/known-problems.md#links-from-headers).
+   * Mails a link to a user as part of `tx`, if the budgets of its mailbox and of the network
+   * address allow it: every mail to a user takes both. Returns false, and sends nothing, when one
+   * of them is used up. A dry run counts, does the same work and takes it back. The URL comes from
+   * PUBLIC_URL only (protocol/known-problems.md#links-from-headers).
    */
   async send(tx: Handle, app: App, user: MailRecipient, request: MailRequest): Promise<boolean> {
     if (user.email === null) return false;

@@ -41,7 +41,9 @@ export const issueText: z.core.$ZodErrorMap = (issue) => {
   }
 };
 
-/** Names the values of the member that decides, the types, or what the nearest alternative lacks. */
+/**
+ * Names the values of the member that decides, the types, or what the nearest alternative lacks.
+ */
 function unionText(issue: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidUnion>): string {
   const options: unknown = 'options' in issue ? issue.options : undefined;
   if (Array.isArray(options)) return `must be ${listOf(options)}`;

@@ -78,8 +78,8 @@ type BuiltIn = keyof typeof readers;
 const isBuiltIn = (name: string): name is BuiltIn => Object.hasOwn(readers, name);
 
 /**
- * Checks the value that a body sets a member to: `neutral` is the name of the member, `name` the one
- * under which it was sent. An object is an attempted operator. Throws 111, 112 or 114.
+ * Checks the value that a body sets a member to: `neutral` is the name of the member, `name` the
+ * one under which it was sent. An object is an attempted operator. Throws 111, 112 or 114.
  */
 export function checkBuiltIn(neutral: string, value: unknown, name: string): void {
   if (!isBuiltIn(neutral) || value === undefined || value === null || value === '' || isOperation(value))

@@ -12,7 +12,9 @@ export interface Phone {
   e164: string;
   /** Country calling code with its plus, such as `+86`. */
   callingCode: string;
-  /** ISO 3166 code of the country; undefined for numbers of no country, such as those of satellites. */
+  /**
+   * ISO 3166 code of the country; undefined for numbers of no country, such as those of satellites.
+   */
   country: string | undefined;
   /** Supported kinds of messages; both where the country does not distinguish mobile from fixed numbers. */
   can: { sms: boolean; voice: boolean };

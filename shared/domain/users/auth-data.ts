@@ -25,8 +25,8 @@ declare const checkedMark: unique symbol;
 
 /**
  * Changes whose entries somebody vouches for. A user is written from this type only, so that no
- * caller can forget the check: an entry that nobody checked would give its account to any client that sent
- * it.
+ * caller can forget the check: an entry that nobody checked would give its account to any client
+ * that sent it.
  */
 export type CheckedAuthData = AuthDataChanges & { readonly [checkedMark]: true };
 

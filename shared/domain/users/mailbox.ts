@@ -7,9 +7,9 @@ const dotless = new Map([
 ]);
 
 /**
- * Returns one text for all spellings of an address that reach the same mailbox, to count mails to it:
- * capitals, compatible characters, a tag behind `+`, the two forms of a domain, and dots where a
- * provider ignores them. Accounts tell these addresses apart; the text is for limits only.
+ * Returns one text for all spellings of an address that reach the same mailbox, to count mails to
+ * it: capitals, compatible characters, a tag behind `+`, the two forms of a domain, and dots where
+ * a provider ignores them. Accounts tell these addresses apart; the text is for limits only.
  */
 export function mailboxOf(email: string): string {
   const folded = email.normalize('NFKC').trim().toLowerCase();

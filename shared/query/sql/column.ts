@@ -76,7 +76,8 @@ function compileEquality(column: ScalarColumn, values: Json[], params: Params): 
 }
 
 /**
- * Returns the stored values that match a client's value; an empty list if the column cannot hold it.
+ * Returns the stored values that match a client's value; an empty list if the column cannot hold
+ * it.
  */
 function storedValues(column: ScalarColumn, value: Json): readonly (string | number | boolean)[] {
   if (column.type === 'text' && column.namesOf && typeof value === 'string') return column.namesOf(value);

@@ -5,7 +5,9 @@ import { movableClock } from '../../support/gateways/apns.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newName, refusalOf, refused, signUp } from '../../support/users.ts';
 
-/** Limits of mails by mailbox and by network address (protocol/codes.md#e-mail-and-password-reset). */
+/**
+ * Limits of mails by mailbox and by network address (protocol/codes.md#e-mail-and-password-reset).
+ */
 const clock = movableClock(Date.now());
 const api = useTestApi({ clock, env: { TRUSTED_PROXIES: '1' } });
 const day = 86_400_000;

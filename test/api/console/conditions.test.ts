@@ -204,7 +204,10 @@ const essential: [string, unknown][] = [
   [member, { level: { $select: { key: member, query: query(className, { where: {} }) } } }],
 ]);
 
-/** Each call answers the essential probes and a sixth of the others, so that two calls or more answer each of them. */
+/**
+ * Each call answers the essential probes and a sixth of the others, so that two calls or more
+ * answer each of them.
+ */
 const probesOf = (call: number): [string, unknown][] => [
   ...essential,
   ...probes.filter((_, i) => i % 6 === call % 6),

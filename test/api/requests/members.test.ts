@@ -108,7 +108,9 @@ const bodies: Record<string, JsonObject> = {
   putSmsTemplate: { type: 'verification', text: '{{code}}' },
 };
 
-/** Refusals about the state of an account, a session or a code, which come before a value is read. */
+/**
+ * Refusals about the state of an account, a session or a code, which come before a value is read.
+ */
 const states =
   /^(That operation isn't allowed|undefined|Invalid SMS code|You have exceeded|A user with the specified|The user cannot be altered|Could not find user|The username and password mismatch|SMS request too fast|Username has already)/;
 

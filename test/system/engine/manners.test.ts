@@ -19,7 +19,10 @@ import {
   type TestUser,
 } from '../../support/users.ts';
 
-/** Functions and hooks at hosts with the manners of each engine (protocol/functions.md#answers-of-a-host). */
+/**
+ * Functions and hooks at hosts with the manners of each engine
+ * (protocol/functions.md#answers-of-a-host).
+ */
 const api = useTestApi();
 const stale = 'staletokenstaletokenstale';
 

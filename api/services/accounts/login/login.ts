@@ -55,10 +55,12 @@ export class LoginService {
 
   /**
    * Logs in by `username`, `email` or `mobilePhoneNumber` with `password`. An unknown user is 211
-   * (protocol/errors.md#account-failures), or with the option `concealUsers` the same as a wrong password. Both take the
-   * same work and count towards the lock. Throws 200, 125, 127, 217 for the identifier, 201, 218 for the password, 210
-   * for a wrong one, 215 and 216 by the app's options, 219 when locked, 401 by a hook of the app, 429 when too many calls wait.
-   * With `mobilePhoneNumber` and `smsCode` in place of a password: 212 without a number, 603 for a wrong code.
+   * (protocol/errors.md#account-failures), or with the option `concealUsers` the same as a wrong
+   * password. Both take the same work and count towards the lock. Throws 200, 125, 127, 217 for the
+   * identifier, 201, 218 for the password, 210 for a wrong one, 215 and 216 by the app's options,
+   * 219 when locked, 401 by a hook of the app, 429 when too many calls wait. With
+   * `mobilePhoneNumber` and `smsCode` in place of a password: 212 without a number, 603 for a wrong
+   * code.
    */
   async login(caller: UserHookCaller, body: JsonObject): Promise<JsonObject> {
     const { app } = caller;
@@ -118,8 +120,8 @@ export class LoginService {
   }
 
   /**
-   * Returns the document of an authenticated user with its token. Throws 216 for an unverified e-mail address and 215 for an
-   * unverified number, by the app's options.
+   * Returns the document of an authenticated user with its token. Throws 216 for an unverified
+   * e-mail address and 215 for an unverified number, by the app's options.
    */
   async completeLogin(app: App, user: User, db: Handle = this.#deps.db): Promise<JsonObject> {
     if (app.options.forbidUnverifiedEmailLogin && user.email !== null && user.emailVerified === false)

@@ -85,9 +85,9 @@ export class UserLookup {
   }
 
   /**
-   * Lists users (GET of the collection), for the master key, or by the app's option without third-party accounts and
-   * without users whose ACL denies the caller. Throws 403 without permission, 102/105/106/111 for the query, 116 for
-   * too much, 124 for a timeout.
+   * Lists users (GET of the collection), for the master key, or by the app's option without
+   * third-party accounts and without users whose ACL denies the caller. Throws 403 without
+   * permission, 102/105/106/111 for the query, 116 for too much, 124 for a timeout.
    */
   async list(caller: UserCaller, query: Record<string, unknown>): Promise<UserList> {
     if (!mayListUsers(caller)) throw refuse('forbiddenFind');
@@ -96,7 +96,8 @@ export class UserLookup {
 
   /**
    * Lists users by a strict query (protocol/users.md#strict-queries), also with the option
-   * `allowStrictUserQuery`. Throws as `list`, and 429 for too many questions of one network address.
+   * `allowStrictUserQuery`. Throws as `list`, and 429 for too many questions of one network
+   * address.
    */
   async listStrictly(caller: UserCaller & StoringCaller, query: Record<string, unknown>): Promise<UserList> {
     const isAllowed = mayListUsers(caller);

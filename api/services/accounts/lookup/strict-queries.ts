@@ -10,10 +10,10 @@ const contacts = new Set(['email', 'mobilePhoneNumber']);
 const maxRows = 100;
 
 /**
- * Checks the rules of `strictlyQuery` (protocol/users.md#strict-queries) and returns the list that it
- * reads: no `skip`, no subquery, no pattern, no member that clients may not read, and at most 100
- * rows. Contacts are named where the caller may list users, and only compared as a whole. Throws 102
- * with the member and the cause.
+ * Checks the rules of `strictlyQuery` (protocol/users.md#strict-queries) and returns the list that
+ * it reads: no `skip`, no subquery, no pattern, no member that clients may not read, and at most
+ * 100 rows. Contacts are named where the caller may list users, and only compared as a whole.
+ * Throws 102 with the member and the cause.
  */
 export function strictQuery(list: ListQuery, { mayListUsers }: { mayListUsers: boolean }): ListQuery {
   const { where, sortOrder, skip, limit } = list;

@@ -148,8 +148,8 @@ export async function removeNode(db: Handle, nodeId: string): Promise<void> {
 }
 
 /**
- * Returns which of these installations of an app exist and have no session. A device that waited for
- * its installation takes no session over: it may have connected again elsewhere since.
+ * Returns which of these installations of an app exist and have no session. A device that waited
+ * for its installation takes no session over: it may have connected again elsewhere since.
  */
 export async function findUnopened(db: Handle, appId: string, installationIds: string[]): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(unopened, [appId, installationIds]);

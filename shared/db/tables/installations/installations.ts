@@ -261,7 +261,10 @@ export async function takeRegistration(
   );
 }
 
-/** Locks installations by public ids, in the order of their keys to avoid deadlocks. Returns the keys and ACLs. */
+/**
+ * Locks installations by public ids, in the order of their keys to avoid deadlocks. Returns the
+ * keys and ACLs.
+ */
 export async function lockInstallations(
   tx: Handle,
   appId: string,

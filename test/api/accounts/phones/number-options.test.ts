@@ -17,7 +17,10 @@ import {
   TestUser,
 } from '../../../support/users.ts';
 
-/** Options of numbers, and the hook that runs when a number is proven (protocol/users.md#phone-verification). */
+/**
+ * Options of numbers, and the hook that runs when a number is proven
+ * (protocol/users.md#phone-verification).
+ */
 const api = useTestApi();
 
 const post = (app: App, path: string, body: object, token?: string) =>
