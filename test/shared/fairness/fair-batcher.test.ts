@@ -100,7 +100,7 @@ describe('a fair batcher', () => {
   });
 
   test('refuses an item whose batch does not begin in time', async () => {
-    const { batcher, begun, end } = controlledBatcher({ maxWaitMs: 20 });
+    const { batcher, begun, end } = controlledBatcher({ maxWaitMs: 300 });
     const first = batcher.run('a', '1');
     await expect.poll(() => begun.length).toBe(1);
     await expect(batcher.run('a', '2')).rejects.toBeInstanceOf(QueueFull);
