@@ -2,6 +2,7 @@ import type { JsonObject } from '../../shared/domain/json.ts';
 import { isJsonObject } from '../../shared/domain/json.ts';
 import type { Route } from '../route.ts';
 import { areaOf } from './areas.ts';
+import { descriptionOf } from './description.ts';
 import { type ReplySchemas, requestSchema } from './json-schema.ts';
 import { responsesOf, type SharedResponses } from './responses.ts';
 import { securityOf } from './security.ts';
@@ -25,7 +26,7 @@ export function operationOf(
   return {
     operationId: `${route.operation}${place === 0 ? '' : `Alias${place === 1 ? '' : place}`}`,
     summary: route.summary,
-    ...(place === 0 ? {} : { description: `Same as \`${route.method} ${route.paths[0]}\`.` }),
+    description: place === 0 ? descriptionOf(route) : sameAs(route),
     tags: [areaOf(route).title],
     ...(parameters.length > 0 ? { parameters } : {}),
     ...bodyOf(route),
@@ -33,6 +34,10 @@ export function operationOf(
     responses: responsesOf(route, schemas, shared),
   };
 }
+
+/** Description of an alias: the first path and what holds for both. */
+const sameAs = (route: Route): string =>
+  `Same as \`${route.method} ${route.paths[0]}\`. ${descriptionOf(route)}`;
 
 /** Any name or id that can be one part of a path (protocol/clients.md#paths). */
 const pathPart = { type: 'string', pattern: '^(?!\\.{1,2}$)[^/\\\\\\x00]+$' };

@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { descriptionOf } from '../../../api/openapi/description.ts';
 import { openApiDocument } from '../../../api/openapi/document.ts';
 import { refusalsOf } from '../../../api/openapi/refusals.ts';
 import { loadRoutes } from '../../../api/route-loader.ts';
@@ -40,6 +41,39 @@ describe('the OpenAPI document', () => {
     expect(ids).toHaveLength(routes.flatMap((route) => route.paths).length);
     expect(new Set(ids).size).toBe(ids.length);
     for (const id of ids) expect(id).toMatch(/^[a-z][A-Za-z0-9]*$/);
+  });
+
+  test('describes every operation by what its route declares', async () => {
+    const routes = await loadRoutes();
+    const { paths } = openApiDocument(routes) as {
+      paths: Record<string, Record<string, { summary: string; description?: string }>>;
+    };
+    for (const { summary, description } of Object.values(paths).flatMap(Object.values)) {
+      expect(description, summary).toMatch(/^(Needs|Same as) .*\.$/);
+      expect(description).not.toBe(summary);
+    }
+    for (const route of routes) {
+      const text = descriptionOf(route);
+      const { role, limit, method, changesNothing, isBatch, isBatchable } = route;
+      const isAudited = role !== undefined && method !== 'GET' && !changesNothing;
+      expect(text.includes('lowest role'), text).toBe(role !== undefined);
+      expect(text.includes('bytes'), text).toBe(limit.bodyBytesBelow > 0);
+      expect(text.includes('`pushCallsPerMinute`'), text).toBe(limit.rate === 'push');
+      expect(text.includes('audit'), text).toBe(isAudited);
+      expect(text.includes('A batch'), text).toBe(isBatchable && !isBatch);
+    }
+  });
+
+  test('states access, limits, audit and batches of a call in its description', async () => {
+    const routes = await loadRoutes();
+    const texts = new Map(routes.map((route) => [route.operation, descriptionOf(route)]));
+    expect(texts.get('sendPush')).toMatch(
+      /^Needs the master key\. .*`forbidClientPush`.* bytes\. .*`pushCallsPerMinute`.* A batch may/,
+    );
+    expect(texts.get('createConsoleToken')).toMatch(
+      /^Needs a token or a session .* role .* is `owner`\. .* bytes\. A change is recorded/,
+    );
+    expect(texts.get('runBatch')).not.toContain('A batch');
   });
 
   test('names every refusal that some call may get', async () => {
