@@ -242,7 +242,7 @@ export interface Scrape {
 /**
  * Tells whether a caller may read `/metrics`: with METRICS_TOKEN where it is set, and without it
  * from this machine only. A proxy on this machine forwards callers from elsewhere, so a forwarded
- * call is none of this machine.
+ * call does not come from this machine.
  */
 export function mayReadMetrics({ headers, socketAddress }: Scrape, token: string | undefined): boolean {
   const { authorization } = headers;

@@ -49,12 +49,11 @@ export function timeOfDate(value: unknown): string | undefined {
   return canonicalTime(value.iso);
 }
 
+const timeExpected = 'expected a time such as 2027-01-31T00:00:00+08:00';
+
 /** Schema of a time in a query or a body: date, time of day and offset. Parses to a `Date`. */
 export const time = z
-  .string('expected a time such as 2027-01-31T00:00:00+08:00')
-  .refine(
-    (text) => dateOf(text, wholeTime) !== undefined,
-    'expected a time such as 2027-01-31T00:00:00+08:00',
-  )
+  .string(timeExpected)
+  .refine((text) => dateOf(text, wholeTime) !== undefined, timeExpected)
   .meta({ format: 'date-time' })
   .transform((text) => new Date(text.toUpperCase()));

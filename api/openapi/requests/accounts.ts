@@ -2,7 +2,8 @@ import { z } from 'zod';
 
 /** Bodies of logins and of calls with codes and passwords, for the document only: the services check them. */
 
-const phone = z.string().describe('Number with a country code; one without it belongs to +86.');
+/** A phone number. */
+export const phone = z.string().describe('Number with a country code; one without it belongs to +86.');
 const email = z.string().describe('Address of the account.');
 const password = z.string().max(1024);
 

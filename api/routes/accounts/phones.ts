@@ -5,6 +5,7 @@ import type { AppCall } from '../../calls/call.ts';
 import { anyObject, anyQuery } from '../../calls/object-call.ts';
 import {
   passwordReset,
+  phone,
   phoneChange,
   phoneVerification,
   ttlMinutes,
@@ -33,7 +34,7 @@ const codeRequest = z
 
 /** For the reference: a missing number is 212. */
 const documentedCodeRequest = z.looseObject({
-  mobilePhoneNumber: z.string().describe('Number with a country code; one without it belongs to +86.'),
+  mobilePhoneNumber: phone,
   validate_token: z.string().max(100).nullish().describe('Token of a solved captcha.'),
   ttl: z.number().nullish().describe('Minutes for which the code is valid.'),
 });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { unstorableText } from '../../../shared/domain/json.ts';
 import { jsonObject, jsonValue } from '../../../shared/domain/json-schema.ts';
-import { ttlMinutes } from '../../openapi/requests/accounts.ts';
+import { phone, ttlMinutes } from '../../openapi/requests/accounts.ts';
 import { empty } from '../../replies/common.ts';
 import { ofCode, ofCodeRequest } from '../../replies/refusals.ts';
 import { json, route, smallBody } from '../../route.ts';
@@ -28,9 +28,6 @@ const smsCodeRequest = z
   // Refuses a number such as 1e999: it becomes Infinity, which is not JSON.
   .catchall(jsonValue);
 
-/** For the reference: a missing number is 212. */
-const mobilePhoneNumber = z.string().describe('Number with a country code; one without it belongs to +86.');
-
 const numberOnly = z.looseObject({ mobilePhoneNumber: jsonValue.optional() });
 
 /** The general code service (protocol/codes.md#general-code-service). */
@@ -43,7 +40,8 @@ export default [
     auth: 'app',
     limit: smallBody,
     body: smsCodeRequest,
-    documentedBody: smsCodeRequest.extend({ mobilePhoneNumber }),
+    // A missing number is 212.
+    documentedBody: smsCodeRequest.extend({ mobilePhoneNumber: phone }),
     reply: empty,
     refusals: [...ofCodeRequest],
     handle: async ({ app, isMaster, remoteAddress, body }, { sms }) => {
@@ -71,7 +69,7 @@ export default [
     limit: smallBody,
     acceptsNullBody: true,
     body: numberOnly,
-    documentedBody: numberOnly.extend({ mobilePhoneNumber }),
+    documentedBody: numberOnly.extend({ mobilePhoneNumber: phone }),
     reply: empty,
     refusals: [...ofCode, 'notForClients'],
     handle: async ({ app, params, body }, { sms }) => {

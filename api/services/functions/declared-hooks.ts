@@ -34,11 +34,9 @@ const otherResult = z.object({ result: jsonValue.refine((result) => !Array.isArr
 interface HookList {
   names: ReadonlySet<string> | undefined;
   requestedAtMs: number;
-  /** The last request failed. */
-  isUnreachable: boolean;
   /** The list in the database, as text. */
   storedText: string | undefined;
-  /** Why the last request gave no list, for the log. */
+  /** Why the last request gave no list; undefined where it gave one. */
   failure: PeerError | undefined;
   /** The running request. */
   request: Promise<void> | undefined;
@@ -66,7 +64,6 @@ export class DeclaredHooks {
     const list = this.#byHost.get(host) ?? {
       names: undefined,
       requestedAtMs: Number.NEGATIVE_INFINITY,
-      isUnreachable: false,
       storedText: undefined,
       request: undefined,
       failure: undefined,
@@ -78,7 +75,7 @@ export class DeclaredHooks {
         list.request = undefined;
       });
     // An unreachable host may take long to fail again; its known hooks are returned at once.
-    if (!list.names || !list.isUnreachable) await list.request;
+    if (!list.names || !list.failure) await list.request;
     if (list.names) return list.names;
     throw new Refusal('unavailable', {
       text: 'The function host cannot be asked for its hooks.',
@@ -92,7 +89,6 @@ export class DeclaredHooks {
     const reply = await host.httpClient.request({ method: 'GET', path, headers, timeoutMs: requestMs });
     list.requestedAtMs = this.#deps.clock.monotonicMs();
     const names = namesIn(reply);
-    list.isUnreachable = names === undefined;
     list.failure = names ? undefined : peerErrorOf(host.url, reply);
     const declaringHost = this.#hosts.declaringHostOf(host, caller);
     if (names) {

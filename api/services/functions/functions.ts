@@ -100,7 +100,7 @@ export class FunctionService {
     const text = await this.#answers.read(app.appId, body).catch((error: unknown) => {
       // A proxy before the host says by its own page that the host is slow or away.
       const isPage = error instanceof Refusal && error.kind === 'badGateway';
-      if (isPage) throw refusalOfStatus(host.url, [503, 504].includes(status) ? status : 502, error);
+      if (isPage) throw refusalOfStatus(host.url, status, error);
       throw error;
     });
     const retryAfter = headers['retry-after'];

@@ -6,7 +6,12 @@ import {
   type HookName,
   userHooks,
 } from '../../../shared/domain/apps/functions.ts';
-import { type ErrorName, Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
+import {
+  type ErrorName,
+  Refusal,
+  type RefusalOptions,
+  refuse,
+} from '../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import { jsonPost } from '../../../shared/http/client.ts';
 import { peerErrorOf } from '../../../shared/http/peer-error.ts';
@@ -142,30 +147,24 @@ export class Hooks {
       ...jsonPost(`/1.1/functions/${pathOf(hook)}`, signed, headers),
       timeoutMs: hook.startsWith('before') ? decidingTimeoutMs : otherTimeoutMs,
     });
-    const cause = peerErrorOf(host.url, reply);
+    const failed = (kind: ErrorName, options: RefusalOptions) =>
+      new Refusal(kind, { ...options, cause: peerErrorOf(host.url, reply) });
     if (reply.kind !== 'response') {
       if (reply.reason === 'timeout' || reply.reason === 'queue_timeout')
-        throw new Refusal('hookTimedOut', { text: timedOutText(hook), cause });
-      throw new Refusal('unavailable', {
-        text: 'The function host is not there.',
-        retryAfterSeconds: 5,
-        cause,
-      });
+        throw failed('hookTimedOut', { text: timedOutText(hook) });
+      throw failed('unavailable', { text: 'The function host is not there.', retryAfterSeconds: 5 });
     }
     const value = hostValue(reply.body);
     const answer = isJsonObject(value) ? value : undefined;
     if (reply.status >= 200 && reply.status < 300) {
       // Nothing is known of the decision behind an answer that is empty or cut off.
       if (value === undefined)
-        throw new Refusal('badGateway', {
-          text: `The function host gave no JSON for the hook ${hook} of _User.`,
-          cause,
-        });
+        throw failed('badGateway', { text: `The function host gave no JSON for the hook ${hook} of _User.` });
       // The engine for PHP writes an empty object as a list.
       return answer ?? {};
     }
     if (reply.status === 503 && answer?.code === 124)
-      throw new Refusal('hookTimedOut', { text: timedOutText(hook), cause });
+      throw failed('hookTimedOut', { text: timedOutText(hook) });
     throw refusalOfHook(hook, answer);
   }
 

@@ -41,8 +41,8 @@ function faultOf(text: string): string | undefined {
 }
 
 /**
- * Answers of function hosts on their way to a caller. They are held whole, since half an answer is
- * none.
+ * Answers of function hosts on their way to a caller. They are held whole, since half an
+ * answer is no answer.
  */
 export class HostAnswers {
   readonly #budget = new BodyBudget(answerLimits);

@@ -93,8 +93,8 @@ const unspecifiedReason: ResponseRule = {
 };
 
 /**
- * Returns the rule of a token that v1 refused. One that looks like HarmonyOS needs a service
- * account, if there is none.
+ * Returns the rule of a token that v1 refused. One that looks like HarmonyOS needs a
+ * service account that the profile does not have.
  */
 function v1TokenRule(token: string, { hasV3 }: AskedApi): ResponseRule {
   return isHarmonyToken(token) && !hasV3

@@ -43,7 +43,7 @@ export interface InstallationDraft {
 
 /**
  * Returns the ACL of an installation (protocol/installations.md#acl); null without one. An invalid
- * one, from before ACLs counted, is none.
+ * one, from before ACLs counted, does not count.
  */
 export function aclOf({ fields }: Pick<InstallationDraft, 'fields'>): Acl | null {
   const { ACL: value } = fields;

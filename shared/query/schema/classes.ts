@@ -19,7 +19,7 @@ const commonColumns: readonly (readonly [string, Column])[] = [
 export const installationClass: ClassSchema = {
   name: '_Installation',
   table: 'installation',
-  // A member of its own; an invalid one, from before ACLs counted, is none.
+  // A member of its own; an invalid one, from before ACLs counted, does not count.
   acl: `(CASE WHEN jsonb_typeof(fields -> 'ACL') = 'object' THEN fields -> 'ACL' END)`,
   jsonColumn: 'fields',
   columns: new Map<string, Column>([

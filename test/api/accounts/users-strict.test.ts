@@ -40,7 +40,7 @@ function ask(query: Record<string, unknown>, { path = 'strictlyQuery', ...more }
 }
 
 const sub = { className: '_User', where: { level: 1 } };
-/** Questions that break a rule, whoever asks. */
+/** Questions that break a rule, for any caller. */
 const refusedAlways: [rule: string, query: Record<string, unknown>][] = [
   ['skip', { skip: 1 }],
   ['skip', { skip: '100', where: { nickname: 'ann' } }],

@@ -185,7 +185,7 @@ test.each([
   for (const reply of replies) expect(refusalOf(reply)).toEqual(refused(123));
 });
 
-test('an invalid ACL from before is none, and can be replaced', async () => {
+test('an invalid ACL from before does not count, and can be replaced', async () => {
   const { id } = await save();
   await api.db.query(`UPDATE installation SET fields = '{"ACL": 5}' WHERE object_id = $1`, [id]);
   expect((await call('GET', `/installations/${id}`)).body.objectId).toBe(id);

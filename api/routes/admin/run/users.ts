@@ -8,6 +8,7 @@ import { empty, keysetPageOf } from '../../../replies/common.ts';
 import { ofHooks, ofQuery, ofUser } from '../../../replies/refusals.ts';
 import { userPart } from '../../../replies/users.ts';
 import { json, noBody, route, smallBody, userBody } from '../../../route.ts';
+import { mostCounted } from '../../../services/operator/devices/devices.ts';
 import { countQuery, pageOf, pageQuery } from '../../../services/operator/lists/page-query.ts';
 import type { Services } from '../../../services/services.ts';
 
@@ -86,7 +87,7 @@ export default [
         ...pageOf(query),
         q: query.q,
         where: query.where,
-        mostCounted: query.count ? 10_000 : 0,
+        mostCounted: mostCounted(query.count),
       };
       return json(await userAdmin.list(operator, params.appId ?? '', request));
     },

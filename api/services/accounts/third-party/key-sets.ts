@@ -26,9 +26,8 @@ interface CachedSet {
   keys?: JSONWebKeySet;
   fetchedAtMs: number;
   triedAtMs: number;
-  hasFailed: boolean;
-  /** Why the last fetch failed, for the log. */
-  failure?: unknown;
+  /** Why the last fetch failed; undefined where it gave a set. */
+  failure?: Error | undefined;
   /** Fetch in flight, which all calls share. */
   pending?: Promise<void> | undefined;
 }
@@ -58,7 +57,7 @@ export class KeySets {
     const isOld = ageMs > maxAgeMs && this.#mayFetch(known);
     if (!known.keys || isOld) {
       // A login waits for a platform that answers, not for one that failed before.
-      const hasFailed = known.hasFailed;
+      const hasFailed = known.failure !== undefined;
       const refreshed = this.#refresh(known, settings);
       if (!known.keys || !hasFailed) await refreshed;
     }
@@ -75,11 +74,11 @@ export class KeySets {
     const known = this.#entryOf(settings);
     if (known.keys === used && (known.pending || this.#mayFetch(known))) await this.#refresh(known, settings);
     if (known.keys !== used) return known.keys;
-    return known.hasFailed ? noKeys(known) : undefined;
+    return known.failure ? noKeys(known) : undefined;
   }
 
-  #mayFetch({ triedAtMs, hasFailed }: CachedSet): boolean {
-    return this.#clock.monotonicMs() - triedAtMs > (hasFailed ? retryMs : minRefetchMs);
+  #mayFetch({ triedAtMs, failure }: CachedSet): boolean {
+    return this.#clock.monotonicMs() - triedAtMs > (failure ? retryMs : minRefetchMs);
   }
 
   /**
@@ -89,8 +88,8 @@ export class KeySets {
   #refresh(known: CachedSet, settings: IdentityTokenCheck): Promise<void> {
     known.pending ??= this.#fetch(settings)
       .then(
-        (keys) => Object.assign(known, { keys, fetchedAtMs: this.#clock.monotonicMs(), hasFailed: false }),
-        (error: unknown) => Object.assign(known, { hasFailed: true, failure: causeOf(error, settings) }),
+        (keys) => Object.assign(known, { keys, fetchedAtMs: this.#clock.monotonicMs(), failure: undefined }),
+        (error: unknown) => Object.assign(known, { failure: causeOf(error, settings) }),
       )
       .then(() => {
         known.triedAtMs = this.#clock.monotonicMs();
@@ -113,7 +112,6 @@ export class KeySets {
     const entry = this.#cache.get(key) ?? {
       fetchedAtMs: -Infinity,
       triedAtMs: -Infinity,
-      hasFailed: false,
     };
     // The set that was used longest ago makes room.
     this.#cache.delete(key);
@@ -125,8 +123,10 @@ export class KeySets {
 }
 
 /** Returns what a fetch failed by: no answer of the platform, or a document that is no key set. */
-const causeOf = (error: unknown, { jwksUrl }: IdentityTokenCheck): unknown =>
-  error instanceof Refusal ? error.cause : new PeerError(jwksUrl, 'an answer that is no key set');
+const causeOf = (error: unknown, { jwksUrl }: IdentityTokenCheck): Error =>
+  error instanceof Refusal && error.cause instanceof Error
+    ? error.cause
+    : new PeerError(jwksUrl, 'an answer that is no key set');
 
 function noKeys({ failure }: CachedSet): never {
   throw new Refusal('unavailable', {

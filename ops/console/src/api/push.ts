@@ -29,11 +29,14 @@ function isSettling({ state, finishedAt, updatedAt }: PushDetail, progress?: Pus
   return ended < progress.devices && sinceMs < maxSettlingMs;
 }
 
+/** Messages of the own channel that are sent and that no device has acknowledged yet. */
+export const waitingOf = ({ connectors, acked }: Pick<PushProgress, 'connectors' | 'acked'>): number =>
+  Math.max(0, (connectors.channel?.sent ?? 0) - acked);
+
 /** Tells whether devices of the own channel may still acknowledge a push that ended lately. */
 function isAwaited({ finishedAt }: PushDetail, progress?: PushProgress): boolean {
   if (finishedAt === null || !progress) return false;
-  const isWaiting = (progress.connectors.channel?.sent ?? 0) > progress.acked;
-  return isWaiting && Date.now() - Date.parse(finishedAt) < maxSettlingMs;
+  return waitingOf(progress) > 0 && Date.now() - Date.parse(finishedAt) < maxSettlingMs;
 }
 
 /** Record and progress of a push, live while it is open. */

@@ -1,7 +1,7 @@
 import { isRecord, type JsonRecord, type JsonValue } from './json-text.ts';
 import type { ShownMessage } from './previews.ts';
 
-/** Variable of a draft: what it stands for, and the text of a device without the field. */
+/** Variable of a draft: its field, and the text of a device without the field. */
 interface Variable {
   name: string;
   field: string;

@@ -62,7 +62,7 @@ export async function clearInvalidTokens(
 /**
  * Deletes the installations with certain reports of these pushes, if they were not updated since
  * and the push reached some device of the connector (protocol/delivery.md#promise-7). In a push to
- * many it must have reached as many as are reported: receipts come one after the other, and may
+ * many it must have reached at least the number that is reported: receipts come one after the other, and may
  * never come for some devices, so their share is unknown. Keeps the public ids in the push's
  * failures.
  */

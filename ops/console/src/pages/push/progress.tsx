@@ -3,6 +3,7 @@ import { lazy, Suspense } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { PushDetail, PushProgress } from '../../../../../api/replies/admin/types.ts';
 import { connectorName } from '../../api/connectors.ts';
+import { waitingOf } from '../../api/push.ts';
 import { useBreakers } from '../../api/queries.ts';
 import { Badge } from '../../kit/data/badge.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
@@ -13,7 +14,6 @@ import { loadPage } from '../page-failure.tsx';
 import { endedOf, OutcomeBar, type Totals, unacknowledgedOf } from '../pushes/shown-push.tsx';
 import { Milestones } from './milestones.tsx';
 import styles from './push.module.css';
-import { waitingOf } from './waiting.ts';
 
 const Timeline = lazy(async () => ({
   default: (await loadPage(() => import('./timeline.tsx'))).Timeline,

@@ -1,10 +1,10 @@
 import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
+import { waitingOf } from '../../../api/push.ts';
 import { Badge } from '../../../kit/data/badge.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Time } from '../../../kit/data/time.tsx';
 import { formatCount, formatDuration, formatShare } from '../../../text/format.ts';
-import { waitingOf } from '../../push/waiting.ts';
 import { PushLink, StateBadge } from '../shown-push.tsx';
 import type { Compared } from './compared.ts';
 import { isSlower, timesOf } from './differences.ts';
