@@ -159,6 +159,7 @@ export default [
     limit: smallBody,
     session: 'required',
     body: codeRequest,
+    documentedBody: documentedCodeRequest,
     reply: empty,
     refusals: [...ofCodeRequest, 'phoneTaken'],
     handle: async (call, { phoneCodes }) => {

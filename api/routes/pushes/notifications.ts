@@ -18,7 +18,7 @@ const listQuery = z
     skip: z.coerce.number('expected a number').int().min(0).max(10_000_000).default(0),
     order: z.enum(['createdAt', '-createdAt'], 'expected createdAt or -createdAt').optional(),
     count: flagQuery,
-    where: z.unknown().optional(),
+    where: z.unknown().meta({ type: 'string' }).optional().describe('Condition as JSON.'),
   })
   .transform(({ limit, skip, order, count = false, where }) => ({
     limit: parseLimit(limit, count),

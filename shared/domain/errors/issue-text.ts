@@ -52,7 +52,9 @@ function unionText(issue: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidUnion>): st
     .filter(({ first }) => first.path.length > 0)
     .toSorted((a, b) => a.others.length - b.others.length)[0]?.first;
   if (inside) return `${inside.path.join('.')}: ${inside.message}`;
-  const texts = [...new Set(alternatives.map(({ first }) => first.message.replace(/^must be /, '')))];
+  const texts = [
+    ...new Set(alternatives.map(({ first }) => first.message.replace(/^(must be|expected) /, ''))),
+  ];
   return texts.length === 0 ? 'is not what is expected here' : `must be ${texts.join(' or ')}`;
 }
 

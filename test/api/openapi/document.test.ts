@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { descriptionOf } from '../../../api/openapi/description.ts';
 import { openApiDocument } from '../../../api/openapi/document.ts';
+import { requestSchema } from '../../../api/openapi/json-schema.ts';
 import { refusalsOf } from '../../../api/openapi/refusals.ts';
 import { loadRoutes } from '../../../api/route-loader.ts';
 import { useTestApi } from '../../support/test-api.ts';
@@ -74,6 +75,19 @@ describe('the OpenAPI document', () => {
       /^Needs a token or a session .* role .* is `owner`\. .* bytes\. A change is recorded/,
     );
     expect(texts.get('runBatch')).not.toContain('A batch');
+  });
+
+  test('gives every member of a query and a body a type', async () => {
+    const requests = (await loadRoutes()).flatMap(({ operation, documented }) =>
+      Object.values(documented).map((schema) => ({ operation, schema })),
+    );
+    const untyped = requests.flatMap(({ operation, schema }) =>
+      Object.entries(schema ? (requestSchema(schema).properties ?? {}) : {})
+        .filter(([, member]) => ['type', 'anyOf', 'enum', 'const'].every((key) => !(key in Object(member))))
+        .map(([name]) => `${operation} ${name}`),
+    );
+    // A list of names (protocol/functions.md#ignored-hooks). Any other value is ignored.
+    expect(untyped).toEqual(['deleteUser __ignore_hooks']);
   });
 
   test('names every refusal that some call may get', async () => {

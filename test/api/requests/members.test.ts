@@ -297,6 +297,12 @@ test.each([
     { options: { authPlatforms: { lc_apple: { audience: 5 } } } },
     /audience: must be a string or an array/,
   ],
+  [
+    'PATCH',
+    'scheduled/1-1',
+    { push_time: 5 },
+    /^push_time: must be a time such as 2027-01-31T00:00:00\+08:00 or an object/,
+  ],
   ['POST', 'push', { data: { alert: 'x' }, where: {}, push_time: 5 }, /^push_time: must be/],
   ['POST', 'push', { data: { alert: 'x' }, where: {}, push_time: { __type: 'Date' } }, /^push_time: iso:/],
   ['POST', 'push', { data: { alert: 'x' }, where: {}, channels: 5 }, /^channels: must be|Invalid channel/],

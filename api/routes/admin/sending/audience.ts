@@ -7,11 +7,11 @@ import { json, operatorBody, route } from '../../../route.ts';
 
 /** Target of a push; the service checks its members as of a push. */
 const target = z.strictObject({
-  where: jsonValue.optional().describe(queryBody.shape.where.description ?? ''),
-  cql: jsonValue.optional().describe(queryBody.shape.cql.description ?? ''),
-  channels: jsonValue.optional().describe(queryBody.shape.channels.description ?? ''),
-  device_ids: jsonValue.optional().describe(devicesBody.shape.device_ids.description ?? ''),
-  device_type: jsonValue.optional().describe(devicesBody.shape.device_type.description ?? ''),
+  where: jsonValue.optional(),
+  cql: jsonValue.optional(),
+  channels: jsonValue.optional(),
+  device_ids: jsonValue.optional(),
+  device_type: jsonValue.optional(),
   device_profile: jsonValue.optional(),
   vendor: jsonValue.optional(),
   prod: jsonValue.optional(),
@@ -23,6 +23,13 @@ const target = z.strictObject({
     .default(0)
     .describe('Devices to show.'),
   clauses: z.boolean('expected true or false').default(false).describe('Count without each clause too.'),
+});
+
+/** For the reference: the members as of a push. */
+const documentedTarget = target.extend({
+  ...queryBody.pick({ where: true, cql: true, channels: true, prod: true, topic: true }).shape,
+  ...devicesBody.pick({ device_ids: true, device_type: true, device_profile: true, vendor: true }).partial()
+    .shape,
 });
 
 /** Audience of a condition while it is written (protocol/admin-api.md#audience). */
@@ -37,6 +44,7 @@ export default [
     changesNothing: true,
     limit: operatorBody,
     body: target,
+    documentedBody: documentedTarget,
     reply: audience,
     refusals: ['notFound', ...ofPush],
     handle: async ({ operator, params, body, prodHeader, gone }, { audience: audiences }) => {

@@ -115,7 +115,10 @@ export default [
     operation: 'Audience',
     noun: 'saved audience',
     body: z.strictObject({
-      where: z.union([jsonObject, z.array(jsonValue)]).describe('Condition on installations.'),
+      where: z
+        .union([jsonObject, z.array(jsonValue)])
+        .meta({ type: ['object', 'array'] })
+        .describe('Condition on installations.'),
     }),
     reply: savedAudience,
     content: ({ where }) => where,

@@ -46,6 +46,7 @@ export default [
     role: 'sender',
     limit: operatorBody,
     body: change,
+    documentedBody: change.required({ push_time: true }),
     reply: scheduledEntry,
     refusals: ['objectNotFound', 'invalidPushTime'],
     handle: async ({ operator, params, body }, { scheduled }) => {
