@@ -1,5 +1,6 @@
 /** Members of FCM's message (protocol/fcm.md#members). */
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { time } from '../../shared/domain/times.ts';
 import { MemberTable, membersAt, part } from '../kit/members.ts';
 import {
   duration,
@@ -25,7 +26,7 @@ const isReserved = (name: string): boolean => /^(from|message_type|google|gcm)$|
 const label = like(/^[a-zA-Z0-9\-_.~%]{1,50}$/, 'a label of at most 50 letters, digits and -_.~%');
 const moment = refined(
   text(),
-  (value) => /^\d{4}-\d\d-\d\dT/.test(String(value)) && !Number.isNaN(Date.parse(String(value))),
+  (value) => time.safeParse(value).success,
   'a time such as "2027-01-31T08:00:00Z"',
 );
 const data = mapOf(text());

@@ -230,6 +230,7 @@ describe('members of FCM’s message', () => {
     [{ priority: 10 }, 'fcm.priority must be NORMAL or HIGH'],
     [{ color: 'red' }, 'fcm.color must be a colour'],
     [{ event_time: 'tomorrow' }, 'fcm.event_time must be a time'],
+    [{ event_time: '2027-02-30T08:00:00Z' }, 'fcm.event_time must be a time'],
     [{ body_loc_args: ['a', 1] }, 'fcm.body_loc_args must be a list of strings'],
     [{ webpush: { data: { n: 1 } } }, 'fcm.webpush.data.n must be a string'],
     [{ webpush: { data: { from: 'x' } } }, 'fcm.webpush.data.from is a name that FCM keeps to itself'],
