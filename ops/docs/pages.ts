@@ -1,6 +1,7 @@
 import { monitoringFiles } from '../monitoring/files.ts';
 import { appOptionsPage } from './app-options.ts';
 import { channelPage } from './channel.ts';
+import { readmeWithClients } from './clients.ts';
 import { commandLinePage } from './command-line.ts';
 import { configurationPage } from './configuration.ts';
 import { credentialsPage } from './credentials.ts';
@@ -23,6 +24,7 @@ export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'reference/http-api.md': httpApiPage,
   'reference/metrics.md': metricsPage,
   'openapi.json': openApiFile,
+  '../README.md': readmeWithClients,
   ...Object.fromEntries(
     Object.entries(monitoringFiles()).map(([name, text]) => [`../ops/monitoring/${name}`, () => text]),
   ),

@@ -1,0 +1,41 @@
+import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
+import { table } from './markdown.ts';
+
+/**
+ * The README's table of clients: those that `test/clients` drives, as its last run wrote them into
+ * docs/clients.json (`UPDATE_CLIENTS=1`), and those that were tried by hand or read only.
+ */
+const clients = z.strictObject({
+  driven: z.array(
+    z.strictObject({
+      name: z.string(),
+      version: z.string(),
+      topics: z.array(z.string()),
+      date: z.iso.date(),
+    }),
+  ),
+  byHand: z.array(z.strictObject({ name: z.string(), how: z.string(), date: z.iso.date() })),
+});
+
+const [begin, end] = ['<!-- clients: written by `npm run docs` -->', '<!-- end of clients -->'];
+
+/** Returns the README with the table of docs/clients.json. */
+export async function readmeWithClients(): Promise<string> {
+  const read = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
+  const readme = await read('README.md');
+  const { driven, byHand } = clients.parse(JSON.parse(await read('docs/clients.json')));
+  const [before = '', rest = ''] = readme.split(begin);
+  const [, after] = rest.split(end);
+  if (after === undefined) throw new Error(`README.md lacks the lines ${begin} and ${end}`);
+  const rows = [
+    ...driven.map(({ name, version, topics, date }) => [
+      name,
+      version,
+      `run by tests: ${topics.join(', ')}`,
+      date,
+    ]),
+    ...byHand.map(({ name, how, date }) => [name, '', how, date]),
+  ];
+  return `${before}${begin}\n${table(['client', 'version', 'how it was tried', 'on'], rows)}\n${end}${after}`;
+}

@@ -1,0 +1,19 @@
+import { fileURLToPath } from 'node:url';
+import { testDrivenClient } from '../../support/clients/driven-client.ts';
+import { pythonPackages } from '../../support/clients/toolchains.ts';
+
+/** The Python SDK from PyPI, unmodified. It is told the service by `LC_API_SERVER`, as its documents say. */
+testDrivenClient({
+  name: 'Python (`leancloud`, PyPI)',
+  version: '3.0.2',
+  programs: ['python3'],
+  topics: [
+    ...['sign-up', 'login', 'become', 'codes by SMS', 'mail', 'third-party accounts', 'roles', 'queries'],
+    ...['captcha', 'installations', 'push', 'functions', 'errors'],
+  ],
+  prepare: async () => ({
+    command: 'python3',
+    args: ['-W', 'ignore', fileURLToPath(new URL('drive.py', import.meta.url))],
+    env: { PYTHONPATH: await pythonPackages(new URL('requirements.txt', import.meta.url)) },
+  }),
+});

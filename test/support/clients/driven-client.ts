@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { testConfig } from '../api.ts';
+import { startEngine, type TestEngine } from '../sdk/engine.ts';
+import { type TestService, useTestService } from '../service.ts';
+import { testTableRow } from './driven-clients.ts';
+import { hasPrograms, minutesMs, run } from './toolchains.ts';
+
+/** A line that a driver program prints for each check: what it tried, and why that failed. */
+interface Check {
+  readonly topic: string;
+  readonly check: string;
+  readonly error?: string;
+}
+
+/** A client that others published, and a program of ours that drives it. */
+interface DrivenClient {
+  /** As in the README's table: language, package and registry. */
+  readonly name: string;
+  readonly version: string;
+  readonly programs: readonly string[];
+  /** What is driven, in the README's words. The program prints at least one check of each. */
+  readonly topics: readonly string[];
+  /** Installs the client; returns the command that starts the program. */
+  prepare(): Promise<{ command: string; args: string[]; env?: Record<string, string> }>;
+}
+
+/**
+ * Runs a driver program once against a running service, and shows each of its topics as a test. The
+ * program finds the service in `CARILLON_URL`, `APP_ID`, `APP_KEY`, `MASTER_KEY` and `ADMIN_TOKEN`
+ * (for codes and links in the outbox), and prints each check as a line of JSON. The functions of
+ * the app are those of engine-app.cjs; pushes to iOS reach the sandbox of APNs.
+ */
+export function testDrivenClient(client: DrivenClient): void {
+  describe.skipIf(!hasPrograms(client.programs, client.name))(client.name, () => {
+    const service = useTestService();
+    let engine: TestEngine;
+    let checks: Check[];
+
+    beforeAll(async () => {
+      const bare = await service.api.createApp({ emailVerification: true, allowUserQuery: true });
+      engine = await startEngine(bare, { apiUrl: service.api.url });
+      const app = await service.api.services.apps.change(bare.appId, {
+        options: { functionsUrl: engine.url },
+      });
+      await service.addApnsProfile(app);
+      await service.dispatch();
+      const { command, args, env = {} } = await client.prepare();
+      const printed = await run(command, args, { env: { ...environmentOf(service, app), ...env } });
+      checks = printed
+        .split('\n')
+        .filter((line) => line.startsWith('{'))
+        .map((line) => JSON.parse(line));
+    }, minutesMs);
+    afterAll(() => engine?.close());
+
+    test.each(client.topics)('%s', (topic) => {
+      const own = checks.filter((one) => one.topic === topic);
+      expect(own.filter(({ error }) => error !== undefined)).toEqual([]);
+      expect(own.length).toBeGreaterThan(0);
+    });
+
+    test('drives no other topics', () => {
+      expect([...new Set(checks.map(({ topic }) => topic))].sort()).toEqual([...client.topics].sort());
+    });
+
+    testTableRow(client);
+  });
+}
+
+const environmentOf = ({ api, databaseUrl }: TestService, app: App): Record<string, string> => ({
+  CARILLON_URL: api.url,
+  APP_ID: app.appId,
+  APP_KEY: app.appKey,
+  MASTER_KEY: app.masterKey,
+  ADMIN_TOKEN: testConfig(databaseUrl).adminToken,
+});
