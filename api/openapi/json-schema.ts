@@ -132,7 +132,8 @@ function isNoise(name: string, member: Json, { format }: JsonObject): boolean {
     case 'maximum':
       return Math.abs(Number(member)) === Number.MAX_SAFE_INTEGER;
     case 'pattern':
-      return format === 'date-time' || format === 'date';
+      // Only JavaScript reads classes of Unicode's properties: others refuse the whole document.
+      return format === 'date-time' || format === 'date' || String(member).includes('\\p{');
     case 'propertyNames':
       return JSON.stringify(member) === '{"type":"string"}';
     default:

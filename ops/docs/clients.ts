@@ -12,6 +12,7 @@ const clients = z.strictObject({
       name: z.string(),
       version: z.string(),
       topics: z.array(z.string()),
+      test: z.string(),
       date: z.iso.date(),
     }),
   ),
@@ -28,14 +29,14 @@ export async function readmeWithClients(): Promise<string> {
   const [before = '', rest = ''] = readme.split(begin);
   const [, after] = rest.split(end);
   if (after === undefined) throw new Error(`README.md lacks the lines ${begin} and ${end}`);
-  const rows = [
-    ...driven.map(({ name, version, topics, date }) => [
-      name,
-      version,
-      `run by tests: ${topics.join(', ')}`,
-      date,
-    ]),
-    ...byHand.map(({ name, how, date }) => [name, '', how, date]),
-  ];
-  return `${before}${begin}\n${table(['client', 'version', 'how it was tried', 'on'], rows)}\n${end}${after}`;
+  // Several test files may drive one client.
+  const byName = Map.groupBy(driven, ({ name, version }) => JSON.stringify([name, version]));
+  const rows = [...byName].map(([key, parts]) => [
+    ...JSON.parse(key),
+    `run by tests: ${parts.flatMap(({ topics }) => topics).join(', ')}`,
+    parts.map(({ date }) => date).toSorted()[0] ?? '',
+  ]);
+  const tried = byHand.map(({ name, how, date }) => [name, '', how, date]);
+  const shown = table(['client', 'version', 'how it was tried', 'on'], [...rows, ...tried]);
+  return `${before}${begin}\n${shown}\n${end}${after}`;
 }

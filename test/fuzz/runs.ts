@@ -7,6 +7,9 @@ const { FUZZ_ROUNDS = '1', FUZZ_SEED, FUZZ_PATH } = currentEnvironment();
 /** Factor for the number of cases; `npm run fuzz` sets it, and in `npm test` it is 1. */
 export const rounds = Number(FUZZ_ROUNDS);
 
+/** Seed of the run, where one is set. */
+export const seed = FUZZ_SEED === undefined ? undefined : Number(FUZZ_SEED);
+
 /** Properties with fewer cases have expensive ones. */
 const expensiveBelow = 10;
 
@@ -22,7 +25,7 @@ export async function fuzz<T>(
     numRuns: Math.ceil(cases * rounds),
     // Shrinking is too expensive for cases such as a whole import.
     endOnFailure: cases < expensiveBelow,
-    ...(FUZZ_SEED === undefined ? {} : { seed: Number(FUZZ_SEED) }),
+    ...(seed === undefined ? {} : { seed }),
     ...(FUZZ_PATH === undefined ? {} : { path: FUZZ_PATH }),
   });
   if (details.failed) throw new Error(`${await report(details)}\n\n${commandFor(details)}`);

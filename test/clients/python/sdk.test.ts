@@ -1,11 +1,13 @@
 import { fileURLToPath } from 'node:url';
 import { testDrivenClient } from '../../support/clients/driven-client.ts';
-import { pythonPackages } from '../../support/clients/toolchains.ts';
+import { pythonPackages, versionIn } from '../../support/clients/toolchains.ts';
+
+const requirements = new URL('requirements.txt', import.meta.url);
 
 /** The Python SDK from PyPI, unmodified. It is told the service by `LC_API_SERVER`, as its documents say. */
 testDrivenClient({
   name: 'Python (`leancloud`, PyPI)',
-  version: '3.0.2',
+  version: versionIn(requirements, /^leancloud==(\S+)/m),
   programs: ['python3'],
   topics: [
     ...['sign-up', 'login', 'become', 'codes by SMS', 'mail', 'third-party accounts', 'roles', 'queries'],
@@ -14,6 +16,6 @@ testDrivenClient({
   prepare: async () => ({
     command: 'python3',
     args: ['-W', 'ignore', fileURLToPath(new URL('drive.py', import.meta.url))],
-    env: { PYTHONPATH: await pythonPackages(new URL('requirements.txt', import.meta.url)) },
+    env: { PYTHONPATH: await pythonPackages(requirements) },
   }),
 });

@@ -1,33 +1,44 @@
 import { readFile, writeFile } from 'node:fs/promises';
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
 /** Clients that tests drove, as the README's table shows them (ops/docs/clients.ts). */
-const path = new URL('../../../docs/clients.json', import.meta.url);
+const table = new URL('../../../docs/clients.json', import.meta.url);
+const project = fileURLToPath(new URL('../../..', import.meta.url));
 
-interface DrivenEntry {
+/** A client of the table, and what one test file drives of it, in the table's words. */
+interface DrivenClient {
   readonly name: string;
   readonly version: string;
   readonly topics: readonly string[];
 }
 
+/** Row of docs/clients.json. */
+interface Row extends DrivenClient {
+  readonly test: string;
+  readonly date: string;
+}
+
 /**
- * Compares a client with its row in the table; with `UPDATE_CLIENTS=1` writes the row, with the day,
- * if each test of the block before passed.
+ * Compares what a test file drives of a client with docs/clients.json; with `UPDATE_CLIENTS=1` writes
+ * it there, with the day, if each test before it passed.
  */
-export function testTableRow({ name, version, topics }: DrivenEntry): void {
+export function testTableRow({ name, version, topics }: DrivenClient): void {
   test("is in the README's table as it was driven", async ({ task }) => {
-    const table = JSON.parse(await readFile(path, 'utf8'));
-    const rows: (DrivenEntry & { date: string })[] = table.driven;
-    if (process.env.UPDATE_CLIENTS === '1') {
-      const others = task.suite?.tasks.filter((one) => one !== task) ?? [];
-      expect(others.filter((one) => one.result?.state === 'fail').map((one) => one.name)).toEqual([]);
-      const row = { name, version, topics, date: new Date().toISOString().slice(0, 10) };
-      table.driven = [...rows.filter((one) => one.name !== name), row].toSorted((a, b) =>
-        a.name.localeCompare(b.name),
-      );
-      await writeFile(path, `${JSON.stringify(table, null, 2)}\n`);
+    const clients: { driven: Row[] } = JSON.parse(await readFile(table, 'utf8'));
+    const file = relative(project, task.file.filepath);
+    const isSame = (row: Row) => row.name === name && row.test === file;
+    if (process.env.UPDATE_CLIENTS !== '1') {
+      expect(clients.driven.find(isSame)).toMatchObject({ version, topics });
       return;
     }
-    expect(rows.find((one) => one.name === name)).toMatchObject({ version, topics });
+    const others = (task.suite ?? task.file).tasks;
+    expect(others.filter((one) => one.result?.state === 'fail').map((one) => one.name)).toEqual([]);
+    const row = { name, version, topics, test: file, date: new Date().toISOString().slice(0, 10) };
+    clients.driven = [...clients.driven.filter((one) => !isSame(one)), row].toSorted((a, b) =>
+      `${a.name}${a.test}`.localeCompare(`${b.name}${b.test}`),
+    );
+    await writeFile(table, `${JSON.stringify(clients, null, 2)}\n`);
   });
 }

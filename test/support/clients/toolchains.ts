@@ -1,6 +1,6 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -30,21 +30,36 @@ export function hasPrograms(programs: readonly string[], skipped: string): boole
   return missing === undefined;
 }
 
-/** Runs a program to its end. Returns its standard output; throws with its error output. */
+/**
+ * Runs a program to its end. Returns its standard output; throws with its error output if it fails
+ * and `acceptsFailure` is not set.
+ */
 export async function run(
   program: string,
   args: readonly string[],
-  options: { cwd?: string; env?: Record<string, string> } = {},
+  options: { cwd?: string; env?: Record<string, string>; acceptsFailure?: boolean } = {},
 ): Promise<string> {
   const binaries = fileURLToPath(new URL('../../../node_modules/.bin', import.meta.url));
   const env = { ...process.env, PATH: `${binaries}${delimiter}${process.env.PATH}`, ...options.env };
-  const { stdout } = await promisify(execFile)(program, [...args], {
-    ...options,
-    env,
-    maxBuffer: 64 * 1024 * 1024,
+  const { acceptsFailure = false, ...others } = options;
+  const running = promisify(execFile)(program, [...args], { ...others, env, maxBuffer: 64 * 1024 * 1024 });
+  const { stdout } = await running.catch((error) => {
+    if (acceptsFailure && typeof error.stdout === 'string') return error;
+    throw error;
   });
   return stdout;
 }
+
+/** Returns the version that a lock file pins: the first group of the pattern. */
+export function versionIn(lockFile: URL, pattern: RegExp): string {
+  const version = pattern.exec(readFileSync(lockFile, 'utf8'))?.[1];
+  if (version === undefined) throw new Error(`${lockFile.pathname} has no ${pattern.source}`);
+  return version;
+}
+
+/** Returns the version of a package that our package.json pins. */
+export const npmVersion = (name: string): string =>
+  versionIn(new URL('../../../package.json', import.meta.url), new RegExp(`"${name}": "([\\d.a-z-]+)"`));
 
 /** Installs into a folder that is named by the content of a lock file, unless it is there. */
 async function installOnce(lockFile: URL, install: (folder: string) => Promise<unknown>): Promise<string> {

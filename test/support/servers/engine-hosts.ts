@@ -1,6 +1,12 @@
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  request as requestTo,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { App } from '../../../shared/domain/apps/app.ts';
@@ -67,7 +73,7 @@ const signatures: [pattern: RegExp, member: string, text: string][] = [
 export interface EngineHost {
   url: string;
   runs: EngineRun[];
-  /** Waits for the next run of a path. */
+  /** Waits for a run of a path. */
   waitFor(path: string, isRun?: (run: EngineRun) => boolean): Promise<EngineRun>;
   close(): Promise<void>;
 }
@@ -77,46 +83,90 @@ interface Answer {
   body: unknown;
 }
 
-/** Starts a host; `setApp` names the app whose keys it checks. */
+/** Requests that a host ran, in their order. */
+export class EngineRuns {
+  readonly all: EngineRun[] = [];
+  readonly #waiting = new Set<() => void>();
+
+  add(run: EngineRun): void {
+    this.all.push(run);
+    for (const wake of this.#waiting) wake();
+  }
+
+  /** Waits for a run of a path. */
+  async first(path: string, isRun: (run: EngineRun) => boolean = () => true): Promise<EngineRun> {
+    for (;;) {
+      const run = this.all.find((one) => one.path === path && isRun(one));
+      if (run) return run;
+      await new Promise<void>((resolve) => this.#waiting.add(resolve));
+    }
+  }
+}
+
+/** Starts a host; `app` names the app whose keys it checks. */
 export async function startEngineHost(
   name: EngineName,
   { app, apiUrl }: { app: () => App; apiUrl: string },
 ): Promise<EngineHost> {
   const engine = engines[name];
-  const runs: EngineRun[] = [];
-  const waiting = new Set<() => void>();
+  const runs = new EngineRuns();
   const handle = async (request: IncomingMessage): Promise<Answer> => {
     const path = (request.url ?? '').replace(/^\/1\.1\//, '');
     const sent = await text(request);
     const message: Message = sent === '' ? {} : JSON.parse(sent);
     const refusal = await refusalOf(engine, { request, path, message, app: app(), apiUrl });
     if (refusal) return refusal;
-    runs.push({ path, message, hasSession: request.headers['x-lc-session'] !== undefined });
-    for (const wake of waiting) wake();
+    runs.add({ path, message, hasSession: request.headers['x-lc-session'] !== undefined });
     return answerOf(name, path, message);
   };
   const server = createServer((request, response) => {
     void handle(request).then((answer) => write(engine, response, answer));
   });
+  return hostOf(server, runs);
+}
+
+/** Listens on loopback. Returns the host with its runs. */
+async function hostOf(server: Server, runs: EngineRuns): Promise<EngineHost> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
-    runs,
-    async waitFor(path, isRun = () => true) {
-      for (;;) {
-        const run = runs.find((one) => one.path === path && isRun(one));
-        if (run) return run;
-        await new Promise<void>((resolve) => waiting.add(resolve));
-      }
-    },
+    runs: runs.all,
+    waitFor: (path, isRun) => runs.first(path, isRun),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
       }),
   };
+}
+
+/**
+ * Stands in front of an engine in a process of its own: passes each request on unchanged, and
+ * remembers those that it did not refuse.
+ */
+export function startRecordedHost(engineUrl: string): Promise<EngineHost> {
+  const runs = new EngineRuns();
+  const server = createServer(async (incoming, response) => {
+    const { method, url = '', headers } = incoming;
+    const sent = await text(incoming);
+    const onward = requestTo(new URL(url, engineUrl), { method, headers }, (answer) => {
+      const { statusCode = 502 } = answer;
+      response.writeHead(statusCode, answer.rawHeaders);
+      answer.pipe(response);
+      if (statusCode >= 400) return;
+      const path = url.replace(/^\/1\.1\//, '');
+      runs.add({
+        path,
+        message: sent === '' ? {} : JSON.parse(sent),
+        hasSession: headers['x-lc-session'] !== undefined,
+      });
+    });
+    onward.once('error', () => response.destroy());
+    onward.end(sent);
+  });
+  return hostOf(server, runs);
 }
 
 function write({ type }: Engine, response: ServerResponse, { status, body }: Answer): void {

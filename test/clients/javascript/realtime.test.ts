@@ -1,8 +1,11 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { Realtime } from 'leancloud-realtime';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ChannelFixture, eventually, freePort } from '../support/channel-fixture.ts';
-import { CommandType, openDevice } from '../support/realtime-device.ts';
+import { ChannelFixture, eventually, freePort } from '../../channel/support/channel-fixture.ts';
+import { CommandType, openDevice } from '../../channel/support/realtime-device.ts';
+
+import { testTableRow } from '../../support/clients/driven-clients.ts';
+import { npmVersion } from '../../support/clients/toolchains.ts';
 
 /** Load balancer with one address for several processes; the test selects the process of new connections. */
 class TcpProxy {
@@ -111,5 +114,11 @@ describe('the realtime library', () => {
     expect(messages[0]).toMatchObject({ content: { alert: 'in the middle' } });
     await fixture.enqueue([id], { alert: 'afterwards' });
     await eventually(() => messages.length === 2);
+  });
+
+  testTableRow({
+    name: 'Realtime library (`leancloud-realtime`, npm)',
+    version: npmVersion('leancloud-realtime'),
+    topics: ['routing', 'receiving', 'acknowledging', 'heartbeats', 'goaway'],
   });
 });

@@ -1,5 +1,7 @@
 import AV from 'leancloud-storage';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { testTableRow } from '../../support/clients/driven-clients.ts';
+import { npmVersion } from '../../support/clients/toolchains.ts';
 import { newRoleName } from '../../support/roles.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newName } from '../../support/users.ts';
@@ -165,4 +167,10 @@ describe('an ACL', () => {
     await managed.save();
     expect(idsOf(await admin.getRoles())).toEqual(idsOf([admins, managed]));
   });
+});
+
+testTableRow({
+  name: 'JavaScript (`leancloud-storage`, npm)',
+  version: npmVersion('leancloud-storage'),
+  topics: ['roles'],
 });

@@ -4,6 +4,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { choosePort } from '../../../ops/local/ports.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
+import { testTableRow } from '../../support/clients/driven-clients.ts';
+import { npmVersion } from '../../support/clients/toolchains.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
 import { newName, newPhone, newUid } from '../../support/users.ts';
@@ -407,4 +409,10 @@ describe('the general code service', () => {
   test('returns the time of the server', async () => {
     expect(await AV.Cloud.getServerDate()).toBeInstanceOf(Date);
   });
+});
+
+testTableRow({
+  name: 'JavaScript (`leancloud-storage`, npm)',
+  version: npmVersion('leancloud-storage'),
+  topics: ['sign-up', 'login', 'become', 'codes by SMS', 'mail', 'third-party accounts', 'captcha', 'errors'],
 });

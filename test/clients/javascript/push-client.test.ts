@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { testTableRow } from '../../support/clients/driven-clients.ts';
+import { npmVersion } from '../../support/clients/toolchains.ts';
 import { type FixedAddresses, PushClient, startFixedAddresses } from '../../support/sdk/push-client.ts';
 import { useTestService } from '../../support/service.ts';
 
@@ -64,4 +66,10 @@ test('gets the reason why a push is refused, and no other error', async () => {
   expect(refused).toMatchObject({ error: { code: 403, message: expect.stringMatching(/master key/) } });
   expect(client.received('error')).toEqual([]);
   expect(client.received('close')).toEqual([]);
+});
+
+testTableRow({
+  name: 'Web pages (`leancloud-push`, npm)',
+  version: npmVersion('leancloud-push'),
+  topics: ['registration', 'channels', 'receiving', 'acknowledging', 'push'],
 });

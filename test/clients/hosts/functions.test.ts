@@ -2,6 +2,8 @@ import AV from 'leancloud-storage';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
+import { testTableRow } from '../../support/clients/driven-clients.ts';
+import { npmVersion } from '../../support/clients/toolchains.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { startEngine, type TestEngine } from '../../support/sdk/engine.ts';
 import { refusalOf, refused, signUp } from '../../support/users.ts';
@@ -105,4 +107,15 @@ test('objects reach the caller in their encoding: Object outside, Pointer inside
     n: 1,
     inner: { ...whole, __type: 'Pointer' },
   });
+});
+
+testTableRow({
+  name: 'JavaScript (`leancloud-storage`, npm)',
+  version: npmVersion('leancloud-storage'),
+  topics: ['functions', 'rpc'],
+});
+testTableRow({
+  name: 'Node function engine (`leanengine`, npm)',
+  version: npmVersion('leanengine'),
+  topics: ['functions', 'rpc', 'errors', 'sessions'],
 });

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App, AppOptionsPatch } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
+import { testTableRow } from '../../support/clients/driven-clients.ts';
+import { npmVersion } from '../../support/clients/toolchains.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { startEngine, type TestEngine } from '../../support/sdk/engine.ts';
 import { answerWith, startFunctionHost } from '../../support/servers/function-host.ts';
@@ -329,4 +331,10 @@ describe('__ignore_hooks', () => {
     expect(runsOf('afterSave', user.id)).toBe(1);
     expect(runsOf('afterUpdate', user.id)).toBe(0);
   });
+});
+
+testTableRow({
+  name: 'Node function engine (`leanengine`, npm)',
+  version: npmVersion('leanengine'),
+  topics: ['hooks of `_User`'],
 });

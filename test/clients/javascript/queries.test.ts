@@ -1,6 +1,8 @@
 import AV from 'leancloud-storage';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { testTableRow } from '../../support/clients/driven-clients.ts';
+import { npmVersion } from '../../support/clients/toolchains.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newName } from '../../support/users.ts';
 
@@ -76,4 +78,10 @@ test('a push takes a query', async () => {
 
 test('the time of the server is a date', async () => {
   expect(await AV.Cloud.getServerDate()).toBeInstanceOf(Date);
+});
+
+testTableRow({
+  name: 'JavaScript (`leancloud-storage`, npm)',
+  version: npmVersion('leancloud-storage'),
+  topics: ['queries', 'installations', 'push'],
 });
