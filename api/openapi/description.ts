@@ -25,7 +25,8 @@ export function descriptionOf(route: Route): string {
   return [callerOf(route), ...limitsOf(route), ...effectsOf(route)].join(' ');
 }
 
-function callerOf({ auth, role, session, paths, isPublic }: Route): string {
+/** Returns sentences that say who may call a route. */
+export function callerOf({ auth, role, session, paths, isPublic }: Route): string {
   if (paths.includes('/metrics')) return 'Needs `METRICS_TOKEN` if the service has one.';
   if (auth === 'none' && !isPublic) return 'Needs the secret that is part of the path.';
   const sentences = [

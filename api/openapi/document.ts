@@ -2,6 +2,7 @@ import type { JsonObject } from '../../shared/domain/json.ts';
 import { errorReply } from '../replies/common.ts';
 import type { Route } from '../route.ts';
 import { areaOf, areas } from './areas.ts';
+import type { Examples } from './examples.ts';
 import { jsonReplies, replySchemas } from './json-schema.ts';
 import { operationOf, templateOf } from './operation.ts';
 import type { SharedResponses } from './responses.ts';
@@ -11,11 +12,11 @@ const description = `Push delivery, accounts and verification codes of mobile ap
 HTTP statuses. Query members that hold conditions are JSON. Replies may carry members of the app's own where a schema says
 \`additionalProperties\`.`;
 
-/** Builds the OpenAPI 3.1 document of all routes. */
-export function openApiDocument(routes: readonly Route[]): JsonObject {
+/** Builds the OpenAPI 3.1 document of all routes with their examples. */
+export function openApiDocument(routes: readonly Route[], examples: Examples): JsonObject {
   const schemas = replySchemas([errorReply, ...routes.flatMap(jsonReplies)]);
   const shared: SharedResponses = new Map();
-  const paths = pathsOf(routes, (route, path) => operationOf(route, path, { schemas, shared }));
+  const paths = pathsOf(routes, (route, path) => operationOf(route, path, { schemas, shared, examples }));
   return {
     openapi: '3.1.1',
     info: {

@@ -3,6 +3,7 @@ import { isJsonObject } from '../../shared/domain/json.ts';
 import type { Route } from '../route.ts';
 import { areaOf } from './areas.ts';
 import { descriptionOf } from './description.ts';
+import { type Example, type Examples, exampleOf } from './examples.ts';
 import { type ReplySchemas, requestSchema } from './json-schema.ts';
 import { responsesOf, type SharedResponses } from './responses.ts';
 import { securityOf } from './security.ts';
@@ -14,12 +15,14 @@ export const templateOf = (path: string): string => path.replace(/:(\w+)/g, '{$1
 export function operationOf(
   route: Route,
   path: string,
-  { schemas, shared }: { schemas: ReplySchemas; shared: SharedResponses },
+  parts: { schemas: ReplySchemas; shared: SharedResponses; examples: Examples },
 ): JsonObject {
   const place = route.paths.indexOf(path);
+  // An alias has the examples of the first path.
+  const example = parts.examples[route.operation];
   const parameters = [
-    ...pathParameters(path),
-    ...queryParameters(route),
+    ...pathParameters(path, example),
+    ...queryParameters(route, example),
     ...sessionParameter(route),
     ...headerParameters(route),
   ];
@@ -29,9 +32,9 @@ export function operationOf(
     description: place === 0 ? descriptionOf(route) : sameAs(route),
     tags: [areaOf(route).title],
     ...(parameters.length > 0 ? { parameters } : {}),
-    ...bodyOf(route),
+    ...bodyOf(route, example),
     security: securityOf(route),
-    responses: responsesOf(route, schemas, shared),
+    responses: responsesOf(route, { ...parts, example }),
   };
 }
 
@@ -50,16 +53,17 @@ const pathForms: Readonly<Record<string, JsonObject>> = {
   key: { type: 'string', enum: ['appKey', 'masterKey', 'hookKey'] },
 };
 
-function pathParameters(path: string): JsonObject[] {
+function pathParameters(path: string, example: Example | undefined): JsonObject[] {
   return [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => ({
     name,
     in: 'path',
     required: true,
     schema: pathForms[name] ?? pathPart,
+    ...exampleOf(example?.path?.[name]),
   }));
 }
 
-function queryParameters({ documented }: Route): JsonObject[] {
+function queryParameters({ documented }: Route, example: Example | undefined): JsonObject[] {
   if (!documented.query) return [];
   const { properties = {}, required = [] } = requestSchema(documented.query);
   return Object.entries(properties ?? {}).map(([name, member]) => {
@@ -71,6 +75,7 @@ function queryParameters({ documented }: Route): JsonObject[] {
       ...(isRequired ? { required: true } : {}),
       ...(description === undefined ? {} : { description }),
       schema,
+      ...exampleOf(example?.query?.[name]),
     };
   });
 }
@@ -83,18 +88,19 @@ const sessionParameter = ({ session }: Route): JsonObject[] =>
 const headerParameters = ({ limit, forwardsBody }: Route): JsonObject[] =>
   limit.rate === 'push' || forwardsBody ? [{ $ref: '#/components/parameters/Prod' }] : [];
 
-function bodyOf(route: Route): JsonObject {
+function bodyOf(route: Route, example: Example | undefined): JsonObject {
   const { limit, documented, hasRawBody, forwardsBody, isBodyRequired, method } = route;
   if (limit.bodyBytesBelow === 0) return {};
-  if (hasRawBody) return { requestBody: { content: { '*/*': { schema: {} } } } };
-  if (forwardsBody) return { requestBody: { content: { 'application/json': { schema: {} } } } };
+  const own = exampleOf(example?.body);
+  if (hasRawBody) return { requestBody: { content: { '*/*': { schema: {}, ...own } } } };
+  if (forwardsBody) return { requestBody: { content: { 'application/json': { schema: {}, ...own } } } };
   if (!documented.body) return {};
   const schema = requestSchema(documented.body);
   const isRequired = isBodyRequired || (method !== 'DELETE' && Array.isArray(schema.required));
   return {
     requestBody: {
       ...(isRequired ? { required: true } : {}),
-      content: { 'application/json': { schema: { type: 'object', ...schema } } },
+      content: { 'application/json': { schema: { type: 'object', ...schema }, ...own } },
     },
   };
 }

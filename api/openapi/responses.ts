@@ -1,8 +1,9 @@
 import { STATUS_CODES } from 'node:http';
 import { type ErrorName, errorTable } from '../../shared/domain/errors/errors.ts';
-import type { JsonObject } from '../../shared/domain/json.ts';
+import type { Json, JsonObject } from '../../shared/domain/json.ts';
 import { errorReply } from '../replies/common.ts';
 import type { ReplyBody, Route } from '../route.ts';
+import { type Example, exampleOf } from './examples.ts';
 import type { ReplySchemas } from './json-schema.ts';
 import { refusalsOf } from './refusals.ts';
 
@@ -10,11 +11,19 @@ import { refusalsOf } from './refusals.ts';
 export type SharedResponses = Map<string, JsonObject>;
 
 /** Returns the responses of a route: its own replies, and its refusals by status. */
-export function responsesOf(route: Route, schemas: ReplySchemas, shared: SharedResponses): JsonObject {
-  const replies = Object.entries(route.replies).map(([status, body]): [string, JsonObject] => [
-    status,
-    body === undefined ? {} : replyResponse(status, body, schemas),
-  ]);
+export function responsesOf(
+  route: Route,
+  {
+    schemas,
+    shared,
+    example,
+  }: { schemas: ReplySchemas; shared: SharedResponses; example: Example | undefined },
+): JsonObject {
+  const replies = Object.entries(route.replies).map(([status, body]): [string, JsonObject] => {
+    const isRecorded = status === String(example?.status) || status === 'default';
+    const recorded = isRecorded ? example?.reply : undefined;
+    return [status, body === undefined ? {} : replyResponse(status, contentOf(body, schemas, recorded))];
+  });
   const refusals = [...byStatus(refusalsOf(route))].map(([status, names]): [string, JsonObject] => [
     String(status),
     refusalResponse(status, names, { schemas, shared, reply: route.replies[status] }),
@@ -25,18 +34,22 @@ export function responsesOf(route: Route, schemas: ReplySchemas, shared: SharedR
 const jsonType = 'application/json';
 
 /** Content of a reply: its media type without parameters, and the schema. */
-function contentOf(body: ReplyBody, schemas: ReplySchemas): Record<string, { schema?: JsonObject }> {
-  if (!('contentType' in body)) return { [jsonType]: { schema: schemas.of(body) } };
+function contentOf(
+  body: ReplyBody,
+  schemas: ReplySchemas,
+  example?: Json,
+): Record<string, { schema?: JsonObject; example?: Json }> {
+  if (!('contentType' in body)) return { [jsonType]: { schema: schemas.of(body), ...exampleOf(example) } };
   const [type = ''] = body.contentType.split(';');
   // Generators of clients need a schema for a binary body too.
   const schema = { type: 'string', ...(type.startsWith('text/') ? {} : { format: 'binary' }) };
   return { [type]: { schema: type === jsonType ? { type: 'object' } : schema } };
 }
 
-function replyResponse(status: string, body: ReplyBody, schemas: ReplySchemas): JsonObject {
+function replyResponse(status: string, content: JsonObject): JsonObject {
   const description =
     status === 'default' ? 'Reply of the server behind this call' : reasonOf(Number(status));
-  return { description, content: contentOf(body, schemas) };
+  return { description, content };
 }
 
 const reasonOf = (status: number): string => STATUS_CODES[status] ?? String(status);

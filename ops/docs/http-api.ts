@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { type Area, areaOf, areas } from '../../api/openapi/areas.ts';
-import type { Access, Route } from '../../api/route.ts';
+import { callerOf } from '../../api/openapi/description.ts';
+import type { Route } from '../../api/route.ts';
 import { loadRoutes } from '../../api/route-loader.ts';
 import { HttpReplies } from './http-replies.ts';
 import { bytes, code, page, table } from './markdown.ts';
@@ -14,21 +15,7 @@ push holds: [Sending](../sending.md).`;
 
 const refusals = `Beside the refusals that a call names below, every call may be refused with 1 (an internal error, or a malformed URL), 429 and 503; calls of
 an app or the operator with 401, calls that need the master key with 403, calls with a body with 107, 408, 413 and 415. The same as OpenAPI
-3.1: \`GET /openapi.json\`, and [openapi.json](../openapi.json).`;
-
-const accessText: Record<Access, string> = {
-  none: 'anybody',
-  login: 'anybody with a token or a login code',
-  admin: 'the operator',
-  app: 'an app, with either key',
-  push: 'an app with its master key; with the app key where `forbidClientPush` is off',
-  master: 'an app with its master key',
-};
-
-const sessionText = {
-  optional: '; a session is used where one is sent',
-  required: '; with a session of the user, or the master key',
-} as const;
+3.1, with an example of each call: \`GET /openapi.json\`, and [openapi.json](../openapi.json).`;
 
 /** Renders a table per route, in the areas above. */
 export async function httpApiPage(): Promise<string> {
@@ -54,7 +41,7 @@ function sectionOf(route: Route, replies: HttpReplies): string[] {
       ['', ''],
       [
         ...(aliases.length > 0 ? [['also', aliases.map(code).join(', ')]] : []),
-        ['who may call', accessOf(route)],
+        ['who may call', callerOf(route)],
         ['body', bodyText(route)],
         ...replies.rowsOf(route),
       ],
@@ -62,11 +49,6 @@ function sectionOf(route: Route, replies: HttpReplies): string[] {
     ...membersBlock('query', route.documented.query),
     ...membersBlock('body', route.documented.body),
   ];
-}
-
-function accessOf({ auth, role, session }: Route): string {
-  if (role !== undefined) return `${accessText[auth]}, from the role \`${role}\` on`;
-  return `${accessText[auth]}${session ? sessionText[session] : ''}`;
 }
 
 function bodyText(route: Route): string {

@@ -40,6 +40,8 @@ async function tryPackage() {
     if (!response.ok) throw new Error(`GET /readyz answers ${response.status}`);
     const page = await fetch(`${url}/console`);
     if (!page.ok) throw new Error(`GET /console answers ${page.status}`);
+    const description = await fetch(`${url}/openapi.json`);
+    if (!description.ok) throw new Error(`GET /openapi.json answers ${description.status}`);
     process.kill(-service.pid, 'SIGINT');
     const code = await withTimeout(exitOf(service), stopTimeoutMs, 'the service does not stop');
     if (code !== 0) throw new Error(`the service ends with ${code}`);

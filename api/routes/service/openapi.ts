@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { openApiDocument } from '../../openapi/document.ts';
+import { loadExamples } from '../../openapi/examples.ts';
 import { noBody, type Reply, route } from '../../route.ts';
 import { loadRoutes } from '../../route-loader.ts';
 
@@ -14,7 +15,7 @@ let document: Promise<Document> | undefined;
 
 /** Builds the document at the first request; every later reply is the same string. */
 async function build(): Promise<Document> {
-  const text = JSON.stringify(openApiDocument(await loadRoutes()));
+  const text = JSON.stringify(openApiDocument(await loadRoutes(), await loadExamples()));
   const etag = `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`;
   return { text, headers: { ETag: etag, 'Cache-Control': 'public, max-age=3600' } };
 }

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { descriptionOf } from '../../../api/openapi/description.ts';
 import { openApiDocument } from '../../../api/openapi/document.ts';
+import { loadExamples } from '../../../api/openapi/examples.ts';
 import { requestSchema } from '../../../api/openapi/json-schema.ts';
 import { refusalsOf } from '../../../api/openapi/refusals.ts';
 import { loadRoutes } from '../../../api/route-loader.ts';
@@ -26,14 +27,14 @@ const isRefusal = (line: string): boolean =>
 
 describe('the OpenAPI document', () => {
   test('passes the recommended rules of a linter', async () => {
-    const document = openApiDocument(await loadRoutes());
+    const document = openApiDocument(await loadRoutes(), await loadExamples());
     expect((await lint(document)).filter((line) => !isRefusal(line))).toEqual([]);
     expect(await lint({ ...document, tags: 'none' })).not.toEqual([]);
   });
 
   test('has an operation for each path of each route, each with its own id', async () => {
     const routes = await loadRoutes();
-    const { paths } = openApiDocument(routes) as {
+    const { paths } = openApiDocument(routes, await loadExamples()) as {
       paths: Record<string, Record<string, { operationId: string }>>;
     };
     const ids = Object.values(paths).flatMap((path) =>
@@ -46,7 +47,7 @@ describe('the OpenAPI document', () => {
 
   test('describes every operation by what its route declares', async () => {
     const routes = await loadRoutes();
-    const { paths } = openApiDocument(routes) as {
+    const { paths } = openApiDocument(routes, await loadExamples()) as {
       paths: Record<string, Record<string, { summary: string; description?: string }>>;
     };
     for (const { summary, description } of Object.values(paths).flatMap(Object.values)) {
@@ -103,7 +104,9 @@ describe('GET /openapi.json', () => {
     expect(status).toBe(200);
     expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
     expect(headers.get('cache-control')).toBe('public, max-age=3600');
-    expect(body).toEqual(JSON.parse(JSON.stringify(openApiDocument(await loadRoutes()))));
+    expect(body).toEqual(
+      JSON.parse(JSON.stringify(openApiDocument(await loadRoutes(), await loadExamples()))),
+    );
   });
 
   test('answers 304 to a client that has the current document', async () => {

@@ -1,0 +1,73 @@
+import type { Examples } from '../../../../api/openapi/examples.ts';
+import type { Route } from '../../../../api/route.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import type { Json } from '../../../../shared/domain/json.ts';
+import type { TestApi } from '../../../support/api.ts';
+
+/** Request of an example. */
+export interface ExampleRequest {
+  /** Parameters of the path; `appId` is that of the app by default. */
+  path?: Record<string, string>;
+  query?: Record<string, string | number>;
+  /** JSON that is sent unchanged. */
+  body?: unknown;
+  /** Session token of a user. */
+  session?: string;
+  /** Sends the master key to a call that may have the app key. */
+  master?: boolean;
+  /** Headers in place of the operator's token or the keys of the app. */
+  headers?: Record<string, string>;
+}
+
+/** Sends requests by the names of their operations, and records the first success of each. */
+export class ExampleRecorder {
+  readonly #api: TestApi;
+  readonly #routes: ReadonlyMap<string, Route>;
+  /** Examples by operation, with the values of this run. */
+  readonly examples: Examples = {};
+  /** App of the calls. */
+  app: App;
+
+  constructor(api: TestApi, routes: readonly Route[], app: App) {
+    this.#api = api;
+    this.#routes = new Map(routes.map((route) => [route.operation, route]));
+    this.app = app;
+  }
+
+  /** Sends a request and returns the body of the reply. Throws if the call is refused. */
+  // biome-ignore lint/suspicious/noExplicitAny: replies are free-form JSON
+  async send(operation: string, request: ExampleRequest = {}): Promise<any> {
+    const route = this.#routes.get(operation);
+    if (!route) throw new Error(`no operation ${operation}`);
+    const { query, body, session, headers } = request;
+    const own: Record<string, string> = {
+      ...(route.paths[0]?.includes(':appId') ? { appId: this.app.appId } : {}),
+      ...request.path,
+    };
+    const path = (route.paths[0] ?? '').replace(/:(\w+)/g, (_, name) =>
+      encodeURIComponent(own[String(name)] ?? ''),
+    );
+    const texts = Object.entries(query ?? {}).map(([name, value]): [string, string] => [name, String(value)]);
+    const search = query ? `?${new URLSearchParams(texts)}` : '';
+    const reply = await this.#api.request(route.method, path + search, {
+      ...(headers ? {} : this.#credentials(route, request.master)),
+      ...(body === undefined ? {} : { body }),
+      headers: { ...headers, ...(session === undefined ? {} : { 'X-LC-Session': session }) },
+    });
+    if (reply.status >= 300)
+      throw new Error(`${operation} ${path}${search}: ${reply.status} ${JSON.stringify(reply.body)}`);
+    this.examples[operation] ??= structuredClone({
+      status: reply.status,
+      ...(Object.keys(own).length > 0 ? { path: own } : {}),
+      ...(query ? { query } : {}),
+      ...(body === undefined ? {} : { body: body as Json }),
+      ...(typeof reply.body === 'object' ? { reply: reply.body } : {}),
+    });
+    return reply.body;
+  }
+
+  #credentials({ auth }: Route, master = auth !== 'app'): { admin?: boolean; app?: App; master?: boolean } {
+    if (auth === 'admin') return { admin: true };
+    return auth === 'none' || auth === 'login' ? {} : { app: this.app, master };
+  }
+}
