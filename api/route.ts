@@ -14,9 +14,12 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /**
  * Credentials that a call needs: none; none yet, as the call logs in to the console; a token or session of the admin API;
- * either key of an app; a key that may push (the master key, or either key when the app allows client push); the master key.
+ * either key of an app; a key that may push (the master key, or either key when the app allows client push); the master key;
+ * the master key for a scan, which refuses the app key with code 1 in place of 403 (protocol/queries.md#scan).
  */
-export type Access = 'none' | 'login' | 'admin' | 'app' | 'push' | 'master';
+export type Access = 'none' | 'login' | 'admin' | AppAccess;
+/** Credentials of calls of an app. */
+export type AppAccess = 'app' | 'push' | 'master' | 'scan';
 
 /** Result of a route handler. */
 export interface Reply {
@@ -129,7 +132,7 @@ export interface AdminRouteSpec<Q, B> extends RouteShape<Q, B> {
 }
 
 export interface AppRouteSpec<Q, B> extends RouteShape<Q, B> {
-  auth: 'app' | 'push' | 'master';
+  auth: AppAccess;
   /** Looks up the owner of the session token; `required` refuses calls without one (403), except with the master key. */
   session?: 'optional' | 'required';
   /** The body may be any JSON: `call.sent` has it as text. */
@@ -172,7 +175,7 @@ export interface Route {
   run(call: AnyCall, services: Services): Promise<Reply> | Reply;
 }
 
-const isOfApp = (auth: Access): boolean => auth === 'app' || auth === 'push' || auth === 'master';
+const isOfApp = (auth: Access): boolean => auth !== 'none' && auth !== 'login' && auth !== 'admin';
 
 const repliesOf = ({
   reply,

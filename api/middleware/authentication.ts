@@ -4,8 +4,8 @@ import { equalInConstantTime } from '../../shared/crypto.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import type { FunctionStage } from '../../shared/domain/apps/functions.ts';
 import { isAppId, validKeys } from '../../shared/domain/apps/identity.ts';
-import { Refusal } from '../../shared/domain/errors/errors.ts';
-import type { Access } from '../route.ts';
+import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
+import type { Access, AppAccess } from '../route.ts';
 
 /** Header names with their synonyms; the first is that of the specification (protocol/clients.md#headers). */
 const names = {
@@ -76,7 +76,7 @@ export interface AppIdentity {
  */
 export async function authenticateApp(
   ctx: Context,
-  needs: Extract<Access, 'app' | 'push' | 'master'>,
+  needs: AppAccess,
   { findApp, nowMs }: { findApp: (appId: string) => Promise<App | undefined>; nowMs: () => number },
 ): Promise<AppIdentity> {
   const appId = header(ctx, 'appId');
@@ -94,8 +94,10 @@ export async function authenticateApp(
   return { app, isMaster: proof.isMaster, hasHookKey };
 }
 
-/** Throws 403 when the route needs the master key and the request has the app key. */
+/** Throws 403, or 1 for a scan, when the route needs the master key and the request has the app key. */
 export function requireKey({ app, isMaster }: Pick<AppIdentity, 'app' | 'isMaster'>, needs: Access): void {
+  if (needs === 'scan' && !isMaster)
+    throw refuse('invalidParameter', 'The request must be signed by master key.');
   const isMasterNeeded = needs === 'master' || (needs === 'push' && app.options.forbidClientPush);
   if (isMasterNeeded && !isMaster) throw new Refusal('masterKeyRequired');
 }

@@ -9,6 +9,7 @@ const callers: Record<Access, string> = {
   app: 'Needs the app key or the master key of the app.',
   push: 'Needs the master key. The app key is enough if `forbidClientPush` is off.',
   master: 'Needs the master key of the app.',
+  scan: 'Needs the master key of the app. The app key is refused with code 1.',
 };
 
 const sessions = {

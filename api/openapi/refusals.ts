@@ -10,6 +10,7 @@ const byAccess: Record<Access, readonly ErrorName[]> = {
   app: ['unauthorized', 'tooManyRequests'],
   push: ['unauthorized', 'masterKeyRequired', 'tooManyRequests'],
   master: ['unauthorized', 'masterKeyRequired', 'tooManyRequests'],
+  scan: ['unauthorized', 'tooManyRequests'],
 };
 
 /** Refusals of calls that read the database: it is away, too slow, not set up, or refuses a value. */

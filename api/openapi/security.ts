@@ -48,6 +48,7 @@ export function securityOf({ auth, session, paths }: Route): JsonObject[] {
     case 'admin':
       return sets(['adminToken'], ['consoleSession']);
     case 'master':
+    case 'scan':
       return sets(['appId', 'masterKey'], ['appId', 'signature']);
     default:
       return ofApp(session);

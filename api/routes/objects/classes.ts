@@ -29,9 +29,8 @@ export default [
     method: 'GET',
     path: '/1.1/scan/classes/:className',
     operation: 'scanClass',
-    summary:
-      'Reads all users, installations or roles of an app page by page with a `cursor`; needs the master key.',
-    auth: 'app',
+    summary: 'Reads all users, installations or roles of an app page by page with a `cursor`.',
+    auth: 'scan',
     limit: noBody,
     query: z.record(z.string(), z.unknown()),
     documentedQuery: scanQuery,

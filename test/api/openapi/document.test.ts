@@ -118,3 +118,18 @@ describe('GET /openapi.json', () => {
     expect(other.status).toBe(200);
   });
 });
+
+test('the app key is refused for its rank exactly where the description asks for the master key', async () => {
+  const app = await api.createApp();
+  const routes = (await loadRoutes()).filter(({ auth }) => !['none', 'login', 'admin'].includes(auth));
+  expect(routes.length).toBeGreaterThan(50);
+  for (const route of routes) {
+    const path = (route.paths[0] ?? '').replace(':className', '_User').replaceAll(/:\w+/g, 'x');
+    const isRead = route.method === 'GET' || route.limit.bodyBytesBelow === 0;
+    const { body } = await api.request(route.method, path, { app, ...(isRead ? {} : { body: {} }) });
+    const isRefused = /master key/.test(body.error ?? '');
+    expect(isRefused, `${route.operation}: ${body.error}`).toBe(
+      descriptionOf(route).startsWith('Needs the master key'),
+    );
+  }
+});
