@@ -16,29 +16,40 @@ export interface ShellResult {
   stderr: string;
 }
 
+/** Shell that runs commands of a page, as in a terminal of the reader. */
+export interface Terminal {
+  /** What the shell printed, once all of its commands have ended. */
+  ended: Promise<ShellResult>;
+  /** Ends the command in the foreground, as Ctrl-C does. Does nothing after the end. */
+  interrupt(): void;
+}
+
 /**
- * Runs the commands of a page in one shell that ends at the first failure; `npx carillon` is the command line of this
- * checkout. `npx carillon api` and `dispatcher` run in the background until the shell ends.
+ * Starts the commands of a page in one shell that ends at the first failure. `npx carillon` is the
+ * command line of this checkout.
  */
-export async function runShell(
+export function openTerminal(
   commands: string[],
   { cwd, env = {} }: { cwd: string; env?: Record<string, string> },
-): Promise<ShellResult> {
-  const npx = `
-    npx() {
-      shift
-      case "$1" in
-        api | dispatcher) (exec "${process.execPath}" "${launcher}" "$@") & ;;
-        *) "${process.execPath}" "${launcher}" "$@" ;;
-      esac
-    }
-    trap 'kill $(jobs -p) 2>/dev/null && wait || true' EXIT`;
+): Terminal {
+  const npx = `npx() { shift; "${process.execPath}" "${launcher}" "$@"; }`;
+  // The shell leads a process group, which Ctrl-C reaches as a whole.
   const child = spawn('bash', ['-e', '-c', [npx, ...commands].join('\n')], {
     cwd,
     env: { ...bareEnvironment(), ...env },
+    detached: true,
   });
   child.stdin.end();
-  const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
-  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
-  return { code, stdout, stderr };
+  const code = new Promise<number | null>((resolve) => child.once('close', resolve));
+  const ended = Promise.all([text(child.stdout), text(child.stderr), code]).then(
+    ([stdout, stderr, code]) => ({ code, stdout, stderr }),
+  );
+  const interrupt = () => {
+    if (child.exitCode === null && child.signalCode === null && child.pid) process.kill(-child.pid, 'SIGINT');
+  };
+  return { ended, interrupt };
 }
+
+/** Runs the commands of a page in one shell and waits for their end. */
+export const runShell = (...args: Parameters<typeof openTerminal>): Promise<ShellResult> =>
+  openTerminal(...args).ended;

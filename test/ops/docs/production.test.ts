@@ -1,11 +1,11 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createEmptyDatabase, type TestDatabase } from '../../support/database.ts';
 import { freePort } from '../../support/http2/reverse-proxy.ts';
-import { blocksOf, runShell } from './pages.ts';
+import { blocksOf, openTerminal, runShell, type Terminal } from './pages.ts';
 
 let database: TestDatabase;
 let folder: string;
@@ -39,34 +39,54 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Waits until a process is ready: a shell polls where a reader looks at the log. */
-const untilReady = (port: number) =>
-  `until curl -sf http://127.0.0.1:${port}/readyz >/dev/null; do sleep 0.2; done`;
+/**
+ * Waits until the process of a terminal is ready: a shell polls where a reader looks at the log.
+ * Throws with the output of the terminal if it ends before.
+ */
+async function ready(terminal: Terminal, port: number): Promise<void> {
+  const poll = `until curl -sf http://127.0.0.1:${port}/readyz >/dev/null; do sleep 0.2; done`;
+  const polls = openTerminal([poll], { cwd: folder });
+  const ended = await Promise.race([terminal.ended, polls.ended.then(() => undefined)]);
+  polls.interrupt();
+  if (ended) throw new Error(`the process ended: ${ended.stdout}${ended.stderr}`);
+}
 
 // Six processes start one after another, each for seconds on a busy machine.
-test('every command of docs/production.md works on an empty database', async () => {
-  const [start = '', apps = '', ...more] = await blocksOf('production.md', 'sh');
-  expect(more).toEqual([]);
+test('every command of docs/production.md works on an empty database, each block in its terminal', async () => {
   const [port, metricsPort] = [await freePort(), await freePort()];
-  const [processes, doctor] = start.split(/^(?=npx carillon doctor)/m);
-  const commands = [
-    processes,
-    `export PUBLIC_URL=http://127.0.0.1:${port} METRICS_PORT=${metricsPort}`,
-    untilReady(port),
-    untilReady(metricsPort),
-    doctor,
-    apps.replace(
-      '"My app"',
-      '"My app" --json > app.json\nAPP=$(grep -o \'"appId":"[^"]*"\' app.json | cut -d\'"\' -f4)',
-    ),
-  ]
-    .join('\n')
-    .replaceAll('<app id>', '"$APP"')
-    .replaceAll('<team id>', 'TEAM123456')
-    .replace('postgresql://carillon@db.example/carillon', `'${database.url}'`)
-    .replace('PORT=8080', `HOST=127.0.0.1 PORT=${port}`)
-    .replace('METRICS_PORT=9464', `METRICS_PORT=${metricsPort}`);
-  const result = await runShell([commands], { cwd: folder });
-  expect(result, result.stdout + result.stderr).toMatchObject({ code: 0 });
-  expect(result.stdout).toContain('ready');
+  const blocks = (await blocksOf('production.md', 'sh')).map((block) =>
+    block
+      .replaceAll('<app id>', '"$APP"')
+      .replaceAll('<team id>', 'TEAM123456')
+      .replace('postgresql://carillon@db.example/carillon', database.url)
+      .replace('PORT=8080', `PORT=${port}`)
+      .replace('METRICS_PORT=9464', `METRICS_PORT=${metricsPort}`)
+      .replace(
+        '"My app"',
+        '"My app" --json > app.json\nAPP=$(grep -o \'"appId":"[^"]*"\' app.json | cut -d\'"\' -f4)',
+      ),
+  );
+  const [variables = '', api = '', dispatcher = '', doctor = '', apps = '', ...more] = blocks;
+  expect(more).toEqual([]);
+  const written = await runShell([variables], { cwd: folder });
+  expect(written, written.stderr).toMatchObject({ code: 0 });
+  expect((await stat(join(folder, 'carillon.env'))).mode & 0o777).toBe(0o600);
+
+  const servers: Terminal[] = [];
+  const serve = async (block: string, listensOn: number) => {
+    const terminal = openTerminal([block], { cwd: folder });
+    servers.push(terminal);
+    await ready(terminal, listensOn);
+  };
+  try {
+    await serve(api, port);
+    await serve(dispatcher, metricsPort);
+    const ports = { PORT: String(port), METRICS_PORT: String(metricsPort) };
+    const result = await runShell([doctor, apps], { cwd: folder, env: ports });
+    expect(result, result.stdout + result.stderr).toMatchObject({ code: 0 });
+    expect(result.stdout).toContain('ready');
+  } finally {
+    for (const server of servers) server.interrupt();
+    await Promise.all(servers.map(({ ended }) => ended));
+  }
 }, 120_000);
