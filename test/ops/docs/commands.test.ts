@@ -15,18 +15,20 @@ const files = (await run('git', ['ls-files', '*.md', '*package.json'], { cwd: ro
   .split('\n');
 const pages = files.filter((name) => name.endsWith('.md') && name !== 'CHANGELOG.md');
 
-/** Lines of the blocks for a shell, without comments; continued lines are one. And code within the text. */
-function codeOf(text: string): string[] {
+/** Lines of the blocks for a shell, without comments; continued lines are one. */
+function linesOf(text: string): string[] {
   const blocks = [...text.matchAll(/^```(?:sh|bash|console)\n([\s\S]+?)^```$/gm)].map(
     ([, block = '']) => block,
   );
+  return blocks
+    .flatMap((block) => block.replaceAll('\\\n', ' ').split('\n'))
+    .map((line) => line.replace(/\s+#.*$/, ''));
+}
+
+/** Code within the text. */
+function spansOf(text: string): string[] {
   const spans = text.replaceAll(/^```[\s\S]+?^```$/gm, '').matchAll(/`([^`]+)`/g);
-  return [
-    ...blocks
-      .flatMap((block) => block.replaceAll('\\\n', ' ').split('\n'))
-      .map((line) => line.replace(/\s+#.*$/, '')),
-    ...[...spans].map(([, code = '']) => code.replaceAll(/\s+/g, ' ')),
-  ];
+  return [...spans].map(([, code = '']) => code.replaceAll(/\s+/g, ' '));
 }
 
 /** Command line of ours, from its first argument on; `carillon ready <URL>` is a line that `npm start` prints. */
@@ -57,6 +59,19 @@ function unknownWord(words: readonly string[]): string | undefined {
   }
   return undefined;
 }
+
+/** Checks whether a command needs an app and has none: it fails as soon as there are two apps. */
+function lacksApp(words: readonly string[]): boolean {
+  let command: Command = program;
+  for (const word of words)
+    command = command.commands.find((candidate) => candidate.name() === word) ?? command;
+  const option = command.options.find(({ long }) => long === '--app');
+  return option?.description.includes('not needed') === true && !words.includes('--app');
+}
+
+/** Checks whether a line sends to every device when a reader pastes it. */
+const lacksTarget = (line: string): boolean =>
+  /^(push|recurring create) /.test(line) && !/ --(channels|where|dry-run)\b/.test(line);
 
 /** Checks whether a benchmark takes the option. */
 function isBenchOption(name: string): boolean {
@@ -106,7 +121,11 @@ test('unknown words of a command line are detected', () => {
 });
 
 const found = await Promise.all(
-  pages.map(async (page) => ({ page, codes: codeOf(await readFile(new URL(page, root), 'utf8')) })),
+  pages.map(async (page) => {
+    const text = await readFile(new URL(page, root), 'utf8');
+    const lines = linesOf(text);
+    return { page, lines, codes: [...lines, ...spansOf(text)] };
+  }),
 );
 /** Returns what `pattern` captures in the code of the pages and `isKnown` refuses, with its page. */
 function refused(pattern: RegExp, isKnown: (text: string) => boolean): string[] {
@@ -125,6 +144,16 @@ describe('every document names only what exists', () => {
     );
     expect(commands.length).toBeGreaterThan(300);
     expect(refused(commandLine, (line) => unknownWord(wordsOf(line)) === undefined)).toEqual([]);
+  });
+
+  test('commands in blocks with their app, and sending ones with targets', () => {
+    const wanting = found.flatMap(({ page, lines }) =>
+      lines
+        .flatMap((line) => line.match(commandLine)?.[1] ?? [])
+        .filter((line) => lacksApp(wordsOf(line)) || lacksTarget(line))
+        .map((line) => `${page}: ${line}`),
+    );
+    expect(wanting).toEqual([]);
   });
 
   test('scripts of npm, and benchmarks with their options', () => {

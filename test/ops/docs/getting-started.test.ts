@@ -70,14 +70,29 @@ describe('docs/sending.md', () => {
   beforeAll(async () => {
     app = await service.api.createApp();
     await service.addApnsProfile(app);
-    await service.addIosInstallations(app, 1, { channels: ['news'] });
+    const ios = { deviceType: 'ios', apnsTopic: 'com.example.app' };
+    for (const installation of [
+      { ...ios, deviceToken: 'ab'.repeat(32), channels: ['news'] },
+      { ...ios, deviceToken: 'cd'.repeat(32) },
+    ])
+      await service.api.request('POST', '/1.1/installations', { app, body: installation });
   });
 
-  test('has a call for the shell that is accepted', async () => {
-    const [call = ''] = await blocksOf('sending.md', 'sh');
+  test('has commands that work as they stand, and none that reaches every device', async () => {
     const variables = `URL=${service.api.url} APP_ID=${app.appId} MASTER_KEY=${app.masterKey}`;
-    const { stdout } = await shell([variables, call]);
-    expect(JSON.parse(stdout)).toEqual({ objectId: expect.any(String), createdAt: expect.any(String) });
+    const printed: string[] = [];
+    for (const block of await blocksOf('sending.md', 'sh')) {
+      const result = await shell([variables, block]);
+      expect(result, block + result.stderr).toMatchObject({ code: 0 });
+      expect(result.stdout, block).not.toContain('"error"');
+      if (block.includes('--dry-run')) expect(result.stdout, block).toContain('would go to 1 device');
+      printed.push(result.stdout);
+    }
+    // The dry runs store nothing: each record is of a call with curl.
+    const calls = printed.join('\n').match(/"objectId"/g);
+    expect(calls).toHaveLength(4);
+    const records = await service.api.request('GET', '/1.1/notifications', { app, master: true });
+    expect(records.body.results).toHaveLength(4);
   });
 
   test('has content that is accepted without a warning', async () => {

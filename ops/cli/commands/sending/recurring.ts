@@ -47,6 +47,7 @@ export function addRecurringCommands({ program, act }: Shell): void {
   one('delete', 'delete one; its pushes stay').action(act(remove));
   withTimes(group.command('preview').description('show the next times of an expression, and store nothing'))
     .option('--count <n>', 'times to show, at most 50')
+    .option(...app)
     .action(act(preview));
 }
 
