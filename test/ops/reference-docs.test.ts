@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { docsFolder, pages } from '../../ops/docs/pages.ts';
 
@@ -46,14 +48,9 @@ const linksOf = (text: string): string[] =>
     .map(([, link = '']) => link)
     .filter((link) => !/^[a-z]+:/.test(link));
 
-// docs/site/pages is a copy that the build of the site makes.
-const docs = (await readdir(new URL('docs/', root), { recursive: true })).filter(
-  (name) => name.endsWith('.md') && !/^site\/(pages|node_modules)\//.test(name),
-);
-// Pages below docs/reference/protocol are written and checked on their own.
-const own = docs.filter((name) => !name.startsWith('reference/protocol/')).map((name) => `docs/${name}`);
+const files = await promisify(execFile)('git', ['ls-files', '*.md'], { cwd: root });
 
-test.each(['README.md', ...own])('every link of %s has a target', async (name) => {
+test.each(files.stdout.trim().split('\n'))('every link of %s has a target', async (name) => {
   const base = new URL(name, root);
   for (const link of linksOf(await read(base))) {
     const target = new URL(link, base);

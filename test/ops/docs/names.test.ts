@@ -1,0 +1,101 @@
+import { execFile } from 'node:child_process';
+import { access, readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { effectiveOptions } from '../../../shared/domain/apps/app.ts';
+
+const root = new URL('../../../', import.meta.url);
+const read = (name: string) => readFile(new URL(name, root), 'utf8');
+const run = promisify(execFile);
+/** All documents but the changelog, which names things of earlier versions, and the rules and panels of metrics. */
+const files = (
+  await run('git', ['ls-files', '*.md', 'ops/monitoring/*.yml', 'ops/monitoring/*.json'], { cwd: root })
+).stdout
+  .trim()
+  .split('\n');
+const texts = await Promise.all(
+  files.filter((name) => name !== 'CHANGELOG.md').map(async (name) => ({ name, text: await read(name) })),
+);
+const pages = texts.filter(({ name }) => name.endsWith('.md'));
+
+/** Returns the matches of `pattern` in the texts that `isKnown` refuses, with their page. */
+async function refused(
+  those: typeof texts,
+  pattern: RegExp,
+  isKnown: (word: string) => boolean | Promise<boolean>,
+): Promise<string[]> {
+  const found = those.flatMap(({ name, text }) =>
+    [...new Set([...text.matchAll(pattern)].map(([, word = '']) => word))].map((word) => ({ name, word })),
+  );
+  const known = await Promise.all(found.map(({ word }) => isKnown(word)));
+  return found.filter((_, at) => !known[at]).map(({ name, word }) => `${name}: ${word}`);
+}
+
+/** Checks whether a file or folder exists; the ending of a module may be left out. */
+async function exists(path: string): Promise<boolean> {
+  const found = await Promise.allSettled([path, `${path}.ts`].map((each) => access(new URL(each, root))));
+  return found.some(({ status }) => status === 'fulfilled');
+}
+
+/** Returns the paths that a path with `{a,b}` stands for. */
+function expanded(path: string): string[] {
+  const [, head = '', list = '', tail = ''] = path.match(/^([^{]*)\{([^}]*)\}(.*)$/) ?? [];
+  return list === '' ? [path] : list.split(',').flatMap((part) => expanded(`${head}${part}${tail}`));
+}
+
+describe('every document names only what exists', () => {
+  test('metrics', async () => {
+    const known = new Set((await read('docs/reference/metrics.md')).match(/carillon_\w+/g));
+    // A table of the database.
+    known.add('carillon_migration');
+    const isKnown = (name: string) => known.has(name) || known.has(name.replace(/_(bucket|sum|count)$/, ''));
+    expect(await refused(texts, /\b(carillon_[a-z0-9_]+[a-z0-9])\b/g, isKnown)).toEqual([]);
+  });
+
+  test('variables of the environment', async () => {
+    const page = await read('docs/reference/configuration.md');
+    const known = new Set([...page.matchAll(/^\| `(\w+)`/gm)].map(([, name = '']) => name));
+    // Of the tests.
+    known.add('CARILLON_TEST_CITUS');
+    const beginnings = new Set([...known].map((name) => name.split('_')[0]));
+    const isKnown = (name: string) => known.has(name) || !beginnings.has(name.split('_')[0]);
+    expect(known.size).toBeGreaterThan(25);
+    expect(await refused(pages, /`([A-Z]+(?:_[A-Z]+)+)(?==|`)/g, isKnown)).toEqual([]);
+  });
+
+  test('files and folders', async () => {
+    const path = /`((?:api|connectors|dispatcher|docs|ops|shared|test)\/[\w./{},-]+)`/g;
+    // A path may begin in the folder of the page.
+    const found = texts.map(({ name, text }) => ({ name, text, folder: name.replace(/[^/]*$/, '') }));
+    const missing = await Promise.all(
+      found.map(({ name, text, folder }) =>
+        refused([{ name, text }], path, async (one) => {
+          const all = await Promise.all(
+            expanded(one).map(async (each) => (await exists(each)) || (await exists(`${folder}${each}`))),
+          );
+          return all.every(Boolean);
+        }),
+      ),
+    );
+    expect(missing.flat()).toEqual([]);
+  });
+});
+
+/** Parses a value of the table: `128 KiB`, `10,000`, `true`, `null`, `{}`, or a text. */
+function parseValue(text: string): unknown {
+  const [, digits, unit] = text.match(/^([\d,]+)( KiB| MiB)?$/) ?? [];
+  const factor = unit === ' KiB' ? 1024 : unit === ' MiB' ? 1024 * 1024 : 1;
+  if (digits !== undefined) return Number(digits.replaceAll(',', '')) * factor;
+  return /^(true|false|null|\{\})$/.test(text) ? JSON.parse(text) : text.replaceAll('`', '');
+}
+
+test('the rules of the admin API name every option with its default', async () => {
+  const page = await read('docs/reference/protocol/admin-api.md');
+  const table = page.slice(page.indexOf('## Options of an app'), page.indexOf('## Platform checks'));
+  const rows = [...table.matchAll(/^\| (`[^|]+) \| ([^|]+) \|/gm)];
+  const stated = rows.flatMap(([, names = '', cell = '']) => {
+    const values = (cell.split(';')[0] ?? '').trim().split(', ').map(parseValue);
+    return [...names.matchAll(/`(\w+)`/g)].map(([, name = ''], at) => [name, values[at] ?? values[0]]);
+  });
+  expect(Object.fromEntries(stated)).toEqual(effectiveOptions('commercial', {}));
+});
