@@ -7,7 +7,7 @@ import { type JsonSchema, type Member, membersOf, shapeOf } from './schema.ts';
 
 const intro = `A push profile holds the credentials of one gateway: \`npx carillon profile put <appId> <connector> <file>\`, or
 \`PUT /console/api/apps/:appId/profiles/:connector/:name\`. The profile \`_default\` serves devices that name none. Credentials are stored
-encrypted and never shown again. \`npx carillon profile help <connector>\` says the same as this page. The own channel takes none.`;
+encrypted and never shown again. \`npx carillon profile help <connector>\` says the same as this page. The device channel takes none.`;
 
 /** Renders the credentials that a profile of each connector takes. */
 export function credentialsPage(): string {
