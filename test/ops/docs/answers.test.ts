@@ -10,7 +10,8 @@ import { responseRules as xiaomi } from '../../../connectors/vendors/xiaomi/erro
 /** Rows of the tables with the reactions to codes or reasons: the codes, and the whole row. */
 async function rowsOf(page: string): Promise<{ codes: string[]; row: string }[]> {
   const url = new URL(`../../../docs/reference/protocol/${page}.md`, import.meta.url);
-  const table = /^\|(?: status \|)? (?:code|reason) (?:\|[^\n]*)?\| reaction \|[^\n]*\n\|[-|]+\n((?:\|.*\n)+)/gm;
+  const table =
+    /^\|(?: status \|)? (?:code|reason) (?:\|[^\n]*)?\| reaction \|[^\n]*\n\|[-|]+\n((?:\|.*\n)+)/gm;
   return [...(await readFile(url, 'utf8')).matchAll(table)].flatMap(([head, rows = '']) =>
     rows
       .trim()

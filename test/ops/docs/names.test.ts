@@ -2,6 +2,8 @@ import { execFile } from 'node:child_process';
 import { access, readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
+import { requestSchema } from '../../../api/openapi/json-schema.ts';
+import { pushRecord } from '../../../api/replies/pushes.ts';
 import { effectiveOptions } from '../../../shared/domain/apps/app.ts';
 
 const root = new URL('../../../', import.meta.url);
@@ -112,4 +114,13 @@ test('the rules of the admin API name every option with its default', async () =
     return [...names.matchAll(/`(\w+)`/g)].map(([, name = ''], at) => [name, values[at] ?? values[0]]);
   });
   expect(Object.fromEntries(stated)).toEqual(effectiveOptions('commercial', {}));
+});
+
+test('the rules of push records name every member of a record', async () => {
+  const page = await read('docs/reference/protocol/push-records.md');
+  const table = page.slice(page.indexOf('## Record fields'), page.indexOf('## Status'));
+  const names = [...table.matchAll(/^\| (`[^|]+) \|/gm)].flatMap(([, cell = '']) =>
+    [...cell.matchAll(/`([\w-]+)`/g)].map(([, name]) => name),
+  );
+  expect(names.sort()).toEqual(Object.keys(requestSchema(pushRecord).properties ?? {}).sort());
 });
