@@ -160,6 +160,12 @@ describe('every document names only what exists', () => {
     expect(refused(/\bnpm run (.+)$/, (line) => unknownScript(wordsOf(line)) === undefined)).toEqual([]);
   });
 
+  test('every benchmark in their list', async () => {
+    const text = await readFile(new URL('ops/bench/README.md', root), 'utf8');
+    const listed = [...text.matchAll(/`([a-z0-9]+)(?: \[[^`]*)?`(?=[^|\n]*\|)/g)].map(([, name]) => name);
+    expect(benchmarkNames.filter((name) => !listed.includes(name))).toEqual([]);
+  });
+
   test('options that stand alone', () => {
     const isKnown = (name: string) => options.has(name) || foreign.has(name) || isBenchOption(name);
     expect(refused(/^(--[a-z][a-z-]*)/, isKnown)).toEqual([]);
