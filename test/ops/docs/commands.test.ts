@@ -160,6 +160,20 @@ describe('every document names only what exists', () => {
     expect(refused(/\bnpm run (.+)$/, (line) => unknownScript(wordsOf(line)) === undefined)).toEqual([]);
   });
 
+  test('options of `npm test`, each in the pages for contributors', async () => {
+    const source = await readFile(new URL('ops/check/all.ts', root), 'utf8');
+    const [, members = ''] = source.match(/const optional = \{([^}]+)\}/) ?? [];
+    const options = [...members.matchAll(/(\w+):/g)].map(([, name]) => `--${name}`);
+    expect(options.length).toBeGreaterThan(4);
+    const named = (page: string) =>
+      found
+        .filter((one) => one.page === page)
+        .flatMap(({ codes }) => codes.filter((code) => code.startsWith('npm test -- ')))
+        .flatMap((code) => code.split(' ').slice(3));
+    for (const page of ['CONTRIBUTING.md', 'docs/develop/testing.md'])
+      expect([...new Set(named(page))].sort(), page).toEqual([...options].sort());
+  });
+
   test('every benchmark in their list', async () => {
     const text = await readFile(new URL('ops/bench/README.md', root), 'utf8');
     const listed = [...text.matchAll(/`([a-z0-9]+)(?: \[[^`]*)?`(?=[^|\n]*\|)/g)].map(([, name]) => name);
