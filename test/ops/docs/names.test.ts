@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { requestSchema } from '../../../api/openapi/json-schema.ts';
 import { pushRecord } from '../../../api/replies/pushes.ts';
+import { loadRoutes } from '../../../api/route-loader.ts';
 import { effectiveOptions } from '../../../shared/domain/apps/app.ts';
 
 const root = new URL('../../../', import.meta.url);
@@ -95,6 +96,45 @@ describe('every document names only what exists', () => {
     known.add('tracing.mjs');
     expect(await refused(pages, module, (name) => known.has(name))).toEqual([]);
   });
+});
+
+/** Pages about servers that Carillon calls. */
+const ofOthers = /\/(apns|fcm|huawei|honor|xiaomi|oppo|vivo|meizu|gateways)\.md$/;
+/** Calls that a function host takes (protocol/functions.md#host-protocol). */
+const ofHosts = /^POST \/1\.1\/functions\/(<Class>|onVerified\/)|__engine/;
+
+/** Checks whether a path of a page is that of a route. `<id>` and `:id` are any part, and `…` any rest. */
+function isPathOf(route: string, written: string): boolean {
+  const [parts, wanted] = [route.split('/'), written.split('/')];
+  const isOpen = written.endsWith('…');
+  if (isOpen ? parts.length < wanted.length : parts.length !== wanted.length) return false;
+  const isAny = (part: string) => /^(:|<|…)/.test(part);
+  return wanted.every((part, at) => isAny(part) || isAny(parts[at] ?? '') || part === parts[at]);
+}
+
+test('every document names only calls of the API that exist', async () => {
+  const routes = (await loadRoutes()).flatMap(({ method, paths }) => paths.map((path) => ({ method, path })));
+  const isKnown = (call: string) => {
+    const [method = '', written = ''] = call.split(' ');
+    const [path = ''] = written.split('?');
+    return (
+      ofHosts.test(call) ||
+      path === '/console' ||
+      ['', '/1.1', '/console/api', ...(path.startsWith('/<') ? ['/1.1/installations'] : [])].some((prefix) =>
+        routes.some((route) => route.method === method && isPathOf(route.path, prefix + path)),
+      )
+    );
+  };
+  expect(isKnown('PUT /1.1/installations')).toBe(false);
+  expect(isKnown('GET /apps/:appId/pushs')).toBe(false);
+  const call = /`((?:GET|POST|PUT|PATCH|DELETE) \/[^`\s]+)/g;
+  expect(
+    await refused(
+      pages.filter(({ name }) => !ofOthers.test(name)),
+      call,
+      isKnown,
+    ),
+  ).toEqual([]);
 });
 
 /** Parses a value of the table: `128 KiB`, `10,000`, `true`, `null`, `{}`, or a text. */

@@ -26,7 +26,8 @@ export default [
     method: 'PUT',
     path: `${base}/:id`,
     operation: 'updateAppInstallation',
-    summary: 'Changes members of an installation, as `PUT /1.1/installations` does with the master key.',
+    summary:
+      'Changes members of an installation, as `PUT /1.1/installations/:objectId` does with the master key.',
     auth: 'admin',
     role: 'operator',
     limit: installationBody,

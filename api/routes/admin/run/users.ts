@@ -109,7 +109,8 @@ export default [
     method: 'PUT',
     path,
     operation: 'updateAppUser',
-    summary: 'Changes members of a user, as `PUT /1.1/users` does with the master key, hooks included.',
+    summary:
+      'Changes members of a user, as `PUT /1.1/users/:objectId` does with the master key, hooks included.',
     auth: 'admin',
     role: 'operator',
     limit: userBody,
