@@ -18,12 +18,18 @@ export function futureTime(option: string, text: string, nowMs: number): string 
   return new Date(timeMs).toISOString();
 }
 
-/** As `futureTime`, for a time that is past; a span is not allowed. */
-export function pastTime(option: string, text: string, nowMs: number): string {
+/** As `futureTime`, for any time; a span is not allowed. */
+export function anyTime(option: string, text: string): string {
   const timeMs = momentMs(text);
   if (timeMs === undefined) throw new UsageError(`${option} expects a time such as 2027-01-31T12:00Z`);
-  if (timeMs > nowMs) throw new UsageError(`${option} names a time in the future`);
   return new Date(timeMs).toISOString();
+}
+
+/** As `futureTime`, for a time that is past; a span is not allowed. */
+export function pastTime(option: string, text: string, nowMs: number): string {
+  const time = anyTime(option, text);
+  if (Date.parse(time) > nowMs) throw new UsageError(`${option} names a time in the future`);
+  return time;
 }
 
 function spanMs(text: string): number | undefined {

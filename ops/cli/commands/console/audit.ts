@@ -15,7 +15,7 @@ export function addAuditCommand({ program, act }: Shell): void {
     .option('--actor <name>', 'name of a token; admin for CARILLON_ADMIN_TOKEN')
     .option('--action <action>', 'such as profile.put, or profile')
     .option('--target <id>', 'what was changed')
-    .option('--from <time>', 'changed at this time or later, such as 2027-01-31T00:00:00Z')
+    .option('--from <time>', 'changed at this time or later, such as 2027-01-31T00:00Z')
     .option('--to <time>', 'changed before this time')
     .option('--lines', 'export all of it instead of one page: a JSON object per line')
     .option(...limit)

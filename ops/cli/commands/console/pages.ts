@@ -1,5 +1,6 @@
 import { wholeNumber } from '../../input.ts';
 import { type Report, table } from '../../report.ts';
+import { anyTime } from '../../time.ts';
 
 /** Options of a list in pages. */
 export interface PageOptions {
@@ -13,10 +14,13 @@ export const app = ['--app <appId>', 'the application; not needed when there is 
 export const limit = ['--limit <n>', 'largest number of results, at most 200'] as const;
 export const cursor = ['--cursor <next>', '`next` of the page before'] as const;
 
-/** Returns a query string of the options that are given. */
+/** Returns a query string of the options that are given. Throws `UsageError` for a wrong time or number. */
 export function queryOf({ limit: most, ...filters }: PageOptions & Filters): string {
   const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(filters)) if (value !== undefined) query.set(name, value);
+  for (const [name, value] of Object.entries(filters)) {
+    if (value === undefined) continue;
+    query.set(name, name === 'from' || name === 'to' ? anyTime(`--${name}`, value) : value);
+  }
   if (most !== undefined) query.set('limit', String(wholeNumber('--limit', most, 1)));
   return query.toString();
 }

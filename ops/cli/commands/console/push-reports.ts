@@ -17,7 +17,7 @@ export function addPushReports({ program, act }: Shell): void {
     .option('--source <service>', '`from-service` of the record')
     .option('--recurring <id>', 'only those of this recurring push')
     .option('--text <text>', 'part of the content, or an id')
-    .option('--from <time>', 'accepted at this time or later, such as 2027-01-31T00:00:00Z')
+    .option('--from <time>', 'accepted at this time or later, such as 2027-01-31T00:00Z')
     .option('--to <time>', 'accepted before this time')
     .option(...limit)
     .option(...cursor)
