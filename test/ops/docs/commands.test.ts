@@ -6,14 +6,14 @@ import { describe, expect, test } from 'vitest';
 import { readArgs } from '../../../ops/bench/harness/arguments.ts';
 import { benchmarkNames } from '../../../ops/bench/main.ts';
 import { program } from '../../../ops/cli/program.ts';
+import { currentPart } from './pages.ts';
 
 const root = new URL('../../../', import.meta.url);
 const run = promisify(execFile);
-/** All documents but the changelog, which names commands of earlier versions. */
 const files = (await run('git', ['ls-files', '*.md', '*package.json'], { cwd: root })).stdout
   .trim()
   .split('\n');
-const pages = files.filter((name) => name.endsWith('.md') && name !== 'CHANGELOG.md');
+const pages = files.filter((name) => name.endsWith('.md'));
 
 /** Lines of the blocks for a shell, without comments; continued lines are one. */
 function linesOf(text: string): string[] {
@@ -52,7 +52,8 @@ function unknownWord(words: readonly string[]): string | undefined {
     } else {
       if (word === '>' || word === '|' || word === '&&') return undefined;
       const next = command.commands.find((candidate) => candidate.name() === word);
-      if (!next && command.commands.length > 0) return word;
+      const takesArguments = command.registeredArguments.length > 0;
+      if (!next && command.commands.length > 0 && !takesArguments) return word;
       command = next ?? command;
       options.push(...(next?.options ?? []));
     }
@@ -122,7 +123,7 @@ test('unknown words of a command line are detected', () => {
 
 const found = await Promise.all(
   pages.map(async (page) => {
-    const text = await readFile(new URL(page, root), 'utf8');
+    const text = currentPart(await readFile(new URL(page, root), 'utf8'));
     const lines = linesOf(text);
     return { page, lines, codes: [...lines, ...spansOf(text)] };
   }),

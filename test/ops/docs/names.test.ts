@@ -6,19 +6,18 @@ import { requestSchema } from '../../../api/openapi/json-schema.ts';
 import { pushRecord } from '../../../api/replies/pushes.ts';
 import { loadRoutes } from '../../../api/route-loader.ts';
 import { effectiveOptions } from '../../../shared/domain/apps/app.ts';
+import { currentPart } from './pages.ts';
 
 const root = new URL('../../../', import.meta.url);
 const read = (name: string) => readFile(new URL(name, root), 'utf8');
 const run = promisify(execFile);
-/** All documents but the changelog, which names things of earlier versions, and the rules and panels of metrics. */
+/** All documents, and the rules and panels of metrics. */
 const files = (
   await run('git', ['ls-files', '*.md', 'ops/monitoring/*.yml', 'ops/monitoring/*.json'], { cwd: root })
 ).stdout
   .trim()
   .split('\n');
-const texts = await Promise.all(
-  files.filter((name) => name !== 'CHANGELOG.md').map(async (name) => ({ name, text: await read(name) })),
-);
+const texts = await Promise.all(files.map(async (name) => ({ name, text: currentPart(await read(name)) })));
 const pages = texts.filter(({ name }) => name.endsWith('.md'));
 
 /** Returns the matches of `pattern` in the texts that `isKnown` refuses, with their page. */
