@@ -71,6 +71,7 @@ test('every command of docs/production.md works on an empty database, each block
   const written = await runShell([variables], { cwd: folder });
   expect(written, written.stderr).toMatchObject({ code: 0 });
   expect((await stat(join(folder, 'carillon.env'))).mode & 0o777).toBe(0o600);
+  expect((await runShell([variables], { cwd: folder })).stderr).toContain('cannot overwrite');
 
   const servers: Terminal[] = [];
   const serve = async (block: string, listensOn: number) => {
