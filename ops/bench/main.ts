@@ -44,7 +44,7 @@ const benchmarks = new Map<string, Benchmark>([
     'rivals',
     {
       description:
-        'a push beside a bare loop over node:http2, @parse/node-apn and Parse Server [devices…] [--packages folder]',
+        'a push beside Parse Server, node-apn, apns2 (Go), pushy (Java) and a bare loop over node:http2 [devices…]',
       run: benchRivals,
     },
   ],

@@ -48,8 +48,6 @@ export interface BenchArgs {
   watchers: number | undefined;
   /** Further pushes after the first one; none when undefined. */
   repeat: number | undefined;
-  /** Folder whose `node_modules` has packages to compare with; none when undefined. */
-  packages?: string;
   /** Part of the names of the patterns to run; all of them when absent. */
   pattern?: string;
   /** Positional numbers, in order. */
@@ -60,7 +58,7 @@ export interface BenchArgs {
 
 /**
  * Parses the arguments of a benchmark: numbers, `--threads n[,n…]`, `--dispatchers n[,n…]`, `--gateway strict|quick`,
- * `--push kind[,kind…]`, `--watchers n`, `--repeat n`, `--packages folder`, `--pattern text` and `--database URL`.
+ * `--push kind[,kind…]`, `--watchers n`, `--repeat n`, `--pattern text` and `--database URL`.
  * Throws an error for the operator when an argument is unknown.
  */
 export function readArgs(args: string[]): BenchArgs {
@@ -74,7 +72,6 @@ export function readArgs(args: string[]): BenchArgs {
       push: { type: 'string' },
       watchers: { type: 'string' },
       repeat: { type: 'string' },
-      packages: { type: 'string' },
       pattern: { type: 'string' },
       database: { type: 'string' },
     },
@@ -88,7 +85,6 @@ export function readArgs(args: string[]): BenchArgs {
     push: values.push?.split(',').map((kind) => readKind('--push', kind, pushKinds)),
     watchers: values.watchers === undefined ? undefined : readNumber('--watchers', values.watchers),
     repeat: values.repeat === undefined ? undefined : readNumber('--repeat', values.repeat),
-    ...(values.packages === undefined ? {} : { packages: values.packages }),
     ...(values.pattern === undefined ? {} : { pattern: values.pattern }),
     numbers: positionals.map((text) => readNumber('an argument', text)),
     setups: dispatchers.flatMap((dispatcherCount) =>

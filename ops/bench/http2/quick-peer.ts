@@ -30,6 +30,7 @@ export interface QuickPeerOptions {
 
 const frameHeaderBytes = 9;
 const prefaceBytes = 24;
+const priorityBytes = 5;
 /** `:status: 200` with END_HEADERS and END_STREAM. */
 const statusAlone = Buffer.from('00000101050000000088', 'hex');
 const settingsAck = Buffer.from('000000040100000000', 'hex');
@@ -123,8 +124,9 @@ class QuickSession {
       this.#connection.onBody?.(end - start);
       this.#used += end - start;
     } else if (type === frame.headers) {
-      if ((flags & flag.endHeaders) === 0 || flags & (flag.padded | flag.priority)) this.#socket.destroy();
-      else this.#connection.onHeaders?.(bytes, start, end);
+      const from = (flags & flag.priority) === 0 ? start : start + priorityBytes;
+      if ((flags & flag.endHeaders) === 0 || flags & flag.padded) this.#socket.destroy();
+      else this.#connection.onHeaders?.(bytes, from, end);
     } else if (type === frame.settings && (flags & flag.ack) === 0) this.#append(settingsAck);
     else if (type === frame.ping && (flags & flag.ack) === 0) {
       const pong = Buffer.from(bytes.subarray(at, end));

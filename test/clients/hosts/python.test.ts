@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { describe } from 'vitest';
+import { hasPrograms, pythonPackages, versionIn } from '../../../ops/check/toolchains.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testTableRow } from '../../support/clients/driven-clients.ts';
 import { testEngine } from '../../support/clients/engine-promises.ts';
-import { hasPrograms, pythonPackages, versionIn } from '../../support/clients/toolchains.ts';
 import { type EngineHost, startRecordedHost } from '../../support/servers/engine-hosts.ts';
 import { useTestApi } from '../../support/test-api.ts';
 

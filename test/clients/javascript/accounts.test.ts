@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import AV from 'leancloud-storage';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { npmVersion } from '../../../ops/check/toolchains.ts';
 import { choosePort } from '../../../ops/local/ports.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { testTableRow } from '../../support/clients/driven-clients.ts';
-import { npmVersion } from '../../support/clients/toolchains.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
 import { newName, newPhone, newUid } from '../../support/users.ts';

@@ -2,9 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { npmVersion } from '../../../ops/check/toolchains.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testTableRow } from '../../support/clients/driven-clients.ts';
-import { npmVersion } from '../../support/clients/toolchains.ts';
 import { type FixedAddresses, PushClient, startFixedAddresses } from '../../support/sdk/push-client.ts';
 import { useTestService } from '../../support/service.ts';
 

@@ -1,8 +1,8 @@
 import AV from 'leancloud-storage';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { npmVersion } from '../../../ops/check/toolchains.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testTableRow } from '../../support/clients/driven-clients.ts';
-import { npmVersion } from '../../support/clients/toolchains.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newName } from '../../support/users.ts';
 

@@ -1,11 +1,10 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { Realtime } from 'leancloud-realtime';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { npmVersion } from '../../../ops/check/toolchains.ts';
 import { ChannelFixture, eventually, freePort } from '../../channel/support/channel-fixture.ts';
 import { CommandType, openDevice } from '../../channel/support/realtime-device.ts';
-
 import { testTableRow } from '../../support/clients/driven-clients.ts';
-import { npmVersion } from '../../support/clients/toolchains.ts';
 
 /** Load balancer with one address for several processes; the test selects the process of new connections. */
 class TcpProxy {

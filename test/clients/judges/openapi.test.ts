@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hasPrograms, minutesMs, pythonPackages, run } from '../../../ops/check/toolchains.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { rounds, seed } from '../../fuzz/runs.ts';
 import { testConfig } from '../../support/api.ts';
-import { hasPrograms, minutesMs, pythonPackages, run } from '../../support/clients/toolchains.ts';
 import { useTestService } from '../../support/service.ts';
 import { signUp } from '../../support/users.ts';
 

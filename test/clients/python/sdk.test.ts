@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
+import { pythonPackages, versionIn } from '../../../ops/check/toolchains.ts';
 import { testDrivenClient } from '../../support/clients/driven-client.ts';
-import { pythonPackages, versionIn } from '../../support/clients/toolchains.ts';
 
 const requirements = new URL('requirements.txt', import.meta.url);
 

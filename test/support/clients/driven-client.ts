@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hasPrograms, minutesMs, run } from '../../../ops/check/toolchains.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../api.ts';
 import { startEngine, type TestEngine } from '../sdk/engine.ts';
 import { type TestService, useTestService } from '../service.ts';
 import { testTableRow } from './driven-clients.ts';
-import { hasPrograms, minutesMs, run } from './toolchains.ts';
 
 /** A line that a driver program prints for each check: what it tried, and why that failed. */
 interface Check {

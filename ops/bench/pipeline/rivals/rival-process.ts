@@ -21,6 +21,7 @@ export type RivalOrder = z.infer<typeof rivalOrder>;
 
 /** Answer to an order: the time that the push took, or why it failed. */
 export const rivalAnswer = z.union([z.object({ seconds: z.number() }), z.object({ error: z.string() })]);
+export type RivalAnswer = z.infer<typeof rivalAnswer>;
 
 /** Returns the token of device `number` (gateway/arrivals.ts). */
 export const tokenOf = (number: number): string =>
@@ -31,8 +32,8 @@ export const tokenOf = (number: number): string =>
 export const tokensOf = (devices: number): string[] =>
   Array.from({ length: devices }, (_, i) => tokenOf(i + 1));
 
-/** What a rival does. */
-interface Rival {
+/** What a rival in Node does. */
+interface NodeRival {
   name: string;
   /** Carries out an order; resolves with the seconds of the push alone, without its preparation. */
   push(order: RivalOrder): Promise<number>;
@@ -40,7 +41,7 @@ interface Rival {
 }
 
 /** Runs a rival as a process: carries out the orders that its supervisor sends, and answers each. */
-export function runRival({ name, push, close }: Rival): void {
+export function runRival({ name, push, close }: NodeRival): void {
   process.title = `carillon bench ${name}`;
   const log = createLogger({ level: 'warn', name });
   const stack = new ClosingStack(log);

@@ -1,16 +1,18 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { currentEnvironment } from '../../shared/config/config.ts';
 
 /**
- * Programs of other ecosystems, and what they install for a test. Installed packages stay in
- * node_modules/.cache, in a folder per lock file, so that only the first run waits for a registry.
+ * Programs of other ecosystems, and what they install for tests and benchmarks. Installed packages
+ * stay in node_modules/.cache, in a folder per lock file, so that only the first run waits for a
+ * registry.
  */
-const cache = fileURLToPath(new URL('../../../node_modules/.cache/clients', import.meta.url));
+const cache = fileURLToPath(new URL('../../node_modules/.cache/clients', import.meta.url));
 
 /** Longest time for an installation and for the run of a program. */
 export const minutesMs = 300_000;
@@ -39,8 +41,9 @@ export async function run(
   args: readonly string[],
   options: { cwd?: string; env?: Record<string, string>; acceptsFailure?: boolean } = {},
 ): Promise<string> {
-  const binaries = fileURLToPath(new URL('../../../node_modules/.bin', import.meta.url));
-  const env = { ...process.env, PATH: `${binaries}${delimiter}${process.env.PATH}`, ...options.env };
+  const binaries = fileURLToPath(new URL('../../node_modules/.bin', import.meta.url));
+  const own = currentEnvironment();
+  const env = { ...own, PATH: `${binaries}${delimiter}${own.PATH}`, ...options.env };
   const { acceptsFailure = false, ...others } = options;
   const running = promisify(execFile)(program, [...args], { ...others, env, maxBuffer: 64 * 1024 * 1024 });
   const { stdout } = await running.catch((error) => {
@@ -59,15 +62,21 @@ export function versionIn(lockFile: URL, pattern: RegExp): string {
 
 /** Returns the version of a package that our package.json pins. */
 export const npmVersion = (name: string): string =>
-  versionIn(new URL('../../../package.json', import.meta.url), new RegExp(`"${name}": "([\\d.a-z-]+)"`));
+  versionIn(new URL('../../package.json', import.meta.url), new RegExp(`"${name}": "([\\d.a-z-]+)"`));
 
-/** Installs into a folder that is named by the content of a lock file, unless it is there. */
-async function installOnce(lockFile: URL, install: (folder: string) => Promise<unknown>): Promise<string> {
-  const content = await readFile(lockFile);
-  const folder = join(
-    cache,
-    createHash('sha256').update(lockFile.href).update(content).digest('hex').slice(0, 16),
-  );
+/**
+ * Installs into a folder that is named by the content of files, unless it is there. An installation
+ * that fails leaves no such folder.
+ *
+ * @returns the folder
+ */
+export async function installOnce(
+  files: readonly URL[],
+  install: (folder: string) => Promise<unknown>,
+): Promise<string> {
+  const digest = createHash('sha256');
+  for (const file of files) digest.update(file.href).update(await readFile(file));
+  const folder = join(cache, digest.digest('hex').slice(0, 16));
   if (existsSync(folder)) return folder;
   await mkdir(cache, { recursive: true });
   const started = `${folder}.${process.pid}`;
@@ -78,12 +87,27 @@ async function installOnce(lockFile: URL, install: (folder: string) => Promise<u
 }
 
 /**
+ * Installs the packages of a package-lock.json, without their scripts.
+ *
+ * @returns folder with `node_modules`
+ */
+export const npmPackages = (lockFile: URL): Promise<string> =>
+  installOnce([lockFile], async (folder) => {
+    await mkdir(folder, { recursive: true });
+    for (const name of ['package.json', 'package-lock.json'])
+      await copyFile(new URL(name, lockFile), join(folder, name));
+    await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], {
+      cwd: folder,
+    });
+  });
+
+/**
  * Installs the packages of a requirements file with hashes.
  *
  * @returns folder for `PYTHONPATH`
  */
 export const pythonPackages = (requirements: URL): Promise<string> =>
-  installOnce(requirements, (folder) =>
+  installOnce([requirements], (folder) =>
     run('python3', [
       ...['-m', 'pip', 'install', '--quiet', '--no-deps', '--require-hashes', '--disable-pip-version-check'],
       ...['--requirement', fileURLToPath(requirements), '--target', folder],
@@ -96,7 +120,7 @@ export const pythonPackages = (requirements: URL): Promise<string> =>
  * @returns class path
  */
 export async function mavenPackages(pom: URL): Promise<string> {
-  const folder = await installOnce(pom, (folder) =>
+  const folder = await installOnce([pom], (folder) =>
     run('mvn', [
       ...['--quiet', '--batch-mode', '--file', fileURLToPath(pom)],
       ...[

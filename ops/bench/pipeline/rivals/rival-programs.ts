@@ -1,0 +1,189 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { access, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { currentEnvironment } from '../../../../shared/config/config.ts';
+import {
+  hasPrograms,
+  installOnce,
+  mavenPackages,
+  npmPackages,
+  run,
+  versionIn,
+} from '../../../check/toolchains.ts';
+import { Supervised } from '../../../local/supervised.ts';
+import { type RivalAnswer, type RivalOrder, rivalAnswer } from './rival-process.ts';
+
+const stopMs = 6000;
+
+/** A running process that pushes by orders, one at a time. */
+export interface RivalRun {
+  readonly pid: number | undefined;
+  /** Resolves when it can take an order. */
+  start(order: RivalOrder): Promise<unknown>;
+  push(order: RivalOrder): Promise<RivalAnswer>;
+  stop(): Promise<unknown>;
+}
+
+/** A server or client that others wrote, and a loop of ours around it. */
+export interface Rival {
+  readonly name: string;
+  readonly version: string;
+  /** Whether PostgreSQL works for it, so that its processor time counts. */
+  readonly isStoring: boolean;
+  /** Programs that it needs. */
+  readonly programs: readonly string[];
+  /** Installs what it needs; returns how its process is started. */
+  prepare(log: (line: string) => void): Promise<() => RivalRun>;
+}
+
+const folder = new URL('./', import.meta.url);
+const npmLock = new URL('npm/package-lock.json', folder);
+const npmVersion = (name: string) =>
+  versionIn(npmLock, new RegExp(`"node_modules/${name}": \\{\\s+"version": "([^"]+)"`));
+
+/** Runs a file of this folder in Node. */
+function nodeRun(name: string, file: string, packages: string, log: (line: string) => void): RivalRun {
+  let onAnswer: (answer: RivalAnswer) => void = () => undefined;
+  const child = new Supervised({
+    name,
+    file: `ops/bench/pipeline/rivals/${file}`,
+    // Parse Server writes its logs into files of the working directory otherwise.
+    env: { ...currentEnvironment(), NODE_ENV: 'production', PARSE_SERVER_LOGS_FOLDER: 'null' },
+    log,
+    onMessage: (message) => {
+      if (!('ready' in message)) onAnswer(rivalAnswer.parse(message));
+    },
+  });
+  return {
+    get pid() {
+      return child.pid;
+    },
+    start: () => child.start(),
+    push: (order) =>
+      new Promise((resolve) => {
+        onAnswer = resolve;
+        child.send({ ...order, packages });
+      }),
+    stop: () => child.stop(stopMs),
+  };
+}
+
+/**
+ * Runs a program with the gateway's URL, the file of its authority and the topic as arguments. It
+ * prints a line when it is ready, reads numbers of devices, and answers each with a line of JSON.
+ */
+class ProgramRun implements RivalRun {
+  readonly #command: readonly [program: string, ...args: string[]];
+  readonly #workFolder: string;
+  #child: ChildProcess | undefined;
+  #lines: AsyncIterator<string> | undefined;
+
+  constructor(command: readonly [program: string, ...args: string[]], workFolder: string) {
+    this.#command = command;
+    this.#workFolder = workFolder;
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  async push({ devices }: RivalOrder): Promise<RivalAnswer> {
+    this.#child?.stdin?.write(`${devices}\n`);
+    return rivalAnswer.parse(JSON.parse(await this.#nextLine()));
+  }
+
+  async stop(): Promise<void> {
+    if (!this.#child) return;
+    const ended = once(this.#child, 'exit');
+    this.#child.kill('SIGKILL');
+    await ended;
+  }
+
+  async start({ url, ca, topic }: RivalOrder): Promise<void> {
+    const [program, ...args] = this.#command;
+    await mkdir(this.#workFolder, { recursive: true });
+    const caFile = join(this.#workFolder, 'gateway-ca.pem');
+    await writeFile(caFile, ca);
+    const child = spawn(program, [...args, url, caFile, topic], { stdio: ['pipe', 'pipe', 'inherit'] });
+    this.#child = child;
+    this.#lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+    await this.#nextLine();
+  }
+
+  async #nextLine(): Promise<string> {
+    const { value, done } = (await this.#lines?.next()) ?? { done: true };
+    if (done) throw new Error(`${this.#command[0]} ended without an answer`);
+    return String(value);
+  }
+}
+
+const goModule = new URL('go/go.mod', folder);
+const goSum = new URL('go/go.sum', folder);
+const pom = new URL('java/pom.xml', folder);
+
+/** Those that send to the gateway of the benchmark, beside this service. */
+export const rivals: readonly Rival[] = [
+  {
+    name: 'bare loop over node:http2',
+    version: process.version,
+    isStoring: false,
+    programs: [],
+    prepare: async (log) => () => nodeRun('bare loop', 'bare-loop-process.ts', '', log),
+  },
+  {
+    name: '@parse/node-apn',
+    version: npmVersion('@parse/node-apn'),
+    isStoring: false,
+    programs: ['npm'],
+    prepare: async (log) => {
+      const packages = await npmPackages(npmLock);
+      return () => nodeRun('node-apn', 'apns-client-process.ts', packages, log);
+    },
+  },
+  {
+    name: 'Parse Server with its push adapter',
+    version: npmVersion('parse-server'),
+    isStoring: true,
+    programs: ['npm'],
+    prepare: async (log) => {
+      const packages = await npmPackages(npmLock);
+      return () => nodeRun('Parse Server', 'parse-server-process.ts', packages, log);
+    },
+  },
+  {
+    name: 'loop over apns2 (Go)',
+    version: versionIn(goModule, /apns2 v(\S+)/),
+    isStoring: false,
+    programs: ['go'],
+    prepare: async () => {
+      const built = await installOnce([goModule, goSum, new URL('go/main.go', folder)], async (out) => {
+        await mkdir(out, { recursive: true });
+        await run('go', ['build', '-o', out, '.'], { cwd: fileURLToPath(new URL('go', folder)) });
+      });
+      const program = join(built, 'rivals');
+      await access(program);
+      return () => new ProgramRun([program], built);
+    },
+  },
+  {
+    name: 'loop over pushy (Java)',
+    version: versionIn(pom, /pushy<\/artifactId><version>([^<]+)/),
+    isStoring: false,
+    programs: ['java', 'javac', 'mvn'],
+    prepare: async () => {
+      const classPath = await mavenPackages(pom);
+      const source = new URL('java/PushyLoop.java', folder);
+      const built = await installOnce([source], async (out) => {
+        await run('javac', ['-cp', classPath, '-d', out, fileURLToPath(source)]);
+      });
+      return () => new ProgramRun(['java', '-cp', `${built}:${classPath}`, 'PushyLoop'], built);
+    },
+  },
+];
+
+/** Returns those whose programs are here; names the others. */
+export const availableRivals = (): Rival[] =>
+  rivals.filter(({ name, programs }) => hasPrograms(programs, name));
