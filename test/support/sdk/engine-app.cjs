@@ -16,6 +16,13 @@ const { Cloud } = AV;
 const tell = (hook, more) => process.send({ hook, ...more });
 const told = (object) => ({ ...object.toJSON(), objectId: object.id });
 
+Cloud.define('hello', ({ params }) => ({ hello: params.name ?? null }));
+Cloud.define('fails', () => {
+  throw new Cloud.Error('This function fails.', { code: 4711 });
+});
+Cloud.define('crashes', () => {
+  throw new Error('broken');
+});
 Cloud.define('echo', (request) => request.params);
 Cloud.define('whoami', (request) => ({
   user: request.currentUser?.id ?? null,
@@ -25,9 +32,6 @@ Cloud.define('whoami', (request) => ({
 }));
 Cloud.define('refuses', () => {
   throw new Cloud.Error('not today', { code: 4711, status: 422 });
-});
-Cloud.define('breaks', () => {
-  throw new Error('broken');
 });
 Cloud.define('hangs', () => new Promise(() => undefined));
 Cloud.define('hidden', { internal: true }, () => 'seen');

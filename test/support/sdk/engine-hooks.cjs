@@ -9,6 +9,7 @@ module.exports = ({ AV, tell, told }) => {
     if (object.get('nickname') === 'refused') throw new Cloud.Error('no such nickname', { code: 4711 });
     if (object.get('nickname') === 'slow') await new Promise(() => undefined);
     if (object.get('nickname') === 'odd') object.set('mobilePhoneNumber', 'not a number');
+    object.set('seenBy', 'node');
     object.set('greeting', `Hello ${object.get('username')}`);
   });
   Cloud.afterSave('_User', async ({ object }) => {
