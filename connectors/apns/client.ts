@@ -9,7 +9,7 @@ import type {
   SendRequest,
 } from '../contract/connector.ts';
 import { EqualRefusals } from '../contract/equal-refusals.ts';
-import { openTransport } from '../http2/open.ts';
+import { openTransport } from '../http2/pooled-transport.ts';
 import {
   defaultTiming,
   type Transport,
@@ -18,7 +18,7 @@ import {
   type TransportTiming,
 } from '../http2/transport.ts';
 import { failed, profileError, reportAll, retry } from '../kit/attempt-results.ts';
-import { checkTransport } from '../kit/connection-check.ts';
+import { checkHttp2 } from '../kit/connection-check.ts';
 import { pauseMs } from './attempt-results.ts';
 import { type ApnsCredentials, certificateExpiryMs, topicsOf } from './credentials.ts';
 import { type ApnsSession, Delivery, malformed } from './delivery.ts';
@@ -115,7 +115,7 @@ class ApnsSender implements Sender {
 
   check(): Promise<GatewayCheck> {
     const environment = this.#credentials.environment ?? 'prod';
-    return checkTransport(this.#transportOptions(environment), this.#credentials.transport);
+    return checkHttp2(this.#transportOptions(environment));
   }
 
   load(): TransportLoad {
@@ -201,7 +201,7 @@ class ApnsSender implements Sender {
   }
 
   #openTransport(environment: 'prod' | 'dev'): Transport {
-    return openTransport(this.#transportOptions(environment), this.#credentials.transport);
+    return openTransport(this.#transportOptions(environment));
   }
 
   #transportOptions(environment: 'prod' | 'dev'): TransportOptions {

@@ -54,7 +54,7 @@ export const common = {
   /** Replaces the gateway's host; the gateway's paths follow it. */
   endpoint: baseUrl('endpoint').optional(),
   ca: trustedCertificates.optional(),
-  /** `standard`: the http2-wrapper transport in place of the native one. */
+  /** Without effect: profiles of earlier versions have it. */
   transport: z.literal('standard', 'transport must be "standard" where it is given').optional(),
   /** Rate that the gateway grants this app, in place of the published one. */
   ratePerSecond: z

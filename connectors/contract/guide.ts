@@ -67,7 +67,7 @@ export const commonMembers: Readonly<Record<string, string>> = {
   endpoint: 'base URL in place of the own one of the gateway, for a relay or a test',
   authEndpoint: 'base URL in place of the one that hands out access tokens',
   ca: 'PEM certificates that are trusted beside those of the system',
-  transport: '"standard": the common HTTP client in place of our own',
+  transport: 'without effect; profiles of earlier versions have it',
   proxy: 'URL of an HTTP proxy to reach the gateway through, where the gateway allows one',
   ratePerSecond: 'the rate that the gateway grants this app, where it is not the published one',
 };

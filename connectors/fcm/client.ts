@@ -7,7 +7,7 @@ import type {
   SenderContext,
   SendRequest,
 } from '../contract/connector.ts';
-import { openTransport } from '../http2/open.ts';
+import { openTransport } from '../http2/pooled-transport.ts';
 import {
   defaultTiming,
   type Transport,
@@ -16,7 +16,7 @@ import {
 } from '../http2/transport.ts';
 import type { AccessTokens } from '../kit/access-token.ts';
 import { expired, reportAll, unrenderable } from '../kit/attempt-results.ts';
-import { checkTransport } from '../kit/connection-check.ts';
+import { checkHttp2 } from '../kit/connection-check.ts';
 import type { FcmCredentials } from './credentials.ts';
 import { Delivery } from './delivery.ts';
 import { type FcmLabel, type FcmPayload, renderFcm } from './payload.ts';
@@ -43,7 +43,7 @@ export function openFcm(
   { context, tuning }: { context: SenderContext; tuning: FcmTuning },
 ): Sender {
   const { clock, tokens: store } = context;
-  const { ca, endpoint = host, proxy, serviceAccount, transport: choice } = credentials;
+  const { ca, endpoint = host, proxy, serviceAccount } = credentials;
   const timing = { ...defaultHttpTiming, drainMs: tuning.timing.drainMs };
   const client = createHttpClient({
     baseUrl: tokenAddress(credentials).base,
@@ -54,9 +54,9 @@ export function openFcm(
     clock,
   });
   const options = { baseUrl: endpoint, ca, proxy, ...tuning, clock, onEvent: context.onTransport };
-  const transport = openTransport(options, choice);
+  const transport = openTransport(options);
   const tokens = accountTokens({ credentials, store, clock, client });
-  const connect = () => checkTransport(options, choice);
+  const connect = () => checkHttp2(options);
   const projectId = serviceAccount.project_id;
   return new FcmSender({ label, context, client, transport, connect, tokens, projectId });
 }

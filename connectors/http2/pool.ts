@@ -46,7 +46,7 @@ export interface PooledConnection {
   sweep(nowMs: number): void;
 }
 
-/** Events of a connection, for both transports. */
+/** Events of a connection. */
 export interface ConnectionListener<C> {
   onOpen(): void;
   onRoundTrip(seconds: number): void;

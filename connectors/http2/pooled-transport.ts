@@ -1,11 +1,14 @@
 /**
- * Base of both transports: connection pool, a pump that writes waiting requests once per turn of the event loop, a
- * periodic sweep instead of timers per request, and events of connections.
+ * The HTTP/2 transport: writes frames to `node:tls` directly, for many small, similar requests. A
+ * connection pool, a pump that writes waiting requests once per turn of the event loop, a periodic
+ * sweep instead of timers per request, and events of connections.
  */
 import { failureCode } from '../../shared/http/connect-failure.ts';
-import { type ConnectTarget, targetOf } from './connect.ts';
-import { type ConnectionListener, ConnectionPool, type PooledConnection } from './pool.ts';
-import { sendSingleRequest } from './single-request.ts';
+import { type ConnectTarget, connectTls, targetOf } from './connect.ts';
+import { NativeConnection, type NativeConnectionOwner } from './connection.ts';
+import { ConnectionPool } from './pool.ts';
+import { ActiveBatch } from './requests/active-batch.ts';
+import { BatchQueue } from './requests/batch-queue.ts';
 import { isCertificateRefusal } from './tls.ts';
 import {
   defaultStreamsPerConnection,
@@ -23,7 +26,7 @@ import {
 } from './transport.ts';
 
 /** Repeats of a request that was not processed, before the caller gets `not_sent`. */
-export const maxRepeats = 6;
+const maxRepeats = 6;
 
 /** Reasons whose cause is the last connection failure. */
 const connectReasons = new Set<TransportReason>([
@@ -38,13 +41,22 @@ function failureReason(code: string): TransportReason {
   return isCertificateRefusal(code) ? 'certificate_refused' : 'connect_failed';
 }
 
-export abstract class PooledTransport<C extends PooledConnection>
-  implements Transport, ConnectionListener<C>
-{
-  protected readonly options: TransportOptions;
-  protected readonly target: ConnectTarget;
-  protected readonly pool: ConnectionPool<C>;
-  protected isClosed = false;
+/** Requests of one batch written to one connection per turn. */
+const quantum = 64;
+
+/**
+ * Opens a connection pool to `options.baseUrl`; connects with the first batch. Throws when the URL or
+ * a PEM is invalid, or certificate and key do not match: check credentials before.
+ */
+export const openTransport = (options: TransportOptions): Transport => new PooledTransport(options);
+
+class PooledTransport implements Transport, NativeConnectionOwner {
+  readonly #options: TransportOptions;
+  readonly #target: ConnectTarget;
+  readonly #pool: ConnectionPool<NativeConnection>;
+  readonly #queue = new BatchQueue();
+  readonly #written = new Set<NativeConnection>();
+  #isClosed = false;
   readonly #sweeper: NodeJS.Timeout;
   #retryTimer: NodeJS.Timeout | null = null;
   #isPumping = false;
@@ -57,136 +69,150 @@ export abstract class PooledTransport<C extends PooledConnection>
 
   /** Throws like `targetOf`. */
   constructor(options: TransportOptions) {
-    this.options = options;
-    this.target = targetOf(options);
-    this.pool = new ConnectionPool(options, () => this.open());
+    this.#options = options;
+    this.#target = targetOf(options);
+    this.#pool = new ConnectionPool(options, () => this.#open());
     const { connectMs, queueMs, requestMs } = options.timing;
     const shortestMs = Math.min(requestMs, connectMs, queueMs);
     this.#sweeper = setInterval(() => this.#sweep(), Math.min(Math.max(shortestMs / 10, 10), 500)).unref();
   }
 
-  abstract sendMany(batch: RequestBatch, onReply: OnResult): Promise<void>;
-
-  /** Starts another connection. */
-  protected abstract open(): C;
+  sendMany(requests: RequestBatch, onResult: OnResult): Promise<void> {
+    if (requests.requests.length === 0) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      const { signal } = requests;
+      const onAbort = () => batch.stop('aborted');
+      const batch = new ActiveBatch(requests, {
+        onResult,
+        baseUrl: this.#target.url,
+        nowMs: this.#options.clock.monotonicMs(),
+        done: (callbackError) => {
+          signal?.removeEventListener('abort', onAbort);
+          if (callbackError === undefined) resolve();
+          else reject(callbackError);
+        },
+      });
+      signal?.addEventListener('abort', onAbort, { once: true });
+      if (this.#isClosed) batch.stop('closed');
+      else if (signal?.aborted) onAbort();
+      else {
+        this.#queue.add(batch);
+        this.#schedulePump();
+      }
+    });
+  }
 
   /** Streams of a connection before its first accepted response, and over its life. */
-  protected get streamLimits(): { firstStreams: number; streamsPerConnection: number } {
-    const { firstStreams = Number.POSITIVE_INFINITY } = this.options;
-    const { streamsPerConnection = defaultStreamsPerConnection } = this.options;
+  get #streamLimits(): { firstStreams: number; streamsPerConnection: number } {
+    const { firstStreams = Number.POSITIVE_INFINITY } = this.#options;
+    const { streamsPerConnection = defaultStreamsPerConnection } = this.#options;
     return { firstStreams, streamsPerConnection };
   }
 
-  /** Writes waiting requests to connections with free streams; calls `grow` without such a connection. */
-  protected abstract pump(): void;
-
   /** Returns the result of a waiting request, with the cause of a failed connection. */
-  protected notSent(reason: TransportReason, afterMs: number | null): NotSent {
+  #notSent(reason: TransportReason, afterMs: number | null): NotSent {
     const cause = connectReasons.has(reason) ? this.#lastFailure : undefined;
     return { kind: 'not_sent', reason, afterMs, ...(cause === undefined ? {} : { cause }) };
   }
-
-  /** Rejects waiting requests, all or those queued before a time (monotonic). */
-  protected abstract rejectWaiting(
-    reason: TransportReason,
-    afterMs: number | null,
-    queuedBeforeMs?: number,
-  ): void;
 
   request(
     template: RequestTemplate,
     request: TransportRequest,
     signal?: AbortSignal,
   ): Promise<RequestResult> {
-    return sendSingleRequest(this, { template, requests: [request], signal });
+    return new Promise((resolve, reject) => {
+      const onResult = (_: number, result: RequestResult) => {
+        resolve({ ...result });
+        return undefined;
+      };
+      this.sendMany({ template, requests: [request], signal }, onResult).catch(reject);
+    });
   }
 
   connect(): Promise<void> {
-    if (this.isClosed || this.pool.isOpen) return Promise.resolve();
-    if (this.pool.size === 0) this.pool.grow();
+    if (this.#isClosed || this.#pool.isOpen) return Promise.resolve();
+    if (this.#pool.size === 0) this.#pool.grow();
     // No attempt was started: the back-off of an earlier failure has not ended.
-    if (this.pool.size === 0) return Promise.resolve();
+    if (this.#pool.size === 0) return Promise.resolve();
     return new Promise((resolve) => this.#connectWaiters.push(resolve));
   }
 
   load(): TransportLoad {
-    return { connections: this.pool.size, streams: this.pool.active };
+    return { connections: this.#pool.size, streams: this.#pool.active };
   }
 
   renew(): void {
-    this.pool.drainAll();
-    this.schedulePump();
+    this.#pool.drainAll();
+    this.#schedulePump();
   }
 
   async close(): Promise<void> {
-    this.isClosed = true;
+    this.#isClosed = true;
     if (this.#retryTimer) clearTimeout(this.#retryTimer);
-    this.rejectWaiting('closed', null);
-    await this.pool.close();
+    this.#rejectWaiting('closed', null);
+    await this.#pool.close();
     clearInterval(this.#sweeper);
   }
 
   onOpen(): void {
     this.#lastFailure = undefined;
-    this.emit('connected', '');
+    this.#emit('connected', '');
     this.#endConnect();
-    this.schedulePump();
+    this.#schedulePump();
   }
 
-  abstract onCapacity(): void;
-
   onRoundTrip(seconds: number): void {
-    this.emit('round_trip', '', seconds);
+    this.#emit('round_trip', '', seconds);
   }
 
   onGoaway(detail: string, code: number): void {
-    this.emit('goaway', detail);
-    this.pool.onErrorCode(code);
-    this.schedulePump();
+    this.#emit('goaway', detail);
+    this.#pool.onErrorCode(code);
+    this.#schedulePump();
   }
 
-  onClosed(connection: C, code: string, wasOpen: boolean): void {
-    const { isUnreachable, waitMs } = this.pool.remove(connection);
+  onClosed(connection: NativeConnection, code: string, wasOpen: boolean): void {
+    const { isUnreachable, waitMs } = this.#pool.remove(connection);
     this.#endConnect();
     if (wasOpen) {
-      if (code === '') this.emit('closed', '');
-      else this.emit(code === 'ping_timeout' ? 'ping_timeout' : 'lost', code);
+      if (code === '') this.#emit('closed', '');
+      else this.#emit(code === 'ping_timeout' ? 'ping_timeout' : 'lost', code);
     } else if (!connection.isRetired) {
-      this.emit('connect_failed', code);
+      this.#emit('connect_failed', code);
       this.#lastFailure = failureCode(code);
       this.#failureReason = failureReason(code);
-      if (this.#failureReason !== 'connect_failed') this.rejectWaiting(this.#failureReason, null);
-      else if (isUnreachable && this.pool.size === 0) this.rejectWaiting('connect_failed', waitMs);
+      if (this.#failureReason !== 'connect_failed') this.#rejectWaiting(this.#failureReason, null);
+      else if (isUnreachable && this.#pool.size === 0) this.#rejectWaiting('connect_failed', waitMs);
     }
-    this.schedulePump();
+    this.#schedulePump();
   }
 
   /** Pumps once per turn of the event loop: once per response would cost a write for each. */
-  protected schedulePump(): void {
-    if (this.#isPumping || this.isClosed) return;
+  #schedulePump(): void {
+    if (this.#isPumping || this.#isClosed) return;
     this.#isPumping = true;
     setImmediate(() => {
       this.#isPumping = false;
-      this.pump();
+      this.#pump();
     });
   }
 
   /** Opens another connection when all are full. Rejects waiting requests at once when the peer is unreachable. */
-  protected grow(): void {
-    const { waitMs, isUnreachable } = this.pool.grow();
+  #grow(): void {
+    const { waitMs, isUnreachable } = this.#pool.grow();
     if (waitMs === 0) return;
     if (isUnreachable) {
-      this.rejectWaiting(this.#failureReason, this.#failureReason === 'connect_failed' ? waitMs : null);
+      this.#rejectWaiting(this.#failureReason, this.#failureReason === 'connect_failed' ? waitMs : null);
       return;
     }
     this.#retryTimer ??= setTimeout(() => {
       this.#retryTimer = null;
-      this.pump();
+      this.#pump();
     }, waitMs);
   }
 
-  protected emit(event: TransportEvent['event'], detail: string, seconds?: number): void {
-    this.options.onEvent?.({ event, detail, connections: this.pool.size, seconds });
+  #emit(event: TransportEvent['event'], detail: string, seconds?: number): void {
+    this.#options.onEvent?.({ event, detail, connections: this.#pool.size, seconds });
   }
 
   #endConnect(): void {
@@ -194,9 +220,64 @@ export abstract class PooledTransport<C extends PooledConnection>
   }
 
   #sweep(): void {
-    const nowMs = this.options.clock.monotonicMs();
-    this.pool.sweep(nowMs);
-    this.rejectWaiting('queue_timeout', null, nowMs - this.options.timing.queueMs);
-    this.pump();
+    const nowMs = this.#options.clock.monotonicMs();
+    this.#pool.sweep(nowMs);
+    this.#rejectWaiting('queue_timeout', null, nowMs - this.#options.timing.queueMs);
+    this.#pump();
+  }
+
+  onCapacity(): void {
+    if (!this.#queue.isEmpty) this.#schedulePump();
+  }
+
+  onFirstResponse(): void {
+    this.#pool.onResponse();
+  }
+
+  onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void {
+    if (reason === 'refused_stream') this.#emit('refused', '');
+    const isLimitReached = batch.putBack(index) > maxRepeats;
+    if (batch.stopped === null && !this.#isClosed && !isLimitReached) {
+      this.#queue.add(batch);
+    } else {
+      batch.withdraw(index);
+      batch.settle(index, { kind: 'not_sent', reason: batch.stopped ?? reason, afterMs: null });
+    }
+    this.#schedulePump();
+  }
+
+  onUnknown(batch: ActiveBatch, index: number, reason: TransportReason, seconds: number): void {
+    if (reason === 'timeout') this.#emit('timeout', '');
+    if (reason === 'stream_reset') this.#emit('reset', '');
+    batch.settle(index, { kind: 'unknown', reason, seconds });
+  }
+
+  /** Starts another connection. */
+  #open(): NativeConnection {
+    const { clock, timing } = this.#options;
+    const connect = (signal: AbortSignal) => connectTls(this.#target, signal);
+    return new NativeConnection({ connect, timing, clock, ...this.#streamLimits }, this);
+  }
+
+  /** Writes waiting requests to connections with free streams; opens another one where all are full. */
+  #pump(): void {
+    if (this.#isClosed) return;
+    const nowMs = this.#options.clock.monotonicMs();
+    for (let batch = this.#queue.next(); batch; batch = this.#queue.next()) {
+      const connection = this.#pool.pick();
+      if (!connection) {
+        this.#grow();
+        break;
+      }
+      connection.write(batch, quantum, nowMs);
+      this.#written.add(connection);
+    }
+    for (const connection of this.#written) connection.flush();
+    this.#written.clear();
+  }
+
+  /** Rejects waiting requests, all or those queued before a time (monotonic). */
+  #rejectWaiting(reason: TransportReason, afterMs: number | null, queuedBeforeMs?: number): void {
+    for (const batch of this.#queue.list(queuedBeforeMs)) batch.rejectWaiting(this.#notSent(reason, afterMs));
   }
 }

@@ -2,36 +2,33 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { failureCode, failureCodeOf } from '../../shared/http/connect-failure.ts';
+import { failureCodeOf } from '../../shared/http/connect-failure.ts';
 import { guardedLookup, requireAllowedAddress } from '../../shared/http/outbound-addresses.ts';
 import { sharedSecureContext } from '../../shared/http/trust.ts';
 import type { GatewayCheck } from '../contract/connector.ts';
-import { openTransport, type TransportChoice } from '../http2/open.ts';
+import { connectTls as connectHttp2Tls, targetOf } from '../http2/connect.ts';
 import { serverNameOf } from '../http2/tls.ts';
 import type { TransportOptions } from '../http2/transport.ts';
 import { retry, unanswered, withCause } from './attempt-results.ts';
 
 /** Opens and closes an HTTP/2 connection. It is open when the peer's SETTINGS arrived. */
-export async function checkTransport(
-  options: TransportOptions,
-  choice: TransportChoice,
-): Promise<GatewayCheck> {
-  let isConnected = false;
-  let detail = '';
-  const transport = openTransport(
-    {
-      ...options,
-      maxConnections: 1,
-      onEvent: (fact) => {
-        if (fact.event === 'connected') isConnected = true;
-        else if (fact.event === 'connect_failed') detail = fact.detail;
-      },
-    },
-    choice,
-  );
-  await transport.connect();
-  await transport.close();
-  return isConnected ? { ok: true, gave: 'connection' } : refusedConnection(failureCode(detail));
+export async function checkHttp2(options: TransportOptions): Promise<GatewayCheck> {
+  const signal = AbortSignal.timeout(options.timing.connectMs);
+  try {
+    const { default: http2 } = await import('http2-wrapper');
+    const socket = await connectHttp2Tls(targetOf(options), signal);
+    const session = http2.connect(options.baseUrl, { createConnection: () => socket });
+    try {
+      await once(session, 'remoteSettings', { signal });
+      return { ok: true, gave: 'connection' };
+    } finally {
+      // Without a listener a late error of the destroyed session would be uncaught.
+      session.on('error', () => undefined);
+      session.destroy();
+    }
+  } catch (error) {
+    return refusedConnection(failureCodeOf(error));
+  }
 }
 
 /** Opens and closes a connection of a gateway without a token call. */

@@ -10,7 +10,7 @@ import {
   readUint31,
   setting,
   settingsFrame,
-} from '../http2/native/frames/wire-format.ts';
+} from '../http2/frames/wire-format.ts';
 import { selfSignedCertificate } from './self-signed.ts';
 
 /** As many streams as Apple's gateways allow, and bodies of any size. */

@@ -56,7 +56,6 @@ describe.each(fixtures)(
     const hasProxy = connector.credentials.safeParse({ ...credentials, proxy: 'http://127.0.0.1:1' }).success;
     const ways: [string, JsonObject][] = [
       ['directly', {}],
-      ['by the other transport', { transport: 'standard' }],
       ...(hasProxy
         ? ([['through a proxy', { proxy: 'http://PROXY' }]] satisfies [string, JsonObject][])
         : []),

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { openTransport } from '../../connectors/http2/open.ts';
+import { openTransport } from '../../connectors/http2/pooled-transport.ts';
 import { defaultTiming, type RequestResult, type Transport } from '../../connectors/http2/transport.ts';
 import { openTrialGateway } from '../../connectors/trial/gateway.ts';
 import { selfSignedCertificate } from '../../connectors/trial/self-signed.ts';
@@ -12,7 +12,7 @@ beforeAll(async () => {
   trial = await openTrialGateway(systemClock.now());
   const { endpoint, ca } = trial.gateway;
   const options = { timing: defaultTiming, clock: systemClock, maxConnections: 1, firstStreams: 1 };
-  transport = openTransport({ ...options, baseUrl: endpoint, ca }, undefined);
+  transport = openTransport({ ...options, baseUrl: endpoint, ca });
 });
 afterAll(async () => {
   await transport.close();

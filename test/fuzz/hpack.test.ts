@@ -2,15 +2,10 @@ import { connect } from 'node:http2';
 import { Duplex } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { FrameReader } from '../../connectors/http2/frames/frame-reader.ts';
+import { errorCode, frame, frameOf, settingsFrame } from '../../connectors/http2/frames/wire-format.ts';
 import { HeaderDecoder } from '../../connectors/http2/hpack/decoder.ts';
 import { type Field, HeaderEncoder } from '../../connectors/http2/hpack/encoder.ts';
-import { FrameReader } from '../../connectors/http2/native/frames/frame-reader.ts';
-import {
-  errorCode,
-  frame,
-  frameOf,
-  settingsFrame,
-} from '../../connectors/http2/native/frames/wire-format.ts';
 import { Recorder } from '../support/http2/frames.ts';
 import { headersFrame } from '../support/http2/raw-peer.ts';
 import { mutated } from './generators/bytes.ts';

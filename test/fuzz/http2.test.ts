@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { settingsFrame } from '../../connectors/http2/native/frames/wire-format.ts';
+import { settingsFrame } from '../../connectors/http2/frames/wire-format.ts';
 import { cuts, readIn, sound } from '../support/http2/frames.ts';
 import { aBatch, openTransport, repliesOf } from '../support/http2/peer.ts';
 import { behave, block, dataFrame, headersFrame, startRawPeer } from '../support/http2/raw-peer.ts';
@@ -54,7 +54,7 @@ describe('a connection to a peer that sends any bytes', () => {
     const script: Buffer[] = [];
     await fuzz(
       fc.asyncProperty(fc.oneof(mutated(responses), noise), async (bytes) => {
-        const { transport } = openTransport('native', peer, { maxConnections: 1 });
+        const { transport } = openTransport(peer, { maxConnections: 1 });
         script.push(bytes);
         expect(await repliesOf(transport, aBatch(2))).toHaveLength(2);
         script.length = 0;

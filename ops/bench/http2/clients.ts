@@ -2,7 +2,7 @@
 import { type ClientHttp2Stream, connect as connectHttp2 } from 'node:http2';
 import http2wrapper from 'http2-wrapper';
 import { Client } from 'undici';
-import { openTransport } from '../../../connectors/http2/open.ts';
+import { openTransport } from '../../../connectors/http2/pooled-transport.ts';
 import {
   defaultTiming,
   type RequestResult,
@@ -50,55 +50,50 @@ const headersOf = (recipient: BenchRecipient) => ({
 });
 
 /** Sends batches as the dispatcher does: 1000 recipients, two batches at a time. */
-function overTransport(choice: 'standard' | undefined) {
-  return async (target: Target): Promise<Running> => {
-    const transport = openTransport(
-      {
-        baseUrl: target.url,
-        ca: target.ca,
-        maxConnections: 1,
-        timing: defaultTiming,
-        clock: systemClock,
+async function overTransport(target: Target): Promise<Running> {
+  const transport = openTransport({
+    baseUrl: target.url,
+    ca: target.ca,
+    maxConnections: 1,
+    timing: defaultTiming,
+    clock: systemClock,
+  });
+  const isShared = target.body === 'shared';
+  const requestOf = isShared
+    ? ({ token, idEnd }: BenchRecipient): TransportRequest => ({ path: token, headerValue: idEnd })
+    : ({ token, idEnd, badge }: BenchRecipient): TransportRequest => ({
+        path: token,
+        headerValue: idEnd,
+        splice: badge,
+      });
+  const sendBatch = async () => {
+    const outcomes = new Uint16Array(recipients.length);
+    // A connector renders each batch.
+    const template = {
+      pathPrefix,
+      headers: { ...headers },
+      batchHeaders: ['apns-expiration'],
+      requestHeaderName,
+      requestHeaderPrefix: idPrefix,
+      ...(isShared ? { body: Buffer.from(sharedBody) } : { body: Buffer.from(body), spliceAt: badgeAt }),
+    };
+    await transport.sendMany(
+      { template, requests: recipients.map(requestOf) },
+      (index: number, reply: RequestResult) => {
+        outcomes[index] = reply.kind === 'response' ? reply.status : 0;
+        return undefined;
       },
-      choice,
     );
-    const isShared = target.body === 'shared';
-    const requestOf = isShared
-      ? ({ token, idEnd }: BenchRecipient): TransportRequest => ({ path: token, headerValue: idEnd })
-      : ({ token, idEnd, badge }: BenchRecipient): TransportRequest => ({
-          path: token,
-          headerValue: idEnd,
-          splice: badge,
-        });
-    const sendBatch = async () => {
-      const outcomes = new Uint16Array(recipients.length);
-      // A connector renders each batch.
-      const template = {
-        pathPrefix,
-        headers: { ...headers },
-        batchHeaders: ['apns-expiration'],
-        requestHeaderName,
-        requestHeaderPrefix: idPrefix,
-        ...(isShared ? { body: Buffer.from(sharedBody) } : { body: Buffer.from(body), spliceAt: badgeAt }),
+    if (outcomes.some((status) => status !== 200)) throw new Error('not every request was accepted');
+  };
+  return {
+    send: async (requests) => {
+      let batches = Math.ceil(requests / recipients.length);
+      const lane = async () => {
+        while (batches-- > 0) await sendBatch();
       };
-      await transport.sendMany(
-        { template, requests: recipients.map(requestOf) },
-        (index: number, reply: RequestResult) => {
-          outcomes[index] = reply.kind === 'response' ? reply.status : 0;
-          return undefined;
-        },
-      );
-      if (outcomes.some((status) => status !== 200)) throw new Error('not every request was accepted');
-    };
-    return {
-      send: async (requests) => {
-        let batches = Math.ceil(requests / recipients.length);
-        const lane = async () => {
-          while (batches-- > 0) await sendBatch();
-        };
-        await Promise.all([lane(), lane(), lane(), lane()]);
-      },
-    };
+      await Promise.all([lane(), lane(), lane(), lane()]);
+    },
   };
 }
 
@@ -185,9 +180,8 @@ async function overUndici(target: Target): Promise<Running> {
 }
 
 export const clients: Readonly<Record<string, (target: Target) => Promise<Running>>> = {
-  'native transport': overTransport(undefined),
+  'our transport': overTransport,
   'node:http2': overNodeHttp2,
   'http2-wrapper': overWrapper,
-  'standard transport': overTransport('standard'),
   undici: overUndici,
 };

@@ -1,5 +1,5 @@
 /**
- * Compares the CPU time per request of the native transport and of libraries, against the same sink, with the same
+ * Compares the CPU time per request of our transport and of libraries, against the same sink, with the same
  * headers and body (develop/decisions.md#why-our-own-http2-client). Every client runs in a new process, and only its own
  * CPU time counts.
  */
@@ -13,19 +13,18 @@ import { sinkCounts, sinkReady } from './sink-protocol.ts';
 
 interface Contender {
   client: string;
-  /** Share of the requests of the native transport. */
+  /** Share of the requests of our transport. */
   share: number;
 }
 
 const contenders: readonly Contender[] = [
-  { client: 'native transport', share: 1 },
+  { client: 'our transport', share: 1 },
   { client: 'node:http2', share: 1 / 30 },
   { client: 'http2-wrapper', share: 1 / 60 },
   { client: 'undici', share: 1 / 60 },
-  { client: 'standard transport', share: 1 / 60 },
 ];
 
-/** More than half a second of CPU for the native transport, so that its compilation does not count for much. */
+/** More than half a second of CPU for our transport, so that its compilation does not count for much. */
 const defaultRequests = 1_800_000;
 const defaultRounds = 3;
 /** Concurrent streams, on one connection. */
@@ -35,7 +34,7 @@ interface Sample extends Measured {
   requests: number;
 }
 
-/** Compares the clients `args[1]` times (3); the native transport sends `args[0]` requests (1,800,000) each time. */
+/** Compares the clients `args[1]` times (3); our transport sends `args[0]` requests (1,800,000) each time. */
 export async function benchHttp2(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const [requests = defaultRequests, rounds = defaultRounds] = args.map(Number);
   if (!Number.isSafeInteger(requests) || requests < 60_000)
@@ -96,7 +95,7 @@ class Comparison {
         ...names.map((name) => ({ name: `${kind} body, ${name}`, value: speed(name), unit: 'requests/s' })),
         ...names.slice(1).map((name) => ({
           name: `${kind} body, ${name} to ours`,
-          value: cost(name) / cost('native transport'),
+          value: cost(name) / cost('our transport'),
           unit: 'times the CPU',
         })),
       ];

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { defaultTuning } from '../../../connectors/apns/client.ts';
 import { apnsCredentials } from '../../../connectors/apns/credentials.ts';
 import { apnsConnector } from '../../../connectors/apns/index.ts';
-import { frame, settingsFrame } from '../../../connectors/http2/native/frames/wire-format.ts';
+import { frame, settingsFrame } from '../../../connectors/http2/frames/wire-format.ts';
 import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { aContext, aMessage, kinds, recipients, sendAll, topic } from '../../support/gateways/apns.ts';

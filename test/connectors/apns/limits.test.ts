@@ -5,21 +5,17 @@ import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.
 import {
   aContext,
   calmTuning,
-  credentialsOver,
   kinds,
   recipients,
   sendAll,
   startApnsFixture,
   topic,
 } from '../../support/gateways/apns.ts';
-import { transportNames } from '../../support/http2/peer.ts';
 import { alerts, startRefusingPeer } from '../../support/http2/refusing-peer.ts';
 
-describe.each(transportNames)('over the %s transport', (name) => {
-  const chosen = credentialsOver(name);
-
+describe('over HTTP/2', () => {
   test('a gateway that allows one stream after each refused token loses and repeats no recipient', async () => {
-    const bench = await startApnsFixture({ credentials: chosen, gateway: { isStrictAfterRefusal: true } });
+    const bench = await startApnsFixture({ gateway: { isStrictAfterRefusal: true } });
     const to = recipients(400);
     // The first success raises the limit, which is one stream before.
     await sendAll(bench.sender, to.slice(0, 1));
@@ -51,7 +47,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       const peer = await startRefusingPeer(alert);
       const authority = await openCertificateAuthority();
       const client = await authority.issueClient({ commonName: topic, userId: topic });
-      const own = { auth: 'certificate', ...chosen, ...client, topic, endpoint: peer.url };
+      const own = { auth: 'certificate', ...client, topic, endpoint: peer.url };
       const credentials = apnsCredentials.parse({ ...own, ca: authority.certificate });
       const sender = apnsConnector(calmTuning).open(credentials, aContext());
       const { attempts } = await sendAll(sender, recipients(20));

@@ -6,14 +6,12 @@ import { TokenVerifier, type ValidToken } from '../../../ops/sandbox/apns/tokens
 import {
   type ApnsFixture,
   aMessage,
-  credentialsOver,
   kinds,
   movableClock,
   recipients,
   sendAll,
   startApnsFixture,
 } from '../../support/gateways/apns.ts';
-import { transportNames } from '../../support/http2/peer.ts';
 
 const minuteMs = 60_000;
 /** Time at a boundary of half hours, 11:30 on some day. */
@@ -89,10 +87,10 @@ describe('the sandbox gateway', () => {
   });
 });
 
-describe.each(transportNames)('the next provider token, over the %s transport', (name) => {
+describe('the next provider token', () => {
   test('goes over a connection that was opened a minute before', async () => {
     const clock = movableClock(halfPastMs + 4 * minuteMs);
-    const bench = await startApnsFixture({ credentials: credentialsOver(name), gateway: { clock }, clock });
+    const bench = await startApnsFixture({ gateway: { clock }, clock });
     const message = aMessage({ alert: 'a' }, { expiresAtMs: halfPastMs + 60 * minuteMs });
     expect(kinds(await sendAll(bench.sender, recipients(10), message))).toEqual({ sent: 10 });
     clock.moveMs(2 * minuteMs);
@@ -102,15 +100,13 @@ describe.each(transportNames)('the next provider token, over the %s transport', 
   });
 });
 
-describe.each(transportNames)('a refused provider token, over the %s transport', (name) => {
-  const chosen = { credentials: credentialsOver(name) };
+describe('a refused provider token', () => {
   let bench: ApnsFixture;
   afterEach(() => bench.close());
 
   test('that is expired by the clock of the gateway is replaced, and the batch goes out once', async () => {
     // The gateway's clock is 57 minutes ahead, so that the token is more than an hour old there.
     bench = await startApnsFixture({
-      ...chosen,
       gateway: { clock: movableClock(halfPastMs + 57 * minuteMs) },
       clock: movableClock(halfPastMs),
     });
@@ -126,7 +122,7 @@ describe.each(transportNames)('a refused provider token, over the %s transport',
   });
 
   test('among many requests is replaced once, on a new connection', async () => {
-    bench = await startApnsFixture(chosen);
+    bench = await startApnsFixture();
     const { gateway, sender } = bench;
     await sendAll(sender, recipients(1));
     gateway.misbehave({ kind: 'answer', status: 403, reason: 'ExpiredProviderToken', count: 40 });
@@ -136,7 +132,7 @@ describe.each(transportNames)('a refused provider token, over the %s transport',
   });
 
   test('that stays invalid is a profile error after one more try', async () => {
-    bench = await startApnsFixture(chosen);
+    bench = await startApnsFixture();
     const other = createApnsCredentials();
     const sender = bench.open({ keyId: other.keyId, privateKey: other.privateKey });
     const outcome = await sendAll(sender, recipients(200));
@@ -145,7 +141,7 @@ describe.each(transportNames)('a refused provider token, over the %s transport',
   });
 
   test('after too many updates is not replaced: the key pauses', async () => {
-    bench = await startApnsFixture(chosen);
+    bench = await startApnsFixture();
     const { gateway, sender } = bench;
     gateway.misbehave({ kind: 'answer', status: 429, reason: 'TooManyProviderTokenUpdates', count: 1 });
     const first = await sendAll(sender, recipients(100));
@@ -157,7 +153,7 @@ describe.each(transportNames)('a refused provider token, over the %s transport',
   });
 
   test('of a key unrelated to the connection is repeated on a new one', async () => {
-    bench = await startApnsFixture(chosen);
+    bench = await startApnsFixture();
     const { gateway, sender } = bench;
     gateway.misbehave({ kind: 'answer', status: 403, reason: 'UnrelatedKeyIdInToken', count: 1 });
     expect(kinds(await sendAll(sender, recipients(50)))).toEqual({ sent: 50 });

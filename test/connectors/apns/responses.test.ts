@@ -5,21 +5,19 @@ import type { ApnsGateway } from '../../../ops/sandbox/apns/gateway.ts';
 import {
   type ApnsFixture,
   aMessage,
-  credentialsOver,
   deviceToken,
   kinds,
   recipients,
   sendAll,
   startApnsFixture,
 } from '../../support/gateways/apns.ts';
-import { transportNames } from '../../support/http2/peer.ts';
 
-describe.each(transportNames)('over the %s transport', (name) => {
+describe('over HTTP/2', () => {
   let bench: ApnsFixture;
   let gateway: ApnsGateway;
 
   beforeAll(async () => {
-    bench = await startApnsFixture({ credentials: credentialsOver(name) });
+    bench = await startApnsFixture();
     gateway = bench.gateway;
   });
   afterAll(() => bench.close());

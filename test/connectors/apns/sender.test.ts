@@ -8,7 +8,6 @@ import {
   aContext,
   aMessage,
   calmTuning,
-  credentialsOver,
   deviceToken,
   kinds,
   recipients,
@@ -17,15 +16,13 @@ import {
   startApnsFixture,
   topic,
 } from '../../support/gateways/apns.ts';
-import { transportNames } from '../../support/http2/peer.ts';
 
-describe.each(transportNames)('over the %s transport', (name) => {
-  const chosen = credentialsOver(name);
+describe('over HTTP/2', () => {
   let bench: ApnsFixture;
   let gateway: ApnsGateway;
 
   beforeAll(async () => {
-    bench = await startApnsFixture({ credentials: chosen, topics: [topic, 'com.example.two'] });
+    bench = await startApnsFixture({ topics: [topic, 'com.example.two'] });
     gateway = bench.gateway;
   });
   afterAll(() => bench.close());
@@ -174,7 +171,6 @@ describe.each(transportNames)('over the %s transport', (name) => {
       const sender = apnsConnector(calmTuning).open(
         apnsCredentials.parse({
           auth: 'certificate',
-          ...chosen,
           ...client,
           topic,
           endpoint: gateway.url,
@@ -209,7 +205,6 @@ describe.each(transportNames)('over the %s transport', (name) => {
       const sender = apnsConnector(calmTuning).open(
         apnsCredentials.parse({
           auth: 'certificate',
-          ...chosen,
           ...client,
           topic,
           endpoint: other.url,
@@ -242,7 +237,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
 
   describe('a gateway that stops to answer', () => {
     test('makes recipients unknown, and reports whether a repeat would be hidden', async () => {
-      const silent = await startApnsFixture({ credentials: chosen, tuning: shortTimeoutTuning });
+      const silent = await startApnsFixture({ tuning: shortTimeoutTuning });
       silent.gateway.misbehave({ kind: 'hang', count: 2 });
       const plain = await sendAll(silent.sender, recipients(1), aMessage({ 'content-available': 1 }));
       const hidden = await sendAll(silent.sender, recipients(1));

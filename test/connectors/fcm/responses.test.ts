@@ -434,11 +434,6 @@ describe('a message that was sent', () => {
     expect(gateway.tokenCalls).toBe(1);
   });
 
-  test('can use the standard transport', async () => {
-    expect(kinds(await push(300, { credentials: { transport: 'standard' } }))).toEqual({ sent: 300 });
-    expect(gateway.violations).toEqual([]);
-  });
-
   test('without a response reports whether the device would hide a repeat', async () => {
     gateway.misbehave({ kind: 'reset' });
     expect((await push(1)).attempts[0]).toMatchObject({ kind: 'unknown', isRepeatHidden: true });

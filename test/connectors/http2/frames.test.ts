@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { frameOf, settingsFrame } from '../../../connectors/http2/frames/wire-format.ts';
 import { HeaderDecoder } from '../../../connectors/http2/hpack/decoder.ts';
-import { frameOf, settingsFrame } from '../../../connectors/http2/native/frames/wire-format.ts';
 import { cuts, payload, readIn, sound } from '../../support/http2/frames.ts';
 
 describe('frames', () => {

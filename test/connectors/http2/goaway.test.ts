@@ -7,10 +7,9 @@ import {
   numberFrame,
   setting,
   settingsFrame,
-} from '../../../connectors/http2/native/frames/wire-format.ts';
+} from '../../../connectors/http2/frames/wire-format.ts';
 import {
   type ApnsFixture,
-  credentialsOver,
   kinds,
   recipients,
   sendAll,
@@ -23,7 +22,6 @@ import {
   repliesOf,
   startPeer,
   tally,
-  transportNames,
   transportOfTest,
 } from '../../support/http2/peer.ts';
 import {
@@ -35,10 +33,10 @@ import {
   startRawPeer,
 } from '../../support/http2/raw-peer.ts';
 
-describe.each(transportNames)('over the %s transport', (name) => {
+describe('over HTTP/2', () => {
   let bench: ApnsFixture;
   beforeEach(async () => {
-    bench = await startApnsFixture({ credentials: credentialsOver(name) });
+    bench = await startApnsFixture();
     // The connection has accepted credentials and many streams in flight when the GOAWAYs arrive.
     await sendAll(bench.sender, recipients(1));
     bench.gateway.forget();
@@ -95,7 +93,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
   test('a peer that sends GOAWAY on every connection at once is retried with back-off', async () => {
     const peer = await startPeer(ok);
     peer.server.on('session', (session) => session.goaway(0, 0));
-    const { transport } = openTransport(name, peer);
+    const { transport } = openTransport(peer);
     const replies = await repliesOf(transport, aBatch(50));
     expect(Object.keys(tally(replies)).every((name) => name.startsWith('not_sent'))).toBe(true);
     expect(peer.sessions.length).toBeLessThan(12);
@@ -104,7 +102,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
   });
 });
 
-describe.each(transportNames)('the %s transport, with all frames in one read', (name) => {
+describe('the transport, with all frames in one read', () => {
   const last = 0x7fff_ffff;
   const goaway = (lastId: number, code = 0): Buffer => {
     const payload = Buffer.alloc(8);
@@ -175,7 +173,7 @@ describe.each(transportNames)('the %s transport, with all frames in one read', (
       connection.socket.end();
     });
     onTestFinished(() => peer.close());
-    const { transport } = transportOfTest(name, peer);
+    const { transport } = transportOfTest(peer);
     const replies = await repliesOf(transport, aBatch(8));
     expect(tally(replies)).toEqual(expected);
     expect(peer.connections).toHaveLength(1);
@@ -205,7 +203,7 @@ describe.each(transportNames)('the %s transport, with all frames in one read', (
         connection.write(...says(await connection.request()));
       });
       onTestFinished(() => peer.close());
-      const { transport } = transportOfTest(name, peer, { maxConnections: 1 }, { queueMs: 20_000 });
+      const { transport } = transportOfTest(peer, { maxConnections: 1 }, { queueMs: 20_000 });
       const { 'response 200': answered = 0, ...others } = tally(await repliesOf(transport, aBatch(8)));
       expect(others).toEqual(says(1).length === 1 ? { 'unknown stream_reset': 2 } : {});
       expect(answered).toBe(says(1).length === 1 ? 6 : 8);

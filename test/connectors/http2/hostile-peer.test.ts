@@ -7,7 +7,7 @@ import {
   numberFrame,
   setting,
   settingsFrame,
-} from '../../../connectors/http2/native/frames/wire-format.ts';
+} from '../../../connectors/http2/frames/wire-format.ts';
 import { aBatch, repliesOf, tally } from '../../support/http2/peer.ts';
 import { againstRawPeer, block, dataFrame, headersFrame, okFrame } from '../../support/http2/raw-peer.ts';
 

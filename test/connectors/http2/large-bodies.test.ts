@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { aBatch, repliesOf, tally, transportNames, transportOfTest } from '../../support/http2/peer.ts';
+import { aBatch, repliesOf, tally, transportOfTest } from '../../support/http2/peer.ts';
 import {
   isProxyInstalled,
   proxyNames,
@@ -13,10 +13,10 @@ const template = { pathPrefix: '/p/', headers: {}, body: Buffer.alloc(megabyte, 
 
 describe.each(proxyNames)('bodies of a megabyte to %s', (proxyName) => {
   describe.skipIf(!isProxyInstalled(proxyName))('', () => {
-    test.each(transportNames)('arrive whole over one connection of the %s transport', async (name) => {
+    test('arrive whole over one connection', async () => {
       const backend = await startBackend();
       const proxy = await startReverseProxy(proxyName, backend);
-      const { transport, facts } = transportOfTest(name, proxy, { maxConnections: 1 }, { requestMs: 60_000 });
+      const { transport, facts } = transportOfTest(proxy, { maxConnections: 1 }, { requestMs: 60_000 });
       const replies = await repliesOf(transport, aBatch(count, { template }));
       expect(facts.map(({ event, detail }) => `${event} ${detail}`.trim())).toEqual([
         'connected',

@@ -13,9 +13,6 @@ import {
   transportOfTest,
 } from '../../support/http2/peer.ts';
 
-const open = (peer: Peer, more: Parameters<typeof transportOfTest>[2] = {}, timing = {}) =>
-  transportOfTest('native', peer, more, timing);
-
 /** Responds with the length and the first and last bytes of the body. */
 const measure: Handler = async (stream) => {
   const chunks: Buffer[] = [];
@@ -43,7 +40,10 @@ describe('bodies', () => {
     if (settings.initialWindowSize === 0)
       peer.server.on('session', (session) => session.settings({ initialWindowSize: 65_535 }));
     const count = bytes > 100_000 ? 5 : 300;
-    const replies = await repliesOf(open(peer, { maxConnections: 1 }).transport, sized(bytes, count));
+    const replies = await repliesOf(
+      transportOfTest(peer, { maxConnections: 1 }).transport,
+      sized(bytes, count),
+    );
     expect(replies).toHaveLength(count);
     for (const reply of replies) expect(reply).toMatchObject({ status: 200, body: `${bytes} A( )Z` });
   });
@@ -60,13 +60,13 @@ describe('bodies', () => {
     const setSmallWindow = (session: Peer['sessions'][number] | undefined) =>
       session?.settings({ initialWindowSize: 100 });
     peer.server.once('stream', () => setSmallWindow(peer.sessions[0]));
-    const replies = await repliesOf(open(peer, { maxConnections: 1 }).transport, sized(5000, 40));
+    const replies = await repliesOf(transportOfTest(peer, { maxConnections: 1 }).transport, sized(5000, 40));
     for (const reply of replies) expect(reply).toMatchObject({ body: '5000 A( )Z' });
   });
 
   test('that are answered before they are complete are cancelled', async () => {
     const peer = await peerOfTest(ok, { settings: { initialWindowSize: 100 } });
-    const { transport } = open(peer, { maxConnections: 1 });
+    const { transport } = transportOfTest(peer, { maxConnections: 1 });
     expect(tally(await repliesOf(transport, sized(100_000, 20)))).toEqual({ 'response 200': 20 });
     expect(tally(await repliesOf(transport, sized(50, 20)))).toEqual({ 'response 200': 20 });
   });
@@ -81,7 +81,7 @@ describe('bodies', () => {
       stream.respond({ ':status': 200 }, { endStream: true });
     });
     const splices = ['1', '', 'é', '你好'.repeat(30), 'x'.repeat(20_000), undefined, '12345678901234567890'];
-    await repliesOf(open(peer).transport, {
+    await repliesOf(transportOfTest(peer).transport, {
       template: { pathPrefix: '/p/', headers: {}, body: Buffer.from('<>'), spliceAt: 1 },
       requests: splices.map((splice, index) => ({ path: String(index), splice })),
     });
@@ -96,7 +96,7 @@ describe('bodies', () => {
       stream.end(String(stream.endAfterHeaders));
     });
     const [reply] = await repliesOf(
-      open(peer).transport,
+      transportOfTest(peer).transport,
       aBatch(1, { template: { pathPrefix: '/', headers: {}, body: Buffer.alloc(0) } }),
     );
     expect(reply).toMatchObject({ body: 'true' });
@@ -137,7 +137,7 @@ describe('headers', () => {
     ['a large table', { headerTableSize: 65_536 }],
   ])('of many pushes at once arrive as they are, over %s', async (_, settings) => {
     const { seen, peer } = await recording(settings);
-    const { transport } = open(peer, { maxConnections: 1 });
+    const { transport } = transportOfTest(peer, { maxConnections: 1 });
     const pushes = Array.from({ length: 30 }, (_, n) => n);
     await Promise.all(
       pushes.map((n) =>
@@ -159,7 +159,7 @@ describe('headers', () => {
 
   test('survive permanent changes of the peer’s table', async () => {
     const { seen, peer } = await recording();
-    const { transport } = open(peer, { maxConnections: 1 });
+    const { transport } = transportOfTest(peer, { maxConnections: 1 });
     for (const headerTableSize of [4096, 0, 300, 4096, 50, 2000]) {
       await repliesOf(transport, {
         template: template(headerTableSize),
@@ -180,7 +180,10 @@ describe('headers', () => {
   test('larger than a frame continue in CONTINUATION', async () => {
     const { seen, peer } = await recording();
     const path = 'x'.repeat(40_000);
-    const replies = await repliesOf(open(peer).transport, aBatch(2, { requests: [{ path }, { path: 'y' }] }));
+    const replies = await repliesOf(
+      transportOfTest(peer).transport,
+      aBatch(2, { requests: [{ path }, { path: 'y' }] }),
+    );
     expect(tally(replies)).toEqual({ 'response 200': 2 });
     expect(seen[0]?.[':path']).toBe(`/p/${path}`);
   });
@@ -188,7 +191,7 @@ describe('headers', () => {
   test('with one path for all', async () => {
     const { seen, peer } = await recording();
     const requests = Array.from({ length: 50 }, () => ({ path: '' }));
-    await repliesOf(open(peer).transport, { ...aBatch(0), requests });
+    await repliesOf(transportOfTest(peer).transport, { ...aBatch(0), requests });
     expect(new Set(seen.map((headers) => headers[':path']))).toEqual(new Set(['/p/']));
     expect(seen).toHaveLength(50);
   });
@@ -201,7 +204,7 @@ describe('a connection', () => {
       if (headers[':path'] === '/p/old') first.resolve(stream);
       else ok(stream, headers);
     });
-    const { transport } = open(peer, { maxConnections: 1 });
+    const { transport } = transportOfTest(peer, { maxConnections: 1 });
     const old = repliesOf(
       transport,
       aBatch(3, { requests: [{ path: 'old' }, { path: 'old' }, { path: 'old' }] }),
@@ -216,7 +219,7 @@ describe('a connection', () => {
 
   test('is replaced before its stream ids run out', async () => {
     const peer = await peerOfTest(ok);
-    const { transport } = open(peer, { maxConnections: 1, streamsPerConnection: 50 });
+    const { transport } = transportOfTest(peer, { maxConnections: 1, streamsPerConnection: 50 });
     for (let i = 0; i < 4; i++)
       expect(tally(await repliesOf(transport, aBatch(40)))).toEqual({ 'response 200': 40 });
     expect(peer.sessions).toHaveLength(4);
@@ -224,7 +227,11 @@ describe('a connection', () => {
 
   test('is replaced when it is old, without a delay for requests', async () => {
     const peer = await peerOfTest(ok);
-    const { transport, facts } = open(peer, { maxConnections: 1, maxAgeMs: 200 }, { requestMs: 300 });
+    const { transport, facts } = transportOfTest(
+      peer,
+      { maxConnections: 1, maxAgeMs: 200 },
+      { requestMs: 300 },
+    );
     while (peer.sessions.length < 3)
       expect(tally(await repliesOf(transport, aBatch(5)))).toEqual({ 'response 200': 5 });
     expect(facts.filter(({ event }) => event === 'lost' || event === 'connect_failed')).toEqual([]);
@@ -233,7 +240,7 @@ describe('a connection', () => {
   test('sends a single request', async () => {
     const peer = await peerOfTest(measure);
     const { template } = aBatch(0);
-    const reply = await open(peer).transport.request(template, { path: 'one' });
+    const reply = await transportOfTest(peer).transport.request(template, { path: 'one' });
     expect(reply).toMatchObject({ kind: 'response', status: 200, body: '2 {} {}' });
   });
 });

@@ -14,7 +14,6 @@ import {
   portOf,
   repliesOf,
   tally,
-  transportNames,
   transportOfTest,
 } from '../../support/http2/peer.ts';
 
@@ -61,15 +60,11 @@ async function startProxy(isStrict: boolean, server: Server = createHttpServer()
   return { port: portOf(server), requests };
 }
 
-describe.each(transportNames)('through a proxy, over the %s transport,', (name) => {
-  const open = (
-    ...given: Parameters<typeof transportOfTest> extends [unknown, ...infer Rest] ? Rest : never
-  ) => transportOfTest(name, ...given);
-
+describe('through a proxy', () => {
   test('requests reach the gateway, and the proxy sees its name only', async () => {
     const peer = await peerOfTest(ok);
     const proxy = await startProxy(false);
-    const { transport } = open(peer, { proxy: `http://127.0.0.1:${proxy.port}` });
+    const { transport } = transportOfTest(peer, { proxy: `http://127.0.0.1:${proxy.port}` });
     expect(tally(await repliesOf(transport, aBatch(100)))).toEqual({ 'response 200': 100 });
     expect(proxy.requests).toEqual([{ authority: new URL(peer.url).host, authorization: undefined }]);
   });
@@ -77,7 +72,9 @@ describe.each(transportNames)('through a proxy, over the %s transport,', (name) 
   test('with a user and a password that need escaping', async () => {
     const peer = await peerOfTest(ok);
     const proxy = await startProxy(true);
-    const { transport } = open(peer, { proxy: `http://us%:er%3As%40cret%2@127.0.0.1:${proxy.port}` });
+    const { transport } = transportOfTest(peer, {
+      proxy: `http://us%:er%3As%40cret%2@127.0.0.1:${proxy.port}`,
+    });
     expect(tally(await repliesOf(transport, aBatch(5)))).toEqual({ 'response 200': 5 });
   });
 
@@ -87,7 +84,7 @@ describe.each(transportNames)('through a proxy, over the %s transport,', (name) 
     const { certificate, privateKey } = await authority.issueServer();
     const proxy = await startProxy(false, createHttpsServer({ cert: certificate, key: privateKey }));
     const ca = `${peer.ca}\n${authority.certificate}`;
-    const { transport } = open({ ...peer, ca }, { proxy: `https://localhost:${proxy.port}` });
+    const { transport } = transportOfTest({ ...peer, ca }, { proxy: `https://localhost:${proxy.port}` });
     expect(tally(await repliesOf(transport, aBatch(5)))).toEqual({ 'response 200': 5 });
     expect(proxy.requests).toHaveLength(1);
   });
@@ -95,7 +92,7 @@ describe.each(transportNames)('through a proxy, over the %s transport,', (name) 
   test('that requires a missing password, nothing is sent', async () => {
     const peer = await peerOfTest(ok);
     const proxy = await startProxy(true);
-    const { transport, facts } = open(peer, { proxy: `http://127.0.0.1:${proxy.port}` });
+    const { transport, facts } = transportOfTest(peer, { proxy: `http://127.0.0.1:${proxy.port}` });
     expect(tally(await repliesOf(transport, aBatch(3)))).toEqual({ 'not_sent connect_failed': 3 });
     expect(facts[0]).toMatchObject({ event: 'connect_failed', detail: 'PROXY_407' });
     expect(peer.sessions).toEqual([]);
@@ -115,7 +112,7 @@ describe.each(transportNames)('through a proxy, over the %s transport,', (name) 
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     onTestFinished(async () => void server.close());
-    const { transport } = open(peer, { proxy: `http://127.0.0.1:${portOf(server)}` });
+    const { transport } = transportOfTest(peer, { proxy: `http://127.0.0.1:${portOf(server)}` });
     expect(tally(await repliesOf(transport, aBatch(1)))).toEqual({ 'not_sent connect_failed': 1 });
   });
 
@@ -125,7 +122,7 @@ describe.each(transportNames)('through a proxy, over the %s transport,', (name) 
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     onTestFinished(async () => void server.close());
-    const { transport, facts } = open(
+    const { transport, facts } = transportOfTest(
       peer,
       { proxy: `http://127.0.0.1:${portOf(server)}` },
       { connectMs: 100 },

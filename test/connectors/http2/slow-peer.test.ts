@@ -7,7 +7,7 @@ import {
   numberFrame,
   setting,
   settingsFrame,
-} from '../../../connectors/http2/native/frames/wire-format.ts';
+} from '../../../connectors/http2/frames/wire-format.ts';
 import { Watchdog } from '../../../connectors/http2/watchdog.ts';
 import { aBatch, repliesOf, tally } from '../../support/http2/peer.ts';
 import { againstRawPeer, okFrame, type RawConnection } from '../../support/http2/raw-peer.ts';

@@ -13,15 +13,10 @@ import {
   startPeer,
   startWire,
   tally,
-  transportNames,
   transportOfTest,
 } from '../../support/http2/peer.ts';
 
-describe.each(transportNames)('over the %s transport', (name) => {
-  const open = (
-    ...given: Parameters<typeof transportOfTest> extends [unknown, ...infer Rest] ? Rest : never
-  ) => transportOfTest(name, ...given);
-
+describe('over HTTP/2', () => {
   describe('connect', () => {
     test('opens one connection without a request, which the first request uses', async () => {
       let requests = 0;
@@ -29,7 +24,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
         requests += 1;
         ok(stream, headers);
       });
-      const { transport, facts } = open(peer);
+      const { transport, facts } = transportOfTest(peer);
       await Promise.all([transport.connect(), transport.connect()]);
       expect(transport.load()).toEqual({ connections: 1, streams: 0 });
       expect(requests).toBe(0);
@@ -39,7 +34,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     });
 
     test('waits for a connection that another caller is opening', async () => {
-      const { transport, facts } = open(await peerOfTest(ok));
+      const { transport, facts } = transportOfTest(await peerOfTest(ok));
       const first = transport.connect();
       await transport.connect();
       expect(facts.filter(({ event }) => event === 'connected')).toHaveLength(1);
@@ -47,7 +42,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     });
 
     test('resolves without a listener, and when the transport is closed', async () => {
-      const { transport } = open({ url: 'https://127.0.0.1:1', ca: (await peerOfTest(ok)).ca });
+      const { transport } = transportOfTest({ url: 'https://127.0.0.1:1', ca: (await peerOfTest(ok)).ca });
       await transport.connect();
       await transport.connect();
       await transport.close();
@@ -66,7 +61,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
         seen.push({ ...headers, body: Buffer.concat(chunks).toString() });
         ok(stream, headers);
       });
-      const { transport } = open({ ...peer, url: `${peer.url}/relay/` });
+      const { transport } = transportOfTest({ ...peer, url: `${peer.url}/relay/` });
       await repliesOf(transport, {
         template: {
           pathPrefix: '/3/device/',
@@ -106,7 +101,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
         body: Buffer.from('{}'),
       };
       const requests = ['1', 'two', 'x'.repeat(200)].map((headerValue) => ({ path: 'a', headerValue }));
-      await repliesOf(open(peer).transport, { template, requests });
+      await repliesOf(transportOfTest(peer).transport, { template, requests });
       expect(seen).toEqual(['of-push-1', 'of-push-two', `of-push-${'x'.repeat(200)}`]);
     });
 
@@ -125,7 +120,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
         ]);
         ok(stream, headers);
       });
-      const { transport } = open(peer, { maxConnections: 1 });
+      const { transport } = transportOfTest(peer, { maxConnections: 1 });
       const base = {
         pathPrefix: '/p/',
         headers: { 'x-a': '1' },
@@ -170,7 +165,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
         stream.respond({ ':status': 503, 'retry-after': '7' });
         stream.end('{"reason":"x"}');
       });
-      const [reply] = await repliesOf(open(peer).transport, aBatch(1));
+      const [reply] = await repliesOf(transportOfTest(peer).transport, aBatch(1));
       expect(reply).toMatchObject({
         kind: 'response',
         status: 503,
@@ -184,7 +179,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
         stream.respond({ ':status': 400 });
         stream.end(Buffer.alloc(1_000_000, 'x'));
       });
-      const [reply] = await repliesOf(open(peer).transport, aBatch(1));
+      const [reply] = await repliesOf(transportOfTest(peer).transport, aBatch(1));
       expect(reply?.kind === 'response' && reply.body.length).toBe(65_536);
     });
   });
@@ -205,7 +200,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
         },
         { settings: { maxConcurrentStreams: 3 } },
       );
-      const { transport } = open(peer, { maxConnections: 1 });
+      const { transport } = transportOfTest(peer, { maxConnections: 1 });
       const peakOf = async (count: number) => {
         peaks.length = 0;
         expect(tally(await repliesOf(transport, aBatch(count)))).toEqual({ 'response 200': count });
@@ -234,7 +229,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
           stream.respond({ ':status': statuses.shift() ?? 200 }, { endStream: true });
         });
       });
-      const { transport } = open(peer, { firstStreams: 1, maxConnections: 1 });
+      const { transport } = transportOfTest(peer, { firstStreams: 1, maxConnections: 1 });
       await repliesOf(transport, aBatch(200));
       expect(peaks.slice(0, 3)).toEqual([1, 1, 1]);
       expect(Math.max(...peaks)).toBeGreaterThan(1);
@@ -244,7 +239,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
   describe('a pool', () => {
     test('keeps its connection between batches', async () => {
       const peer = await peerOfTest(ok);
-      const { transport } = open(peer);
+      const { transport } = transportOfTest(peer);
       await repliesOf(transport, aBatch(10));
       await repliesOf(transport, aBatch(10));
       expect(peer.sessions).toHaveLength(1);
@@ -260,7 +255,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
         },
         { settings: { maxConcurrentStreams: 2 } },
       );
-      const { transport } = open(peer, { maxConnections: 2 });
+      const { transport } = transportOfTest(peer, { maxConnections: 2 });
       expect(tally(await repliesOf(transport, aBatch(40)))).toEqual({ 'response 200': 40 });
       expect(peer.sessions).toHaveLength(2);
     });
@@ -273,7 +268,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
         held.push(stream);
         if (held.length === 5) arrived.resolve();
       });
-      const { transport } = open(peer);
+      const { transport } = transportOfTest(peer);
       const first = repliesOf(transport, aBatch(5));
       await arrived.promise;
       transport.renew();
@@ -285,7 +280,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
 
     test('drains a connection on the decision of the callback', async () => {
       const peer = await peerOfTest(ok);
-      const { transport } = open(peer);
+      const { transport } = transportOfTest(peer);
       await repliesOf(transport, aBatch(1), () => 'drain');
       await repliesOf(transport, aBatch(1));
       expect(peer.sessions).toHaveLength(2);
@@ -301,7 +296,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
         },
         { settings: { maxConcurrentStreams: 2 } },
       );
-      const { transport } = open(peer, { maxConnections: 1 });
+      const { transport } = transportOfTest(peer, { maxConnections: 1 });
       const replies = repliesOf(transport, aBatch(10));
       await arrived.promise;
       const closed = transport.close();
@@ -314,14 +309,14 @@ describe.each(transportNames)('over the %s transport', (name) => {
   describe('a batch', () => {
     test('stops on the decision of the callback', async () => {
       const peer = await peerOfTest(ok, { settings: { maxConcurrentStreams: 1 } });
-      const { transport } = open(peer, { maxConnections: 1 });
+      const { transport } = transportOfTest(peer, { maxConnections: 1 });
       const replies = await repliesOf(transport, aBatch(100), (index) => (index === 4 ? 'stop' : undefined));
       expect(tally(replies)).toEqual({ 'response 200': 5, 'not_sent stopped': 95 });
     });
 
     test('rejects unwritten requests when it is aborted', async () => {
       const peer = await peerOfTest(ok, { settings: { maxConcurrentStreams: 1 } });
-      const { transport } = open(peer, { maxConnections: 1 });
+      const { transport } = transportOfTest(peer, { maxConnections: 1 });
       const controller = new AbortController();
       const replies = await repliesOf(transport, aBatch(100, { signal: controller.signal }), (index) => {
         if (index === 4) controller.abort();
@@ -332,7 +327,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
 
     test('rejects with the error of its callback, without effect on other batches', async () => {
       const peer = await peerOfTest(ok);
-      const { transport } = open(peer);
+      const { transport } = transportOfTest(peer);
       const broken = transport.sendMany(aBatch(10), () => {
         throw new Error('ours');
       });
@@ -347,7 +342,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       const peer = await startPeer(ok);
       const port = portOf(peer.server);
       await peer.close();
-      const { transport, facts } = open(peer);
+      const { transport, facts } = transportOfTest(peer);
       const [reply] = await repliesOf(transport, aBatch(3));
       expect(reply).toMatchObject({
         kind: 'not_sent',
@@ -363,7 +358,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     test('with invalid TLS gets no request', async () => {
       const peer = await peerOfTest(ok);
       const unknownAuthority = await openCertificateAuthority();
-      const { transport } = open({ url: peer.url, ca: unknownAuthority.certificate });
+      const { transport } = transportOfTest({ url: peer.url, ca: unknownAuthority.certificate });
       expect(tally(await repliesOf(transport, aBatch(3)))).toEqual({ 'not_sent connect_failed': 3 });
     });
 
@@ -376,7 +371,10 @@ describe.each(transportNames)('over the %s transport', (name) => {
       server.on('tlsClientError', () => undefined);
       server.listen(0, '127.0.0.1');
       await once(server, 'listening');
-      const { transport } = open({ url: `https://127.0.0.1:${portOf(server)}`, ca: authority.certificate });
+      const { transport } = transportOfTest({
+        url: `https://127.0.0.1:${portOf(server)}`,
+        ca: authority.certificate,
+      });
       const replies = await repliesOf(transport, aBatch(3));
       expect(replies.every(({ kind }) => kind === 'not_sent')).toBe(true);
       server.close();
@@ -387,7 +385,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       const peer = await peerOfTest(ok);
       const wire = await startWire(portOf(peer.server));
       onTestFinished(() => wire.close());
-      const { transport, facts } = open(
+      const { transport, facts } = transportOfTest(
         { ...peer, url: `https://127.0.0.1:${wire.port}` },
         {},
         { connectMs: 100 },
@@ -404,7 +402,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       const peer = await peerOfTest((stream, headers) => {
         if (headers[':path'] !== '/p/3') ok(stream, headers);
       });
-      const { transport } = open(peer, {}, { requestMs: 200 });
+      const { transport } = transportOfTest(peer, {}, { requestMs: 200 });
       const replies = await repliesOf(transport, aBatch(10));
       expect(tally(replies)).toEqual({ 'response 200': 9, 'unknown timeout': 1 });
       expect(tally(await repliesOf(transport, aBatch(3)))).toEqual({ 'response 200': 3 });
@@ -414,7 +412,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       const peer = await peerOfTest(ok);
       const wire = await startWire(portOf(peer.server));
       onTestFinished(() => wire.close());
-      const { transport, facts } = open(
+      const { transport, facts } = transportOfTest(
         { ...peer, url: `https://127.0.0.1:${wire.port}` },
         {},
         { requestMs: 150, pingMs: 150 },
@@ -432,7 +430,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
         if (headers[':path'] === '/p/0') return;
         ok(stream, headers);
       });
-      const { transport } = open(peer, {}, { requestMs: 100, pingMs: 100 });
+      const { transport } = transportOfTest(peer, {}, { requestMs: 100, pingMs: 100 });
       await repliesOf(transport, aBatch(1));
       await repliesOf(transport, aBatch(3));
       expect(peer.sessions).toHaveLength(1);
@@ -440,7 +438,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
 
     test('without free streams gets waiting requests rejected', async () => {
       const peer = await peerOfTest(() => undefined, { settings: { maxConcurrentStreams: 1 } });
-      const { transport } = open(peer, { maxConnections: 1 }, { queueMs: 200, requestMs: 1000 });
+      const { transport } = transportOfTest(peer, { maxConnections: 1 }, { queueMs: 200, requestMs: 1000 });
       expect(tally(await repliesOf(transport, aBatch(5)))).toEqual({
         'unknown timeout': 1,
         'not_sent queue_timeout': 4,
@@ -457,7 +455,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
           stream.close(constants.NGHTTP2_REFUSED_STREAM);
         } else ok(stream, headers);
       });
-      const replies = await repliesOf(open(peer).transport, aBatch(4));
+      const replies = await repliesOf(transportOfTest(peer).transport, aBatch(4));
       expect(replies.map((reply) => (reply.kind === 'response' ? reply.status : reply.reason))).toEqual([
         200,
         'refused_stream',
@@ -468,7 +466,9 @@ describe.each(transportNames)('over the %s transport', (name) => {
 
     test('that is reset may have been processed', async () => {
       const peer = await peerOfTest((stream) => stream.close(constants.NGHTTP2_INTERNAL_ERROR));
-      expect(tally(await repliesOf(open(peer).transport, aBatch(2)))).toEqual({ 'unknown stream_reset': 2 });
+      expect(tally(await repliesOf(transportOfTest(peer).transport, aBatch(2)))).toEqual({
+        'unknown stream_reset': 2,
+      });
     });
 
     test('with a status counts as answered when its connection breaks', async () => {
@@ -476,7 +476,9 @@ describe.each(transportNames)('over the %s transport', (name) => {
         stream.respond({ ':status': 200 });
         setTimeout(() => stream.session?.destroy(), 20);
       });
-      expect(tally(await repliesOf(open(peer).transport, aBatch(1)))).toEqual({ 'response 200': 1 });
+      expect(tally(await repliesOf(transportOfTest(peer).transport, aBatch(1)))).toEqual({
+        'response 200': 1,
+      });
     });
   });
 });

@@ -66,9 +66,9 @@ const nineDisconnects = { kind: 'disconnect', fraction: 1 / 500, count: 9 } as c
 const devices = 5000;
 
 describe('connections that break nine times in a push to 5,000', { timeout: 120_000 }, () => {
-  test.each(['own', 'standard'])('lose no recipient of APNs, over the %s transport', async (transport) => {
+  test('lose no recipient of APNs', async () => {
     const { apns } = vendors.gateways;
-    const prepared = await prepare('apns', devices, transport === 'standard' ? { transport } : {});
+    const prepared = await prepare('apns', devices);
     const before = { repeated: await repeatedOf('apns'), unanswered: await unansweredOf('apns') };
     apns.misbehave(nineDisconnects);
     const record = await push(prepared, { alert: 'Hello' });

@@ -12,7 +12,6 @@ import type { ApnsGateway, ApnsGatewayOptions } from '../../../ops/sandbox/apns/
 import { createApnsCredentials, startApnsGateway } from '../../../ops/sandbox/apns/server.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import type { TransportName } from '../http2/peer.ts';
 import { loopbackIdentity } from './identity.ts';
 import { aContext } from './sender-context.ts';
 
@@ -108,10 +107,6 @@ export interface ApnsFixtureOptions {
   /** Members in addition to those of the token. */
   credentials?: JsonObject;
 }
-
-/** Returns the members of a profile that select a transport. */
-export const credentialsOver = (name: TransportName): JsonObject =>
-  name === 'standard' ? { transport: 'standard' } : {};
 
 /** Starts a gateway on loopback and opens a token sender to it. */
 export async function startApnsFixture(options: ApnsFixtureOptions = {}): Promise<ApnsFixture> {

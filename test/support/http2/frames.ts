@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { type FrameHandler, FrameReader } from '../../../connectors/http2/native/frames/frame-reader.ts';
-import { flag, frame, frameOf, settingsFrame } from '../../../connectors/http2/native/frames/wire-format.ts';
+import { type FrameHandler, FrameReader } from '../../../connectors/http2/frames/frame-reader.ts';
+import { flag, frame, frameOf, settingsFrame } from '../../../connectors/http2/frames/wire-format.ts';
 
 /** Records the events of the reader. */
 export class Recorder implements FrameHandler {

@@ -9,7 +9,7 @@ import {
 } from 'node:http2';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { openTransport as openChosen } from '../../../connectors/http2/open.ts';
+import { openTransport as openPooled } from '../../../connectors/http2/pooled-transport.ts';
 import {
   defaultTiming,
   type RequestBatch,
@@ -104,30 +104,22 @@ export interface Opened {
   facts: TransportEvent[];
 }
 
-/** Names of the transports, which have the same behaviour: suites run over each. */
-export const transportNames = ['native', 'standard'] as const;
-export type TransportName = (typeof transportNames)[number];
-
 /** Opens the transport under test with short timeouts. */
 export function openTransport(
-  name: TransportName,
   peer: { url: string; ca: string },
   more: Partial<TransportOptions> = {},
   timing: Partial<TransportOptions['timing']> = {},
 ): Opened {
   const facts: TransportEvent[] = [];
-  const transport = openChosen(
-    {
-      baseUrl: peer.url,
-      ca: peer.ca,
-      maxConnections: 4,
-      clock: systemClock,
-      onEvent: (fact) => facts.push(fact),
-      ...more,
-      timing: { ...defaultTiming, drainMs: 500, ...timing },
-    },
-    name === 'standard' ? 'standard' : undefined,
-  );
+  const transport = openPooled({
+    baseUrl: peer.url,
+    ca: peer.ca,
+    maxConnections: 4,
+    clock: systemClock,
+    onEvent: (fact) => facts.push(fact),
+    ...more,
+    timing: { ...defaultTiming, drainMs: 500, ...timing },
+  });
   return { transport, facts };
 }
 

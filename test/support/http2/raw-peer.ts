@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type TLSSocket } from 'node:tls';
 import { onTestFinished } from 'vitest';
-import { HeaderEncoder } from '../../../connectors/http2/hpack/encoder.ts';
 import {
   flag,
   frame,
@@ -9,7 +8,8 @@ import {
   readUint24,
   readUint31,
   settingsFrame,
-} from '../../../connectors/http2/native/frames/wire-format.ts';
+} from '../../../connectors/http2/frames/wire-format.ts';
+import { HeaderEncoder } from '../../../connectors/http2/hpack/encoder.ts';
 import { loopbackIdentity } from '../gateways/identity.ts';
 import { type Opened, portOf, transportOfTest } from './peer.ts';
 
@@ -140,15 +140,15 @@ export async function behave(connection: RawConnection): Promise<void> {
     connection.write(okFrame(id));
 }
 
-/** Opens the native transport to a peer with this first connection; later connections behave. Ends with the test. */
+/** Opens a transport to a peer with this first connection; later connections behave. Ends with the test. */
 export async function againstRawPeer(
   serve: (connection: RawConnection) => unknown,
-  timing: Parameters<typeof transportOfTest>[3] = {},
+  timing: Parameters<typeof transportOfTest>[2] = {},
 ): Promise<Opened & { peer: RawPeer }> {
   const peer = await startRawPeer(
     (connection, index) => void (index === 0 ? serve(connection) : behave(connection)),
   );
   onTestFinished(() => peer.close());
-  const opened = transportOfTest('native', peer, { maxConnections: 1 }, timing);
+  const opened = transportOfTest(peer, { maxConnections: 1 }, timing);
   return { ...opened, peer };
 }

@@ -1,6 +1,5 @@
 /** Writes requests of one connection to its output, within the flow-control windows (RFC 9113 5.2, 8.1). */
-import { HeaderEncoder } from '../../hpack/encoder.ts';
-import type { TransportRequest } from '../../transport.ts';
+
 import { throwConnectionError } from '../frames/connection-error.ts';
 import type { Output } from '../frames/output.ts';
 import { applySettings, initialSettings, type PeerSettings } from '../frames/peer-settings.ts';
@@ -15,7 +14,9 @@ import {
   writeFrameHead,
   writeUint32,
 } from '../frames/wire-format.ts';
+import { HeaderEncoder } from '../hpack/encoder.ts';
 import type { StreamTable } from '../streams/stream-table.ts';
+import type { TransportRequest } from '../transport.ts';
 import type { ActiveBatch } from './active-batch.ts';
 import type { EncodedRequest } from './encoded-request.ts';
 import { EncoderCache } from './encoder-cache.ts';

@@ -1,6 +1,6 @@
-import type { Clock } from '../../../shared/clock.ts';
-import type { TransportReason } from '../transport.ts';
+import type { Clock } from '../../shared/clock.ts';
 import type { ActiveBatch } from './requests/active-batch.ts';
+import type { TransportReason } from './transport.ts';
 
 /** Callbacks of a session to its connection. */
 export interface Http2SessionHost {

@@ -1,4 +1,4 @@
-import type { Field } from '../../hpack/encoder.ts';
+import type { Field } from '../hpack/encoder.ts';
 import type {
   NotSent,
   OnResult,
@@ -8,7 +8,7 @@ import type {
   ResponseDecision,
   TransportReason,
   TransportRequest,
-} from '../../transport.ts';
+} from '../transport.ts';
 
 /** Batch in progress: a cursor over its requests, the returned ones, and the count of results to come. */
 export class ActiveBatch {

@@ -1,14 +1,14 @@
 /** Turns the frames of streams into results of requests (RFC 9113 5.1, 8.1). */
-import type { Clock } from '../../../../shared/clock.ts';
-import { retryAfterMs } from '../../../../shared/http/result.ts';
-import { HeaderDecoder } from '../../hpack/decoder.ts';
-import { defaultTableSize } from '../../hpack/static-table.ts';
-import type { Http2Response, TransportReason } from '../../transport.ts';
+import type { Clock } from '../../../shared/clock.ts';
+import { retryAfterMs } from '../../../shared/http/result.ts';
 import { throwConnectionError } from '../frames/connection-error.ts';
 import type { FloodGuard } from '../frames/flood-guard.ts';
 import type { ByteRange } from '../frames/frame-reader.ts';
 import { errorCode } from '../frames/wire-format.ts';
+import { HeaderDecoder } from '../hpack/decoder.ts';
+import { defaultTableSize } from '../hpack/static-table.ts';
 import type { Http2SessionHost } from '../session-host.ts';
+import type { Http2Response, TransportReason } from '../transport.ts';
 import type { PartialResponse, StreamTable } from './stream-table.ts';
 
 /** Kept part of a response body; a longer one cancels its stream. */

@@ -1,7 +1,6 @@
 /** HTTP/2 session over an established TLS connection: handles every frame of the peer (RFC 9113 6). */
 import type { TLSSocket } from 'node:tls';
-import type { Clock } from '../../../shared/clock.ts';
-import { goawayReason } from '../stream-outcome.ts';
+import type { Clock } from '../../shared/clock.ts';
 import { type ConnectionError, throwConnectionError } from './frames/connection-error.ts';
 import { ControlFrames, receiveWindowBytes } from './frames/control-frames.ts';
 import { FloodGuard } from './frames/flood-guard.ts';
@@ -242,4 +241,11 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
     }
     this.flush();
   }
+}
+
+/** Returns the `reason` that APNs puts as JSON into the debug data of a GOAWAY (protocol/apns.md#answers). */
+function goawayReason(data: ArrayBufferView | undefined): string | undefined {
+  if (data === undefined || data.byteLength > 1024) return undefined;
+  const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('utf8');
+  return /"reason"\s*:\s*"([A-Za-z]{1,40})"/.exec(text)?.[1];
 }

@@ -2,9 +2,10 @@
  * Requests as bytes on the wire. The part that requests of a batch share is encoded once, frame headers included; a
  * request is a copy of it with its stream id, path and header value filled in.
  */
-import type { Field, HeaderEncoder } from '../../hpack/encoder.ts';
-import type { TransportRequest } from '../../transport.ts';
+
 import { flag, frame, frameHeaderBytes, writeFrameHead } from '../frames/wire-format.ts';
+import type { Field, HeaderEncoder } from '../hpack/encoder.ts';
+import type { TransportRequest } from '../transport.ts';
 import type { ActiveBatch } from './active-batch.ts';
 
 /** First byte of a never-indexed literal `:path`, entry 4 of the static table (RFC 7541 6.2.3). */

@@ -1,4 +1,4 @@
-import type { HeaderEncoder } from '../../hpack/encoder.ts';
+import type { HeaderEncoder } from '../hpack/encoder.ts';
 import type { ActiveBatch } from './active-batch.ts';
 import { RequestEncoder } from './encoded-request.ts';
 

@@ -1,15 +1,15 @@
 /** One connection of the native transport, from connecting to closing. */
 import type { TLSSocket } from 'node:tls';
-import type { Clock } from '../../../shared/clock.ts';
-import { type ConnectionListener, type PooledConnection, showsAcceptedCredentials } from '../pool.ts';
-import { codeOf } from '../tls.ts';
-import type { TransportReason, TransportTiming } from '../transport.ts';
-import { Watchdog } from '../watchdog.ts';
+import type { Clock } from '../../shared/clock.ts';
 import { errorCode } from './frames/wire-format.ts';
+import { type ConnectionListener, type PooledConnection, showsAcceptedCredentials } from './pool.ts';
 import type { ActiveBatch } from './requests/active-batch.ts';
 import { Http2Session } from './session.ts';
 import type { Http2SessionHost } from './session-host.ts';
 import { StreamWindow } from './streams/stream-window.ts';
+import { codeOf } from './tls.ts';
+import type { TransportReason, TransportTiming } from './transport.ts';
+import { Watchdog } from './watchdog.ts';
 
 /** Upper limit of streams, whatever the peer allows. */
 const maxStreams = 1000;
