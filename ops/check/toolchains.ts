@@ -17,6 +17,9 @@ const cache = fileURLToPath(new URL('../../node_modules/.cache/clients', import.
 /** Longest time for an installation and for the run of a program. */
 export const minutesMs = 300_000;
 
+const mavenLockfile = 'io.github.chains-project:maven-lockfile:5.5.2';
+const mavenDependency = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1';
+
 const versionArguments: Readonly<Record<string, string>> = {
   java: '-version',
   javac: '-version',
@@ -115,19 +118,19 @@ export const pythonPackages = (requirements: URL): Promise<string> =>
   );
 
 /**
- * Copies the dependencies of a `pom.xml` that pins the whole closure.
+ * Copies the dependencies of a folder's `pom.xml`, after Maven compared each of them with the version
+ * and the SHA-256 in its `lockfile.json`. Write that file with `mvn ${mavenLockfile}:generate
+ * -DincludeEnvironment=false` in the folder.
  *
  * @returns class path
  */
-export async function mavenPackages(pom: URL): Promise<string> {
-  const folder = await installOnce([pom], (folder) =>
+export async function mavenPackages(folder: URL): Promise<string> {
+  const packages = await installOnce([new URL('lockfile.json', folder)], (target) =>
     run('mvn', [
-      ...['--quiet', '--batch-mode', '--file', fileURLToPath(pom)],
-      ...[
-        'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies',
-        `-DoutputDirectory=${folder}`,
-      ],
+      ...['--quiet', '--batch-mode', '--strict-checksums'],
+      ...['--file', fileURLToPath(new URL('pom.xml', folder))],
+      ...[`${mavenLockfile}:validate`, `${mavenDependency}:copy-dependencies`, `-DoutputDirectory=${target}`],
     ]),
   );
-  return join(folder, '*');
+  return join(packages, '*');
 }

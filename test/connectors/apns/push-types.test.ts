@@ -5,7 +5,7 @@ import { renderApns } from '../../../connectors/apns/payload.ts';
 import { pushTypes } from '../../../connectors/apns/push-types.ts';
 import { chooseApnsProfile } from '../../../connectors/apns/routing.ts';
 import { bodyProblem } from '../../../ops/sandbox/apns/rules.ts';
-import type { Json, JsonObject } from '../../../shared/domain/json.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
 import {
   type ApnsFixture,
   aContext,
@@ -16,99 +16,7 @@ import {
   startApnsFixture,
   topic,
 } from '../../support/gateways/apns.ts';
-
-const atS = 1_790_000_000;
-const activity = (event: string, more: JsonObject = {}): JsonObject => ({
-  aps: { event, timestamp: atS, 'content-state': { stage: 1 }, ...more },
-  'apns-push-type': 'liveactivity',
-});
-const start = {
-  'attributes-type': 'OrderAttributes',
-  attributes: { orderId: '1042' },
-  alert: {
-    title: { 'loc-key': 'order.title', 'loc-args': ['1042'] },
-    body: 'It is on its way.',
-    sound: 'default',
-  },
-};
-const ofType = (type: string, more: JsonObject): JsonObject => ({ 'apns-push-type': type, ...more });
-
-/** A right push of each type, and what APNs gets (Apple's pages of 2026). */
-const right: [type: string, data: JsonObject, sent: Record<string, string>, body: Json][] = [
-  ['alert', { alert: 'a' }, { suffix: '', priority: '10' }, { aps: { alert: 'a' } }],
-  ['alert', { alert: 'a', 'apns-priority': '1' }, { suffix: '', priority: '1' }, { aps: { alert: 'a' } }],
-  [
-    'background',
-    { 'content-available': true, k: 1 },
-    { suffix: '', priority: '5' },
-    { aps: { 'content-available': 1 }, k: 1 },
-  ],
-  [
-    'voip',
-    ofType('voip', { aps: {}, call: 7 }),
-    { suffix: '.voip', priority: '10', expiration: '0' },
-    { aps: {}, call: 7 },
-  ],
-  [
-    'complication',
-    ofType('complication', { aps: {}, k: 1 }),
-    { suffix: '.complication', priority: '10' },
-    { aps: {}, k: 1 },
-  ],
-  [
-    'fileprovider',
-    ofType('fileprovider', { aps: {}, 'container-identifier': 'c', domain: 'd' }),
-    { suffix: '.pushkit.fileprovider', priority: '10' },
-    { 'container-identifier': 'c', domain: 'd' },
-  ],
-  ['mdm', ofType('mdm', { mdm: 'PushMagic' }), { suffix: '', priority: '10' }, { mdm: 'PushMagic' }],
-  ['location', ofType('location', { aps: {} }), { suffix: '.location-query', priority: '10' }, { aps: {} }],
-  [
-    'pushtotalk',
-    ofType('pushtotalk', { aps: {}, activeSpeaker: 'Ann' }),
-    { suffix: '.voip-ptt', priority: '10', expiration: '0' },
-    { activeSpeaker: 'Ann' },
-  ],
-  [
-    'liveactivity',
-    activity('start', {
-      ...start,
-      'relevance-score': 75,
-      'input-push-token': true,
-      'stale-date': String(atS + 60),
-    }),
-    { suffix: '.push-type.liveactivity', priority: '10' },
-    {
-      aps: {
-        event: 'start',
-        timestamp: atS,
-        'content-state': { stage: 1 },
-        ...start,
-        'relevance-score': 75,
-        'input-push-token': 1,
-        'stale-date': atS + 60,
-      },
-    },
-  ],
-  [
-    'liveactivity',
-    { ...activity('end', { 'dismissal-date': 0 }), 'apns-priority': 5 },
-    { suffix: '.push-type.liveactivity', priority: '5' },
-    { aps: { event: 'end', timestamp: atS, 'content-state': { stage: 1 }, 'dismissal-date': 0 } },
-  ],
-  [
-    'widgets',
-    ofType('widgets', { aps: { 'content-changed': 1 } }),
-    { suffix: '.push-type.widgets', priority: '10' },
-    { aps: { 'content-changed': true } },
-  ],
-  [
-    'controls',
-    ofType('controls', { aps: { 'content-changed': 'true' } }),
-    { suffix: '.push-type.controls', priority: '10' },
-    { aps: { 'content-changed': true } },
-  ],
-];
+import { activity, atS, ofType, rightContents, start } from '../../support/gateways/apns-contents.ts';
 
 const errorOf = (data: JsonObject): string => {
   const rendering = renderApns(aMessage(data));
@@ -117,7 +25,7 @@ const errorOf = (data: JsonObject): string => {
 
 describe('the table of push types', () => {
   test('has a right push of every type here', () => {
-    expect(new Set(right.map(([type]) => type))).toEqual(new Set(pushTypes.keys()));
+    expect(new Set(rightContents.map(([type]) => type))).toEqual(new Set(pushTypes.keys()));
   });
 
   let bench: ApnsFixture;
@@ -126,7 +34,7 @@ describe('the table of push types', () => {
   });
   afterAll(() => bench.close());
 
-  test.each(right)(
+  test.each(rightContents)(
     '%s: the gateway takes %j with its topic, priority and expiration',
     async (type, data, sent, body) => {
       bench.gateway.forget();
@@ -144,7 +52,7 @@ describe('the table of push types', () => {
     },
   );
 
-  test.each(right)('%s: no priority but those of the type is accepted', (type, data) => {
+  test.each(rightContents)('%s: no priority but those of the type is accepted', (type, data) => {
     const accepted = [10, 5, 1, 7, 0].filter(
       (priority) => errorOf({ ...data, 'apns-priority': priority }) === 'none',
     );
@@ -152,7 +60,7 @@ describe('the table of push types', () => {
     expect(errorOf({ ...data, 'apns-priority': 7 })).toBe('apns-priority must be 10, 5 or 1');
   });
 
-  test.each(right)('%s: one byte more than the most is refused', (type, data) => {
+  test.each(rightContents)('%s: one byte more than the most is refused', (type, data) => {
     const sizeOf = (more: string) => {
       const rendering = renderApns(aMessage({ ...data, pad: more }));
       return rendering.ok ? rendering.payload.body.length : 0;
@@ -165,7 +73,7 @@ describe('the table of push types', () => {
     );
   });
 
-  test.each(right.filter(([type]) => type !== 'alert' && type !== 'background'))(
+  test.each(rightContents.filter(([type]) => type !== 'alert' && type !== 'background'))(
     '%s needs the layout of aps, unless its body has none',
     (type, data) => {
       const { aps: _, ...plain } = data;
@@ -331,7 +239,7 @@ test.each<[JsonObject, string]>([
 });
 
 test('every body of the table is one that a device takes', () => {
-  for (const [type, data] of right) {
+  for (const [type, data] of rightContents) {
     const rendering = renderApns(aMessage(data));
     expect(rendering.ok && bodyProblem(rendering.payload.body, type), type).toBeUndefined();
   }

@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasPrograms, minutesMs, run } from '../../../ops/check/toolchains.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
@@ -36,6 +39,7 @@ export function testDrivenClient(client: DrivenClient): void {
     const service = useTestService();
     let engine: TestEngine;
     let checks: Check[];
+    let folder: string | undefined;
 
     beforeAll(async () => {
       const bare = await service.api.createApp({ emailVerification: true, allowUserQuery: true });
@@ -46,13 +50,19 @@ export function testDrivenClient(client: DrivenClient): void {
       await service.addApnsProfile(app);
       await service.dispatch();
       const { command, args, env = {} } = await client.prepare();
-      const printed = await run(command, args, { env: { ...environmentOf(service, app), ...env } });
+      // Some SDKs keep files in the working directory.
+      folder = await mkdtemp(join(tmpdir(), 'carillon-client-'));
+      const all = { ...environmentOf(service, app), ...env };
+      const printed = await run(command, args, { cwd: folder, env: all });
       checks = printed
         .split('\n')
         .filter((line) => line.startsWith('{'))
         .map((line) => JSON.parse(line));
     }, minutesMs);
-    afterAll(() => engine?.close());
+    afterAll(async () => {
+      await engine?.close();
+      if (folder) await rm(folder, { recursive: true });
+    });
 
     test.each(client.topics)('%s', (topic) => {
       const own = checks.filter((one) => one.topic === topic);

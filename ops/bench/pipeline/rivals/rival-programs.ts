@@ -122,7 +122,7 @@ class ProgramRun implements RivalRun {
 
 const goModule = new URL('go/go.mod', folder);
 const goSum = new URL('go/go.sum', folder);
-const pom = new URL('java/pom.xml', folder);
+const java = new URL('java/', folder);
 
 /** Those that send to the gateway of the benchmark, beside this service. */
 export const rivals: readonly Rival[] = [
@@ -170,12 +170,12 @@ export const rivals: readonly Rival[] = [
   },
   {
     name: 'loop over pushy (Java)',
-    version: versionIn(pom, /pushy<\/artifactId><version>([^<]+)/),
+    version: versionIn(new URL('pom.xml', java), /pushy<\/artifactId>\s*<version>([^<]+)/),
     isStoring: false,
     programs: ['java', 'javac', 'mvn'],
     prepare: async () => {
-      const classPath = await mavenPackages(pom);
-      const source = new URL('java/PushyLoop.java', folder);
+      const classPath = await mavenPackages(java);
+      const source = new URL('PushyLoop.java', java);
       const built = await installOnce([source], async (out) => {
         await run('javac', ['-cp', classPath, '-d', out, fileURLToPath(source)]);
       });
