@@ -20,16 +20,18 @@ export const minutesMs = 300_000;
 const mavenLockfile = 'io.github.chains-project:maven-lockfile:5.5.2';
 const mavenDependency = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1';
 
-const versionArguments: Readonly<Record<string, string>> = {
-  java: '-version',
-  javac: '-version',
-  go: 'version',
+/** Arguments that a program answers if it is whole: Debian's Python comes without pip. */
+const versionArguments: Readonly<Record<string, readonly string[]>> = {
+  java: ['-version'],
+  javac: ['-version'],
+  go: ['version'],
+  python3: ['-m', 'pip', '--version'],
 };
 
 /** Tells whether programs are there; names the first one that is not, and what is skipped. */
 export function hasPrograms(programs: readonly string[], skipped: string): boolean {
   const missing = programs.find(
-    (program) => spawnSync(program, [versionArguments[program] ?? '--version']).status !== 0,
+    (program) => spawnSync(program, versionArguments[program] ?? ['--version']).status !== 0,
   );
   if (missing !== undefined) console.warn(`${missing} is not installed: ${skipped} is skipped.`);
   return missing === undefined;

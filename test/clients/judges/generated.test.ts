@@ -1,12 +1,11 @@
-import { execFile, spawnSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { testConfig } from '../support/api.ts';
-import { useTestService } from '../support/service.ts';
+import { hasPrograms, installOnce, minutesMs, run } from '../../../ops/check/toolchains.ts';
+import { testConfig } from '../../support/api.ts';
+import { useTestService } from '../../support/service.ts';
 
 /**
  * Clients that OpenAPI Generator (Maven Central, pinned) writes from docs/openapi.json compile, and
@@ -14,31 +13,21 @@ import { useTestService } from '../support/service.ts';
  */
 const generator = 'org.openapitools:openapi-generator-cli:7.17.0';
 const mavenCopy = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy';
-const description = fileURLToPath(new URL('../../docs/openapi.json', import.meta.url));
-const programs = fileURLToPath(new URL('../../node_modules/.bin', import.meta.url));
-const minutesMs = 300_000;
-
-const isInstalled = (program: string, argument: string): boolean => {
-  const isThere = spawnSync(program, [argument]).status === 0;
-  if (!isThere) console.warn(`${program} is not installed: generated clients are skipped.`);
-  return isThere;
-};
-const hasGenerator = isInstalled('java', '-version') && isInstalled('mvn', '-version');
+const description = fileURLToPath(new URL('../../../docs/openapi.json', import.meta.url));
+const hasGenerator = hasPrograms(['java', 'mvn'], 'a client that is generated from the description');
+const hasGo = hasPrograms(['go'], 'a client in Go that is generated from the description');
 
 const service = useTestService();
+/** Folder of the generator, and one for the clients. */
+let installed: string;
 let folder: string;
-
-async function run(program: string, args: string[], cwd = folder): Promise<string> {
-  const env = { ...process.env, PATH: `${programs}${delimiter}${process.env.PATH}` };
-  const { stdout } = await promisify(execFile)(program, args, { cwd, env, maxBuffer: 64 * 1024 * 1024 });
-  return stdout;
-}
 
 /** Generates a client into a folder of its own. */
 async function generate(kind: string): Promise<string> {
   const [, name, version] = generator.split(':');
+  const jar = join(installed, `${name}-${version}.jar`);
   const out = join(folder, kind);
-  await run('java', ['-jar', `${name}-${version}.jar`, 'generate', '-i', description, '-g', kind, '-o', out]);
+  await run('java', ['-jar', jar, 'generate', '-i', description, '-g', kind, '-o', out], { cwd: folder });
   return out;
 }
 
@@ -58,8 +47,10 @@ async function expectPrinted(printed: string, [, appId]: string[]): Promise<void
 
 describe.skipIf(!hasGenerator)('a client that is generated from the description', () => {
   beforeAll(async () => {
+    installed = await installOnce([new URL(import.meta.url)], (target) =>
+      run('mvn', ['-q', '-B', mavenCopy, `-Dartifact=${generator}`, `-DoutputDirectory=${target}`]),
+    );
     folder = await mkdtemp(join(tmpdir(), 'carillon-clients-'));
-    await run('mvn', ['-q', '-B', mavenCopy, `-Dartifact=${generator}`, `-DoutputDirectory=${folder}`]);
   }, minutesMs);
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
@@ -87,7 +78,7 @@ describe.skipIf(!hasGenerator)('a client that is generated from the description'
       await writeFile(join(source, 'use.ts'), use);
       const options = ['--strict', '--skipLibCheck', '--target', 'es2022', '--lib', 'es2022,dom'];
       const modules = ['--module', 'commonjs', '--moduleResolution', 'bundler', '--outDir', 'compiled'];
-      await run('tsc', [...options, ...modules, '--rootDir', '.', 'use.ts'], source);
+      await run('tsc', [...options, ...modules, '--rootDir', '.', 'use.ts'], { cwd: source });
       await writeFile(join(source, 'compiled/package.json'), '{}');
       const args = await callArguments();
       await expectPrinted(await run(process.execPath, [join(source, 'compiled/use.js'), ...args]), args);
@@ -95,7 +86,7 @@ describe.skipIf(!hasGenerator)('a client that is generated from the description'
     minutesMs,
   );
 
-  test.skipIf(!isInstalled('go', 'version'))(
+  test.skipIf(!hasGo)(
     'in Go compiles, and its calls work',
     async () => {
       const source = await generate('go');
@@ -149,7 +140,7 @@ describe.skipIf(!hasGenerator)('a client that is generated from the description'
     `;
       await mkdir(join(source, 'use'));
       await writeFile(join(source, 'use/main.go'), use);
-      await run('go', ['build', '-o', 'used', './use'], source);
+      await run('go', ['build', '-o', 'used', './use'], { cwd: source });
       const args = await callArguments();
       await expectPrinted(await run(join(source, 'used'), args), args);
     },
