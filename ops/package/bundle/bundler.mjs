@@ -21,7 +21,7 @@ const started = [
 /** Folders whose modules are found by reading them. */
 const read = { 'api/routes': /./, 'ops/sandbox/vendors': /\/index$/ };
 /** Packages with native parts, with files that they find beside them, or with threads of their own. */
-const apart = ['@node-rs/argon2', '@resvg/resvg-js', 'node-pg-migrate', 'pino', 'piscina', 'svg-captcha'];
+const apart = ['@node-rs/argon2', '@resvg/resvg-js', 'pino', 'piscina', 'svg-captcha'];
 /** Places of our modules below the root. */
 const ours = /^(?:api|connectors|dispatcher|ops|shared)\//;
 const moduleUrl = /^shared\/process\/module-url\.[jt]s$/;

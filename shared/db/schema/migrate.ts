@@ -1,13 +1,10 @@
-import { basename } from 'node:path';
 import pg from 'pg';
 import { sleep } from '../../clock.ts';
 import { connectionUrl } from '../../config/database-url.ts';
 import { isLockTimeout, isUndefinedTable } from '../limits/database-errors.ts';
-import { migrationFolder, migrationNames, migrationTable, readMigration } from './files.ts';
+import { type MigrationFile, migrationNames, migrationTable, readMigration } from './files.ts';
 
-const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-
-/** Key of the advisory lock; node-pg-migrate's own, so that earlier versions wait as well. */
+/** Key of the advisory lock; that of earlier versions, so that they wait as well. */
 const lockKey = '7241865325823964';
 const lockPollMs = 500;
 
@@ -38,15 +35,7 @@ export interface MigrateOptions extends Partial<LockPatience> {
 export function migrateTables(databaseUrl: string, options: MigrateOptions = {}): Promise<string[]> {
   return aloneInMigrating(databaseUrl, options, async () => {
     const ran: string[] = [];
-    await retryLocks(options, async () => {
-      const before = await pendingMigrations(databaseUrl, options.folder);
-      try {
-        await runPending(databaseUrl, options);
-      } finally {
-        const after = new Set(await pendingMigrations(databaseUrl, options.folder));
-        ran.push(...before.filter((name) => !after.has(name)));
-      }
-    });
+    await retryLocks(options, () => runPending(databaseUrl, options, (name) => ran.push(name)));
     return ran;
   });
 }
@@ -91,65 +80,69 @@ export async function retryLocks<T>(options: MigrateOptions, work: () => Promise
   }
 }
 
-async function runPending(databaseUrl: string, options: MigrateOptions): Promise<void> {
-  const { lockTimeoutMs } = { ...defaultPatience, ...options };
-  // Loaded here, since most starts of a service have nothing to migrate.
-  const { runner } = await import('node-pg-migrate');
-  // Our own connection: the library does not wait until one of its own is closed.
-  const dbClient = await connect(databaseUrl, { options: `-c lock_timeout=${lockTimeoutMs}` });
+async function runPending(
+  databaseUrl: string,
+  options: MigrateOptions,
+  onRan: (name: string) => void,
+): Promise<void> {
+  const { lockTimeoutMs, folder } = { ...defaultPatience, ...options };
+  const client = await connect(databaseUrl, { options: `-c lock_timeout=${lockTimeoutMs}` });
   try {
-    await runner({
-      dir: options.folder ?? migrationFolder,
-      migrationsTable: migrationTable,
-      checkOrder: true,
-      ignorePattern: '.*\\.(?!sql$).*',
-      logger: quiet,
-      dbClient,
-      direction: 'up',
-      singleTransaction: false,
-      noLock: true,
-      migrationLoaderStrategies: [{ extensions: ['.sql'], loader: loadFiles(options.folder) }],
-    });
+    await client.query(
+      `CREATE TABLE IF NOT EXISTS ${migrationTable}
+         (id serial PRIMARY KEY, name varchar(255) NOT NULL, run_on timestamp NOT NULL)`,
+    );
+    const ran = await runMigrations(client);
+    const pending = migrationNames(folder).filter((name) => !ran.has(name));
+    const [first = ''] = pending;
+    const later = migrationNames(folder).find((name) => first !== '' && name > first && ran.has(name));
+    if (later !== undefined) throw new Error(`migration ${first} has not run, and ${later} after it has`);
+    for (const name of pending) {
+      await runOne(client, await readMigration(name, folder));
+      onRan(name);
+    }
   } finally {
-    await dbClient.end();
+    await client.end();
   }
 }
 
-const loadFiles = (folder?: string) => (paths: string[]) =>
-  Promise.all(
-    paths.map(async (path) => {
-      const { up, statements, isConcurrent } = await readMigration(basename(path, '.sql'), folder);
-      return {
-        id: path,
-        filePaths: [path],
-        actions: {
-          up: (pgm: Builder) => (isConcurrent ? runConcurrently(pgm, statements) : pgm.sql(up)),
-          down: false as const,
-        },
-      };
-    }),
-  );
-
-interface Builder {
-  sql(text: string): void;
-  noTransaction(): void;
+async function runOne(
+  client: pg.Client,
+  { name, up, statements, isConcurrent }: MigrationFile,
+): Promise<void> {
+  const record = () =>
+    client.query(`INSERT INTO ${migrationTable} (name, run_on) VALUES ($1, now())`, [name]);
+  if (isConcurrent) {
+    await runConcurrently(client, statements);
+    await record();
+    return;
+  }
+  await client.query('BEGIN');
+  try {
+    await client.query(up);
+    await record();
+    await client.query('COMMIT');
+  } catch (error) {
+    // A lost connection has ended its transaction.
+    await client.query('ROLLBACK').catch(() => undefined);
+    throw error;
+  }
 }
 
 /**
  * Runs statements one by one outside of a transaction. They wait for older transactions without blocking anyone, so they
  * have no time limit. An index that an earlier attempt left invalid is dropped first.
  */
-function runConcurrently(pgm: Builder, statements: readonly string[]): void {
-  pgm.noTransaction();
-  pgm.sql('SET lock_timeout = 0');
+async function runConcurrently(client: pg.Client, statements: readonly string[]): Promise<void> {
+  await client.query('SET lock_timeout = 0');
   for (const statement of statements) {
     const index = /^CREATE (?:UNIQUE )?INDEX CONCURRENTLY (?:IF NOT EXISTS )?([\w."]+) ON/i.exec(
       statement,
     )?.[1];
-    if (index !== undefined) pgm.sql(`DROP INDEX CONCURRENTLY IF EXISTS ${index}`);
-    pgm.sql(statement);
+    if (index !== undefined) await client.query(`DROP INDEX CONCURRENTLY IF EXISTS ${index}`);
+    await client.query(statement);
   }
-  pgm.sql('RESET lock_timeout');
+  await client.query('RESET lock_timeout');
 }
 
 /** Returns the names of the migrations of this version that the database lacks, without running them. */

@@ -152,6 +152,20 @@ describe('migrating', () => {
     expect(both.flat()).toEqual(['0001_first', '0002_index']);
   });
 
+  test('refuses a migration that comes before one that has run, and leaves a half of one nowhere', async () => {
+    const { url, client } = await emptyDatabase();
+    await write('0002_table', 'CREATE TABLE two (a int);');
+    expect(await migrateTables(url, { folder })).toEqual(['0002_table']);
+    await write('0001_table', 'CREATE TABLE one (a int);');
+    await expect(migrateTables(url, { folder })).rejects.toThrow(/0001_table has not run, and 0002_table/);
+    await rm(join(folder, '0001_table.sql'));
+    await write('0003_table', 'CREATE TABLE three (a int);\nCREATE TABLE two (a int);');
+    await expect(migrateTables(url, { folder })).rejects.toThrow(/"two" already exists/);
+    const { rows } = await client.query("SELECT to_regclass('one') AS one, to_regclass('three') AS three");
+    expect(rows).toEqual([{ one: null, three: null }]);
+    expect(await pendingMigrations(url, folder)).toEqual(['0003_table']);
+  });
+
   test('has a plan, which runs nothing', async () => {
     const { url, client } = await emptyDatabase();
     await client.query('CREATE TABLE busy AS SELECT generate_series(1, 5000) AS a; ANALYZE busy');
