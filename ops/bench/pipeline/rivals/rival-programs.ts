@@ -124,6 +124,22 @@ const goModule = new URL('go/go.mod', folder);
 const goSum = new URL('go/go.sum', folder);
 const java = new URL('java/', folder);
 
+/** A rival whose package comes from npm, with a loop of ours in Node. */
+const ofNpm = (
+  name: string,
+  packageName: string,
+  { file, isStoring }: { file: string; isStoring: boolean },
+): Rival => ({
+  name,
+  version: npmVersion(packageName),
+  isStoring,
+  programs: ['npm'],
+  prepare: async (log) => {
+    const packages = await npmPackages(npmLock);
+    return () => nodeRun(name, file, packages, log);
+  },
+});
+
 /** Those that send to the gateway of the benchmark, beside this service. */
 export const rivals: readonly Rival[] = [
   {
@@ -133,26 +149,11 @@ export const rivals: readonly Rival[] = [
     programs: [],
     prepare: async (log) => () => nodeRun('bare loop', 'bare-loop-process.ts', '', log),
   },
-  {
-    name: '@parse/node-apn',
-    version: npmVersion('@parse/node-apn'),
-    isStoring: false,
-    programs: ['npm'],
-    prepare: async (log) => {
-      const packages = await npmPackages(npmLock);
-      return () => nodeRun('node-apn', 'apns-client-process.ts', packages, log);
-    },
-  },
-  {
-    name: 'Parse Server with its push adapter',
-    version: npmVersion('parse-server'),
+  ofNpm('@parse/node-apn', '@parse/node-apn', { file: 'apns-client-process.ts', isStoring: false }),
+  ofNpm('Parse Server with its push adapter', 'parse-server', {
+    file: 'parse-server-process.ts',
     isStoring: true,
-    programs: ['npm'],
-    prepare: async (log) => {
-      const packages = await npmPackages(npmLock);
-      return () => nodeRun('Parse Server', 'parse-server-process.ts', packages, log);
-    },
-  },
+  }),
   {
     name: 'loop over apns2 (Go)',
     version: versionIn(goModule, /apns2 v(\S+)/),
