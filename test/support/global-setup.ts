@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
@@ -36,7 +36,7 @@ const TEMPLATE = 'carillon_template';
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const servers = process.env.CARILLON_TEST_CITUS;
   if (servers) return await setUpSpread(project, servers.split(','));
-  const parentDir = await mkdtemp(join(tmpdir(), 'carillon-test-'));
+  const parentDir = await mkdtemp(join(await chooseDataDir(), 'carillon-test-'));
   // For root: accessible for the user who runs the server.
   await chmod(parentDir, 0o755);
   const server = await startEmbeddedPostgres({
@@ -66,6 +66,21 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     prefix: '',
   });
   return stop;
+}
+
+/** Free bytes that a file system in memory needs: databases of a run, and the write-ahead log. */
+const MIN_MEMORY_BYTES = 4 * 1024 ** 3;
+
+/**
+ * Returns the folder of the data: in memory if there is enough, else that of temporary files. Each
+ * test file creates and drops a database of 600 files, and ext4 searches past the inodes of the
+ * deleted files for minutes. There a clone takes up to 500 ms of CPU time instead of 20 ms.
+ */
+async function chooseDataDir(): Promise<string> {
+  const memoryDir = '/dev/shm';
+  const found = await statfs(memoryDir).catch(() => undefined);
+  const isTmpfs = found?.type === 0x01021994;
+  return isTmpfs && found.bavail * found.bsize >= MIN_MEMORY_BYTES ? memoryDir : tmpdir();
 }
 
 /** Runs the tests on a coordinator and workers with Citus (develop/testing.md). */
