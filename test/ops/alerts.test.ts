@@ -303,7 +303,7 @@ describe.skipIf(promtool === undefined)('promtool', { timeout: 180_000 }, () => 
       ];
     });
     const file = join(folder, 'alerts.test.json');
-    const document = { rule_files: [`${rules}alerts.yml`], evaluation_interval: '30s', tests };
+    const document = { rule_files: [`${rules}alerts.yml`], evaluation_interval: '1m', tests };
     await writeFile(file, JSON.stringify(document));
     expect(run(['test', 'rules', file])).toContain('SUCCESS');
   });

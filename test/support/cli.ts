@@ -26,18 +26,41 @@ export const bareEnvironment = (): Record<string, string> => ({ PATH: process.en
 const host = new URL('cli-host.ts', import.meta.url);
 /** Processes that wait for a command. */
 const idle: ChildProcess[] = [];
+/** Most processes of a worker. Commands that are called at once share them. */
+const maxHosts = 3;
+let hosts = 0;
+/** Calls that wait for a process. */
+const waiting: ((child: ChildProcess) => void)[] = [];
+
+/** Returns a process for one command; the caller gives it back with `release`. */
+async function acquire(): Promise<ChildProcess> {
+  const child = idle.pop();
+  if (child) return child;
+  if (hosts < maxHosts) return startHost();
+  return new Promise((resolve) => waiting.push(resolve));
+}
+
+function release(child: ChildProcess): void {
+  const next = waiting.shift();
+  if (next) next(child);
+  else idle.push(child);
+}
 
 /**
  * Runs the command line and waits until it ends. Commands share a process, because loading one
  * takes a quarter of a second; use `carillonProcess` where the process itself matters.
  */
 export async function carillon(args: string[], options: CliOptions = {}): Promise<CliResult> {
-  const child = idle.pop() ?? startHost();
+  const child = await acquire();
   const { env, cwd = process.cwd(), stdin = '' } = options;
   const call: CommandCall = { args, env: { ...bareEnvironment(), ...env }, cwd, stdin };
   const end = await new Promise<CommandEnd>((resolve, reject) => {
-    const died = (code: number | null) =>
+    const died = (code: number | null) => {
+      hosts -= 1;
+      // A waiting call gets a new process.
+      if (waiting.length > 0) release(startHost());
       reject(new Error(`carillon ${args[0]} ended the process (${code})`));
+    };
     child.once('exit', died);
     child.once('message', (message) => {
       child.off('exit', died);
@@ -45,11 +68,12 @@ export async function carillon(args: string[], options: CliOptions = {}): Promis
     });
     child.send(call);
   });
-  idle.push(child);
+  release(child);
   return { ...end, json: () => JSON.parse(end.stdout) };
 }
 
 function startHost(): ChildProcess {
+  hosts += 1;
   const child = fork(host, { env: bareEnvironment(), stdio: 'inherit' });
   // It ends with this process, and keeps it from ending no longer than a command runs.
   child.unref();

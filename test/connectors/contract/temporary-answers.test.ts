@@ -52,7 +52,7 @@ describe.each(fixtures)('$connector.id', ({ connector, deviceType, deviceToken, 
   const makeRecipients = (count: number) =>
     recipients(count, { deviceType }).map((one) => ({ ...one, deviceToken: deviceToken(one.index) }));
 
-  async function push(answer: ForeignAnswer | null, count = 20) {
+  async function push(answer: ForeignAnswer | null, count = 4) {
     const sender = connector.open(connector.credentials.parse(instance.credentials), aContext());
     if (answer) instance.answerFor(answer);
     try {
@@ -81,23 +81,23 @@ describe.each(fixtures)('$connector.id', ({ connector, deviceType, deviceToken, 
 
   test.each([...temporary, ...other])('one %i ends no more than its own request', async (status) => {
     const isMulticast = connector.limits.recipientsPerRequest > 1;
-    const outcome = await push({ status, body: '<html>', count: 1 }, 150);
+    const outcome = await push({ status, body: '<html>', count: 1 }, 40);
     const { sent = 0, retry = 0, ...more } = kinds(outcome);
     expect(more).toEqual({});
     const endsSend = status === 429 || status === 503;
     if (!isMulticast && !endsSend)
       expect({ sent, retry }).toEqual(
         // A 401 may be due to the access token: it is tried once more.
-        status === 401 && connector.id !== 'apns' ? { sent: 150, retry: 0 } : { sent: 149, retry: 1 },
+        status === 401 && connector.id !== 'apns' ? { sent: 40, retry: 0 } : { sent: 39, retry: 1 },
       );
   });
 
-  test.each(['0', '-1', '1.5', '', 'soon', 'Thu, 01 Jan 1970 00:00:00 GMT'])(
+  test.each([undefined, '0', '-1', '1.5', '', 'soon', 'Thu, 01 Jan 1970 00:00:00 GMT'])(
     'Retry-After: %j never makes a retry immediate',
     async (retryAfter) => {
       for (const status of [429, 503, 500, 408, 403])
-        for (const { attempts } of [await push({ status, retryAfter }), await push({ status })])
-          for (const attempt of attempts) expect(attempt.kind === 'retry' && attempt.afterMs).not.toBe(0);
+        for (const attempt of (await push({ status, retryAfter })).attempts)
+          expect(attempt.kind === 'retry' && attempt.afterMs).not.toBe(0);
     },
   );
 

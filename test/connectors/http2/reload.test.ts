@@ -7,9 +7,9 @@ import {
   startReverseProxy,
 } from '../../support/http2/reverse-proxy.ts';
 
-const requests = 10_000;
+const requests = 5000;
 /** Reloads of the proxy during the requests. */
-const reloads = 8;
+const reloads = 4;
 
 describe.each(proxyNames)('%s that reloads during a push', (proxyName) => {
   describe.skipIf(!isProxyInstalled(proxyName))('', () => {

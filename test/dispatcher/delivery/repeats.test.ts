@@ -11,7 +11,7 @@ let dispatcher: RunningDispatcher;
 
 const service = useTestService();
 beforeAll(async () => {
-  vendors = await startVendors(service, { keptRequests: 20_000 });
+  vendors = await startVendors(service, { keptRequests: 10_000 });
   dispatcher = await service.dispatch();
 });
 afterAll(async () => {
@@ -61,11 +61,11 @@ const repeatedOf = (connector: string) =>
 const unansweredOf = (connector: string) =>
   sumOf(`carillon_gateway_responses_total{connector="${connector}",status="0"`);
 
-/** Nine connections break, each after some 500 requests, with all of their streams. */
-const nineDisconnects = { kind: 'disconnect', fraction: 1 / 500, count: 9 } as const;
-const devices = 5000;
+/** Nine connections break, each after some 200 requests, with all of their streams. */
+const nineDisconnects = { kind: 'disconnect', fraction: 1 / 200, count: 9 } as const;
+const devices = 2000;
 
-describe('connections that break nine times in a push to 5,000', { timeout: 120_000 }, () => {
+describe('connections that break nine times in a push to 2,000', { timeout: 120_000 }, () => {
   test('lose no recipient of APNs', async () => {
     const { apns } = vendors.gateways;
     const prepared = await prepare('apns', devices);
