@@ -38,9 +38,9 @@ const statusOf = async (app: App, objectId: string) =>
 
 describe('while a large push is being sent', { timeout: 120_000 }, () => {
   test('a smaller one of another app gets its share and is done first', async () => {
-    const large = await appWithIos(10_000);
-    const small = await appWithIos(1500);
-    service.apns.misbehave({ kind: 'slow', delayMs: 30 });
+    const large = await appWithIos(6000);
+    const small = await appWithIos(1100);
+    service.apns.misbehave({ kind: 'slow', delayMs: 50 });
     const first = await begin(large.app);
     await untilPlanned(large.app, first);
     const second = await begin(small.app);
@@ -51,8 +51,8 @@ describe('while a large push is being sent', { timeout: 120_000 }, () => {
   });
 
   test('a push to a single device of the same app is sent at once', async () => {
-    const { app, tokens } = await appWithIos(6000);
-    service.apns.misbehave({ kind: 'slow', delayMs: 30 });
+    const { app, tokens } = await appWithIos(3000);
+    service.apns.misbehave({ kind: 'slow', delayMs: 60 });
     await service.db.query(
       "UPDATE installation SET channels = '{vip}' WHERE app_id = $1 AND device_token = $2",
       [app.appId, tokens[0]],

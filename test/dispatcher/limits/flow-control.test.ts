@@ -1,15 +1,12 @@
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import type { RunningDispatcher } from '../../../dispatcher/start.ts';
-import { changePace, paceShare } from '../../../shared/db/tables/pushes/pace.ts';
+import { paceShare } from '../../../shared/db/tables/pushes/pace.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
 
-let dispatchers: RunningDispatcher[];
-
 const service = useTestService();
 beforeAll(async () => {
-  dispatchers = await Promise.all([service.dispatch(), service.dispatch()]);
+  await Promise.all([service.dispatch(), service.dispatch()]);
 });
 afterEach(() => service.apns.behave());
 
@@ -127,29 +124,12 @@ describe('flow_control', () => {
     }
   });
 
-  test('that is changed applies to recipients that are not sent to yet', async () => {
-    const { app } = await appWithIos(10_000);
+  test('that is changed by a call applies within a second to recipients that are not sent to yet', async () => {
+    const { app, tokens } = await appWithIos(10_000);
     const already = service.apns.total;
     const objectId = await begin(app, 1000);
     await expect.poll(() => slotsOf(app), { timeout: timeoutMs }).toHaveLength(10);
     await service.apns.waitFor(already + 1);
-    const { rows } = await service.db.query<{ id: number }>(
-      'SELECT id FROM notification WHERE object_id = $1',
-      [objectId],
-    );
-    const pushId = rows[0]?.id ?? 0;
-    await service.db.transaction((tx) => changePace(tx, app.appId, pushId, 10_000));
-    await dispatchers[0]?.deps.queue.rescheduleVoidSlots(service.db, app.appId, pushId);
-    expect(await service.untilDone(app, objectId, timeoutMs)).toMatchObject({ successes: 10_000 });
-    const changed = (await slotsOf(app)).filter((slot) => slot.durationMs <= slotMs(10_000));
-    expect(changed.length).toBeGreaterThan(3);
-    expectPace(changed, 10_000);
-  });
-
-  test('that is changed by a call applies within a second', async () => {
-    const { app, tokens } = await appWithIos(10_000);
-    const objectId = await begin(app, 1000);
-    await expect.poll(() => slotsOf(app), { timeout: timeoutMs }).toHaveLength(10);
     const path = `/console/api/apps/${app.appId}/notifications/${objectId}/pace`;
     const body = { flow_control: 10_000 };
     expect((await service.api.request('POST', path, { admin: true, body })).status).toBe(200);
