@@ -68,8 +68,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   return stop;
 }
 
-/** Free bytes that a file system in memory needs: databases of a run, and the write-ahead log. */
-const MIN_MEMORY_BYTES = 4 * 1024 ** 3;
+/** Free bytes that a file system in memory needs: a run uses 0.2 GB, and the log at most 0.5 GB. */
+const MIN_MEMORY_BYTES = 2 * 1024 ** 3;
 
 /**
  * Returns the folder of the data: in memory if there is enough, else that of temporary files. Each
