@@ -56,10 +56,9 @@ describe('arguments of a benchmark', () => {
 
   test('are options beside them', () => {
     expect(
-      readArgs(['1000', '--push', 'sparse', '--repeat', '3', '--gateway', 'quick', '--packages', 'peers']),
+      readArgs(['1000', '--push', 'sparse', '--repeat', '3', '--gateway', 'quick']),
     ).toEqual({
       numbers: [1000],
-      packages: 'peers',
       push: ['sparse'],
       repeat: 3,
       setups: [{ gateway: 'quick' }],

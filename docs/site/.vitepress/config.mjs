@@ -29,6 +29,7 @@ const operation = [
   { text: 'Citus (experimental)', link: '/operate/distributed' },
   { text: 'Security', link: '/security' },
   { text: 'Performance', link: '/performance' },
+  { text: 'Compared with others', link: '/rivals' },
 ];
 
 const reference = [

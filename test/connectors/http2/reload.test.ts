@@ -7,9 +7,9 @@ import {
   startReverseProxy,
 } from '../../support/http2/reverse-proxy.ts';
 
-const requests = 5000;
+const requests = 10_000;
 /** Reloads of the proxy during the requests. */
-const reloads = 4;
+const reloads = 8;
 
 describe.each(proxyNames)('%s that reloads during a push', (proxyName) => {
   describe.skipIf(!isProxyInstalled(proxyName))('', () => {
