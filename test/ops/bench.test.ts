@@ -55,9 +55,7 @@ describe('arguments of a benchmark', () => {
   });
 
   test('are options beside them', () => {
-    expect(
-      readArgs(['1000', '--push', 'sparse', '--repeat', '3', '--gateway', 'quick']),
-    ).toEqual({
+    expect(readArgs(['1000', '--push', 'sparse', '--repeat', '3', '--gateway', 'quick'])).toEqual({
       numbers: [1000],
       push: ['sparse'],
       repeat: 3,

@@ -8,6 +8,9 @@ import { newName, refusalOf, refused } from '../../support/users.ts';
 /** Unreachable function host, and an api process that never reached it. */
 const list = '/1.1/functions/_ops/metadatas';
 
+/** A port that no test listens on: another one may take a port that was freed. */
+const nowhere = 'http://127.0.0.1:9';
+
 const api = useTestApi();
 const signUpAt = (of: TestApi, app: App) =>
   of.request('POST', '/1.1/users', { app, body: { username: newName(), password: 'a password' } });
@@ -37,12 +40,10 @@ describe('an unreachable function host', () => {
   });
 
   test('fails all sign-ups when it was never reached, also at a new URL of the app', async () => {
-    const nowhere = await startFunctionHost();
-    await nowhere.close();
-    const unreached = await api.createApp({ functionsUrl: nowhere.url });
+    const unreached = await api.createApp({ functionsUrl: nowhere });
     expect(refusalOf(await signUpAt(api, unreached))).toEqual(refused(503, 503));
     const moved = await signUpAfter(['hello'], async ({ appId }) => {
-      const body = { options: { functionsUrl: nowhere.url } };
+      const body = { options: { functionsUrl: nowhere } };
       await api.request('PATCH', `/console/api/apps/${appId}`, { admin: true, body });
     });
     expect(refusalOf(moved)).toEqual(refused(503, 503));
