@@ -249,7 +249,8 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByLabel('At a time').check();
     await page.getByText(/ UTC$/).waitFor();
     await page.getByRole('button', { name: 'Schedule for 50 devices' }).click();
-    await page.getByRole('alertdialog').getByRole('button', { name: 'Schedule' }).click();
+    const question = page.getByRole('alertdialog', { name: 'Schedule for 50 devices?' });
+    await question.getByRole('button', { name: 'Schedule' }).click();
     await page.getByRole('heading', { name: 'Tomorrow', level: 1 }).waitFor();
     await page.getByText('Scheduled', { exact: true }).waitFor();
     await page.getByRole('link', { name: 'Pushes', exact: true }).click();
@@ -267,6 +268,13 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     const page = await open(`/apps/${app.appId}/pushes`);
     await page.getByRole('link', { name: 'Recurring pushes' }).click();
     await page.getByText('No push recurs. Define one below.').waitFor();
+    const fields = ['Repeats', 'Cron expression', 'Time zone'].map((name) =>
+      page.getByLabel(name, { exact: true }),
+    );
+    const boxes = await Promise.all(fields.map((field) => field.boundingBox()));
+    // Fields of one row stand on one line, at one height.
+    for (const side of ['y', 'height'] as const)
+      expect(new Set(boxes.map((box) => Math.round(box?.[side] ?? -1))).size, side).toBe(1);
     await page.getByLabel('Name', { exact: true }).fill('Leap day');
     await page.getByLabel('Cron expression').fill('* * * * *');
     await page.getByText('expression: at most one push every 5 minutes.').waitFor();
