@@ -1,5 +1,5 @@
-import { Presets, SingleBar } from 'cli-progress';
 import type { Clock } from '../../shared/clock.ts';
+import { ProgressBar } from '../cli/progress-bar.ts';
 import type { ExportFile } from './files.ts';
 import type { Tally } from './tally.ts';
 
@@ -19,25 +19,15 @@ export interface ProgressOptions {
 /** Shows a bar on standard error if that is a terminal. It counts bytes, because the number of records is unknown. */
 export function showProgress({ files, tally, isShown, clock }: ProgressOptions): Progress {
   if (!isShown) return { show: () => undefined, stop: () => undefined };
-  const bar = new SingleBar(
-    {
-      format: '{bar} {percentage} % | {records} records, {refused} refused | {perSecond} per second',
-      stream: process.stderr,
-      hideCursor: true,
-      clearOnComplete: false,
-    },
-    Presets.shades_classic,
-  );
   const startedAtMs = clock.monotonicMs();
-  const state = () => {
+  const line = (shown: string, percentage: number) => {
     const records = tally.total('read');
     const elapsedMs = Math.max(clock.monotonicMs() - startedAtMs, 1);
-    return { records, refused: tally.total('refused'), perSecond: Math.round((records * 1000) / elapsedMs) };
+    const perSecond = Math.round((records * 1000) / elapsedMs);
+    return `${shown} ${percentage} % | ${records} records, ${tally.total('refused')} refused | ${perSecond} per second`;
   };
-  bar.start(
-    files.reduce((sum, { bytes }) => sum + bytes, 0),
-    0,
-    state(),
-  );
-  return { show: (bytes) => bar.update(bytes, state()), stop: () => bar.stop() };
+  const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  const bar = new ProgressBar({ stream: process.stderr, marks: ['█', '░'], line });
+  bar.show(0, total);
+  return { show: (bytes) => bar.show(bytes, total), stop: () => bar.stop() };
 }

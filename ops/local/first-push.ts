@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Presets, SingleBar } from 'cli-progress';
 import { displayName } from '../../shared/domain/labels.ts';
+import { ProgressBar } from '../cli/progress-bar.ts';
 import { table } from '../cli/report.ts';
 import { sandboxConnectors } from '../sandbox/all/definitions.ts';
 import {
@@ -29,22 +29,22 @@ export async function showFirstPush(api: DemoApi, demo: Demo, print: (line: stri
 }
 
 async function watch(api: DemoApi, demo: Demo, objectId: string): Promise<DemoProgress> {
-  const bar = new SingleBar(
-    {
-      format: 'first push [{bar}] {value}/{total} devices',
-      stream: process.stdout,
-      noTTYOutput: true,
-      notTTYSchedule: 500,
-    },
-    Presets.legacy,
-  );
-  bar.start(demoDevices, 0);
+  let settled = 0;
+  let devices = demoDevices;
+  const bar = new ProgressBar({
+    stream: process.stdout,
+    marks: ['=', '-'],
+    line: (shown) => `first push [${shown}] ${settled}/${devices} devices`,
+    writesLines: true,
+  });
+  bar.show(settled, devices);
   const endsAtMs = performance.now() + timeoutMs;
   try {
     for (;;) {
       const progress = await demoProgress(api, demo, objectId);
-      bar.setTotal(Math.max(progress.devices, 1));
-      bar.update(Object.values(progress.outcomes).reduce((sum, n) => sum + n, 0));
+      devices = Math.max(progress.devices, 1);
+      settled = Object.values(progress.outcomes).reduce((sum, n) => sum + n, 0);
+      bar.show(settled, devices);
       if (progress.status === 'done') return progress;
       if (performance.now() > endsAtMs) throw new Error(`the first push is still ${progress.status}`);
       await sleep(pollMs);

@@ -1,5 +1,5 @@
-import { Presets, SingleBar } from 'cli-progress';
 import { type Clock, sleep } from '../../../../shared/clock.ts';
+import { ProgressBar } from '../../progress-bar.ts';
 import { isOpen, type PushRecord, settledOf } from './result.ts';
 
 /** Polling interval: short at first, because most pushes are quick; then twice a second. */
@@ -20,19 +20,18 @@ export async function watchPush(
   read: () => Promise<PushRecord>,
   { isShown, clock }: WatchOptions,
 ): Promise<PushRecord> {
-  const bar = isShown && process.stderr.isTTY ? makeBar() : undefined;
+  const bar = isShown && process.stderr.isTTY ? new PushBar(clock) : undefined;
   const lines = isShown && !bar ? new ProgressLines(clock) : undefined;
-  const startedAtMs = clock.monotonicMs();
   try {
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 1.5, longestPauseMs)) {
       const record = await read();
-      show(bar, record, clock.monotonicMs() - startedAtMs);
+      bar?.show(record);
       if (!isOpen(record)) return record;
       lines?.show(record);
       await sleep(pauseMs);
     }
   } finally {
-    if (bar?.isActive) bar.stop();
+    bar?.stop();
   }
 }
 
@@ -69,27 +68,35 @@ function hintOf(record: PushRecord): string {
     : '';
 }
 
-function makeBar(): SingleBar {
-  return new SingleBar(
-    {
-      format: '{bar} {percentage} % | {value} of {total} | {perSecond} per second{hint}',
-      stream: process.stderr,
-      hideCursor: true,
-      clearOnComplete: false,
-    },
-    Presets.shades_classic,
-  );
-}
+/** Progress of a push as a bar, which begins with the first known recipients; the total grows during planning. */
+class PushBar {
+  readonly #clock: Clock;
+  readonly #startedAtMs: number;
+  #bar: ProgressBar | undefined;
+  #text = '';
 
-/** Updates the bar, which starts with the first known recipients; the total grows during planning. */
-function show(bar: SingleBar | undefined, record: PushRecord, elapsedMs: number): void {
-  if (!bar || record.devices === 0) return;
-  const settled = settledOf(record);
-  if (!bar.isActive) bar.start(record.devices, 0, { perSecond: 0, hint: '' });
-  bar.setTotal(record.devices);
-  const hint = hintOf(record);
-  bar.update(settled, {
-    perSecond: Math.round((settled * 1000) / Math.max(elapsedMs, 1)),
-    hint: hint === '' ? '' : ` | ${hint}`,
-  });
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#startedAtMs = clock.monotonicMs();
+  }
+
+  show(record: PushRecord): void {
+    const { devices } = record;
+    if (devices === 0) return;
+    const settled = settledOf(record);
+    const elapsedMs = Math.max(this.#clock.monotonicMs() - this.#startedAtMs, 1);
+    const perSecond = Math.round((settled * 1000) / elapsedMs);
+    const hint = hintOf(record);
+    this.#text = `${settled} of ${devices} | ${perSecond} per second${hint === '' ? '' : ` | ${hint}`}`;
+    this.#bar ??= new ProgressBar({
+      stream: process.stderr,
+      marks: ['█', '░'],
+      line: (shown, percentage) => `${shown} ${percentage} % | ${this.#text}`,
+    });
+    this.#bar.show(settled, devices);
+  }
+
+  stop(): void {
+    this.#bar?.stop();
+  }
 }
