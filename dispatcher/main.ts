@@ -30,7 +30,7 @@ try {
   for (const warning of environmentWarnings()) log.warn(warning);
   const stack = new ClosingStack(log);
   closeOnSignals({ log, stack });
-  await startDispatcher(config, log, { stack, hasTrialPushes: true }).catch((error: unknown) => {
+  await startDispatcher(config, log, { stack }).catch((error: unknown) => {
     // A start that is interrupted fails; the process then ends as after any other stop.
     if (!stack.isClosing) throw error;
   });

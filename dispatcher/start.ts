@@ -36,8 +36,6 @@ export interface RunningDispatcher {
 
 export interface DispatcherOptions {
   stack?: ClosingStack;
-  /** Whether the code is compiled before the first push (startup/warm-up.ts); tests do without. */
-  hasTrialPushes?: boolean;
   /** For tests. */
   clock?: Clock;
   breakers?: Partial<BreakerTiming>;
@@ -50,7 +48,7 @@ export async function startDispatcher(
   options: DispatcherOptions = {},
 ): Promise<RunningDispatcher> {
   const stack = options.stack ?? new ClosingStack(log);
-  const { clock = systemClock, hasTrialPushes } = options;
+  const { clock = systemClock } = options;
   const timing = { ...defaultBreakerTiming, ...options.breakers };
   setPrivateHosts(config.privateHosts);
   const db = await openDatabase(config, log, stack);
@@ -61,7 +59,7 @@ export async function startDispatcher(
   await untilReady(readiness, stack);
   const deps = await openDeps(config, { db, clock, log, stack, timing });
   // Beside the first jobs: after a crash they do not wait for gateways that do not answer.
-  const warmedUp = startWarmUp(deps, stack, hasTrialPushes);
+  const warmedUp = startWarmUp(deps, stack);
   startDuties(deps, stack);
   await startRegister(deps, config, stack);
   const listener = await openListener(config, deps, stack);
@@ -105,10 +103,10 @@ async function untilReady(readiness: DatabaseReadiness, stack: ClosingStack): Pr
   await readiness.whenReady(stop.signal);
 }
 
-function startWarmUp(deps: DispatcherDeps, stack: ClosingStack, hasTrialPushes?: boolean): Promise<void> {
+function startWarmUp(deps: DispatcherDeps, stack: ClosingStack): Promise<void> {
   const stop = new AbortController();
   stack.add('warm-up', () => stop.abort());
-  return warmUp(deps, stop.signal, { hasTrialPushes });
+  return warmUp(deps, stop.signal);
 }
 
 /** Registers this process, so that operators see which ones run. */

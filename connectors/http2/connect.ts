@@ -47,7 +47,7 @@ export async function connectTls(target: ConnectTarget, signal: AbortSignal): Pr
   const { url, secureContext, proxy, connectMs } = target;
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const port = Number(url.port || 443);
-  if (!proxy) requireAllowedAddress(url.hostname, port);
+  if (!proxy) requireAllowedAddress(url.hostname);
   const tunnel: Socket | undefined =
     proxy && (await openTunnel(proxy.url, { host, port, signal, secureContext: proxy.secureContext }));
   // `tls.connect` hands these on to `net.connect`; its type does not name all of them.

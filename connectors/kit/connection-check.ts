@@ -44,7 +44,7 @@ export async function checkConnection(
     lookup: guardedLookup,
   };
   try {
-    requireAllowedAddress(hostname, target.port);
+    requireAllowedAddress(hostname);
   } catch (error) {
     return refusedConnection(failureCodeOf(error));
   }

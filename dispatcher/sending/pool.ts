@@ -81,17 +81,16 @@ const warmUpPollMs = 20;
 /** Prepares all threads of a lane. The first one that is started may take several tasks, so those that got none get more. */
 async function warmUpThreads(
   threads: Threads,
-  { count, task, signal }: { count: number; task: Omit<WarmUpTask, 'counts'>; signal: AbortSignal },
+  { count, profiles, signal }: { count: number; profiles: RecentProfile[]; signal: AbortSignal },
 ): Promise<void> {
   const counts = new SharedArrayBuffer(Object.keys(warmUpCounts).length * Int32Array.BYTES_PER_ELEMENT);
   const read = (place: number) => Atomics.load(new Int32Array(counts), place);
   while (read(warmUpCounts.ended) < count && !signal.aborted) {
     const missing = threads.queueSize === 0 ? count - read(warmUpCounts.started) : 0;
     for (let i = 0; i < missing; i += 1)
-      threads.run({ ...task, counts }, { name: 'warmUp' }).catch(() => undefined);
+      threads.run({ profiles, counts }, { name: 'warmUp' }).catch(() => undefined);
     await sleep(warmUpPollMs, signal);
   }
-  Atomics.store(new Int32Array(counts), warmUpCounts.isOver, 1);
 }
 
 /** The worker threads that send. Only this file uses piscina. */
@@ -137,10 +136,10 @@ export class SenderPool {
   }
 
   /** Prepares all threads for their first batches, until the signal aborts. Never rejects. */
-  async warmUp(task: Omit<WarmUpTask, 'counts'>, signal: AbortSignal): Promise<void> {
+  async warmUp(profiles: RecentProfile[], signal: AbortSignal): Promise<void> {
     await Promise.all([
-      warmUpThreads(this.#bulk, { count: this.#threads, task, signal }),
-      warmUpThreads(this.#express, { count: 1, task, signal }),
+      warmUpThreads(this.#bulk, { count: this.#threads, profiles, signal }),
+      warmUpThreads(this.#express, { count: 1, profiles, signal }),
     ]);
   }
 

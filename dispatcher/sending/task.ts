@@ -1,5 +1,4 @@
 /** Messages between the main thread and the worker threads. They are cloned, so they hold plain data only. */
-import type { TrialGateway } from '../../connectors/trial/gateway.ts';
 import type { HealthSample } from '../../shared/breaker.ts';
 import type { Pooler } from '../../shared/db/limits/pooler.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateways/messages.ts';
@@ -68,14 +67,12 @@ export type DeliverTask = DeliverJob & {
 export interface WarmUpTask {
   /** Profiles whose gateways are connected to. */
   profiles: RecentProfile[];
-  /** Gateway for trial batches; absent: none are sent. */
-  trialGateway?: TrialGateway | undefined;
   /** Int32Array of `warmUpCounts`, shared by all threads of a lane. */
   counts: SharedArrayBuffer;
 }
 
-/** Places in the counts of a warm-up: threads that have loaded their modules, threads that are prepared, and 1 for its end. */
-export const warmUpCounts = { started: 0, ended: 1, isOver: 2 } as const;
+/** Places in the counts of a warm-up: threads that have loaded their modules, and threads that are prepared. */
+export const warmUpCounts = { started: 0, ended: 1 } as const;
 
 /** Cause of a try without success. */
 export interface Why {

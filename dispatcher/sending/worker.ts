@@ -10,7 +10,7 @@ import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
 import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
 import { loadBatchRecipients } from '../../shared/db/tables/pushes/recipients.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
-import { allowOwnServer, setPrivateHosts } from '../../shared/http/outbound-addresses.ts';
+import { setPrivateHosts } from '../../shared/http/outbound-addresses.ts';
 import { secureContextTrusting } from '../../shared/http/trust.ts';
 import { returnMemoryWhenIdle } from '../../shared/process/idle-memory.ts';
 import { createLogger } from '../../shared/process/logging.ts';
@@ -21,7 +21,6 @@ import { type DeliverTask, type ThreadResult, type WarmUpTask, warmUpCounts } fr
 import { GroupResults, type GroupTask } from './threads/task-groups.ts';
 import { readingEveryMs } from './threads/transports.ts';
 import { readUsage } from './threads/usage.ts';
-import { customPlans, repeat, sendTrialPushes } from './trial-pushes.ts';
 
 /** Those that stay open while the thread is idle, so that a single push needs not connect first. */
 const idleConnectionsPerThread = 2;
@@ -63,29 +62,20 @@ const interrupts = new Int32Array(data.interrupts);
 
 const senderDeps = { db, senders, appCache, clock: systemClock, latenessBudget, log, stopFlag, interrupts };
 
-let hasBatch = false;
-
-/** Whether this thread got a batch of a push, or stops. */
-const isBusy = () => hasBatch || Atomics.load(stopFlag, 0) === 1;
-
 /** Preparation of this thread; a second task waits for the first one. */
 let warmedUp: Promise<void> | undefined;
 
 /** Prepares this thread for its first batch; piscina calls this function. */
-export async function warmUp({ profiles, counts, trialGateway }: WarmUpTask): Promise<void> {
+export async function warmUp({ profiles, counts }: WarmUpTask): Promise<void> {
   if (warmedUp) return warmedUp;
   const shared = new Int32Array(counts);
   Atomics.add(shared, warmUpCounts.started, 1);
   runOpeningCode();
   warmedUp = Promise.all([
-    db.warmUp((connection) => repeat(trialGateway ? customPlans : 1, () => runBatchStatements(connection))),
+    db.warmUp(runBatchStatements),
     ...profiles.map((profile) => senders.warmUp(profile)),
   ])
-    .then(() => {
-      const isOver = () => isBusy() || Atomics.load(shared, warmUpCounts.isOver) === 1;
-      if (trialGateway) allowOwnServer(trialGateway.endpoint);
-      return trialGateway && sendTrialPushes({ ...senderDeps, vault, publicUrl }, trialGateway, isOver);
-    })
+    .then(() => undefined)
     .catch((error: unknown) => log.warn({ err: error }, 'could not warm up'))
     .finally(() => Atomics.add(shared, warmUpCounts.ended, 1));
   return warmedUp;
@@ -93,7 +83,6 @@ export async function warmUp({ profiles, counts, trialGateway }: WarmUpTask): Pr
 
 /** Opens the sender of a profile and connects it, for batches that are on their way; piscina calls this function. */
 export function prepare(profile: RecentProfile): Promise<void> {
-  hasBatch = true;
   return senders.warmUp(profile);
 }
 
@@ -124,7 +113,6 @@ async function runBatchStatements(connection: Handle): Promise<void> {
 
 /** Sends one batch; piscina calls this function. */
 export default async function deliver(task: DeliverTask): Promise<ThreadResult> {
-  hasBatch = true;
   const { states, ...result } = await new BatchSender(senderDeps, task).run();
   return { ...result, stateBytes: states.bytes };
 }

@@ -21,7 +21,7 @@ export async function startJsonProcess(name: 'api' | 'dispatcher'): Promise<void
     const { port } = await startApi(config, log, { stack });
     printDocument({ process: name, pid: process.pid, port, url: config.publicUrl });
   } else {
-    const { metricsPort } = await startDispatcher(config, log, { stack, hasTrialPushes: true });
+    const { metricsPort } = await startDispatcher(config, log, { stack });
     printDocument({ process: name, pid: process.pid, metricsPort });
   }
   notifySupervisor({ ready: true });

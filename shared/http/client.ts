@@ -99,7 +99,7 @@ export function connectorOf({ connectMs, secureContext, isOwnAddress }: Connecto
       try {
         // A socket of a tunnel leads to the proxy, whose address is checked when the tunnel is
         // opened.
-        if (!isOwnAddress && !target.httpSocket) requireAllowedAddress(target.hostname, portOf(target));
+        if (!isOwnAddress && !target.httpSocket) requireAllowedAddress(target.hostname);
       } catch (error) {
         return callback(error instanceof Error ? error : new Error('refused'), null);
       }

@@ -18,8 +18,6 @@ export class AddressRefused extends Error {
 }
 
 let allowed = new PrivateHosts('');
-/** Servers of this process itself, as `host:port`. */
-const ownServers = new Set<string>();
 
 /**
  * Sets what CARILLON_PRIVATE_HOSTS allows in this thread. Without this call only public addresses
@@ -29,18 +27,13 @@ export function setPrivateHosts(text: string): void {
   allowed = new PrivateHosts(text);
 }
 
-/** Allows connections to a server of this process, which its own code opened. */
-export function allowOwnServer(url: string): void {
-  ownServers.add(new URL(url).host);
-}
-
 /**
  * Throws `AddressRefused` if `host` is an address, in a URL's form, that no connection may go to.
  * Names pass here: `guardedLookup` checks what they resolve to.
  */
-export function requireAllowedAddress(host: string, port: number): void {
+export function requireAllowedAddress(host: string): void {
   const address = host.replace(/^\[|\]$/g, '');
-  if (isIP(address) === 0 || allowed.allows(address) || ownServers.has(`${host}:${port}`)) return;
+  if (isIP(address) === 0 || allowed.allows(address)) return;
   throw new AddressRefused('the address is not allowed: CARILLON_PRIVATE_HOSTS does not list it');
 }
 

@@ -38,8 +38,8 @@ export async function openTunnel(
   const isSecure = proxy.protocol === 'https:';
   const proxyHost = proxy.hostname.replace(/^\[|\]$/g, '');
   const proxyPort = Number(proxy.port || (isSecure ? 443 : 80));
-  requireAllowedAddress(proxy.hostname, proxyPort);
-  requireAllowedAddress(host, port);
+  requireAllowedAddress(proxy.hostname);
+  requireAllowedAddress(host);
   const socket = isSecure
     ? connectTls({
         host: proxyHost,

@@ -49,25 +49,6 @@ test('a fresh dispatcher is connected to recently used gateways before it is rea
   await dispatcher.stack.close();
 });
 
-test('trial pushes write nothing to the tables of pushes and send nothing to a gateway of a profile', async () => {
-  const readCounts = async () => {
-    const { rows } = await service.db.query<Record<string, number>>(
-      `SELECT (SELECT count(*) FROM notification) AS pushes, (SELECT count(*) FROM push_batch) AS batches,
-              (SELECT count(*) FROM push_failure) AS failures, (SELECT count(*) FROM pgboss.job) AS jobs,
-              (SELECT count(*) FROM installation) AS installations`,
-    );
-    return rows[0];
-  };
-  const before = await readCounts();
-  const { total } = service.apns;
-  const dispatcher = await service.dispatch({ hasTrialPushes: true });
-  expect(await readCounts()).toEqual(before);
-  expect(service.apns.total).toBe(total);
-  await service.untilDone(one.app, await beginPush(service, one.app, {}));
-  expect(service.apns.total).toBe(total + 1);
-  await dispatcher.stack.close();
-});
-
 test('profiles that were not used in the last hour are not connected to, and their number is limited', async () => {
   const named = { appId: one.app.appId, connector: 'apns', profile: '_default', prod: 'prod' };
   const before = await findRecentProfiles(service.db, { sinceMs: sinceMs(), limit: 50 });
@@ -109,7 +90,7 @@ test('a warm-up ends at its time limit, and when the dispatcher stops', async ()
       new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve())),
   };
   const deps = { ...dispatcher.deps, pool };
-  await warmUp(deps, neverAborts, { limits: { ...warmUpLimits, totalMs: 50 } });
+  await warmUp(deps, neverAborts, { ...warmUpLimits, totalMs: 50 });
   await warmUp(deps, AbortSignal.timeout(50));
   await dispatcher.stack.close();
 });

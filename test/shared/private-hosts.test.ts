@@ -107,7 +107,7 @@ describe('a connection', () => {
     'does not go to %s',
     (host) => {
       setPrivateHosts('');
-      expect(() => requireAllowedAddress(host, 443)).toThrow(/CARILLON_PRIVATE_HOSTS/);
+      expect(() => requireAllowedAddress(host)).toThrow(/CARILLON_PRIVATE_HOSTS/);
     },
   );
 

@@ -23,9 +23,7 @@ export interface TestService {
   databaseUrl: string;
   apns: ApnsGateway;
   /** Starts a dispatcher in this process, which is closed with the service. */
-  dispatch(
-    options?: Pick<DispatcherOptions, 'clock' | 'breakers' | 'hasTrialPushes'>,
-  ): Promise<RunningDispatcher>;
+  dispatch(options?: Pick<DispatcherOptions, 'clock' | 'breakers'>): Promise<RunningDispatcher>;
   /** Adds a token profile for the sandbox to an app. */
   addApnsProfile(app: App, name?: string): Promise<void>;
   /** Writes iOS installations directly into the table and returns their tokens. */

@@ -69,7 +69,7 @@ const installationsIn = (ids: string): string => `installation WHERE app_id = $1
 const statements = new PreparedStatements();
 
 /** As `loadRecipients`, from a relation with the columns of `installation`. */
-export async function loadRecipientsFrom(
+async function loadRecipientsFrom(
   db: Handle,
   tokenField: TokenField,
   { from, values }: { from: string; values: unknown[] },

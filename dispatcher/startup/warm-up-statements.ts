@@ -27,8 +27,7 @@ import { settleBatchWithJob } from '../../shared/queue/ended-pushes.ts';
 import { deliverJob } from '../../shared/queue/jobs.ts';
 import { queueBatches } from '../../shared/queue/queued-pushes.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { toBatches } from '../planning/batches.ts';
-import { pageOfGroups, pageSize } from '../planning/pages.ts';
+import { pageSize } from '../planning/pages.ts';
 
 /** A push and a batch that do not exist. */
 const none = { appId: '', id: 0, batchId: 0, retriedCount: 0 };
@@ -108,15 +107,3 @@ const noContent = {
   flowControl: null,
   notificationChannel: null,
 } as const;
-
-/** Pages after which the code of planning is compiled; they take a few milliseconds. */
-const trialPages = 20;
-
-/** Sorts pages of targets into batches, which are not stored. */
-export function planTrialPages(): void {
-  const ids = Array.from({ length: pageSize }, (_, i) => 1_000_000 + i).join(',');
-  const route = { connector: 'apns', profile: '_default' } as const;
-  const terms = { router: { routeOf: () => route }, flowControl: null };
-  for (let page = 0; page < trialPages; page += 1)
-    toBatches(pageOfGroups([{ traits: '(ios)', ids }]), { ...terms, planned: page * pageSize });
-}
