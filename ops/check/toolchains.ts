@@ -80,7 +80,7 @@ export async function installOnce(
   install: (folder: string) => Promise<unknown>,
 ): Promise<string> {
   const digest = createHash('sha256');
-  for (const file of files) digest.update(file.href).update(await readFile(file));
+  for (const file of files) digest.update(await readFile(file));
   const folder = join(cache, digest.digest('hex').slice(0, 16));
   if (existsSync(folder)) return folder;
   await mkdir(cache, { recursive: true });

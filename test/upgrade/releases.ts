@@ -1,10 +1,8 @@
-import { execFile } from 'node:child_process';
-import { mkdir, readFile, symlink } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-
-const run = promisify(execFile);
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { installOnce, run } from '../../ops/check/toolchains.ts';
 
 /** Folder of this version. */
 export const here = fileURLToPath(new URL('../../', import.meta.url));
@@ -38,7 +36,27 @@ export async function checkOut({ commit, version }: Release, folder: string): Pr
   await mkdir(root);
   await run('git', ['archive', `--output=${archive}`, commit], { cwd: here });
   await run('tar', ['-xf', archive, '-C', root]);
-  // What the release imports stays a dependency for development as long as it is the newest one: pg-cursor for 0.3.0.
   await symlink(join(here, 'node_modules'), join(root, 'node_modules'));
+  await installDropped(root, folder);
   return undefined;
+}
+
+/** Installs the packages of a release that this version does without, where its sources look next. */
+async function installDropped(root: string, folder: string): Promise<void> {
+  const manifest = join(root, 'package.json');
+  const { dependencies } = JSON.parse(await readFile(manifest, 'utf8'));
+  const dropped = Object.entries(dependencies).filter(
+    ([name]) => !existsSync(join(here, 'node_modules', name)),
+  );
+  if (dropped.length === 0) return;
+  const packages = dropped.map(([name, version]) => `${name}@${version}`);
+  const installed = await installOnce([pathToFileURL(manifest)], async (target) => {
+    await mkdir(target, { recursive: true });
+    // Without a package of its own, npm would install into this one, which is above it.
+    await writeFile(join(target, 'package.json'), '{ "private": true }');
+    await run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', ...packages], {
+      cwd: target,
+    });
+  });
+  await symlink(join(installed, 'node_modules'), join(folder, 'node_modules'));
 }
