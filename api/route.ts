@@ -13,9 +13,10 @@ import type { Services } from './services/services.ts';
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /**
- * Credentials that a call needs: none; none yet, as the call logs in to the console; a token or session of the admin API;
- * either key of an app; a key that may push (the master key, or either key when the app allows client push); the master key;
- * the master key for a scan, which refuses the app key with code 1 in place of 403 (protocol/queries.md#scan).
+ * Credentials that a call needs: none; none yet, as the call logs in to the console; a token or
+ * session of the admin API; either key of an app; a key that may push (the master key, or either
+ * key when the app allows client push); the master key; the master key for a scan, which refuses
+ * the app key with code 1 in place of 403 (protocol/queries.md#scan).
  */
 export type Access = 'none' | 'login' | 'admin' | AppAccess;
 /** Credentials of calls of an app. */

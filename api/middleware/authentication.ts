@@ -94,7 +94,9 @@ export async function authenticateApp(
   return { app, isMaster: proof.isMaster, hasHookKey };
 }
 
-/** Throws 403, or 1 for a scan, when the route needs the master key and the request has the app key. */
+/**
+ * Throws 403, or 1 for a scan, when the route needs the master key and the request has the app key.
+ */
 export function requireKey({ app, isMaster }: Pick<AppIdentity, 'app' | 'isMaster'>, needs: Access): void {
   if (needs === 'scan' && !isMaster)
     throw refuse('invalidParameter', 'The request must be signed by master key.');

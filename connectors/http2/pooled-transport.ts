@@ -45,8 +45,8 @@ function failureReason(code: string): TransportReason {
 const quantum = 64;
 
 /**
- * Opens a connection pool to `options.baseUrl`; connects with the first batch. Throws when the URL or
- * a PEM is invalid, or certificate and key do not match: check credentials before.
+ * Opens a connection pool to `options.baseUrl`; connects with the first batch. Throws when the URL
+ * or a PEM is invalid, or certificate and key do not match: check credentials before.
  */
 export const openTransport = (options: TransportOptions): Transport => new PooledTransport(options);
 
@@ -259,7 +259,9 @@ class PooledTransport implements Transport, NativeConnectionOwner {
     return new NativeConnection({ connect, timing, clock, ...this.#streamLimits }, this);
   }
 
-  /** Writes waiting requests to connections with free streams; opens another one where all are full. */
+  /**
+   * Writes waiting requests to connections with free streams; opens another one where all are full.
+   */
   #pump(): void {
     if (this.#isClosed) return;
     const nowMs = this.#options.clock.monotonicMs();

@@ -243,7 +243,10 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
   }
 }
 
-/** Returns the `reason` that APNs puts as JSON into the debug data of a GOAWAY (protocol/apns.md#answers). */
+/**
+ * Returns the `reason` that APNs puts as JSON into the debug data of a GOAWAY
+ * (protocol/apns.md#answers).
+ */
 function goawayReason(data: ArrayBufferView | undefined): string | undefined {
   if (data === undefined || data.byteLength > 1024) return undefined;
   const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('utf8');

@@ -1,8 +1,9 @@
 /**
  * Interface of the HTTP/2 client: many small POSTs to one gateway, with one result each.
  *
- * Its shape serves speed: the part that all requests of a batch share is given once, the rest is a short path, one header value and a splice into the body, and results come
- * through one callback instead of a promise per request.
+ * Its shape serves speed: the part that all requests of a batch share is given once, the rest is a
+ * short path, one header value and a splice into the body, and results come through one callback
+ * instead of a promise per request.
  */
 import type { Clock } from '../../shared/clock.ts';
 

@@ -71,7 +71,10 @@ export interface WarmUpTask {
   counts: SharedArrayBuffer;
 }
 
-/** Places in the counts of a warm-up: threads that have loaded their modules, and threads that are prepared. */
+/**
+ * Places in the counts of a warm-up: threads that have loaded their modules, and threads that are
+ * prepared.
+ */
 export const warmUpCounts = { started: 0, ended: 1 } as const;
 
 /** Cause of a try without success. */

@@ -9,9 +9,10 @@ import { runPushStatements, runScanStatements } from './warm-up-statements.ts';
 export const warmUpLimits = { profiles: 50, usedWithinMs: hourMs, totalMs: 5000 };
 
 /**
- * Prepares a fresh process for its first push, which would otherwise be two to three times slower: starts the threads, opens
- * the connections to the database and to recently used gateways, and runs the statements of a batch. Changes nothing and
- * sends no request to a gateway. Never rejects: a failure is logged.
+ * Prepares a fresh process for its first push, which would otherwise be two to three times slower:
+ * starts the threads, opens the connections to the database and to recently used gateways, and runs
+ * the statements of a batch. Changes nothing and sends no request to a gateway. Never rejects: a
+ * failure is logged.
  */
 export async function warmUp(
   deps: Pick<DispatcherDeps, 'db' | 'readDb' | 'queue' | 'small' | 'clock' | 'log' | 'vault'> & {

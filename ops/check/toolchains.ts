@@ -120,8 +120,9 @@ export const pythonPackages = (requirements: URL): Promise<string> =>
   );
 
 /**
- * Copies the dependencies of a folder's `pom.xml`, after Maven compared each of them with the version
- * and the SHA-256 in its `lockfile.json`. Write that file with `mvn ${mavenLockfile}:generate
+ * Copies the dependencies of a folder's `pom.xml`, after Maven compared each of them with the
+ * version and the SHA-256 in its `lockfile.json`. Write that file with `mvn
+ * ${mavenLockfile}:generate
  * -DincludeEnvironment=false` in the folder.
  *
  * @returns class path

@@ -41,7 +41,9 @@ export async function checkOut({ commit, version }: Release, folder: string): Pr
   return undefined;
 }
 
-/** Installs the packages of a release that this version does without, where its sources look next. */
+/**
+ * Installs the packages of a release that this version does without, where its sources look next.
+ */
 async function installDropped(root: string, folder: string): Promise<void> {
   const manifest = join(root, 'package.json');
   const { dependencies } = JSON.parse(await readFile(manifest, 'utf8'));

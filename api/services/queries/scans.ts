@@ -22,8 +22,9 @@ export class ScanService {
   }
 
   /**
-   * Returns a page and the cursor of the next one; null after the last page (protocol/queries.md#scan). Throws
-   * 101 for an unknown class, 116 for too large a reply, 124, and the refusals of `parseScan`.
+   * Returns a page and the cursor of the next one; null after the last page
+   * (protocol/queries.md#scan). Throws 101 for an unknown class, 116 for too large a reply, 124,
+   * and the refusals of `parseScan`.
    */
   async scan(
     caller: Caller,

@@ -1,7 +1,7 @@
 /**
- * Compares the CPU time per request of our transport and of libraries, against the same sink, with the same
- * headers and body (develop/decisions.md#why-our-own-http2-client). Every client runs in a new process, and only its own
- * CPU time counts.
+ * Compares the CPU time per request of our transport and of libraries, against the same sink, with
+ * the same headers and body (develop/decisions.md#why-our-own-http2-client). Every client runs in a
+ * new process, and only its own CPU time counts.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -24,7 +24,10 @@ const contenders: readonly Contender[] = [
   { client: 'undici', share: 1 / 60 },
 ];
 
-/** More than half a second of CPU for our transport, so that its compilation does not count for much. */
+/**
+ * More than half a second of CPU for our transport, so that its compilation does not count for
+ * much.
+ */
 const defaultRequests = 1_800_000;
 const defaultRounds = 3;
 /** Concurrent streams, on one connection. */
@@ -34,7 +37,10 @@ interface Sample extends Measured {
   requests: number;
 }
 
-/** Compares the clients `args[1]` times (3); our transport sends `args[0]` requests (1,800,000) each time. */
+/**
+ * Compares the clients `args[1]` times (3); our transport sends `args[0]` requests (1,800,000) each
+ * time.
+ */
 export async function benchHttp2(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const [requests = defaultRequests, rounds = defaultRounds] = args.map(Number);
   if (!Number.isSafeInteger(requests) || requests < 60_000)

@@ -6,7 +6,10 @@ import { startEngine } from '../../support/sdk/engine.ts';
 import { startRecordedHost } from '../../support/servers/engine-hosts.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
-/** The Node engine keeps the promises that every host has; functions.test.ts and hooks.test.ts have more of it. */
+/**
+ * The Node engine keeps the promises that every host has; functions.test.ts and hooks.test.ts have
+ * more of it.
+ */
 const name = 'Node function engine (`leanengine`, npm)';
 
 describe(name, () => {

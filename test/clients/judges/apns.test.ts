@@ -88,8 +88,8 @@ const usable = (bundle: string, tokens: string[]): string[] =>
 const prioritiesOf = (type: string): readonly string[] => pushTypes.get(type)?.priorities ?? [];
 
 /**
- * Each right content in each of its priorities, with the longest collapse id, and nearly as large as
- * a request may be.
+ * Each right content in each of its priorities, with the longest collapse id, and nearly as large
+ * as a request may be.
  */
 const contents: { type: string; suffix: string; data: JsonObject; isLarge: boolean }[] =
   rightContents.flatMap(([type, data, { suffix = '' }]) => {
@@ -140,7 +140,10 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
       expect(await service.api.request('PUT', path, { admin: true, body })).toMatchObject({ status: 200 });
     }
 
-    /** Sends a push, and returns its record, the requests that came of it, and the recipients that failed. */
+    /**
+     * Sends a push, and returns its record, the requests that came of it, and the recipients that
+     * failed.
+     */
     async function push(data: JsonObject, where: JsonObject, more: JsonObject = {}) {
       const body = { data, where, prod: 'prod', ...more };
       const sent = await service.api.request('POST', '/1.1/push', { app, master: true, body });

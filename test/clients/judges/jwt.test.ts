@@ -10,7 +10,10 @@ import { movableClock } from '../../support/gateways/apns.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newUid } from '../../support/users.ts';
 
-/** JWTs of ours read by another library than the one that writes them, and those of others read by ours. */
+/**
+ * JWTs of ours read by another library than the one that writes them, and those of others read by
+ * ours.
+ */
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const pem = (key: { export(options: object): string | Buffer }, type: string) =>

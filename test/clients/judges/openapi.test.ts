@@ -11,9 +11,9 @@ import { useTestService } from '../../support/service.ts';
 import { signUp } from '../../support/users.ts';
 
 /**
- * Schemathesis (PyPI) holds the description of the API against a running service: it makes valid and
- * invalid calls of every operation, with each kind of key, and judges the replies. `npm run fuzz`
- * makes more of them, with other seeds.
+ * Schemathesis (PyPI) holds the description of the API against a running service: it makes valid
+ * and invalid calls of every operation, with each kind of key, and judges the replies. `npm run
+ * fuzz` makes more of them, with other seeds.
  */
 const description = fileURLToPath(new URL('../../../docs/openapi.json', import.meta.url));
 
@@ -21,7 +21,8 @@ const description = fileURLToPath(new URL('../../../docs/openapi.json', import.m
 const excluded = [
   // What is described and what is validated are two declarations on some routes, and differ there.
   ...['negative_data_rejection', 'positive_data_acceptance'],
-  // The judge reads `Allow` by one template. Where two fit (`/classes/_User` and `/classes/{className}`), it names the methods of both.
+  // The judge reads `Allow` by one template. Where two fit (`/classes/_User` and
+  // `/classes/{className}`), it names the methods of both.
   'allow_header_conformance',
   // The keys of the run go with each call, also with the calls that the judge makes without them.
   'missing_required_header',
@@ -75,7 +76,8 @@ describe.skipIf(!hasPrograms(['python3'], 'the judge of the API'))('the API meet
     'for calls with %s',
     async (_, paths, headers) => {
       const file = join(folder, 'report.json');
-      // The long run also makes one call for each keyword of each schema, 6,000 for each kind of key.
+      // The long run also makes one call for each keyword of each schema, 6,000 for each kind of
+      // key.
       const [phases, cases] = rounds >= 75 ? ['coverage,fuzzing', 10] : ['fuzzing', 2];
       const chosen = [...headers(), `X-LC-Id:${app.appId}`].flatMap((header) => ['--header', header]);
       const printed = await run(

@@ -4,7 +4,10 @@ import { testDrivenClient } from '../../support/clients/driven-client.ts';
 
 const requirements = new URL('requirements.txt', import.meta.url);
 
-/** The Python SDK from PyPI, unmodified. It is told the service by `LC_API_SERVER`, as its documents say. */
+/**
+ * The Python SDK from PyPI, unmodified. It is told the service by `LC_API_SERVER`, as its documents
+ * say.
+ */
 testDrivenClient({
   name: 'Python (`leancloud`, PyPI)',
   version: versionIn(requirements, /^leancloud==(\S+)/m),

@@ -102,7 +102,10 @@ const ofOthers = /\/(apns|fcm|huawei|honor|xiaomi|oppo|vivo|meizu|gateways)\.md$
 /** Calls that a function host takes (protocol/functions.md#host-protocol). */
 const ofHosts = /^POST \/1\.1\/functions\/(<Class>|onVerified\/)|__engine/;
 
-/** Checks whether a path of a page is that of a route. `<id>` and `:id` are any part, and `…` any rest. */
+/**
+ * Checks whether a path of a page is that of a route. `<id>` and `:id` are any part, and `…` any
+ * rest.
+ */
 function isPathOf(route: string, written: string): boolean {
   const [parts, wanted] = [route.split('/'), written.split('/')];
   const isOpen = written.endsWith('…');

@@ -42,7 +42,9 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Splits a command as a shell does, without the name of the program and the file for the output. */
+/**
+ * Splits a command as a shell does, without the name of the program and the file for the output.
+ */
 const argumentsOf = (command: string): string[] =>
   (command.replace(/ > .*$/, '').match(/'[^']*'|"[^"]*"|\S+/g) ?? [])
     .slice(1)

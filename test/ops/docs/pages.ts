@@ -10,7 +10,10 @@ export async function blocksOf(page: string, language: string): Promise<string[]
   return [...fences].filter(([, tag]) => tag === language).map(([, , block = '']) => block);
 }
 
-/** Returns a document as it holds now: the sections of earlier versions of the changelog are left out. */
+/**
+ * Returns a document as it holds now: the sections of earlier versions of the changelog are left
+ * out.
+ */
 export const currentPart = (text: string): string => text.split(/^## \d+\.\d+\.\d+ - /m)[0] ?? '';
 
 export interface ShellResult {

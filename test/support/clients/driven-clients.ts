@@ -21,8 +21,8 @@ interface Row extends DrivenClient {
 }
 
 /**
- * Compares what a test file drives of a client with docs/clients.json; with `UPDATE_CLIENTS=1` writes
- * it there, with the day, if each test before it passed.
+ * Compares what a test file drives of a client with docs/clients.json; with `UPDATE_CLIENTS=1`
+ * writes it there, with the day, if each test before it passed.
  */
 export function testTableRow({ name, version, topics }: DrivenClient): void {
   test("is in the README's table as it was driven", async ({ task }) => {

@@ -1,6 +1,8 @@
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 
-/** Contents of pushes for APNs that are right, for tests of the connector and for its outside judge. */
+/**
+ * Contents of pushes for APNs that are right, for tests of the connector and for its outside judge.
+ */
 
 export const atS = 1_790_000_000;
 export const activity = (event: string, more: JsonObject = {}): JsonObject => ({

@@ -140,7 +140,10 @@ export async function behave(connection: RawConnection): Promise<void> {
     connection.write(okFrame(id));
 }
 
-/** Opens a transport to a peer with this first connection; later connections behave. Ends with the test. */
+/**
+ * Opens a transport to a peer with this first connection; later connections behave. Ends with the
+ * test.
+ */
 export async function againstRawPeer(
   serve: (connection: RawConnection) => unknown,
   timing: Parameters<typeof transportOfTest>[2] = {},

@@ -35,8 +35,8 @@ interface Timed {
 /**
  * Compares pushes to `args` devices (20,000 and 100,000) with servers and clients that others wrote
  * (rival-programs.ts), which send the same payload to the same quick gateway, one after the other.
- * Each size has fresh processes; prints the first push and the mean of four more. The gateway counts
- * that each device got one request. Where a toolchain is missing, its row is left out.
+ * Each size has fresh processes; prints the first push and the mean of four more. The gateway
+ * counts that each device got one request. Where a toolchain is missing, its row is left out.
  */
 export async function benchRivals(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);

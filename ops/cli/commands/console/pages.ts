@@ -14,7 +14,10 @@ export const app = ['--app <appId>', 'the application; not needed when there is 
 export const limit = ['--limit <n>', 'largest number of results, at most 200'] as const;
 export const cursor = ['--cursor <next>', '`next` of the page before'] as const;
 
-/** Returns a query string of the options that are given. Throws `UsageError` for a wrong time or number. */
+/**
+ * Returns a query string of the options that are given. Throws `UsageError` for a wrong time or
+ * number.
+ */
 export function queryOf({ limit: most, ...filters }: PageOptions & Filters): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(filters)) {

@@ -68,7 +68,10 @@ function hintOf(record: PushRecord): string {
     : '';
 }
 
-/** Progress of a push as a bar, which begins with the first known recipients; the total grows during planning. */
+/**
+ * Progress of a push as a bar, which begins with the first known recipients; the total grows during
+ * planning.
+ */
 class PushBar {
   readonly #clock: Clock;
   readonly #startedAtMs: number;

@@ -4,8 +4,8 @@ import { isJsonObject, type Json } from '../../../../shared/domain/json.ts';
 
 /**
  * Replaces the values of examples that differ from run to run: keys, ids, times, addresses and
- * numbers that depend on the speed of the machine. The replacements keep the form of the values, and
- * the same value has the same replacement everywhere. No secret of a run gets into the file.
+ * numbers that depend on the speed of the machine. The replacements keep the form of the values,
+ * and the same value has the same replacement everywhere. No secret of a run gets into the file.
  */
 export interface Run {
   /** When the run started. */
@@ -125,7 +125,9 @@ function randomText(value: string, place: string, alphabet: string): string {
 
 const isNear = (atMs: number, { startedAtMs }: Run): boolean => Math.abs(atMs - startedAtMs) < mostMs;
 
-/** Moves a time of the run to the base, and rounds it: the steps of a run take less than a minute. */
+/**
+ * Moves a time of the run to the base, and rounds it: the steps of a run take less than a minute.
+ */
 const shift = (atMs: number, { startedAtMs }: Run): number =>
   base + Math.round((atMs - startedAtMs) / stepMs) * stepMs;
 
