@@ -1,4 +1,4 @@
-/** One connection of the native transport, from connecting to closing. */
+/** One connection of a transport, from connecting to closing. */
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../shared/clock.ts';
 import { errorCode } from './frames/wire-format.ts';
@@ -15,14 +15,14 @@ import { Watchdog } from './watchdog.ts';
 const maxStreams = 1000;
 
 /** Callbacks of a connection to its transport. */
-export interface NativeConnectionOwner extends ConnectionListener<NativeConnection> {
+export interface Http2ConnectionOwner extends ConnectionListener<Http2Connection> {
   /** The connection received its first response. */
   onFirstResponse(): void;
   onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void;
   onUnknown(batch: ActiveBatch, index: number, reason: TransportReason, seconds: number): void;
 }
 
-export interface NativeConnectionOptions {
+export interface Http2ConnectionOptions {
   /** Rejects when connecting fails or `signal` aborts it. */
   connect(signal: AbortSignal): Promise<TLSSocket>;
   firstStreams: number;
@@ -32,15 +32,15 @@ export interface NativeConnectionOptions {
   streamsPerConnection: number;
 }
 
-export class NativeConnection implements PooledConnection, Http2SessionHost {
+export class Http2Connection implements PooledConnection, Http2SessionHost {
   phase: 'connecting' | 'open' | 'draining' | 'closed' = 'connecting';
   hasAcceptedCredentials = false;
   isRetired = false;
   hasResponse = false;
   readonly clock: Clock;
   readonly startedAtMs: number;
-  readonly #options: NativeConnectionOptions;
-  readonly #owner: NativeConnectionOwner;
+  readonly #options: Http2ConnectionOptions;
+  readonly #owner: Http2ConnectionOwner;
   readonly #connecting = new AbortController();
   readonly #watchdog: Watchdog;
   readonly #window: StreamWindow;
@@ -50,7 +50,7 @@ export class NativeConnection implements PooledConnection, Http2SessionHost {
   #failure = '';
   #isEnding = false;
 
-  constructor(options: NativeConnectionOptions, owner: NativeConnectionOwner) {
+  constructor(options: Http2ConnectionOptions, owner: Http2ConnectionOwner) {
     this.#options = options;
     this.#owner = owner;
     this.clock = options.clock;

@@ -28,7 +28,7 @@ export interface PooledConnection {
   /** Streams that may be opened now; 0 when it takes no requests. */
   readonly freeStreams: number;
   /** Its own window limits it below the peer's limit, so another connection would not speed up responses. */
-  readonly isBelowPeerLimit?: boolean;
+  readonly isBelowPeerLimit: boolean;
   /** Open streams. */
   readonly active: number;
   /** A response showed that the peer accepts our credentials. */

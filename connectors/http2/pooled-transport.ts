@@ -5,7 +5,7 @@
  */
 import { failureCode } from '../../shared/http/connect-failure.ts';
 import { type ConnectTarget, connectTls, targetOf } from './connect.ts';
-import { NativeConnection, type NativeConnectionOwner } from './connection.ts';
+import { Http2Connection, type Http2ConnectionOwner } from './connection.ts';
 import { ConnectionPool } from './pool.ts';
 import { ActiveBatch } from './requests/active-batch.ts';
 import { BatchQueue } from './requests/batch-queue.ts';
@@ -50,12 +50,12 @@ const quantum = 64;
  */
 export const openTransport = (options: TransportOptions): Transport => new PooledTransport(options);
 
-class PooledTransport implements Transport, NativeConnectionOwner {
+class PooledTransport implements Transport, Http2ConnectionOwner {
   readonly #options: TransportOptions;
   readonly #target: ConnectTarget;
-  readonly #pool: ConnectionPool<NativeConnection>;
+  readonly #pool: ConnectionPool<Http2Connection>;
   readonly #queue = new BatchQueue();
-  readonly #written = new Set<NativeConnection>();
+  readonly #written = new Set<Http2Connection>();
   #isClosed = false;
   readonly #sweeper: NodeJS.Timeout;
   #retryTimer: NodeJS.Timeout | null = null;
@@ -171,7 +171,7 @@ class PooledTransport implements Transport, NativeConnectionOwner {
     this.#schedulePump();
   }
 
-  onClosed(connection: NativeConnection, code: string, wasOpen: boolean): void {
+  onClosed(connection: Http2Connection, code: string, wasOpen: boolean): void {
     const { isUnreachable, waitMs } = this.#pool.remove(connection);
     this.#endConnect();
     if (wasOpen) {
@@ -253,10 +253,10 @@ class PooledTransport implements Transport, NativeConnectionOwner {
   }
 
   /** Starts another connection. */
-  #open(): NativeConnection {
+  #open(): Http2Connection {
     const { clock, timing } = this.#options;
     const connect = (signal: AbortSignal) => connectTls(this.#target, signal);
-    return new NativeConnection({ connect, timing, clock, ...this.#streamLimits }, this);
+    return new Http2Connection({ connect, timing, clock, ...this.#streamLimits }, this);
   }
 
   /**

@@ -2,10 +2,10 @@
 export interface Pingable {
   /** Sends a PING and calls `callback` at its answer. */
   ping(callback: (error: Error | null) => void): unknown;
-  /** Bytes wait to be written, perhaps with the PING. Absent: unknown. */
-  readonly hasBacklog?: boolean;
+  /** Bytes wait to be written, perhaps with the PING. */
+  readonly hasBacklog: boolean;
   /** Grows when such bytes are written. */
-  readonly sentPieces?: number;
+  readonly sentPieces: number;
 }
 
 /** Detects a dead peer by PING (protocol/apns.md#connections). Times are monotonic. */
@@ -17,7 +17,7 @@ export class Watchdog {
   #readsSeen = 0;
   #lastReadMs: number;
   #pingSentMs: number | null = null;
-  #departedSeen = 0;
+  #sentSeen = 0;
   #mustPing = false;
 
   constructor(timing: { pingAfterMs: number; pingMs: number }, nowMs: number) {
@@ -41,9 +41,8 @@ export class Watchdog {
       this.#lastReadMs = nowMs;
       this.#mustPing = false;
     }
-    const { sentPieces: departed = 0, hasBacklog: isBehind = false } = session;
-    const isMoving = isBehind && departed !== this.#departedSeen;
-    this.#departedSeen = departed;
+    const isMoving = session.hasBacklog && session.sentPieces !== this.#sentSeen;
+    this.#sentSeen = session.sentPieces;
     if (this.#pingSentMs !== null) {
       if (isMoving) this.#pingSentMs = nowMs;
       return nowMs - this.#pingSentMs <= this.#pingMs;
