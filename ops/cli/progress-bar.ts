@@ -3,8 +3,6 @@ import type { WriteStream } from 'node:tty';
 const width = 40;
 /** Interval of lines where the output is no terminal. */
 const lineEveryMs = 500;
-const hideCursor = '\x1b[?25l';
-const showCursor = '\x1b[?25h';
 const clearToEnd = '\x1b[K';
 
 export interface ProgressBarOptions {
@@ -25,7 +23,6 @@ export class ProgressBar {
 
   constructor(options: ProgressBarOptions) {
     this.#options = options;
-    if (options.stream.isTTY) options.stream.write(hideCursor);
   }
 
   /** Shows a state; `done` may be more than `total`. */
@@ -41,7 +38,7 @@ export class ProgressBar {
   /** Leaves the last state on a line of its own. */
   stop(): void {
     const { stream, writesLines } = this.#options;
-    if (stream.isTTY) stream.write(`\n${showCursor}`);
+    if (stream.isTTY) stream.write('\n');
     else if (writesLines) this.#writeLine();
   }
 

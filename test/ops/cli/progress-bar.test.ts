@@ -27,7 +27,7 @@ test.skipIf(process.platform !== 'linux')(
       stdio: ['ignore', 'pipe', 'inherit'],
     }).toString();
     const states = [`${bar(0)} 0 % 0`, `${bar(20)} 50 % 500`, `${bar(40)} 100 % 1200`];
-    expect(printed).toBe(`\x1b[?25l${states.map((state) => `\r${state}\x1b[K`).join('')}\r\n\x1b[?25h`);
+    expect(printed).toBe(`${states.map((state) => `\r${state}\x1b[K`).join('')}\r\n`);
   },
 );
 
