@@ -23,6 +23,6 @@ export async function loadExamples(): Promise<Examples> {
   return file.default as Examples;
 }
 
-/** Returns `{ example }`, or nothing if there is none. */
+/** Returns `{ example }`, or an empty object for an operation without one. */
 export const exampleOf = (example: Json | undefined): { example?: Json } =>
   example === undefined ? {} : { example };

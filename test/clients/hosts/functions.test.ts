@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { npmVersion } from '../../../ops/check/toolchains.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
-import { testTableRow } from '../../support/clients/driven-clients.ts';
+import { testTableRow } from '../../support/clients/table-row.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { startEngine, type TestEngine } from '../../support/sdk/engine.ts';
 import { refusalOf, refused, signUp } from '../../support/users.ts';

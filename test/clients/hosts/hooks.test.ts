@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { npmVersion } from '../../../ops/check/toolchains.ts';
 import type { App, AppOptionsPatch } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
-import { testTableRow } from '../../support/clients/driven-clients.ts';
+import { testTableRow } from '../../support/clients/table-row.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { startEngine, type TestEngine } from '../../support/sdk/engine.ts';
 import { answerWith, startFunctionHost } from '../../support/servers/function-host.ts';

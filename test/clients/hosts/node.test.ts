@@ -1,7 +1,7 @@
 import { describe } from 'vitest';
 import { npmVersion } from '../../../ops/check/toolchains.ts';
-import { testTableRow } from '../../support/clients/driven-clients.ts';
 import { testEngine } from '../../support/clients/engine-promises.ts';
+import { testTableRow } from '../../support/clients/table-row.ts';
 import { startEngine } from '../../support/sdk/engine.ts';
 import { startRecordedHost } from '../../support/servers/engine-hosts.ts';
 import { useTestApi } from '../../support/test-api.ts';

@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { describe } from 'vitest';
 import { hasPrograms, pythonPackages, versionIn } from '../../../ops/check/toolchains.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { testTableRow } from '../../support/clients/driven-clients.ts';
 import { testEngine } from '../../support/clients/engine-promises.ts';
+import { testTableRow } from '../../support/clients/table-row.ts';
 import { type EngineHost, startRecordedHost } from '../../support/servers/engine-hosts.ts';
 import { useTestApi } from '../../support/test-api.ts';
 

@@ -5,7 +5,7 @@ import { npmVersion } from '../../../ops/check/toolchains.ts';
 import { choosePort } from '../../../ops/local/ports.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
-import { testTableRow } from '../../support/clients/driven-clients.ts';
+import { testTableRow } from '../../support/clients/table-row.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
 import { newName, newPhone, newUid } from '../../support/users.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { npmVersion } from '../../../ops/check/toolchains.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { testTableRow } from '../../support/clients/driven-clients.ts';
+import { testTableRow } from '../../support/clients/table-row.ts';
 import { type FixedAddresses, PushClient, startFixedAddresses } from '../../support/sdk/push-client.ts';
 import { useTestService } from '../../support/service.ts';
 

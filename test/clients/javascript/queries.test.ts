@@ -2,7 +2,7 @@ import AV from 'leancloud-storage';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { npmVersion } from '../../../ops/check/toolchains.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { testTableRow } from '../../support/clients/driven-clients.ts';
+import { testTableRow } from '../../support/clients/table-row.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newName } from '../../support/users.ts';
 

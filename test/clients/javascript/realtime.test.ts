@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { npmVersion } from '../../../ops/check/toolchains.ts';
 import { ChannelFixture, eventually, freePort } from '../../channel/support/channel-fixture.ts';
 import { CommandType, openDevice } from '../../channel/support/realtime-device.ts';
-import { testTableRow } from '../../support/clients/driven-clients.ts';
+import { testTableRow } from '../../support/clients/table-row.ts';
 
 /** Load balancer with one address for several processes; the test selects the process of new connections. */
 class TcpProxy {

@@ -1,7 +1,7 @@
 import AV from 'leancloud-storage';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { npmVersion } from '../../../ops/check/toolchains.ts';
-import { testTableRow } from '../../support/clients/driven-clients.ts';
+import { testTableRow } from '../../support/clients/table-row.ts';
 import { newRoleName } from '../../support/roles.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newName } from '../../support/users.ts';

@@ -39,7 +39,7 @@ async function exists(path: string): Promise<boolean> {
   return found.some(({ status }) => status === 'fulfilled');
 }
 
-/** Returns the paths that a path with `{a,b}` stands for. */
+/** Expands a path with `{a,b}` into its paths. */
 function expanded(path: string): string[] {
   const [, head = '', list = '', tail = ''] = path.match(/^([^{]*)\{([^}]*)\}(.*)$/) ?? [];
   return list === '' ? [path] : list.split(',').flatMap((part) => expanded(`${head}${part}${tail}`));

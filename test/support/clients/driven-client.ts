@@ -7,7 +7,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../api.ts';
 import { startEngine, type TestEngine } from '../sdk/engine.ts';
 import { type TestService, useTestService } from '../service.ts';
-import { testTableRow } from './driven-clients.ts';
+import { type TableRow, testTableRow } from './table-row.ts';
 
 /** A line that a driver program prints for each check: what it tried, and why that failed. */
 interface Check {
@@ -17,13 +17,8 @@ interface Check {
 }
 
 /** A client that others published, and a program of ours that drives it. */
-interface DrivenClient {
-  /** As in the README's table: language, package and registry. */
-  readonly name: string;
-  readonly version: string;
+interface DrivenClient extends TableRow {
   readonly programs: readonly string[];
-  /** What is driven, in the README's words. The program prints at least one check of each. */
-  readonly topics: readonly string[];
   /** Installs the client; returns the command that starts the program. */
   prepare(): Promise<{ command: string; args: string[]; env?: Record<string, string> }>;
 }

@@ -8,14 +8,16 @@ const table = new URL('../../../docs/clients.json', import.meta.url);
 const project = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** A client of the table, and what one test file drives of it, in the table's words. */
-interface DrivenClient {
+export interface TableRow {
+  /** Language, package and registry. */
   readonly name: string;
   readonly version: string;
+  /** What is driven, in the README's words; a driver program prints at least one check of each. */
   readonly topics: readonly string[];
 }
 
 /** Row of docs/clients.json. */
-interface Row extends DrivenClient {
+interface Row extends TableRow {
   readonly test: string;
   readonly date: string;
 }
@@ -24,7 +26,7 @@ interface Row extends DrivenClient {
  * Compares what a test file drives of a client with docs/clients.json; with `UPDATE_CLIENTS=1`
  * writes it there, with the day, if each test before it passed.
  */
-export function testTableRow({ name, version, topics }: DrivenClient): void {
+export function testTableRow({ name, version, topics }: TableRow): void {
   test("is in the README's table as it was driven", async ({ task }) => {
     const clients: { driven: Row[] } = JSON.parse(await readFile(table, 'utf8'));
     const file = relative(project, task.file.filepath);

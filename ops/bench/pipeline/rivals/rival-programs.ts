@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { access, mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -31,7 +31,7 @@ export interface RivalRun {
 export interface Rival {
   readonly name: string;
   readonly version: string;
-  /** Whether PostgreSQL works for it, so that its processor time counts. */
+  /** Whether PostgreSQL works for it, so that its CPU time counts. */
   readonly isStoring: boolean;
   /** Programs that it needs. */
   readonly programs: readonly string[];
@@ -164,9 +164,7 @@ export const rivals: readonly Rival[] = [
         await mkdir(out, { recursive: true });
         await run('go', ['build', '-o', out, '.'], { cwd: fileURLToPath(new URL('go', folder)) });
       });
-      const program = join(built, 'rivals');
-      await access(program);
-      return () => new ProgramRun([program], built);
+      return () => new ProgramRun([join(built, 'rivals')], built);
     },
   },
   {

@@ -22,7 +22,7 @@ import java.util.concurrent.atomic.AtomicReference;
  * seconds.
  */
 public class PushyLoop {
-  /** Notifications that wait for an answer at a time; the client queues what its stream limit holds back. */
+  /** Notifications that wait for an answer at a time; the client queues what has no stream. */
   private static final int PENDING = 10_000;
   private static final String PAYLOAD = "{\"aps\":{\"alert\":\"Benchmark\"}}";
 
