@@ -70,6 +70,12 @@ module.exports = {
       to: { path: '^(api|connectors|dispatcher|ops|test)/|^shared/queue/' },
     },
     {
+      name: 'the rules of pushes may import only the domain, the base modules and db',
+      severity: 'error',
+      from: { path: '^shared/rules/' },
+      to: { path: '^(api|connectors|dispatcher|ops|test)/|^shared/(queue|query|http)/' },
+    },
+    {
       name: 'shared must not import api, connectors, dispatcher and ops',
       severity: 'error',
       from: { path: '^shared/' },

@@ -1,9 +1,9 @@
 import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
-import { quietEndMs } from '../../shared/domain/pushes/quiet-hours.ts';
+import { quietReason, quietWait } from '../../shared/rules/quiet-hours.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';
 import type { Postponement } from '../recording/postponed.ts';
-import { quietReason, type UnsentOutcome } from '../recording/unsent.ts';
+import type { UnsentOutcome } from '../recording/unsent.ts';
 import type { SendSlot } from '../sending/task.ts';
 import { checkDailyCap } from './daily-cap.ts';
 import { reserveFlowControl, type SendTime } from './flow-control.ts';
@@ -82,11 +82,10 @@ const quietHours: Gate = {
   name: 'quiet hours',
   check: ({ clock }, { stored: { quiet, expiresAt } }) => {
     const nowMs = clock.now();
-    const endMs = quiet === null ? undefined : quietEndMs(quiet, nowMs);
-    if (endMs === undefined) return send;
-    if (expiresAt.getTime() <= endMs) return { kind: 'settle', outcome: 'expired', reason: quietReason };
-    const until = new Date(endMs);
-    return { kind: 'postpone', afterMs: endMs - nowMs, at: until, quietUntil: until };
+    const until = quietWait(quiet, { nowMs, expiresAt });
+    if (until === undefined) return send;
+    if (until === 'expired') return { kind: 'settle', outcome: 'expired', reason: quietReason };
+    return { kind: 'postpone', afterMs: until.getTime() - nowMs, at: until, quietUntil: until };
   },
 };
 

@@ -1,12 +1,15 @@
 import { connectors } from '../../connectors/registry.ts';
 import type { Route, Router } from '../../connectors/routing.ts';
 import { parseTraits } from '../../shared/db/tables/installations/traits.ts';
-import type { NewBatch } from '../../shared/db/tables/pushes/batches.ts';
-import type { RecipientFailure } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
-import { type Outcome, outcomeCode } from '../../shared/domain/outcome.ts';
-import type { LanguageRoute, LanguageRoutes } from './language-routes.ts';
-import { firstBatchSize, type TargetPage } from './pages.ts';
-import type { QuietRoute, QuietRoutes } from './quiet-routes.ts';
+import type { DeviceTraits } from '../../shared/domain/installations/installation.ts';
+import {
+  type BatchGroup,
+  endUnsent,
+  type PageOfBatches,
+  type Rule,
+  type TargetPage,
+} from '../../shared/rules/rule.ts';
+import { firstBatchSize } from './pages.ts';
 
 /** Most recipients of a batch of a large push. */
 const largestBatchSize = 5000;
@@ -32,11 +35,56 @@ function batchSizeOf(
   return Math.min(largestBatchSize, Math.max(leastSize, Math.ceil(count / 2)));
 }
 
-type PlannedRoute = Route & Partial<LanguageRoute> & Partial<QuietRoute>;
+/** Route of the recipients of a batch, and what else they have in common. */
+type BatchRoute = Route & BatchGroup;
+
+/** Returns the route of the devices with these traits; `read` reads them. */
+interface Routes {
+  routeOf(traits: string, read: (traits: string) => DeviceTraits): BatchRoute;
+}
+
+/** Traits that are remembered; they hold locales and time zones, which devices choose. */
+const maxRemembered = 10_000;
+
+/**
+ * Routes of a push with rules that divide its devices further: one for each connector, profile and group,
+ * whatever the number of traits, so that few batches are small.
+ */
+class GroupedRoutes implements Routes {
+  readonly #router: Pick<Router, 'route'>;
+  readonly #rules: readonly Rule[];
+  readonly #byTraits = new Map<string, BatchRoute>();
+  readonly #byParts = new Map<string, BatchRoute>();
+
+  constructor(router: Pick<Router, 'route'>, rules: readonly Rule[]) {
+    this.#router = router;
+    this.#rules = rules;
+  }
+
+  routeOf(traits: string, read: (traits: string) => DeviceTraits): BatchRoute {
+    const known = this.#byTraits.get(traits);
+    if (known) return known;
+    const groups = this.#rules.map((rule) => rule.group?.(traits));
+    const route: BatchRoute = Object.assign({}, this.#router.route(read(traits)), ...groups);
+    const { connector, profile, error, language, quiet } = route;
+    const parts = JSON.stringify([connector, profile, error, language, quiet]);
+    const same = this.#byParts.get(parts) ?? route;
+    this.#byParts.set(parts, same);
+    if (this.#byTraits.size >= maxRemembered) this.#byTraits.clear();
+    this.#byTraits.set(traits, same);
+    return same;
+  }
+}
+
+/** Returns the routes of a push, by which its pages become batches. */
+export function batchRoutes(router: Router, rules: readonly Rule[]): Routes {
+  const dividing = rules.filter(({ group }) => group !== undefined);
+  return dividing.length === 0 ? router : new GroupedRoutes(router, dividing);
+}
 
 /** Where a page belongs. */
 export interface PageContext {
-  router: Pick<Router, 'routeOf'> | LanguageRoutes | QuietRoutes;
+  routes: Routes;
   /** Recipients per second of the push; null is unlimited. */
   flowControl: number | null;
   /** Recipients of the push that were planned before the page. */
@@ -45,34 +93,18 @@ export interface PageContext {
   isHalved?: boolean;
 }
 
-/** Batches of one page of targets. */
-export interface PageOfBatches {
-  /** Batches to send. */
-  batches: NewBatch[];
-  /** Batches that are settled when they are written: no profile serves these devices. */
-  unroutable: UnsentBatch[];
-}
-
-/** Batch that ends when it is written, with one outcome of all its recipients. */
-export interface UnsentBatch {
-  batch: NewBatch;
-  outcome: Outcome;
-  failures: RecipientFailure[];
-}
-
 /** Sorts a page of targets into batches of one route each. */
 export function toBatches(
   { idsByTraits }: Pick<TargetPage, 'idsByTraits'>,
   context: PageContext,
 ): PageOfBatches {
-  const { router } = context;
-  const groups = new Map<PlannedRoute, number[]>();
+  const groups = new Map<BatchRoute, number[]>();
   for (const [traits, ids] of idsByTraits) {
-    const route = router.routeOf(traits, parseTraits);
+    const route = context.routes.routeOf(traits, parseTraits);
     const known = groups.get(route);
     groups.set(route, known ? [...known, ...ids].sort((one, other) => one - other) : ids);
   }
-  const page: PageOfBatches = { batches: [], unroutable: [] };
+  const page: PageOfBatches = { batches: [], unsent: [] };
   for (const [route, ids] of groups) {
     const size = batchSizeOf(route, ids.length, context);
     for (let i = 0; i < ids.length; i += size) addBatch(page, route, ids.slice(i, i + size));
@@ -80,39 +112,15 @@ export function toBatches(
   return page;
 }
 
-function addBatch(page: PageOfBatches, route: PlannedRoute, recipients: number[]): void {
+/** Adds a batch; of devices that no profile serves, as a batch that ends when it is written. */
+function addBatch(page: PageOfBatches, route: BatchRoute, recipients: number[]): void {
+  const { connector, profile, error, language = null, quiet = null } = route;
   const batch = {
-    connector: route.connector,
-    profile: route.profile,
-    recipients,
+    ...{ connector, profile, recipients, language, quiet },
     badges: null,
     attempt: 0,
     hasJob: false,
-    language: route.language ?? null,
-    quiet: route.quiet ?? null,
   };
-  const { error } = route;
-  if (error === undefined) {
-    page.batches.push(batch);
-    return;
-  }
-  page.unroutable.push(endUnsent(batch, 'failed', error));
-}
-
-/** Ends all recipients of a new batch with one outcome and reason. */
-export function endUnsent(batch: NewBatch, outcome: Outcome, reason: string): UnsentBatch {
-  const { recipients } = batch;
-  const codes = new Uint8Array(recipients.length).fill(outcomeCode(outcome));
-  const failures = recipients.map((installation) => ({
-    installation,
-    outcome,
-    status: 0,
-    reason,
-    invalidAsOfMs: null,
-  }));
-  return {
-    batch: { ...batch, settled: { codes, totals: { [outcome]: recipients.length } } },
-    outcome,
-    failures,
-  };
+  if (error === undefined) page.batches.push(batch);
+  else page.unsent.push(endUnsent(batch, 'failed', error));
 }

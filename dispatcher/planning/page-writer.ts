@@ -1,35 +1,29 @@
 import type { Router } from '../../connectors/routing.ts';
 import type { Handle } from '../../shared/db/pool.ts';
-import { countFallbacksOf } from '../../shared/db/tables/installations/field-values.ts';
 import { insertBatches } from '../../shared/db/tables/pushes/batches.ts';
 import { advancePlanning } from '../../shared/db/tables/pushes/progress.ts';
-import { addCounts } from '../../shared/db/tables/pushes/reports/languages.ts';
 import { insertFailures } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
-import { advanceLocalPlanning } from '../../shared/db/tables/pushes/starts/local-starts.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
-import { deviceCapOf } from '../../shared/domain/pushes/push-class.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import {
   continuedPlan,
   type DeliverJob,
   deliverJob,
+  freshPlan,
   type JobKind,
   type PlanJob,
   planJob,
 } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import { queueBatches } from '../../shared/queue/queued-pushes.ts';
+import type { PageOfBatches, PlannedStart, Rule, TargetPage } from '../../shared/rules/rule.ts';
+import { changesPages } from '../../shared/rules/rules.ts';
 import type { FairPriorities } from '../delivery/fair-priorities.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';
-import { type PageOfBatches, toBatches } from './batches.ts';
-import { claimPage, withoutPlanned } from './claims.ts';
-import { capDevices, cappedOf } from './device-cap.ts';
-import type { LanguageRoutes } from './language-routes.ts';
-import { batchesOfStart, countStart, type LocalStart, sendStart } from './local-start.ts';
-import { firstBatchSize, type TargetPage } from './pages.ts';
-import { addWaitsOf, countQuiet, holdQuiet } from './quiet-hours.ts';
-import type { QuietRoutes } from './quiet-routes.ts';
+import { wakeWhenDue } from '../recording/postponed.ts';
+import { type batchRoutes, toBatches } from './batches.ts';
+import { firstBatchSize } from './pages.ts';
 
 /** Error of a page that is not kept: another dispatcher plans the push, or it was stopped. */
 export class Superseded extends Error {
@@ -40,14 +34,13 @@ export interface Plan {
   push: Push;
   app: App;
   router: Router;
+  /** The rules that the push uses (`shared/rules`); empty for most pushes. */
+  rules: readonly Rule[];
+  routes: ReturnType<typeof batchRoutes>;
   priorities: FairPriorities;
   job: Job<PlanJob>;
-  /** Present for a push with translations. */
-  languages?: LanguageRoutes | undefined;
-  /** Present for a push with quiet hours. */
-  quiet?: QuietRoutes | undefined;
-  /** Present for a push at local time. */
-  start?: LocalStart | undefined;
+  /** The start in work of a push that has several. */
+  start?: PlannedStart | undefined;
   /** Targets of each of two pages; present where the push probably has twice as many. */
   half?: number | undefined;
 }
@@ -56,6 +49,7 @@ interface PageStep {
   page: TargetPage;
   /** Recipients of the push that were planned before this page. */
   planned: number;
+  /** Cursor: the highest id of an installation that is planned. */
   mark: number;
   isLast: boolean;
   /** This job delivers the push. */
@@ -69,56 +63,64 @@ interface PageStep {
  * unless that delivers the push. Returns the new mark.
  */
 export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Promise<number> {
-  const { push, start, languages } = plan;
+  const { push } = plan;
   deps.closer.expectBatches(push.id);
   const through = step.page.lastId || step.mark;
-  const terms = routingOf(plan, step);
-  const routedPage = hasBatchesOnly(deps, plan, step) ? toBatches(step.page, terms) : undefined;
-  const kind = routedPage && oneQueueOf(routedPage);
-  if (routedPage && kind) {
-    await writePlainPage(deps, plan, { ...step, kind, batches: routedPage.batches });
-    return through;
+  const plain = plainPageOf(deps, plan, step);
+  if (plain) await writePlainPage(deps, plan, { ...step, ...plain });
+  else {
+    const written = await deps.db.transaction((tx) => writeRuledPage(deps, tx, plan, { ...step, through }));
+    await countPage(deps, plan, { ...step, ...written });
   }
-  const { page, size } = await deps.db.transaction(async (tx) => {
-    const targets = start
-      ? await withoutPlanned(tx, push, { page: step.page, start })
-      : await claimPage(tx, push, step.page);
-    const advance = { from: step.mark, through, devices: targets.size, isLast: step.isLast };
-    const isOurs = start
-      ? await advanceLocalPlanning(tx, push, { ...advance, ...start })
-      : await advancePlanning(tx, push, advance);
-    if (!isOurs) throw new Superseded();
-    if (languages) await addCounts(tx, push, 'languages', languages.countOf(targets));
-    await countVariables(tx, push, targets);
-    const routed = routedPage ?? (start ? batchesOfStart(targets, terms, start) : toBatches(targets, terms));
-    const page = await capDevices(tx, plan, plan.quiet ? holdQuiet(deps, push, routed) : routed);
-    // After the limit per device: who is beyond it waits for nothing.
-    if (plan.quiet) await addWaitsOf(tx, push, page);
-    if (!step.isSmall) prepareSenders(deps, push, { ...page, mark: step.mark });
-    await writeRows(deps, tx, plan, { page, isQueued: !step.isSmall });
-    await endJob(deps, tx, plan, step);
-    return { page, size: targets.size };
-  });
-  if (push.pushOrder.redrive) deps.metrics.redrivenRecipients.inc({ app: push.appId }, size);
-  const capped = cappedOf(page);
-  if (capped > 0) deps.metrics.deviceCapped.inc({ app: push.appId }, capped);
-  if (plan.quiet) countQuiet(deps, push, page);
-  if (start) countStart(deps, push, { start, size, isLast: step.isLast });
-  for (const { batch, outcome } of page.unroutable)
-    deps.metrics.recipients.inc(
-      { app: push.appId, connector: batch.connector, outcome },
-      batch.recipients.length,
-    );
-  if (step.isLast && !step.isSmall && page.batches.length === 0) await closePush(deps, push.appId, push.id);
   return through;
 }
 
-const routingOf = ({ push, router, languages, quiet, half }: Plan, { planned }: PageStep) => ({
-  router: quiet ?? languages ?? router,
+const contextOf = ({ push, routes, half }: Plan, { planned }: PageStep) => ({
+  routes,
   flowControl: push.pushOrder.flowControl,
   planned,
   isHalved: half !== undefined,
 });
+
+/** Applies the rules to a page and writes what they leave. Returns it, and the number of its targets. */
+async function writeRuledPage(
+  deps: DispatcherDeps,
+  tx: Handle,
+  plan: Plan,
+  step: PageStep & { through: number },
+): Promise<{ written: PageOfBatches; size: number }> {
+  const { push, rules, start } = plan;
+  const { mark: from, through, isLast } = step;
+  let targets = step.page;
+  for (const rule of rules) targets = (await rule.claim?.(tx, push, targets)) ?? targets;
+  const advance = { from, through, devices: targets.size, isLast };
+  const isOurs = await (start ? start.advance(tx, push, advance) : advancePlanning(tx, push, advance));
+  if (!isOurs) throw new Superseded();
+  for (const rule of rules) await rule.count?.(tx, push, targets);
+  let page = toBatches(targets, contextOf(plan, step));
+  for (const rule of rules) page = (await rule.batches?.(tx, push, page)) ?? page;
+  for (const rule of rules) await rule.record?.(tx, push, page);
+  if (!step.isSmall) prepareSenders(deps, push, { ...page, mark: from });
+  await writeRows(deps, tx, plan, { page, isQueued: !step.isSmall });
+  await endJob(deps, tx, plan, step);
+  return { written: page, size: targets.size };
+}
+
+/** Counts a page that was written; closes a push that nothing is sent of, and wakes planners at its next start. */
+async function countPage(
+  deps: DispatcherDeps,
+  { push: { appId: app, id }, rules, start }: Plan,
+  { written, size, isLast, isSmall }: PageStep & { written: PageOfBatches; size: number },
+): Promise<void> {
+  for (const { metric, labels, recipients } of rules.flatMap((rule) => rule.tally?.(written, size) ?? [])) {
+    const counter: { inc(labels: Record<string, string>, by: number): void } = deps.metrics[metric];
+    if (recipients > 0) counter.inc({ app, ...labels }, recipients);
+  }
+  for (const { batch, outcome } of written.unsent)
+    deps.metrics.recipients.inc({ app, connector: batch.connector, outcome }, batch.recipients.length);
+  if (isLast && start?.next) wakeWhenDue(deps, planJob, start.next.getTime() - deps.clock.now());
+  if (isLast && !isSmall && written.batches.length === 0) await closePush(deps, app, id);
+}
 
 /** Batches of one queue, and the kind of their jobs. */
 interface PlainPage {
@@ -126,21 +128,17 @@ interface PlainPage {
   kind: JobKind<DeliverJob>;
 }
 
-/** Returns whether nothing but batches and jobs is written with a page; false in a spread database. */
-function hasBatchesOnly({ queue }: DispatcherDeps, plan: Plan, step: PageStep): boolean {
-  const { push, app, languages, quiet, start } = plan;
-  const { redrive, variables } = push.pushOrder;
-  if (queue.isSpread || step.isSmall || step.isContinued) return false;
-  if (start || languages || quiet || redrive || variables) return false;
-  return deviceCapOf(push.pushOrder, app.options) === null;
-}
-
-/** Returns the kind of the jobs of a page that one connector sends; undefined for any other page. */
-function oneQueueOf({ batches, unroutable }: PageOfBatches): JobKind<DeliverJob> | undefined {
+/**
+ * Returns the batches of a page of which nothing else is written, for one queue; undefined for any other page, and
+ * in a spread database.
+ */
+function plainPageOf({ queue }: DispatcherDeps, plan: Plan, step: PageStep): PlainPage | undefined {
+  if (queue.isSpread || step.isSmall || step.isContinued || plan.rules.some(changesPages)) return undefined;
+  const { batches, unsent } = toBatches(step.page, contextOf(plan, step));
   const [first] = batches;
-  if (!first || unroutable.length > 0) return undefined;
+  if (!first || unsent.length > 0) return undefined;
   if (batches.some(({ connector }) => connector !== first.connector)) return undefined;
-  return deliverJob(first.connector);
+  return { batches, kind: deliverJob(first.connector) };
 }
 
 /** Writes a page by one statement instead of a transaction of seven. */
@@ -160,14 +158,6 @@ async function writePlainPage(
   priorities.note(kind, last);
 }
 
-/** Counts the recipients of a page by what the variables of the push stand for. */
-async function countVariables(tx: Handle, push: Push, { idsByTraits }: TargetPage): Promise<void> {
-  const { variables } = push.pushOrder;
-  if (!variables) return;
-  const ids = [...idsByTraits.values()].flat();
-  await addCounts(tx, push, 'variables', await countFallbacksOf(tx, { appId: push.appId, ids }, variables));
-}
-
 /** Ends the planning job with the last page, unless it delivers the push, or where a new job continues. */
 async function endJob(
   { queue }: DispatcherDeps,
@@ -179,6 +169,19 @@ async function endJob(
   if (step.isContinued) await queue.send(planJob, [job.data], { tx, ...continuedPlan });
   if (step.isLast && start?.next) await sendStart(queue, tx, job.data, start.next);
 }
+
+/** Writes the job of a later start of a push. */
+export const sendStart = (
+  queue: DispatcherDeps['queue'],
+  tx: Handle,
+  job: PlanJob,
+  startAfter: Date,
+): Promise<void> =>
+  queue.send(planJob, [{ ...job, waitedUntilMs: startAfter.getTime() }], {
+    tx,
+    ...freshPlan,
+    startAfter,
+  });
 
 /**
  * Opens senders while batches are written: a connection takes several round trips. Those of the threads for large batches with the
@@ -202,9 +205,9 @@ async function writeRows(
   { push: { appId, id: pushId }, priorities, job: { data: job } }: Plan,
   { page, isQueued }: { page: PageOfBatches; isQueued: boolean },
 ): Promise<void> {
-  const unroutable = page.unroutable.map(({ batch }) => batch);
-  await insertBatches(tx, appId, pushId, unroutable);
-  for (const { batch, failures } of page.unroutable)
+  const ended = page.unsent.map(({ batch }) => batch);
+  await insertBatches(tx, appId, pushId, ended);
+  for (const { batch, failures } of page.unsent)
     await insertFailures(
       tx,
       { appId, pushId, connector: batch.connector, profile: batch.profile, unanswered: 0 },

@@ -5,12 +5,13 @@ import type { App } from '../../shared/domain/apps/app.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { isUnselective } from '../../shared/query/targets/cost.ts';
 import {
+  type Part,
   type TargetGroupRow,
   type TargetRow,
   targetPageQuery,
   targetQuery,
 } from '../../shared/query/targets/targets.ts';
-import type { ZoneSelection } from '../../shared/query/targets/zones.ts';
+import type { TargetPage } from '../../shared/rules/rule.ts';
 import { longestScanMs } from '../limits.ts';
 
 /** Most recipients of the first batches of a push, and of all where a batch cannot grow (develop/architecture.md#batches). */
@@ -21,14 +22,6 @@ export const pageSize = 10_000;
 
 /** Fewest and most installations that one statement of a push to many finds by a condition; they are in memory then. */
 const searchSizes = { least: 50_000, most: 200_000 };
-
-/** Installations of one page, in the order of ids. */
-export interface TargetPage {
-  size: number;
-  /** The highest id; 0 without any. */
-  lastId: number;
-  idsByTraits: Map<string, number[]>;
-}
 
 /** A page, whether no other one follows, and whether the next one needs another statement. */
 export interface PlannedPage {
@@ -48,20 +41,19 @@ interface Scan {
   firstSize?: number | undefined;
 }
 
-/** Which devices a scan reads, and what of them. */
-interface Part {
-  zones?: ZoneSelection;
-  hasZones?: boolean;
+/** Which targets a scan reads, and what it reads of them. */
+interface Reading {
+  part: Part | undefined;
+  hasZones: boolean;
 }
 
 /**
  * Reads the targets of a push behind its planning mark, page by page. The first page of a fresh push is small, so that
- * sending begins at once. The last page may be empty. `zones`: only these devices.
+ * sending begins at once. The last page may be empty. `part`: only these targets.
  */
-export function readPages(scan: Scan, zones?: ZoneSelection): AsyncGenerator<PlannedPage> {
-  const { hasZones = false } = scan;
-  const part = { ...(zones ? { zones } : {}), hasZones };
-  return isUnselective(scan.push.pushOrder) ? pagesByKey(scan, part) : pagesBySearch(scan, part);
+export function readPages(scan: Scan, part?: Part): AsyncGenerator<PlannedPage> {
+  const reading = { part, hasZones: scan.hasZones ?? false };
+  return isUnselective(scan.push.pushOrder) ? pagesByKey(scan, reading) : pagesBySearch(scan, reading);
 }
 
 /** Returns one empty page: there is nothing to read. */
@@ -70,12 +62,12 @@ export async function* noPages(): AsyncGenerator<PlannedPage> {
 }
 
 /** Reads pages by one statement each. Only where each of them reads on from the mark: no index would find the targets. */
-async function* pagesByKey(scan: Scan, part: Part): AsyncGenerator<PlannedPage> {
+async function* pagesByKey(scan: Scan, reading: Reading): AsyncGenerator<PlannedPage> {
   const { database, app, push, clock, firstSize = firstBatchSize } = scan;
   const nowMs = clock.now();
   let size = push.plannedThrough === 0 ? firstSize : pageSize;
   for (let afterId = push.plannedThrough; ; size = pageSize) {
-    const { text, values } = targetPageQuery(app, push.pushOrder, { afterId, nowMs, size, ...part });
+    const { text, values } = targetPageQuery(app, push.pushOrder, { afterId, nowMs, size, ...reading });
     const { rows } = await database.queryWithin<TargetGroupRow>(longestScanMs, text, values);
     const page = pageOfGroups(rows);
     const isLast = page.size < size;
@@ -109,12 +101,15 @@ function inOrder(ids: number[]): number[] {
  * (develop/decisions.md#why-pages-of-one-statement): as many as the push has devices already, so that twice as many targets need one
  * more statement. The first page of a fresh push does not wait for a large statement, so that sending begins at once.
  */
-async function* pagesBySearch({ database, app, push, clock }: Scan, part: Part): AsyncGenerator<PlannedPage> {
+async function* pagesBySearch(
+  { database, app, push, clock }: Scan,
+  reading: Reading,
+): AsyncGenerator<PlannedPage> {
   const nowMs = clock.now();
   let found = push.devices;
   for (let afterId = push.plannedThrough; ; ) {
     const limit = afterId === 0 ? firstBatchSize : searchSizeAfter(found);
-    const { text, values } = targetQuery(app, push.pushOrder, { afterId, nowMs, limit, ...part });
+    const { text, values } = targetQuery(app, push.pushOrder, { afterId, nowMs, limit, ...reading });
     const { rows } = await database.queryWithin<TargetRow>(longestScanMs, text, values);
     let place = 0;
     do {

@@ -1,12 +1,16 @@
 import { Router } from '../../connectors/routing.ts';
 import { dueIn } from '../../shared/db/clock.ts';
+import type { Database } from '../../shared/db/pool.ts';
 import { chooseScanDatabase } from '../../shared/db/standby.ts';
 import { findBatchesWithoutJob } from '../../shared/db/tables/pushes/batches.ts';
 import { startPush } from '../../shared/db/tables/pushes/progress.ts';
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
+import { Params, targetCondition } from '../../shared/query/targets/targets.ts';
 import type { JobContext } from '../../shared/queue/consuming/consumer.ts';
 import { continuedPlan, freshPlan, type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
+import type { PlannedStart } from '../../shared/rules/rule.ts';
+import { rulesOf } from '../../shared/rules/rules.ts';
 import { deliverBatch } from '../delivery/deliver.ts';
 import { FairPriorities } from '../delivery/fair-priorities.ts';
 import { holdFrozen } from '../delivery/hold.ts';
@@ -14,13 +18,9 @@ import { parkPlanning, unpark } from '../delivery/pause.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';
 import { planSmall } from '../small/plan-small.ts';
-import { waitForApproval } from './approval.ts';
-import { LanguageRoutes } from './language-routes.ts';
-import { openStart } from './local-start.ts';
-import { endBeyondLimit } from './mass-limit.ts';
-import { type Plan, Superseded, writePage } from './page-writer.ts';
+import { batchRoutes } from './batches.ts';
+import { type Plan, Superseded, sendStart, writePage } from './page-writer.ts';
 import { firstBatchSize, noPages, type PlannedPage, readPages } from './pages.ts';
-import { quietRoutesOf } from './quiet-routes.ts';
 
 /** Time after which the planning of a large push lets others go first; a new job continues it. */
 const turnMs = 500;
@@ -80,17 +80,9 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
   if (!push || !app) return undefined;
   deps.pushCache.add(push);
   const router = new Router(app, profiles, push);
-  const translations = push.pushOrder.languages;
-  const languages = translations && new LanguageRoutes(router, translations);
-  return {
-    push,
-    app,
-    router,
-    languages,
-    quiet: quietRoutesOf({ push, app, router, languages, nowMs: deps.clock.now() }),
-    priorities: new FairPriorities(deps.queue, appId),
-    job,
-  };
+  const rules = rulesOf({ app, push, router, nowMs: deps.clock.now() });
+  const routes = batchRoutes(router, rules);
+  return { push, app, router, rules, routes, priorities: new FairPriorities(deps.queue, appId), job };
 }
 
 /** Writes the batches within the app's share of scans; beyond it the job is postponed. */
@@ -123,32 +115,72 @@ async function writeInTurn(deps: DispatcherDeps, plan: Plan, signal: AbortSignal
 }
 
 /**
- * Writes the batches, of a push at local time those of one start. Returns true when the push is small enough for this job to
- * deliver it.
+ * Writes the batches; of a push with several starts, those of one start. Returns true when the push is small enough
+ * for this job to deliver it.
  */
 async function writeBatches(deps: DispatcherDeps, begun: Plan, signal: AbortSignal): Promise<boolean> {
-  const { push, app } = begun;
+  const { push, app, rules, job } = begun;
   const database = await chooseScanDatabase(deps.db, deps.readDb);
   deps.metrics.scans.inc({ database: database.url === deps.db.url ? 'primary' : 'standby' });
   const start = await openStart(deps, database, begun);
-  if (start === 'early') return false;
+  if (start?.waitsUntil) {
+    await postponeStart(deps, job, start.waitsUntil);
+    return false;
+  }
   const half = start ? undefined : deps.audienceSizes.halfOf(push);
   const plan = { ...begun, start, half };
-  const reader = {
-    database,
-    app,
-    push,
-    clock: deps.clock,
-    hasZones: begun.quiet !== undefined,
-    firstSize: half,
-  };
-  const isFresh = push.plannedThrough === 0;
-  if (isFresh && !start?.after && (await endBeyondLimit(deps, plan, () => readPages(reader)))) return false;
-  if (isFresh && (await waitForApproval(deps, plan, () => readPages(reader)))) return false;
-  return writePages(deps, plan, {
-    pages: start?.isEmpty ? noPages() : readPages(reader, start?.zones),
-    signal,
+  const hasZones = rules.some(({ readsZones }) => readsZones === true);
+  const reader = { database, app, push, clock: deps.clock, hasZones, firstSize: half };
+  if (push.plannedThrough === 0 && (await isStopped(deps, plan, () => readPages(reader)))) return false;
+  const pages = start?.part === null ? noPages() : readPages(reader, start?.part);
+  return writePages(deps, plan, { pages, signal });
+}
+
+/** Opens the start that is planned next; undefined for a push that has one start. */
+async function openStart(
+  { db, clock }: DispatcherDeps,
+  scanDb: Database,
+  { push, app, rules }: Plan,
+): Promise<PlannedStart | undefined> {
+  const rule = rules.find(({ start }) => start !== undefined);
+  if (!rule) return undefined;
+  const params = new Params();
+  const text = targetCondition(app, push.pushOrder, { params, nowMs: clock.now() });
+  return rule.start?.({ db, scanDb, push, targets: { text, values: params.values } });
+}
+
+/** Postpones the job of a start whose time has not come. */
+async function postponeStart({ db, queue }: DispatcherDeps, job: Job<PlanJob>, at: Date): Promise<void> {
+  await db.transaction(async (tx) => {
+    if (await queue.complete(planJob, job, tx)) await sendStart(queue, tx, job.data, at);
   });
+}
+
+/** Asks the rules whether a fresh push is sent. Returns true, with the job completed, when it ended or waits. */
+async function isStopped(
+  deps: DispatcherDeps,
+  { push, rules, start, job }: Plan,
+  readAgain: () => AsyncIterable<PlannedPage>,
+): Promise<boolean> {
+  async function* pages() {
+    for await (const { page } of readAgain()) yield page;
+  }
+  const scope = { db: deps.db, push, isFirstStart: !start?.isLater, pages };
+  for (const rule of rules) {
+    const stop = await rule.admit?.(scope);
+    const hasStopped =
+      stop &&
+      (await deps.db.transaction(async (tx) => {
+        if (!(await stop.write(tx))) return false;
+        await deps.queue.complete(planJob, job, tx);
+        return true;
+      }));
+    if (!hasStopped) continue;
+    for (const [connector, failed] of stop.failed ?? [])
+      deps.metrics.recipients.inc({ app: push.appId, connector, outcome: 'failed' }, failed);
+    return true;
+  }
+  return false;
 }
 
 async function writePages(

@@ -22,9 +22,6 @@ export interface UnsentOutcome {
   reason: string;
 }
 
-/** Reason of recipients whose push expires within their quiet hours. */
-export const quietReason = 'it expires before the quiet hours of the device end';
-
 /** Settles the open recipients of a batch without sending: it expired, was cancelled, or its profile has an error. */
 export async function recordUnsent(
   deps: DispatcherDeps,

@@ -57,7 +57,7 @@ export const audience = component(
     clauses: z
       .array(
         z.strictObject({
-          kind: z.enum(['where', 'channels', 'devices', 'valid', 'fresh']),
+          kind: z.enum(['where', 'channels', 'devices', 'valid', 'fresh', 'rule']),
           text: z.string(),
           without: count.nullable().describe('Devices without this clause; null where it takes too long.'),
         }),

@@ -2,6 +2,7 @@ import { isHiddenMember } from '../../domain/admin/shortened.ts';
 import type { App } from '../../domain/apps/app.ts';
 import { isJsonObject, type Json } from '../../domain/json.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';
+import { narrowTargets } from '../../rules/rules.ts';
 import { distanceOperators } from '../parse/geo.ts';
 import { parseWhere } from '../parse/where.ts';
 import { installationClass } from '../schema/classes.ts';
@@ -13,7 +14,7 @@ import { activeCondition, deviceConditions } from './targets.ts';
 
 /** One part of a push's target condition, with the caller's text and its SQL. */
 export interface Clause {
-  kind: 'where' | 'channels' | 'devices' | 'valid' | 'fresh';
+  kind: 'where' | 'channels' | 'devices' | 'valid' | 'fresh' | 'rule';
   /** Text of the caller without device ids and what names a user; the two built-in clauses are named by the member they test. */
   text: string;
   /** Condition over `installation`; may be NULL where it does not hold. */
@@ -28,11 +29,15 @@ export function targetClauses(
   pushOrder: PushOrder,
   { params, nowMs }: { params: Params; nowMs: number },
 ): Clause[] {
-  return [
+  const clauses: Clause[] = [
     ...selectedClauses(app.appId, pushOrder, params),
     { kind: 'valid', text: 'valid', condition: 'valid' },
     { kind: 'fresh', text: 'updatedAt', condition: activeCondition(app, { params, nowMs }) },
   ];
+  const targets = () =>
+    [`app_id = ${params.add(app.appId)}`, ...clauses.map(({ condition }) => `(${condition})`)].join(' AND ');
+  const narrowed = narrowTargets(pushOrder, targets).map((one) => ({ kind: 'rule' as const, ...one }));
+  return [...clauses, ...narrowed];
 }
 
 function selectedClauses(appId: string, { target, redrive }: PushOrder, params: Params): Clause[] {

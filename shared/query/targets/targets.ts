@@ -11,13 +11,13 @@ import {
 import type { App } from '../../domain/apps/app.ts';
 import { namesOfToken } from '../../domain/installations/identity.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';
+import { narrowTargets } from '../../rules/rules.ts';
 import { parseWhere } from '../parse/where.ts';
 import { installationClass } from '../schema/classes.ts';
 import { Params } from '../sql/params.ts';
 import { compileWhere } from '../sql/where.ts';
 import { type MemberUse, masterViewer, type Viewer } from '../viewer.ts';
 import { redriveCondition } from './redrive.ts';
-import { type ZoneSelection, zoneCondition } from './zones.ts';
 
 export { Params };
 
@@ -59,8 +59,9 @@ export const activeSince = (app: TargetApp, nowMs: number): Date =>
 
 /**
  * Returns the SQL condition over `installation` for the devices that a push targets: valid, active
- * (`activeCondition`), and matching `where` and channels, listed by id, or not reached by the push of a redrive. `afterId`
- * may leave out failures up to an id; `zones` selects devices by their time zone.
+ * (`activeCondition`), and matching `where` and channels, listed by id, or not reached by the push of
+ * a redrive, as its rules narrow them. `afterId` may leave out failures up to an id; `part` selects the
+ * devices of one start.
  */
 export function targetCondition(
   app: TargetApp,
@@ -69,17 +70,21 @@ export function targetCondition(
     params,
     nowMs,
     afterId,
-    zones,
-  }: { params: Params; nowMs: number; afterId?: number; zones?: ZoneSelection },
+    part,
+  }: { params: Params; nowMs: number; afterId?: number; part?: Part | undefined },
 ): string {
-  return [
+  const targets = [
     `app_id = ${params.add(app.appId)}`,
     'valid',
     activeCondition(app, { params, nowMs }),
     ...selectedConditions(app.appId, pushOrder, { params, ...(afterId === undefined ? {} : { afterId }) }),
-    ...(zones ? [zoneCondition(zones, params)] : []),
   ].join(' AND ');
+  const narrowed = narrowTargets(pushOrder, () => targets).map(({ condition }) => condition);
+  return [targets, ...narrowed, ...(part ? [part((value) => params.add(value))] : [])].join(' AND ');
 }
+
+/** Returns a condition over `installation`; `add` appends a value and returns its placeholder. */
+export type Part = (add: (value: unknown) => string) => string;
 
 function selectedConditions(
   appId: string,
@@ -133,8 +138,8 @@ export interface TargetRow {
 
 /** What a page reads. */
 interface PageTerms {
-  /** Only the devices of these zones. */
-  zones?: ZoneSelection;
+  /** Only these targets. */
+  part?: Part | undefined;
   /** With the time zone of each device. */
   hasZones?: boolean;
 }
@@ -187,8 +192,8 @@ export function targetPageQuery(
   from: { afterId: number; nowMs: number; size: number } & PageTerms,
 ): TargetQuery {
   const params = new Params();
-  const { nowMs, zones } = from;
-  const condition = targetCondition(app, pushOrder, { params, nowMs, ...(zones ? { zones } : {}) });
+  const { nowMs, part } = from;
+  const condition = targetCondition(app, pushOrder, { params, nowMs, part });
   return {
     text: `SELECT ${traitsTextOf(pushOrder, from)} AS traits, string_agg(id::text, ',') AS ids
              FROM (SELECT * FROM installation

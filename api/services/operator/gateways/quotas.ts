@@ -8,8 +8,9 @@ import { listProfileUse, type ProfileUse } from '../../../../shared/db/tables/ga
 import { type Meaning, meaningOrNull } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { isConnectorId } from '../../../../shared/domain/labels.ts';
+import { profileKey } from '../../../../shared/rules/mass-limit.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { forecastScheduled, profileKey, type ScheduledForecast } from '../../push/explain/forecast.ts';
+import { forecastScheduled, type ScheduledForecast } from '../../push/explain/forecast.ts';
 import { requireApp } from '../apps.ts';
 
 /** Rows of a day; a profile has a handful of message classes. */

@@ -8,8 +8,9 @@ import { meaningOrNull } from '../../../../shared/domain/admin/reasons/meaning.t
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import type { PushTiming } from '../../../../shared/domain/pushes/push.ts';
+import { profileKey } from '../../../../shared/rules/mass-limit.ts';
 import type { ConnectorShare } from './audience.ts';
-import { type CountedPush, countPush, profileKey } from './forecast.ts';
+import { type CountedPush, countPush } from './forecast.ts';
 
 /** Scheduled pushes whose audience is counted. */
 const maxScheduled = 5;

@@ -13,33 +13,31 @@ import { detailOf } from '../../../../shared/domain/errors/details.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { newPushObjectId } from '../../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import { shownLanguages } from '../../../../shared/domain/pushes/languages.ts';
+import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import {
   type PushRequest,
   parsePush,
   parsePushToDevices,
   pushBodyBytesBelow,
 } from '../../../../shared/domain/pushes/push.ts';
-import { filledWithDefaults, shownVariables } from '../../../../shared/domain/pushes/variables.ts';
+import { filledWithDefaults } from '../../../../shared/domain/pushes/variables.ts';
 import { withoutCql } from '../../../../shared/query/cql/select.ts';
 import { checkTargets, Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
 import type { Viewer } from '../../../../shared/query/viewer.ts';
+import { profileKey } from '../../../../shared/rules/mass-limit.ts';
+import type { ForecastScope, Rule, RuleForecast } from '../../../../shared/rules/rule.ts';
+import { rulesOf } from '../../../../shared/rules/rules.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { askerOf } from '../../operator/access/conditions.ts';
 import type { ReadAudit } from '../../operator/audit/reads.ts';
 import { MissingProfiles } from '../missing-profiles.ts';
 import { expiryOf } from '../pushes.ts';
-import { describeShare, hybridTexts, splitByConnector } from './audience.ts';
+import { type ConnectorShare, describeShare, hybridTexts, splitByConnector } from './audience.ts';
 import { readForecast } from './day-forecast.ts';
-import { deviceCapTexts } from './device-cap.ts';
 import { estimateDuration } from './duration.ts';
-import { forecastLanguages } from './languages.ts';
 import { type LimitInputs, limitsOf, type PushDraft } from './limits.ts';
 import { planOf } from './plan.ts';
-import { forecastQuiet, quietTexts } from './quiet-hours.ts';
 import { DryRunSeal } from './seal.ts';
-import { forecastStarts, lateTexts } from './starts.ts';
-import { forecastVariables } from './variables.ts';
 
 /** Time limit of the count; the caller gets 124 after it. */
 const countTimeoutMs = 30_000;
@@ -178,17 +176,18 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
   const duration = await estimateDuration(tx, app, { pushOrder, shares });
   const isTruncated = groups.length >= maxGroups;
   const { estimatedSeconds, pace } = duration;
-  const starts = await forecastStarts(tx, app, { pushOrder, nowMs });
-  const condition = { text, values: params.values };
-  const languages = await forecastLanguages(tx, condition, pushOrder);
-  const variables = await forecastVariables(tx, condition, pushOrder.variables);
-  const quiet = await forecastQuiet(tx, condition, inputs);
+  const scope = {
+    tx,
+    targets: { text, values: params.values },
+    devices,
+    byProfile: devicesByProfile(shares),
+    pushTime: inputs.timing.pushTime,
+  };
+  const ruled = await forecastRules(rulesOf({ app, push, router, nowMs }), scope);
   const limits = [
     ...(await limitsOf(tx, { ...inputs, estimatedSeconds, shares, devices, isTruncated })),
+    ...ruled.limits,
     ...hybridTexts(groups, inputs),
-    ...lateTexts(starts ?? []),
-    ...quietTexts(quiet),
-    ...(await deviceCapTexts(tx, app, { pushOrder, pushTime: inputs.timing.pushTime, nowMs })),
   ];
   const content = { message: toPushMessage({ ...push, pushOrder }), translations: pushOrder.languages };
   const connectors = [...shares].map(([id, share]) => [id, describeShare(id, share, content)]);
@@ -198,12 +197,28 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
     connectors: Object.fromEntries(connectors),
     limits: limits.map((one) => writeForecast(one, 'en')),
     estimatedSeconds,
-    ...(starts ? { starts: starts.map((start) => ({ ...start, at: start.at.toISOString() })) } : {}),
-    ...(languages ? { languages: shownLanguages(languages) } : {}),
-    ...(quiet ? { quietHours: quiet } : {}),
-    ...(variables ? { variables: shownVariables(variables) } : {}),
+    ...ruled.members,
     pace: writeForecast(pace, 'en'),
     texts: { limits: limits.map(shownText), pace: shownText(pace) },
     forecast,
   };
+}
+
+/** Asks each rule of a push what it would do. */
+async function forecastRules(rules: readonly Rule[], scope: ForecastScope): Promise<Required<RuleForecast>> {
+  const all: Required<RuleForecast> = { limits: [], members: {} };
+  for (const rule of rules) {
+    const { limits = [], members } = (await rule.forecast?.(scope)) ?? {};
+    all.limits.push(...limits);
+    Object.assign(all.members, members);
+  }
+  return all;
+}
+
+function devicesByProfile(shares: Map<ConnectorId, ConnectorShare>): Map<string, number> {
+  return new Map(
+    [...shares].flatMap(([connector, { profiles }]) =>
+      [...profiles].map(([profile, devices]) => [profileKey(connector, profile), devices] as const),
+    ),
+  );
 }

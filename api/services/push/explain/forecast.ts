@@ -6,6 +6,7 @@ import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
+import { profileKey } from '../../../../shared/rules/mass-limit.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { type ConnectorShare, splitByConnector } from './audience.ts';
 
@@ -24,9 +25,6 @@ export interface ScheduledForecast {
   /** Devices by `profileKey`. */
   byProfile: Map<string, number>;
 }
-
-/** Returns the key of a profile in a forecast. */
-export const profileKey = (connector: string, profile: string): string => `${connector}/${profile}`;
 
 /** Recipients of a push as they are now. */
 export interface CountedPush {

@@ -1,5 +1,5 @@
 import type { MessageSource } from '../../../../connectors/contract/connector.ts';
-import { type Profile, Router } from '../../../../connectors/routing.ts';
+import type { Profile } from '../../../../connectors/routing.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { readUsage } from '../../../../shared/db/tables/apps/usage.ts';
 import { listBreakers } from '../../../../shared/db/tables/gateways/breakers.ts';
@@ -37,15 +37,16 @@ export interface LimitInputs extends PushDraft {
   isTruncated: boolean;
 }
 
-/** Returns a text for each limit that would refuse, shorten or delay this push; refusals come first. */
+/**
+ * Returns a text for each limit besides those of rules that would refuse, shorten or delay this push;
+ * refusals come first.
+ */
 export async function limitsOf(tx: Handle, inputs: LimitInputs): Promise<ForecastText[]> {
   return [
     ...bodySize(inputs),
     ...(await content(tx, inputs)),
     ...(inputs.missing === undefined ? [] : [textOf('refused', { why: inputs.missing })]),
     ...(await pending(tx, inputs)),
-    ...approval(inputs),
-    ...massLimits(inputs),
     ...(await breakers(tx, inputs)),
     ...(await dailyCap(tx, inputs)),
     ...flowControl(inputs),
@@ -75,21 +76,6 @@ async function pending(tx: Handle, { app, timing }: LimitInputs): Promise<Foreca
   const waiting = await countScheduled(tx, app.appId);
   if (waiting < limit) return [];
   return [textOf('tooManyScheduled', { waiting, plan: app.plan, limit })];
-}
-
-/** Says that the push waits for a second person (protocol/admin-api.md#approvals). */
-function approval({ app, devices }: LimitInputs): ForecastText[] {
-  const { approvalAboveDevices: above } = app.options;
-  return above === null || devices <= above ? [] : [textOf('needsApproval', { above })];
-}
-
-/** Lists profiles that serve a limited number of devices per push (protocol/push.md#development-certificates). */
-function massLimits({ app, profiles, shares, push }: LimitInputs): ForecastText[] {
-  return new Router(app, profiles, push).massLimits().flatMap(({ connector, profile, devices, error }) => {
-    const share = shares.get(connector);
-    if (!share?.profiles.has(profile) || share.devices <= devices) return [];
-    return [textOf('profileLimit', { profile, id: connector, devices, why: error })];
-  });
 }
 
 /** Lists the breakers of the push's profiles that let nothing pass now. */

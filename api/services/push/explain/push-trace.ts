@@ -1,6 +1,5 @@
 import { type Route, Router } from '../../../../connectors/routing.ts';
 import { findGatewayFailure } from '../../../../shared/db/tables/gateways/failures.ts';
-import { readDeviceDay } from '../../../../shared/db/tables/installations/device-days.ts';
 import { findPushByPublicId } from '../../../../shared/db/tables/pushes/pushes.ts';
 import {
   findBatchOfDevice,
@@ -20,15 +19,13 @@ import type { GatewayFailure } from '../../../../shared/domain/breaker.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { Outcome } from '../../../../shared/domain/outcome.ts';
-import { deviceCapOf } from '../../../../shared/domain/pushes/push-class.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { type Clause, targetClauses } from '../../../../shared/query/targets/clauses.ts';
 import { Params } from '../../../../shared/query/targets/targets.ts';
+import type { Rule, RuleExplanation } from '../../../../shared/rules/rule.ts';
+import { rulesOf } from '../../../../shared/rules/rules.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { languageOf, languageTexts } from './languages.ts';
-import { quietTraceTexts } from './quiet-hours.ts';
-import { type InboxState, type PushTrace, traceTexts } from './trace-text.ts';
-import { type DeviceVariable, variablesOfDevice, variableTexts } from './variables.ts';
+import { type InboxState, isAhead, type PushTrace, traceTexts } from './trace-text.ts';
 
 /** Device that still exists, as it is now. */
 interface CurrentDevice {
@@ -46,12 +43,8 @@ interface TraceFacts {
   batch: TracedBatch | undefined;
   failure: TracedFailure | undefined;
   inbox: InboxState | null;
-  /** Pushes of today that count for the device. */
-  pushesToday: number;
   /** Last failure of the gateway that the device still waits for. */
   trouble: GatewayFailure | undefined;
-  /** What the variables of the push stand for. */
-  variables?: DeviceVariable[] | undefined;
 }
 
 /** Explains why a device did or did not get a push. */
@@ -79,10 +72,15 @@ export class PushTraceService {
     const facts = found
       ? await this.#factsOfDevice(app, push, found)
       : await this.#factsOfDeleted(push, deviceId);
-    return traceReply(app, facts, {
-      installation: found?.object_id ?? deviceId,
+    const trace = traceOf(app, facts);
+    const rules = rulesOf({
+      app,
+      push,
+      router: await this.#routerOf(app, push),
       nowMs: this.#deps.clock.now(),
     });
+    const explained = trace.clause ? [] : await this.#explainRules(rules, trace);
+    return traceReply(facts, trace, { installation: found?.object_id ?? deviceId, explained });
   }
 
   async #factsOfDevice(app: App, push: Push, device: TracedDevice): Promise<TraceFacts> {
@@ -90,28 +88,37 @@ export class PushTraceService {
     const params = new Params([app.appId]);
     const clauses = targetClauses(app, push.pushOrder, { params, nowMs: clock.now() });
     const conditions = clauses.map((clause) => clause.condition);
-    const [holds, batch, failure, profiles] = await Promise.all([
+    const [holds, batch, failure, router] = await Promise.all([
       queries.readFresh({ app, isMaster: true }, (tx) =>
         testConditions(tx, device.id, { conditions, values: params.values }),
       ),
       findBatchOfDevice(db, push, device.id),
       findFailure(db, push, { id: device.id }),
-      this.#deps.appCache.profiles(app.appId),
+      this.#routerOf(app, push),
     ]);
     const isFresh = holds?.[clauses.findIndex(({ kind }) => kind === 'fresh')] ?? false;
     const current = {
       device,
       unmetClause: clauses.find((_, i) => !holds?.[i]),
       isFresh,
-      route: new Router(app, profiles, push).route(device),
+      route: router.route(device),
     };
     const inbox = batch?.connector === 'channel' ? await this.#inboxState(push, batch, device.id) : null;
-    const isCapped = deviceCapOf(push.pushOrder, app.options) !== null;
-    const pushesToday = isCapped ? await readDeviceDay(db, app.appId, device.id) : 0;
     const trouble = await this.#troubleOf(batch, app.appId);
-    const isShown = batch || failure || !current.unmetClause;
-    const variables = isShown ? await variablesOfDevice(db, push, device.id) : undefined;
-    return { push, current, batch, failure, inbox, pushesToday, trouble, variables };
+    return { push, current, batch, failure, inbox, trouble };
+  }
+
+  async #routerOf(app: App, push: Push): Promise<Router> {
+    return new Router(app, await this.#deps.appCache.profiles(app.appId), push);
+  }
+
+  /** Asks each rule of the push what it did, or would do, to the device. */
+  async #explainRules(rules: readonly Rule[], trace: PushTrace): Promise<RuleExplanation[]> {
+    const { push, device, batch, outcome } = trace;
+    const scope = { db: this.#deps.db, push, device, batch, outcome, isAhead: isAhead(trace) };
+    const explained: RuleExplanation[] = [];
+    for (const rule of rules) if (rule.explain) explained.push(await rule.explain(scope));
+    return explained;
   }
 
   /** Looks up a device that was deleted for its invalid token: the failure holds its public id. */
@@ -120,7 +127,7 @@ export class PushTraceService {
     const failure = await findFailure(db, push, { objectId });
     if (!failure) throw refuse('notFound', 'There is no such installation.');
     const batch = await findBatchOfDevice(db, push, failure.installation);
-    return { push, current: undefined, batch, failure, inbox: null, pushesToday: 0, trouble: undefined };
+    return { push, current: undefined, batch, failure, inbox: null, trouble: undefined };
   }
 
   async #troubleOf(batch: TracedBatch | undefined, appId: string): Promise<GatewayFailure | undefined> {
@@ -137,27 +144,32 @@ export class PushTraceService {
   }
 }
 
-/** Writes the reply; `letter` and `sentence` are its wire names. */
-function traceReply(
-  app: App,
-  facts: TraceFacts,
-  { installation, nowMs }: { installation: string; nowMs: number },
-): JsonObject {
+/** Describes what happened between the push and the device, for the texts of the reply. */
+function traceOf({ options }: App, facts: TraceFacts): PushTrace {
   const { push, current, batch, failure: lastFailure, inbox, trouble } = facts;
   const isPlanned = batch !== undefined || lastFailure !== undefined;
-  const clause = isPlanned ? undefined : current?.unmetClause;
   const outcome: Outcome | null = batch?.outcome ?? (batch ? null : (lastFailure?.outcome ?? null));
-  const failure = outcome !== null && outcome !== 'sent' ? lastFailure : undefined;
-  const route = routeOf(facts);
+  return {
+    ...{ push, batch, outcome, inbox, trouble },
+    clause: isPlanned ? undefined : current?.unmetClause,
+    device: current?.device,
+    route: routeOf(facts),
+    failure: outcome !== null && outcome !== 'sent' ? lastFailure : undefined,
+    validityDays: options.installationValidityDays,
+  };
+}
+
+/** Writes the reply; `letter` and `sentence` are its wire names. */
+function traceReply(
+  { current, failure: lastFailure }: TraceFacts,
+  trace: PushTrace,
+  { installation, explained }: { installation: string; explained: RuleExplanation[] },
+): JsonObject {
+  const { clause, route, batch, outcome, failure, inbox, trouble } = trace;
+  const isPlanned = batch !== undefined || lastFailure !== undefined;
   const at = failure?.createdAt ?? (outcome === null ? null : (batch?.settledAt ?? null));
-  const trace = { push, clause, device: current?.device, route, batch, outcome, failure, inbox, trouble };
-  const { installationValidityDays: validityDays, defaultTimeZone: defaultZone } = app.options;
-  const cap = deviceCapOf(push.pushOrder, app.options);
-  const reachedCap = cap !== null && facts.pushesToday >= cap ? cap : null;
-  const language = clause ? undefined : languageOf(push.pushOrder, { ...trace, batch });
-  const whole = { ...trace, validityDays, defaultZone, nowMs, reachedCap };
-  const sentences = [...traceTexts(whole), ...quietTraceTexts(whole, app.options)];
-  const texts = [...sentences, ...languageTexts(language), ...variableTexts(facts.variables)].map(shownText);
+  const sentences = [...traceTexts(trace), ...explained.flatMap(({ texts }) => texts)];
+  const texts = sentences.map(shownText);
   return {
     installation,
     isMatched: isPlanned || clause === undefined,
@@ -167,8 +179,7 @@ function traceReply(
     updatedAt: current?.device.updated_at.toISOString() ?? null,
     route: shownRoute(route),
     batch: batch ? { id: batch.id, attempt: batch.attempt, settled: batch.isSettled } : null,
-    ...(language ? { language: language.language } : {}),
-    ...(facts.variables ? { variables: facts.variables } : {}),
+    ...Object.assign({}, ...explained.map(({ members }) => members)),
     outcome,
     repeats: batch?.unanswered ?? 0,
     status: failure?.status ?? null,

@@ -6,7 +6,6 @@ import type {
 import type { Text, TextCode, TextParams } from '../../../../shared/domain/admin/trace-texts.ts';
 import type { GatewayFailure } from '../../../../shared/domain/breaker.ts';
 import type { Outcome } from '../../../../shared/domain/outcome.ts';
-import { startsOf } from '../../../../shared/domain/pushes/local-time.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import type { Clause } from '../../../../shared/query/targets/clauses.ts';
 
@@ -28,11 +27,22 @@ export interface PushTrace {
   inbox: InboxState | null;
   trouble: GatewayFailure | undefined;
   validityDays: number;
-  /** Time zone of devices without a known one. */
-  defaultZone: string;
-  nowMs: number;
-  /** Limit of pushes per device and day, where the device has reached it. */
-  reachedCap: number | null;
+}
+
+/** Tells whether the device is a target that is not planned yet. */
+export const isAhead = (trace: Omit<PushTrace, 'validityDays'>): boolean =>
+  trace.outcome === null &&
+  !trace.batch &&
+  !trace.clause &&
+  trace.push.state !== 'cancelled' &&
+  trace.push.state !== 'failed' &&
+  !isPassed(trace);
+
+/** Tells whether planning has passed the device. */
+function isPassed({ push, device }: Pick<PushTrace, 'push' | 'device'>): boolean {
+  // The cursor of a push at local time is that of one start.
+  const { local } = push.pushOrder;
+  return push.isPlanned || (!local && device !== undefined && device.id <= push.plannedThrough);
 }
 
 /** Describes in one or two sentences what happened between a device and a push. */
@@ -106,22 +116,17 @@ function waitTexts({ trouble }: PushTrace, { connector, lastReason }: TracedBatc
 
 function unmatchedTexts(trace: PushTrace): Text[] {
   const { push, device, clause } = trace;
-  const { local } = push.pushOrder;
-  // The mark of a push at local time is that of one start.
-  const isPassed = push.isPlanned || (!local && device !== undefined && device.id <= push.plannedThrough);
   if (push.state === 'cancelled') return [textOf('cancelledBefore')];
   if (push.state === 'failed') return [textOf('failedWhole', { why: push.error })];
   if (clause)
-    return [textOf(isPassed ? 'notMatched' : 'willNotMatch', { because: clauseText(trace, clause) })];
-  if (!isPassed) {
+    return [textOf(isPassed(trace) ? 'notMatched' : 'willNotMatch', { because: clauseText(trace, clause) })];
+  if (!isPassed(trace)) {
     const { problem } = trace.route;
     const params = { ...routeOf(trace), state: push.state };
     return [
       problem === undefined
         ? textOf('notYet', params)
         : textOf('notYetUnsendable', { ...params, why: problem }),
-      ...startTexts(trace),
-      ...(trace.reachedCap === null ? [] : [textOf('deviceCapReached', { cap: trace.reachedCap })]),
     ];
   }
   if (device && device.created_at > push.createdAt)
@@ -130,24 +135,11 @@ function unmatchedTexts(trace: PushTrace): Text[] {
   return [textOf('wouldMatchNow'), ...saved];
 }
 
-/** Tells when a push at local time goes to the device. */
-function startTexts({ push, device, defaultZone, nowMs }: PushTrace): Text[] {
-  const { local } = push.pushOrder;
-  if (!local || !device) return [];
-  const [[zone, startMs] = []] = startsOf(local, [device.time_zone], defaultZone);
-  if (startMs === undefined) return [];
-  const params = {
-    at: new Date(startMs).toISOString(),
-    time: local.time,
-    zone: zone ?? local.zone ?? defaultZone,
-  };
-  return [textOf(startMs > nowMs ? 'localStart' : 'localStartPassed', params)];
-}
-
 function clauseText({ device, validityDays }: PushTrace, clause: Clause): Text {
   switch (clause.kind) {
     case 'where':
     case 'channels':
+    case 'rule':
       return textOf('unmetCondition', { clause: clause.text });
     case 'devices':
       return textOf('unlisted', { clause: clause.text });

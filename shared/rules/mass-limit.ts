@@ -1,0 +1,72 @@
+import { parseTraits } from '../db/tables/installations/traits.ts';
+import { failPush } from '../db/tables/pushes/progress.ts';
+import { textOf } from '../domain/admin/forecast-texts.ts';
+import type { ConnectorId } from '../domain/labels.ts';
+import type { ConnectorTotals } from '../domain/pushes/record.ts';
+import type { PushRule, Routing, TargetPage } from './rule.ts';
+
+/** Devices of a push, counted before it is sent. */
+interface Audience {
+  byConnector: Map<ConnectorId, number>;
+  byProfile: Map<string, number>;
+}
+
+/** Returns the key of a profile in counts. */
+export const profileKey = (connector: string, profile: string): string => `${connector}/${profile}`;
+
+/**
+ * Ends a push to more devices than one of its profiles serves: the error of the profile becomes the
+ * status of the push, and every device counts as `failed` (protocol/push.md#errors-of-a-push,
+ * protocol/delivery.md#promise-2).
+ */
+export const massLimit: PushRule = {
+  of({ router }) {
+    const limits = router.massLimits();
+    if (limits.length === 0) return undefined;
+    const beyond = (byProfile: ReadonlyMap<string, number>) =>
+      limits.filter(
+        ({ connector, profile, devices }) => (byProfile.get(profileKey(connector, profile)) ?? 0) > devices,
+      );
+    return {
+      aboveDevices: Math.min(...limits.map(({ devices }) => devices)),
+
+      async admit({ push, isFirstStart, pages }) {
+        if (!isFirstStart) return undefined;
+        const audience = await count(router, pages());
+        const [over] = beyond(audience.byProfile);
+        if (!over) return undefined;
+        const totals: ConnectorTotals = {};
+        for (const [connector, failed] of audience.byConnector) totals[connector] = { failed };
+        const devices = [...audience.byConnector.values()].reduce((sum, n) => sum + n, 0);
+        return {
+          failed: audience.byConnector,
+          async write(tx) {
+            await failPush(tx, push, { message: over.error, totals, devices });
+            return true;
+          },
+        };
+      },
+
+      forecast: ({ byProfile }) => ({
+        limits: beyond(byProfile).map(({ connector, profile, devices, error }) =>
+          textOf('profileLimit', { profile, id: connector, devices, why: error }),
+        ),
+      }),
+    };
+  },
+};
+
+async function count(router: Routing, pages: AsyncIterable<TargetPage>): Promise<Audience> {
+  const audience: Audience = { byConnector: new Map(), byProfile: new Map() };
+  for await (const page of pages)
+    for (const [traits, { length }] of page.idsByTraits) {
+      const { connector, profile } = router.routeOf(traits, parseTraits);
+      raise(audience.byConnector, connector, length);
+      raise(audience.byProfile, profileKey(connector, profile), length);
+    }
+  return audience;
+}
+
+function raise<K>(counts: Map<K, number>, key: K, by: number): void {
+  counts.set(key, (counts.get(key) ?? 0) + by);
+}

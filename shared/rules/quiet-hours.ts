@@ -1,0 +1,193 @@
+import { dayMs } from '../clock.ts';
+import { zoneOfTraits } from '../db/tables/installations/traits.ts';
+import { addQuietWaits } from '../db/tables/pushes/reports/quiet.ts';
+import { countZones } from '../db/tables/pushes/starts/local-starts.ts';
+import { textOf } from '../domain/admin/forecast-texts.ts';
+import { lateMs, offsetsOf, startsOf } from '../domain/pushes/local-time.ts';
+import { quietHoursOf } from '../domain/pushes/push-class.ts';
+import { quietEndMs, quietRule, quietRuleOf } from '../domain/pushes/quiet-hours.ts';
+import {
+  endUnsent,
+  type ForecastScope,
+  type PageOfBatches,
+  type PushRule,
+  type Rule,
+  type RuledPush,
+  type RuleTrace,
+  recipientsOf,
+} from './rule.ts';
+
+/** Reason of recipients whose push expires within their quiet hours. */
+export const quietReason = 'it expires before the quiet hours of the device end';
+
+/**
+ * Lets a push wait for the end of the quiet hours of each device (protocol/push.md#quiet-hours). A
+ * recipient whose push expires before that ends `expired`. A batch has the quiet hours of one group of
+ * time zones; delivery asks `quietWait` again, since a batch may be late.
+ */
+export const quietHours: PushRule = {
+  of(ruled) {
+    const { app, push, nowMs } = ruled;
+    const hours = quietHoursOf(push.pushOrder, app.options);
+    if (hours === null) return undefined;
+    const zones = new ZoneGroups(defaultZoneOf(ruled), { fromMs: nowMs, toMs: push.expiresAt.getTime() });
+    return {
+      readsZones: true,
+      group: (traits) => ({ quiet: quietRule(hours, zones.zoneOf(zoneOfTraits(traits))) }),
+      batches: (_tx, _push, page) => hold(ruled, page),
+      record: (tx, key, page) => addQuietWaits(tx, key, recipientsOf(page.batches, isWaiting)),
+      tally: ({ batches, unsent }) => {
+        const expired = unsent.filter(({ failures }) => failures[0]?.reason === quietReason);
+        return [
+          tally('waiting', recipientsOf(batches, isWaiting)),
+          tally('expired', recipientsOf(expired.map(({ batch }) => batch))),
+        ];
+      },
+      forecast: (scope) => forecast(ruled, hours, scope),
+      explain: (trace) => ({
+        texts: trace.batch ? waitTexts(trace, nowMs) : futureTexts(ruled, hours, trace),
+      }),
+    } satisfies Rule;
+  },
+};
+
+/** Zone of devices without a known one. */
+const defaultZoneOf = ({ app, push }: Pick<RuledPush, 'app' | 'push'>): string =>
+  push.pushOrder.local?.zone ?? app.options.defaultTimeZone;
+
+/**
+ * Returns when a batch of a quiet rule may be sent; undefined for at once, `expired` where the push has
+ * expired by then.
+ */
+export function quietWait(
+  quiet: string | null | undefined,
+  { nowMs, expiresAt }: { nowMs: number; expiresAt: Date },
+): Date | 'expired' | undefined {
+  const endMs = quiet ? quietEndMs(quiet, nowMs) : undefined;
+  if (endMs === undefined) return undefined;
+  return expiresAt.getTime() <= endMs ? 'expired' : new Date(endMs);
+}
+
+function hold({ push, nowMs }: RuledPush, page: PageOfBatches): PageOfBatches {
+  const held: PageOfBatches = { batches: [], unsent: [...page.unsent] };
+  for (const batch of page.batches) {
+    const until = quietWait(batch.quiet, { nowMs, expiresAt: batch.expiresAt ?? push.expiresAt });
+    if (until === undefined) held.batches.push(batch);
+    else if (until === 'expired') held.unsent.push(endUnsent(batch, 'expired', quietReason));
+    else held.batches.push({ ...batch, notBefore: until, quietUntil: until });
+  }
+  return held;
+}
+
+const isWaiting = ({ quietUntil }: { quietUntil?: Date | null }): boolean => Boolean(quietUntil);
+
+const tally = (outcome: string, recipients: number) =>
+  ({ metric: 'quietRecipients', labels: { outcome }, recipients }) as const;
+
+/** Names of zones that are remembered; devices choose them. */
+const maxRemembered = 10_000;
+/**
+ * Days ahead for which zones of one batch agree. A batch that waits longer may be off by a change to or
+ * from summer time.
+ */
+const maxComparedDays = 30;
+
+/**
+ * Groups zones that have the same offsets from now until a push expires, so that a batch has one time,
+ * and few batches are small: devices choose among some hundred names, which have some forty offsets.
+ */
+class ZoneGroups {
+  readonly #days: number[];
+  readonly #defaultZone: string;
+  readonly #byName = new Map<string, string>();
+  readonly #byOffsets = new Map<string, string>();
+
+  constructor(defaultZone: string, { fromMs, toMs }: { fromMs: number; toMs: number }) {
+    const count = Math.min(maxComparedDays, Math.max(1, Math.ceil((toMs - fromMs) / dayMs)));
+    this.#days = Array.from({ length: count + 1 }, (_, i) => fromMs + i * dayMs);
+    this.#defaultZone = defaultZone;
+  }
+
+  /** Returns the zone that names the group of a zone; for no or an unknown zone, of the default zone. */
+  zoneOf(name: string | null): string {
+    const known = this.#byName.get(name ?? '');
+    if (known !== undefined) return known;
+    const zone = this.#find(name);
+    if (this.#byName.size >= maxRemembered) this.#byName.clear();
+    this.#byName.set(name ?? '', zone);
+    return zone;
+  }
+
+  #find(name: string | null): string {
+    const offsetAt = name === null ? undefined : offsetsOf(name);
+    if (name === null || !offsetAt) return name === this.#defaultZone ? name : this.zoneOf(this.#defaultZone);
+    const offsets = this.#days.map(offsetAt).join(' ');
+    const same = this.#byOffsets.get(offsets) ?? name;
+    this.#byOffsets.set(offsets, same);
+    return same;
+  }
+}
+
+/** When a device of a zone is sent to, and until when. */
+interface ZoneTimes {
+  startMs: number;
+  expiresMs: number;
+}
+
+/** Returns the times of a push in a zone; undefined where its local time is too long past. */
+function timesIn(
+  zone: string | null,
+  { app, push, nowMs }: RuledPush,
+  pushTime: Date | null,
+): ZoneTimes | undefined {
+  const { local } = push.pushOrder;
+  const wholeMs = push.expiresAt.getTime();
+  if (!local) return { startMs: pushTime?.getTime() ?? nowMs, expiresMs: wholeMs };
+  const [at = nowMs] = startsOf(local, [zone], app.options.defaultTimeZone).values();
+  if (at <= nowMs - lateMs) return undefined;
+  const expiresMs = local.lifeSeconds === null ? wholeMs : at + local.lifeSeconds * 1000;
+  return { startMs: Math.max(at, nowMs), expiresMs };
+}
+
+/** Counts the devices that would be within their quiet hours, and those that the push would not reach. */
+async function forecast(ruled: RuledPush, hours: string, { tx, targets, pushTime }: ForecastScope) {
+  const waits = new Map<number, number>();
+  let expired = 0;
+  for (const { zone, devices } of await countZones(tx, targets)) {
+    const times = timesIn(zone, ruled, pushTime);
+    const endMs = times && quietEndMs(quietRuleOf(hours, zone, defaultZoneOf(ruled)), times.startMs);
+    if (times === undefined || endMs === undefined) continue;
+    if (times.expiresMs <= endMs) expired += devices;
+    else waits.set(endMs, (waits.get(endMs) ?? 0) + devices);
+  }
+  const ends = [...waits]
+    .sort(([one], [other]) => one - other)
+    .map(([ms, devices]) => ({ at: new Date(ms).toISOString(), devices }));
+  const waiting = ends.reduce((sum, { devices }) => sum + devices, 0);
+  const until = ends.at(-1)?.at ?? '';
+  return {
+    limits: [
+      ...(waiting > 0 ? [textOf('quietWaiting', { devices: waiting, hours, until })] : []),
+      ...(expired > 0 ? [textOf('quietExpired', { devices: expired, hours })] : []),
+    ],
+    members: { quietHours: { hours, waiting, expired, ends } },
+  };
+}
+
+const hoursOf = (rule: string): string => rule.slice(0, rule.indexOf(' '));
+
+function waitTexts({ batch, outcome }: RuleTrace, nowMs: number) {
+  if (!batch?.quiet || !batch.quietUntil || (outcome !== null && outcome !== 'sent')) return [];
+  const isNow = outcome === null && batch.quietUntil.getTime() > nowMs;
+  const params = { at: batch.quietUntil.toISOString(), hours: hoursOf(batch.quiet) };
+  return [{ code: isNow ? ('quietWaits' as const) : ('quietWaited' as const), params }];
+}
+
+function futureTexts(ruled: RuledPush, hours: string, { push, device, isAhead }: RuleTrace) {
+  if (!device || !isAhead) return [];
+  const times = timesIn(device.time_zone, ruled, push.pushTime);
+  const rule = quietRuleOf(hours, device.time_zone, defaultZoneOf(ruled));
+  const endMs = times && quietEndMs(rule, Math.max(times.startMs, ruled.nowMs));
+  if (endMs === undefined) return [];
+  return [{ code: 'quietWillWait' as const, params: { at: new Date(endMs).toISOString(), hours } }];
+}
