@@ -2,6 +2,7 @@ import type { PushOrder } from '../domain/pushes/push.ts';
 import { approval } from './approval.ts';
 import { deviceCap } from './device-cap.ts';
 import { languages } from './languages.ts';
+import { lastActiveDevice } from './last-active-device.ts';
 import { localTime } from './local-time.ts';
 import { massLimit } from './mass-limit.ts';
 import { quietHours } from './quiet-hours.ts';
@@ -16,6 +17,7 @@ import { variables } from './variables.ts';
 const pushRules: readonly PushRule[] = [
   massLimit,
   approval,
+  lastActiveDevice,
   redrive,
   localTime,
   quietHours,

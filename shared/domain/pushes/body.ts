@@ -101,6 +101,12 @@ export const common = {
     .describe(
       'Hours in which a device gets nothing, in its own `timeZone` (`22:00-08:00`), in place of `quietHours` of the app; `off` for none.',
     ),
+  lastActiveDeviceOnly: z
+    .boolean('expected true or false')
+    .nullish()
+    .describe(
+      'Of the devices of the push with the same `user`, only the one that was saved last gets it; devices without a `user` all get it.',
+    ),
   _notificationChannel: text.describe('Android notification channel (category).'),
 };
 

@@ -43,6 +43,8 @@ export interface PushOrder extends PushClass {
   redrive?: Redrive;
   /** Present where the push was made from a recurring push. */
   recurring?: RecurringName;
+  /** Present where, of the targets with the same user, only the one that was saved last gets the push. */
+  lastActiveDeviceOnly?: true;
 }
 
 /** Recurring push that a push was made from, as it was named then. */
@@ -174,6 +176,7 @@ function baseOrder(body: Common, content: JsonObject, prodHeader: 'dev' | 'prod'
     teamId: body.pgw_team_id ?? body.apns_team_id ?? null,
     notificationChannel: body._notificationChannel ?? (typeof inData === 'string' ? inData : null),
     ...pushClassOf(body),
+    ...(body.lastActiveDeviceOnly ? { lastActiveDeviceOnly: true as const } : {}),
   } as const;
 }
 

@@ -116,7 +116,7 @@ const rivalText = ({ objectId, isRedrive }: RivalPush): string =>
 export function orderOf(push: Push, request: RedriveRequest): PushOrder {
   const { id: pushId, objectId } = push;
   // A redrive is not a start of a recurring push, and is sent at once, whatever the time zone.
-  const { recurring: _, local: __, ...pushOrder } = push.pushOrder;
+  const { recurring: _, local: __, lastActiveDeviceOnly: ___, ...pushOrder } = push.pushOrder;
   const { outcomes, connector, reason, from, to, includeUnsure, flowControl } = request;
   const selection = { outcomes, connector, reason, from, to, ...(includeUnsure ? { includeUnsure } : {}) };
   const redrive = { pushId, objectId, ...selection, target: shortened(pushOrder) };

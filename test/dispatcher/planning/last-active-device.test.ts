@@ -1,0 +1,130 @@
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { beginPush } from '../../support/gateways/app-gateway.ts';
+import { useTestService } from '../../support/service.ts';
+
+const service = useTestService();
+/** Allows for a busy machine. */
+vi.setConfig({ testTimeout: 120_000 });
+beforeAll(async () => {
+  await service.dispatch();
+});
+
+async function iosApp(): Promise<App> {
+  const app = await service.api.createApp();
+  await service.addApnsProfile(app);
+  return app;
+}
+
+const pointer = (objectId: string) => ({ __type: 'Pointer', className: '_User', objectId });
+
+/** Adds devices of a user, `hoursAgo` hours since their last save; returns their tokens in the same order. */
+async function devicesOf(app: App, user: string, hoursAgo: number[]): Promise<string[]> {
+  const tokens = await service.addIosInstallations(app, hoursAgo.length, { user: pointer(user) });
+  await service.db.query(
+    `UPDATE installation i SET updated_at = now() - make_interval(hours => t.hours)
+       FROM unnest($2::text[], $3::int[]) AS t (token, hours)
+      WHERE i.app_id = $1 AND i.device_token = t.token`,
+    [app.appId, tokens, hoursAgo],
+  );
+  return tokens;
+}
+
+const seen = (tokens: string[]): number[] => tokens.map((token) => service.apns.seen(token));
+
+const explain = (app: App, body: object) =>
+  service.api.request('POST', `/console/api/apps/${app.appId}/push/explain`, { admin: true, body });
+
+const lastActiveDeviceOnly = true;
+
+describe('a push to the last active device only', () => {
+  test('reaches one device of each user, and every device without a user', async () => {
+    const app = await iosApp();
+    const ann = await devicesOf(app, 'ann', [3, 1, 2]);
+    const bob = await devicesOf(app, 'bob', [5]);
+    const none = await service.addIosInstallations(app, 2);
+    const body = { where: {}, data: { alert: 'hi' }, lastActiveDeviceOnly };
+    expect((await explain(app, body)).body).toMatchObject({ devices: 4 });
+    const objectId = await beginPush(service, app, body);
+    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 4, outcomes: { sent: 4 } });
+    expect(seen([...ann, ...bob, ...none])).toEqual([0, 1, 0, 1, 1, 1]);
+    const why = (token = '') =>
+      service.api.request(
+        'GET',
+        `/console/api/apps/${app.appId}/notifications/${objectId}/devices/${token}`,
+        {
+          admin: true,
+        },
+      );
+    expect((await why(ann[0])).body).toMatchObject({ isMatched: false, clause: 'lastActiveDeviceOnly' });
+    expect((await why(ann[1])).body).toMatchObject({ isMatched: true, outcome: 'sent' });
+  });
+
+  test('chooses among the devices that the push is for', async () => {
+    const app = await iosApp();
+    const [old, fresh] = await devicesOf(app, 'ann', [2, 1]);
+    await service.db.query(
+      `UPDATE installation SET channels = '{news}' WHERE app_id = $1 AND device_token = $2`,
+      [app.appId, old],
+    );
+    const listed = { device_type: 'ios', device_ids: [old, fresh], data: { alert: 'a' } };
+    const cases = [
+      { body: { channels: ['news'], where: {} }, expected: [1, 0] },
+      { body: { where: { user: pointer('ann') } }, expected: [1, 1] },
+      { body: { where: { deviceToken: old } }, expected: [2, 1] },
+    ];
+    for (const { body, expected } of cases) {
+      await service.untilDone(app, await beginPush(service, app, { ...body, lastActiveDeviceOnly }));
+      expect(seen([old ?? '', fresh ?? ''])).toEqual(expected);
+    }
+    expect((await explain(app, { ...listed, lastActiveDeviceOnly })).body).toMatchObject({ devices: 1 });
+    expect((await explain(app, listed)).body).toMatchObject({ devices: 2 });
+  });
+
+  test('holds over all pages of a large push', async () => {
+    const app = await iosApp();
+    await service.db.query(
+      `INSERT INTO installation (app_id, object_id, device_type, device_token, fields)
+       SELECT $1, 'o' || n, 'ios', lpad(to_hex(n), 64, '0'),
+              jsonb_build_object('user', jsonb_build_object('objectId', 'u' || n % 1500))
+         FROM generate_series(1, 3000) AS n`,
+      [app.appId],
+    );
+    const record = await service.untilDone(
+      app,
+      await beginPush(service, app, { where: {}, lastActiveDeviceOnly }),
+    );
+    expect(record).toMatchObject({ devices: 1500, outcomes: { sent: 1500 } });
+  });
+
+  test('is not decided again by a redrive', async () => {
+    const app = await iosApp();
+    const [other = '', chosen = ''] = await devicesOf(app, 'ann', [2, 1]);
+    service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge' });
+    const objectId = await beginPush(service, app, { where: {}, lastActiveDeviceOnly });
+    expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { failed: 1 } });
+    service.apns.behave();
+    const before = service.apns.seen(chosen);
+    await service.db.query(
+      'UPDATE installation SET updated_at = now() WHERE app_id = $1 AND device_token = $2',
+      [app.appId, other],
+    );
+    const path = `/console/api/apps/${app.appId}/notifications/${objectId}/redrive`;
+    const { body } = await service.api.request('POST', path, { admin: true, body: {} });
+    expect(await service.untilDone(app, body.objectId)).toMatchObject({ outcomes: { sent: 1 } });
+    expect(seen([other, chosen])).toEqual([0, before + 1]);
+  });
+
+  test('refuses a value that is not true or false', async () => {
+    const app = await iosApp();
+    const wrong = await service.api.request('POST', '/1.1/push', {
+      app,
+      master: true,
+      body: { where: {}, data: { alert: 'a' }, lastActiveDeviceOnly: 'yes' },
+    });
+    expect(wrong).toMatchObject({
+      status: 400,
+      body: { error: expect.stringContaining('lastActiveDeviceOnly') },
+    });
+  });
+});
