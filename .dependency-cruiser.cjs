@@ -54,7 +54,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^shared/(config/|process/|(metrics|clock|crypto)\\.ts$)' },
       to: {
-        path: '^(api|connectors|dispatcher|ops|test)/|^shared/(db|queue|query|http|breaker|fairness|template)',
+        path: '^(api|connectors|dispatcher|ops|test)/|^shared/(db|queue|query|http|breaker|batcher|semaphore|ttl-cache|event-loop|template)',
       },
     },
     {

@@ -5,7 +5,7 @@ import { systemClock } from '../shared/clock.ts';
 import type { Config } from '../shared/config/config.ts';
 import { refuse } from '../shared/domain/errors/errors.ts';
 import { ipAddressIn } from '../shared/domain/ip-address.ts';
-import { LoopShare } from '../shared/fairness/loop-share.ts';
+import { LoopShare } from '../shared/event-loop.ts';
 import type { Metrics } from '../shared/metrics.ts';
 import type { Logger } from '../shared/process/logging.ts';
 import type { InnerDeps } from './calls/inner-calls.ts';

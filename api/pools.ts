@@ -4,9 +4,9 @@ import { saveSettings, spreadSaveSettings } from '../shared/db/limits/saves.ts';
 import { waitForDatabase } from '../shared/db/outage.ts';
 import { Database, type DatabaseOptions } from '../shared/db/pool.ts';
 import { knowsSpread } from '../shared/db/schema/by-app.ts';
-import { FairQueue, type FairQueueLimits } from '../shared/fairness/fair-queue.ts';
 import type { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
+import { Semaphore, type SemaphoreLimits } from '../shared/semaphore.ts';
 
 /**
  * Waiting calls; the connections, and those that one app may use at a time, follow from the variables (README.md
@@ -18,10 +18,10 @@ const waiting = {
 };
 
 /** Returns the limits of a pool of which one app uses three fifths at most. */
-const limitsOf = (pool: keyof typeof waiting, atOnce: number): Required<FairQueueLimits> => ({
+const limitsOf = (pool: keyof typeof waiting, concurrency: number): Required<SemaphoreLimits> => ({
   ...waiting[pool],
-  atOnce,
-  perLane: Math.ceil((atOnce * 3) / 5),
+  concurrency,
+  perKey: Math.ceil((concurrency * 3) / 5),
 });
 
 /** Pools of an api process. */
@@ -42,9 +42,9 @@ export async function openPools(config: Config, log: Logger, stack: ClosingStack
     stack.add(name, () => pool.close());
     return pool;
   };
-  const shared = (limits: Required<FairQueueLimits>) => ({
-    maxConnections: limits.atOnce,
-    turns: new FairQueue(limits),
+  const shared = (limits: Required<SemaphoreLimits>) => ({
+    maxConnections: limits.concurrency,
+    turns: new Semaphore(limits),
     isPipelined: true,
   });
   const db = open('api', databaseUrl, shared(limitsOf('calls', connections.calls)));

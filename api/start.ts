@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { type Clock, systemClock } from '../shared/clock.ts';
 import { type Config, readLocalConfig } from '../shared/config/config.ts';
 import { Vault } from '../shared/crypto.ts';
-import { AppCache } from '../shared/db/cache/app-cache.ts';
+import { AppCache } from '../shared/db/app-cache.ts';
 import { Listener } from '../shared/db/listener.ts';
 import { DatabaseReadiness, isAboutSchema } from '../shared/db/schema/readiness.ts';
 import { ProcessRegister } from '../shared/db/tables/processes/register.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '../shared/clock.ts';
 import type { Vault } from '../shared/crypto.ts';
-import type { AppCache } from '../shared/db/cache/app-cache.ts';
+import type { AppCache } from '../shared/db/app-cache.ts';
 import type { Database } from '../shared/db/pool.ts';
 import type { Metrics } from '../shared/metrics.ts';
 import type { Logger } from '../shared/process/logging.ts';

@@ -1,3 +1,5 @@
+import type { Logger } from '../../shared/process/logging.ts';
+
 /** Limits of the channel; tests pass smaller ones. */
 export interface ChannelLimits {
   /** Connections of this process: each costs memory and a file descriptor. */
@@ -97,3 +99,18 @@ export const channelLimits: ChannelLimits = {
   acknowledgeDelayMs: 50,
   touchEveryMs: 3_600_000,
 };
+
+/**
+ * Returns the options of a `Batcher` that combines small writes of many connections, so that a thousand
+ * devices that acknowledge one push do not queue for its row. While the database is away, it keeps a
+ * limited number of items. Dropping more is safe: devices get those messages again.
+ */
+export const writeBatches = (name: string, log: Logger) => ({
+  size: 4000,
+  concurrency: 1,
+  maxWaiting: 100_000,
+  retry: {
+    afterMs: 500,
+    onError: (error: unknown) => log.warn({ err: error, buffer: name }, 'write failed, will retry'),
+  },
+});

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { Batcher } from '../../shared/batcher.ts';
 import type { Clock } from '../../shared/clock.ts';
-import type { AppCache } from '../../shared/db/cache/app-cache.ts';
+import type { AppCache } from '../../shared/db/app-cache.ts';
 import { isDeadlock, isMissingReference } from '../../shared/db/limits/database-errors.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import type { DeviceName, DeviceSession, NewDeviceSession } from '../../shared/db/tables/channel/session.ts';
@@ -15,15 +16,13 @@ import {
   sessionsOfNode,
   sessionsWithoutInstallation,
 } from '../../shared/db/tables/channel/sessions.ts';
-import { QueryBatcher } from '../../shared/fairness/query-batcher.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import type { CloseReason } from './close-reason.ts';
 import type { Connection } from './connection.ts';
-import type { ChannelLimits } from './limits.ts';
+import { type ChannelLimits, writeBatches } from './limits.ts';
 import { parseSessionNotification } from './notifications.ts';
 import { WaitingDevices } from './waiting-devices.ts';
-import { WriteBuffer } from './write-buffer.ts';
 
 export interface PresenceDeps {
   db: Database;
@@ -58,8 +57,8 @@ export class Presence {
   readonly #connections = new Map<string, Map<number, Connection>>();
   #connectionCount = 0;
   readonly #waiting = new WaitingDevices();
-  readonly #logins: QueryBatcher<Login, LoginResult>;
-  readonly #closedSessions: WriteBuffer<DeviceSession>;
+  readonly #logins: Batcher<Login, LoginResult>;
+  readonly #closedSessions: Batcher<DeviceSession>;
   /**
    * Takeovers notified while a login was in progress, by device: the notification can arrive before the result of
    * the login that it ends. Holds the highest session id and when it arrived.
@@ -73,17 +72,19 @@ export class Presence {
 
   constructor(deps: PresenceDeps) {
     this.#deps = deps;
-    this.#logins = new QueryBatcher({
+    this.#logins = new Batcher({
       concurrency: concurrentLogins,
       size: devicesPerLogin,
-      keyOf: ({ appId, installationId }) => `${appId}/${installationId}`,
+      uniqueBy: ({ appId, installationId }) => `${appId}/${installationId}`,
       run: (logins) => this.#openSessions(logins),
     });
-    this.#closedSessions = new WriteBuffer({
-      name: 'closed sessions',
+    this.#closedSessions = new Batcher({
+      ...writeBatches('closed sessions', deps.log),
       delayMs: deps.limits.writeDelayMs,
-      write: (sessions) => closeSessions(deps.db, sessions),
-      log: deps.log,
+      run: async (sessions) => {
+        await closeSessions(deps.db, sessions);
+        return [];
+      },
     });
   }
 
@@ -231,7 +232,7 @@ export class Presence {
     const { appCache, log } = this.#deps;
     try {
       if (!(await appCache.app(login.appId))) return 'appNotAvailable';
-      return await this.#logins.load({ ...login, connection });
+      return await this.#logins.run({ ...login, connection });
     } catch (error) {
       log.warn({ err: error }, 'login of a device failed');
       return 'tryAgainLater';

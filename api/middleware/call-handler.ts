@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import { runInLane } from '../../shared/db/limits/lane.ts';
 import type { Operator } from '../../shared/domain/admin/operator.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
-import type { LoopShare } from '../../shared/fairness/loop-share.ts';
+import type { LoopShare } from '../../shared/event-loop.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import type { AnyCall } from '../calls/call.ts';
 import { type InnerDeps, innerCallRunner } from '../calls/inner-calls.ts';

@@ -10,7 +10,7 @@ import { ResultTooLarge } from '../../shared/db/limits/transaction.ts';
 import { detailOf } from '../../shared/domain/errors/details.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { messageIn } from '../../shared/domain/errors/errors-zh.ts';
-import { QueueFull } from '../../shared/fairness/fair-queue.ts';
+import { QueueFull } from '../../shared/semaphore.ts';
 import { languageOf } from './language.ts';
 
 /** Paths whose refusals carry their name, with which the console finds its own text (protocol/admin-api.md#errors). */
@@ -61,7 +61,7 @@ function nameRefusal(ctx: Context, { kind, hasOwnText, message }: Refusal): void
 export function toRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   if (error instanceof QueueFull)
-    return new Refusal(error.isOfLane ? 'tooManyRequests' : 'unavailable', {
+    return new Refusal(error.isOfKey ? 'tooManyRequests' : 'unavailable', {
       cause: error,
       retryAfterSeconds: 1,
     });

@@ -1,3 +1,4 @@
+import { Batcher } from '../../shared/batcher.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
 import { runInLane } from '../../shared/db/limits/lane.ts';
@@ -5,13 +6,12 @@ import type { Database } from '../../shared/db/pool.ts';
 import { countCalls, extendCallWindow } from '../../shared/db/tables/apps/call-counts.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
-import { FairBatcher } from '../../shared/fairness/fair-batcher.ts';
 import type { PushBacklog } from './push-backlog.ts';
 
 const windowMs = 60_000;
 
 /** Calls that are counted by one statement, and limits of those that wait for theirs. */
-const batchLimits = { size: 500, atOnce: 1, maxWaiting: 1000, maxWaitMs: 5000 };
+const batchLimits = { size: 500, concurrency: 1, maxWaiting: 1000, maxWaitMs: 5000 };
 /** Lane of the batches, which belong to no app: app ids have no blanks. */
 const batchLane = 'push calls';
 /** A row that is locked for longer delays its own app only: the calls of the batch are counted one by one. */
@@ -43,15 +43,16 @@ export class PushCallLimit {
   readonly #clock: Clock;
   /** Refused calls in the rest of the minute do not query the database. */
   readonly #blocked = new Map<string, Block>();
-  readonly #batcher: FairBatcher<App, CountedCall>;
+  readonly #batcher: Batcher<App, CountedCall>;
 
   constructor({ db, backlog, clock }: { db: Database; backlog: PushBacklog; clock: Clock }) {
     this.#db = db;
     this.#backlog = backlog;
     this.#clock = clock;
-    this.#batcher = new FairBatcher({
+    this.#batcher = new Batcher({
       ...batchLimits,
-      runAll: (apps) => runInLane(batchLane, () => this.#count(apps, lockTimeoutMs)),
+      fairBy: ({ appId }) => appId,
+      run: (apps) => runInLane(batchLane, () => this.#count(apps, lockTimeoutMs)),
       runOne: async (app) => {
         const [counted] = await runInLane(app.appId, () => this.#count([app], 0));
         if (!counted) throw new Error('the call was not counted');
@@ -69,7 +70,7 @@ export class PushCallLimit {
     const { pushCallsPerMinute } = app.options;
     const blockedMs = this.#blockedMs(app);
     if (blockedMs > 0) throw tooManyCalls(blockedMs);
-    const { place, msLeft } = await this.#batcher.run(app.appId, app);
+    const { place, msLeft } = await this.#batcher.run(app);
     if (place > pushCallsPerMinute) {
       this.#block(app, msLeft);
       throw tooManyCalls(msLeft);

@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Config } from '../../shared/config/config.ts';
 import type { Vault } from '../../shared/crypto.ts';
-import type { AppCache } from '../../shared/db/cache/app-cache.ts';
+import type { AppCache } from '../../shared/db/app-cache.ts';
 import type { QueryLimiter } from '../../shared/db/limits/query-limits.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import type { DatabaseReadiness } from '../../shared/db/schema/readiness.ts';

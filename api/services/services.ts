@@ -1,4 +1,3 @@
-import { RoleCache } from '../../shared/db/cache/role-cache.ts';
 import { Accounts } from './accounts/accounts.ts';
 import { BatchService } from './batch/batches.ts';
 import { ClientStorage } from './client-storage.ts';
@@ -28,7 +27,7 @@ import { ScheduleService } from './push/schedules.ts';
 import { CloudQueryService } from './queries/cloud-query.ts';
 import { ScanService } from './queries/scans.ts';
 import { RoleLookup } from './roles/lookup.ts';
-import { RoleService } from './roles/roles.ts';
+import { RoleCache, RoleService } from './roles/roles.ts';
 import { AppRouterService } from './server/app-router.ts';
 import { DateService } from './server/date.ts';
 import { HealthService } from './server/health.ts';

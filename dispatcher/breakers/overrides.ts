@@ -2,6 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import { readBreakerOverrides } from '../../shared/db/tables/gateways/breakers.ts';
 import { type BreakerKey, breakerIdOf, type OverrideState } from '../../shared/domain/breaker.ts';
+import { TtlCache } from '../../shared/ttl-cache.ts';
 
 /** An override applies on every dispatcher within one second (protocol/admin-api.md#changes); the query takes half of it. */
 const maxAgeMs = 400;
@@ -14,13 +15,11 @@ export interface BreakerOverride {
 /** Breakers that operators opened or closed; all dispatchers share them through the database. */
 export class Overrides {
   readonly #db: Database;
-  readonly #clock: Clock;
-  #cached: Promise<Map<string, BreakerOverride>> | undefined;
-  #readAtMs = 0;
+  readonly #cache: TtlCache<'all', Promise<Map<string, BreakerOverride>>>;
 
   constructor(db: Database, clock: Clock) {
     this.#db = db;
-    this.#clock = clock;
+    this.#cache = new TtlCache({ clock, maxAgeMs });
   }
 
   async of(key: BreakerKey): Promise<BreakerOverride | undefined> {
@@ -29,20 +28,12 @@ export class Overrides {
 
   /** Returns all overrides by the breaker's id, at most 400 ms old. */
   all(): Promise<Map<string, BreakerOverride>> {
-    const nowMs = this.#clock.monotonicMs();
-    if (this.#cached && nowMs - this.#readAtMs < maxAgeMs) return this.#cached;
-    const overrides = readBreakerOverrides(this.#db);
-    overrides.catch(() => {
-      if (this.#cached === overrides) this.#cached = undefined;
-    });
-    this.#cached = overrides;
-    this.#readAtMs = nowMs;
-    return overrides;
+    return this.#cache.getOrMake('all', () => readBreakerOverrides(this.#db));
   }
 
   /** Drops the cache: the next call reads the database. */
   invalidate(): void {
-    this.#cached = undefined;
+    this.#cache.delete('all');
   }
 
   /** Returns the ids of the breakers that are forced open. */

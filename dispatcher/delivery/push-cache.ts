@@ -1,6 +1,6 @@
-import { RecentMap } from '../../shared/db/cache/recent-map.ts';
 import { originalTarget, type PushOrder } from '../../shared/domain/pushes/push.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
+import { TtlCache } from '../../shared/ttl-cache.ts';
 
 /** Most pushes that are kept, without their conditions; each takes some kilobytes. */
 const mostPushes = 32;
@@ -17,17 +17,17 @@ function withoutCondition({ redrive, ...order }: PushOrder): PushOrder {
  * message is made of never changes; whether the push goes on is read with each batch.
  */
 export class PushCache {
-  readonly #pushes = new RecentMap<number, Push>(mostPushes);
+  readonly #pushes = new TtlCache<number, Push>({ maxEntries: mostPushes });
 
   /** Keeps a push that is being sent. */
   add(push: Push): void {
-    this.#pushes.keep(push.id, { ...push, pushOrder: withoutCondition(push.pushOrder) });
+    this.#pushes.set(push.id, { ...push, pushOrder: withoutCondition(push.pushOrder) });
   }
 
   /** Returns a push without its condition, and makes it the newest one; undefined for one that is not kept. */
   get(pushId: number): Push | undefined {
     const push = this.#pushes.get(pushId);
-    if (push) this.#pushes.keep(pushId, push);
+    if (push) this.#pushes.set(pushId, push);
     return push;
   }
 }

@@ -1,6 +1,6 @@
-import { RecentMap } from '../../shared/db/cache/recent-map.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { isToAll } from '../../shared/query/targets/cost.ts';
+import { TtlCache } from '../../shared/ttl-cache.ts';
 import { firstBatchSize, pageSize } from './pages.ts';
 
 /** Most apps whose size is kept. */
@@ -11,7 +11,7 @@ const mostApps = 10_000;
  * push has no number of targets before its last page.
  */
 export class AudienceSizes {
-  readonly #halves = new RecentMap<string, number>(mostApps);
+  readonly #halves = new TtlCache<string, number>({ maxEntries: mostApps });
 
   /** Takes how many devices a push had that is planned. Keeps half of it where each half is a batch of a good size. */
   note({ appId, pushOrder }: Push, devices: number): void {
@@ -19,8 +19,8 @@ export class AudienceSizes {
     // Most pushes need no look at their condition.
     if (!hasHalves && this.#halves.get(appId) === undefined) return;
     if (!isToAll(pushOrder)) return;
-    if (hasHalves) this.#halves.keep(appId, Math.ceil(devices / 2));
-    else this.#halves.forget(appId);
+    if (hasHalves) this.#halves.set(appId, Math.ceil(devices / 2));
+    else this.#halves.delete(appId);
   }
 
   /**

@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import { FairQueue, QueueFull } from '../../shared/fairness/fair-queue.ts';
+import { QueueFull, Semaphore } from '../../shared/semaphore.ts';
 
 export interface ScanShareLimits {
   /** Scans of all apps at a time. */
@@ -19,13 +19,13 @@ const longestDelayMs = 30_000;
  * permits of planning, and both cores of a small database.
  */
 export class ScanShare {
-  readonly #queue: FairQueue;
+  readonly #queue: Semaphore;
   readonly #clock: Clock;
   /** When the next postponed job of an app returns, by the monotonic clock. */
   readonly #nextReturnMs = new Map<string, number>();
 
   constructor({ atOnce, perApp }: ScanShareLimits, clock: Clock) {
-    this.#queue = new FairQueue({ atOnce, perLane: perApp, maxWaiting: 2 * atOnce, maxWaitMs });
+    this.#queue = new Semaphore({ concurrency: atOnce, perKey: perApp, maxWaiting: 2 * atOnce, maxWaitMs });
     this.#clock = clock;
   }
 

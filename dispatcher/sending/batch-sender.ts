@@ -3,7 +3,7 @@ import { EqualRefusals } from '../../connectors/contract/equal-refusals.ts';
 import { isFailure } from '../../connectors/contract/gateway-health.ts';
 import { connectors } from '../../connectors/registry.ts';
 import type { Clock } from '../../shared/clock.ts';
-import type { AppCache } from '../../shared/db/cache/app-cache.ts';
+import type { AppCache } from '../../shared/db/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import { type Batch, findBatch } from '../../shared/db/tables/pushes/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';

@@ -2,7 +2,7 @@ import type { Connector, Sender } from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
 import { type Clock, sleep } from '../../shared/clock.ts';
 import type { Vault } from '../../shared/crypto.ts';
-import type { AppCache } from '../../shared/db/cache/app-cache.ts';
+import type { AppCache } from '../../shared/db/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { connectors } from '../../connectors/registry.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
-import { AppCache } from '../../shared/db/cache/app-cache.ts';
+import { AppCache } from '../../shared/db/app-cache.ts';
 import { Database, type Handle } from '../../shared/db/pool.ts';
 import { checkpointBatch, findBatch } from '../../shared/db/tables/pushes/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';

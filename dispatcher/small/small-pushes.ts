@@ -1,3 +1,4 @@
+import { Batcher, type BatcherOptions } from '../../shared/batcher.ts';
 import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
 import type { Database, Handle } from '../../shared/db/pool.ts';
 import {
@@ -8,7 +9,6 @@ import {
   startSmallPushes,
 } from '../../shared/db/tables/pushes/small.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
-import { QueryBatcher } from '../../shared/fairness/query-batcher.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import {
   findPointDevices,
@@ -38,7 +38,17 @@ export const smallSettings = { plan_cache_mode: 'force_custom_plan', jit: 'off' 
 const concurrency = 1;
 
 /** A failed group runs again push by push, so that one does not fail the others; not while the database is unavailable. */
-const isOfOneItem = (error: unknown): boolean => !isConnectionFailure(error);
+function grouped<T, R>(
+  run: (items: T[]) => Promise<R[]>,
+  options: Pick<BatcherOptions<T, R>, 'uniqueBy'> = {},
+): Batcher<T, R> {
+  return new Batcher<T, R>({
+    ...{ concurrency, size, ...options },
+    run,
+    runOne: async (item) => (await run([item]))[0] as R,
+    isShared: isConnectionFailure,
+  });
+}
 
 /**
  * The statements of small pushes in work: those that wait at the same time share one. A push that is alone waits for
@@ -49,26 +59,22 @@ export class SmallPushes {
   readonly jobs = new ParkedJobs(smallPushesAtOnce);
   /** Connections of its own, with `smallSettings`. */
   readonly database: Database;
-  readonly #reads: QueryBatcher<PlanJob, Push | undefined>;
-  readonly #lookups: QueryBatcher<PointLookup, PointDevice | undefined>;
-  readonly #starts: QueryBatcher<SmallPlan, StartedPush | undefined>;
-  readonly #ends: QueryBatcher<EndOfJob, EndedPush>;
+  readonly #reads: Batcher<PlanJob, Push | undefined>;
+  readonly #lookups: Batcher<PointLookup, PointDevice | undefined>;
+  readonly #starts: Batcher<SmallPlan, StartedPush | undefined>;
+  readonly #ends: Batcher<EndOfJob, EndedPush>;
 
   constructor({ db, log }: { db: Database; log: Logger }) {
     this.database = db;
-    const group = { concurrency, size, isOfOneItem };
-    this.#reads = new QueryBatcher({ ...group, run: (keys) => findPushes(db, keys) });
-    this.#lookups = new QueryBatcher({ ...group, run: (lookups) => findPointDevices(db, lookups) });
-    this.#starts = new QueryBatcher({
-      ...group,
-      keyOf: ({ appId, pushId }) => `${appId} ${pushId}`,
-      run: (plans) => startSmallPushes(db, plans),
-    });
-    this.#ends = new QueryBatcher({
-      ...group,
-      keyOf: ({ appId, pushId }) => `${appId} ${pushId}`,
-      run: (ends) => recordThroughOutage({ log }, () => endPushesWithJobs(db, ends)),
-    });
+    this.#reads = grouped((keys) => findPushes(db, keys));
+    this.#lookups = grouped((lookups) => findPointDevices(db, lookups));
+    this.#starts = grouped((plans: SmallPlan[]) => startSmallPushes(db, plans), { uniqueBy: keyOf });
+    this.#ends = grouped(
+      (ends: EndOfJob[]) => recordThroughOutage({ log }, () => endPushesWithJobs(db, ends)),
+      {
+        uniqueBy: keyOf,
+      },
+    );
   }
 
   /** Runs the statements for no push on each connection that stays open, which then has them parsed. */
@@ -78,24 +84,26 @@ export class SmallPushes {
 
   /** Reads a push; undefined if it was deleted. */
   read(key: PlanJob): Promise<Push | undefined> {
-    return this.#reads.load(key);
+    return this.#reads.run(key);
   }
 
   /** Finds the installation of a point target. */
   find(lookup: PointLookup): Promise<PointDevice | undefined> {
-    return this.#lookups.load(lookup);
+    return this.#lookups.run(lookup);
   }
 
   /** Plans a push in one step (`startSmallPushes`). */
   start(plan: SmallPlan): Promise<StartedPush | undefined> {
-    return this.#starts.load(plan);
+    return this.#starts.run(plan);
   }
 
   /** Ends a push and its planning job in one transaction (`endPushesWithJobs`). */
   end(end: EndOfJob): Promise<EndedPush> {
-    return this.#ends.load(end);
+    return this.#ends.run(end);
   }
 }
+
+const keyOf = ({ appId, pushId }: { appId: string; pushId: number }): string => `${appId} ${pushId}`;
 
 async function runStatements(connection: Handle): Promise<void> {
   await findPushes(connection, []);

@@ -2,7 +2,7 @@ import type { BreakerTiming } from '../../shared/breaker.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { Vault } from '../../shared/crypto.ts';
-import { AppCache } from '../../shared/db/cache/app-cache.ts';
+import { AppCache } from '../../shared/db/app-cache.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { createMetrics } from '../../shared/metrics.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';

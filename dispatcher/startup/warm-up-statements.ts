@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
 import type { Vault } from '../../shared/crypto.ts';
-import { AppCache } from '../../shared/db/cache/app-cache.ts';
+import { AppCache } from '../../shared/db/app-cache.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { listFreezes } from '../../shared/db/tables/apps/freezes.ts';
 import { grantRecipients } from '../../shared/db/tables/apps/usage.ts';

@@ -1,8 +1,8 @@
 import pg from 'pg';
 import { connectionUrl } from '../config/database-url.ts';
 import { parseExactly } from '../domain/json.ts';
-import type { FairQueue } from '../fairness/fair-queue.ts';
 import type { DurationCounts } from '../process/durations.ts';
+import type { Semaphore } from '../semaphore.ts';
 import { parseIdList } from './id-list.ts';
 import { type FailureKind, failureKind } from './limits/failure-kind.ts';
 import { currentLane } from './limits/lane.ts';
@@ -50,7 +50,7 @@ export interface DatabaseOptions {
   /** Time limit of a statement; 0 for none. */
   statementTimeoutMs?: number;
   /** Shares the connections fairly between apps (`runInLane`); without it they are first come, first served. */
-  turns?: FairQueue;
+  turns?: Semaphore;
   /** Settings of the server for these connections, by name. */
   settings?: ServerSettings;
   /** Sends a statement before the previous one is answered; such a pool has no cursors (`scan`). */
@@ -65,7 +65,7 @@ export class Database implements Handle {
   readonly url: string;
   readonly #name: string;
   readonly #pool: TimedPool;
-  readonly #turns: FairQueue | undefined;
+  readonly #turns: Semaphore | undefined;
   /** Settings of every transaction, where a connection keeps none; undefined without a pooler. */
   readonly #localSettings: ServerSettings | undefined;
   /** Whether a single statement also needs the settings, and so a transaction. */

@@ -3,10 +3,10 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import { failureKind } from '../../shared/db/limits/failure-kind.ts';
 import { Database, type Handle } from '../../shared/db/pool.ts';
-import { FairQueue } from '../../shared/fairness/fair-queue.ts';
 import { createMetrics } from '../../shared/metrics.ts';
 import { reportQueues } from '../../shared/queue/report.ts';
 import { readSharedState } from '../../shared/queue/shared-reading.ts';
+import { Semaphore } from '../../shared/semaphore.ts';
 import { useTestService } from '../support/service.ts';
 
 const service = useTestService();
@@ -49,7 +49,7 @@ describe('the metrics of processes', () => {
   });
 
   test('tell how long calls waited for a connection, and for the turn of their app', async () => {
-    const turns = new FairQueue({ atOnce: 1, maxWaiting: 10 });
+    const turns = new Semaphore({ concurrency: 1, maxWaiting: 10 });
     const db = new Database({ url: service.databaseUrl, applicationName: 'test', maxConnections: 2, turns });
     const single = new Database({ url: service.databaseUrl, applicationName: 'test', maxConnections: 1 });
     for (const limited of [db, single]) {

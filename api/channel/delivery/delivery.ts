@@ -1,3 +1,4 @@
+import { Batcher } from '../../../shared/batcher.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import type { Database } from '../../../shared/db/pool.ts';
 import { type Acknowledgement, moveToInboxes } from '../../../shared/db/tables/channel/groups.ts';
@@ -10,15 +11,13 @@ import {
 import { acknowledgeMessages } from '../../../shared/db/tables/channel/messages.ts';
 import { displaceOldest } from '../../../shared/db/tables/channel/overflow.ts';
 import type { DeviceSession } from '../../../shared/db/tables/channel/session.ts';
-import { QueryBatcher } from '../../../shared/fairness/query-batcher.ts';
 import type { Metrics } from '../../../shared/metrics.ts';
 import type { Logger } from '../../../shared/process/logging.ts';
+import { Semaphore } from '../../../shared/semaphore.ts';
 import type { Connection } from '../connection.ts';
 import type { Authenticated } from '../connection-state.ts';
-import type { ChannelLimits } from '../limits.ts';
+import { type ChannelLimits, writeBatches } from '../limits.ts';
 import type { Presence } from '../presence.ts';
-import { WriteBuffer } from '../write-buffer.ts';
-import { ConcurrencyLimiter } from './concurrency-limiter.ts';
 
 export interface DeliveryDeps {
   db: Database;
@@ -29,31 +28,30 @@ export interface DeliveryDeps {
   metrics: Metrics;
 }
 
-/** Devices whose inboxes are read at the same time. */
-const concurrentPulls = 3;
+/** Devices whose inboxes are read at the same time. At most every connected device waits. */
+const pullLimits = { concurrency: 3, maxWaiting: Number.POSITIVE_INFINITY };
 /** Devices checked by one query after their login; most have an empty inbox. */
 const devicesPerCheck = 100;
 
 /** Sends pending messages to the connections of this process, and stores their acknowledgements. */
 export class Delivery {
   readonly #deps: DeliveryDeps;
-  readonly #pulls = new ConcurrencyLimiter(concurrentPulls);
-  readonly #pendingStates: QueryBatcher<DeviceSession, PendingState>;
-  readonly #acknowledgements: WriteBuffer<Acknowledgement>;
+  readonly #pulls = new Semaphore(pullLimits);
+  readonly #pendingStates: Batcher<DeviceSession, PendingState>;
+  readonly #acknowledgements: Batcher<Acknowledgement>;
 
   constructor(deps: DeliveryDeps) {
     this.#deps = deps;
-    this.#pendingStates = new QueryBatcher({
+    this.#pendingStates = new Batcher({
       concurrency: 1,
       size: devicesPerCheck,
-      keyOf: ({ sessionId }) => String(sessionId),
+      uniqueBy: ({ sessionId }) => String(sessionId),
       run: (sessions) => findPendingStates(deps.db, sessions),
     });
-    this.#acknowledgements = new WriteBuffer({
-      name: 'acknowledgements',
+    this.#acknowledgements = new Batcher({
+      ...writeBatches('acknowledgements', deps.log),
       delayMs: deps.limits.acknowledgeDelayMs,
-      write: (acknowledgements) => this.#storeAcknowledgements(acknowledgements),
-      log: deps.log,
+      run: (acknowledgements) => this.#storeAcknowledgements(acknowledgements),
     });
   }
 
@@ -67,15 +65,18 @@ export class Delivery {
   /** Sends the pending messages of a device that logged in. Never throws. */
   onLogin(connection: Connection): Promise<void> {
     return this.#whilePulling(connection, async (state) => {
-      const pending = await this.#pendingStates.load(state.session);
+      const pending = await this.#pendingStates.run(state.session);
       if (pending === 'too many') await this.#limitInbox(state.session);
-      if (pending !== 'none' || state.hasBacklog) await this.#pulls.run(() => this.#pullPages(connection));
+      if (pending !== 'none' || state.hasBacklog)
+        await this.#pulls.run(state.session.appId, () => this.#pullPages(connection));
     });
   }
 
   /** Sends pending messages until no message is left or the device cannot take more. Never throws. */
   pull(connection: Connection): Promise<void> {
-    return this.#whilePulling(connection, () => this.#pulls.run(() => this.#pullPages(connection)));
+    return this.#whilePulling(connection, ({ session }) =>
+      this.#pulls.run(session.appId, () => this.#pullPages(connection)),
+    );
   }
 
   /**
@@ -141,11 +142,12 @@ export class Delivery {
     }
   }
 
-  async #storeAcknowledgements(acknowledgements: Acknowledgement[]): Promise<void> {
+  async #storeAcknowledgements(acknowledgements: Acknowledgement[]): Promise<undefined[]> {
     const { db, presence, metrics } = this.#deps;
     const acknowledged = await acknowledgeMessages(db, acknowledgements);
     metrics.channelMessages.inc({ event: 'acknowledged' }, acknowledged);
     for (const { appId, installation, pushId } of acknowledgements)
       presence.find(appId, installation)?.onAcknowledged(pushId);
+    return [];
   }
 }

@@ -8,6 +8,7 @@ import {
 } from '../../../shared/db/tables/channel/inbox.ts';
 import type { InboxNotification } from '../../../shared/db/tables/channel/messages.ts';
 import type { Logger } from '../../../shared/process/logging.ts';
+import { TtlCache } from '../../../shared/ttl-cache.ts';
 import type { Offer } from '../connection-state.ts';
 import type { ChannelLimits } from '../limits.ts';
 import { parseInboxNotification } from '../notifications.ts';
@@ -34,7 +35,7 @@ const messagesCached = 256;
 /** Reads the messages that are notified and offers them to the devices of this process. */
 export class NewMessages {
   readonly #deps: NewMessagesDeps;
-  readonly #messages = new Map<string, DeviceMessage>();
+  readonly #messages = new TtlCache<string, DeviceMessage>({ maxEntries: messagesCached });
   /** Ranges of inbox rows to read, one per app: further notifications extend it. */
   readonly #ranges = new Map<string, InboxNotification>();
   /** Groups to read, by app, oldest first. */
@@ -145,15 +146,9 @@ export class NewMessages {
     if (missing.size === 0) return found;
     for (const [id, message] of await findMessages(this.#deps.db, appId, [...missing])) {
       found.set(id, message);
-      this.#cache(`${appId}/${id}`, message);
+      this.#messages.set(`${appId}/${id}`, message);
     }
     return found;
-  }
-
-  #cache(key: string, message: DeviceMessage): void {
-    this.#messages.set(key, message);
-    const [oldest] = this.#messages.keys();
-    if (this.#messages.size > messagesCached && oldest !== undefined) this.#messages.delete(oldest);
   }
 }
 

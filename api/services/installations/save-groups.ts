@@ -1,3 +1,4 @@
+import { Batcher } from '../../../shared/batcher.ts';
 import { isConnectionFailure } from '../../../shared/db/limits/database-errors.ts';
 import {
   type FoundInstallation,
@@ -19,7 +20,6 @@ import {
   takesRegistration,
 } from '../../../shared/domain/installations/identity.ts';
 import type { InstallationDraft } from '../../../shared/domain/installations/installation.ts';
-import { FairBatcher } from '../../../shared/fairness/fair-batcher.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { DeviceSave, SavedInstallation } from './installation-writer.ts';
 import { SharedGroups } from './shared-groups.ts';
@@ -52,7 +52,7 @@ type Result = SavedInstallation | { error: unknown } | undefined;
  */
 export class SaveGroups {
   readonly #deps: Pick<ApiDeps, 'savesDb' | 'clock'>;
-  readonly #groups: FairBatcher<GroupedSave, Result>;
+  readonly #groups: Batcher<GroupedSave, Result>;
   readonly #shared: SharedGroups;
   /** Ids of the devices that are being saved. */
   readonly #underWay = new Set<string>();
@@ -60,12 +60,13 @@ export class SaveGroups {
   constructor(deps: Pick<ApiDeps, 'savesDb' | 'clock'>) {
     this.#deps = deps;
     this.#shared = new SharedGroups(deps.clock);
-    this.#groups = new FairBatcher<GroupedSave, Result>({
+    this.#groups = new Batcher<GroupedSave, Result>({
       ...limits,
+      fairBy: ({ appId }) => appId,
       // One group is written while the next one is looked up.
-      atOnce: deps.savesDb.use.limit,
+      concurrency: deps.savesDb.use.limit,
       isApart: (appId) => this.#shared.isApart(appId),
-      runAll: (saves) => this.#run(saves),
+      run: (saves) => this.#run(saves),
       // Each caller saves its own device, and gets the error that is its own.
       runOne: async () => undefined,
       isShared: isConnectionFailure,
@@ -82,7 +83,7 @@ export class SaveGroups {
     if (keys.length === 0 || keys.some((key) => this.#underWay.has(key))) return undefined;
     for (const key of keys) this.#underWay.add(key);
     try {
-      const result = await this.#groups.run(appId, { ...device, appId, bodyBytes });
+      const result = await this.#groups.run({ ...device, appId, bodyBytes });
       // It is written by itself, and counted there.
       if (!result) device.storage?.refund();
       if (result && 'error' in result) throw result.error;

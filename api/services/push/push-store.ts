@@ -1,3 +1,4 @@
+import { Batcher } from '../../../shared/batcher.ts';
 import { isConnectionFailure } from '../../../shared/db/limits/database-errors.ts';
 import { runInLane } from '../../../shared/db/limits/lane.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
@@ -6,7 +7,6 @@ import { claimRequestIds, type RequestClaim } from '../../../shared/db/tables/pu
 import { countScheduledLocked, insertScheduledPush } from '../../../shared/db/tables/pushes/schedule.ts';
 import { type App, planLimits } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
-import { FairBatcher } from '../../../shared/fairness/fair-batcher.ts';
 import { insertQueuedPushes } from '../../../shared/queue/queued-pushes.ts';
 import type { ApiDeps } from '../deps.ts';
 
@@ -16,8 +16,8 @@ export const repeatWindowMs = 5 * 60_000;
 /** Pushes of one transaction, and limits of the pushes that wait for theirs. */
 const batchLimits = { size: 100, maxWaiting: 1000, maxWaitMs: 5000 };
 /** Transactions at the same time. Those without request ids wait for no lock, and commits with a NOTIFY take turns anyway. */
-const plainAtOnce = 1;
-const claimingAtOnce = 2;
+const plainConcurrency = 1;
+const claimingConcurrency = 2;
 /** Lane of the batches, which belong to no app: app ids have no blanks. */
 const batchLane = 'accepted pushes';
 /** A row that is locked for longer delays its own push only: the pushes of the batch are stored one by one. */
@@ -46,39 +46,40 @@ export interface StoredPush {
  */
 export class PushStore {
   readonly #deps: ApiDeps;
-  readonly #plain: FairBatcher<UnstoredPush, StoredPush>;
+  readonly #plain: Batcher<UnstoredPush, StoredPush>;
   /** Pushes with request ids, which may wait for a push with the same one. */
-  readonly #claiming: FairBatcher<UnstoredPush, StoredPush>;
+  readonly #claiming: Batcher<UnstoredPush, StoredPush>;
 
   constructor(deps: ApiDeps) {
     this.#deps = deps;
     const shared = {
       ...batchLimits,
+      fairBy: ({ app }: UnstoredPush) => app.appId,
       runOne: (push: UnstoredPush) => runInLane(push.app.appId, () => this.#storeAlone(push)),
       isShared: isConnectionFailure,
     };
-    this.#plain = new FairBatcher({
+    this.#plain = new Batcher({
       ...shared,
-      atOnce: plainAtOnce,
-      runAll: (pushes) =>
+      concurrency: plainConcurrency,
+      run: (pushes) =>
         runInLane(batchLane, () =>
           deps.queue.withJobs(deps.admissionDb, (handle) => this.#storeAll(handle, pushes)),
         ),
     });
-    this.#claiming = new FairBatcher({
+    this.#claiming = new Batcher({
       ...shared,
-      atOnce: claimingAtOnce,
-      runAll: (pushes) => runInLane(batchLane, () => this.#storeClaiming(pushes)),
+      concurrency: claimingConcurrency,
+      run: (pushes) => runInLane(batchLane, () => this.#storeClaiming(pushes)),
     });
   }
 
   /** Resolves when the push is committed. Throws 154 when the app has too many scheduled pushes. */
   store(push: UnstoredPush): Promise<StoredPush> {
-    const { app, push: record } = push;
+    const { push: record } = push;
     // These lock a row of their app, or have an audit of their own.
     const isAlone = record.state === 'scheduled' || push.onStored !== undefined;
     if (isAlone) return this.#storeAlone(push);
-    return (push.reqId ? this.#claiming : this.#plain).run(app.appId, push);
+    return (push.reqId ? this.#claiming : this.#plain).run(push);
   }
 
   #storeClaiming(pushes: UnstoredPush[]): Promise<StoredPush[]> {

@@ -1,5 +1,6 @@
 import type { Receipt, ReceiptCall, ReceiptsResult } from '../../../connectors/contract/connector.ts';
 import { connectors } from '../../../connectors/registry.ts';
+import { Batcher } from '../../../shared/batcher.ts';
 import { isDeadlock } from '../../../shared/db/limits/database-errors.ts';
 import {
   clearInvalidTokens,
@@ -18,8 +19,8 @@ import {
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { isConnectorId } from '../../../shared/domain/labels.ts';
-import { FairQueue, QueueFull } from '../../../shared/fairness/fair-queue.ts';
 import { generationOfSecret } from '../../../shared/http/callback-url.ts';
+import { QueueFull } from '../../../shared/semaphore.ts';
 import type { ApiDeps } from '../deps.ts';
 import { keepRefusedCall } from './refused-calls.ts';
 
@@ -32,32 +33,39 @@ export interface CallbackPath {
 
 /** Largest number of receipts in a call, above that of any gateway: one query looks up all of them. */
 const maxReceipts = 20_000;
-/** Transactions that run in this process at a time, and that may wait for one app. */
-const atOnce = 4;
-const maxWaiting = 50;
-/** Receipts of waiting calls that share a transaction: some gateways send one receipt per call. */
-const maxReceiptsTogether = 2000;
+/**
+ * Receipts of waiting calls that share a transaction: some gateways send one receipt per call.
+ * Transactions that run at the same time. Receipts of one app and connector that may wait.
+ */
+const batchLimits = { size: 2000, concurrency: 4, maxWaiting: 100_000 };
 /** Longest registration id that is stored. */
 const maxTokenLength = 1024;
 const objectIdPattern = /^[A-Za-z0-9]{16}$/;
 /** Largest time that a `Date` holds. */
 const maxTimeMs = 8.64e15;
 
-/** Transaction that waits for its turn, with the receipts that it will write. */
-interface WaitingReceipts {
+/** Receipts of one call. */
+interface CallReceipts {
+  source: ReceiptSource;
   receipts: Receipt[];
-  written: Promise<void>;
 }
+
+const keyOf = ({ connector, appId }: ReceiptSource): string => `${connector} ${appId}`;
 
 /** Counts delivery receipts of gateways on the push record, and deletes installations with invalid tokens. */
 export class ReceiptService {
   readonly #deps: ApiDeps;
-  readonly #queue = new FairQueue({ atOnce, maxWaiting });
-  /** The transaction that later calls can still join, by connector and app. */
-  readonly #waiting = new Map<string, WaitingReceipts>();
+  readonly #batcher: Batcher<CallReceipts>;
 
   constructor(deps: ApiDeps) {
     this.#deps = deps;
+    this.#batcher = new Batcher({
+      ...batchLimits,
+      fairBy: ({ source }) => keyOf(source),
+      isApart: () => true,
+      weightOf: ({ receipts }) => receipts.length,
+      run: (calls) => this.#write(calls),
+    });
   }
 
   /** Throws 404 when the connector, the app or the secret is wrong, without saying which. */
@@ -111,43 +119,25 @@ export class ReceiptService {
   async #writeInTurn(source: ReceiptSource, receipts: Receipt[]): Promise<void> {
     if (receipts.length === 0) return;
     try {
-      await this.#joinOrBegin(source, receipts);
+      await this.#batcher.run({ source, receipts });
     } catch (error) {
       if (!(error instanceof QueueFull)) throw error;
       throw new Refusal('tooManyRequests', { retryAfterSeconds: 1 });
     }
   }
 
-  #joinOrBegin(source: ReceiptSource, receipts: Receipt[]): Promise<void> {
-    const key = `${source.connector} ${source.appId}`;
-    const waiting = this.#waiting.get(key);
-    if (waiting && waiting.receipts.length + receipts.length <= maxReceiptsTogether) {
-      waiting.receipts.push(...receipts);
-      return waiting.written;
-    }
-    const close = () => {
-      if (this.#waiting.get(key)?.receipts === receipts) this.#waiting.delete(key);
-    };
-    let isBegun = false;
-    const written = this.#queue.run(source.appId, () => {
-      isBegun = true;
-      close();
-      return this.#write(source, receipts);
-    });
-    // A transaction that began at once can no longer be joined.
-    if (!isBegun) this.#waiting.set(key, { receipts, written });
-    written.catch(close);
-    return written;
-  }
-
-  /** Repeats a transaction that PostgreSQL ended because of a deadlock; it was rolled back. */
-  async #write(source: ReceiptSource, receipts: Receipt[]): Promise<void> {
+  /** Writes the receipts of calls with one source. Repeats a transaction that PostgreSQL ended because of a deadlock; it was rolled back. */
+  async #write(calls: CallReceipts[]): Promise<undefined[]> {
+    const [first] = calls;
+    if (!first) return [];
+    const receipts = calls.flatMap((call) => call.receipts);
     try {
-      await this.#writeOnce(source, receipts);
+      await this.#writeOnce(first.source, receipts);
     } catch (error) {
       if (!isDeadlock(error)) throw error;
-      await this.#writeOnce(source, receipts);
+      await this.#writeOnce(first.source, receipts);
     }
+    return [];
   }
 
   #writeOnce(source: ReceiptSource, receipts: Receipt[]): Promise<void> {

@@ -1,14 +1,14 @@
+import { Batcher } from '../../../shared/batcher.ts';
 import { isStatementTimeout } from '../../../shared/db/limits/database-errors.ts';
 import { runInLane } from '../../../shared/db/limits/lane.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import { type DeviceKind, haveDevices } from '../../../shared/db/tables/installations/device-kinds.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
-import { FairBatcher } from '../../../shared/fairness/fair-batcher.ts';
-import { QueueFull } from '../../../shared/fairness/fair-queue.ts';
 import { isUnselective } from '../../../shared/query/targets/cost.ts';
 import { pointTarget } from '../../../shared/query/targets/point.ts';
 import { Params, targetCondition } from '../../../shared/query/targets/targets.ts';
+import { QueueFull } from '../../../shared/semaphore.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** Limit of a search and of its wait for a connection. After it, the push is accepted (`findUnserved`). */
@@ -19,7 +19,7 @@ const searchWaitMs = 100;
 const comparedDevices = 1000;
 
 /** Apps whose devices one statement looks up, and limits of those that wait for theirs. */
-const batchLimits = { size: 100, atOnce: 1, maxWaiting: 1000, maxWaitMs: searchWaitMs };
+const batchLimits = { size: 100, concurrency: 1, maxWaiting: 1000, maxWaitMs: searchWaitMs };
 /** Lane of the batches, which belong to no app: app ids have no blanks. */
 const batchLane = 'device kinds';
 
@@ -43,16 +43,14 @@ interface Look {
  */
 export class UnservedDevices {
   readonly #deps: ApiDeps;
-  readonly #batcher: FairBatcher<Look, UnservedGroup[]>;
+  readonly #batcher: Batcher<Look, UnservedGroup[]>;
 
   constructor(deps: ApiDeps) {
     this.#deps = deps;
-    const look = (looks: Look[]) => runInLane(batchLane, () => this.#existing(looks));
-    this.#batcher = new FairBatcher({
+    this.#batcher = new Batcher({
       ...batchLimits,
-      runAll: look,
-      runOne: async (one) => (await look([one])).flat(),
-      isShared: () => true,
+      fairBy: ({ appId }) => appId,
+      run: (looks) => runInLane(batchLane, () => this.#existing(looks)),
     });
   }
 
@@ -64,7 +62,7 @@ export class UnservedDevices {
   async find(app: App, pushOrder: PushOrder, groups: UnservedGroup[]): Promise<UnservedGroup | undefined> {
     if (groups.length === 0) return undefined;
     try {
-      const existing = await this.#batcher.run(app.appId, { appId: app.appId, groups });
+      const existing = await this.#batcher.run({ appId: app.appId, groups });
       return existing.length === 0 ? undefined : await this.#search(app, pushOrder, existing);
     } catch (error) {
       if (isStatementTimeout(error) || error instanceof QueueFull) return undefined;

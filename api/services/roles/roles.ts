@@ -1,4 +1,4 @@
-import type { RoleCache } from '../../../shared/db/cache/role-cache.ts';
+import type { Clock } from '../../../shared/clock.ts';
 import {
   isDeadlock,
   isMissingReference,
@@ -14,6 +14,7 @@ import {
   removeMembers,
   updateRole,
 } from '../../../shared/db/tables/roles/roles.ts';
+import { findRolesOfUser, hasAnyRole } from '../../../shared/db/tables/roles/user-roles.ts';
 import { type RowCondition, rowMeets } from '../../../shared/db/tables/selection.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
@@ -29,6 +30,7 @@ import type { MemberStep } from '../../../shared/domain/roles/members.ts';
 import { type Role, type RoleDraft, roleDocument } from '../../../shared/domain/roles/role.ts';
 import { compileRowCondition } from '../../../shared/query/list/list.ts';
 import { roleClass } from '../../../shared/query/schema/classes.ts';
+import { changeMaxAgeMs, TtlCache } from '../../../shared/ttl-cache.ts';
 import { isObjectId, readerFor, requireWrite, type UserCaller } from '../accounts/caller.ts';
 import type { ClientStorage, StorageAccount, StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -48,6 +50,39 @@ const maxIdsPerDelete = 100;
 const memberRowBytes = 96;
 /** Tries of a change after deadlocks. */
 const maxTries = 3;
+
+/** Limit of cached users, each with up to a thousand role names. */
+const maxCachedUsers = 2000;
+
+/** Cache of users' roles, at most half a second old. */
+export class RoleCache {
+  readonly #db: Handle;
+  readonly #apps: TtlCache<string, Promise<boolean>>;
+  readonly #users: TtlCache<string, Promise<readonly string[]>>;
+
+  constructor(db: Handle, clock: Clock, maxUsers = maxCachedUsers) {
+    this.#db = db;
+    this.#apps = new TtlCache({ clock, maxAgeMs: changeMaxAgeMs });
+    this.#users = new TtlCache({ clock, maxAgeMs: changeMaxAgeMs, maxEntries: maxUsers });
+  }
+
+  /** Number of cached users. */
+  get size(): number {
+    return this.#users.size;
+  }
+
+  /** Returns the role names of a user; needs no query per user in an app without roles. */
+  async rolesOf(appId: string, userId: number): Promise<readonly string[]> {
+    if (!(await this.#apps.getOrMake(appId, () => hasAnyRole(this.#db, appId)))) return [];
+    return this.#users.getOrMake(`${appId} ${userId}`, () => findRolesOfUser(this.#db, appId, userId));
+  }
+
+  /** Drops the users of an app; the process that changes its roles calls this to see the change at once. */
+  forget(appId: string): void {
+    this.#apps.delete(appId);
+    this.#users.deleteWhere((key) => key.startsWith(`${appId} `));
+  }
+}
 
 /** Creates, updates and deletes roles, as their ACLs allow (protocol/roles.md#role-fields). */
 export class RoleService {

@@ -4,7 +4,7 @@
  * group.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { QueryBatcher } from '../../../shared/fairness/query-batcher.ts';
+import { Batcher } from '../../../shared/batcher.ts';
 import type { DeliverTask, ThreadResult } from '../task.ts';
 
 /** Most tasks of one message. */
@@ -30,13 +30,13 @@ const isGroupMessage = (message: unknown): message is GroupMessage =>
 export class TaskGroups {
   readonly #send: (group: GroupTask) => Promise<unknown>;
   readonly #open = new Map<number, PromiseWithResolvers<ThreadResult>>();
-  readonly #batcher: QueryBatcher<DeliverTask, { result: Promise<ThreadResult> }>;
+  readonly #batcher: Batcher<DeliverTask, { result: Promise<ThreadResult> }>;
   #lastId = 0;
 
   /** `send` runs a group in a thread (`GroupResults`); it rejects when the thread failed. */
   constructor(send: (group: GroupTask) => Promise<unknown>) {
     this.#send = send;
-    this.#batcher = new QueryBatcher({
+    this.#batcher = new Batcher({
       ...{ concurrency: Number.POSITIVE_INFINITY, size },
       run: async (tasks) => this.#start(tasks),
     });
@@ -44,7 +44,7 @@ export class TaskGroups {
 
   /** Runs one task. Rejects when the task or its thread failed. */
   async run(task: DeliverTask): Promise<ThreadResult> {
-    return (await this.#batcher.load(task)).result;
+    return (await this.#batcher.run(task)).result;
   }
 
   /** Takes a message of a thread; returns false for one of another kind. */

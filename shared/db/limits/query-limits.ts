@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { App } from '../../domain/apps/app.ts';
-import { FairQueue, type FairQueueLimits } from '../../fairness/fair-queue.ts';
+import { Semaphore, type SemaphoreLimits } from '../../semaphore.ts';
 import type { Database, Handle } from '../pool.ts';
 import { isConnectionFailure, isRecoveryConflict } from './database-errors.ts';
 import type { TransactionOptions } from './transaction.ts';
@@ -13,8 +13,8 @@ export interface QueryCaller {
 
 /** Limits of concurrent query transactions per process, for app keys and for master keys. */
 export interface QueryLimits {
-  client: Required<FairQueueLimits>;
-  master: Required<FairQueueLimits>;
+  client: Required<SemaphoreLimits>;
+  master: Required<SemaphoreLimits>;
 }
 
 /**
@@ -25,8 +25,8 @@ export function queryLimitsFor(connections: number): QueryLimits {
   const client = Math.floor(connections / 2);
   const master = connections - client;
   return {
-    client: { atOnce: client, perLane: Math.ceil(client / 2), maxWaiting: 100, maxWaitMs: 5000 },
-    master: { atOnce: master, perLane: Math.ceil((master * 3) / 4), maxWaiting: 100, maxWaitMs: 10_000 },
+    client: { concurrency: client, perKey: Math.ceil(client / 2), maxWaiting: 100, maxWaitMs: 5000 },
+    master: { concurrency: master, perKey: Math.ceil((master * 3) / 4), maxWaiting: 100, maxWaitMs: 10_000 },
   };
 }
 
@@ -62,15 +62,15 @@ export interface QueryPools {
  */
 export class QueryLimiter {
   readonly #pools: QueryPools;
-  readonly #clients: FairQueue;
-  readonly #masters: FairQueue;
+  readonly #clients: Semaphore;
+  readonly #masters: Semaphore;
   #standbyAwayUntilMs = 0;
 
   constructor(pools: QueryPools) {
     const { client, master } = pools.limits;
     this.#pools = pools;
-    this.#clients = new FairQueue(client);
-    this.#masters = new FairQueue(master);
+    this.#clients = new Semaphore(client);
+    this.#masters = new Semaphore(master);
   }
 
   /** Pools that the queries use. */

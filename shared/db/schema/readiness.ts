@@ -1,7 +1,7 @@
 import { type Clock, sleep } from '../../clock.ts';
 import type { Vault } from '../../crypto.ts';
 import type { Logger } from '../../process/logging.ts';
-import { ShortCache } from '../cache/short-cache.ts';
+import { changeMaxAgeMs, TtlCache } from '../../ttl-cache.ts';
 import { isConnectionFailure, isUndefinedTable } from '../limits/database-errors.ts';
 import type { Handle } from '../pool.ts';
 import { countSealedApps } from '../tables/apps/apps.ts';
@@ -45,7 +45,7 @@ export type ReadinessHint = string | undefined;
 export class DatabaseReadiness {
   readonly #db: Handle;
   readonly #vault: Vault;
-  readonly #cache: ShortCache<ReadinessHint>;
+  readonly #cache: TtlCache<'hint', Promise<ReadinessHint>>;
   readonly #log: Logger;
   readonly #migrations: string[];
   readonly #queue: QueueNeeds;
@@ -58,7 +58,7 @@ export class DatabaseReadiness {
     this.#vault = vault;
     this.#log = log;
     this.#queue = queue;
-    this.#cache = new ShortCache(clock, () => this.#check());
+    this.#cache = new TtlCache({ clock, maxAgeMs: changeMaxAgeMs });
     this.#migrations = migrationNames();
   }
 
@@ -69,7 +69,7 @@ export class DatabaseReadiness {
 
   /** Returns the current hint and logs every change. Throws if the database is unreachable. */
   async hint(): Promise<ReadinessHint> {
-    const hint = await this.#cache.get('');
+    const hint = await this.#cache.getOrMake('hint', () => this.#check());
     if (hint !== this.#lastHint) {
       if (hint === undefined) this.#log.info('the database is fit to work on');
       else this.#log.error(hint);

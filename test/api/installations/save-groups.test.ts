@@ -193,7 +193,7 @@ test('an app with more saves than may wait gets 429 for those; a save of another
         doneOfHostile += 1;
         return 'saved';
       },
-      (error) => `${error.name} ${error.isOfLane}`,
+      (error) => `${error.name} ${error.isOfKey}`,
     ),
   );
   expect(await save(app, device())).toMatchObject({ isNew: true });

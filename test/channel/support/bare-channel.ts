@@ -4,7 +4,7 @@ import { type ChannelLimits, channelLimits } from '../../../api/channel/limits.t
 import { Channel } from '../../../api/channel/server.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { AppCache } from '../../../shared/db/cache/app-cache.ts';
+import { AppCache } from '../../../shared/db/app-cache.ts';
 import { Listener } from '../../../shared/db/listener.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { createMetrics, type Metrics } from '../../../shared/metrics.ts';

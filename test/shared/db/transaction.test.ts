@@ -3,11 +3,11 @@ import { isStatementTimeout } from '../../../shared/db/limits/database-errors.ts
 import { runInLane } from '../../../shared/db/limits/lane.ts';
 import { ResultTooLarge } from '../../../shared/db/limits/transaction.ts';
 import { Database } from '../../../shared/db/pool.ts';
-import { FairQueue, QueueFull } from '../../../shared/fairness/fair-queue.ts';
+import { QueueFull, Semaphore } from '../../../shared/semaphore.ts';
 import { openTestDatabase } from '../../support/database.ts';
 
 const { db, url } = await openTestDatabase({ maxConnections: 1 });
-const turns = new FairQueue({ atOnce: 2, perLane: 1, maxWaiting: 1 });
+const turns = new Semaphore({ concurrency: 2, perKey: 1, maxWaiting: 1 });
 const shared = new Database({ url, applicationName: 'shared', maxConnections: 2, turns });
 afterAll(() => shared.close());
 

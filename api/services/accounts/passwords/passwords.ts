@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { hash as argon2, verify as argon2Verify } from '@node-rs/argon2';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import { maxPasswordBytes } from '../../../../shared/domain/users/members.ts';
-import { FairQueue, QueueFull } from '../../../../shared/fairness/fair-queue.ts';
+import { QueueFull, Semaphore } from '../../../../shared/semaphore.ts';
 import { ImportedHashes, isComparedWhole } from './imported-hashes.ts';
 
 /** OWASP's first choice for Argon2id, which the library takes by default: 19 MiB, two passes, about 15 to 25 ms. */
@@ -15,7 +15,7 @@ const currentForm = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/;
  * Hashes computed at once. They run on the four threads of libuv's pool, which DNS and files need too; one core stays
  * free for the rest of the process.
  */
-const atOnce = Math.min(3, Math.max(1, availableParallelism() - 1));
+const concurrency = Math.min(3, Math.max(1, availableParallelism() - 1));
 /** Calls of one app that may wait, in fair order with other apps; more get 429. */
 const maxWaiting = 1000;
 const retryAfterSeconds = 5;
@@ -36,13 +36,13 @@ export interface PasswordCheck {
  * (protocol/known-problems.md#timing-of-logins).
  */
 export class Passwords {
-  readonly #queue: FairQueue;
+  readonly #queue: Semaphore;
   readonly #importedHashes = new ImportedHashes();
   /** Hash of a random password. */
   readonly #dummy = argon2(randomBytes(32), cost);
 
-  constructor(limits: { atOnce: number; maxWaiting: number } = { atOnce, maxWaiting }) {
-    this.#queue = new FairQueue(limits);
+  constructor(limits: { concurrency: number; maxWaiting: number } = { concurrency, maxWaiting }) {
+    this.#queue = new Semaphore(limits);
   }
 
   /** Hashes a password. Throws 429 when 1000 calls of this app are waiting. */

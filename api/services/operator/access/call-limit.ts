@@ -1,6 +1,6 @@
 import type { Clock } from '../../../../shared/clock.ts';
-import { RecentMap } from '../../../../shared/db/cache/recent-map.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
+import { TtlCache } from '../../../../shared/ttl-cache.ts';
 
 const windowMs = 60_000;
 /** Counts that are remembered: more than the tokens that may exist. */
@@ -20,11 +20,12 @@ type Counted = keyof typeof callLimits;
 export class CallLimit {
   readonly #clock: Clock;
   readonly #limits: Readonly<Record<Counted, number>>;
-  readonly #counts = new RecentMap<string, { count: number; endsAtMs: number }>(maxCounts);
+  readonly #counts: TtlCache<string, { count: number; endsAtMs: number }>;
 
   constructor(clock: Clock, limits: Partial<Record<Counted, number>> = {}) {
     this.#clock = clock;
     this.#limits = { ...callLimits, ...limits };
+    this.#counts = new TtlCache({ clock, maxAgeMs: windowMs, maxEntries: maxCounts });
   }
 
   /**
@@ -35,9 +36,7 @@ export class CallLimit {
     if (tokenId === null) return;
     const key = `${kind} ${tokenId}`;
     const nowMs = this.#clock.monotonicMs();
-    const known = this.#counts.get(key);
-    const window = known && nowMs < known.endsAtMs ? known : { count: 0, endsAtMs: nowMs + windowMs };
-    if (window !== known) this.#counts.keep(key, window);
+    const window = this.#counts.getOrMake(key, () => ({ count: 0, endsAtMs: nowMs + windowMs }));
     if (window.count >= this.#limits[kind])
       throw new Refusal('tooManyRequests', {
         text: `This token made ${this.#limits[kind]} ${kind} within a minute.`,

@@ -1,5 +1,5 @@
 import { hourMs } from '../../../../shared/clock.ts';
-import { RecentMap } from '../../../../shared/db/cache/recent-map.ts';
+import { TtlCache } from '../../../../shared/ttl-cache.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { currentActor, recordChange } from './actor.ts';
 
@@ -25,10 +25,11 @@ export interface Read {
  */
 export class ReadAudit {
   readonly #deps: Pick<ApiDeps, 'db' | 'clock'>;
-  readonly #recordedAtMs = new RecentMap<string, number>(maxRemembered);
+  readonly #recorded: TtlCache<string, true>;
 
   constructor(deps: Pick<ApiDeps, 'db' | 'clock'>) {
     this.#deps = deps;
+    this.#recorded = new TtlCache({ clock: deps.clock, maxAgeMs: onceInMs, maxEntries: maxRemembered });
   }
 
   /** Records a read before its reply is sent; with `members`, those that are new. */
@@ -36,19 +37,15 @@ export class ReadAudit {
     const actor = currentActor();
     if (!actor) return;
     const keyOf = (member: string) => JSON.stringify([actor.tokenId, action, appId, target, member]);
-    const nowMs = this.#deps.clock.monotonicMs();
-    const isNew = (member: string) => {
-      const atMs = this.#recordedAtMs.get(keyOf(member));
-      return atMs === undefined || nowMs - atMs >= onceInMs;
-    };
+    const isNew = (member: string) => !this.#recorded.get(keyOf(member));
     const found = [...(members ?? [''])].filter(isNew).sort();
     if (found.length === 0) return;
-    for (const member of found) this.#recordedAtMs.keep(keyOf(member), nowMs);
+    for (const member of found) this.#recorded.set(keyOf(member), true);
     try {
       const after = members ? { members: found } : undefined;
       await recordChange(this.#deps.db, { action, appId, target, after });
     } catch (error) {
-      for (const member of found) this.#recordedAtMs.forget(keyOf(member));
+      for (const member of found) this.#recorded.delete(keyOf(member));
       throw error;
     }
   }

@@ -9,7 +9,7 @@ import { shownRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { namesOfToken } from '../../../../shared/domain/installations/identity.ts';
 import { installationDocument } from '../../../../shared/domain/installations/installation.ts';
-import { mapInTicks } from '../../../../shared/fairness/ticks.ts';
+import { mapInTicks } from '../../../../shared/event-loop.ts';
 import { parseWhere } from '../../../../shared/query/parse/where.ts';
 import { installationClass } from '../../../../shared/query/schema/classes.ts';
 import { Params } from '../../../../shared/query/sql/params.ts';

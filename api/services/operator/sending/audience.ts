@@ -14,9 +14,9 @@ import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { installationDocument } from '../../../../shared/domain/installations/installation.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
-import { FairQueue } from '../../../../shared/fairness/fair-queue.ts';
 import { targetClauses } from '../../../../shared/query/targets/clauses.ts';
 import { Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
+import { Semaphore } from '../../../../shared/semaphore.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { splitByConnector } from '../../push/explain/audience.ts';
 import { parseDraft } from '../../push/explain/dry-run.ts';
@@ -38,7 +38,7 @@ const maxPart = 100_000;
 /** Clauses that are counted without each other. */
 const maxClauses = 20;
 /** Counts at the same time: of all apps, of one app, and of one app that wait. */
-const turns = { atOnce: 3, perLane: 1, maxWaiting: 5, maxWaitMs: 2000 };
+const turns = { concurrency: 3, perKey: 1, maxWaiting: 5, maxWaitMs: 2000 };
 
 /** Target whose audience is counted: members of the body of a push. */
 export interface AudienceRequest {
@@ -66,7 +66,7 @@ interface Count {
 export class AudienceService {
   readonly #deps: ApiDeps;
   readonly #reads: ReadAudit;
-  readonly #turns = new FairQueue(turns);
+  readonly #turns = new Semaphore(turns);
 
   constructor(deps: ApiDeps, reads: ReadAudit) {
     this.#deps = deps;

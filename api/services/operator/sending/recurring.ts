@@ -26,7 +26,7 @@ import {
   type Recurrence,
   timesAfter,
 } from '../../../../shared/domain/pushes/recurrence.ts';
-import { mapInTicks } from '../../../../shared/fairness/ticks.ts';
+import { mapInTicks } from '../../../../shared/event-loop.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { parseDraft } from '../../push/explain/dry-run.ts';
 import { requireControl } from '../../push/push-control.ts';

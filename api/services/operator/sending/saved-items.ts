@@ -13,7 +13,7 @@ import { itemNameOf } from '../../../../shared/domain/admin/names.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
-import { mapInTicks } from '../../../../shared/fairness/ticks.ts';
+import { mapInTicks } from '../../../../shared/event-loop.ts';
 import { withoutCql } from '../../../../shared/query/cql/select.ts';
 import { parseWhere } from '../../../../shared/query/parse/where.ts';
 import { installationClass } from '../../../../shared/query/schema/classes.ts';

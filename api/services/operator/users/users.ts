@@ -8,7 +8,7 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { parsePhone } from '../../../../shared/domain/messages/phone.ts';
 import { identitiesOf } from '../../../../shared/domain/users/auth-data.ts';
 import { type User, userDocument } from '../../../../shared/domain/users/user.ts';
-import { mapInTicks } from '../../../../shared/fairness/ticks.ts';
+import { mapInTicks } from '../../../../shared/event-loop.ts';
 import { parseWhere } from '../../../../shared/query/parse/where.ts';
 import { userClass } from '../../../../shared/query/schema/classes.ts';
 import { Params } from '../../../../shared/query/sql/params.ts';

@@ -12,7 +12,7 @@ import {
 import type { AppKeys, KeyName } from '../../../domain/apps/identity.ts';
 import { sealContexts } from '../../../domain/apps/seal-contexts.ts';
 import { reachableName } from '../../../domain/path.ts';
-import { mapInTicks } from '../../../fairness/ticks.ts';
+import { mapInTicks } from '../../../event-loop.ts';
 import type { Handle } from '../../pool.ts';
 
 const oldKey = z.object({ value: z.string(), validUntilMs: z.number() }).optional();

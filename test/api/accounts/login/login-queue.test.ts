@@ -10,7 +10,7 @@ import { useTestApi } from '../../../support/test-api.ts';
 import { newName } from '../../../support/users.ts';
 
 test('refuses excess calls of one app with 429 and Retry-After; other apps are unaffected', async () => {
-  const passwords = new Passwords({ atOnce: 1, maxWaiting: 1 });
+  const passwords = new Passwords({ concurrency: 1, maxWaiting: 1 });
   const known = await passwords.hash('a', 'right');
   const calls = [passwords.verify('a', 'right', known), passwords.verify('a', 'wrong', known)];
   const refusal = passwords.verify('a', 'right', known);

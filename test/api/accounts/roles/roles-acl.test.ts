@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { RoleCache } from '../../../../api/services/roles/roles.ts';
 import { systemClock } from '../../../../shared/clock.ts';
-import { RoleCache } from '../../../../shared/db/cache/role-cache.ts';
 import {
   findRolesOfUser,
   maxRoleDepth,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { mapInTicks } from '../../../shared/fairness/ticks.ts';
+import { mapInTicks } from '../../shared/event-loop.ts';
 
 /** Keeps the processor busy. */
 function work(ms: number): void {

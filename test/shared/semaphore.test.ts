@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { FairQueue, QueueFull } from '../../../shared/fairness/fair-queue.ts';
+import { QueueFull, Semaphore } from '../../shared/semaphore.ts';
 
-describe('a fair queue', () => {
+describe('a semaphore', () => {
   /** Returns functions that add and end tasks, and the names in the order of their starts. */
-  function controlledTasks(queue: FairQueue) {
+  function controlledTasks(queue: Semaphore) {
     const begun: string[] = [];
     const ends = new Map<string, () => void>();
-    const add = (lane: string, name: string) =>
-      queue.run(lane, async () => {
+    const add = (key: string, name: string) =>
+      queue.run(key, async () => {
         begun.push(name);
         await new Promise<void>((resolve) => ends.set(name, resolve));
         return name;
@@ -19,8 +19,8 @@ describe('a fair queue', () => {
     return { begun, add, end };
   }
 
-  test('alternates between lanes, keeps the order within a lane, and limits concurrency', async () => {
-    const { begun, add, end } = controlledTasks(new FairQueue({ atOnce: 2, maxWaiting: 10 }));
+  test('alternates between keys, keeps the order within a key, and limits concurrency', async () => {
+    const { begun, add, end } = controlledTasks(new Semaphore({ concurrency: 2, maxWaiting: 10 }));
     const all = [...['a1', 'a2', 'a3', 'a4'].map((name) => add('a', name)), add('b', 'b1'), add('c', 'c1')];
     expect(begun).toEqual(['a1', 'a2']);
     for (const name of ['a1', 'a2', 'b1', 'a3', 'c1', 'a4']) {
@@ -33,8 +33,8 @@ describe('a fair queue', () => {
     expect(await Promise.all(all)).toEqual(['a1', 'a2', 'a3', 'a4', 'b1', 'c1']);
   });
 
-  test('refuses tasks over the limit of a lane, and accepts those of others', async () => {
-    const { add, end } = controlledTasks(new FairQueue({ atOnce: 1, maxWaiting: 2 }));
+  test('refuses tasks over the limit of a key, and accepts those of others', async () => {
+    const { add, end } = controlledTasks(new Semaphore({ concurrency: 1, maxWaiting: 2 }));
     const first = add('a', 'a1');
     const more = [add('a', 'a2'), add('a', 'a3')];
     await expect(add('a', 'a4')).rejects.toBeInstanceOf(QueueFull);
@@ -47,15 +47,15 @@ describe('a fair queue', () => {
   });
 
   test('continues after a task that fails', async () => {
-    const queue = new FairQueue({ atOnce: 1, maxWaiting: 2 });
+    const queue = new Semaphore({ concurrency: 1, maxWaiting: 2 });
     const failing = queue.run('a', () => Promise.reject(new Error('no')));
     const next = queue.run('a', () => Promise.resolve('yes'));
     await expect(failing).rejects.toThrow('no');
     expect(await next).toBe('yes');
   });
 
-  test('limits the concurrency of one lane, although more slots are free', async () => {
-    const { begun, add, end } = controlledTasks(new FairQueue({ atOnce: 3, perLane: 2, maxWaiting: 10 }));
+  test('limits the concurrency of one key, although more slots are free', async () => {
+    const { begun, add, end } = controlledTasks(new Semaphore({ concurrency: 3, perKey: 2, maxWaiting: 10 }));
     const all = ['a1', 'a2', 'a3', 'a4'].map((name) => add('a', name));
     expect(begun).toEqual(['a1', 'a2']);
     all.push(add('b', 'b1'), add('b', 'b2'));
@@ -68,12 +68,12 @@ describe('a fair queue', () => {
     expect(await Promise.all(all)).toHaveLength(6);
   });
 
-  test('reports which lane caused a timeout', async () => {
-    const queue = new FairQueue({ atOnce: 2, perLane: 1, maxWaiting: 10, maxWaitMs: 20 });
+  test('reports which key caused a timeout', async () => {
+    const queue = new Semaphore({ concurrency: 2, perKey: 1, maxWaiting: 10, maxWaitMs: 20 });
     const { add, end } = controlledTasks(queue);
     const running = [add('a', 'a1'), add('b', 'b1')];
-    await expect(add('a', 'a2')).rejects.toMatchObject({ name: 'QueueFull', isOfLane: true });
-    await expect(add('c', 'c1')).rejects.toMatchObject({ name: 'QueueFull', isOfLane: false });
+    await expect(add('a', 'a2')).rejects.toMatchObject({ name: 'QueueFull', isOfKey: true });
+    await expect(add('c', 'c1')).rejects.toMatchObject({ name: 'QueueFull', isOfKey: false });
     await end('a1');
     await end('b1');
     await Promise.all(running);
@@ -83,7 +83,7 @@ describe('a fair queue', () => {
   });
 
   test('accepts a shorter wait for a single task', async () => {
-    const queue = new FairQueue({ atOnce: 1, maxWaiting: 10 });
+    const queue = new Semaphore({ concurrency: 1, maxWaiting: 10 });
     const { add, end } = controlledTasks(queue);
     const first = add('a', 'a1');
     await expect(queue.run('b', () => Promise.resolve(), 5)).rejects.toBeInstanceOf(QueueFull);

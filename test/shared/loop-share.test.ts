@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { LoopShare } from '../../../shared/fairness/loop-share.ts';
+import { LoopShare } from '../../shared/event-loop.ts';
 
 test('every call starts at once in a short turn', () => {
   let nowMs = 0;

@@ -1,0 +1,82 @@
+import { Batcher } from '../batcher.ts';
+import type { Clock } from '../clock.ts';
+import type { Vault } from '../crypto.ts';
+import type { App } from '../domain/apps/app.ts';
+import { changeMaxAgeMs, TtlCache } from '../ttl-cache.ts';
+import { isConnectionFailure } from './limits/database-errors.ts';
+import type { Handle } from './pool.ts';
+import { findApp } from './tables/apps/apps.ts';
+import { openProfiles, type StoredProfile } from './tables/apps/profiles.ts';
+import { type AppVersions, readAppVersions } from './tables/apps/versions.ts';
+
+/** Most apps whose versions one statement reads, and such statements at a time. */
+const batchLimits = { size: 100, concurrency: 2 };
+
+/** Value of an app with its version. */
+interface Versioned<V> {
+  version: string;
+  value: V;
+}
+
+/**
+ * Cache of apps and their profiles, at most half a second old. A value that is older is kept if its version is unchanged:
+ * reading, decrypting and checking it again costs many times the question.
+ */
+export class AppCache {
+  readonly #db: Handle;
+  readonly #vault: Vault;
+  readonly #versions: Batcher<string, AppVersions | undefined>;
+  readonly #apps: TtlCache<string, Promise<App | undefined>>;
+  readonly #profiles: TtlCache<string, Promise<StoredProfile[]>>;
+  readonly #keptApps = new TtlCache<string, Versioned<App | undefined>>({});
+  readonly #keptProfiles = new TtlCache<string, Versioned<StoredProfile[]>>({});
+
+  constructor(db: Handle, vault: Vault, clock: Clock) {
+    this.#db = db;
+    this.#vault = vault;
+    this.#versions = new Batcher({
+      ...batchLimits,
+      run: (appIds) => readAppVersions(db, appIds),
+      runOne: async (appId) => (await readAppVersions(db, [appId]))[0],
+      isShared: isConnectionFailure,
+    });
+    this.#apps = new TtlCache({ clock, maxAgeMs: changeMaxAgeMs });
+    this.#profiles = new TtlCache({ clock, maxAgeMs: changeMaxAgeMs });
+  }
+
+  app(appId: string): Promise<App | undefined> {
+    return this.#apps.getOrMake(appId, async () => {
+      const version = (await this.#versions.run(appId))?.app;
+      const read = () => findApp(this.#db, this.#vault, appId);
+      return keep(this.#keptApps, { appId, version, read });
+    });
+  }
+
+  profiles(appId: string): Promise<StoredProfile[]> {
+    return this.#profiles.getOrMake(appId, async () => {
+      const version = (await this.#versions.run(appId))?.profiles;
+      const read = () => openProfiles(this.#db, this.#vault, appId);
+      return keep(this.#keptProfiles, { appId, version, read });
+    });
+  }
+
+  /** Drops an app; the process that changes it calls this to see the change at once. */
+  forget(appId: string): void {
+    this.#apps.delete(appId);
+    this.#profiles.delete(appId);
+  }
+}
+
+/** Returns the kept value of an app if it has this version, else reads it; an unknown app is not kept. */
+async function keep<V>(
+  kept: TtlCache<string, Versioned<V>>,
+  { appId, version, read }: { appId: string; version: string | undefined; read: () => Promise<V> },
+): Promise<V> {
+  const known = kept.get(appId);
+  if (known && known.version === version) return known.value;
+  kept.delete(appId);
+  // The value may be newer than the version: then the next question finds another version, and reads it once more.
+  const value = await read();
+  if (version !== undefined) kept.set(appId, { version, value });
+  return value;
+}

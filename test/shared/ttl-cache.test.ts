@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import { TtlCache } from '../../shared/ttl-cache.ts';
+
+test('an entry ends at its age, by the clock of the cache', () => {
+  let nowMs = 0;
+  const cache = new TtlCache<string, number>({ clock: { monotonicMs: () => nowMs }, maxAgeMs: 500 });
+  cache.set('a', 1);
+  nowMs = 499;
+  expect(cache.get('a')).toBe(1);
+  nowMs = 500;
+  expect(cache.get('a')).toBeUndefined();
+});
+
+test('a further entry replaces the oldest one', () => {
+  const cache = new TtlCache<string, number>({ maxEntries: 2 });
+  cache.set('a', 1);
+  cache.set('b', 2);
+  cache.set('a', 3);
+  cache.set('c', 4);
+  expect(['a', 'b', 'c'].map((key) => cache.get(key))).toEqual([3, undefined, 4]);
+  expect(cache.size).toBe(2);
+});
+
+test('concurrent callers share a question; one that fails is asked again', async () => {
+  let asked = 0;
+  const cache = new TtlCache<string, Promise<number>>({});
+  const ask = async () => {
+    asked += 1;
+    if (asked === 1) throw new Error('away');
+    return asked;
+  };
+  const first = [cache.getOrMake('a', ask), cache.getOrMake('a', ask)];
+  const settled = await Promise.allSettled(first);
+  expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  expect(asked).toBe(1);
+  expect(await cache.getOrMake('a', ask)).toBe(2);
+  expect(await cache.getOrMake('a', ask)).toBe(2);
+});
+
+test('entries are dropped by key, or by a condition', () => {
+  const cache = new TtlCache<string, number>({});
+  for (const key of ['a 1', 'a 2', 'b 1']) cache.set(key, 1);
+  cache.deleteWhere((key) => key.startsWith('a '));
+  expect(cache.size).toBe(1);
+  cache.delete('b 1');
+  expect(cache.get('b 1')).toBeUndefined();
+});
