@@ -14,7 +14,7 @@ import { createMetrics } from '../shared/metrics.ts';
 import { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
 import { packageVersion } from '../shared/process/version.ts';
-import { queueNeeds } from '../shared/queue/jobs.ts';
+import { queueNeeds } from '../shared/queue/migrate.ts';
 import { JobQueue } from '../shared/queue/queue.ts';
 import { createApp, remoteAddressOf } from './app.ts';
 import { type ChannelLimits, channelLimits } from './channel/limits.ts';
@@ -146,12 +146,12 @@ function openServices(deps: ApiDeps, stack: ClosingStack): Services {
 }
 
 async function openHttpApp({ config, log, clock, options }: Startup, deps: ApiDeps, services: Services) {
-  const { queue, admissionDb: db, metrics } = deps;
+  const { admissionDb: db, metrics } = deps;
   const { maxWaitingPushes: maxWaiting, onExchange } = options;
   const consoleFiles = new ConsoleFiles(options.consoleFolders ?? consoleFolders(), clock);
   services.meta.buildDigest = () => consoleFiles.digest;
   const limits = maxWaiting === undefined ? {} : { maxWaiting };
-  const backlog = new PushBacklog({ queue, db, clock, ...limits });
+  const backlog = new PushBacklog({ db, clock, ...limits });
   return createApp({
     routes: await loadRoutes(),
     services,

@@ -15,8 +15,9 @@ import { pushTopic } from '../shared/db/tables/pushes/control.ts';
 import { setPrivateHosts } from '../shared/http/outbound-addresses.ts';
 import { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
-import { DuePoll } from '../shared/queue/consuming/due-poll.ts';
-import { queueNeeds } from '../shared/queue/jobs.ts';
+
+import { queueNeeds } from '../shared/queue/migrate.ts';
+import { DuePoll } from '../shared/queue/waking.ts';
 import type { DispatcherDeps } from './deps.ts';
 import { openDuties, runDuty } from './duties/duties.ts';
 import { type HealthState, serveHealth } from './health.ts';

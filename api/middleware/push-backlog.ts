@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { planJob } from '../../shared/queue/jobs.ts';
-import type { JobQueue } from '../../shared/queue/queue.ts';
+import { countReady } from '../../shared/queue/queue-sql.ts';
 
 /**
  * Largest backlog: more than 90 minutes of one app's highest call rate (9600 a minute). Running dispatchers leave far
@@ -19,7 +19,6 @@ const mostPerSecond = 20_000;
 
 /** Options of the backlog check. */
 export interface PushBacklogOptions {
-  queue: JobQueue;
   /** Connections on which the queue is counted. */
   db: Handle;
   clock: Clock;
@@ -59,8 +58,7 @@ export class PushBacklog {
 
   /** Counts the backlog. Its rows are read, so a long one is counted often and a short one rarely. */
   async #count(nowMs: number): Promise<boolean> {
-    const { queue, db } = this.#options;
-    const waiting = await queue.countWaiting(planJob, this.#maxWaiting, db);
+    const waiting = await countReady(this.#options.db, planJob, this.#maxWaiting);
     const fullAfterMs = ((this.#maxWaiting - waiting) / mostPerSecond) * 1000;
     this.#countAgainMs = nowMs + Math.min(Math.max(fullAfterMs, minCountMs), maxCountMs);
     return waiting >= this.#maxWaiting;

@@ -11,7 +11,7 @@ import {
 import { profileConnectorIds } from '../../shared/domain/labels.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
-import type { Permit } from '../../shared/queue/consuming/consumer.ts';
+import type { Permit } from '../../shared/queue/consumer.ts';
 import { BreakerStates } from './breaker-states.ts';
 import { GatewayFailures } from './gateway-failures.ts';
 import { type PermitAnswer, unwatchedPermit } from './gateway-permit.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { Permit } from '../../shared/queue/consuming/consumer.ts';
+import type { Permit } from '../../shared/queue/consumer.ts';
 import { InFlightBatch } from '../sending/in-flight-batch.ts';
 
 /** Interval of the look at all batches in flight. */

@@ -1,11 +1,10 @@
 import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
-import type { Permit } from '../../shared/queue/consuming/consumer.ts';
+import type { JobEnd, Permit } from '../../shared/queue/consumer.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { GatewayPermit } from '../breakers/gateway-permit.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { type BatchInWork, type BatchJob, loadBatch } from '../recording/batch-in-work.ts';
 import { closePush } from '../recording/closing.ts';
-import { recordParked } from '../recording/parked.ts';
 import { recordPostponed } from '../recording/postponed.ts';
 import { recordResult } from '../recording/recorder.ts';
 import type { SentBatch } from '../recording/sent-batch.ts';
@@ -14,7 +13,7 @@ import type { Lane } from '../sending/pool.ts';
 import type { KnownPush, LoadedBatch, SendSlot } from '../sending/task.ts';
 import { FirstSend } from './first-send.ts';
 import { decide, type GateDecision, reserve } from './gates.ts';
-import { holdFrozen } from './hold.ts';
+import { holdBatch } from './holding.ts';
 import { traceGateway, tracePush } from './tracing.ts';
 
 /** A batch that its planning job has just written, with all that was read of it. */
@@ -40,11 +39,8 @@ export interface DeliverContext {
   prepared?: PreparedBatch | undefined;
 }
 
-/**
- * State of a batch after one round: `done` (its job is completed), `unfinished` (it goes back), `changed` (one more
- * round).
- */
-type RoundEnd = 'done' | 'unfinished' | 'changed';
+/** End of one round of a batch: that of its job, or `changed`: one more round. */
+type RoundEnd = JobEnd | 'changed';
 
 /** Most recipients of a batch that the express thread takes. */
 const expressSize = 1000;
@@ -53,24 +49,25 @@ const expressSize = 1000;
 const longSlotMs = 250;
 
 /**
- * Delivers one batch: load, decide, reserve, send, record, close. Returns true when its job is completed, false when the
- * dispatcher stopped before all of it was sent.
+ * Delivers one batch: load, decide, reserve, send, record, close. Returns `again` when the dispatcher
+ * stopped before all of it was sent.
  */
 export async function deliverBatch(
   deps: DispatcherDeps,
   ids: DeliverJob,
   context: DeliverContext,
-): Promise<boolean> {
-  let end: RoundEnd = 'changed';
+): Promise<JobEnd> {
   deps.closer.begin(ids.pushId);
   try {
-    // A push that is paused, resumed or cancelled in the meantime changes the decision.
-    for (let { prepared } = context; end === 'changed'; prepared = undefined)
-      end = await tracePush(deps, 'batch', ids, () => deliverOnce(deps, ids, { ...context, prepared }));
+    // A push that is paused, resumed or cancelled while a batch is in work changes the decision.
+    for (let { prepared } = context; ; prepared = undefined) {
+      const round = () => deliverOnce(deps, ids, { ...context, prepared });
+      const end = await tracePush(deps, 'batch', ids, round);
+      if (end !== 'changed') return end;
+    }
   } finally {
     if (deps.closer.end(ids.pushId)) await closePush(deps, ids.appId, ids.pushId);
   }
-  return end === 'done';
 }
 
 async function deliverOnce(
@@ -89,7 +86,7 @@ async function deliverOnce(
   if (decision.kind !== 'send') return recordDecision(deps, batch, decision);
   const reservation = await reserve(deps, batch);
   if (reservation.kind !== 'send') return recordDecision(deps, batch, reservation);
-  if (context.signal.aborted) return 'unfinished';
+  if (context.signal.aborted) return 'again';
   // A prepared batch has its push, which was read earlier than the counter.
   const push = prepared ? undefined : deps.pushCache.get(ids.pushId);
   const known = push && { push, interruptCount };
@@ -110,19 +107,9 @@ async function recordDecision(
     case 'postpone':
       await recordPostponed(deps, batch, decision);
       return 'done';
-    case 'park':
-      return (await recordParked(deps, batch)) ? 'done' : 'changed';
     case 'hold':
-      return hold(deps, batch);
+      return holdBatch(deps, batch);
   }
-}
-
-const roundEnds = { held: 'done', free: 'changed', lost: 'unfinished' } as const;
-
-/** Holds the batch's own job; one without goes back with its planning job, which is held then. */
-async function hold(deps: DispatcherDeps, { job: own }: BatchInWork): Promise<RoundEnd> {
-  if (!own) return 'unfinished';
-  return roundEnds[await holdFrozen(deps, own.kind, own.job)];
 }
 
 interface SendContext extends DeliverContext {
@@ -154,7 +141,7 @@ async function sendAndRecord(
     }
     const { isInterrupted, hasUnsent } = sent.result;
     if (isInterrupted && !context.signal.aborted && !deps.pool.isStopping) return 'changed';
-    if (!hasUnsent || context.signal.aborted) return 'unfinished';
+    if (!hasUnsent || context.signal.aborted) return 'again';
   }
 }
 

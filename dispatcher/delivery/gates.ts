@@ -18,9 +18,7 @@ export type GateDecision =
   | ({ kind: 'settle' } & UnsentOutcome)
   /** It is taken again later; this costs no try. */
   | ({ kind: 'postpone' } & Postponement)
-  /** It waits without a job until its push is resumed. */
-  | { kind: 'park' }
-  /** Its job is held until the freeze of its app, or of the service, ends. */
+  /** It waits without a job until its push is resumed, or the freeze of its app or of the service ends. */
   | { kind: 'hold' };
 
 /** One condition that a batch has to meet before it is sent. */
@@ -59,7 +57,7 @@ const profileError: Gate = {
 
 const paused: Gate = {
   name: 'paused',
-  check: (_deps, { stored }) => (stored.state === 'paused' ? { kind: 'park' } : send),
+  check: (_deps, { stored }) => (stored.state === 'paused' ? { kind: 'hold' } : send),
 };
 
 /** Last of those that depend on no time: what is cancelled, has expired or is paused needs no hold. */

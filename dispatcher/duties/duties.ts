@@ -1,8 +1,7 @@
 import { sleep } from '../../shared/clock.ts';
 import { analyzeGrownTables } from '../../shared/db/schema/statistics.ts';
 import { sealAuthDataOfOldRows } from '../../shared/db/tables/users/unsealed-users.ts';
-import { endFreezes } from '../delivery/hold.ts';
-import { resumeExpiredPushes } from '../delivery/pause.ts';
+import { endFreezes, resumeExpiredPushes } from '../delivery/holding.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closeSettledPushes } from '../recording/closing.ts';
 import { AccountReader } from './account-reader.ts';
@@ -38,7 +37,7 @@ const pauseEnder: Duty = {
   runOnce: (deps) => resumeExpiredPushes(deps, rowsAtOnce),
 };
 
-/** Gives back the jobs that a freeze held. */
+/** Continues the pushes that a freeze held. */
 const freezeEnder: Duty = {
   name: 'freeze ender',
   restMs: 500,

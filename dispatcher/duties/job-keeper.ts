@@ -1,127 +1,124 @@
 import type { Handle } from '../../shared/db/pool.ts';
-import { continuedPlan, type DeliverJob, deliverJob, freshPlan, planJob } from '../../shared/queue/jobs.ts';
+import { listFreezes } from '../../shared/db/tables/apps/freezes.ts';
 import {
-  beginSearch,
-  findJoblessBatches,
-  findJoblessPushes,
-  type JoblessBatch,
-  type JoblessPush,
   listOpenPushes,
-  lockJobless,
+  lockOpenWork,
   type OpenPush,
-} from '../../shared/queue/lost-jobs.ts';
-import { FairPriorities } from '../delivery/fair-priorities.ts';
+  type OpenWork,
+  readOpenWork,
+} from '../../shared/db/tables/pushes/open-work.ts';
+import { continuedPlan, deliverJob, freshPlan, planJob } from '../../shared/queue/jobs.ts';
+import { continuePushes, sendBatches } from '../../shared/queue/push-jobs.ts';
+import { findJobless } from '../../shared/queue/queue-sql.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
 /**
- * Time without a job and without progress after which work gets a new job. Work of a dispatcher that still sends makes
- * progress, even if its job is lost.
+ * Time without a job and without progress after which work gets a new job. Work of a dispatcher that
+ * still sends makes progress, even if its job is lost.
  */
 const missingForMs = 30_000;
 const pushesAtOnce = 200;
+/** Number of jobs above which nothing is searched: the dispatchers are busy, and it would cost too much. */
+const maxJobs = 50_000;
 
 type KeeperDeps = Pick<DispatcherDeps, 'db' | 'queue' | 'clock' | 'log'>;
 
-/** Work without a job. */
-interface Missing {
-  key: string;
-  pushId: number;
-  /** Changes with progress. */
-  mark: string;
+/** Range of ids of the pushes that one search covers. */
+interface Range {
+  afterId: number;
+  throughId: number;
 }
 
-/** Gives new jobs to open pushes and batches that have none: after a restore, or after a crash of the database. */
+/**
+ * Gives new jobs to open pushes and batches that have none: after a restore, after a crash of the
+ * database, and to held work that has to continue but was not continued.
+ */
 export class JobKeeper {
-  /** Start of the next search: each one covers some of the open pushes, in turn. */
+  /** Start of the next search: each search covers some of the open pushes, in turn. */
   #afterId = 0;
-  readonly #seen = new Map<string, Missing & { sinceMs: number }>();
+  readonly #seen = new Map<string, { pushId: number; mark: string; sinceMs: number }>();
 
   /** Searches once, on one dispatcher at a time; returns the number of new jobs. */
   async run(deps: KeeperDeps): Promise<number> {
+    if ((await deps.queue.countJobs()) > maxJobs) return 0;
     const given = await deps.db.transaction(async (tx) => {
-      if (!(await beginSearch(tx))) return 0;
+      if (!(await lockSearch(tx))) return 0;
       const afterId = this.#afterId;
       const pushes = await listOpenPushes(tx, { afterId, limit: pushesAtOnce });
       const throughId = pushes.length < pushesAtOnce ? Number.POSITIVE_INFINITY : (pushes.at(-1)?.id ?? 0);
       this.#afterId = Number.isFinite(throughId) ? throughId : 0;
-      const plans = await findJoblessPushes(tx, pushes);
-      const batches = await findJoblessBatches(tx, pushes);
-      const found = [...plans.map(missingPlan), ...batches.map(missingBatch)];
-      const due = this.#remember(found, { afterId, throughId, nowMs: deps.clock.monotonicMs() });
-      const duePlans = plans.filter((push) => due.has(missingPlan(push).key));
-      const dueBatches = batches.filter((batch) => due.has(missingBatch(batch).key));
-      return (await givePlanJobs(deps, tx, duePlans)) + (await giveBatchJobs(deps, tx, dueBatches));
+      const found = await findMissing(tx, await readOpenWork(tx, pushes));
+      const due = this.#remember(found, { afterId, throughId }, deps.clock.monotonicMs());
+      return due.length === 0 ? 0 : giveJobs(deps, tx, due);
     });
     if (given > 0) deps.log.warn({ jobs: given }, 'pushes or batches without a job got one');
     return given;
   }
 
-  /** Remembers the work without a job in the searched range; returns the keys of what has waited long enough. */
-  #remember(
-    found: Missing[],
-    { afterId, throughId, nowMs }: { afterId: number; throughId: number; nowMs: number },
-  ): Set<string> {
+  /** Remembers the work without a job in the searched range; returns what has waited long enough. */
+  #remember(found: OpenWork[], { afterId, throughId }: Range, nowMs: number): OpenWork[] {
     const before = new Map(this.#seen);
-    for (const { key, pushId } of before.values())
+    for (const [key, { pushId }] of before)
       if (pushId > afterId && pushId <= throughId) this.#seen.delete(key);
-    const due = new Set<string>();
-    for (const missing of found) {
-      const last = before.get(missing.key);
-      const sinceMs = last?.mark === missing.mark ? last.sinceMs : nowMs;
-      if (nowMs - sinceMs >= missingForMs) due.add(missing.key);
-      else this.#seen.set(missing.key, { ...missing, sinceMs });
-    }
-    return due;
+    return found.filter((work) => {
+      const { pushId, mark } = work;
+      const last = before.get(keyOf(work));
+      const sinceMs = last?.mark === mark ? last.sinceMs : nowMs;
+      const isDue = nowMs - sinceMs >= missingForMs;
+      if (!isDue) this.#seen.set(keyOf(work), { pushId, mark, sinceMs });
+      return isDue;
+    });
   }
 }
 
-const missingPlan = ({ id, isRelease, mark }: JoblessPush): Missing => ({
-  key: `${isRelease ? 'release' : 'plan'} ${id}`,
-  pushId: id,
-  mark,
-});
+const keyOf = ({ pushId, batchId, isHeld }: OpenWork): string =>
+  `${isHeld ? 'held' : 'lost'} ${pushId} ${batchId ?? ''}`;
 
-const missingBatch = ({ id, pushId, mark }: JoblessBatch): Missing => ({
-  key: `batch ${id}`,
-  pushId,
-  mark,
-});
-
-async function givePlanJobs({ queue }: KeeperDeps, tx: Handle, missing: JoblessPush[]): Promise<number> {
-  const locked = await lockJobless(tx, 'notification', missing);
-  const still = locked.length === 0 ? [] : await findJoblessPushes(tx, locked);
-  const lost = new Set(locked.map((push) => missingPlan(push).key));
-  const given = still.filter((push) => lost.has(missingPlan(push).key));
-  for (const { appId, id: pushId, isRelease, isPlanned, plannedThrough } of given) {
-    const isContinued = !isRelease && !isPlanned && plannedThrough > 0;
-    const data = { appId, pushId, ...(isRelease ? { isRelease } : {}) };
-    await queue.send(planJob, [data], { tx, ...(isContinued ? continuedPlan : freshPlan) });
-  }
-  return given.length;
+/** Locks the search until `tx` ends. Returns false while another process searches. */
+async function lockSearch(tx: Handle): Promise<boolean> {
+  const { rows } = await tx.query<{ isOurs: boolean }>(
+    `SELECT pg_try_advisory_xact_lock(hashtext('carillon lost jobs')) AS "isOurs"`,
+  );
+  return rows[0]?.isOurs === true;
 }
 
-async function giveBatchJobs(deps: KeeperDeps, tx: Handle, missing: JoblessBatch[]): Promise<number> {
-  const locked = await lockJobless(tx, 'push_batch', missing);
-  if (locked.length === 0) return 0;
-  const ids = locked.map(({ id }) => id);
-  const still = await findJoblessBatches(tx, pushesOf(locked), ids);
-  for (const [appId, ofApp] of Map.groupBy(still, (batch) => batch.appId)) {
-    const priorities = new FairPriorities(deps.queue, appId);
-    for (const [connector, batches] of Map.groupBy(ofApp, (batch) => batch.connector)) {
-      const kind = deliverJob(connector);
-      const ready = batches.filter(({ notBefore }) => !notBefore);
-      const priority = await priorities.next(tx, kind, ready.length);
-      await deps.queue.send(kind, ready.map(jobOf), { tx, priority });
-      for (const batch of batches)
-        if (batch.notBefore) await deps.queue.send(kind, [jobOf(batch)], { tx, startAfter: batch.notBefore });
-    }
-  }
-  return still.length;
+const queueOf = ({ connector }: OpenWork) =>
+  connector === null ? planJob.queue : deliverJob(connector).queue;
+
+/** Returns the work without a job that should have one: work of a frozen app stays held. */
+async function findMissing(tx: Handle, work: OpenWork[]): Promise<OpenWork[]> {
+  const held = work.filter(({ isHeld }) => isHeld);
+  const lost = await findJobless(
+    tx,
+    work.filter(({ isHeld }) => !isHeld).map((item) => ({ ...item, queue: queueOf(item) })),
+  );
+  if (held.length === 0) return lost;
+  const frozen = new Set((await listFreezes(tx)).map(({ appId }) => appId));
+  return [...lost, ...held.filter(({ appId }) => !frozen.has(null) && !frozen.has(appId))];
 }
 
-const jobOf = ({ appId, pushId, id: batchId }: JoblessBatch): DeliverJob => ({ appId, pushId, batchId });
+/** Gives jobs to work that still has none. The rows are locked first, so that nobody else does. */
+async function giveJobs({ queue, clock }: KeeperDeps, tx: Handle, due: OpenWork[]): Promise<number> {
+  const locked = await lockOpenWork(tx, due);
+  // In this order: the planning job of a small push ends after its batches have settled.
+  const missing = new Set((await findMissing(tx, locked)).map(keyOf));
+  const open = (await readOpenWork(tx, pushesOf(locked))).filter((work) => missing.has(keyOf(work)));
+  const [held, lost] = [open.filter(({ isHeld }) => isHeld), open.filter(({ isHeld }) => !isHeld)];
+  for (const { appId, pushId, batchId, isContinued } of lost)
+    if (batchId === null)
+      await queue.send(planJob, [{ appId, pushId }], { tx, ...(isContinued ? continuedPlan : freshPlan) });
+  const batches = lost.flatMap(({ batchId, connector, ...rest }) =>
+    batchId === null || connector === null ? [] : [{ ...rest, id: batchId, connector }],
+  );
+  for (const [appId, ofApp] of Map.groupBy(batches, (batch) => batch.appId))
+    await sendBatches(tx, queue, appId, { batches: ofApp.filter(({ notBefore }) => !notBefore) });
+  for (const { appId, pushId, id: batchId, connector, notBefore } of batches)
+    if (notBefore)
+      await queue.send(deliverJob(connector), [{ appId, pushId, batchId }], { tx, startAfter: notBefore });
+  return lost.length + (await continuePushes(tx, queue, pushesOf(held), clock.now()));
+}
 
-function pushesOf(batches: JoblessBatch[]): OpenPush[] {
-  const pushes = new Map(batches.map(({ appId, pushId }) => [pushId, { appId, id: pushId }]));
+function pushesOf(work: OpenWork[]): OpenPush[] {
+  const pushes = new Map(work.map(({ appId, pushId }) => [pushId, { appId, id: pushId }]));
   return [...pushes.values()];
 }

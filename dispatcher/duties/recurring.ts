@@ -10,7 +10,7 @@ import type { NewPush } from '../../shared/db/tables/pushes/pushes.ts';
 import { newPushObjectId } from '../../shared/domain/ids.ts';
 import { defaultExpiryMs, expiryAfter } from '../../shared/domain/pushes/push.ts';
 import { dueTimes, maxOpenStarts } from '../../shared/domain/pushes/recurrence.ts';
-import { insertQueuedPushes } from '../../shared/queue/queued-pushes.ts';
+import { insertQueuedPushes } from '../../shared/queue/push-jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
 /** A start that is later than this counts as caught up. */

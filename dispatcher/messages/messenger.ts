@@ -15,9 +15,10 @@ import {
 import type { Metrics } from '../../shared/metrics.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
 import type { Logger } from '../../shared/process/logging.ts';
-import { Consumer, type JobContext, type Waking } from '../../shared/queue/consuming/consumer.ts';
+import { Consumer, type JobContext, type JobEnd } from '../../shared/queue/consumer.ts';
 import { type MessageJob, messageJob } from '../../shared/queue/jobs.ts';
 import type { Job, JobQueue } from '../../shared/queue/queue.ts';
+import type { Waking } from '../../shared/queue/waking.ts';
 
 /** Messages sent at the same time. */
 const maxConcurrent = 16;
@@ -61,24 +62,24 @@ export async function startMessenger(
 /**
  * Sends one message through its provider and records the result, in one transaction with the end of the job. Retries a
  * message until it expires. After a crash between sending and recording the message is sent twice, with the same id.
- * Returns false when it is stopped before the provider responds.
+ * Returns `again` when it is stopped before the provider responds.
  */
 export async function sendMessage(
   deps: MessengerDeps,
   providers: Providers,
   job: Job<MessageJob>,
   { signal }: Pick<JobContext, 'signal'>,
-): Promise<boolean> {
+): Promise<JobEnd> {
   const { appId, messageId } = job.data;
   const message = await readMessage(deps, job);
   if (!message) {
-    await deps.queue.complete(messageJob, job, deps.db);
-    return true;
+    await deps.queue.end(messageJob, job, deps.db);
+    return 'done';
   }
   const outcome = await trySend(deps, providers, message, { id: `${messageId}`, appId, signal });
-  if (outcome === 'stopped') return false;
+  if (outcome === 'stopped') return 'again';
   await record(deps, job, { message, outcome, host: providers[message.kind]?.host });
-  return true;
+  return 'done';
 }
 
 /** Reads the message; returns undefined when there is nothing to send. Fails one that was encrypted with a retired key. */
@@ -146,7 +147,7 @@ async function record(
   const { db, queue, metrics, log } = deps;
   const result = 'state' in outcome ? outcome : expiredResult(deps, message, outcome);
   await db.transaction(async (tx) => {
-    if (!(await queue.complete(messageJob, job, tx))) return;
+    if (!(await queue.end(messageJob, job, tx))) return;
     if (result) await settleMessage(tx, appId, messageId, result);
     else if ('kind' in outcome && (await countTry(tx, appId, messageId, outcome.reason)))
       await queue.send(messageJob, [job.data], {

@@ -5,20 +5,10 @@ import { advancePlanning } from '../../shared/db/tables/pushes/progress.ts';
 import { insertFailures } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
-import {
-  continuedPlan,
-  type DeliverJob,
-  deliverJob,
-  freshPlan,
-  type JobKind,
-  type PlanJob,
-  planJob,
-} from '../../shared/queue/jobs.ts';
+import { continuedPlan, deliverJob, freshPlan, type PlanJob, planJob } from '../../shared/queue/jobs.ts';
+import type { FairPriorities } from '../../shared/queue/push-jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
-import { queueBatches } from '../../shared/queue/queued-pushes.ts';
 import type { PageOfBatches, PlannedStart, Rule, TargetPage } from '../../shared/rules/rule.ts';
-import { changesPages } from '../../shared/rules/rules.ts';
-import type { FairPriorities } from '../delivery/fair-priorities.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';
 import { wakeWhenDue } from '../recording/postponed.ts';
@@ -66,12 +56,8 @@ export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep
   const { push } = plan;
   deps.closer.expectBatches(push.id);
   const through = step.page.lastId || step.mark;
-  const plain = plainPageOf(deps, plan, step);
-  if (plain) await writePlainPage(deps, plan, { ...step, ...plain });
-  else {
-    const written = await deps.db.transaction((tx) => writeRuledPage(deps, tx, plan, { ...step, through }));
-    await countPage(deps, plan, { ...step, ...written });
-  }
+  const written = await deps.db.transaction((tx) => writeRuledPage(deps, tx, plan, { ...step, through }));
+  await countPage(deps, plan, { ...step, ...written });
   return through;
 }
 
@@ -122,42 +108,6 @@ async function countPage(
   if (isLast && !isSmall && written.batches.length === 0) await closePush(deps, app, id);
 }
 
-/** Batches of one queue, and the kind of their jobs. */
-interface PlainPage {
-  batches: PageOfBatches['batches'];
-  kind: JobKind<DeliverJob>;
-}
-
-/**
- * Returns the batches of a page of which nothing else is written, for one queue; undefined for any other page, and
- * in a spread database.
- */
-function plainPageOf({ queue }: DispatcherDeps, plan: Plan, step: PageStep): PlainPage | undefined {
-  if (queue.isSpread || step.isSmall || step.isContinued || plan.rules.some(changesPages)) return undefined;
-  const { batches, unsent } = toBatches(step.page, contextOf(plan, step));
-  const [first] = batches;
-  if (!first || unsent.length > 0) return undefined;
-  if (batches.some(({ connector }) => connector !== first.connector)) return undefined;
-  return { batches, kind: deliverJob(first.connector) };
-}
-
-/** Writes a page by one statement instead of a transaction of seven. */
-async function writePlainPage(
-  deps: DispatcherDeps,
-  { push, priorities, job }: Plan,
-  { page, mark, isLast, batches, kind }: PageStep & PlainPage,
-): Promise<void> {
-  prepareSenders(deps, push, { batches, mark });
-  const last = await queueBatches(deps.db, deps.queue, {
-    ...{ appId: push.appId, pushId: push.id, kind, job },
-    batches: batches.map((batch) => ({ ...batch, hasJob: true })),
-    step: { from: mark, through: page.lastId, devices: page.size, isLast },
-    lastPriority: priorities.lastOf(kind),
-  });
-  if (last === undefined) throw new Superseded();
-  priorities.note(kind, last);
-}
-
 /** Ends the planning job with the last page, unless it delivers the push, or where a new job continues. */
 async function endJob(
   { queue }: DispatcherDeps,
@@ -165,7 +115,7 @@ async function endJob(
   { job, start }: Plan,
   step: PageStep,
 ): Promise<void> {
-  if ((step.isLast && !step.isSmall) || step.isContinued) await queue.complete(planJob, job, tx);
+  if ((step.isLast && !step.isSmall) || step.isContinued) await queue.end(planJob, job, tx);
   if (step.isContinued) await queue.send(planJob, [job.data], { tx, ...continuedPlan });
   if (step.isLast && start?.next) await sendStart(queue, tx, job.data, start.next);
 }

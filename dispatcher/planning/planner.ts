@@ -6,15 +6,14 @@ import { findBatchesWithoutJob } from '../../shared/db/tables/pushes/batches.ts'
 import { startPush } from '../../shared/db/tables/pushes/progress.ts';
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
 import { Params, targetCondition } from '../../shared/query/targets/targets.ts';
-import type { JobContext } from '../../shared/queue/consuming/consumer.ts';
+import type { JobContext, JobEnd } from '../../shared/queue/consumer.ts';
 import { continuedPlan, freshPlan, type PlanJob, planJob } from '../../shared/queue/jobs.ts';
+import { continuePushes, FairPriorities } from '../../shared/queue/push-jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import type { PlannedStart } from '../../shared/rules/rule.ts';
 import { rulesOf } from '../../shared/rules/rules.ts';
 import { deliverBatch } from '../delivery/deliver.ts';
-import { FairPriorities } from '../delivery/fair-priorities.ts';
-import { holdFrozen } from '../delivery/hold.ts';
-import { parkPlanning, unpark } from '../delivery/pause.ts';
+import { holdPlanning } from '../delivery/holding.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';
 import { planSmall } from '../small/plan-small.ts';
@@ -28,44 +27,50 @@ const turnMs = 500;
 /**
  * Resolves the targets of one push into batches: by pages, with one transaction for each that also moves the planning
  * mark, so that after a crash the planning continues behind it (develop/architecture.md#life-of-a-push). The same job
- * delivers a small push. Returns true when the job is completed, false when it goes back.
+ * delivers a small push.
  */
 export async function planPush(
   deps: DispatcherDeps,
   job: Job<PlanJob>,
   context: JobContext,
-): Promise<boolean> {
+): Promise<JobEnd> {
+  if (job.data.isRelease) return continuePush(deps, job);
   if (await deps.freezes.holds(job.data.appId)) {
-    const held = await holdFrozen(deps, planJob, job);
-    if (held !== 'free') return held === 'held';
+    const held = await holdPlanning(deps, job);
+    if (held !== 'changed') return held;
   }
-  if (job.data.isRelease) {
-    await unpark(deps, job);
-    return true;
-  }
-  const isDelivered = await planSmall(deps, job, context);
-  if (isDelivered !== undefined) return isDelivered;
+  const end = await planSmall(deps, job, context);
+  if (end !== 'other') return end;
   const plan = await begin(deps, job);
   if (!plan) return endPlanning(deps, job, context);
   try {
-    const isInline = plan.push.isPlanned || (await scan(deps, plan, context.signal));
-    if (isInline === 'postponed') return true;
-    if (context.signal.aborted && !isInline) return false;
-    return isInline ? deliverInline(deps, job, context) : true;
+    const end = plan.push.isPlanned ? 'deliver' : await scan(deps, plan, context.signal);
+    return end === 'deliver' ? deliverInline(deps, job, context) : end;
   } catch (error) {
     if (error instanceof Superseded) return endPlanning(deps, job, context);
     throw error;
   }
 }
 
+/** Continues a push that a process of the last release has resumed or cancelled. */
+async function continuePush({ db, queue, clock }: DispatcherDeps, job: Job<PlanJob>): Promise<JobEnd> {
+  const { appId, pushId } = job.data;
+  await db.transaction(async (tx) => {
+    if (await queue.end(planJob, job, tx))
+      await continuePushes(tx, queue, [{ appId, id: pushId }], clock.now());
+  });
+  return 'done';
+}
+
 /**
- * Ends a job without anything to plan. Of a paused push the planning is parked; of one that is being sent, the job goes back
- * and ends if another one has taken over; of a finished one, batches without jobs are counted by the gates.
+ * Ends a job without anything to plan. The planning of a paused push is held. The job of a push that is being sent goes
+ * back, and ends if another job has taken over. Batches without jobs of a finished push are counted by the gates.
  */
-async function endPlanning(deps: DispatcherDeps, job: Job<PlanJob>, context: JobContext): Promise<boolean> {
-  if (await parkPlanning(deps, job)) return true;
+async function endPlanning(deps: DispatcherDeps, job: Job<PlanJob>, context: JobContext): Promise<JobEnd> {
+  const held = await holdPlanning(deps, job);
+  if (held !== 'changed') return held;
   const push = await findPush(deps.db, job.data.appId, job.data.pushId);
-  if (push?.state === 'queued' || push?.state === 'sending') return false;
+  if (push?.state === 'queued' || push?.state === 'sending') return 'again';
   return deliverInline(deps, job, context);
 }
 
@@ -82,26 +87,27 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
   const router = new Router(app, profiles, push);
   const rules = rulesOf({ app, push, router, nowMs: deps.clock.now() });
   const routes = batchRoutes(router, rules);
-  return { push, app, router, rules, routes, priorities: new FairPriorities(deps.queue, appId), job };
+  return { push, app, router, rules, routes, priorities: new FairPriorities(appId), job };
 }
 
+/** End of a planning job after its scan; `deliver`: the push is small enough for the job to deliver it. */
+type ScanEnd = JobEnd | 'deliver';
+
 /** Writes the batches within the app's share of scans; beyond it the job is postponed. */
-async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<boolean | 'postponed'> {
+async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<ScanEnd> {
   const { push, job } = plan;
   const scanned = await deps.scans.run(push.appId, () => writeInTurn(deps, plan, signal));
   if ('value' in scanned) return scanned.value;
   const kind = push.plannedThrough === 0 ? freshPlan : continuedPlan;
   await deps.db.transaction(async (tx) => {
-    // Another consumer has taken over the job and postpones it.
-    if (!(await deps.queue.complete(planJob, job, tx))) return;
     const startAfter = await dueIn(tx, scanned.retryAfterMs);
-    await deps.queue.send(planJob, [job.data], { tx, ...kind, startAfter });
+    await deps.queue.replace(planJob, job, { data: job.data, tx, ...kind, startAfter });
   });
-  return 'postponed';
+  return 'done';
 }
 
 /** Runs one turn of planning and records its time; the push is not closed before its end. */
-async function writeInTurn(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<boolean> {
+async function writeInTurn(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<ScanEnd> {
   const { clock, closer, metrics } = deps;
   const { appId, id } = plan.push;
   const startedAtMs = clock.monotonicMs();
@@ -114,24 +120,21 @@ async function writeInTurn(deps: DispatcherDeps, plan: Plan, signal: AbortSignal
   }
 }
 
-/**
- * Writes the batches; of a push with several starts, those of one start. Returns true when the push is small enough
- * for this job to deliver it.
- */
-async function writeBatches(deps: DispatcherDeps, begun: Plan, signal: AbortSignal): Promise<boolean> {
+/** Writes the batches; of a push with several starts, those of one start. */
+async function writeBatches(deps: DispatcherDeps, begun: Plan, signal: AbortSignal): Promise<ScanEnd> {
   const { push, app, rules, job } = begun;
   const database = await chooseScanDatabase(deps.db, deps.readDb);
   deps.metrics.scans.inc({ database: database.url === deps.db.url ? 'primary' : 'standby' });
   const start = await openStart(deps, database, begun);
   if (start?.waitsUntil) {
     await postponeStart(deps, job, start.waitsUntil);
-    return false;
+    return 'done';
   }
   const half = start ? undefined : deps.audienceSizes.halfOf(push);
   const plan = { ...begun, start, half };
   const hasZones = rules.some(({ readsZones }) => readsZones === true);
   const reader = { database, app, push, clock: deps.clock, hasZones, firstSize: half };
-  if (push.plannedThrough === 0 && (await isStopped(deps, plan, () => readPages(reader)))) return false;
+  if (push.plannedThrough === 0 && (await isStopped(deps, plan, () => readPages(reader)))) return 'done';
   const pages = start?.part === null ? noPages() : readPages(reader, start?.part);
   return writePages(deps, plan, { pages, signal });
 }
@@ -152,7 +155,7 @@ async function openStart(
 /** Postpones the job of a start whose time has not come. */
 async function postponeStart({ db, queue }: DispatcherDeps, job: Job<PlanJob>, at: Date): Promise<void> {
   await db.transaction(async (tx) => {
-    if (await queue.complete(planJob, job, tx)) await sendStart(queue, tx, job.data, at);
+    if (await queue.end(planJob, job, tx)) await sendStart(queue, tx, job.data, at);
   });
 }
 
@@ -172,7 +175,7 @@ async function isStopped(
       stop &&
       (await deps.db.transaction(async (tx) => {
         if (!(await stop.write(tx))) return false;
-        await deps.queue.complete(planJob, job, tx);
+        await deps.queue.end(planJob, job, tx);
         return true;
       }));
     if (!hasStopped) continue;
@@ -187,12 +190,12 @@ async function writePages(
   deps: DispatcherDeps,
   plan: Plan,
   { pages, signal }: { pages: AsyncIterable<PlannedPage>; signal: AbortSignal },
-): Promise<boolean> {
+): Promise<ScanEnd> {
   let mark = plan.push.plannedThrough;
   let planned = plan.push.devices;
   const endsAtMs = deps.clock.monotonicMs() + turnMs;
   for await (const { page, isLast, endsRead } of pages) {
-    if (signal.aborted) return false;
+    if (signal.aborted) return 'again';
     const isSmall = !plan.start && isLast && mark === 0 && page.size <= firstBatchSize;
     // What a statement has found is written: the next turn would search for it again.
     const isContinued = !isLast && endsRead && deps.clock.monotonicMs() > endsAtMs;
@@ -200,24 +203,24 @@ async function writePages(
     planned += page.size;
     deps.metrics.plannedRecipients.inc(page.size);
     if (isLast && !plan.start) deps.audienceSizes.note(plan.push, planned);
-    if (isLast || isContinued) return isSmall;
+    if (isLast || isContinued) return isSmall ? 'deliver' : 'done';
   }
-  return false;
+  return 'done';
 }
 
-/** Delivers the open batches of a small push, then completes its job; also after a crash. */
+/** Delivers the open batches of a small push, then ends its job; also after a crash. */
 async function deliverInline(
   deps: DispatcherDeps,
   job: Job<PlanJob>,
   { signal, permit }: JobContext,
-): Promise<boolean> {
+): Promise<JobEnd> {
   const { appId, pushId, waitedUntilMs } = job.data;
   const open = await findBatchesWithoutJob(deps.db, appId, pushId);
-  const done = await Promise.all(
+  const ends = await Promise.all(
     open.map((batchId) => deliverBatch(deps, { appId, pushId, batchId, waitedUntilMs }, { signal, permit })),
   );
-  if (done.includes(false)) return false;
+  if (ends.includes('again')) return 'again';
   if (open.length === 0) await closePush(deps, appId, pushId);
-  await deps.queue.complete(planJob, job, deps.db);
-  return true;
+  await deps.queue.end(planJob, job, deps.db);
+  return 'done';
 }

@@ -17,7 +17,7 @@ export interface BatchInWork {
   job?: BatchJob | undefined;
 }
 
-/** Loads a batch; undefined when it is settled or deleted: then its job is completed. */
+/** Loads a batch; undefined when it is settled or deleted: then its job is ended. */
 export async function loadBatch(
   deps: DispatcherDeps,
   ids: DeliverJob,
@@ -25,15 +25,15 @@ export async function loadBatch(
 ): Promise<BatchInWork | undefined> {
   const stored = await readBatchSnapshot(deps.db, ids.appId, ids.batchId);
   if (stored && !stored.isSettled) return { ids, stored, job };
-  await completeJob(deps, deps.db, { job });
+  await endJob(deps, deps.db, { job });
   return undefined;
 }
 
-/** Completes the batch's own job, if it has one, as part of `tx`. */
-export async function completeJob(
+/** Ends the batch's own job, if it has one, as part of `tx`. */
+export async function endJob(
   { queue }: Pick<DispatcherDeps, 'queue'>,
   tx: Handle,
   { job }: Pick<BatchInWork, 'job'>,
 ): Promise<void> {
-  if (job) await queue.complete(job.kind, job.job, tx);
+  if (job) await queue.end(job.kind, job.job, tx);
 }

@@ -3,7 +3,7 @@ import { markJobCreated } from '../../shared/db/tables/pushes/batches.ts';
 import { recordQuietWait } from '../../shared/db/tables/pushes/reports/quiet.ts';
 import { deliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { type BatchInWork, completeJob } from './batch-in-work.ts';
+import type { BatchInWork } from './batch-in-work.ts';
 
 /** When a batch is taken again. */
 export interface Postponement {
@@ -14,7 +14,10 @@ export interface Postponement {
   quietUntil?: Date | undefined;
 }
 
-/** Puts a batch back with a new job for later; this costs no try. */
+/**
+ * Puts a batch back with a new job for later; this costs no try. Does nothing when another consumer has
+ * taken over its job.
+ */
 export async function recordPostponed(
   deps: DispatcherDeps,
   batch: BatchInWork,
@@ -22,14 +25,15 @@ export async function recordPostponed(
 ): Promise<void> {
   const { ids, stored } = batch;
   const startAfter = at ?? (await dueIn(deps.db, afterMs));
+  const kind = deliverJob(stored.connector);
+  const data = { ...ids, waitedUntilMs: startAfter.getTime() };
   await deps.db.transaction(async (tx) => {
+    if (batch.job && !(await deps.queue.end(kind, batch.job.job, tx))) return;
     await markJobCreated(tx, ids.appId, ids.batchId);
     if (quietUntil) await recordQuietWait(tx, { ...ids, stored, until: quietUntil });
-    await completeJob(deps, tx, batch);
-    const job = { ...ids, waitedUntilMs: startAfter.getTime() };
-    await deps.queue.send(deliverJob(stored.connector), [job], { tx, startAfter });
+    await deps.queue.send(kind, [data], { tx, startAfter });
   });
-  if (at) wakeWhenDue(deps, deliverJob(stored.connector), afterMs);
+  if (at) wakeWhenDue(deps, kind, afterMs);
 }
 
 /** Longest timer; for a later time the consumer's own poll is exact enough. */

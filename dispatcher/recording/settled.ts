@@ -4,11 +4,10 @@ import { settleBatch } from '../../shared/db/tables/pushes/batches.ts';
 import { recordProfileError } from '../../shared/db/tables/pushes/progress.ts';
 import { insertFailures } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
 import type { OutcomeTotals } from '../../shared/domain/outcome.ts';
-import { settleBatchWithJob } from '../../shared/queue/ended-pushes.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { DeliverResult } from '../sending/task.ts';
-import { type BatchInWork, completeJob } from './batch-in-work.ts';
+import { type BatchInWork, endJob } from './batch-in-work.ts';
 import { countGatewayUsage, countRecipients, countRepeats } from './counts.ts';
 import { recordThroughOutage } from './outage.ts';
 import { withoutRetried } from './partial.ts';
@@ -32,45 +31,19 @@ export async function recordSettled(
 ): Promise<void> {
   const { appId } = batch.ids;
   const { connector } = sent.result;
-  const settlement = await recordThroughOutage(
-    deps,
-    async () => (await settleAlone(deps, batch, sent)) ?? settleWithDetails(deps, batch, sent),
+  const settlement = await recordThroughOutage(deps, () =>
+    deps.db.transaction(async (tx) => {
+      const settled = await settle(tx, batch.ids, sent.result);
+      if (settled) await writeDetails(deps, tx, batch, { ...settled, isCounted: sent.isCounted });
+      await endJob(deps, tx, batch);
+      return settled;
+    }),
   );
   if (settlement) {
     countRecipients(deps, appId, connector, settlement.totals);
     countRepeats(deps, connector, settlement.result.retries);
   }
   countGatewayUsage(deps, appId, { result: sent.result, recipients: settlement?.totals.sent ?? 0 });
-}
-
-/**
- * Settles a batch of which nothing else is written by one statement, as most are. Undefined for any other, for one without a job
- * of its own, in a spread database, and where that statement did not settle it.
- */
-async function settleAlone(
-  { db, queue }: Pick<DispatcherDeps, 'db' | 'queue'>,
-  { ids, job }: BatchInWork,
-  { result }: SentBatch,
-): Promise<Settlement | undefined> {
-  const { states, retriedCount, failures, messages, retries, profileError, sentBy } = result;
-  const isAlone = failures.length + messages.length + retries.length === 0 && profileError === null;
-  if (!job || !isAlone || queue.isSpread) return undefined;
-  const totals = states.totals();
-  const batch = { appId: ids.appId, id: ids.batchId, retriedCount, sentBy };
-  return (await settleBatchWithJob(db, batch, { states, totals }, job)) ? { result, totals } : undefined;
-}
-
-function settleWithDetails(
-  deps: DispatcherDeps,
-  batch: BatchInWork,
-  sent: SentBatch,
-): Promise<Settlement | undefined> {
-  return deps.db.transaction(async (tx) => {
-    const settled = await settle(tx, batch.ids, sent.result);
-    if (settled) await writeDetails(deps, tx, batch, { ...settled, isCounted: sent.isCounted });
-    await completeJob(deps, tx, batch);
-    return settled;
-  });
 }
 
 /**

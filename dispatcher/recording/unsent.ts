@@ -13,7 +13,7 @@ import {
 import type { Outcome, OutcomeTotals } from '../../shared/domain/outcome.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { type BatchInWork, completeJob } from './batch-in-work.ts';
+import { type BatchInWork, endJob } from './batch-in-work.ts';
 import { countRecipients } from './counts.ts';
 
 /** Outcome of recipients that are not sent to, and why. */
@@ -32,7 +32,7 @@ export async function recordUnsent(
   const totals = await deps.db.transaction(async (tx) => {
     const locked = await lockBatch(tx, appId, batchId);
     const settled = locked && (await settleOpen(tx, locked, unsent));
-    await completeJob(deps, tx, batch);
+    await endJob(deps, tx, batch);
     return settled;
   });
   if (totals) countRecipients(deps, appId, batch.stored.connector, totals);

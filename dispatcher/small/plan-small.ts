@@ -1,5 +1,6 @@
 import { connectors } from '../../connectors/registry.ts';
 import { type Route, Router } from '../../connectors/routing.ts';
+import { knowsSpread } from '../../shared/db/schema/by-app.ts';
 import { parseTraits } from '../../shared/db/tables/installations/traits.ts';
 import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
 import type { StartedPush } from '../../shared/db/tables/pushes/small.ts';
@@ -7,7 +8,7 @@ import type { App } from '../../shared/domain/apps/app.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { type PointDevice, pointTarget } from '../../shared/query/targets/point.ts';
 import { activeSince } from '../../shared/query/targets/targets.ts';
-import type { JobContext } from '../../shared/queue/consuming/consumer.ts';
+import type { JobContext, JobEnd } from '../../shared/queue/consumer.ts';
 import { type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import { rulesOf } from '../../shared/rules/rules.ts';
@@ -28,7 +29,7 @@ interface SmallPush {
 
 /**
  * Plans and delivers a push whose target names one installation (`pointTarget`); its statements are shared with other such
- * pushes that wait at the same time. Returns as `planPush` does; undefined for a push that needs the steps of `planPush`:
+ * pushes that wait at the same time. Returns `other` for a push that needs the steps of `planPush`:
  * any other target, no route, limits of its profiles, a state in which it is not planned from its beginning, or a spread
  * database, where a statement has rows of one app only.
  */
@@ -36,20 +37,20 @@ export async function planSmall(
   deps: DispatcherDeps,
   job: Job<PlanJob>,
   { signal, permit }: JobContext,
-): Promise<boolean | undefined> {
-  if (deps.queue.isSpread || job.data.hasNoWhere) return undefined;
+): Promise<JobEnd | 'other'> {
+  if (job.data.hasNoWhere || (await knowsSpread(deps.db))) return 'other';
   const small = await resolve(deps, job.data, () => permit.release(deps.small.jobs));
-  if (!small || signal.aborted) return undefined;
+  if (!small || signal.aborted) return 'other';
   const { appId, pushId, waitedUntilMs } = job.data;
   const { found, push } = small;
   const recipient = found ? { ...found.route, id: found.device.id } : null;
   const started = await deps.small.start({ appId, pushId, recipient, cap: await capNow(deps, small) });
-  if (!started) return undefined;
+  if (!started) return 'other';
   const end = (sent: Parameters<typeof endSmall>[1]['sent'], firstSentAt: Date | null) =>
     endSmall(deps, { job, push, batchId: started.batchId, sent, firstSentAt });
   if (!found || started.batchId === null) {
     await end(undefined, null);
-    return true;
+    return 'done';
   }
   const ids = { appId, pushId, batchId: started.batchId, waitedUntilMs };
   let isEnded = false;
@@ -61,9 +62,9 @@ export async function planSmall(
       return isEnded;
     },
   };
-  if (!(await deliverBatch(deps, ids, { signal, permit, prepared }))) return false;
-  if (!isEnded) await deps.queue.complete(planJob, job, deps.db);
-  return true;
+  if ((await deliverBatch(deps, ids, { signal, permit, prepared })) === 'again') return 'again';
+  if (!isEnded) await deps.queue.end(planJob, job, deps.db);
+  return 'done';
 }
 
 /** Reads the push and its installation; `onPoint` is called as soon as the target is known to name one installation. */

@@ -3,7 +3,9 @@ import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
 import type { Database, Handle } from '../../shared/db/pool.ts';
 import {
   type EndedPush,
+  endSmallPushes,
   findPushes,
+  type SmallEnd,
   type SmallPlan,
   type StartedPush,
   startSmallPushes,
@@ -16,9 +18,9 @@ import {
   type PointLookup,
   uniqueColumns,
 } from '../../shared/query/targets/point.ts';
-import { ParkedJobs } from '../../shared/queue/consuming/consumer.ts';
-import { type EndOfJob, endPushesWithJobs } from '../../shared/queue/ended-pushes.ts';
-import type { PlanJob } from '../../shared/queue/jobs.ts';
+import { ParkedJobs } from '../../shared/queue/consumer.ts';
+import { type PlanJob, planJob } from '../../shared/queue/jobs.ts';
+import type { Job, JobQueue } from '../../shared/queue/queue.ts';
 import { smallPushesAtOnce } from '../limits.ts';
 import { recordThroughOutage } from '../recording/outage.ts';
 
@@ -36,6 +38,11 @@ export const smallSettings = { plan_cache_mode: 'force_custom_plan', jit: 'off' 
  * time.
  */
 const concurrency = 1;
+
+/** End of a push to one device, with the job that planned it. */
+export interface EndOfJob extends SmallEnd {
+  job: Job<PlanJob>;
+}
 
 /** A failed group runs again push by push, so that one does not fail the others; not while the database is unavailable. */
 function grouped<T, R>(
@@ -64,17 +71,14 @@ export class SmallPushes {
   readonly #starts: Batcher<SmallPlan, StartedPush | undefined>;
   readonly #ends: Batcher<EndOfJob, EndedPush>;
 
-  constructor({ db, log }: { db: Database; log: Logger }) {
+  constructor({ db, queue, log }: { db: Database; queue: JobQueue; log: Logger }) {
     this.database = db;
     this.#reads = grouped((keys) => findPushes(db, keys));
     this.#lookups = grouped((lookups) => findPointDevices(db, lookups));
     this.#starts = grouped((plans: SmallPlan[]) => startSmallPushes(db, plans), { uniqueBy: keyOf });
-    this.#ends = grouped(
-      (ends: EndOfJob[]) => recordThroughOutage({ log }, () => endPushesWithJobs(db, ends)),
-      {
-        uniqueBy: keyOf,
-      },
-    );
+    this.#ends = grouped((ends: EndOfJob[]) => recordThroughOutage({ log }, () => endAll(db, queue, ends)), {
+      uniqueBy: keyOf,
+    });
   }
 
   /** Runs the statements for no push on each connection that stays open, which then has them parsed. */
@@ -97,7 +101,7 @@ export class SmallPushes {
     return this.#starts.run(plan);
   }
 
-  /** Ends a push and its planning job in one transaction (`endPushesWithJobs`). */
+  /** Ends a push and its planning job in one transaction (`endSmallPushes`). */
   end(end: EndOfJob): Promise<EndedPush> {
     return this.#ends.run(end);
   }
@@ -105,10 +109,22 @@ export class SmallPushes {
 
 const keyOf = ({ appId, pushId }: { appId: string; pushId: number }): string => `${appId} ${pushId}`;
 
+/** Ends pushes and their planning jobs in one transaction. */
+const endAll = (db: Database, queue: JobQueue, ends: readonly EndOfJob[]): Promise<EndedPush[]> =>
+  db.transaction(async (tx) => {
+    const ended = await endSmallPushes(tx, ends);
+    await queue.endAll(
+      planJob,
+      ends.map(({ job }) => job),
+      tx,
+    );
+    return ended;
+  });
+
 async function runStatements(connection: Handle): Promise<void> {
   await findPushes(connection, []);
   for (const column of uniqueColumns)
     await findPointDevices(connection, [{ appId: '', column, names: [''], activeSince: new Date(0) }]);
   await startSmallPushes(connection, []);
-  await endPushesWithJobs(connection, []);
+  await endSmallPushes(connection, []);
 }

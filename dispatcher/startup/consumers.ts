@@ -1,7 +1,7 @@
 import { connectors } from '../../connectors/registry.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
-import { Consumer, ParkedJobs, type Waking } from '../../shared/queue/consuming/consumer.ts';
+import { Consumer, ParkedJobs } from '../../shared/queue/consumer.ts';
 import {
   continuedPlan,
   type DeliverJob,
@@ -10,6 +10,7 @@ import {
   type PlanJob,
   planJob,
 } from '../../shared/queue/jobs.ts';
+import type { Waking } from '../../shared/queue/waking.ts';
 import { deliverBatch } from '../delivery/deliver.ts';
 import { tracePush } from '../delivery/tracing.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -17,9 +18,9 @@ import { batchesPerThread, continuedPlansAtOnce, freshPlansAtOnce, parkedPerThre
 import { planPush } from '../planning/planner.ts';
 
 /** Shortest time between two fetches of new pushes: small ones that are taken together share all their statements. */
-const planRestMs = 8;
-/** The same at 2,000 pushes a second and more: a group of 60 takes a quarter less processor time per push than one of 25. */
-const busyPlanRest = { jobs: 16, ms: 24 };
+const planCooldownMs = 8;
+/** The same at 2,000 pushes a second and more: a group of 60 takes a quarter less CPU time per push than one of 25. */
+const busyPlanCooldown = { jobs: 16, ms: 24 };
 
 interface ConsumerDeps extends DispatcherDeps, Waking {
   parkedJobs: ParkedJobs;
@@ -50,8 +51,8 @@ function planConsumers(deps: ConsumerDeps): Consumer<PlanJob>[] {
     {
       capacity: freshPlansAtOnce,
       range: { minPriority: freshPlan.priority },
-      restMs: planRestMs,
-      busyRest: busyPlanRest,
+      cooldownMs: planCooldownMs,
+      busyCooldown: busyPlanCooldown,
     },
     {
       capacity: continuedPlansAtOnce,

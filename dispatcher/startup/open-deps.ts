@@ -8,7 +8,7 @@ import { createMetrics } from '../../shared/metrics.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import { packageVersion } from '../../shared/process/version.ts';
-import { deliverJob } from '../../shared/queue/jobs.ts';
+import { startWaitingForGateway } from '../../shared/queue/push-jobs.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
 import { Breakers } from '../breakers/breakers.ts';
 import { Freezes } from '../delivery/freezes.ts';
@@ -48,7 +48,7 @@ export async function openDeps(
     log,
     timing,
     maxSlow: threads * batchesPerThread,
-    wakeWaiting: (key) => queue.wakeWaiting(deliverJob(key.connector), key),
+    wakeWaiting: (key) => startWaitingForGateway(db, key),
   });
   stack.add('breakers', () => breakers.close());
   const gatewayUsage = new GatewayUsage(db);
@@ -70,7 +70,7 @@ export async function openDeps(
     pushCache: new PushCache(),
     audienceSizes: new AudienceSizes(),
     scans,
-    small: new SmallPushes({ db: openSmallDatabase(config, log, stack), log }),
+    small: new SmallPushes({ db: openSmallDatabase(config, log, stack), queue, log }),
     clock,
     log,
     metrics,

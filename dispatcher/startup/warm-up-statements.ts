@@ -23,9 +23,8 @@ import {
 import { loadRecipients } from '../../shared/db/tables/pushes/recipients.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import { targetPageQuery } from '../../shared/query/targets/targets.ts';
-import { settleBatchWithJob } from '../../shared/queue/ended-pushes.ts';
 import { deliverJob } from '../../shared/queue/jobs.ts';
-import { queueBatches } from '../../shared/queue/queued-pushes.ts';
+import { highestPriority } from '../../shared/queue/queue-sql.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { pageSize } from '../planning/pages.ts';
 
@@ -51,27 +50,18 @@ export async function runPushStatements(
   await withinTransaction(connection, async () => {
     await advancePlanning(connection, none, { from: 0, through: 0, devices: 0, isLast: false });
     await connection.query(insertBatchesStatement, [appId, id, '[]']);
-    await queue.highestPriority(kind, connection);
+    await highestPriority(connection, kind);
     await countOpenPushes(connection, appId);
   });
-  if (!queue.isSpread)
-    await withinTransaction(connection, () =>
-      queueBatches(connection, queue, {
-        ...{ appId, pushId: id, kind, batches: [], lastPriority: null },
-        step: { from: 0, through: 0, devices: 0, isLast: false },
-        job: { ...noJob, data: { appId, pushId: id } },
-      }),
-    );
   await readBatchSnapshot(connection, appId, none.batchId);
   await grantRecipients(connection, none, 0);
   await markFirstSend(connection, appId, id, new Date(0));
   const result = { states: new RecipientStates(new Uint8Array(1)), totals: {} };
   const job = { ...noJob, data: { appId, pushId: id, batchId: none.batchId } };
-  if (!queue.isSpread) await settleBatchWithJob(connection, none, result, { kind, job });
   await withinTransaction(connection, async () => {
     await lockBatch(connection, appId, none.batchId);
     await settleBatch(connection, none, result.states, result.totals);
-    await queue.complete(kind, job, connection);
+    await queue.end(kind, job, connection);
   });
   await closeIfSettled(connection, appId, id);
 }

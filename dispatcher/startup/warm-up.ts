@@ -1,4 +1,5 @@
 import { hourMs, sleep } from '../../shared/clock.ts';
+import { knowsSpread } from '../../shared/db/schema/by-app.ts';
 import { findRecentProfiles } from '../../shared/db/tables/pushes/recent-profiles.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { warmScans } from '../limits.ts';
@@ -21,7 +22,7 @@ export async function warmUp(
   stopped: AbortSignal,
   limits = warmUpLimits,
 ): Promise<void> {
-  const { db, readDb, queue, small, pool, clock, log, vault } = deps;
+  const { db, readDb, small, pool, clock, log, vault } = deps;
   const startedAtMs = clock.monotonicMs();
   const end = new AbortController();
   const signal = AbortSignal.any([stopped, end.signal]);
@@ -37,7 +38,7 @@ export async function warmUp(
     warmUpThreads(),
     db.warmUp((connection) => runPushStatements(connection, deps)),
     readDb.warmUp(runScanStatements, warmScans),
-    ...(queue.isSpread ? [] : [small.warmUp()]),
+    ...((await knowsSpread(db)) ? [] : [small.warmUp()]),
   ];
   const work = Promise.all(parts.map((part) => part.catch(warn)));
   await Promise.race([work, sleep(limits.totalMs, signal)]);

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { Environment } from '../../shared/config/config.ts';
 import { loopbackNetworks } from '../../shared/config/private-hosts.ts';
-import { pendingChanges } from '../../shared/queue/migrate.ts';
 import { functionEnvironment } from '../functions/confinement.ts';
 import { type SupervisedDatabase, superviseDatabase } from './database.ts';
 import { apiFlags, dispatcherFlags, dispatcherMemory } from './node-flags.ts';
@@ -128,9 +127,8 @@ export class LocalService {
         ...(durable === undefined ? {} : { durable }),
       });
     this.#databaseUrl = databaseUrl ?? this.#database?.databaseUrl ?? '';
-    if ((await pendingChanges(this.#databaseUrl)).length === 0) return;
     const ran = await migrateInThread(this.#databaseUrl);
-    log(`database migrated: ${ran.length} steps`);
+    if (ran.length > 0) log(`database migrated: ${ran.length} steps`);
   }
 
   /** Starts the function host on a port that stays the same over restarts. Returns the api's variables for it. */

@@ -1,10 +1,28 @@
 import { z } from 'zod';
 import { type ConnectorId, connectorIds } from '../domain/labels.ts';
-import { queueSchemaVersion } from './settings.ts';
 
 /**
- * End of the last wait that somebody asked for (a pause, a freeze, quiet hours, a start at local time, an open breaker, the rate
- * of a gateway), in epoch ms: the time to the first send counts from it.
+ * Settings of every queue. A job without a heartbeat for 10 s, the shortest time that pg-boss
+ * allows, is handed out again. Only the expiry of a push bounds its retries.
+ */
+export const queueSettings = {
+  heartbeatSeconds: 10,
+  expireInSeconds: 3600,
+  retryLimit: 100_000,
+  retryDelay: 1,
+  retryBackoff: true,
+  retryDelayMax: 30,
+  retentionSeconds: 60 * 60 * 24 * 30,
+  deleteAfterSeconds: 300,
+} as const;
+
+/** Version of pg-boss's tables that the installed pg-boss needs; it starts with no other. */
+export const queueSchemaVersion = 43;
+
+/**
+ * End of the last wait that somebody asked for (a pause, a freeze, quiet hours, a start at local
+ * time, an open breaker, the rate of a gateway), in epoch ms: the time to the first send counts from
+ * it.
  */
 const waitedUntilMs = z.number().optional();
 
@@ -15,7 +33,7 @@ const planData = z.object({
   waitedUntilMs,
   /** The target has no condition, so it does not name one installation (`pointTarget`). Absent: not known. */
   hasNoWhere: z.boolean().optional(),
-  /** Creates the jobs of batches that were parked during a pause, instead of planning. */
+  /** Written by processes of the last release when they resume a push: the job only continues it. */
   isRelease: z.boolean().optional(),
 });
 const messageData = z.object({ appId: z.string(), messageId: z.number() });
@@ -30,10 +48,11 @@ export type PlanJob = z.infer<typeof planData>;
 export type MessageJob = z.infer<typeof messageData>;
 export type DeliverJob = z.infer<typeof deliverData>;
 
+/** A queue and the payload of its jobs. */
 export interface JobKind<T> {
   queue: string;
   data: z.ZodType<T>;
-  /** Returns the app of a job, if consumers share their permits between apps. */
+  /** Returns the app of a job, if consumers share their slots between apps. */
   groupOf?(data: T): string;
 }
 
@@ -55,12 +74,10 @@ export const queueNames = [
   ...connectorIds.map((id) => deliverJob(id).queue),
 ];
 
-/** What processes need of the queue before they start. */
-export const queueNeeds = { schemaVersion: queueSchemaVersion, names: queueNames } as const;
-
 /**
- * How the planning of a new push is sent, and one that continues: new ones come first, so that a small one is not delayed
- * (develop/architecture.md#fairness), and the consumer of the others does not look at the queue for every new push.
+ * How the planning of a new push is sent, and one that continues. New pushes have a higher priority,
+ * so that a small push is not delayed (develop/architecture.md#fairness). They wake only their own
+ * consumer.
  */
 export const freshPlan = { priority: 0 } as const;
 export const continuedPlan = { priority: -1, wakeName: 'plan-continued' } as const;

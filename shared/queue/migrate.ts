@@ -1,4 +1,6 @@
+import type { PgBoss } from 'pg-boss';
 import { connectionUrl } from '../config/database-url.ts';
+import type { Handle } from '../db/pool.ts';
 import {
   aloneInMigrating,
   connect,
@@ -8,12 +10,12 @@ import {
   pendingMigrations,
   retryLocks,
 } from '../db/schema/migrate.ts';
-import { queueNames } from './jobs.ts';
-import { queueSchemaVersion, queueSettings } from './settings.ts';
+import { queueNames, queueSchemaVersion, queueSettings } from './jobs.ts';
 
 /**
- * Migrates a database: our tables, pg-boss's schema, and the queues. Returns the names of what it ran; an empty list when all
- * was there. Several processes may run it at once. Waits for locks as `migrateTables` does.
+ * Migrates a database: our tables, pg-boss's schema, and the queues. Returns the names of what it
+ * ran; an empty list when all was there. Several processes may run it at once. Waits for locks as
+ * `migrateTables` does.
  */
 export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<string[]> {
   const ran = await migrateTables(databaseUrl, options);
@@ -23,20 +25,24 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
   return [...ran, ...queues];
 }
 
+/** Opens pg-boss. Loaded when it is needed: the command line imports this file for each command. */
+async function openBoss(options: ConstructorParameters<typeof PgBoss>[0] & object): Promise<PgBoss> {
+  const boss = new (await import('pg-boss')).PgBoss({
+    ...{ schema: 'pgboss', schedule: false, supervise: false },
+    ...options,
+  });
+  boss.on('error', () => undefined);
+  return boss;
+}
+
 async function migrateQueues(databaseUrl: string, options: MigrateOptions): Promise<string[]> {
   if ((await pendingQueues(databaseUrl)).length === 0) return [];
   const { lockTimeoutMs } = { ...defaultPatience, ...options };
-  // Loaded here, since `npm start` keeps the modules of this file.
-  const { PgBoss } = await import('pg-boss');
-  const boss = new PgBoss({
+  const boss = await openBoss({
     connectionString: connectionUrl(databaseUrl),
-    schema: 'pgboss',
-    schedule: false,
-    supervise: false,
     max: 2,
     options: `-c lock_timeout=${lockTimeoutMs}`,
   });
-  boss.on('error', () => undefined);
   const ran: string[] = [];
   try {
     await boss.start();
@@ -52,6 +58,27 @@ async function migrateQueues(databaseUrl: string, options: MigrateOptions): Prom
   return ran;
 }
 
+/** What a database has of the queue: the version of pg-boss's tables, and the names of its queues. */
+export interface QueueSchema {
+  version: number;
+  names: string[];
+}
+
+/** Reads what a database has of the queue; undefined without pg-boss's tables. */
+export async function readQueueSchema(db: Pick<Handle, 'query'>): Promise<QueueSchema | undefined> {
+  const boss = await openBoss({ db: { executeSql: (text, values) => db.query(text, values) } });
+  if (!(await boss.isInstalled())) return undefined;
+  const [version, queues] = [await boss.schemaVersion(), await boss.getQueues()];
+  return { version: version ?? 0, names: queues.map(({ name }) => name) };
+}
+
+/** What processes need of the queue before they start. */
+export const queueNeeds = {
+  read: readQueueSchema,
+  schemaVersion: queueSchemaVersion,
+  names: queueNames,
+} as const;
+
 /** Name of pg-boss's own schema in the list of pending changes. */
 const queueSchema = 'the queue schema';
 
@@ -64,20 +91,10 @@ export async function pendingChanges(databaseUrl: string): Promise<string[]> {
 export async function pendingQueues(databaseUrl: string): Promise<string[]> {
   const client = await connect(databaseUrl);
   try {
-    const { rows: schema } = await client.query<{ exists: boolean }>(
-      `SELECT to_regclass('pgboss.version') IS NOT NULL AS exists`,
-    );
-    if (!schema[0]?.exists) return [queueSchema, ...queueNames.map(asChange)];
-    const { rows } = await client.query<{ version: number; names: string[] }>(
-      `SELECT (SELECT max(version) FROM pgboss.version)::int AS version,
-              (SELECT coalesce(array_agg(name), '{}') FROM pgboss.queue) AS names`,
-    );
-    const { version = 0, names = [] } = rows[0] ?? {};
-    const missing = queueNames.filter((name) => !names.includes(name)).map(asChange);
+    const { version, names } = (await readQueueSchema(client)) ?? { version: 0, names: [] };
+    const missing = queueNames.filter((name) => !names.includes(name)).map((name) => `queue ${name}`);
     return version < queueSchemaVersion ? [queueSchema, ...missing] : missing;
   } finally {
     await client.end();
   }
 }
-
-const asChange = (name: string) => `queue ${name}`;

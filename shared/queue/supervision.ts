@@ -1,6 +1,6 @@
 import { type Clock, sleep, systemClock } from '../clock.ts';
 import type { Logger } from '../process/logging.ts';
-import { queueSettings } from './settings.ts';
+import { queueSettings } from './jobs.ts';
 
 const intervalMs = 2000;
 const stopMs = 1000;

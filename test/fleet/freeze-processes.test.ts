@@ -20,13 +20,13 @@ const admin = (method: string, path: string, body?: object) =>
 const requestsTo = (tokens: string[]) => tokens.reduce((n, token) => n + service.apns.seen(token), 0);
 const notSentOnce = (tokens: string[]) => tokens.filter((token) => service.apns.seen(token) !== 1);
 
-/** Waits until jobs of the app are held and none is in work. */
+/** Waits until work of the app is held and no job is in work. */
 async function untilHeld({ appId }: App): Promise<void> {
   const jobs = async () => {
     const { rows } = await service.db.query<{ isHeld: boolean; active: number }>(
-      `SELECT count(*) FILTER (WHERE start_after > now() + interval '1 year') > 0 AS "isHeld",
-              count(*) FILTER (WHERE state = 'active') AS active
-         FROM pgboss.job WHERE data ->> 'appId' = $1 AND state IN ('created', 'retry', 'active')`,
+      `SELECT EXISTS (SELECT FROM notification WHERE app_id = $1 AND is_plan_held)
+                OR EXISTS (SELECT FROM push_batch WHERE app_id = $1 AND is_held AND NOT is_settled) AS "isHeld",
+              (SELECT count(*) FROM pgboss.job WHERE data ->> 'appId' = $1 AND state = 'active') AS active`,
       [appId],
     );
     return rows[0];

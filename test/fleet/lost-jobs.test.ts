@@ -216,7 +216,23 @@ describe('a job that was lost is written again', () => {
     await control(started.app, started.objectId, 'resume');
     expect(await deleteJobs(started)).toBe(1);
     expect(await keep()).toBe(1);
-    expect(await jobsOf(started)).toMatchObject([{ name: 'plan', release: true }]);
+    expect(await jobsOf(started)).toMatchObject([{ name: 'plan', release: null }]);
+    await reachesAll(started);
+  });
+
+  test('of a push that goes on while its work is still held', async () => {
+    const started = await stopped(2500);
+    const open = await openBatchesOf(started);
+    await deleteJobs(started);
+    await service.db.query('UPDATE push_batch SET is_held = true WHERE push_id = $1 AND NOT is_settled', [
+      started.id,
+    ]);
+    const freeze = `/console/api/apps/${started.app.appId}/freeze`;
+    await service.api.request('PUT', freeze, { admin: true, body: { reason: 'a wrong text' } });
+    expect(await keep()).toBe(0);
+    await service.api.request('DELETE', freeze, { admin: true });
+    expect(await keep()).toBe(open.length);
+    expect((await jobsOf(started)).map(({ batch }) => batch).sort()).toEqual(open);
     await reachesAll(started);
   });
 

@@ -18,8 +18,7 @@ import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { flowControlOf } from '../../../shared/domain/pushes/push.ts';
 import { operatorStatus, type Push } from '../../../shared/domain/pushes/record.ts';
-import { makeBatchesDue } from '../../../shared/queue/held-jobs.ts';
-import { planJob } from '../../../shared/queue/jobs.ts';
+import { continuePushes, startVoidSlots, startWaitingBatches } from '../../../shared/queue/push-jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import { type Change, recordChange } from '../operator/audit/actor.ts';
 import { approve, isWaiting, requireOther, shownApproval } from './approvals.ts';
@@ -93,10 +92,10 @@ export class PushControlService {
   cancel(push: PushName): Promise<JsonObject> {
     return this.#changeState({ ...push, verb: 'cancelled' }, async (tx, app, id) => {
       const isChanged = await markPushCancelled(tx, app, id);
-      // Batches parked by a pause, and those that wait for a time, are counted now.
+      // Held batches, and batches that wait for a time, are counted now.
       if (isChanged) {
-        await makeBatchesDue(tx, app, id);
-        await this.#release(tx, app, id);
+        await startWaitingBatches(tx, app, id);
+        await this.#continue(tx, app, id);
       }
       return isChanged;
     });
@@ -120,8 +119,8 @@ export class PushControlService {
       const pace = flowControl === undefined ? record.pushOrder.flowControl : flowControlOf(flowControl);
       // Also with an unchanged rate: slots reserved before the pause are void.
       await changePace(tx, app, id, pace);
-      await this.#deps.queue.rescheduleVoidSlots(tx, app, id);
-      await this.#release(tx, app, id);
+      await startVoidSlots(tx, app, id);
+      await this.#continue(tx, app, id);
       return true;
     });
   }
@@ -136,7 +135,7 @@ export class PushControlService {
     requireOther(controller, record);
     const document = await this.#changeState({ ...push, verb: 'approved' }, async (tx, appId, id) => {
       const result = await approve(tx, controller, record);
-      if (result === 'resumed') await this.#release(tx, appId, id);
+      if (result === 'resumed') await this.#continue(tx, appId, id);
       return result === 'first' ? { missing: 1 } : result !== undefined;
     });
     return { ...document, approval: await shownApproval(this.#deps.db, record) };
@@ -149,7 +148,7 @@ export class PushControlService {
   pace(push: PushName, flowControl: number | null): Promise<JsonObject> {
     return this.#changeState({ ...push, verb: 'paced', flowControl }, async (tx, app, id) => {
       if (!(await changePace(tx, app, id, flowControlOf(flowControl)))) return false;
-      await this.#deps.queue.rescheduleVoidSlots(tx, app, id);
+      await startVoidSlots(tx, app, id);
       return true;
     });
   }
@@ -207,8 +206,8 @@ export class PushControlService {
     return this.#records.getForOperator(push.appId, record.objectId);
   }
 
-  /** Queues the job that brings parked batches back. */
-  #release(tx: Handle, appId: string, pushId: number): Promise<void> {
-    return this.#deps.queue.send(planJob, [{ appId, pushId, isRelease: true }], { tx });
+  /** Gives the held work of a push its jobs again. */
+  async #continue(tx: Handle, appId: string, id: number): Promise<void> {
+    await continuePushes(tx, this.#deps.queue, [{ appId, id }], this.#deps.clock.now());
   }
 }

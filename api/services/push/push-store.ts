@@ -7,7 +7,7 @@ import { claimRequestIds, type RequestClaim } from '../../../shared/db/tables/pu
 import { countScheduledLocked, insertScheduledPush } from '../../../shared/db/tables/pushes/schedule.ts';
 import { type App, planLimits } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
-import { insertQueuedPushes } from '../../../shared/queue/queued-pushes.ts';
+import { insertQueuedPushes } from '../../../shared/queue/push-jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** Time in which a second push with the same `req_id` is a repeat (protocol/push.md#repeated-requests). */
@@ -62,9 +62,7 @@ export class PushStore {
       ...shared,
       concurrency: plainConcurrency,
       run: (pushes) =>
-        runInLane(batchLane, () =>
-          deps.queue.withJobs(deps.admissionDb, (handle) => this.#storeAll(handle, pushes)),
-        ),
+        runInLane(batchLane, () => deps.admissionDb.transaction((tx) => this.#storeAll(tx, pushes))),
     });
     this.#claiming = new Batcher({
       ...shared,
@@ -85,7 +83,7 @@ export class PushStore {
   #storeClaiming(pushes: UnstoredPush[]): Promise<StoredPush[]> {
     return this.#deps.admissionDb.transaction((tx) => this.#storeAll(tx, pushes), {
       lockTimeoutMs,
-      isSpread: this.#deps.queue.isSpread,
+      isSpread: true,
     });
   }
 

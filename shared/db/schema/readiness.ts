@@ -22,7 +22,9 @@ const logEveryMs = 10_000;
 
 /** What this version needs of the queue's schema. */
 export interface QueueNeeds {
-  /** Version of the queue library's own tables, which runs with no other. */
+  /** Reads what the database has; undefined without the tables of pg-boss. */
+  read(db: Handle): Promise<{ version: number; names: string[] } | undefined>;
+  /** Version of pg-boss's own tables: it runs with no other. */
   schemaVersion: number;
   names: readonly string[];
 }
@@ -107,20 +109,19 @@ export class DatabaseReadiness {
   }
 
   async #checkSchema(): Promise<ReadinessHint> {
-    const { rows } = await this.#db.query<SchemaState>(
-      `SELECT count(*) FILTER (WHERE name = ANY($1)) AS ran, count(*) FILTER (WHERE name <> ALL($1)) AS newer,
-              (SELECT max(version) FROM pgboss.version) AS queue_version,
-              (SELECT count(*) FROM pgboss.queue WHERE name = ANY($2)) AS queues
+    const { rows } = await this.#db.query<{ ran: number; newer: number }>(
+      `SELECT count(*) FILTER (WHERE name = ANY($1)) AS ran, count(*) FILTER (WHERE name <> ALL($1)) AS newer
          FROM ${migrationTable}`,
-      [this.#migrations, this.#queue.names],
+      [this.#migrations],
     );
-    const { ran = 0, newer = 0, queue_version: queueVersion, queues = 0 } = rows[0] ?? {};
+    const { ran = 0, newer = 0 } = rows[0] ?? {};
     this.#pending = this.#migrations.length - ran;
     this.#tellNewer(newer);
-    if ((queueVersion ?? 0) > this.#queue.schemaVersion) return newerQueue;
-    const isReady =
-      this.#pending <= 0 && queueVersion === this.#queue.schemaVersion && queues === this.#queue.names.length;
-    return isReady ? undefined : notMigrated;
+    const { read, schemaVersion, names: needed } = this.#queue;
+    const { version, names } = (await read(this.#db)) ?? { version: 0, names: [] };
+    if (version > schemaVersion) return newerQueue;
+    const hasQueues = needed.every((name) => names.includes(name));
+    return this.#pending <= 0 && version === schemaVersion && hasQueues ? undefined : notMigrated;
   }
 
   #tellNewer(newer: number): void {
@@ -128,13 +129,6 @@ export class DatabaseReadiness {
       this.#log.info({ newer }, 'the database has migrations of a newer version: this one works with it');
     this.#newer = newer;
   }
-}
-
-interface SchemaState {
-  ran: number;
-  newer: number;
-  queue_version: number | null;
-  queues: number;
 }
 
 function unreachable(error: unknown): string {

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { FairPriorities } from '../../../dispatcher/delivery/fair-priorities.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { deliverJob } from '../../../shared/queue/jobs.ts';
+import { FairPriorities } from '../../../shared/queue/push-jobs.ts';
 import { JobQueue } from '../../../shared/queue/queue.ts';
 import { silentLog } from '../../support/api.ts';
 import { createTestDatabase } from '../../support/database.ts';
@@ -76,7 +76,7 @@ describe('priorities on a delivery queue', () => {
     const kind = deliverJob('vendor_f');
     const put = (appId: string, pushId: number, count: number) =>
       db.transaction(async (tx) => {
-        const priority = await new FairPriorities(queue, appId).next(tx, kind, count);
+        const priority = await new FairPriorities(appId).next(tx, kind, count);
         const jobs = Array.from({ length: count }, (_, batchId) => ({ appId, pushId, batchId }));
         await queue.send(kind, jobs, { tx, priority });
       });

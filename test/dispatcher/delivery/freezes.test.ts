@@ -25,12 +25,12 @@ const notSentOnce = (tokens: string[]) => tokens.filter((token) => service.apns.
 const outcomesOf = async (app: App, objectId: string) =>
   (await service.untilDone(app, objectId)).outcomes as Record<string, number>;
 
-/** Counts the jobs of an app by whether they are held; those in work are neither. */
+/** Counts the plannings and batches of an app that are held, and its jobs in work. Held work has no job. */
 async function jobsOf({ appId }: App): Promise<{ held: number; active: number }> {
   const { rows } = await service.db.query<{ held: number; active: number }>(
-    `SELECT count(*) FILTER (WHERE start_after > now() + interval '1 year') AS held,
-            count(*) FILTER (WHERE state = 'active') AS active
-       FROM pgboss.job WHERE data ->> 'appId' = $1 AND state IN ('created', 'retry', 'active')`,
+    `SELECT (SELECT count(*) FROM notification WHERE app_id = $1 AND is_plan_held)
+              + (SELECT count(*) FROM push_batch WHERE app_id = $1 AND is_held AND NOT is_settled) AS held,
+            (SELECT count(*) FROM pgboss.job WHERE data ->> 'appId' = $1 AND state = 'active') AS active`,
     [appId],
   );
   return rows[0] ?? { held: 0, active: 0 };

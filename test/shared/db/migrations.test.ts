@@ -10,8 +10,8 @@ import { planMigrations } from '../../../shared/db/schema/plan.ts';
 import { splitStatements } from '../../../shared/db/schema/statements.ts';
 import { itemNameOf } from '../../../shared/domain/admin/names.ts';
 import { reachableName } from '../../../shared/domain/path.ts';
+import { queueSchemaVersion } from '../../../shared/queue/jobs.ts';
 import { migrate, pendingChanges } from '../../../shared/queue/migrate.ts';
-import { queueSchemaVersion } from '../../../shared/queue/settings.ts';
 import { createEmptyDatabase, createTestDatabase } from '../../support/database.ts';
 
 /** Last migration that was written before the rules. */

@@ -1,7 +1,11 @@
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { queueNames } from '../../../../shared/queue/jobs.ts';
-import type { QueueState } from '../../../../shared/queue/queue.ts';
-import { type JobFilter, listWaitingJobs, type WaitingJob } from '../../../../shared/queue/waiting-jobs.ts';
+import {
+  type JobFilter,
+  listWaitingJobs,
+  type QueueState,
+  type WaitingJob,
+} from '../../../../shared/queue/queue-sql.ts';
 import type { ApiDeps } from '../../deps.ts';
 
 /** Reads the queues of all dispatchers (protocol/admin-api.md#queues). */

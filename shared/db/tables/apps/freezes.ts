@@ -45,8 +45,8 @@ export async function insertFreeze(
 }
 
 /**
- * Ends a freeze and tells all dispatchers once `tx` commits: they give the held jobs back. Returns it; undefined if there is
- * no such freeze.
+ * Ends a freeze and tells all dispatchers once `tx` commits. Its row stays until all held pushes have
+ * their jobs again. Returns it; undefined if there is no such freeze.
  */
 export async function releaseFreeze(tx: Handle, appId: string | null): Promise<Freeze | undefined> {
   const { rows } = await tx.query<Freeze>(
@@ -58,10 +58,35 @@ export async function releaseFreeze(tx: Handle, appId: string | null): Promise<F
   return rows[0];
 }
 
-/** Tells whether jobs of an ended freeze may still be held. */
+/** Returns whether an app or the service is frozen, and keeps it so until `tx` ends. */
+export async function lockFreeze(tx: Handle, appId: string): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `SELECT FROM push_freeze WHERE (app_id IS NULL OR app_id = $1) AND released_at IS NULL LIMIT 1 FOR SHARE`,
+    [appId],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Returns whether pushes of an ended freeze may still be held. */
 export async function hasEndedFreeze(db: Handle): Promise<boolean> {
   const { rowCount } = await db.query('SELECT FROM push_freeze WHERE released_at IS NOT NULL LIMIT 1');
   return (rowCount ?? 0) > 0;
+}
+
+/**
+ * Locks the freezes that have ended until `tx` ends, and returns their scopes: the app, or '' for the
+ * service. Omits those that another dispatcher has locked.
+ */
+export async function lockEndedFreezes(tx: Handle): Promise<string[]> {
+  const { rows } = await tx.query<{ scope: string }>(
+    `SELECT coalesce(app_id, '') AS scope FROM push_freeze WHERE released_at IS NOT NULL FOR UPDATE SKIP LOCKED`,
+  );
+  return rows.map(({ scope }) => scope);
+}
+
+/** Forgets locked freezes. */
+export async function deleteFreezes(tx: Handle, scopes: readonly string[]): Promise<void> {
+  await tx.query(`DELETE FROM push_freeze WHERE coalesce(app_id, '') = ANY ($1)`, [scopes]);
 }
 
 async function notifyFreezes(tx: Handle): Promise<void> {

@@ -1,3 +1,4 @@
+import type { BreakerKey } from '../../../domain/breaker.ts';
 import type { ConnectorId } from '../../../domain/labels.ts';
 import type { OutcomeTotals } from '../../../domain/outcome.ts';
 import { RecipientStates } from '../../../domain/recipient-states.ts';
@@ -105,8 +106,8 @@ const newBatchColumns = `connector text, profile text, recipients text, size int
   totals jsonb, has_job boolean, tries int, last_reason text, not_before timestamptz, unanswered int, repeats int,
   expires_at timestamptz, language text, quiet text, quiet_until timestamptz`;
 
-/** Text of `insertBatches`: its parameters are app, push and a JSON list of `batchesText`; a condition may limit it. */
-export const insertBatchesText = (condition = 'true'): string =>
+/** Its parameters are app, push and a JSON list of batches. */
+export const insertBatchesStatement = prepare(
   `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, badges, attempt, settled, totals,
                            is_settled, has_job, tries, last_reason, not_before, unanswered, repeats, expires_at,
                            language, quiet, quiet_until, settled_at)
@@ -114,12 +115,8 @@ export const insertBatchesText = (condition = 'true'): string =>
           b.settled IS NOT NULL, b.has_job, b.tries, b.last_reason, b.not_before, b.unanswered, b.repeats,
           b.expires_at, b.language, b.quiet, b.quiet_until, CASE WHEN b.settled IS NOT NULL THEN now() END
      FROM ROWS FROM (json_to_recordset($3) AS (${newBatchColumns})) WITH ORDINALITY AS b
-    WHERE ${condition} ORDER BY b.ordinality RETURNING id`;
-
-export const insertBatchesStatement = prepare(insertBatchesText());
-
-/** Returns the parameter with the batches. */
-export const batchesText = (batches: readonly NewBatch[]): string => JSON.stringify(batches.map(toColumns));
+    ORDER BY b.ordinality RETURNING id`,
+);
 
 /** Writes batches in one statement; returns their ids in the same order. */
 export async function insertBatches(
@@ -129,7 +126,7 @@ export async function insertBatches(
   batches: readonly NewBatch[],
 ): Promise<number[]> {
   if (batches.length === 0) return [];
-  const values = [appId, pushId, batchesText(batches)];
+  const values = [appId, pushId, JSON.stringify(batches.map(toColumns))];
   const { rows } = await tx.query<{ id: number }>(insertBatchesStatement, values);
   return rows.map((row) => row.id);
 }
@@ -180,6 +177,40 @@ export async function findBatchesWithoutJob(db: Handle, appId: string, pushId: n
   return rows.map((row) => row.id);
 }
 
+/** Returns the open batches of a push. */
+export async function listOpenBatches(db: Handle, appId: string, pushId: number): Promise<number[]> {
+  const { rows } = await db.query<{ id: number }>(
+    'SELECT id FROM push_batch WHERE app_id = $1 AND push_id = $2 AND NOT is_settled ORDER BY id',
+    [appId, pushId],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Returns the open batches of a push whose slots are void since its rate was changed. */
+export async function findVoidSlots(db: Handle, appId: string, pushId: number): Promise<number[]> {
+  const { rows } = await db.query<{ id: number }>(
+    `SELECT b.id FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
+      WHERE b.app_id = $1 AND b.push_id = $2 AND NOT b.is_settled
+        AND b.slot_epoch <> n.pace_epoch AND b.slot_at >= n.pace_epoch_at`,
+    [appId, pushId],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Returns the open batches of a gateway that have no slot and no retry time ahead. */
+export async function findWaitingForGateway(
+  db: Handle,
+  { appId, connector, profile }: BreakerKey,
+): Promise<number[]> {
+  const { rows } = await db.query<{ id: number }>(
+    `SELECT b.id FROM notification n JOIN push_batch b ON b.app_id = n.app_id AND b.push_id = n.id
+      WHERE n.app_id = $1 AND n.state = 'sending' AND NOT b.is_settled AND b.connector = $2 AND b.profile = $3
+        AND (b.not_before IS NULL OR b.not_before <= now()) AND (b.slot_at IS NULL OR b.slot_at <= now())`,
+    [appId, connector, profile],
+  );
+  return rows.map(({ id }) => id);
+}
+
 /** Marks that the batch has a job from now on. */
 export async function markJobCreated(tx: Handle, appId: string, id: number): Promise<void> {
   await tx.query('UPDATE push_batch SET has_job = true WHERE app_id = $1 AND id = $2', [appId, id]);
@@ -211,17 +242,10 @@ export interface UnsettledBatch {
   sentBy?: Record<string, number> | null;
 }
 
-/** Text of `settleBatch`, with the parameters of `settleValues`. */
-export const settleText = `UPDATE push_batch SET settled = $3, totals = $4, sent_by = $6, is_settled = true, settled_at = now()
-    WHERE app_id = $1 AND id = $2 AND NOT is_settled AND coalesce(cardinality(moved), 0) = $5`;
-
-export const settleValues = (
-  { appId, id, retriedCount, sentBy = null }: UnsettledBatch,
-  states: RecipientStates,
-  totals: OutcomeTotals,
-): unknown[] => [appId, id, bytesOf(states), totals, retriedCount, sentBy];
-
-const settleStatement = prepare(settleText);
+const settleStatement = prepare(
+  `UPDATE push_batch SET settled = $3, totals = $4, sent_by = $6, is_settled = true, settled_at = now()
+    WHERE app_id = $1 AND id = $2 AND NOT is_settled AND coalesce(cardinality(moved), 0) = $5`,
+);
 
 /**
  * Settles a batch. Returns false, and this attempt does not count, if it was settled before or if more of its
@@ -229,11 +253,12 @@ const settleStatement = prepare(settleText);
  */
 export async function settleBatch(
   tx: Handle,
-  batch: UnsettledBatch,
+  { appId, id, retriedCount, sentBy = null }: UnsettledBatch,
   states: RecipientStates,
   totals: OutcomeTotals,
 ): Promise<boolean> {
-  const { rowCount } = await tx.query(settleStatement, settleValues(batch, states, totals));
+  const values = [appId, id, bytesOf(states), totals, retriedCount, sentBy];
+  const { rowCount } = await tx.query(settleStatement, values);
   return (rowCount ?? 0) > 0;
 }
 

@@ -1,5 +1,6 @@
 import type { ConnectorId } from '../../../domain/labels.ts';
 import type { Handle } from '../../pool.ts';
+import { lockFreeze } from '../apps/freezes.ts';
 import { forEachApp } from '../sweeps.ts';
 
 /** NOTIFY topic of interrupted pushes; the payload is the internal id. */
@@ -54,61 +55,93 @@ export async function markExpiredResumed(
   });
 }
 
-/** Returns whether the push is paused, and keeps it so until `tx` ends. */
-async function lockPaused(tx: Handle, appId: string, id: number): Promise<boolean> {
-  const { rowCount } = await tx.query(
-    `SELECT 1 FROM notification WHERE app_id = $1 AND id = $2 AND state = 'paused' FOR SHARE`,
-    [appId, id],
+/**
+ * Returns whether an unfinished push has to wait: it is paused, or its app or the service is frozen.
+ * That stays so until `tx` ends.
+ */
+export async function lockWaiting(
+  tx: Handle,
+  { appId, pushId }: { appId: string; pushId: number },
+  lock: 'SHARE' | 'NO KEY UPDATE',
+): Promise<boolean> {
+  const { rows } = await tx.query<{ isPaused: boolean }>(
+    `SELECT state = 'paused' AS "isPaused" FROM notification
+      WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending', 'paused') FOR ${lock}`,
+    [appId, pushId],
   );
-  return (rowCount ?? 0) > 0;
+  const [push] = rows;
+  return push !== undefined && (push.isPaused || (await lockFreeze(tx, appId)));
 }
 
-/** Parks a batch until its push is resumed, and voids its slot. Returns false if the push is not paused. */
-export async function markBatchParked(
+/** Marks a batch as held: it has no job until its push continues. Voids its slot. */
+export async function markBatchHeld(
   tx: Handle,
-  batch: { appId: string; pushId: number; id: number },
-): Promise<boolean> {
-  if (!(await lockPaused(tx, batch.appId, batch.pushId))) return false;
+  { appId, batchId }: { appId: string; batchId: number },
+): Promise<void> {
   await tx.query(
     `UPDATE push_batch SET is_held = true, has_job = true, slot_at = NULL, slot_ms = NULL, slot_epoch = NULL
       WHERE app_id = $1 AND id = $2`,
-    [batch.appId, batch.id],
+    [appId, batchId],
   );
-  return true;
 }
 
-/** Parks the planning of a push until it is resumed. Returns false if it is not paused. */
-export async function markPlanningParked(tx: Handle, appId: string, id: number): Promise<boolean> {
-  const { rowCount } = await tx.query(
-    `UPDATE notification SET is_plan_held = true WHERE app_id = $1 AND id = $2 AND state = 'paused'`,
-    [appId, id],
-  );
-  return (rowCount ?? 0) > 0;
-}
-
-/** Unparks up to `limit` batches and returns them; each needs a job. */
-export async function takeParkedBatches(
+/** Marks the planning of a push as held: it has no job until the push continues. */
+export async function markPlanningHeld(
   tx: Handle,
-  push: { appId: string; id: number },
+  { appId, pushId }: { appId: string; pushId: number },
+): Promise<void> {
+  await tx.query('UPDATE notification SET is_plan_held = true WHERE app_id = $1 AND id = $2', [
+    appId,
+    pushId,
+  ]);
+}
+
+/** Takes up to `limit` held batches of pushes of an app; each needs a job. */
+export async function takeHeldBatches(
+  tx: Handle,
+  appId: string,
+  pushIds: readonly number[],
   limit: number,
-): Promise<{ id: number; connector: ConnectorId }[]> {
-  const { rows } = await tx.query<{ id: number; connector: ConnectorId }>(
+): Promise<{ id: number; pushId: number; connector: ConnectorId }[]> {
+  const { rows } = await tx.query<{ id: number; pushId: number; connector: ConnectorId }>(
     // A CTE, not IN (…): a plan may run a subquery several times, each with the limit.
     `WITH held AS MATERIALIZED (
-       SELECT id FROM push_batch WHERE app_id = $1 AND push_id = $2 AND NOT is_settled AND is_held
+       SELECT id FROM push_batch WHERE app_id = $1 AND push_id = ANY ($2::bigint[]) AND NOT is_settled AND is_held
         ORDER BY id LIMIT $3 FOR UPDATE)
      UPDATE push_batch b SET is_held = false FROM held
-      WHERE b.app_id = $1 AND b.id = held.id RETURNING b.id, b.connector`,
-    [push.appId, push.id, limit],
+      WHERE b.app_id = $1 AND b.id = held.id RETURNING b.id, b.push_id AS "pushId", b.connector`,
+    [appId, pushIds, limit],
   );
-  return rows;
+  return rows.sort((one, other) => one.id - other.id);
 }
 
-/** Unparks the planning of a push; returns whether it was parked and needs a job. */
-export async function takeParkedPlanning(tx: Handle, push: { appId: string; id: number }): Promise<boolean> {
-  const { rowCount } = await tx.query(
-    'UPDATE notification SET is_plan_held = false WHERE app_id = $1 AND id = $2 AND is_plan_held',
-    [push.appId, push.id],
+/** Takes the held planning of pushes of an app; returns the pushes, each of which needs a job. */
+export async function takeHeldPlanning(
+  tx: Handle,
+  appId: string,
+  pushIds: readonly number[],
+): Promise<number[]> {
+  const { rows } = await tx.query<{ id: number }>(
+    `UPDATE notification SET is_plan_held = false
+      WHERE app_id = $1 AND id = ANY ($2::bigint[]) AND is_plan_held RETURNING id`,
+    [appId, pushIds],
   );
-  return (rowCount ?? 0) > 0;
+  return rows.map(({ id }) => id).sort((one, other) => one - other);
+}
+
+/** Finds up to `limit` pushes with held work that are not paused, except those of `frozen` apps, the oldest first. */
+export async function findHeldPushes(
+  db: Handle,
+  frozen: readonly string[],
+  limit: number,
+): Promise<{ appId: string; id: number }[]> {
+  const { rows } = await db.query<{ appId: string; id: number }>(
+    `SELECT n.app_id AS "appId", n.id FROM notification n
+      WHERE n.state IN ('queued', 'sending') AND n.app_id <> ALL ($1)
+        AND (n.is_plan_held OR EXISTS (SELECT FROM push_batch b
+                                        WHERE b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled AND b.is_held))
+      ORDER BY n.id LIMIT $2`,
+    [frozen, limit],
+  );
+  return rows;
 }

@@ -38,13 +38,11 @@ export async function startPush(tx: Handle, appId: string, id: number): Promise<
   return rows.map(toPush)[0];
 }
 
-/** Returns the text of `advancePlanning`: app and push are the first two parameters, those of `stepValues` begin at `first`. */
-export const advanceText = (first = 3): string =>
+const advanceStatement = prepare(
   `UPDATE notification
-      SET planned_through = $${first + 1}, devices = devices + $${first + 2}, is_planned = $${first + 3}, updated_at = now()
-    WHERE app_id = $1 AND id = $2 AND planned_through = $${first} AND NOT is_planned AND state = 'sending'`;
-
-const advanceStatement = prepare(advanceText());
+      SET planned_through = $4, devices = devices + $5, is_planned = $6, updated_at = now()
+    WHERE app_id = $1 AND id = $2 AND planned_through = $3 AND NOT is_planned AND state = 'sending'`,
+);
 
 /** Step of planning: from one mark to the next, over so many devices. */
 export interface PlanningStep {
@@ -54,13 +52,6 @@ export interface PlanningStep {
   isLast: boolean;
 }
 
-export const stepValues = ({ from, through, devices, isLast }: PlanningStep): unknown[] => [
-  from,
-  through,
-  devices,
-  isLast,
-];
-
 /**
  * Advances the planning position. Returns false if another planner has advanced it or the push was cancelled; the
  * caller must then roll the step back.
@@ -68,9 +59,10 @@ export const stepValues = ({ from, through, devices, isLast }: PlanningStep): un
 export async function advancePlanning(
   tx: Handle,
   push: { appId: string; id: number },
-  step: PlanningStep,
+  { from, through, devices, isLast }: PlanningStep,
 ): Promise<boolean> {
-  const { rowCount } = await tx.query(advanceStatement, [push.appId, push.id, ...stepValues(step)]);
+  const values = [push.appId, push.id, from, through, devices, isLast];
+  const { rowCount } = await tx.query(advanceStatement, values);
   return (rowCount ?? 0) > 0;
 }
 
@@ -89,10 +81,9 @@ export async function failPush(
   );
 }
 
-/** Text of `countOpenPushes`. */
-export const countOpenText = `SELECT count(*) AS n FROM notification WHERE state = 'sending' AND app_id = $1`;
-
-const countOpenStatement = prepare(countOpenText);
+const countOpenStatement = prepare(
+  `SELECT count(*) AS n FROM notification WHERE state = 'sending' AND app_id = $1`,
+);
 
 /** Counts the pushes of an app in state `sending`. */
 export async function countOpenPushes(db: Handle, appId: string): Promise<number> {

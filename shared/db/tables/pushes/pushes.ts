@@ -2,7 +2,7 @@ import type { KeptTokens } from '../../../domain/pushes/invalid-tokens.ts';
 import type { PushOrder } from '../../../domain/pushes/push.ts';
 import type { ConnectorTotals, Push, PushCreator, PushState } from '../../../domain/pushes/record.ts';
 import type { Handle } from '../../pool.ts';
-import { type PreparedStatement, prepare } from '../../prepared.ts';
+import { prepare } from '../../prepared.ts';
 import type { RowCondition } from '../selection.ts';
 
 /** Row of the table `notification`, which holds pushes. */
@@ -84,8 +84,9 @@ export interface NewPush {
   traceParent?: string | undefined;
 }
 
-/** Inserts pushes from one parameter, a JSON list of `toRowText`; returns their keys, and whether `where` is empty. */
-export const insertPushesText = `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at,
+/** Inserts pushes from one parameter, a JSON list of `toRowText`. */
+const insertStatement =
+  prepare(`INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at,
                              created_at, updated_at, from_service, created_by, created_token, trace_parent, redrive_of, recurring_id)
    SELECT app_id, object_id, notification_id, state, request, request ->> 'prod', to_timestamp(push_ms / 1000.0),
           to_timestamp(expires_ms / 1000.0), to_timestamp(created_ms / 1000.0), to_timestamp(created_ms / 1000.0),
@@ -95,20 +96,11 @@ export const insertPushesText = `INSERT INTO notification (app_id, object_id, no
        app_id text, object_id text, notification_id text, state text, request jsonb,
        push_ms float8, expires_ms float8, created_ms float8, from_service text, created_by text, created_token bigint,
        trace_parent text)
-   RETURNING app_id, id, object_id, request #> '{target,where}' = '{}' AS has_no_where`;
+   RETURNING app_id, id, object_id`);
 
-const insertAll = prepare(insertPushesText);
-
-/**
- * Inserts pushes of any apps. Returns their internal ids in the same order. `statement` is `insertPushesText` or one
- * that it is a part of.
- */
-export async function insertPushes(
-  tx: Handle,
-  pushes: readonly NewPush[],
-  statement: PreparedStatement | string = insertAll,
-): Promise<number[]> {
-  const { rows } = await tx.query<{ app_id: string; id: number; object_id: string }>(statement, [
+/** Inserts pushes of any apps. Returns their internal ids in the same order. */
+export async function insertPushes(tx: Handle, pushes: readonly NewPush[]): Promise<number[]> {
+  const { rows } = await tx.query<{ app_id: string; id: number; object_id: string }>(insertStatement, [
     `[${pushes.map(toRowText).join(',')}]`,
   ]);
   const ids = new Map(rows.map((row) => [`${row.app_id} ${row.object_id}`, row.id]));

@@ -3,7 +3,7 @@ import type { ConnectorId } from '../../../domain/labels.ts';
 import type { OutcomeTotals } from '../../../domain/outcome.ts';
 import type { Push } from '../../../domain/pushes/record.ts';
 import type { Handle } from '../../pool.ts';
-import { type PreparedStatement, prepare } from '../../prepared.ts';
+import { prepare } from '../../prepared.ts';
 import { today } from '../apps/usage.ts';
 import type { ClosedPush } from './progress.ts';
 import { type PushRow, pushColumns, toPush } from './pushes.ts';
@@ -109,8 +109,6 @@ const startStatement = prepare(`
 
 /** End of a push to one device. */
 export interface SmallEnd extends PushKey {
-  /** Its job, for a statement that ends jobs too (`endText`). */
-  job?: { id: string; retryCount: number };
   /** Its batch and the result of that; null without a recipient. */
   batch: {
     id: number;
@@ -135,15 +133,11 @@ export interface EndedPush {
 /**
  * Settles the only batches of small pushes and closes these, with the reasons and message ids, as `settleBatch`,
  * `insertFailures`, `insertGatewayMessages` and `closeIfSettled` do for one. A push has no other batch, because
- * its recipient was not moved to a retry batch. `statement` is `endText` with or without more steps.
+ * its recipient was not moved to a retry batch.
  */
-export async function endSmallPushes(
-  tx: Handle,
-  ends: readonly SmallEnd[],
-  statement: PreparedStatement = endStatement,
-): Promise<EndedPush[]> {
+export async function endSmallPushes(tx: Handle, ends: readonly SmallEnd[]): Promise<EndedPush[]> {
   const { rows } = await tx.query<{ place: number; created_at: Date | null; push_time: Date | null }>(
-    statement,
+    endStatement,
     [JSON.stringify(ends.map(toColumns))],
   );
   const ended: EndedPush[] = ends.map(() => ({ isSettled: false, closed: null }));
@@ -152,11 +146,9 @@ export async function endSmallPushes(
   return ended;
 }
 
-const toColumns = ({ appId, pushId, job, batch, firstSentAt }: SmallEnd) => ({
+const toColumns = ({ appId, pushId, batch, firstSentAt }: SmallEnd) => ({
   app_id: appId,
   push_id: pushId,
-  job_id: job?.id,
-  job_attempt: job?.retryCount,
   first_sent_at: firstSentAt,
   batch_id: batch?.id,
   connector: batch?.connector,
@@ -173,20 +165,15 @@ const toColumns = ({ appId, pushId, job, batch, firstSentAt }: SmallEnd) => ({
   form: batch?.failure?.form,
 });
 
-const endColumns = `app_id text, push_id bigint, job_id uuid, job_attempt int, first_sent_at timestamptz, batch_id bigint,
+const endColumns = `app_id text, push_id bigint, first_sent_at timestamptz, batch_id bigint,
   connector text, settled text, totals jsonb, message_id text, installation bigint, outcome text, status int, reason text,
   dead_ms float8, profile text, is_proof boolean, form text`;
 
-/**
- * Returns the statement of `endSmallPushes` with more steps: common table expressions over `input`, which has `app_id`,
- * `push_id`, `job_id` and `job_attempt`.
- */
-export const endText = (steps: string[]): string => `
+const endStatement = prepare(`
   WITH input AS MATERIALIZED (
     SELECT * FROM ROWS FROM (json_to_recordset($1) AS (${endColumns})) WITH ORDINALITY
-             AS i (app_id, push_id, job_id, job_attempt, first_sent_at, batch_id, connector, settled, totals, message_id,
+             AS i (app_id, push_id, first_sent_at, batch_id, connector, settled, totals, message_id,
                    installation, outcome, status, reason, dead_ms, profile, is_proof, form, place)),
-  ${steps.map((step) => `${step},`).join('')}
   settled AS (
     UPDATE push_batch b
        SET settled = decode(i.settled, 'hex'), totals = i.totals, is_settled = true, settled_at = now()
@@ -214,6 +201,4 @@ export const endText = (steps: string[]): string => `
      WHERE n.app_id = e.app_id AND n.id = e.push_id AND n.state IN ('sending', 'paused') AND n.is_planned
        AND n.devices = CASE WHEN e.batch_id IS NULL THEN 0 ELSE 1 END
     RETURNING e.place, n.created_at, n.push_time)
-  SELECT e.place, c.created_at, c.push_time FROM ended e LEFT JOIN closed c USING (place)`;
-
-const endStatement = prepare(endText([]));
+  SELECT e.place, c.created_at, c.push_time FROM ended e LEFT JOIN closed c USING (place)`);

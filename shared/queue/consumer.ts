@@ -1,19 +1,15 @@
 import { setImmediate } from 'node:timers/promises';
-import { sleep, systemClock } from '../../clock.ts';
-import type { Listener } from '../../db/listener.ts';
-import type { Logger } from '../../process/logging.ts';
-import type { JobKind } from '../jobs.ts';
-import type { FetchFilter, Job, JobQueue, PriorityRange } from '../queue.ts';
-import { wakeTopic } from '../wake.ts';
-import type { DuePoll } from './due-poll.ts';
-import { GroupTurns } from './group-turns.ts';
+import { sleep, systemClock } from '../clock.ts';
+import type { Logger } from '../process/logging.ts';
+import type { JobKind } from './jobs.ts';
+import type { FetchFilter, Job, JobQueue, PriorityRange } from './queue.ts';
+import { type Waking, wakeTopic } from './waking.ts';
 
-/** What tells consumers that jobs are due. */
-export interface Waking {
-  listener: Listener;
-  /** Reports jobs whose start time has come, and jobs whose NOTIFY was lost. */
-  duePoll: Pick<DuePoll, 'add'>;
-}
+/**
+ * How the work on a job ended. `done`: its handler has ended it, in its own transaction. `again`: it
+ * goes back to the queue, which hands it out again after its back-off.
+ */
+export type JobEnd = 'done' | 'again';
 
 export interface ConsumerOptions<T extends object> extends Waking {
   queue: JobQueue;
@@ -28,14 +24,15 @@ export interface ConsumerOptions<T extends object> extends Waking {
   /** Name that NOTIFY wakes it by (`SendOptions`); by default that of the queue. */
   wakeName?: string;
   /**
-   * Shortest time between two fetches, default 0: jobs that arrive in it are taken by one statement, and work that shares
-   * statements starts together. A job that arrives later than this after the last fetch is taken at once.
+   * Shortest time between two fetches, default 0: jobs that arrive in it are taken by one statement,
+   * and work that shares statements starts together. A job that arrives later after the last fetch is
+   * taken at once.
    */
-  restMs?: number;
-  /** The same after `jobs` or more were taken since the last rest: under load, fewer and larger groups cost less. */
-  busyRest?: { jobs: number; ms: number } | undefined;
-  /** Does the work and completes the job in its own transaction. The job is put back when it throws or returns false. */
-  handle(job: Job<T>, shift: JobContext): Promise<boolean>;
+  cooldownMs?: number;
+  /** The same after a fetch of `jobs` or more: under load, fewer and larger groups cost less. */
+  busyCooldown?: { jobs: number; ms: number } | undefined;
+  /** Does the work and ends the job. A handler that throws puts the job back too. */
+  handle(job: Job<T>, context: JobContext): Promise<JobEnd>;
 }
 
 /** Context that a consumer passes to a job. */
@@ -45,7 +42,7 @@ export interface JobContext {
   permit: Permit;
 }
 
-/** Right of one job to be in work. */
+/** Right of one job to be in work: a concurrency slot of its consumer. */
 export interface Permit {
   /**
    * Lets another job be taken while this one only waits, and counts it among `held`; by default among the jobs that wait of
@@ -81,19 +78,36 @@ interface Entry<T> {
   done: Promise<void>;
 }
 
-/** Longest time until a consumer looks at its queue that nothing has woken. */
-const longestRestMs = 60_000;
+/** Poll interval of a consumer that nothing wakes. */
+const pollMs = 60_000;
 const heartbeatMs = 3000;
 /** Age from which a job gets a heartbeat: the fetch wrote the first one, and most jobs end before the second. */
 const freshMs = 1500;
 
 /**
- * Returns the highest power of two that is not above `count`: the library has the number of jobs in its text, and PostgreSQL
- * plans each text several times in each connection.
+ * Returns the highest power of two that is not above `count`: pg-boss has the number of jobs in its
+ * text, and PostgreSQL plans each text several times in each connection.
  */
 const roundedDown = (count: number): number => 2 ** Math.floor(Math.log2(count));
 
-/** Takes jobs of one kind while it has permits; NOTIFY wakes it. */
+/**
+ * Takes jobs of one kind and works on them. Its states:
+ *
+ * - **fetching**: takes jobs until all permits are in use, or until a fetch returns fewer jobs than
+ *   requested. Before, it looks behind the jobs of busy groups (`GroupTurns`). Leads to *full* or
+ *   *drained*. A fetch that fails leads to *full*, so that the next event repeats it.
+ * - **full**: all permits are in use. A job that ends or releases its permit leads to *cooling*.
+ * - **drained**: the queue was empty. A NOTIFY or the poll for due jobs leads to *cooling*. A job that
+ *   ends does not: it leaves a permit that no job waits for.
+ * - **cooling**: waits until the cooldown since the last fetch is over, then *fetching*. Without a
+ *   cooldown it waits for the end of the tick: jobs that end in the same tick free their permits for
+ *   one fetch.
+ * - **stopping** (from every state): takes no more jobs, waits for the jobs in work up to the grace
+ *   time, aborts their signals, and waits until they have ended.
+ *
+ * A NOTIFY or a poll that comes while it is fetching is not lost: it leads to *cooling* at once.
+ * Independent of these states, the jobs in work get a heartbeat every 3 s.
+ */
 export class Consumer<T extends object> {
   readonly #options: ConsumerOptions<T>;
   readonly #stop = new AbortController();
@@ -104,10 +118,7 @@ export class Consumer<T extends object> {
   #permits = 0;
   /** Jobs taken so far. */
   #taken = 0;
-  /**
-   * The last fetch took all jobs that were due: NOTIFY or the poll reports others, so a job that ends need not look for
-   * them.
-   */
+  /** The last fetch returned fewer jobs than requested. */
   #isDrained = false;
   #wake = new AbortController();
   #loop: Promise<void> | undefined;
@@ -153,23 +164,19 @@ export class Consumer<T extends object> {
     while (!this.#stop.signal.aborted) {
       this.#wake = new AbortController();
       const beganAtMs = systemClock.monotonicMs();
-      const restMs = this.#restMsAfter(await this.#fill());
-      await sleep(longestRestMs, this.#wake.signal);
-      const leftMs = beganAtMs + restMs - systemClock.monotonicMs();
-      // Jobs that end in the same turn of the event loop free their permits for the same fetch.
+      const cooldownMs = this.#cooldownMsAfter(await this.#fill());
+      await sleep(pollMs, this.#wake.signal);
+      const leftMs = beganAtMs + cooldownMs - systemClock.monotonicMs();
       await (leftMs > 0 ? sleep(leftMs, this.#stop.signal) : setImmediate());
     }
   }
 
-  #restMsAfter(taken: number): number {
-    const { restMs = 0, busyRest } = this.#options;
-    return busyRest && taken >= busyRest.jobs ? busyRest.ms : restMs;
+  #cooldownMsAfter(taken: number): number {
+    const { cooldownMs = 0, busyCooldown } = this.#options;
+    return busyCooldown && taken >= busyCooldown.jobs ? busyCooldown.ms : cooldownMs;
   }
 
-  /**
-   * Takes jobs for all free permits, and returns how many. A job that ends wakes the loop, so freed capacity is used without waiting for the
-   * poll.
-   */
+  /** Takes jobs for all free permits, and returns how many. */
   async #fill(): Promise<number> {
     this.#isDrained = false;
     const takenBefore = this.#taken;
@@ -183,7 +190,7 @@ export class Consumer<T extends object> {
     return this.#taken - takenBefore;
   }
 
-  /** Returns whether no further job was due. */
+  /** Takes jobs until the permits are in use. Returns whether no further job was due. */
   async #take(filter: FetchFilter): Promise<boolean> {
     const { queue, kind, capacity, range } = this.#options;
     for (let free = capacity - this.#permits; free > 0; ) {
@@ -231,8 +238,8 @@ export class Consumer<T extends object> {
   async #work(job: Job<T>, permit: Permit): Promise<void> {
     const { queue, kind, log, handle } = this.#options;
     try {
-      if (await handle(job, { signal: this.#interrupt.signal, permit })) return;
-      await queue.putBack(kind, job, 'stopped');
+      const end = await handle(job, { signal: this.#interrupt.signal, permit });
+      if (end === 'again') await queue.putBack(kind, job, 'stopped');
     } catch (error) {
       log.error({ err: error, queue: kind.queue, job: job.data }, 'job failed, will be tried again');
       await queue.putBack(kind, job, 'error').catch(() => undefined);
@@ -247,5 +254,53 @@ export class Consumer<T extends object> {
     await this.#options.queue.touch(this.#options.kind, jobs).catch((error: unknown) => {
       this.#options.log.warn({ err: error }, 'heartbeat failed');
     });
+  }
+}
+
+/** Jobs in work from which on a group counts as busy. */
+const busyFrom = 16;
+
+/**
+ * Shortest interval of fetches that skip busy groups, and its multiple of their duration: thousands of skipped jobs
+ * take time.
+ */
+const groupFetchMs = 25;
+const timesDuration = 10;
+
+/**
+ * Decides when a consumer looks behind the waiting jobs of groups that it is busy with: the queue is ordered by time, and a
+ * group with thousands of waiting jobs would delay the others by all of them.
+ */
+class GroupTurns<T extends object> {
+  readonly #kind: JobKind<T>;
+  #nextAtMs = 0;
+
+  constructor(kind: JobKind<T>) {
+    this.#kind = kind;
+  }
+
+  /** Returns the groups to skip in one fetch; undefined while it is too early, or none is busy. */
+  busyGroups(active: Iterable<{ job: Job<T> }>): string[] | undefined {
+    const { groupOf } = this.#kind;
+    if (!groupOf || systemClock.monotonicMs() < this.#nextAtMs) return undefined;
+    const counts = new Map<string, number>();
+    for (const { job } of active) {
+      const group = groupOf(job.data);
+      counts.set(group, (counts.get(group) ?? 0) + 1);
+    }
+    const busy = [...counts.keys()].filter((group) => (counts.get(group) ?? 0) >= busyFrom);
+    return busy.length > 0 ? busy : undefined;
+  }
+
+  /**
+   * Runs such a fetch, which resolves whether no further job was due. After one that found none the next has to wait for a
+   * multiple of its duration; where more may be due, only for the interval.
+   */
+  async measure(fetch: () => Promise<boolean>): Promise<void> {
+    const beganAtMs = systemClock.monotonicMs();
+    const isDrained = await fetch();
+    const endedAtMs = systemClock.monotonicMs();
+    const restMs = isDrained ? timesDuration * (endedAtMs - beganAtMs) : 0;
+    this.#nextAtMs = endedAtMs + Math.max(groupFetchMs, restMs);
   }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { Listener } from '../../../shared/db/listener.ts';
-import { Consumer } from '../../../shared/queue/consuming/consumer.ts';
+import { Consumer } from '../../../shared/queue/consumer.ts';
 import { type MessageJob, messageJob } from '../../../shared/queue/jobs.ts';
 import { JobQueue } from '../../../shared/queue/queue.ts';
 import { silentLog } from '../../support/api.ts';
@@ -9,17 +9,22 @@ import { useTestService } from '../../support/service.ts';
 const service = useTestService();
 
 test.each([
-  { name: 'the rest after a fetch', first: 1, rests: { restMs: 1500 }, expected: [[1], [2, 3, 4]] },
   {
-    name: 'the longer rest after a fetch of many',
+    name: 'the cooldown after a fetch',
+    first: 1,
+    cooldowns: { cooldownMs: 1500 },
+    expected: [[1], [2, 3, 4]],
+  },
+  {
+    name: 'the longer cooldown after a fetch of many',
     first: 2,
-    rests: { restMs: 1, busyRest: { jobs: 2, ms: 1500 } },
+    cooldowns: { cooldownMs: 1, busyCooldown: { jobs: 2, ms: 1500 } },
     expected: [
       [1, 2],
       [3, 4, 5],
     ],
   },
-])('jobs that arrive within $name are taken by one', async ({ first, rests, expected }) => {
+])('jobs that arrive within $name are taken by one', async ({ first, cooldowns, expected }) => {
   const { db } = service;
   const queue = new JobQueue(db, silentLog, { supervise: false });
   await queue.start();
@@ -44,14 +49,14 @@ test.each([
       kind: messageJob,
       capacity: 10,
       duePoll: { add: () => () => undefined },
-      ...rests,
+      ...cooldowns,
     },
     handle: async (job) => {
-      await queue.complete(messageJob, job, db);
+      await queue.end(messageJob, job, db);
       handled += 1;
       if (handled === first) await Promise.all([1, 2, 3].map((n) => send(first + n)));
       if (handled === first + 3) done.resolve();
-      return true;
+      return 'done';
     },
   });
   const send = (messageId: number) =>

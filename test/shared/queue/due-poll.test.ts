@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { hourMs, systemClock } from '../../shared/clock.ts';
-import { createLogger } from '../../shared/process/logging.ts';
-import { DuePoll, dueText } from '../../shared/queue/consuming/due-poll.ts';
-import { deliverJob, messageJob, planJob } from '../../shared/queue/jobs.ts';
-import { JobQueue } from '../../shared/queue/queue.ts';
-import { openTestDatabase } from '../support/database.ts';
+import { hourMs, systemClock } from '../../../shared/clock.ts';
+import { createLogger } from '../../../shared/process/logging.ts';
+import { deliverJob, messageJob, planJob } from '../../../shared/queue/jobs.ts';
+import { JobQueue } from '../../../shared/queue/queue.ts';
+import { dueText } from '../../../shared/queue/queue-sql.ts';
+import { DuePoll } from '../../../shared/queue/waking.ts';
+import { openTestDatabase } from '../../support/database.ts';
 
 const log = createLogger({ level: 'silent', name: 'test' });
 const { db } = await openTestDatabase();

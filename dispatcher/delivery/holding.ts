@@ -1,0 +1,100 @@
+/**
+ * Pause and freeze. Work of a push that has to wait has no job: a consumer that meets its job deletes
+ * the job and marks the batch or the planning as held. It gets a new job when the push continues
+ * (`continuePushes`): the api does this in the transaction that resumes or cancels the push, the
+ * duties below when a freeze ends or a paused push expires.
+ */
+import type { Handle } from '../../shared/db/pool.ts';
+import {
+  deleteFreezes,
+  hasEndedFreeze,
+  listFreezes,
+  lockEndedFreezes,
+} from '../../shared/db/tables/apps/freezes.ts';
+import {
+  findHeldPushes,
+  lockWaiting,
+  markBatchHeld,
+  markExpiredResumed,
+  markPlanningHeld,
+} from '../../shared/db/tables/pushes/control.ts';
+import type { JobEnd } from '../../shared/queue/consumer.ts';
+import { type PlanJob, planJob } from '../../shared/queue/jobs.ts';
+import { continuePushes } from '../../shared/queue/push-jobs.ts';
+import type { Job } from '../../shared/queue/queue.ts';
+import { startHeldJobs } from '../../shared/queue/queue-sql.ts';
+import type { DispatcherDeps } from '../deps.ts';
+import type { BatchInWork } from '../recording/batch-in-work.ts';
+
+/**
+ * End of the attempt to hold a job: `done`: its work is held; `again`: another consumer has taken the
+ * job over; `changed`: the push need not wait any more.
+ */
+type HoldEnd = JobEnd | 'changed';
+
+/** Holds the planning of a push that has to wait. */
+export function holdPlanning(deps: DispatcherDeps, job: Job<PlanJob>): Promise<HoldEnd> {
+  return hold(deps, async (tx) => {
+    if (!(await lockWaiting(tx, job.data, 'NO KEY UPDATE'))) return 'changed';
+    if (!(await deps.queue.end(planJob, job, tx))) return 'again';
+    await markPlanningHeld(tx, job.data);
+    return 'done';
+  });
+}
+
+/** Holds a batch of a push that has to wait. It has a job of its own when it continues. */
+export function holdBatch(deps: DispatcherDeps, { ids, job }: BatchInWork): Promise<HoldEnd> {
+  return hold(deps, async (tx) => {
+    if (!(await lockWaiting(tx, ids, 'SHARE'))) return 'changed';
+    if (job && !(await deps.queue.end(job.kind, job.job, tx))) return 'again';
+    await markBatchHeld(tx, ids);
+    return 'done';
+  });
+}
+
+async function hold(
+  { db, freezes }: Pick<DispatcherDeps, 'db' | 'freezes'>,
+  work: (tx: Handle) => Promise<HoldEnd>,
+): Promise<HoldEnd> {
+  const end = await db.transaction(work);
+  // The freeze that the cache still shows may have ended.
+  if (end === 'changed') freezes.refresh();
+  return end;
+}
+
+type DutyDeps = Pick<DispatcherDeps, 'db' | 'queue' | 'clock'>;
+
+/**
+ * Continues up to `limit` held pushes after freezes have ended, the oldest first, and forgets these
+ * freezes when there are no more. Returns how many. Does nothing while another dispatcher does this.
+ * Without an ended freeze it is one small query.
+ */
+export async function endFreezes({ db, queue, clock }: DutyDeps, limit: number): Promise<number> {
+  if (!(await hasEndedFreeze(db))) return 0;
+  return db.transaction(async (tx) => {
+    const ended = await lockEndedFreezes(tx);
+    if (ended.length === 0) return 0;
+    await startHeldJobs(tx);
+    const frozen = (await listFreezes(tx)).map(({ appId }) => appId);
+    // While the service is frozen nothing continues.
+    const pushes = frozen.includes(null)
+      ? []
+      : await findHeldPushes(
+          tx,
+          frozen.filter((appId) => appId !== null),
+          limit,
+        );
+    await continuePushes(tx, queue, pushes, clock.now());
+    if (pushes.length === 0) await deleteFreezes(tx, ended);
+    return pushes.length;
+  });
+}
+
+/** Resumes paused pushes that have expired, so that their recipients are counted; returns how many. */
+export function resumeExpiredPushes({ db, queue, clock }: DutyDeps, limit: number): Promise<number> {
+  return db.transaction(async (tx) => {
+    const expired = await markExpiredResumed(tx, new Date(clock.now()), limit);
+    await continuePushes(tx, queue, expired, clock.now());
+    return expired.length;
+  });
+}

@@ -1,0 +1,143 @@
+/** Jobs of pushes: how new pushes, batches and continued pushes get them. */
+import type { Handle } from '../db/pool.ts';
+import { findVoidSlots, findWaitingForGateway, listOpenBatches } from '../db/tables/pushes/batches.ts';
+import { takeHeldBatches, takeHeldPlanning } from '../db/tables/pushes/control.ts';
+import { countOpenPushes } from '../db/tables/pushes/progress.ts';
+import { insertPushes, type NewPush } from '../db/tables/pushes/pushes.ts';
+import type { BreakerKey } from '../domain/breaker.ts';
+import { isJsonObject } from '../domain/json.ts';
+import type { ConnectorId } from '../domain/labels.ts';
+import { type DeliverJob, deliverJob, type JobKind, planJob } from './jobs.ts';
+import type { JobQueue } from './queue.ts';
+import { highestPriority, startNow } from './queue-sql.ts';
+import { wakeConsumers } from './waking.ts';
+
+/** Inserts pushes that are sent now, of any apps, each with the job that plans it, as part of `tx`. */
+export async function insertQueuedPushes(
+  tx: Handle,
+  queue: JobQueue,
+  pushes: readonly NewPush[],
+): Promise<void> {
+  const ids = await insertPushes(tx, pushes);
+  const jobs = pushes.map((push, i) => ({
+    appId: push.appId,
+    pushId: ids[i] ?? 0,
+    ...(hasNoWhere(push) ? { hasNoWhere: true } : {}),
+  }));
+  await queue.send(planJob, jobs, { tx });
+}
+
+/** Returns whether the target has no condition: `where` is an empty object. */
+function hasNoWhere({ pushOrder: { target } }: NewPush): boolean {
+  const where = target.kind === 'query' ? target.where : undefined;
+  return isJsonObject(where) && Object.keys(where).length === 0;
+}
+
+/**
+ * Start-time fair queueing of the batches of one push (develop/architecture.md#fairness). Its first
+ * batch gets the priority at the front of the queue. Each further batch is lower by the number of
+ * open pushes of its app. So apps share a gateway equally, the pushes of an app share its part, and
+ * a small push never waits for the end of a large one.
+ */
+export class FairPriorities {
+  readonly #appId: string;
+  /** Priority of the last batch, by queue. */
+  readonly #last = new Map<string, number>();
+
+  constructor(appId: string) {
+    this.#appId = appId;
+  }
+
+  /** Returns the priorities of `count` further batches on a queue, by their index. */
+  async next(tx: Handle, kind: JobKind<DeliverJob>, count: number): Promise<(index: number) => number> {
+    const front = await highestPriority(tx, kind);
+    const step = Math.max(1, await countOpenPushes(tx, this.#appId));
+    const last = this.#last.get(kind.queue);
+    // Behind its own earlier batches, unless the queue has moved past them.
+    const first = last === undefined ? front : Math.min(front, last - step);
+    this.#last.set(kind.queue, first - (count - 1) * step);
+    return (index) => first - index * step;
+  }
+}
+
+/** A batch that needs a job. */
+export interface WaitingBatch {
+  id: number;
+  pushId: number;
+  connector: ConnectorId;
+}
+
+/** Writes jobs for batches of an app, in fair order, as part of `tx`. */
+export async function sendBatches(
+  tx: Handle,
+  queue: JobQueue,
+  appId: string,
+  { batches, waitedUntilMs }: { batches: readonly WaitingBatch[]; waitedUntilMs?: number },
+): Promise<void> {
+  const priorities = new FairPriorities(appId);
+  for (const [connector, ofConnector] of Map.groupBy(batches, (batch) => batch.connector)) {
+    const kind = deliverJob(connector);
+    const jobs = ofConnector.map(({ id, pushId }) => ({ appId, pushId, batchId: id, waitedUntilMs }));
+    await queue.send(kind, jobs, { tx, priority: await priorities.next(tx, kind, jobs.length) });
+  }
+}
+
+/** Key of a push. */
+interface PushKey {
+  appId: string;
+  id: number;
+}
+
+/** Held batches that get their jobs by one statement. */
+const continuedAtOnce = 1000;
+
+/**
+ * Gives held work of pushes its jobs again, planning first, as part of `tx`: the pushes were resumed
+ * or cancelled, or a freeze has ended (`markPlanningHeld`, `markBatchHeld`). A consumer that finds
+ * that a push has to wait again holds it again. Returns the number of jobs.
+ */
+export async function continuePushes(
+  tx: Handle,
+  queue: JobQueue,
+  pushes: readonly PushKey[],
+  nowMs: number,
+): Promise<number> {
+  let jobs = 0;
+  for (const [appId, ofApp] of Map.groupBy(pushes, (push) => push.appId)) {
+    const ids = ofApp.map(({ id }) => id);
+    const plans = await takeHeldPlanning(tx, appId, ids);
+    const planJobs = plans.map((pushId) => ({ appId, pushId, waitedUntilMs: nowMs }));
+    await queue.send(planJob, planJobs, { tx });
+    jobs += plans.length;
+    for (let isMore = true; isMore; ) {
+      const batches = await takeHeldBatches(tx, appId, ids, continuedAtOnce);
+      await sendBatches(tx, queue, appId, { batches, waitedUntilMs: nowMs });
+      jobs += batches.length;
+      isMore = batches.length === continuedAtOnce;
+    }
+  }
+  return jobs;
+}
+
+/** Makes batches of an app due now that wait for a later time, and wakes their consumers when `tx` commits. */
+async function startBatchesNow(tx: Handle, appId: string, batchIds: readonly number[]): Promise<void> {
+  await wakeConsumers(tx, await startNow(tx, appId, batchIds));
+}
+
+/** Makes the waiting batches of a push due now, whatever they wait for: those of a cancelled push end unsent. */
+export async function startWaitingBatches(tx: Handle, appId: string, pushId: number): Promise<void> {
+  await startBatchesNow(tx, appId, await listOpenBatches(tx, appId, pushId));
+}
+
+/**
+ * Makes the batches due now whose slots a changed rate of the push has made void, so that they
+ * reserve new ones. The caller changes the rate first, in the same transaction or earlier.
+ */
+export async function startVoidSlots(tx: Handle, appId: string, pushId: number): Promise<void> {
+  await startBatchesNow(tx, appId, await findVoidSlots(tx, appId, pushId));
+}
+
+/** Makes the batches due now that wait for the gateway of one profile; not those with a slot or a retry time ahead. */
+export async function startWaitingForGateway(db: Handle, key: BreakerKey): Promise<void> {
+  await startBatchesNow(db, key.appId, await findWaitingForGateway(db, key));
+}

@@ -1,0 +1,219 @@
+/**
+ * Our own statements on pg-boss's table of jobs: the only ones outside pg-boss. Each doc comment
+ * says what the public API of pg-boss lacks. They hold for version 43 of its tables
+ * (`queueSchemaVersion`). All of them work on a sharded database too: they name no other table.
+ */
+import type { Database, Handle } from '../db/pool.ts';
+import { PreparedStatements, prepare } from '../db/prepared.ts';
+
+/** An attempt at a job. */
+interface Attempt {
+  id: string;
+  retryCount: number;
+}
+
+/** Jobs that wait, and jobs that are not done. */
+const waiting = `state IN ('created', 'retry')`;
+const live = `state IN ('created', 'retry', 'active')`;
+
+const heartbeat = prepare(
+  `WITH free AS MATERIALIZED (
+     SELECT j.id FROM unnest($2::uuid[], $3::int[]) AS held (id, attempt)
+       JOIN pgboss.job j ON j.id = held.id AND j.retry_count = held.attempt
+      WHERE j.name = $1 AND j.state = 'active' FOR NO KEY UPDATE OF j SKIP LOCKED)
+   UPDATE pgboss.job j SET heartbeat_on = pgboss.job_now() FROM free WHERE j.name = $1 AND j.id = free.id`,
+);
+
+/**
+ * Writes a heartbeat for jobs in work. Skips jobs that another transaction has locked: it usually
+ * ends them. `touch` of pg-boss waits for these locks, which deadlocks with transactions that end
+ * several jobs.
+ */
+export async function touchJobs(db: Handle, queue: string, jobs: readonly Attempt[]): Promise<void> {
+  if (jobs.length === 0) return;
+  const ids = jobs.map(({ id }) => id);
+  await db.query(heartbeat, [queue, ids, jobs.map(({ retryCount }) => retryCount)]);
+}
+
+/**
+ * Makes those batches of an app due now that wait for a later time. Returns the queues that have
+ * some. `update` of pg-boss takes no list of ids.
+ */
+export async function startNow(db: Handle, appId: string, batchIds: readonly number[]): Promise<string[]> {
+  if (batchIds.length === 0) return [];
+  const { rows } = await db.query<{ name: string }>(
+    `WITH due AS (
+       UPDATE pgboss.job SET start_after = now()
+        WHERE name LIKE 'deliver-%' AND ${waiting} AND start_after > now() AND data ->> 'appId' = $1
+          AND (data ->> 'batchId')::bigint = ANY ($2::bigint[])
+       RETURNING name)
+     SELECT DISTINCT name FROM due`,
+    [appId, batchIds],
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** The queue is part of the text: with a parameter PostgreSQL would plan each execution. */
+const highestText = (queue: string): string =>
+  `SELECT max(priority) AS highest FROM pgboss.job
+    WHERE name = '${queue}' AND ${waiting} AND start_after <= now()`;
+
+const highestStatements = new PreparedStatements();
+
+/** Returns the highest priority of the jobs that could be taken now; 0 without jobs. Not in the API. */
+export async function highestPriority(db: Handle, { queue }: { queue: string }): Promise<number> {
+  const { rows } = await db.query<{ highest: number | null }>(highestStatements.of(highestText(queue)));
+  return rows[0]?.highest ?? 0;
+}
+
+/** Text of `findDueQueues`. It uses the index that pg-boss takes jobs by. */
+export const dueText = `SELECT name FROM unnest($1::text[]) AS queue (name)
+    WHERE EXISTS (SELECT FROM pgboss.job j
+                   WHERE j.name = queue.name AND j.state < 'active' AND NOT j.blocked AND j.start_after <= now())`;
+
+const dueStatement = prepare(dueText);
+
+/**
+ * Returns those of the queues that have a job that could be taken now. With pg-boss this would be a
+ * fetch of each queue every second.
+ */
+export async function findDueQueues(db: Handle, queues: readonly string[]): Promise<string[]> {
+  const { rows } = await db.query<{ name: string }>(dueStatement, [queues]);
+  return rows.map(({ name }) => name);
+}
+
+/** Jobs of a queue that are not done. */
+export interface QueueState {
+  queue: string;
+  ready: number;
+  waiting: number;
+  active: number;
+  oldestSeconds: number;
+}
+
+/**
+ * Counts the jobs of each queue that has any, and returns the age of the oldest job that could be
+ * taken now. pg-boss has no age, and `getQueues` returns the counts of the last maintenance, which
+ * only running dispatchers do: without them the counts would stand still.
+ */
+export async function readQueueStates(db: Handle): Promise<QueueState[]> {
+  const { rows } = await db.query<QueueState>(
+    `SELECT name AS queue,
+            count(*) FILTER (WHERE state <> 'active' AND start_after <= now()) AS ready,
+            count(*) FILTER (WHERE state <> 'active' AND start_after > now()) AS waiting,
+            count(*) FILTER (WHERE state = 'active') AS active,
+            coalesce(extract(epoch FROM now() - min(greatest(created_on, start_after))
+              FILTER (WHERE state <> 'active' AND start_after <= now())), 0)::float8 AS "oldestSeconds"
+       FROM pgboss.job WHERE ${live} GROUP BY name ORDER BY name`,
+  );
+  return rows.map((row) => ({ ...row, oldestSeconds: Math.max(0, row.oldestSeconds) }));
+}
+
+/**
+ * Counts the jobs of a queue that could be taken now, at most `most`. The counts of `getQueues` are
+ * too old to refuse pushes by (`readQueueStates`).
+ */
+export async function countReady(db: Handle, { queue }: { queue: string }, most: number): Promise<number> {
+  const { rows } = await db.query<{ ready: number }>(
+    `SELECT count(*) AS ready FROM (
+       SELECT FROM pgboss.job WHERE name = $1 AND ${waiting} AND start_after <= now() LIMIT $2) AS jobs`,
+    [queue, most],
+  );
+  return rows[0]?.ready ?? 0;
+}
+
+/** States of jobs that are not done. */
+export const jobStates = ['created', 'retry', 'active'] as const;
+
+/** Job of a queue that is not done. */
+export interface WaitingJob {
+  id: string;
+  state: (typeof jobStates)[number];
+  /** Tries so far. */
+  tries: number;
+  appId: string | null;
+  pushId: number | null;
+  batchId: number | null;
+  messageId: number | null;
+  createdAt: Date;
+  /** Not taken before. */
+  startAfter: Date;
+  startedAt: Date | null;
+}
+
+export interface JobFilter {
+  state?: WaitingJob['state'] | undefined;
+  minTries: number;
+  limit: number;
+}
+
+/** Time limit of a list: a queue may hold millions of jobs. */
+const listTimeoutMs = 5000;
+
+/**
+ * Lists jobs of a queue that are not done, the oldest first. `findJobs` of pg-boss has no limit: it
+ * would load the whole queue. Throws PostgreSQL's error of a statement over its time limit.
+ */
+export function listWaitingJobs(
+  db: Database,
+  queue: string,
+  { state, minTries, limit }: JobFilter,
+): Promise<WaitingJob[]> {
+  return db.transaction(
+    async (tx) => {
+      const { rows } = await tx.query<WaitingJob>(
+        `SELECT id, state::text AS state, retry_count AS tries, data ->> 'appId' AS "appId",
+                (data ->> 'pushId')::bigint AS "pushId", (data ->> 'batchId')::bigint AS "batchId",
+                (data ->> 'messageId')::bigint AS "messageId", created_on AS "createdAt",
+                start_after AS "startAfter", started_on AS "startedAt"
+           FROM pgboss.job
+          WHERE name = $1 AND ${live} AND ($2::text IS NULL OR state::text = $2) AND retry_count >= $3
+          ORDER BY created_on, id LIMIT $4`,
+        [queue, state ?? null, minTries, limit],
+      );
+      return rows;
+    },
+    { statementTimeoutMs: listTimeoutMs },
+  );
+}
+
+/** Work that a job of a queue brings: a batch, or the planning of a push without `batchId`. */
+export interface JobWork {
+  queue: string;
+  appId: string;
+  pushId: number;
+  batchId: number | null;
+}
+
+/**
+ * Returns the work that no job brings. With ids made from the work, `insert` of pg-boss would find
+ * it: jobs of the last release have other ids, so that a batch would get a second job and be sent
+ * twice.
+ */
+export async function findJobless<T extends JobWork>(db: Handle, work: readonly T[]): Promise<T[]> {
+  if (work.length === 0) return [];
+  const { rows } = await db.query<{ place: number }>(
+    `SELECT w.place FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS w (queue, app_id, id, place)
+      WHERE NOT EXISTS (SELECT FROM pgboss.job j
+                         WHERE j.name = w.queue AND ${live} AND j.data ->> 'appId' = w.app_id
+                           AND coalesce(j.data ->> 'batchId', j.data ->> 'pushId')::bigint = w.id)
+      ORDER BY w.place`,
+    [
+      work.map(({ queue }) => queue),
+      work.map(({ appId }) => appId),
+      work.map(({ pushId, batchId }) => batchId ?? pushId),
+    ],
+  );
+  return rows.flatMap(({ place }) => work[place - 1] ?? []);
+}
+
+/**
+ * Makes the jobs due that processes of the last release hold by a start time in 100 years. A
+ * consumer that meets one holds it as this release does, or works on it. Leaves with the release
+ * after this one.
+ */
+export async function startHeldJobs(db: Handle): Promise<void> {
+  await db.query(
+    `UPDATE pgboss.job SET start_after = now() WHERE ${waiting} AND start_after > now() + interval '50 years'`,
+  );
+}

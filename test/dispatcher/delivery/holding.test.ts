@@ -1,0 +1,65 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { Freezes } from '../../../dispatcher/delivery/freezes.ts';
+import { endFreezes, holdPlanning } from '../../../dispatcher/delivery/holding.ts';
+import type { DispatcherDeps } from '../../../dispatcher/deps.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { insertFreeze, releaseFreeze } from '../../../shared/db/tables/apps/freezes.ts';
+import { planJob } from '../../../shared/queue/jobs.ts';
+import { JobQueue } from '../../../shared/queue/queue.ts';
+import { silentLog } from '../../support/api.ts';
+import { beginPush } from '../../support/gateways/app-gateway.ts';
+import { useTestService } from '../../support/service.ts';
+
+const service = useTestService();
+
+async function open() {
+  const app = await service.api.createApp();
+  await service.addApnsProfile(app);
+  const { db } = service;
+  const queue = new JobQueue(db, silentLog, { supervise: false });
+  await queue.start();
+  onTestFinished(() => queue.stop());
+  const deps = { db, queue, clock: systemClock, freezes: new Freezes(db, systemClock) } as DispatcherDeps;
+  return { app, db, queue, deps };
+}
+
+test('held pushes continue in steps, the oldest first', async () => {
+  const { app, db, queue, deps } = await open();
+  const { appId } = app;
+  await db.transaction((tx) => insertFreeze(tx, { appId, reason: '', by: 'test' }));
+  for (let i = 0; i < 3; i += 1) await beginPush(service, app, {});
+  const taken = await queue.fetch(planJob, 3);
+  const ids = taken.map(({ data }) => data.pushId).sort((one, other) => one - other);
+  for (const job of taken.toReversed()) expect(await holdPlanning(deps, job)).toBe('done');
+  const [first] = taken;
+  if (first) expect(await holdPlanning(deps, first)).toBe('again');
+  const { rows } = await db.query(`SELECT FROM pgboss.job WHERE data ->> 'appId' = $1`, [appId]);
+  expect(rows).toEqual([]);
+  expect(await endFreezes(deps, 2)).toBe(0);
+  await db.transaction((tx) => releaseFreeze(tx, appId));
+  const fetched = async () => (await queue.fetch(planJob, 3)).map(({ data }) => data.pushId).sort();
+  expect(await endFreezes(deps, 2)).toBe(2);
+  const [again] = await queue.fetch(planJob, 1);
+  expect([again?.data.pushId, ...(await fetched())].sort()).toEqual(ids.slice(0, 2));
+  expect(await endFreezes(deps, 2)).toBe(1);
+  expect(await fetched()).toEqual(ids.slice(2));
+  expect(await endFreezes(deps, 2)).toBe(0);
+  expect((await db.query('SELECT FROM push_freeze')).rowCount).toBe(0);
+  // The freeze has ended: a late dispatcher holds nothing any more.
+  if (again) expect(await holdPlanning(deps, again)).toBe('changed');
+});
+
+test('jobs that the last release held by their start time are due when a freeze ends', async () => {
+  const { app, db, queue, deps } = await open();
+  const { appId } = app;
+  await db.transaction((tx) => insertFreeze(tx, { appId, reason: '', by: 'test' }));
+  await beginPush(service, app, {});
+  await db.query(
+    `UPDATE pgboss.job SET start_after = now() + interval '100 years' WHERE data ->> 'appId' = $1`,
+    [appId],
+  );
+  expect(await queue.fetch(planJob, 1)).toEqual([]);
+  await db.transaction((tx) => releaseFreeze(tx, appId));
+  expect(await endFreezes(deps, 2)).toBe(0);
+  expect(await queue.fetch(planJob, 1)).toMatchObject([{ data: { appId } }]);
+});
