@@ -4,7 +4,9 @@ import type { AppCache } from '../shared/db/app-cache.ts';
 import type { Database } from '../shared/db/pool.ts';
 import type { Metrics } from '../shared/metrics.ts';
 import type { Logger } from '../shared/process/logging.ts';
+import type { ParkedJobs } from '../shared/queue/consumer.ts';
 import type { JobQueue } from '../shared/queue/queue.ts';
+import type { BatchedQueries } from './batched-queries.ts';
 import type { Breakers } from './breakers/breakers.ts';
 import type { Freezes } from './delivery/freezes.ts';
 import type { PushCache } from './delivery/push-cache.ts';
@@ -13,7 +15,6 @@ import type { ScanShare } from './planning/scan-share.ts';
 import type { GatewayUsage } from './recording/gateway-usage.ts';
 import type { PushCloser } from './recording/push-closer.ts';
 import type { SenderPool } from './sending/pool.ts';
-import type { SmallPushes } from './small/small-pushes.ts';
 
 /** Dependencies of everything that a dispatcher does; `open-deps.ts` opens them. */
 export interface DispatcherDeps {
@@ -31,7 +32,9 @@ export interface DispatcherDeps {
   pushCache: PushCache;
   audienceSizes: AudienceSizes;
   scans: ScanShare;
-  small: SmallPushes;
+  queries: BatchedQueries;
+  /** Bound of the pushes to one device in work beyond the permits of planning. */
+  singles: ParkedJobs;
   clock: Clock;
   log: Logger;
   metrics: Metrics;

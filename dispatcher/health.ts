@@ -79,12 +79,12 @@ function writeJson(response: ServerResponse, status: number, body: object): void
 }
 
 async function writeMetrics(
-  { metrics, queue, pool, breakers, freezes, db, readDb, small }: DispatcherDeps,
+  { metrics, queue, pool, breakers, freezes, db, readDb, queries }: DispatcherDeps,
   readiness: DatabaseReadiness,
   response: ServerResponse,
 ): Promise<void> {
   await reportQueues(db, queue, metrics);
-  await reportDatabases({ databases: [db, readDb, small.database], readiness }, metrics);
+  await reportDatabases({ databases: [db, readDb, queries.database], readiness }, metrics);
   await reportStandby(db, readDb, metrics).catch(() => undefined);
   pool.reportTo(metrics);
   await breakers.reportTo(metrics).catch(() => undefined);

@@ -3,8 +3,8 @@
 /** Pushes that are planned at a time, and the most of one fetch; the same job delivers a small one. */
 export const freshPlansAtOnce = 64;
 
-/** Pushes to one device in work beyond the permits of `freshPlansAtOnce`; their statements are shared. */
-export const smallPushesAtOnce = 256;
+/** Pushes to one device in work beyond the permits of `freshPlansAtOnce`. */
+export const singlesAtOnce = 256;
 
 /** Continued plannings have job permits of their own, so that they never delay a new push. */
 export const continuedPlansAtOnce = 2;

@@ -74,14 +74,6 @@ export class Breakers {
     return isPassable ? 0 : queue.enqueue(queue.breaker.cooldownLeftMs);
   }
 
-  /** Whether a batch need not wait for its gateway now; unlike `waitMs`, this gives it no place among those that wait. */
-  async isPassable(key: BreakerKey): Promise<boolean> {
-    if (!isWatched(key)) return true;
-    const forced = (await this.#overrides.of(key))?.forced;
-    const queue = this.#queueOf(key);
-    return forced !== 'open' && !this.#isFull(queue) && (forced === 'closed' || queue.breaker.isPassable);
-  }
-
   /**
    * Asks for a permit to send one batch. A gateway without a recent answer gets one batch at a time, and one with too
    * many slow batches no further one: it does not use up all job permits of its connector

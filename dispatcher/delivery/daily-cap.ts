@@ -1,5 +1,4 @@
-import { type Grant, grantRecipients } from '../../shared/db/tables/apps/usage.ts';
-import { readBatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
+import type { Grant } from '../../shared/db/tables/apps/usage.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';
@@ -11,14 +10,14 @@ import { recordCapped } from '../recording/unsent.ts';
  * reason when no recipient is left.
  */
 export async function checkDailyCap(
-  deps: Pick<DispatcherDeps, 'db' | 'appCache'>,
+  deps: Pick<DispatcherDeps, 'db' | 'appCache' | 'queries'>,
   { ids, stored }: BatchInWork,
 ): Promise<string | undefined> {
   if (stored.attempt > 0) return undefined;
   const app = await deps.appCache.app(ids.appId);
   if (!app) return undefined;
   const cap = app.options.dailyRecipientCap;
-  const grant = stored.grant ?? (await grantRecipients(deps.db, ids, cap)) ?? (await readGrant(deps, ids));
+  const grant = stored.grant ?? (await deps.queries.grant({ ...ids, cap })) ?? (await readGrant(deps, ids));
   if (!grant || grant.granted >= grant.size) return undefined;
   const reason = `the daily recipient cap of ${cap} is reached`;
   if (grant.granted === 0) return reason;
@@ -27,7 +26,10 @@ export async function checkDailyCap(
 }
 
 /** Reads the grant that another take of the batch got after this one had loaded it. */
-async function readGrant({ db }: Pick<DispatcherDeps, 'db'>, ids: DeliverJob): Promise<Grant | null> {
-  const batch = await readBatchSnapshot(db, ids.appId, ids.batchId);
+async function readGrant(
+  { queries }: Pick<DispatcherDeps, 'queries'>,
+  ids: DeliverJob,
+): Promise<Grant | null> {
+  const batch = await queries.readSnapshot(ids);
   return batch?.grant ?? null;
 }

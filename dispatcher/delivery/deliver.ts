@@ -1,4 +1,3 @@
-import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
 import type { JobEnd, Permit } from '../../shared/queue/consumer.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { GatewayPermit } from '../breakers/gateway-permit.ts';
@@ -10,22 +9,11 @@ import { recordResult } from '../recording/recorder.ts';
 import type { SentBatch } from '../recording/sent-batch.ts';
 import { recordUnsent } from '../recording/unsent.ts';
 import type { Lane } from '../sending/pool.ts';
-import type { KnownPush, LoadedBatch, SendSlot } from '../sending/task.ts';
-import { FirstSend } from './first-send.ts';
+import type { KnownPush, SendSlot } from '../sending/task.ts';
+import { saveFirstSend } from './first-send.ts';
 import { decide, type GateDecision, reserve } from './gates.ts';
 import { holdBatch } from './holding.ts';
 import { traceGateway, tracePush } from './tracing.ts';
-
-/** A batch that its planning job has just written, with all that was read of it. */
-export interface PreparedBatch {
-  stored: BatchSnapshot;
-  loaded: LoadedBatch;
-  /**
-   * Records a result that ends the push; returns false for any other. `firstSentAt`: when the push was first sent, unless
-   * that is saved already.
-   */
-  end(sent: SentBatch, firstSentAt: Date | null): Promise<boolean>;
-}
 
 /** What a batch gets from the job that brought it. */
 export interface DeliverContext {
@@ -35,8 +23,6 @@ export interface DeliverContext {
   permit?: Permit;
   /** Its own job; absent for a batch of a push to few, which the planning job delivers. */
   job?: BatchJob;
-  /** Absent: the batch is loaded. */
-  prepared?: PreparedBatch | undefined;
 }
 
 /** End of one round of a batch: that of its job, or `changed`: one more round. */
@@ -60,13 +46,12 @@ export async function deliverBatch(
   deps.closer.begin(ids.pushId);
   try {
     // A push that is paused, resumed or cancelled while a batch is in work changes the decision.
-    for (let { prepared } = context; ; prepared = undefined) {
-      const round = () => deliverOnce(deps, ids, { ...context, prepared });
-      const end = await tracePush(deps, 'batch', ids, round);
+    for (;;) {
+      const end = await tracePush(deps, 'batch', ids, () => deliverOnce(deps, ids, context));
       if (end !== 'changed') return end;
     }
   } finally {
-    if (deps.closer.end(ids.pushId)) await closePush(deps, ids.appId, ids.pushId);
+    if (deps.closer.end(ids.pushId)) await closePush(deps, ids);
   }
 }
 
@@ -75,20 +60,16 @@ async function deliverOnce(
   ids: DeliverJob,
   context: DeliverContext,
 ): Promise<RoundEnd> {
-  const { prepared } = context;
   // Before the state of the push is read: a later pause or cancellation changes the counter.
   const interruptCount = deps.pool.interruptCount(ids.pushId);
-  const batch = prepared
-    ? { ids, stored: prepared.stored, job: undefined }
-    : await loadBatch(deps, ids, context.job);
+  const batch = await loadBatch(deps, ids, context.job);
   if (!batch) return 'done';
   const decision = await decide(deps, batch);
   if (decision.kind !== 'send') return recordDecision(deps, batch, decision);
   const reservation = await reserve(deps, batch);
   if (reservation.kind !== 'send') return recordDecision(deps, batch, reservation);
   if (context.signal.aborted) return 'again';
-  // A prepared batch has its push, which was read earlier than the counter.
-  const push = prepared ? undefined : deps.pushCache.get(ids.pushId);
+  const push = deps.pushCache.get(ids.pushId);
   const known = push && { push, interruptCount };
   return sendAndRecord(deps, batch, { ...context, slot: reservation.slot, known });
 }
@@ -126,15 +107,13 @@ async function sendAndRecord(
   const { appId, pushId } = batch.ids;
   const { connector, profile } = batch.stored;
   if (context.slot && context.slot.durationMs >= longSlotMs) context.permit?.release();
-  for (let { prepared } = context; ; prepared = undefined) {
+  for (;;) {
     const permit = await deps.breakers.acquire({ connector, appId, profile }, context.permit);
     if (permit.kind === 'wait')
       return recordDecision(deps, batch, { kind: 'postpone', afterMs: permit.afterMs });
-    const first = new FirstSend(deps, batch);
-    const sending = traceGateway(connector, () => send(deps, batch, { ...context, permit, prepared }));
-    const sent = await first.during(sending, !prepared);
-    if (await prepared?.end(sent, first.unsavedAt)) return 'done';
-    await first.save();
+    const firstSend = saveFirstSend(deps, batch);
+    const sent = await traceGateway(connector, () => send(deps, batch, { ...context, permit }));
+    await firstSend;
     if (await recordResult(deps, batch, sent)) {
       deps.closer.markSettled(pushId);
       return 'done';
@@ -158,13 +137,15 @@ function laneOf({ job, stored }: Pick<BatchInWork, 'job' | 'stored'>, slot: Send
 async function send(
   { pool }: DispatcherDeps,
   { ids, ...batch }: BatchInWork,
-  { permit, slot, prepared, known }: Omit<SendContext, 'permit'> & { permit: GatewayPermit },
+  { permit, slot, known }: Omit<SendContext, 'permit'> & { permit: GatewayPermit },
 ): Promise<SentBatch> {
   const { probeSize, progressMemory } = permit;
   const ownSlot = probeSize === undefined ? slot : undefined;
   const { connector } = batch.stored;
-  const loaded = prepared?.loaded;
-  const task = { ...ids, connector, probeSize, progressMemory, slot: ownSlot, loaded, known };
+  const task = {
+    ...{ ...ids, connector, probeSize, progressMemory, slot: ownSlot, known },
+    size: batch.stored.size,
+  };
   const result = await pool.run(task, laneOf(batch, slot)).catch(async (error: unknown) => {
     await permit.release(undefined);
     throw error;

@@ -3,7 +3,7 @@ import type { Push } from '../../shared/domain/pushes/record.ts';
 import { TtlCache } from '../../shared/ttl-cache.ts';
 
 /** Most pushes that are kept, without their conditions; each takes some kilobytes. */
-const mostPushes = 32;
+const mostPushes = 512;
 
 /** Returns an order with the target that a message names: its channels. Only planning reads the rest, which may be large. */
 function withoutCondition({ redrive, ...order }: PushOrder): PushOrder {
@@ -19,9 +19,9 @@ function withoutCondition({ redrive, ...order }: PushOrder): PushOrder {
 export class PushCache {
   readonly #pushes = new TtlCache<number, Push>({ maxEntries: mostPushes });
 
-  /** Keeps a push that is being sent. */
+  /** Keeps a push that is sent from now on. */
   add(push: Push): void {
-    this.#pushes.set(push.id, { ...push, pushOrder: withoutCondition(push.pushOrder) });
+    this.#pushes.set(push.id, { ...push, state: 'sending', pushOrder: withoutCondition(push.pushOrder) });
   }
 
   /** Returns a push without its condition, and makes it the newest one; undefined for one that is not kept. */

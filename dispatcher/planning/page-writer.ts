@@ -5,10 +5,12 @@ import { advancePlanning } from '../../shared/db/tables/pushes/progress.ts';
 import { insertFailures } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
+import type { PointLookup } from '../../shared/query/targets/point.ts';
 import { continuedPlan, deliverJob, freshPlan, type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import type { FairPriorities } from '../../shared/queue/push-jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import type { PageOfBatches, PlannedStart, Rule, TargetPage } from '../../shared/rules/rule.ts';
+import { changesPages } from '../../shared/rules/rules.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';
 import { wakeWhenDue } from '../recording/postponed.ts';
@@ -29,6 +31,8 @@ export interface Plan {
   routes: ReturnType<typeof batchRoutes>;
   priorities: FairPriorities;
   job: Job<PlanJob>;
+  /** Present where the target names one device. */
+  lookup?: PointLookup | undefined;
   /** The start in work of a push that has several. */
   start?: PlannedStart | undefined;
   /** Targets of each of two pages; present where the push probably has twice as many. */
@@ -48,17 +52,41 @@ interface PageStep {
   isContinued: boolean;
 }
 
+/** A page that was written: the new cursor, and the ids of the batches to send. */
+export interface WrittenPage {
+  through: number;
+  batchIds: readonly number[];
+}
+
 /**
- * Writes one page in one transaction: batches, their jobs, the mark, and with the last page the end of the planning job,
- * unless that delivers the push. Returns the new mark.
+ * Writes one page in one transaction: batches, their jobs, the cursor, and with the last page the end of the planning
+ * job, unless that delivers the push.
  */
-export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Promise<number> {
+export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Promise<WrittenPage> {
   const { push } = plan;
   deps.closer.expectBatches(push.id);
   const through = step.page.lastId || step.mark;
+  const whole = await writeWhole(deps, plan, { ...step, through });
+  if (whole) return { through, batchIds: whole };
   const written = await deps.db.transaction((tx) => writeRuledPage(deps, tx, plan, { ...step, through }));
   await countPage(deps, plan, { ...step, ...written });
-  return through;
+  return { through, batchIds: written.batchIds };
+}
+
+/**
+ * Writes the only page of a push together with those of others, where no rule changes pages and all its devices have a
+ * route. Returns the ids of its batches; undefined for any other page, and where the push is locked or superseded.
+ */
+async function writeWhole(
+  { queries }: DispatcherDeps,
+  plan: Plan,
+  step: PageStep & { through: number },
+): Promise<number[] | undefined> {
+  if (!step.isSmall || plan.rules.some(changesPages)) return undefined;
+  const { batches, unsent } = toBatches(step.page, contextOf(plan, step));
+  if (unsent.length > 0) return undefined;
+  const { appId, id } = plan.push;
+  return queries.planWhole({ appId, id, through: step.through, devices: step.page.size, batches });
 }
 
 const contextOf = ({ push, routes, half }: Plan, { planned }: PageStep) => ({
@@ -74,7 +102,7 @@ async function writeRuledPage(
   tx: Handle,
   plan: Plan,
   step: PageStep & { through: number },
-): Promise<{ written: PageOfBatches; size: number }> {
+): Promise<{ written: PageOfBatches; size: number; batchIds: number[] }> {
   const { push, rules, start } = plan;
   const { mark: from, through, isLast } = step;
   let targets = step.page;
@@ -87,9 +115,9 @@ async function writeRuledPage(
   for (const rule of rules) page = (await rule.batches?.(tx, push, page)) ?? page;
   for (const rule of rules) await rule.record?.(tx, push, page);
   if (!step.isSmall) prepareSenders(deps, push, { ...page, mark: from });
-  await writeRows(deps, tx, plan, { page, isQueued: !step.isSmall });
+  const batchIds = await writeRows(deps, tx, plan, { page, isQueued: !step.isSmall });
   await endJob(deps, tx, plan, step);
-  return { written: page, size: targets.size };
+  return { written: page, size: targets.size, batchIds };
 }
 
 /** Counts a page that was written; closes a push that nothing is sent of, and wakes planners at its next start. */
@@ -105,7 +133,7 @@ async function countPage(
   for (const { batch, outcome } of written.unsent)
     deps.metrics.recipients.inc({ app, connector: batch.connector, outcome }, batch.recipients.length);
   if (isLast && start?.next) wakeWhenDue(deps, planJob, start.next.getTime() - deps.clock.now());
-  if (isLast && !isSmall && written.batches.length === 0) await closePush(deps, app, id);
+  if (isLast && !isSmall && written.batches.length === 0) await closePush(deps, { appId: app, pushId: id });
 }
 
 /** Ends the planning job with the last page, unless it delivers the push, or where a new job continues. */
@@ -149,23 +177,25 @@ function prepareSenders(
   }
 }
 
+/** Writes the batches of a page, and jobs for those to send. Returns the ids of these. */
 async function writeRows(
   deps: DispatcherDeps,
   tx: Handle,
   { push: { appId, id: pushId }, priorities, job: { data: job } }: Plan,
   { page, isQueued }: { page: PageOfBatches; isQueued: boolean },
-): Promise<void> {
+): Promise<number[]> {
   const ended = page.unsent.map(({ batch }) => batch);
   await insertBatches(tx, appId, pushId, ended);
-  for (const { batch, failures } of page.unsent)
-    await insertFailures(
-      tx,
-      { appId, pushId, connector: batch.connector, profile: batch.profile, unanswered: 0 },
+  await insertFailures(
+    tx,
+    page.unsent.map(({ batch: { connector, profile }, failures }) => ({
+      batch: { appId, pushId, connector, profile, unanswered: 0 },
       failures,
-    );
+    })),
+  );
   const batches = page.batches.map((batch) => ({ ...batch, hasJob: isQueued }));
   const ids = await insertBatches(tx, appId, pushId, batches);
-  if (!isQueued) return;
+  if (!isQueued) return ids;
   const waits = { appId, pushId, waitedUntilMs: job.waitedUntilMs };
   const groups = Map.groupBy(page.batches.keys(), (i) => {
     const { connector = 'channel', notBefore } = page.batches[i] ?? {};
@@ -178,4 +208,5 @@ async function writeRows(
     const priority = await priorities.next(tx, kind, jobs.length);
     await deps.queue.send(kind, jobs, { tx, priority, ...(startAfter ? { startAfter } : {}) });
   }
+  return ids;
 }

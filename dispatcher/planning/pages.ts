@@ -56,9 +56,9 @@ export function readPages(scan: Scan, part?: Part): AsyncGenerator<PlannedPage> 
   return isUnselective(scan.push.pushOrder) ? pagesByKey(scan, reading) : pagesBySearch(scan, reading);
 }
 
-/** Returns one empty page: there is nothing to read. */
-export async function* noPages(): AsyncGenerator<PlannedPage> {
-  yield { page: pageOfRows([]), isLast: true, endsRead: true };
+/** Returns one page of rows that are known; empty where there is nothing to read. */
+export async function* knownPage(rows: TargetRow[]): AsyncGenerator<PlannedPage> {
+  yield { page: pageOfRows(rows), isLast: true, endsRead: true };
 }
 
 /** Reads pages by one statement each. Only where each of them reads on from the mark: no index would find the targets. */

@@ -3,23 +3,22 @@ import { dueIn } from '../../shared/db/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import { chooseScanDatabase } from '../../shared/db/standby.ts';
 import { findBatchesWithoutJob } from '../../shared/db/tables/pushes/batches.ts';
-import { startPush } from '../../shared/db/tables/pushes/progress.ts';
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
-import { Params, targetCondition } from '../../shared/query/targets/targets.ts';
+import { pointTarget } from '../../shared/query/targets/point.ts';
+import { activeSince, Params, targetCondition } from '../../shared/query/targets/targets.ts';
 import type { JobContext, JobEnd } from '../../shared/queue/consumer.ts';
 import { continuedPlan, freshPlan, type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import { continuePushes, FairPriorities } from '../../shared/queue/push-jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
-import type { PlannedStart } from '../../shared/rules/rule.ts';
+import type { PlannedStart, Rule } from '../../shared/rules/rule.ts';
 import { rulesOf } from '../../shared/rules/rules.ts';
 import { deliverBatch } from '../delivery/deliver.ts';
 import { holdPlanning } from '../delivery/holding.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';
-import { planSmall } from '../small/plan-small.ts';
 import { batchRoutes } from './batches.ts';
 import { type Plan, Superseded, sendStart, writePage } from './page-writer.ts';
-import { firstBatchSize, noPages, type PlannedPage, readPages } from './pages.ts';
+import { firstBatchSize, knownPage, type PlannedPage, readPages } from './pages.ts';
 
 /** Time after which the planning of a large push lets others go first; a new job continues it. */
 const turnMs = 500;
@@ -39,13 +38,13 @@ export async function planPush(
     const held = await holdPlanning(deps, job);
     if (held !== 'changed') return held;
   }
-  const end = await planSmall(deps, job, context);
-  if (end !== 'other') return end;
   const plan = await begin(deps, job);
   if (!plan) return endPlanning(deps, job, context);
+  // A push to one device waits for its gateway most of the time.
+  if (plan.lookup) context.permit.release(deps.singles);
   try {
-    const end = plan.push.isPlanned ? 'deliver' : await scan(deps, plan, context.signal);
-    return end === 'deliver' ? deliverInline(deps, job, context) : end;
+    const end = plan.push.isPlanned ? {} : await scan(deps, plan, context.signal);
+    return typeof end === 'string' ? end : deliverInline(deps, job, { ...context, ...end });
   } catch (error) {
     if (error instanceof Superseded) return endPlanning(deps, job, context);
     throw error;
@@ -74,28 +73,43 @@ async function endPlanning(deps: DispatcherDeps, job: Job<PlanJob>, context: Job
   return deliverInline(deps, job, context);
 }
 
-/** Starts the push; undefined when it is paused, finished or cancelled, or its app was deleted. */
+/** Reads a push to plan; undefined when it is paused, finished or cancelled, or its app was deleted. */
 async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | undefined> {
   const { appId, pushId } = job.data;
   const [push, app, profiles] = await Promise.all([
-    startPush(deps.db, appId, pushId),
+    deps.queries.findPush({ appId, id: pushId }),
     deps.appCache.app(appId),
     deps.appCache.profiles(appId),
   ]);
-  if (!push || !app) return undefined;
+  if (!push || !app || !(push.state === 'queued' || push.state === 'sending')) return undefined;
   deps.pushCache.add(push);
   const router = new Router(app, profiles, push);
-  const rules = rulesOf({ app, push, router, nowMs: deps.clock.now() });
-  const routes = batchRoutes(router, rules);
-  return { push, app, router, rules, routes, priorities: new FairPriorities(appId), job };
+  const nowMs = deps.clock.now();
+  const all = rulesOf({ app, push, router, nowMs });
+  const target = all.some(appliesToOne) ? undefined : pointTarget(appId, push.pushOrder);
+  const rules = target ? [] : all;
+  return {
+    ...{ push, app, router, rules, job },
+    routes: batchRoutes(router, rules),
+    priorities: new FairPriorities(appId),
+    lookup: target && { ...target, appId, activeSince: activeSince(app, nowMs) },
+  };
 }
 
-/** End of a planning job after its scan; `deliver`: the push is small enough for the job to deliver it. */
-type ScanEnd = JobEnd | 'deliver';
+/** Returns whether a rule changes a push to one device. */
+const appliesToOne = ({ aboveDevices = 0 }: Rule): boolean => aboveDevices < 1;
 
-/** Writes the batches within the app's share of scans; beyond it the job is postponed. */
+/** A push that is small enough for the planning job to deliver it. Without ids the batches are looked up. */
+interface Inline {
+  batchIds?: readonly number[];
+}
+
+type ScanEnd = JobEnd | Inline;
+
+/** Writes the batches within the app's share of scans; beyond it the job is postponed. One device needs no scan. */
 async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<ScanEnd> {
   const { push, job } = plan;
+  if (plan.lookup) return writeInTurn(deps, plan, signal);
   const scanned = await deps.scans.run(push.appId, () => writeInTurn(deps, plan, signal));
   if ('value' in scanned) return scanned.value;
   const kind = push.plannedThrough === 0 ? freshPlan : continuedPlan;
@@ -116,13 +130,17 @@ async function writeInTurn(deps: DispatcherDeps, plan: Plan, signal: AbortSignal
     return await writeBatches(deps, plan, signal);
   } finally {
     metrics.planningSeconds.observe((clock.monotonicMs() - startedAtMs) / 1000);
-    if (closer.end(id)) await closePush(deps, appId, id);
+    if (closer.end(id)) await closePush(deps, { appId, pushId: id });
   }
 }
 
 /** Writes the batches; of a push with several starts, those of one start. */
 async function writeBatches(deps: DispatcherDeps, begun: Plan, signal: AbortSignal): Promise<ScanEnd> {
-  const { push, app, rules, job } = begun;
+  const { push, app, rules, job, lookup } = begun;
+  if (lookup) {
+    const device = await deps.queries.findDevice(lookup);
+    return writePages(deps, begun, { pages: knownPage(device ? [device] : []), signal });
+  }
   const database = await chooseScanDatabase(deps.db, deps.readDb);
   deps.metrics.scans.inc({ database: database.url === deps.db.url ? 'primary' : 'standby' });
   const start = await openStart(deps, database, begun);
@@ -135,7 +153,7 @@ async function writeBatches(deps: DispatcherDeps, begun: Plan, signal: AbortSign
   const hasZones = rules.some(({ readsZones }) => readsZones === true);
   const reader = { database, app, push, clock: deps.clock, hasZones, firstSize: half };
   if (push.plannedThrough === 0 && (await isStopped(deps, plan, () => readPages(reader)))) return 'done';
-  const pages = start?.part === null ? noPages() : readPages(reader, start?.part);
+  const pages = start?.part === null ? knownPage([]) : readPages(reader, start?.part);
   return writePages(deps, plan, { pages, signal });
 }
 
@@ -199,11 +217,12 @@ async function writePages(
     const isSmall = !plan.start && isLast && mark === 0 && page.size <= firstBatchSize;
     // What a statement has found is written: the next turn would search for it again.
     const isContinued = !isLast && endsRead && deps.clock.monotonicMs() > endsAtMs;
-    mark = await writePage(deps, plan, { page, planned, mark, isLast, isSmall, isContinued });
+    const written = await writePage(deps, plan, { page, planned, mark, isLast, isSmall, isContinued });
+    mark = written.through;
     planned += page.size;
     deps.metrics.plannedRecipients.inc(page.size);
     if (isLast && !plan.start) deps.audienceSizes.note(plan.push, planned);
-    if (isLast || isContinued) return isSmall ? 'deliver' : 'done';
+    if (isLast || isContinued) return isSmall ? { batchIds: written.batchIds } : 'done';
   }
   return 'done';
 }
@@ -212,15 +231,20 @@ async function writePages(
 async function deliverInline(
   deps: DispatcherDeps,
   job: Job<PlanJob>,
-  { signal, permit }: JobContext,
+  { signal, permit, batchIds }: JobContext & Inline,
 ): Promise<JobEnd> {
   const { appId, pushId, waitedUntilMs } = job.data;
-  const open = await findBatchesWithoutJob(deps.db, appId, pushId);
-  const ends = await Promise.all(
-    open.map((batchId) => deliverBatch(deps, { appId, pushId, batchId, waitedUntilMs }, { signal, permit })),
-  );
-  if (ends.includes('again')) return 'again';
-  if (open.length === 0) await closePush(deps, appId, pushId);
-  await deps.queue.end(planJob, job, deps.db);
-  return 'done';
+  const open = batchIds ?? (await findBatchesWithoutJob(deps.db, appId, pushId));
+  const deliver = (batchId: number) =>
+    deliverBatch(deps, { appId, pushId, batchId, waitedUntilMs }, { signal, permit });
+  // The push is closed once, together with the end of the job.
+  deps.closer.begin(pushId);
+  try {
+    if ((await Promise.all(open.map(deliver))).includes('again')) return 'again';
+    await closePush(deps, job.data, job);
+    deps.closer.markClosed(pushId);
+    return 'done';
+  } finally {
+    if (deps.closer.end(pushId)) await closePush(deps, job.data);
+  }
 }

@@ -1,5 +1,5 @@
 import type { Handle } from '../../shared/db/pool.ts';
-import { type BatchSnapshot, readBatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
+import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
 import type { DeliverJob, JobKind } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -23,7 +23,7 @@ export async function loadBatch(
   ids: DeliverJob,
   job: BatchJob | undefined,
 ): Promise<BatchInWork | undefined> {
-  const stored = await readBatchSnapshot(deps.db, ids.appId, ids.batchId);
+  const stored = await deps.queries.readSnapshot(ids);
   if (stored && !stored.isSettled) return { ids, stored, job };
   await endJob(deps, deps.db, { job });
   return undefined;

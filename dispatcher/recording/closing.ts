@@ -3,11 +3,13 @@ import {
   noteKeptTokens,
   readInvalidAnswers,
 } from '../../shared/db/tables/installations/invalid-tokens.ts';
-import { closeIfSettled, findSettledPushes } from '../../shared/db/tables/pushes/progress.ts';
+import { findSettledPushes } from '../../shared/db/tables/pushes/progress.ts';
 import { noteFailureCount } from '../../shared/db/tables/pushes/retention.ts';
 import { sumTotals } from '../../shared/domain/outcome.ts';
 import { deletableOf, type KeptTokens, keptOf } from '../../shared/domain/pushes/invalid-tokens.ts';
 import { allTotals, pushBeganAtMs } from '../../shared/domain/pushes/record.ts';
+import type { PlanJob } from '../../shared/queue/jobs.ts';
+import type { Job } from '../../shared/queue/queue.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
 /** Failures from which a push counts towards the bound of its app: those of smaller ones are as few as their records. */
@@ -15,14 +17,14 @@ const countedFrom = 100;
 
 /**
  * Closes a push if all its batches are settled; called after the last one in work (`PushCloser`). Also deletes the
- * installations with invalid tokens.
+ * installations with invalid tokens. `job`: the planning job of the push, which ends then.
  */
 export async function closePush(
-  deps: Pick<DispatcherDeps, 'db' | 'clock' | 'metrics' | 'log'>,
-  appId: string,
-  pushId: number,
+  deps: Pick<DispatcherDeps, 'db' | 'queries' | 'clock' | 'metrics' | 'log'>,
+  { appId, pushId }: { appId: string; pushId: number },
+  job?: Job<PlanJob>,
 ): Promise<void> {
-  const closed = await closeIfSettled(deps.db, appId, pushId);
+  const closed = await deps.queries.end({ appId, id: pushId, job });
   if (!closed) return;
   const tookMs = Math.max(0, deps.clock.now() - pushBeganAtMs(closed));
   deps.metrics.pushCompleteSeconds.observe(tookMs / 1000);
@@ -58,9 +60,9 @@ const closedAtOnce = 100;
 
 /** Closes the pushes that a crash left open between their last batch and the closing; returns how many. */
 export async function closeSettledPushes(
-  deps: Pick<DispatcherDeps, 'db' | 'clock' | 'metrics' | 'log'>,
+  deps: Pick<DispatcherDeps, 'db' | 'queries' | 'clock' | 'metrics' | 'log'>,
 ): Promise<number> {
   const found = await findSettledPushes(deps.db, closedAtOnce);
-  for (const { appId, id } of found) await closePush(deps, appId, id);
+  for (const { appId, id } of found) await closePush(deps, { appId, pushId: id });
   return found.length;
 }

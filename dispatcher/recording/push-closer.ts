@@ -30,6 +30,11 @@ export class PushCloser {
     if (entry) entry.isSettled = false;
   }
 
+  /** Notes that the push was just closed, or tried to be. */
+  markClosed(pushId: number): void {
+    this.expectBatches(pushId);
+  }
+
   /** Ends the work on a batch or the planning, however it ended. Returns true when the push may be closed. */
   end(pushId: number): boolean {
     const entry = this.#entries.get(pushId);

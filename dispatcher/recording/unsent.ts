@@ -4,7 +4,7 @@ import {
   checkpointBatch,
   findBatch,
   lockBatch,
-  settleBatch,
+  settleBatches,
 } from '../../shared/db/tables/pushes/batches.ts';
 import {
   insertFailures,
@@ -41,8 +41,8 @@ export async function recordUnsent(
 async function settleOpen(tx: Handle, batch: Batch, unsent: UnsentOutcome): Promise<OutcomeTotals> {
   const failures = endRecipients(batch, batch.states.openIndexes, unsent);
   const totals = batch.states.totals();
-  await settleBatch(tx, { ...batch, retriedCount: batch.retried.length }, batch.states, totals);
-  await insertFailures(tx, batch, failures);
+  await settleBatches(tx, [{ ...batch, totals, retriedCount: batch.retried.length }]);
+  await insertFailures(tx, [{ batch, failures }]);
   return totals;
 }
 

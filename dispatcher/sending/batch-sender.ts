@@ -1,17 +1,15 @@
 import { type Report, toPushMessage } from '../../connectors/contract/connector.ts';
 import { EqualRefusals } from '../../connectors/contract/equal-refusals.ts';
 import { isFailure } from '../../connectors/contract/gateway-health.ts';
-import { connectors } from '../../connectors/registry.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { AppCache } from '../../shared/db/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { type Batch, findBatch } from '../../shared/db/tables/pushes/batches.ts';
-import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
-import { loadBatchRecipients, type RecipientGroup } from '../../shared/db/tables/pushes/recipients.ts';
+import type { Batch } from '../../shared/db/tables/pushes/batches.ts';
+import type { RecipientGroup } from '../../shared/db/tables/pushes/recipients.ts';
 import { orderIn } from '../../shared/domain/pushes/languages.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
-import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { Logger } from '../../shared/process/logging.ts';
+import type { BatchLoader } from './batch-rows.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { InFlightBatch } from './in-flight-batch.ts';
 import { interruptCount } from './interrupts.ts';
@@ -21,7 +19,7 @@ import { type OpenBatch, openRecipients } from './recipients.ts';
 import type { Lease, SenderCache } from './sender-cache.ts';
 import { personalSender } from './senders/personal-sender.ts';
 import { Tally } from './tally.ts';
-import type { DeliverResult, DeliverTask, LoadedBatch } from './task.ts';
+import type { DeliverResult, DeliverTask } from './task.ts';
 
 /** Interval of checkpoints, and of the look for a stop or an interrupt. */
 const tickMs = 100;
@@ -30,8 +28,7 @@ export interface BatchSenderDeps {
   db: Database;
   senders: SenderCache;
   appCache: Pick<AppCache, 'app' | 'profiles'>;
-  /** Reads the rows of a batch that the task does not hold; absent: from the tables. */
-  load?: (task: DeliverTask) => Promise<BatchRows>;
+  loader: BatchLoader;
   clock: Clock;
   latenessBudget: LatenessBudget;
   log: Logger;
@@ -43,13 +40,6 @@ export interface BatchSenderDeps {
 /** A batch with its recipients as they were loaded. */
 interface BatchWithRecipients extends OpenBatch {
   groups: RecipientGroup[];
-}
-
-/** Rows of a batch; undefined where they were deleted. */
-export interface BatchRows {
-  batch: Batch | undefined;
-  groups: RecipientGroup[];
-  push: Push | undefined;
 }
 
 /** Sends one batch in a worker thread: load, send, checkpoint, return the result. */
@@ -70,13 +60,13 @@ export class BatchSender {
 
   /** Sends to the open recipients. Rejects only when the database is unavailable. */
   async run(): Promise<DeliverResult> {
-    const { appId, pushId, loaded, known = loaded } = this.#task;
-    const { appCache, load = (task: DeliverTask) => loadRows(this.#deps.db, task) } = this.#deps;
+    const { appId, pushId, known } = this.#task;
+    const { appCache, loader } = this.#deps;
     // Before the push is read: a later pause or cancellation changes the counter.
     const interrupts = interruptCount(this.#deps.interrupts, pushId);
     this.#interruptCount = known?.interruptCount ?? interrupts;
     const [{ batch, groups, push }, app] = await Promise.all([
-      loaded ? received(loaded) : load(this.#task),
+      loader.load(this.#task),
       appCache.app(appId),
       // For the sender, which would read them after the batch.
       appCache.profiles(appId),
@@ -191,24 +181,4 @@ function successesOf({
   const oldest = successes.keys().next().value;
   if (successes.size > maxPushes && oldest !== undefined) successes.delete(oldest);
   return known;
-}
-
-/** Rows as the main thread sent them: a clone has neither class instances nor Buffers. */
-const received = ({ batch, groups, push }: LoadedBatch): BatchRows => ({
-  batch: { ...batch, states: RecipientStates.allOpen(batch.recipients.length) },
-  groups: groups.map((group) => ({ ...group, savedAt: Buffer.from(group.savedAt) })),
-  push,
-});
-
-async function loadRows(
-  db: Database,
-  { appId, batchId, pushId, connector, known }: DeliverTask,
-): Promise<BatchRows> {
-  const tokenField = connectors.get(connector)?.tokenField ?? 'deviceToken';
-  const [batch, groups, push] = await Promise.all([
-    findBatch(db, appId, batchId),
-    loadBatchRecipients(db, { appId, batchId }, tokenField),
-    known?.push ?? findPush(db, appId, pushId),
-  ]);
-  return { batch, groups, push };
 }

@@ -13,7 +13,6 @@ import {
   type WarmUpTask,
   warmUpCounts,
 } from './task.ts';
-import { type GroupTask, TaskGroups } from './threads/task-groups.ts';
 import { TransportReadings } from './threads/transports.ts';
 import { ThreadUsages } from './threads/usage.ts';
 
@@ -22,7 +21,7 @@ import { ThreadUsages } from './threads/usage.ts';
  * permits and parked jobs of a thread, so that no batch waits for the gateway of another one.
  */
 const batchesPerThread = 128;
-/** The same of the express thread, which also has all small pushes (`smallPushesAtOnce`). */
+/** The same of the express thread, which also has all small pushes (`singlesAtOnce`). */
 const expressBatches = 512;
 
 /**
@@ -54,7 +53,7 @@ const threadMemory = { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 256
 const preparedForMs = 60_000;
 const maxPrepared = 1000;
 
-type Threads = Piscina<DeliverTask | GroupTask | WarmUpTask | RecentProfile, ThreadResult>;
+type Threads = Piscina<DeliverTask | WarmUpTask | RecentProfile, ThreadResult>;
 
 function openThreads(
   threads: number,
@@ -97,8 +96,6 @@ async function warmUpThreads(
 export class SenderPool {
   readonly #bulk: Threads;
   readonly #express: Threads;
-  /** Pushes to one device, in the express thread. */
-  readonly #groups: TaskGroups;
   readonly #stopFlag = new SharedArrayBuffer(4);
   readonly #interrupts = new SharedArrayBuffer(interruptBytes);
   readonly #threads: number;
@@ -114,10 +111,8 @@ export class SenderPool {
     const workerData: ThreadData = { ...data, stopFlag: this.#stopFlag, interrupts: this.#interrupts };
     this.#bulk = openThreads(threads, workerData, { batches: batchesPerThread, niceIncrement: bulkNiceness });
     this.#express = openThreads(1, workerData, { batches: expressBatches, niceIncrement: 0 });
-    this.#groups = new TaskGroups((group) => this.#express.run(group, { name: 'deliverGroup' }));
     for (const threads of [this.#bulk, this.#express])
       threads.on('message', (message: unknown) => {
-        if (this.#groups.take(message)) return;
         this.#transports.take(message);
         this.#usages.take(message);
       });
@@ -125,8 +120,7 @@ export class SenderPool {
 
   /** Sends one batch in a thread. Rejects when the thread failed: the batch is then taken again. */
   async run(task: DeliverTask, lane: Lane = 'bulk'): Promise<DeliverResult> {
-    if (lane === 'express')
-      return toResult(await (task.loaded ? this.#groups.run(task) : this.#express.run(task)));
+    if (lane === 'express') return toResult(await this.#express.run(task));
     this.#active += 1;
     try {
       return toResult(await this.#bulk.run(task));

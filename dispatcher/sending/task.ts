@@ -2,9 +2,7 @@
 import type { HealthSample } from '../../shared/breaker.ts';
 import type { Pooler } from '../../shared/db/limits/pooler.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateways/messages.ts';
-import type { Batch } from '../../shared/db/tables/pushes/batches.ts';
 import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
-import type { RecipientGroup } from '../../shared/db/tables/pushes/recipients.ts';
 import type { RecipientFailure } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
@@ -43,13 +41,6 @@ export interface KnownPush {
   interruptCount: number;
 }
 
-/** Rows of a small batch that the main thread has read, so that the thread reads none. */
-export interface LoadedBatch extends KnownPush {
-  batch: Omit<Batch, 'states'>;
-  /** Its recipients; all are open. */
-  groups: RecipientGroup[];
-}
-
 /** One batch for a thread. */
 export type DeliverTask = DeliverJob & {
   connector: ConnectorId;
@@ -58,8 +49,9 @@ export type DeliverTask = DeliverJob & {
   slot?: SendSlot | undefined;
   /** Memory of an `InFlightBatch`; absent where the batch is not watched. */
   progressMemory?: SharedArrayBuffer | undefined;
-  /** Absent: the thread reads the rows, without the push where that is known. */
-  loaded?: LoadedBatch | undefined;
+  /** Number of all its recipients. */
+  size: number;
+  /** Absent: the thread reads the push. */
   known?: KnownPush | undefined;
 };
 

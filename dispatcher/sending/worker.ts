@@ -8,17 +8,17 @@ import { Database, type Handle } from '../../shared/db/pool.ts';
 import { checkpointBatch, findBatch } from '../../shared/db/tables/pushes/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
 import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
-import { loadBatchRecipients } from '../../shared/db/tables/pushes/recipients.ts';
+import { loadRecipients } from '../../shared/db/tables/pushes/recipients.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import { setPrivateHosts } from '../../shared/http/outbound-addresses.ts';
 import { secureContextTrusting } from '../../shared/http/trust.ts';
 import { returnMemoryWhenIdle } from '../../shared/process/idle-memory.ts';
 import { createLogger } from '../../shared/process/logging.ts';
+import { BatchLoader } from './batch-rows.ts';
 import { BatchSender } from './batch-sender.ts';
 import { LatenessBudget } from './pace/lateness.ts';
 import { SenderCache } from './sender-cache.ts';
 import { type DeliverTask, type ThreadResult, type WarmUpTask, warmUpCounts } from './task.ts';
-import { GroupResults, type GroupTask } from './threads/task-groups.ts';
 import { readingEveryMs } from './threads/transports.ts';
 import { readUsage } from './threads/usage.ts';
 
@@ -60,7 +60,18 @@ returnMemoryWhenIdle();
 const stopFlag = new Int32Array(data.stopFlag);
 const interrupts = new Int32Array(data.interrupts);
 
-const senderDeps = { db, senders, appCache, clock: systemClock, latenessBudget, log, stopFlag, interrupts };
+const loader = new BatchLoader(db, data.connections);
+const senderDeps = {
+  db,
+  loader,
+  senders,
+  appCache,
+  clock: systemClock,
+  latenessBudget,
+  log,
+  stopFlag,
+  interrupts,
+};
 
 /** Preparation of this thread; a second task waits for the first one. */
 let warmedUp: Promise<void> | undefined;
@@ -107,7 +118,7 @@ async function runBatchStatements(connection: Handle): Promise<void> {
   await apps.profiles(batch.appId);
   await findPush(connection, batch.appId, batch.pushId);
   await findBatch(connection, batch.appId, batch.id);
-  await loadBatchRecipients(connection, { appId: '', batchId: 0 }, 'deviceToken');
+  await loadRecipients(connection, [{ appId: '', batchId: 0 }], 'deviceToken');
   await checkpointBatch(connection, batch, new RecipientStates(new Uint8Array(1)), []);
 }
 
@@ -115,11 +126,4 @@ async function runBatchStatements(connection: Handle): Promise<void> {
 export default async function deliver(task: DeliverTask): Promise<ThreadResult> {
   const { states, ...result } = await new BatchSender(senderDeps, task).run();
   return { ...result, stateBytes: states.bytes };
-}
-
-const groupResults = new GroupResults((message) => parentPort?.postMessage(message));
-
-/** Sends many batches, each of which ends on its own (`TaskGroups`); piscina calls this function. */
-export function deliverGroup(group: GroupTask): Promise<void> {
-  return groupResults.run(group, deliver);
 }

@@ -8,19 +8,20 @@ import { createMetrics } from '../../shared/metrics.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import { packageVersion } from '../../shared/process/version.ts';
+import { ParkedJobs } from '../../shared/queue/consumer.ts';
 import { startWaitingForGateway } from '../../shared/queue/push-jobs.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
+import { BatchedQueries, batchedSettings, idleBatchedConnections } from '../batched-queries.ts';
 import { Breakers } from '../breakers/breakers.ts';
 import { Freezes } from '../delivery/freezes.ts';
 import { PushCache } from '../delivery/push-cache.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { batchesPerThread, longestScanMs, scansPerApp, warmScans } from '../limits.ts';
+import { batchesPerThread, longestScanMs, scansPerApp, singlesAtOnce, warmScans } from '../limits.ts';
 import { AudienceSizes } from '../planning/audience-sizes.ts';
 import { ScanShare } from '../planning/scan-share.ts';
 import { GatewayUsage } from '../recording/gateway-usage.ts';
 import { PushCloser } from '../recording/push-closer.ts';
 import { SenderPool } from '../sending/pool.ts';
-import { idleSmallConnections, SmallPushes, smallSettings } from '../small/small-pushes.ts';
 
 interface Opened {
   db: Database;
@@ -70,7 +71,8 @@ export async function openDeps(
     pushCache: new PushCache(),
     audienceSizes: new AudienceSizes(),
     scans,
-    small: new SmallPushes({ db: openSmallDatabase(config, log, stack), queue, log }),
+    queries: new BatchedQueries({ db: openBatchedDatabase(config, log, stack), queue, log }),
+    singles: new ParkedJobs(singlesAtOnce),
     clock,
     log,
     metrics,
@@ -100,19 +102,19 @@ function openReadDatabase(config: Config, log: Logger, stack: ClosingStack): Dat
   return readDb;
 }
 
-/** Opens a pool of its own for the statements of small pushes, since its connections have settings for their plans. */
-function openSmallDatabase(config: Config, log: Logger, stack: ClosingStack): Database {
-  const smallDb = new Database({
+/** Opens a pool of its own for batched queries, since its connections have settings for their plans. */
+function openBatchedDatabase(config: Config, log: Logger, stack: ClosingStack): Database {
+  const batchedDb = new Database({
     url: config.databaseUrl,
-    applicationName: 'carillon dispatcher (small pushes)',
+    applicationName: 'carillon dispatcher (batched)',
     maxConnections: config.connections.small,
-    minConnections: idleSmallConnections,
+    minConnections: idleBatchedConnections,
     pooler: config.pooler,
-    settings: smallSettings,
+    settings: batchedSettings,
     onError: (error) => log.warn({ err: error }, 'database connection lost'),
   });
-  stack.add('small pushes', () => smallDb.close());
-  return smallDb;
+  stack.add('batched queries', () => batchedDb.close());
+  return batchedDb;
 }
 
 function openPool(config: Config, stack: ClosingStack): SenderPool {

@@ -4,24 +4,10 @@ import type { Vault } from '../../shared/crypto.ts';
 import { AppCache } from '../../shared/db/app-cache.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { listFreezes } from '../../shared/db/tables/apps/freezes.ts';
-import { grantRecipients } from '../../shared/db/tables/apps/usage.ts';
 import { readBreakerOverrides } from '../../shared/db/tables/gateways/breakers.ts';
-import {
-  findBatchesWithoutJob,
-  insertBatchesStatement,
-  lockBatch,
-  settleBatch,
-} from '../../shared/db/tables/pushes/batches.ts';
-import { readBatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
-import {
-  advancePlanning,
-  closeIfSettled,
-  countOpenPushes,
-  markFirstSend,
-  startPush,
-} from '../../shared/db/tables/pushes/progress.ts';
+import { findBatchesWithoutJob, lockBatch } from '../../shared/db/tables/pushes/batches.ts';
+import { advancePlanning, countOpenPushes } from '../../shared/db/tables/pushes/progress.ts';
 import { loadRecipients } from '../../shared/db/tables/pushes/recipients.ts';
-import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import { targetPageQuery } from '../../shared/query/targets/targets.ts';
 import { deliverJob } from '../../shared/queue/jobs.ts';
 import { highestPriority } from '../../shared/queue/queue-sql.ts';
@@ -29,10 +15,10 @@ import type { DispatcherDeps } from '../deps.ts';
 import { pageSize } from '../planning/pages.ts';
 
 /** A push and a batch that do not exist. */
-const none = { appId: '', id: 0, batchId: 0, retriedCount: 0 };
+const none = { appId: '', id: 0, batchId: 0 };
 
 /**
- * Runs the statements of planning and of a batch for a push that does not exist: PostgreSQL then has its tables in the
+ * Runs the statements of planning and of a batch that `BatchedQueries` does not have, for a push that does not exist: PostgreSQL then has its tables in the
  * connection's caches.
  */
 export async function runPushStatements(
@@ -45,25 +31,17 @@ export async function runPushStatements(
   await listFreezes(connection);
   await readBreakerOverrides(connection);
   await readApp(connection, vault, clock);
-  await startPush(connection, appId, id);
   await findBatchesWithoutJob(connection, appId, id);
   await withinTransaction(connection, async () => {
     await advancePlanning(connection, none, { from: 0, through: 0, devices: 0, isLast: false });
-    await connection.query(insertBatchesStatement, [appId, id, '[]']);
     await highestPriority(connection, kind);
     await countOpenPushes(connection, appId);
   });
-  await readBatchSnapshot(connection, appId, none.batchId);
-  await grantRecipients(connection, none, 0);
-  await markFirstSend(connection, appId, id, new Date(0));
-  const result = { states: new RecipientStates(new Uint8Array(1)), totals: {} };
   const job = { ...noJob, data: { appId, pushId: id, batchId: none.batchId } };
   await withinTransaction(connection, async () => {
     await lockBatch(connection, appId, none.batchId);
-    await settleBatch(connection, none, result.states, result.totals);
     await queue.end(kind, job, connection);
   });
-  await closeIfSettled(connection, appId, id);
 }
 
 /** Reads an app that does not exist, and its profiles, as the first batch of a push does in its thread. */
@@ -86,7 +64,7 @@ export async function runScanStatements(connection: Handle): Promise<void> {
   const order = { ...noContent, target };
   const { text, values } = targetPageQuery(app, order, { afterId: 0, nowMs: 0, size: pageSize });
   await connection.query(text, values);
-  await loadRecipients(connection, none.appId, [], 'deviceToken');
+  await loadRecipients(connection, [none], 'deviceToken');
 }
 
 const noContent = {

@@ -1,5 +1,4 @@
 import { hourMs, sleep } from '../../shared/clock.ts';
-import { knowsSpread } from '../../shared/db/schema/by-app.ts';
 import { findRecentProfiles } from '../../shared/db/tables/pushes/recent-profiles.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { warmScans } from '../limits.ts';
@@ -16,13 +15,13 @@ export const warmUpLimits = { profiles: 50, usedWithinMs: hourMs, totalMs: 5000 
  * failure is logged.
  */
 export async function warmUp(
-  deps: Pick<DispatcherDeps, 'db' | 'readDb' | 'queue' | 'small' | 'clock' | 'log' | 'vault'> & {
+  deps: Pick<DispatcherDeps, 'db' | 'readDb' | 'queue' | 'queries' | 'clock' | 'log' | 'vault'> & {
     pool: Pick<SenderPool, 'warmUp'>;
   },
   stopped: AbortSignal,
   limits = warmUpLimits,
 ): Promise<void> {
-  const { db, readDb, small, pool, clock, log, vault } = deps;
+  const { db, readDb, queries, pool, clock, log, vault } = deps;
   const startedAtMs = clock.monotonicMs();
   const end = new AbortController();
   const signal = AbortSignal.any([stopped, end.signal]);
@@ -38,7 +37,7 @@ export async function warmUp(
     warmUpThreads(),
     db.warmUp((connection) => runPushStatements(connection, deps)),
     readDb.warmUp(runScanStatements, warmScans),
-    ...((await knowsSpread(db)) ? [] : [small.warmUp()]),
+    queries.warmUp(),
   ];
   const work = Promise.all(parts.map((part) => part.catch(warn)));
   await Promise.race([work, sleep(limits.totalMs, signal)]);

@@ -31,8 +31,6 @@ const planData = z.object({
   appId: z.string(),
   pushId: z.number(),
   waitedUntilMs,
-  /** The target has no condition, so it does not name one installation (`pointTarget`). Absent: not known. */
-  hasNoWhere: z.boolean().optional(),
   /** Written by processes of the last release when they resume a push: the job only continues it. */
   isRelease: z.boolean().optional(),
 });

@@ -5,7 +5,6 @@ import { takeHeldBatches, takeHeldPlanning } from '../db/tables/pushes/control.t
 import { countOpenPushes } from '../db/tables/pushes/progress.ts';
 import { insertPushes, type NewPush } from '../db/tables/pushes/pushes.ts';
 import type { BreakerKey } from '../domain/breaker.ts';
-import { isJsonObject } from '../domain/json.ts';
 import type { ConnectorId } from '../domain/labels.ts';
 import { type DeliverJob, deliverJob, type JobKind, planJob } from './jobs.ts';
 import type { JobQueue } from './queue.ts';
@@ -19,18 +18,8 @@ export async function insertQueuedPushes(
   pushes: readonly NewPush[],
 ): Promise<void> {
   const ids = await insertPushes(tx, pushes);
-  const jobs = pushes.map((push, i) => ({
-    appId: push.appId,
-    pushId: ids[i] ?? 0,
-    ...(hasNoWhere(push) ? { hasNoWhere: true } : {}),
-  }));
+  const jobs = pushes.map(({ appId }, i) => ({ appId, pushId: ids[i] ?? 0 }));
   await queue.send(planJob, jobs, { tx });
-}
-
-/** Returns whether the target has no condition: `where` is an empty object. */
-function hasNoWhere({ pushOrder: { target } }: NewPush): boolean {
-  const where = target.kind === 'query' ? target.where : undefined;
-  return isJsonObject(where) && Object.keys(where).length === 0;
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Handle } from '../../db/pool.ts';
-import { PreparedStatements } from '../../db/prepared.ts';
+import { AppStatement } from '../../db/schema/by-app.ts';
 import { traitsText } from '../../db/tables/installations/traits.ts';
 import { namesOfToken } from '../../domain/installations/identity.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';
@@ -51,55 +51,63 @@ export interface PointLookup extends PointTarget {
   activeSince: Date;
 }
 
-/** Installation of a point target, with all that planning and sending read of it. */
+/** Installation of a point target. */
 export interface PointDevice {
   id: number;
   /** Its traits as one text, which `parseTraits` reads. */
   traits: string;
-  deviceType: string;
-  /** In the installation's spelling. */
-  vendor: string | null;
-  topic: string | null;
-  teamId: string | null;
-  deviceToken: string | null;
-  registrationId: string | null;
-  installationId: string | null;
-  /** `updated_at` in PostgreSQL's binary form, as `savedAtMs` reads it. */
-  savedAt: Buffer;
 }
 
-/** One for each set of columns. */
-const statements = new PreparedStatements();
+interface PointRow extends PointDevice {
+  app_id: string;
+  value: string;
+}
 
-/** Finds the valid, active installations of many pushes in one statement; undefined for a push without one. */
+/** A name of an installation that a lookup asks for. */
+interface NamedLookup extends PointLookup {
+  name: string;
+}
+
+/** The valid, active installations with a value of a column. */
+const pointStatement = (column: UniqueColumn): AppStatement =>
+  new AppStatement(
+    4,
+    (andApp) => `SELECT k.app_id, k.value, i.id, i.traits
+     FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS k (app_id, value, since)
+    CROSS JOIN LATERAL (
+      SELECT id, ${traitsText} AS traits FROM installation t
+       WHERE t.app_id = k.app_id${andApp('t')} AND ${column} = k.value AND valid
+         AND (updated_at >= k.since OR imported_at >= k.since) LIMIT 1) AS i`,
+    { isPrepared: true },
+  );
+
+const statements = {
+  object_id: pointStatement('object_id'),
+  installation_id: pointStatement('installation_id'),
+  device_token: pointStatement('device_token'),
+} satisfies Record<UniqueColumn, AppStatement>;
+
+/** Finds the installations of many pushes in one statement for each column; undefined for a push without one. */
 export async function findPointDevices(
   db: Handle,
   lookups: readonly PointLookup[],
 ): Promise<(PointDevice | undefined)[]> {
-  const found: (PointDevice | undefined)[] = new Array(lookups.length).fill(undefined);
-  const named = lookups.flatMap((lookup, at) => lookup.names.map((name) => ({ ...lookup, name, at })));
-  const columns = uniqueColumns.filter((name) => lookups.some(({ column }) => column === name));
-  const { rows } = await db.query<PointDevice & { place: number }>(
-    statements.of(columns.map(pointSql).join(' UNION ALL ')),
-    [
-      named.map(({ appId }) => appId),
-      named.map(({ column }) => column),
-      named.map(({ name }) => name),
-      named.map(({ activeSince }) => activeSince),
-    ],
-  );
-  const byPlace = new Map(rows.map(({ place, ...device }) => [place - 1, device]));
-  for (const [i, { at }] of named.entries()) found[at] ??= byPlace.get(i);
-  return found;
+  const named = lookups.flatMap((lookup) => lookup.names.map((name) => ({ ...lookup, name })));
+  const found = new Map<string, PointDevice>();
+  for (const [column, ofColumn] of Map.groupBy(named, (lookup) => lookup.column))
+    for (const part of await statements[column].run<PointRow, NamedLookup>(db, ofColumn, valuesOf))
+      for (const { app_id, value, id, traits } of part.found)
+        found.set(keyOf(app_id, column, value), { id, traits });
+  return lookups.map(({ appId, column, names }) => {
+    const name = names.find((one) => found.has(keyOf(appId, column, one)));
+    return name === undefined ? undefined : found.get(keyOf(appId, column, name));
+  });
 }
 
-const pointSql = (column: UniqueColumn): string =>
-  `SELECT p.place, i.id, i.traits, i.device_type AS "deviceType", i.vendor_name AS vendor, i.topic, i.team_id AS "teamId",
-          i.device_token AS "deviceToken", i.registration_id AS "registrationId",
-          i.installation_id AS "installationId", timestamptz_send(i.updated_at) AS "savedAt"
-     FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) WITH ORDINALITY
-            AS p (app_id, member, value, since, place)
-     JOIN LATERAL (SELECT *, ${traitsText} AS traits FROM installation
-                    WHERE app_id = p.app_id AND ${column} = p.value AND valid
-                      AND (updated_at >= p.since OR imported_at >= p.since) LIMIT 1) AS i ON true
-    WHERE p.member = '${column}'`;
+const keyOf = (appId: string, column: string, value: string): string => `${appId} ${column} ${value}`;
+
+const valuesOf = (lookups: readonly NamedLookup[]): unknown[] => [
+  lookups.map(({ appId }) => appId),
+  lookups.map(({ name }) => name),
+  lookups.map((lookup) => lookup.activeSince),
+];

@@ -86,11 +86,8 @@ test('the message ids of gateways are listed in pages, oldest first', async () =
     connector: 'fcm',
   };
   const ids = ['0:1', '0:2', '0:3'];
-  await insertGatewayMessages(
-    service.db,
-    batch,
-    ids.map((messageId) => ({ messageId, devices: 1 })),
-  );
+  const messages = ids.map((messageId) => ({ messageId, devices: 1 }));
+  await insertGatewayMessages(service.db, [{ batch, messages }]);
   const { results, next } = await get('/messages?limit=2');
   expect(results).toMatchObject([
     { connector: 'fcm', messageId: '0:1', devices: 1 },

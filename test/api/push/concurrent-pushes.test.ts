@@ -28,7 +28,7 @@ describe('pushes that arrive together', () => {
     const { rows } = await api.db.query<{ object_id: string; name: string; alert: string; jobs: number }>(
       `SELECT n.object_id, n.notification_id AS name, n.request -> 'data' ->> 'alert' AS alert, count(j.id) AS jobs
          FROM notification n JOIN pgboss.job j
-           ON j.name = 'plan' AND j.data = jsonb_build_object('appId', n.app_id, 'pushId', n.id, 'hasNoWhere', true)
+           ON j.name = 'plan' AND j.data = jsonb_build_object('appId', n.app_id, 'pushId', n.id)
         WHERE n.object_id = ANY($1) AND n.app_id = CASE WHEN right(n.notification_id, 1) ~ '[13579]' THEN $2 ELSE $3 END
         GROUP BY n.app_id, n.id ORDER BY array_position($1, n.object_id)`,
       [ids, app.appId, other.appId],

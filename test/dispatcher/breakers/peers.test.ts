@@ -40,10 +40,16 @@ async function statesOf({ appId }: BreakerKey): Promise<string[]> {
 async function aHalfOpen(key: BreakerKey): Promise<Breakers> {
   const breakers = aDispatcher();
   await sendBatch(breakers, key, failed);
-  await expect.poll(() => breakers.isPassable(key)).toBe(true);
-  await breakers.maintain();
-  expect(await statesOf(key)).toEqual(['half-open']);
+  await untilHalfOpen(breakers, key);
   return breakers;
+}
+
+async function untilHalfOpen(breakers: Breakers, key: BreakerKey): Promise<void> {
+  const states = async () => {
+    await breakers.maintain();
+    return statesOf(key);
+  };
+  await expect.poll(states).toEqual(['half-open']);
 }
 
 test('a half-open breaker without traffic closes after an answer to a dispatcher whose breaker never opened', async () => {
@@ -77,8 +83,7 @@ test('it waits for its own probe while batches wait for it', async () => {
   await sendBatch(breakers, key, failed);
   // Batches that come during the cool-down return after half a second at least, 10 ms apart.
   for (let batch = 0; batch < 500; batch++) expect(await breakers.waitMs(key)).toBeGreaterThan(0);
-  await expect.poll(() => breakers.isPassable(key)).toBe(true);
-  await breakers.maintain();
+  await untilHalfOpen(breakers, key);
   await sendBatch(peer, key, answered);
   await peer.maintain();
   await breakers.maintain();

@@ -19,12 +19,12 @@ test('a push is kept with its content, without the target', () => {
   expect(cache.get(2)).toBeUndefined();
 });
 
-test('32 pushes are kept: those that were added or asked for last', () => {
+test('512 pushes are kept: those that were added or asked for last', () => {
   const cache = new PushCache();
-  for (let id = 1; id <= 32; id += 1) cache.add(pushOf(id));
+  for (let id = 1; id <= 512; id += 1) cache.add(pushOf(id));
   expect(cache.get(1)?.id).toBe(1);
-  cache.add(pushOf(33));
-  cache.add(pushOf(33));
-  const kept = Array.from({ length: 33 }, (_, i) => i + 1).filter((id) => cache.get(id));
-  expect(kept).toEqual([1, ...Array.from({ length: 31 }, (_, i) => i + 3)]);
+  cache.add(pushOf(513));
+  cache.add(pushOf(513));
+  const kept = Array.from({ length: 513 }, (_, i) => i + 1).filter((id) => cache.get(id));
+  expect(kept).toEqual([1, ...Array.from({ length: 511 }, (_, i) => i + 3)]);
 });

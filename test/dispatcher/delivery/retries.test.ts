@@ -5,7 +5,7 @@ import { Tally } from '../../../dispatcher/sending/tally.ts';
 import type { DeliverResult } from '../../../dispatcher/sending/task.ts';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import { type Batch, findBatch, insertBatches } from '../../../shared/db/tables/pushes/batches.ts';
-import { readBatchSnapshot } from '../../../shared/db/tables/pushes/delivery.ts';
+import { readBatchSnapshots } from '../../../shared/db/tables/pushes/delivery.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { noDurations } from '../../../shared/process/durations.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
@@ -195,7 +195,7 @@ describe('recipients that have moved to a retry batch', () => {
       { connector: 'apns', profile: '_default', recipients, badges: null, attempt: 0, hasJob: true },
     ]);
     const ids = { appId: app.appId, pushId, batchId };
-    const stored = await readBatchSnapshot(service.db, app.appId, batchId);
+    const [stored] = await readBatchSnapshots(service.db, [ids]);
     if (!stored) throw new Error('the batch is gone');
     const tallyOf = (stored: Batch | undefined) => {
       if (!stored) throw new Error('the batch is gone');

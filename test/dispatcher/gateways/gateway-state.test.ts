@@ -224,10 +224,11 @@ describe('the rate of a gateway', () => {
 test('old rows are deleted: messages after a week, unused rates and tokens', async () => {
   const push = { appId, id: 77 };
   const batch = { appId, pushId: push.id, batchId: 1, connector: 'vendor_a' };
-  await insertGatewayMessages(one, batch, [
+  const messages = [
     { messageId: 'old', devices: 1000 },
     { messageId: 'new', devices: 2 },
-  ]);
+  ];
+  await insertGatewayMessages(one, [{ batch, messages }]);
   await one.query(
     `UPDATE gateway_message SET created_at = now() - interval '8 days' WHERE message_id = 'old'`,
   );

@@ -95,7 +95,7 @@ test('job payloads hold ids and flags only: no content, no device token, no cred
     "SELECT DISTINCT jsonb_object_keys(data) AS member FROM pgboss.job WHERE data ->> 'appId' = $1",
     [app.appId],
   );
-  expect(rows.map((row) => row.member).sort()).toEqual(['appId', 'batchId', 'hasNoWhere', 'pushId']);
+  expect(rows.map((row) => row.member).sort()).toEqual(['appId', 'batchId', 'pushId']);
 });
 
 test('failed pushes leave no connection open', async () => {

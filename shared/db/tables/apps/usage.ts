@@ -1,6 +1,7 @@
 import type { Usage } from '../../../domain/apps/usage.ts';
 import type { Handle } from '../../pool.ts';
-import { prepare } from '../../prepared.ts';
+import { AppStatement } from '../../schema/by-app.ts';
+import { batchKeyValues } from '../pushes/batches.ts';
 
 /** Today in UTC, by the clock of the database, which all processes share. */
 export const today = `(now() AT TIME ZONE 'UTC')::date`;
@@ -11,34 +12,58 @@ export interface Grant {
   size: number;
 }
 
-const grantStatement = prepare(
-  `WITH batch AS (
-     SELECT app_id, id, coalesce(size, cardinality(recipients)) AS size FROM push_batch
-      WHERE app_id = $1 AND id = $2 AND granted IS NULL AND NOT is_settled FOR UPDATE),
+/** A batch to charge, and the daily cap of its app. */
+export interface ChargedBatch {
+  appId: string;
+  batchId: number;
+  cap: number;
+}
+
+/** Rows of `usage_day` are locked in the order of apps, so that two such statements do not deadlock. */
+const grantStatement = new AppStatement(
+  4,
+  (andApp) => `WITH batch AS MATERIALIZED (
+     SELECT b.app_id, b.id, coalesce(b.size, cardinality(b.recipients)) AS size, k.cap
+       FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS k (app_id, id, cap)
+       JOIN push_batch b ON b.app_id = k.app_id AND b.id = k.id
+      WHERE b.granted IS NULL AND NOT b.is_settled${andApp('b')} ORDER BY b.app_id, b.id FOR UPDATE OF b),
+   wanted AS MATERIALIZED (SELECT app_id, sum(size)::bigint AS size, min(cap) AS cap FROM batch GROUP BY app_id),
    used AS (
      INSERT INTO usage_day AS u (app_id, day, recipients, last_grant)
-     SELECT app_id, ${today}, least(size, $3::bigint), least(size, $3::bigint) FROM batch
+     SELECT app_id, ${today}, least(size, cap), least(size, cap) FROM wanted ORDER BY app_id
      ON CONFLICT (app_id, day) DO UPDATE
-        SET recipients = u.recipients + greatest(0, least(excluded.recipients, $3::bigint - u.recipients)),
-            last_grant = greatest(0, least(excluded.recipients, $3::bigint - u.recipients))
-     RETURNING last_grant)
-   UPDATE push_batch b SET granted = used.last_grant
-     FROM batch, used WHERE b.app_id = $1 AND b.id = $2
-   RETURNING b.granted, batch.size`,
+        SET (recipients, last_grant) =
+            (SELECT u.recipients + g.granted, g.granted
+               FROM (SELECT greatest(0, least(w.size, w.cap - u.recipients)) AS granted
+                       FROM wanted w WHERE w.app_id = u.app_id) AS g)
+     RETURNING app_id, last_grant),
+   share AS (
+     SELECT b.app_id, b.id, b.size,
+            greatest(0, least(b.size, u.last_grant - (sum(b.size) OVER (PARTITION BY b.app_id ORDER BY b.id) - b.size)))::int
+              AS granted
+       FROM batch b JOIN used u USING (app_id))
+   UPDATE push_batch b SET granted = s.granted
+     FROM share s WHERE b.app_id = s.app_id AND b.id = s.id${andApp('b')}
+   RETURNING b.id, b.granted, s.size`,
+  { isPrepared: true },
 );
 
 /**
- * Charges the recipients of a batch to the app's daily cap and saves the grant on the batch: min(n, cap − used). One
- * statement reads and charges, so that any number of dispatchers stays within the cap (protocol/delivery.md#promise-6).
- * Returns undefined when the batch has a grant already, from an earlier take or a late worker.
+ * Charges the recipients of batches to the daily caps of their apps and saves the grants on the batches: of each batch
+ * min(n, cap − used), the oldest first. One statement reads and charges, so that any number of dispatchers stays within
+ * the cap (protocol/delivery.md#promise-6). Undefined for a batch that has a grant already, from an earlier take or a
+ * late worker.
  */
 export async function grantRecipients(
   db: Handle,
-  batch: { appId: string; batchId: number },
-  cap: number,
-): Promise<Grant | undefined> {
-  const { rows } = await db.query<Grant>(grantStatement, [batch.appId, batch.batchId, cap]);
-  return rows[0];
+  batches: readonly ChargedBatch[],
+): Promise<(Grant | undefined)[]> {
+  const done = await grantStatement.run<Grant & { id: number }, ChargedBatch>(db, batches, (part) => [
+    ...batchKeyValues(part),
+    part.map(({ cap }) => cap),
+  ]);
+  const grants = new Map(done.flatMap(({ found }) => found).map(({ id, ...grant }) => [id, grant]));
+  return batches.map(({ batchId }) => grants.get(batchId));
 }
 
 /** Reads the usage of an app on a day (`YYYY-MM-DD`, UTC); zeros without any. */

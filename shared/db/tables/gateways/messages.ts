@@ -7,23 +7,26 @@ export interface GatewayMessage {
   devices: number;
 }
 
-/** Saves the message ids of a batch, for questions to the gateway's support. */
-export async function insertGatewayMessages(
-  tx: Handle,
-  batch: { appId: string; pushId: number; batchId: number; connector: string },
-  messages: readonly GatewayMessage[],
-): Promise<void> {
-  if (messages.length === 0) return;
+/** Messages of one batch. */
+export interface BatchMessages {
+  batch: { appId: string; pushId: number; batchId: number; connector: string };
+  messages: readonly GatewayMessage[];
+}
+
+/** Saves the message ids of batches, for questions to the gateway's support. */
+export async function insertGatewayMessages(tx: Handle, list: readonly BatchMessages[]): Promise<void> {
+  const rows = list.flatMap(({ batch, messages }) => messages.map((message) => ({ ...batch, ...message })));
+  if (rows.length === 0) return;
   await tx.query(
     `INSERT INTO gateway_message (app_id, push_id, batch_id, connector, message_id, devices)
-     SELECT $1, $2, $3, $4, * FROM unnest($5::text[], $6::int[])`,
+     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::int[])`,
     [
-      batch.appId,
-      batch.pushId,
-      batch.batchId,
-      batch.connector,
-      messages.map(({ messageId }) => messageId),
-      messages.map(({ devices }) => devices),
+      rows.map(({ appId }) => appId),
+      rows.map(({ pushId }) => pushId),
+      rows.map(({ batchId }) => batchId),
+      rows.map(({ connector }) => connector),
+      rows.map(({ messageId }) => messageId),
+      rows.map(({ devices }) => devices),
     ],
   );
 }

@@ -4,9 +4,10 @@ import type { OutcomeTotals } from '../../../domain/outcome.ts';
 import { RecipientStates } from '../../../domain/recipient-states.ts';
 import type { Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
+import { AppStatement } from '../../schema/by-app.ts';
 import {
   type FailedBatch,
-  failureValues,
+  failuresText,
   insertFailuresSql,
   type RecipientFailure,
 } from './reports/recipient-failures.ts';
@@ -102,33 +103,47 @@ export const toBatch = (row: BatchRow): Batch => ({
 });
 
 /** Columns of a batch that `insertBatches` reads from JSON, by name. */
-const newBatchColumns = `connector text, profile text, recipients text, size int, badges int[], attempt int, settled text,
+const newBatchColumns = `app_id text, push_id bigint, connector text, profile text, recipients text, size int, badges int[], attempt int, settled text,
   totals jsonb, has_job boolean, tries int, last_reason text, not_before timestamptz, unanswered int, repeats int,
   expires_at timestamptz, language text, quiet text, quiet_until timestamptz`;
 
-/** Its parameters are app, push and a JSON list of batches. */
-export const insertBatchesStatement = prepare(
+const insertStatement = prepare(
   `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, badges, attempt, settled, totals,
                            is_settled, has_job, tries, last_reason, not_before, unanswered, repeats, expires_at,
                            language, quiet, quiet_until, settled_at)
-   SELECT $1, $2, b.connector, b.profile, b.recipients::bigint[], b.size, b.badges, b.attempt, decode(b.settled, 'hex'), b.totals,
+   SELECT b.app_id, b.push_id, b.connector, b.profile, b.recipients::bigint[], b.size, b.badges, b.attempt, decode(b.settled, 'hex'), b.totals,
           b.settled IS NOT NULL, b.has_job, b.tries, b.last_reason, b.not_before, b.unanswered, b.repeats,
           b.expires_at, b.language, b.quiet, b.quiet_until, CASE WHEN b.settled IS NOT NULL THEN now() END
-     FROM ROWS FROM (json_to_recordset($3) AS (${newBatchColumns})) WITH ORDINALITY AS b
+     FROM ROWS FROM (json_to_recordset($1) AS (${newBatchColumns})) WITH ORDINALITY AS b
     ORDER BY b.ordinality RETURNING id`,
 );
 
-/** Writes batches in one statement; returns their ids in the same order. */
+/** Batches of one push. */
+export interface PushBatches {
+  appId: string;
+  pushId: number;
+  batches: readonly NewBatch[];
+}
+
+/** Writes batches of pushes in one statement; returns the ids of each push in the order of its batches. */
+export async function insertBatchesOf(tx: Handle, pushes: readonly PushBatches[]): Promise<number[][]> {
+  const all = pushes.flatMap(({ appId, pushId, batches }) =>
+    batches.map((batch) => ({ app_id: appId, push_id: pushId, ...toColumns(batch) })),
+  );
+  if (all.length === 0) return pushes.map(() => []);
+  const { rows } = await tx.query<{ id: number }>(insertStatement, [JSON.stringify(all)]);
+  const ids = rows.map(({ id }) => id);
+  return pushes.map(({ batches }) => ids.splice(0, batches.length));
+}
+
+/** Writes batches of one push; returns their ids in the same order. */
 export async function insertBatches(
   tx: Handle,
   appId: string,
   pushId: number,
   batches: readonly NewBatch[],
 ): Promise<number[]> {
-  if (batches.length === 0) return [];
-  const values = [appId, pushId, JSON.stringify(batches.map(toColumns))];
-  const { rows } = await tx.query<{ id: number }>(insertBatchesStatement, values);
-  return rows.map((row) => row.id);
+  return (await insertBatchesOf(tx, [{ appId, pushId, batches }]))[0] ?? [];
 }
 
 const toColumns = (batch: NewBatch) => ({
@@ -156,15 +171,38 @@ const toColumns = (batch: NewBatch) => ({
 const bytesOf = ({ bytes }: RecipientStates): Buffer =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 
-const findStatement = prepare(
-  `SELECT app_id, id, push_id, connector, profile, recipients, badges, settled, moved, is_settled, attempt, tries, unanswered,
-          expires_at, language
-     FROM push_batch WHERE app_id = $1 AND id = $2`,
+/** Key of a batch. */
+export interface BatchKey {
+  appId: string;
+  batchId: number;
+}
+
+/** Returns keys as two parameters. */
+export const batchKeyValues = (keys: readonly BatchKey[]): unknown[] => [
+  keys.map(({ appId }) => appId),
+  keys.map(({ batchId }) => batchId),
+];
+
+const findStatement = new AppStatement(
+  3,
+  (
+    andApp,
+  ) => `SELECT b.app_id, b.id, b.push_id, b.connector, b.profile, b.recipients, b.badges, b.settled, b.moved,
+          b.is_settled, b.attempt, b.tries, b.unanswered, b.expires_at, b.language
+     FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
+     JOIN push_batch b ON b.app_id = k.app_id AND b.id = k.id WHERE true${andApp('b')}`,
+  { isPrepared: true },
 );
 
-export async function findBatch(db: Handle, appId: string, id: number): Promise<Batch | undefined> {
-  const { rows } = await db.query<BatchRow>(findStatement, [appId, id]);
-  return rows.map(toBatch)[0];
+/** Reads batches; undefined for a batch that was deleted. */
+export async function findBatches(db: Handle, keys: readonly BatchKey[]): Promise<(Batch | undefined)[]> {
+  const done = await findStatement.run<BatchRow, BatchKey>(db, keys, batchKeyValues);
+  const found = new Map(done.flatMap((part) => part.found).map((row) => [row.id, toBatch(row)]));
+  return keys.map(({ batchId }) => found.get(batchId));
+}
+
+export async function findBatch(db: Handle, appId: string, batchId: number): Promise<Batch | undefined> {
+  return (await findBatches(db, [{ appId, batchId }]))[0];
 }
 
 /** Returns open batches without a job: a resumed small push sends them itself. */
@@ -226,14 +264,17 @@ export async function checkpointBatch(
   states: RecipientStates,
   failures: RecipientFailure[],
 ): Promise<void> {
-  const values = [batch.appId, batch.id, bytesOf(states), ...failureValues(batch, failures)];
+  const values = [batch.appId, batch.id, bytesOf(states), failuresText(batch, failures)];
   await db.query(checkpointStatement, values);
 }
 
-/** A batch to settle; `retriedCount`: its recipients that have moved to retry batches, as far as the caller knows. */
-export interface UnsettledBatch {
+/** Result of a batch. */
+export interface SettledBatch {
   appId: string;
   id: number;
+  states: RecipientStates;
+  totals: OutcomeTotals;
+  /** Its recipients that have moved to retry batches, as far as the caller knows. */
   retriedCount: number;
   /**
    * Recipients that were sent to by the form of their token; absent or null where the connector has
@@ -242,25 +283,36 @@ export interface UnsettledBatch {
   sentBy?: Record<string, number> | null;
 }
 
-const settleStatement = prepare(
-  `UPDATE push_batch SET settled = $3, totals = $4, sent_by = $6, is_settled = true, settled_at = now()
-    WHERE app_id = $1 AND id = $2 AND NOT is_settled AND coalesce(cardinality(moved), 0) = $5`,
+const settleStatement = new AppStatement(
+  2,
+  (andApp) => `UPDATE push_batch b
+      SET settled = decode(r.settled, 'hex'), totals = r.totals, sent_by = r.sent_by, is_settled = true, settled_at = now()
+     FROM json_to_recordset($1) AS r (app_id text, id bigint, settled text, totals jsonb, sent_by jsonb, retried int)
+    WHERE b.app_id = r.app_id AND b.id = r.id AND NOT b.is_settled AND coalesce(cardinality(b.moved), 0) = r.retried${andApp('b')}
+    RETURNING b.id`,
+  { isPrepared: true },
 );
 
 /**
- * Settles a batch. Returns false, and this attempt does not count, if it was settled before or if more of its
- * recipients have moved than `retriedCount`, the number that `states` includes.
+ * Settles batches. Returns false for a batch that was settled before, or of which more recipients have moved than
+ * `retriedCount`, the number that `states` includes: its result does not count.
  */
-export async function settleBatch(
-  tx: Handle,
-  { appId, id, retriedCount, sentBy = null }: UnsettledBatch,
-  states: RecipientStates,
-  totals: OutcomeTotals,
-): Promise<boolean> {
-  const values = [appId, id, bytesOf(states), totals, retriedCount, sentBy];
-  const { rowCount } = await tx.query(settleStatement, values);
-  return (rowCount ?? 0) > 0;
+export async function settleBatches(tx: Handle, batches: readonly SettledBatch[]): Promise<boolean[]> {
+  const done = await settleStatement.run<{ id: number }, SettledBatch>(tx, batches, (part) => [
+    JSON.stringify(part.map(toResultColumns)),
+  ]);
+  const settled = new Set(done.flatMap(({ found }) => found).map(({ id }) => id));
+  return batches.map(({ id }) => settled.has(id));
 }
+
+const toResultColumns = ({ appId, id, states, totals, retriedCount, sentBy }: SettledBatch) => ({
+  app_id: appId,
+  id,
+  settled: bytesOf(states).toString('hex'),
+  totals,
+  sent_by: sentBy ?? undefined,
+  retried: retriedCount,
+});
 
 /** Locks a batch until `tx` ends and returns it; undefined if it is settled. */
 export async function lockBatch(tx: Handle, appId: string, id: number): Promise<Batch | undefined> {

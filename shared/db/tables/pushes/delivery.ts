@@ -1,9 +1,10 @@
 import type { ConnectorId } from '../../../domain/labels.ts';
 import type { PushState } from '../../../domain/pushes/record.ts';
 import type { Handle } from '../../pool.ts';
-import { prepare } from '../../prepared.ts';
+import { AppStatement } from '../../schema/by-app.ts';
 import type { Grant } from '../apps/usage.ts';
 import { rateColumns } from '../gateways/rates.ts';
+import { type BatchKey, batchKeyValues } from './batches.ts';
 import { openCountSql, type Slot, type SlotRow, sizeSql, slotColumns, toSlot } from './pace.ts';
 
 /** State of a batch and its push for the main thread; a worker thread loads the recipients. */
@@ -47,6 +48,7 @@ export interface BatchSnapshot {
 }
 
 interface SnapshotRow extends SlotRow {
+  id: number;
   connector: ConnectorId;
   profile: string;
   is_settled: boolean;
@@ -76,8 +78,11 @@ interface SnapshotRow extends SlotRow {
   rate_in_ms: number | null;
 }
 
-const snapshotStatement = prepare(
-  `SELECT b.connector, b.profile, b.is_settled, b.attempt, b.tries, b.last_reason, b.unanswered,
+const snapshotStatement = new AppStatement(
+  3,
+  (
+    andApp,
+  ) => `SELECT b.id, b.connector, b.profile, b.is_settled, b.attempt, b.tries, b.last_reason, b.unanswered,
           b.not_before,
           (extract(epoch FROM b.not_before - clock_timestamp()) * 1000)::float8 AS wait_ms, n.state, n.expires_at,
           b.expires_at AS own_expiry, b.language, b.quiet, b.quiet_until,
@@ -85,41 +90,47 @@ const snapshotStatement = prepare(
           b.granted, ${sizeSql('b')} AS size, ${openCountSql('b')} AS open,
           n.request ->> 'flowControl' IS NOT NULL AS is_paced,
           n.request ? 'variables' AS is_personal, ${slotColumns}, ${rateColumns}
-     FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
-    WHERE b.app_id = $1 AND b.id = $2`,
+     FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
+     JOIN push_batch b ON b.app_id = k.app_id AND b.id = k.id
+     JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
+    WHERE true${andApp('b')}${andApp('n')}`,
+  { isPrepared: true },
 );
 
-export async function readBatchSnapshot(
+/** Reads the states of batches and their pushes; undefined for a batch that was deleted. */
+export async function readBatchSnapshots(
   db: Handle,
-  appId: string,
-  batchId: number,
-): Promise<BatchSnapshot | undefined> {
-  const { rows } = await db.query<SnapshotRow>(snapshotStatement, [appId, batchId]);
-  return rows.map((row) => ({
-    connector: row.connector,
-    profile: row.profile,
-    isSettled: row.is_settled,
-    attempt: row.attempt,
-    tries: row.tries,
-    lastReason: row.last_reason,
-    unanswered: row.unanswered,
-    notBefore: row.not_before && { inMs: row.wait_ms ?? 0, at: row.not_before },
-    state: row.state,
-    expiresAt: row.own_expiry ?? row.expires_at,
-    ownExpiry: row.own_expiry,
-    language: row.language,
-    quiet: row.quiet,
-    quietUntil: row.quiet_until,
-    createdAt: row.created_at,
-    pushTime: row.push_time,
-    firstSentAt: row.first_sent_at,
-    profileErrors: row.halts,
-    grant: row.granted === null ? null : { granted: row.granted, size: row.size },
-    isPaced: row.is_paced,
-    isPersonal: row.is_personal,
-    slot: toSlot(row),
-    rateSlot: toSlot({ slot_at: row.rate_at, slot_ms: row.rate_ms, slot_in_ms: row.rate_in_ms }),
-    size: row.size,
-    open: row.open,
-  }))[0];
+  keys: readonly BatchKey[],
+): Promise<(BatchSnapshot | undefined)[]> {
+  const done = await snapshotStatement.run<SnapshotRow, BatchKey>(db, keys, batchKeyValues);
+  const found = new Map(done.flatMap((part) => part.found).map((row) => [row.id, toSnapshot(row)]));
+  return keys.map(({ batchId }) => found.get(batchId));
 }
+
+const toSnapshot = (row: SnapshotRow): BatchSnapshot => ({
+  connector: row.connector,
+  profile: row.profile,
+  isSettled: row.is_settled,
+  attempt: row.attempt,
+  tries: row.tries,
+  lastReason: row.last_reason,
+  unanswered: row.unanswered,
+  notBefore: row.not_before && { inMs: row.wait_ms ?? 0, at: row.not_before },
+  state: row.state,
+  expiresAt: row.own_expiry ?? row.expires_at,
+  ownExpiry: row.own_expiry,
+  language: row.language,
+  quiet: row.quiet,
+  quietUntil: row.quiet_until,
+  createdAt: row.created_at,
+  pushTime: row.push_time,
+  firstSentAt: row.first_sent_at,
+  profileErrors: row.halts,
+  grant: row.granted === null ? null : { granted: row.granted, size: row.size },
+  isPaced: row.is_paced,
+  isPersonal: row.is_personal,
+  slot: toSlot(row),
+  rateSlot: toSlot({ slot_at: row.rate_at, slot_ms: row.rate_ms, slot_in_ms: row.rate_in_ms }),
+  size: row.size,
+  open: row.open,
+});

@@ -1,47 +1,48 @@
 import type { ConnectorId } from '../../../domain/labels.ts';
 import { addTotals, sumTotals } from '../../../domain/outcome.ts';
-import type { ConnectorTotals, Push } from '../../../domain/pushes/record.ts';
+import type { ConnectorTotals } from '../../../domain/pushes/record.ts';
 import { RecipientStates } from '../../../domain/recipient-states.ts';
 import type { Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
-import { type PushRow, pushColumns, toPush } from './pushes.ts';
+import { AppStatement } from '../../schema/by-app.ts';
+import { keyValues, type PushKey } from './pushes.ts';
 
-// The subqueries take the push from $1 and $2, not from a row around them: a spread database then knows the server.
+/** Names the app of a table in a condition, where one server has to be known (`AppStatement`). */
+type AndApp = (table: string) => string;
 
 /** Subquery for `{connector: {outcome: n}}`, summed over the settled batches of a push. */
-const totalsOfBatches = `SELECT coalesce(jsonb_object_agg(connector, counts), '{}')
+const totalsOf = (
+  app: string,
+  push: string,
+  andApp: AndApp,
+): string => `SELECT coalesce(jsonb_object_agg(connector, counts), '{}')
             FROM (SELECT connector, jsonb_object_agg(outcome, n) AS counts
                     FROM (SELECT b.connector, t.key AS outcome, sum(t.value::bigint) AS n
                             FROM push_batch b, jsonb_each_text(b.totals) t
-                           WHERE b.app_id = $1 AND b.push_id = $2 AND b.totals IS NOT NULL
+                           WHERE b.app_id = ${app} AND b.push_id = ${push}${andApp('b')} AND b.totals IS NOT NULL
                            GROUP BY b.connector, t.key) by_outcome
                    GROUP BY connector) by_connector`;
 
 /** Subquery for the repeats of all batches of a push. */
-const repeatsOfBatches = `SELECT coalesce(sum(b.repeats), 0) FROM push_batch b
-           WHERE b.app_id = $1 AND b.push_id = $2`;
+const repeatsOf = (app: string, push: string, andApp: AndApp): string =>
+  `SELECT coalesce(sum(b.repeats), 0) FROM push_batch b WHERE b.app_id = ${app} AND b.push_id = ${push}${andApp('b')}`;
 
 /** Subquery for one line of failure reasons, the most frequent first; null without failures. */
-const summaryOfFailures = `SELECT string_agg(format('%s: %s (%s)', connector, reason, n), '; ' ORDER BY n DESC, reason)
+const summaryOfFailures = (
+  andApp: AndApp,
+): string => `SELECT string_agg(format('%s: %s (%s)', connector, reason, n), '; ' ORDER BY n DESC, reason)
             FROM (SELECT f.connector, f.reason, count(*) AS n FROM push_failure f
-                   WHERE f.app_id = $1 AND f.push_id = $2 AND f.outcome <> 'sent'
+                   WHERE f.app_id = n.app_id AND f.push_id = n.id${andApp('f')} AND f.outcome <> 'sent'
                    GROUP BY f.connector, f.reason ORDER BY n DESC LIMIT 5) reasons`;
 
-const startStatement = prepare(
-  `UPDATE notification SET state = 'sending', updated_at = now()
-    WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') RETURNING ${pushColumns}`,
-);
-
-/** Moves a queued push to `sending`. Undefined if it is scheduled, paused, finished or deleted. */
-export async function startPush(tx: Handle, appId: string, id: number): Promise<Push | undefined> {
-  const { rows } = await tx.query<PushRow>(startStatement, [appId, id]);
-  return rows.map(toPush)[0];
-}
+const anyApp: AndApp = () => '';
+const totalsOfBatches = totalsOf('$1', '$2', anyApp);
+const repeatsOfBatches = repeatsOf('$1', '$2', anyApp);
 
 const advanceStatement = prepare(
   `UPDATE notification
-      SET planned_through = $4, devices = devices + $5, is_planned = $6, updated_at = now()
-    WHERE app_id = $1 AND id = $2 AND planned_through = $3 AND NOT is_planned AND state = 'sending'`,
+      SET state = 'sending', planned_through = $4, devices = devices + $5, is_planned = $6, updated_at = now()
+    WHERE app_id = $1 AND id = $2 AND planned_through = $3 AND NOT is_planned AND state IN ('queued', 'sending')`,
 );
 
 /** Step of planning: from one mark to the next, over so many devices. */
@@ -53,8 +54,8 @@ export interface PlanningStep {
 }
 
 /**
- * Advances the planning position. Returns false if another planner has advanced it or the push was cancelled; the
- * caller must then roll the step back.
+ * Moves the cursor of planning; the first step moves the push to `sending`. Returns false if another planner has moved
+ * it, or the push was paused or cancelled. The caller must then roll the step back.
  */
 export async function advancePlanning(
   tx: Handle,
@@ -64,6 +65,40 @@ export async function advancePlanning(
   const values = [push.appId, push.id, from, through, devices, isLast];
   const { rowCount } = await tx.query(advanceStatement, values);
   return (rowCount ?? 0) > 0;
+}
+
+/** A push whose targets are all planned by one step. */
+export interface WholePlan extends PushKey {
+  through: number;
+  devices: number;
+}
+
+/** Skips pushes that another transaction has locked, so that one push does not delay the others. */
+const wholeStatement = new AppStatement(
+  5,
+  (andApp) => `WITH free AS MATERIALIZED (
+     SELECT n.app_id, n.id FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id) JOIN notification n USING (app_id, id)
+      WHERE true${andApp('n')} ORDER BY n.app_id, n.id FOR UPDATE OF n SKIP LOCKED)
+   UPDATE notification n
+      SET state = 'sending', planned_through = k.through, devices = n.devices + k.devices, is_planned = true,
+          updated_at = now()
+     FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::int[]) AS k (app_id, id, through, devices)
+     JOIN free USING (app_id, id)
+    WHERE n.app_id = k.app_id AND n.id = k.id${andApp('n')} AND n.planned_through = 0 AND NOT n.is_planned
+      AND n.state IN ('queued', 'sending')
+   RETURNING n.id`,
+  { isPrepared: true },
+);
+
+/** As `advancePlanning`, from the first to the last target of many pushes. Returns false for a locked push, too. */
+export async function planWholePushes(tx: Handle, pushes: readonly WholePlan[]): Promise<boolean[]> {
+  const done = await wholeStatement.run<{ id: number }, WholePlan>(tx, pushes, (part) => [
+    ...keyValues(part),
+    part.map(({ through }) => through),
+    part.map(({ devices }) => devices),
+  ]);
+  const planned = new Set(done.flatMap(({ found }) => found).map(({ id }) => id));
+  return pushes.map(({ id }) => planned.has(id));
 }
 
 /** Fails a push that cannot be sent at all: sets its error text and the totals of all devices. */
@@ -76,7 +111,7 @@ export async function failPush(
     `UPDATE notification
         SET state = 'failed', error = $3, totals = $4, devices = $5, is_planned = true, updated_at = now(),
             finished_at = now()
-      WHERE app_id = $1 AND id = $2 AND state = 'sending' AND NOT is_planned`,
+      WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') AND NOT is_planned`,
     [push.appId, push.id, end.message, end.totals, end.devices],
   );
 }
@@ -91,14 +126,27 @@ export async function countOpenPushes(db: Handle, appId: string): Promise<number
   return rows[0]?.n ?? 0;
 }
 
-const firstSendStatement = prepare(
-  'UPDATE notification SET first_sent_at = $3 WHERE app_id = $1 AND id = $2 AND first_sent_at IS NULL',
+/** Time at which the first batch of a push was sent. */
+export interface FirstSendTime extends PushKey {
+  at: Date;
+}
+
+const firstSendStatement = new AppStatement(
+  4,
+  (andApp) => `UPDATE notification n SET first_sent_at = k.at
+     FROM unnest($1::text[], $2::bigint[], $3::timestamptz[]) AS k (app_id, id, at)
+    WHERE n.app_id = k.app_id AND n.id = k.id AND n.first_sent_at IS NULL${andApp('n')} RETURNING n.id`,
+  { isPrepared: true },
 );
 
-/** Saves the time of the first send; returns true for the first call only. */
-export async function markFirstSend(db: Handle, appId: string, id: number, at: Date): Promise<boolean> {
-  const { rowCount } = await db.query(firstSendStatement, [appId, id, at]);
-  return (rowCount ?? 0) > 0;
+/** Saves the times of the first sends of pushes. Returns true for each push that had no time. */
+export async function markFirstSends(db: Handle, times: readonly FirstSendTime[]): Promise<boolean[]> {
+  const done = await firstSendStatement.run<{ id: number }, FirstSendTime>(db, times, (part) => [
+    ...keyValues(part),
+    part.map(({ at }) => at),
+  ]);
+  const marked = new Set(done.flatMap(({ found }) => found).map(({ id }) => id));
+  return times.map(({ id }) => marked.has(id));
 }
 
 /** Records that a profile cannot send this push: later batches of it are counted without being sent. */
@@ -115,36 +163,39 @@ export async function recordProfileError(
   );
 }
 
-const closeStatement = prepare(
-  `UPDATE notification n
+const closeStatement = new AppStatement(
+  3,
+  (andApp) => `UPDATE notification n
       SET state = 'done', finished_at = now(), updated_at = now(),
-          totals = (${totalsOfBatches}),
-          repeats = (${repeatsOfBatches}),
-          error = (${summaryOfFailures})
-    WHERE n.app_id = $1 AND n.id = $2 AND n.state IN ('sending', 'paused') AND n.is_planned
-      AND NOT EXISTS (SELECT 1 FROM push_batch b WHERE b.app_id = $1 AND b.push_id = $2 AND NOT b.is_settled)
-    RETURNING n.created_at, n.push_time, n.totals`,
+          totals = (${totalsOf('n.app_id', 'n.id', andApp)}),
+          repeats = (${repeatsOf('n.app_id', 'n.id', andApp)}),
+          error = (${summaryOfFailures(andApp)})
+     FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
+    WHERE n.app_id = k.app_id AND n.id = k.id AND n.state IN ('sending', 'paused') AND n.is_planned${andApp('n')}
+      AND NOT EXISTS (SELECT 1 FROM push_batch b
+                       WHERE b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled${andApp('b')})
+    RETURNING n.id, n.created_at AS "createdAt", n.push_time AS "pushTime", n.totals`,
+  { isPrepared: true },
 );
 
 export interface ClosedPush {
   createdAt: Date;
   pushTime: Date;
+  totals: ConnectorTotals;
 }
 
 /**
- * Closes a push whose planning is done and whose batches are all settled: `done`, with its totals. Status
- * is derived from the batches (develop/architecture.md#batches), so calling this too early or twice does nothing.
+ * Closes the pushes whose planning is done and whose batches are all settled: `done`, with their totals. The state is
+ * derived from the batches (develop/architecture.md#batches), so calling this too early or twice does nothing. Undefined
+ * for a push that was not closed.
  */
-export async function closeIfSettled(
+export async function closeSettled(
   db: Handle,
-  appId: string,
-  id: number,
-): Promise<(ClosedPush & { totals: ConnectorTotals }) | undefined> {
-  const { rows } = await db.query<{ created_at: Date; push_time: Date; totals: ConnectorTotals }>(
-    closeStatement,
-    [appId, id],
-  );
-  return rows.map((row) => ({ createdAt: row.created_at, pushTime: row.push_time, totals: row.totals }))[0];
+  keys: readonly PushKey[],
+): Promise<(ClosedPush | undefined)[]> {
+  const done = await closeStatement.run<ClosedPush & { id: number }, PushKey>(db, keys, keyValues);
+  const closed = new Map(done.flatMap(({ found }) => found).map(({ id, ...push }) => [id, push]));
+  return keys.map(({ id }) => closed.get(id));
 }
 
 /** Returns settled pushes that are still open, after a crash between the last batch and the closing. */

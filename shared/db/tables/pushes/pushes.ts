@@ -3,6 +3,7 @@ import type { PushOrder } from '../../../domain/pushes/push.ts';
 import type { ConnectorTotals, Push, PushCreator, PushState } from '../../../domain/pushes/record.ts';
 import type { Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
+import { AppStatement } from '../../schema/by-app.ts';
 import type { RowCondition } from '../selection.ts';
 
 /** Row of the table `notification`, which holds pushes. */
@@ -134,11 +135,34 @@ export const pushColumns = `app_id, id, object_id, notification_id, state, error
           planned_through, is_planned, devices, totals, acked, repeats, displaced, halts, redriven, created_at,
           updated_at, first_sent_at, finished_at`;
 
-const findStatement = prepare(`SELECT ${pushColumns} FROM notification WHERE app_id = $1 AND id = $2`);
+/** Key of a push. */
+export interface PushKey {
+  appId: string;
+  id: number;
+}
+
+const findStatement = new AppStatement(
+  3,
+  (andApp) => `SELECT ${pushColumns} FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
+     JOIN notification n USING (app_id, id) WHERE true${andApp('n')}`,
+  { isPrepared: true },
+);
+
+/** Reads pushes; undefined for a push that was deleted. */
+export async function findPushes(db: Handle, keys: readonly PushKey[]): Promise<(Push | undefined)[]> {
+  const done = await findStatement.run<PushRow, PushKey>(db, keys, keyValues);
+  const found = new Map(done.flatMap((part) => part.found).map((row) => [row.id, toPush(row)]));
+  return keys.map(({ id }) => found.get(id));
+}
+
+/** Returns keys as two parameters. */
+export const keyValues = (keys: readonly PushKey[]): unknown[] => [
+  keys.map(({ appId }) => appId),
+  keys.map(({ id }) => id),
+];
 
 export async function findPush(db: Handle, appId: string, id: number): Promise<Push | undefined> {
-  const { rows } = await db.query<PushRow>(findStatement, [appId, id]);
-  return rows.map(toPush)[0];
+  return (await findPushes(db, [{ appId, id }]))[0];
 }
 
 const findTraceStatement = prepare(

@@ -23,42 +23,46 @@ export interface RecipientFailure {
   form?: string | undefined;
 }
 
-export async function insertFailures(
-  tx: Handle,
-  batch: FailedBatch,
-  failures: RecipientFailure[],
-): Promise<void> {
-  if (failures.length === 0) return;
-  await tx.query(`${insertFailuresSql(2)} ON CONFLICT DO NOTHING`, [
-    batch.appId,
-    ...failureValues(batch, failures),
-  ]);
+/** Failures of one batch. */
+export interface BatchFailures {
+  batch: FailedBatch;
+  failures: readonly RecipientFailure[];
 }
 
-/** Returns `INSERT INTO push_failure SELECT … FROM unnest(…)`; `$1` is the app, the arrays start at `$first`. */
-export function insertFailuresSql(first: number): string {
-  const p = (i: number) => `$${first + i}`;
-  return `INSERT INTO push_failure (app_id, push_id, connector, installation, object_id, outcome, status,
+/** Writes failures; a recipient of a push has one. */
+export async function insertFailures(tx: Handle, list: readonly BatchFailures[]): Promise<void> {
+  const rows = list.flatMap(({ batch, failures }) => failures.map((failure) => toColumns(batch, failure)));
+  if (rows.length > 0)
+    await tx.query(`${insertFailuresSql(1)} ON CONFLICT DO NOTHING`, [JSON.stringify(rows)]);
+}
+
+/** Returns `INSERT INTO push_failure SELECT … FROM`; `$place` is the JSON list of `failuresText`. */
+export const insertFailuresSql = (
+  place: number,
+): string => `INSERT INTO push_failure (app_id, push_id, connector, installation, object_id, outcome, status,
                                reason, dead_as_of, is_unsure, profile, is_proof, form)
-     SELECT $1, ${p(0)}::bigint, ${p(1)}::text, f.installation,
-            (SELECT i.object_id FROM installation i WHERE i.app_id = $1 AND i.id = f.installation),
-            f.outcome, f.status, f.reason, to_timestamp(f.dead_ms / 1000.0), ${p(7)}::boolean, ${p(8)}::text, f.is_proof, f.form
-       FROM unnest(${p(2)}::bigint[], ${p(3)}::text[], ${p(4)}::int[], ${p(5)}::text[], ${p(6)}::float8[], ${p(9)}::boolean[],
-                   ${p(10)}::text[]) AS f (installation, outcome, status, reason, dead_ms, is_proof, form)`;
-}
+     SELECT f.app_id, f.push_id, f.connector, f.installation,
+            (SELECT i.object_id FROM installation i WHERE i.app_id = f.app_id AND i.id = f.installation),
+            f.outcome, f.status, f.reason, to_timestamp(f.dead_ms / 1000.0), f.is_unsure, f.profile, f.is_proof, f.form
+       FROM json_to_recordset($${place}) AS f (
+         app_id text, push_id bigint, connector text, installation bigint, outcome text, status int, reason text,
+         dead_ms float8, is_unsure boolean, profile text, is_proof boolean, form text)`;
 
-export function failureValues(batch: FailedBatch, failures: RecipientFailure[]): unknown[] {
-  return [
-    batch.pushId,
-    batch.connector,
-    failures.map((failure) => failure.installation),
-    failures.map((failure) => failure.outcome),
-    failures.map((failure) => failure.status),
-    failures.map((failure) => failure.reason),
-    failures.map((failure) => failure.invalidAsOfMs),
-    batch.unanswered > 0,
-    batch.profile,
-    failures.map((failure) => failure.isProof || null),
-    failures.map((failure) => failure.form ?? null),
-  ];
-}
+/** Returns the parameter with the failures of a batch. */
+export const failuresText = (batch: FailedBatch, failures: readonly RecipientFailure[]): string =>
+  JSON.stringify(failures.map((failure) => toColumns(batch, failure)));
+
+const toColumns = (batch: FailedBatch, failure: RecipientFailure) => ({
+  app_id: batch.appId,
+  push_id: batch.pushId,
+  connector: batch.connector,
+  profile: batch.profile,
+  is_unsure: batch.unanswered > 0,
+  installation: failure.installation,
+  outcome: failure.outcome,
+  status: failure.status,
+  reason: failure.reason,
+  dead_ms: failure.invalidAsOfMs,
+  is_proof: failure.isProof || null,
+  form: failure.form,
+});

@@ -39,7 +39,7 @@ export async function askForApproval(tx: Handle, { appId, id }: PushKey, above: 
        ON CONFLICT (app_id, push_id) DO UPDATE SET above = excluded.above WHERE a.given_at IS NULL
        RETURNING 1)
      UPDATE notification SET state = 'paused', is_plan_held = true, updated_at = now() FROM asked
-      WHERE app_id = $1 AND id = $2 AND state = 'sending' AND planned_through = 0 AND NOT is_planned`,
+      WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') AND planned_through = 0 AND NOT is_planned`,
     [appId, id, above],
   );
   return (rowCount ?? 0) > 0;

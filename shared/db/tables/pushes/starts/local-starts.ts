@@ -66,13 +66,13 @@ export interface LocalStep {
 
 const advanceStatement = prepare(
   `UPDATE notification
-      SET planned_through = CASE WHEN $7 THEN 0 ELSE $4 END, devices = devices + $5,
+      SET state = 'sending', planned_through = CASE WHEN $7 THEN 0 ELSE $4 END, devices = devices + $5,
           is_planned = $7 AND $9::timestamptz IS NULL,
           local_after = CASE WHEN $7 THEN $8::timestamptz ELSE local_after END,
           local_at = CASE WHEN $7 THEN $9::timestamptz ELSE local_at END,
           push_time = CASE WHEN $7 AND devices + $5 = 0 THEN greatest(push_time, $9::timestamptz) ELSE push_time END,
           updated_at = now()
-    WHERE app_id = $1 AND id = $2 AND planned_through = $3 AND NOT is_planned AND state = 'sending'
+    WHERE app_id = $1 AND id = $2 AND planned_through = $3 AND NOT is_planned AND state IN ('queued', 'sending')
       AND local_at IS NOT DISTINCT FROM $6::timestamptz`,
 );
 

@@ -5,6 +5,7 @@ import {
   updateInstallation,
   updateInstallationVersion,
 } from '../../../../../shared/db/tables/installations/installations.ts';
+import { insertBatches } from '../../../../../shared/db/tables/pushes/batches.ts';
 import { loadRecipients, savedAtMs } from '../../../../../shared/db/tables/pushes/recipients.ts';
 import {
   changedDraft,
@@ -55,7 +56,17 @@ test('recipients are loaded with their tokens and save times, even if a token co
   const without = await insert({ installationId: 'without-registration', vendor: 'mi' }, saved);
   const ids = [...made, without].map(({ id }) => id);
   const load = async (wanted: number[]) => {
-    const groups = await loadRecipients(db, appId, [...wanted, 999_999], 'registrationId');
+    const recipients = [...wanted, 999_999];
+    const batch = {
+      connector: 'vendor_b',
+      profile: '',
+      recipients,
+      badges: null,
+      attempt: 0,
+      hasJob: true,
+    } as const;
+    const [batchId = 0] = await insertBatches(db, appId, 1, [batch]);
+    const [groups = []] = await loadRecipients(db, [{ appId, batchId }], 'registrationId');
     return new Map(
       groups.flatMap((group) =>
         group.ids.map((id, place) => [id, [group.tokens[place], savedAtMs(group, place)]] as const),

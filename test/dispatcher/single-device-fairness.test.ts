@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import type { App } from '../../../shared/domain/apps/app.ts';
-import { planJob } from '../../../shared/queue/jobs.ts';
-import { JobQueue } from '../../../shared/queue/queue.ts';
-import { silentLog } from '../../support/api.ts';
-import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
-import { useTestService } from '../../support/service.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
+import { planJob } from '../../shared/queue/jobs.ts';
+import { JobQueue } from '../../shared/queue/queue.ts';
+import { silentLog } from '../support/api.ts';
+import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
+import { useTestService } from '../support/service.ts';
 
 const service = useTestService();
 
@@ -49,28 +49,6 @@ test('the job of a push that the api accepts belongs to the app, so that others 
     [app.appId],
   );
   expect(rows).toEqual([{ group_id: app.appId }]);
-});
-
-test('the job of a push tells planning when the push has no condition, and nothing otherwise', async () => {
-  const app = await service.api.createApp();
-  await service.addApnsProfile(app);
-  const hints: unknown[] = [];
-  for (const body of [
-    {},
-    { channels: ['news'] },
-    { where: { deviceType: 'ios' } },
-    { where: { objectId: 'x' } },
-  ]) {
-    const objectId = await beginPush(service, app, body);
-    const { rows } = await service.db.query<{ data: object }>(
-      `SELECT j.data FROM pgboss.job j JOIN notification n ON n.app_id = $1 AND n.id = (j.data ->> 'pushId')::bigint
-        WHERE j.name = 'plan' AND n.object_id = $2`,
-      [app.appId, objectId],
-    );
-    const { appId, pushId, ...hint } = planJob.data.parse(rows[0]?.data);
-    hints.push(hint);
-  }
-  expect(hints).toEqual([{ hasNoWhere: true }, { hasNoWhere: true }, {}, {}]);
 });
 
 // Their own steps take time, in which the other app's pushes go on; behind all of those they would be last.

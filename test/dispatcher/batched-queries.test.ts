@@ -1,10 +1,15 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { RunningDispatcher } from '../../../dispatcher/start.ts';
-import { endSmallPushes, type SmallPlan, startSmallPushes } from '../../../shared/db/tables/pushes/small.ts';
-import type { App } from '../../../shared/domain/apps/app.ts';
-import { areDatabasesSpread } from '../../support/database.ts';
-import { beginPush } from '../../support/gateways/app-gateway.ts';
-import { useTestService } from '../../support/service.ts';
+import type { WholePush } from '../../dispatcher/batched-queries.ts';
+import type { RunningDispatcher } from '../../dispatcher/start.ts';
+import type { Handle } from '../../shared/db/pool.ts';
+import { grantRecipients } from '../../shared/db/tables/apps/usage.ts';
+import { insertBatchesOf, settleBatches } from '../../shared/db/tables/pushes/batches.ts';
+import { closeSettled, planWholePushes } from '../../shared/db/tables/pushes/progress.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
+import { RecipientStates } from '../../shared/domain/recipient-states.ts';
+import { areDatabasesSpread } from '../support/database.ts';
+import { beginPush } from '../support/gateways/app-gateway.ts';
+import { useTestService } from '../support/service.ts';
 
 const service = useTestService();
 const timeoutMs = 60_000;
@@ -45,94 +50,108 @@ async function internalId(app: App, objectId: string): Promise<number> {
   return rows[0]?.id ?? 0;
 }
 
-async function plansOf(app: App, devices: Device[], cap: number | null): Promise<SmallPlan[]> {
+/** Accepts a push to each device, and returns how a planner plans them. */
+async function plansOf(app: App, devices: Device[]): Promise<WholePush[]> {
   const pushes = await beginAll(app, devices);
   const ids = await Promise.all(pushes.map((objectId) => internalId(app, objectId)));
-  return ids.map((pushId, i) => ({
-    appId: app.appId,
-    pushId,
-    recipient: { id: devices[i]?.id ?? 0, connector: 'apns', profile: '_default' },
-    cap,
-  }));
+  return ids.map((id, i) => {
+    const recipients = [devices[i]?.id ?? 0];
+    const batch = {
+      connector: 'apns',
+      profile: '_default',
+      recipients,
+      badges: null,
+      attempt: 0,
+      hasJob: false,
+    } as const;
+    return { appId: app.appId, id, through: recipients[0] ?? 0, devices: 1, batches: [batch] };
+  });
 }
 
-const totalsOf = (plans: SmallPlan[], batches: ({ batchId: number | null } | undefined)[]) =>
-  plans.map(({ appId, pushId }, i) => ({
-    appId,
-    pushId,
-    firstSentAt: null,
-    batch: {
-      id: batches[i]?.batchId ?? 0,
-      connector: 'apns' as const,
-      profile: '_default',
-      states: Buffer.from([1]),
-      totals: { sent: 1 },
-      failure: null,
-      messageId: null,
-    },
-  }));
+/** Plans pushes; returns the batch of each, undefined for a push that was not planned. */
+async function plan(tx: Handle, pushes: WholePush[]): Promise<(number | undefined)[]> {
+  const planned = await planWholePushes(tx, pushes);
+  const ids = await insertBatchesOf(
+    tx,
+    pushes.map(({ appId, id, batches }, i) => ({ appId, pushId: id, batches: planned[i] ? batches : [] })),
+  );
+  return ids.map(([id]) => id);
+}
 
-// In a spread database a statement has rows of one app: such a push is planned as any other there.
-describe.skipIf(areDatabasesSpread())('statements for many small pushes', () => {
-  test('start all but those that are paused, cancelled or started already', async () => {
+const isNumber = (id: number | undefined) => id !== undefined;
+
+describe('statements for many pushes', () => {
+  test('plan all but those that are paused, cancelled or planned already', async () => {
     const { app, devices } = await appWithDevices(5);
-    const plans = await plansOf(app, devices, null);
+    const pushes = await plansOf(app, devices);
     const change = (place: number, state: string) =>
       service.db.query('UPDATE notification SET state = $3 WHERE app_id = $1 AND id = $2', [
         app.appId,
-        plans[place]?.pushId,
+        pushes[place]?.id,
         state,
       ]);
     await Promise.all([change(1, 'paused'), change(2, 'cancelled')]);
-    const first = plans.slice(4);
-    expect((await startSmallPushes(service.db, first))[0]?.batchId).toBeGreaterThan(0);
-    const started = await startSmallPushes(service.db, plans);
-    expect(started.map((push) => push !== undefined)).toEqual([true, false, false, true, false]);
-    expect(started[0]).toMatchObject({ granted: null });
+    expect((await plan(service.db, pushes.slice(4))).map(isNumber)).toEqual([true]);
+    expect((await plan(service.db, pushes)).map(isNumber)).toEqual([true, false, false, true, false]);
   });
 
   test('charge the recipients to the cap of each app, the first ones first', async () => {
-    const one = await appWithDevices(3, 2);
+    const one = await appWithDevices(4);
     const other = await appWithDevices(2);
-    const plans = [
-      ...(await plansOf(one.app, one.devices, 2)),
-      ...(await plansOf(other.app, other.devices, 9)),
+    const pushes = [
+      ...(await plansOf(one.app, one.devices.slice(0, 3))),
+      ...(await plansOf(other.app, other.devices)),
     ];
-    const granted = (await startSmallPushes(service.db, plans)).map((push) => push?.granted);
+    const batches = await plan(service.db, pushes);
+    const charged = pushes.map(({ appId }, i) => ({
+      appId,
+      batchId: batches[i] ?? 0,
+      cap: appId === one.app.appId ? 2 : 9,
+    }));
+    const granted = (await grantRecipients(service.db, charged)).map((grant) => grant?.granted);
     expect(granted).toEqual([1, 1, 0, 1, 1]);
-    const later = await plansOf(one.app, one.devices.slice(0, 1), 3);
-    expect((await startSmallPushes(service.db, later))[0]).toMatchObject({ granted: 1 });
+    expect(await grantRecipients(service.db, charged)).toEqual(charged.map(() => undefined));
+    const later = await plan(service.db, await plansOf(one.app, one.devices.slice(3)));
+    const again = [{ appId: one.app.appId, batchId: later[0] ?? 0, cap: 3 }];
+    expect(await grantRecipients(service.db, again)).toEqual([{ granted: 1, size: 1 }]);
   });
 
-  test('skip a push that another transaction has locked', async () => {
+  test.skipIf(areDatabasesSpread())('skip a push that another transaction has locked', async () => {
     const { app, devices } = await appWithDevices(2);
-    const plans = await plansOf(app, devices, null);
+    const pushes = await plansOf(app, devices);
     await service.db.transaction(async (tx) => {
       await tx.query('SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR UPDATE', [
         app.appId,
-        plans[0]?.pushId,
+        pushes[0]?.id,
       ]);
-      const started = await startSmallPushes(service.db, plans);
-      expect(started.map((push) => push !== undefined)).toEqual([false, true]);
+      expect((await plan(service.db, pushes)).map(isNumber)).toEqual([false, true]);
     });
   });
 
-  test('end each batch once, also when a late worker reports it again', async () => {
+  test('settle each batch once, also when a late worker reports it again', async () => {
     const { app, devices } = await appWithDevices(3);
-    const plans = await plansOf(app, devices, null);
-    const ends = totalsOf(plans, await startSmallPushes(service.db, plans));
-    expect((await endSmallPushes(service.db, ends.slice(0, 1)))[0]).toMatchObject({ isSettled: true });
-    const ended = await endSmallPushes(service.db, ends);
-    expect(ended.map(({ isSettled, closed }) => isSettled && closed !== null)).toEqual([false, true, true]);
-    const { rows } = await service.db.query(
-      `SELECT FROM notification WHERE app_id = $1 AND state = 'done' AND totals = '{"apns": {"sent": 1}}'`,
-      [app.appId],
-    );
-    expect(rows).toHaveLength(3);
+    const pushes = await plansOf(app, devices);
+    const batches = await plan(service.db, pushes);
+    const results = batches.map((id = 0) => ({
+      ...{ appId: app.appId, id, retriedCount: 0, totals: { sent: 1 } },
+      states: new RecipientStates(Uint8Array.of(1)),
+    }));
+    expect(await settleBatches(service.db, results.slice(0, 1))).toEqual([true]);
+    expect((await closeSettled(service.db, pushes)).map((push) => push?.totals)).toEqual([
+      { apns: { sent: 1 } },
+      undefined,
+      undefined,
+    ]);
+    expect(await settleBatches(service.db, results)).toEqual([false, true, true]);
+    const closed = await closeSettled(service.db, pushes);
+    expect(closed.map((push) => push?.totals)).toEqual([
+      undefined,
+      ...results.slice(1).map(() => ({ apns: { sent: 1 } })),
+    ]);
   });
 });
 
-describe('a group of small pushes', () => {
+describe('many pushes to one device', () => {
   let dispatcher: RunningDispatcher;
   const before = new Map<string, { app: App; devices: Device[]; pushes: string[] }>();
   const prepare = async (name: string, count: number, cap?: number) => {
@@ -159,26 +178,26 @@ describe('a group of small pushes', () => {
     Promise.all(of(name).pushes.map((objectId) => service.untilDone(of(name).app, objectId, timeoutMs)));
   const seen = (name: string) => of(name).devices.map(({ device_token: token }) => service.apns.seen(token));
 
-  test('is sent, each device once', async () => {
+  test('are sent, each device once', async () => {
     for (const record of await done('sent'))
       expect(record).toMatchObject({ status: 'done', devices: 1, successes: 1, errors: '' });
     expect(seen('sent')).toEqual(of('sent').devices.map(() => 1));
   });
 
-  test('stays within the cap of its app', async () => {
+  test('stay within the cap of their app', async () => {
     const outcomes = (await done('capped')).map(({ outcomes }) => JSON.stringify(outcomes)).sort();
     expect(outcomes).toEqual(['{"capped":1}', '{"sent":1}', '{"sent":1}']);
     expect(seen('capped').reduce((sum, n) => sum + n, 0)).toBe(2);
   });
 
-  test('goes on when the gateway refuses one of them, with the reason on its record', async () => {
+  test('continue when the gateway refuses one of them, with the reason on its record', async () => {
     const [refused, sent] = await done('dead');
     expect(refused).toMatchObject({ devices: 1, successes: 0, invalidTokens: 1 });
     expect(refused?.errors).toMatch(/^apns: .+ \(1\)$/);
     expect(sent).toMatchObject({ successes: 1 });
   });
 
-  test('leaves out one that is paused until it is resumed, and one that is cancelled', async () => {
+  test('leave out one that is paused until it is resumed, and one that is cancelled', async () => {
     const { app, pushes } = of('stopped');
     const [paused = '', , third = ''] = pushes;
     expect(await service.untilDone(app, third, timeoutMs)).toMatchObject({ successes: 1 });
@@ -188,27 +207,27 @@ describe('a group of small pushes', () => {
     expect(seen('stopped')).toEqual([1, 0, 1]);
   });
 
-  test.skipIf(areDatabasesSpread())('does not fail because of one whose statement fails', async () => {
+  test('do not fail because of one whose statement fails', async () => {
     const { app, devices } = await appWithDevices(3);
-    const plans = (await plansOf(app, devices, null)).map((plan, i) => ({
-      ...plan,
+    const pushes = (await plansOf(app, devices)).map((push, i) => ({
+      ...push,
       // Text that PostgreSQL does not store.
-      ...(i === 1 && plan.recipient ? { recipient: { ...plan.recipient, profile: 'a\0b' } } : {}),
+      batches: push.batches.map((batch) => (i === 1 ? { ...batch, profile: 'a\0b' } : batch)),
     }));
-    const started = await Promise.allSettled(plans.map((plan) => dispatcher.deps.small.start(plan)));
+    const started = await Promise.allSettled(pushes.map((push) => dispatcher.deps.queries.planWhole(push)));
     expect(started.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-    // The dispatcher has jobs of the same pushes: one that it starts at this moment is locked, and changes its state next.
+    // The dispatcher has jobs of the same pushes: one that it plans at this moment is locked, and changes its state next.
     for (const i of [0, 2])
-      await expect.poll(() => internalState(app, plans[i]?.pushId ?? 0)).not.toBe('queued');
+      await expect.poll(() => internalState(app, pushes[i]?.id ?? 0)).not.toBe('queued');
   });
 
-  test('without a device is done at once', async () => {
+  test('are done at once without a device', async () => {
     const { app } = await appWithDevices(1);
     const objectId = await begin(app, { objectId: '0'.repeat(24) });
     expect(await service.untilDone(app, objectId, timeoutMs)).toMatchObject({ status: 'done', devices: 0 });
   });
 
-  test.each(['device_token', 'installation_id'] as const)('finds a device by %s', async (column) => {
+  test.each(['device_token', 'installation_id'] as const)('find a device by %s', async (column) => {
     const { app, devices } = await appWithDevices(2);
     await service.db.query('UPDATE installation SET installation_id = $2 || object_id WHERE app_id = $1', [
       app.appId,

@@ -1,0 +1,234 @@
+import { Batcher } from '../shared/batcher.ts';
+import { isConnectionFailure } from '../shared/db/limits/database-errors.ts';
+import type { Database, Handle } from '../shared/db/pool.ts';
+import { type ChargedBatch, type Grant, grantRecipients } from '../shared/db/tables/apps/usage.ts';
+import { type BatchMessages, insertGatewayMessages } from '../shared/db/tables/gateways/messages.ts';
+import {
+  type BatchKey,
+  insertBatchesOf,
+  type NewBatch,
+  type SettledBatch,
+  settleBatches,
+} from '../shared/db/tables/pushes/batches.ts';
+import { type BatchSnapshot, readBatchSnapshots } from '../shared/db/tables/pushes/delivery.ts';
+import {
+  type ClosedPush,
+  closeSettled,
+  type FirstSendTime,
+  markFirstSends,
+  planWholePushes,
+  type WholePlan,
+} from '../shared/db/tables/pushes/progress.ts';
+import { findPushes, type PushKey } from '../shared/db/tables/pushes/pushes.ts';
+import { type BatchFailures, insertFailures } from '../shared/db/tables/pushes/reports/recipient-failures.ts';
+import type { Push } from '../shared/domain/pushes/record.ts';
+import { RecipientStates } from '../shared/domain/recipient-states.ts';
+import type { Logger } from '../shared/process/logging.ts';
+import { findPointDevices, type PointDevice, type PointLookup } from '../shared/query/targets/point.ts';
+import { type DeliverJob, type JobKind, type PlanJob, planJob } from '../shared/queue/jobs.ts';
+import type { Job, JobQueue } from '../shared/queue/queue.ts';
+import { recordThroughOutage } from './recording/outage.ts';
+
+/** A push that one step plans, with all its batches. */
+export interface WholePush extends WholePlan {
+  batches: readonly NewBatch[];
+}
+
+/** Result of a batch of which nothing is tried again, with the job that brought it. */
+export interface BatchResult {
+  batch: SettledBatch;
+  failures: BatchFailures;
+  messages: BatchMessages;
+  /** Absent for a batch that the planning job delivers. */
+  job?: { kind: JobKind<DeliverJob>; job: Job<DeliverJob> } | undefined;
+}
+
+/** A push to close, with the planning job that ends then. */
+export interface PushEnd extends PushKey {
+  job?: Job<PlanJob> | undefined;
+}
+
+/** Most items of one statement, and most failures. */
+const most = { items: 100, failures: 5000 };
+/**
+ * Statements of one kind at a time. The next batch of items forms while one commits: fewer, larger
+ * ones take less CPU time.
+ */
+const concurrency = 1;
+
+/** Connections that stay open without pushes. */
+export const idleBatchedConnections = 2;
+/**
+ * Settings of the connections. Each statement is planned for its items, because PostgreSQL would keep
+ * a plan that it made for empty tables. Parsing is done once.
+ */
+export const batchedSettings = { plan_cache_mode: 'force_custom_plan', jit: 'off' };
+
+/** A failed batch of items runs again item by item, unless the database is unavailable. */
+function batched<T, R>(
+  run: (items: T[]) => Promise<R[]>,
+  options: { uniqueBy?(item: T): string; weightOf?(item: T): number } = {},
+): Batcher<T, R> {
+  return new Batcher<T, R>({
+    ...{ concurrency, size: most.items, ...options },
+    run,
+    runOne: async (item) => (await run([item]))[0] as R,
+    isShared: isConnectionFailure,
+  });
+}
+
+/**
+ * The statements of planning, delivery and recording. Pushes and batches that need the same statement
+ * at the same time share it: most pushes go to one device, and a statement for each would cost more
+ * than the push. A push that is alone waits for nothing.
+ */
+export class BatchedQueries {
+  /** Its connections, with `batchedSettings`. */
+  readonly database: Database;
+  readonly #pushes: Batcher<PushKey, Push | undefined>;
+  readonly #devices: Batcher<PointLookup, PointDevice | undefined>;
+  readonly #plans: Batcher<WholePush, number[] | undefined>;
+  readonly #snapshots: Batcher<BatchKey, BatchSnapshot | undefined>;
+  readonly #grants: Batcher<ChargedBatch, Grant | undefined>;
+  readonly #firstSends: Batcher<FirstSendTime, boolean>;
+  readonly #results: Batcher<BatchResult, boolean>;
+  readonly #ends: Batcher<PushEnd, ClosedPush | undefined>;
+
+  constructor({ db, queue, log }: { db: Database; queue: JobQueue; log: Logger }) {
+    const through = <T>(work: (tx: Handle) => Promise<T>) =>
+      recordThroughOutage({ log }, () => db.transaction(work));
+    const uniqueBy = ({ id }: PushKey) => String(id);
+    this.database = db;
+    this.#pushes = batched((keys) => findPushes(db, keys));
+    this.#devices = batched((lookups) => findPointDevices(db, lookups));
+    this.#plans = batched((pushes: WholePush[]) => db.transaction((tx) => planWhole(tx, pushes)), {
+      uniqueBy,
+    });
+    this.#snapshots = batched((keys) => readBatchSnapshots(db, keys));
+    this.#grants = batched((batches: ChargedBatch[]) => grantRecipients(db, batches), {
+      uniqueBy: ({ batchId }) => String(batchId),
+    });
+    this.#firstSends = batched((times: FirstSendTime[]) => markFirstSends(db, times), { uniqueBy });
+    this.#results = batched((results: BatchResult[]) => through((tx) => record(tx, queue, results)), {
+      uniqueBy: ({ batch }) => String(batch.id),
+      weightOf: ({ failures }) => 1 + (failures.failures.length * most.items) / most.failures,
+    });
+    this.#ends = batched((ends: PushEnd[]) => through((tx) => end(tx, queue, ends)), { uniqueBy });
+  }
+
+  /** Reads a push; undefined if it was deleted. */
+  findPush(key: PushKey): Promise<Push | undefined> {
+    return this.#pushes.run(key);
+  }
+
+  /** Finds the device of a target that names one. */
+  findDevice(lookup: PointLookup): Promise<PointDevice | undefined> {
+    return this.#devices.run(lookup);
+  }
+
+  /**
+   * Plans a push by one step. Returns the ids of its batches; undefined, and changes nothing, if another
+   * planner has planned it, if it was paused or cancelled, and if another transaction has locked it.
+   */
+  planWhole(push: WholePush): Promise<number[] | undefined> {
+    return this.#plans.run(push);
+  }
+
+  /** Reads the state of a batch and its push; undefined if it was deleted. */
+  readSnapshot(key: BatchKey): Promise<BatchSnapshot | undefined> {
+    return this.#snapshots.run(key);
+  }
+
+  /** Charges a batch to the daily cap of its app (`grantRecipients`). */
+  grant(batch: ChargedBatch): Promise<Grant | undefined> {
+    return this.#grants.run(batch);
+  }
+
+  /** Saves the time of the first send of a push; true for the first call only. */
+  markFirstSend(time: FirstSendTime): Promise<boolean> {
+    return this.#firstSends.run(time);
+  }
+
+  /**
+   * Settles a batch, writes its failures and message ids, and ends its job, in one transaction. Returns
+   * false, and changes nothing, if the result does not count (`settleBatches`).
+   */
+  record(result: BatchResult): Promise<boolean> {
+    return this.#results.run(result);
+  }
+
+  /**
+   * Closes a push if all its batches are settled, and ends its planning job in the same transaction.
+   * Undefined if it was not closed.
+   */
+  end(push: PushEnd): Promise<ClosedPush | undefined> {
+    return this.#ends.run(push);
+  }
+
+  /** Runs statements for no rows on each connection that stays open, which then has them parsed. */
+  warmUp(): Promise<void> {
+    return this.database.warmUp(runStatements, idleBatchedConnections);
+  }
+}
+
+async function planWhole(tx: Handle, pushes: WholePush[]): Promise<(number[] | undefined)[]> {
+  const planned = await planWholePushes(tx, pushes);
+  const ours = pushes.filter((_, i) => planned[i]);
+  const ids = await insertBatchesOf(
+    tx,
+    ours.map(({ appId, id: pushId, batches }) => ({ appId, pushId, batches })),
+  );
+  const byPush = new Map(ours.map(({ id }, i) => [id, ids[i] ?? []]));
+  return pushes.map(({ id }) => byPush.get(id));
+}
+
+async function record(tx: Handle, queue: JobQueue, results: BatchResult[]): Promise<boolean[]> {
+  const settled = await settleBatches(
+    tx,
+    results.map(({ batch }) => batch),
+  );
+  const ours = results.filter((_, i) => settled[i]);
+  await insertFailures(
+    tx,
+    ours.map(({ failures }) => failures),
+  );
+  await insertGatewayMessages(
+    tx,
+    ours.map(({ messages }) => messages),
+  );
+  const jobs = ours.flatMap(({ job }) => job ?? []);
+  for (const ofQueue of Map.groupBy(jobs, ({ kind }) => kind.queue).values())
+    if (ofQueue[0])
+      await queue.endAll(
+        ofQueue[0].kind,
+        ofQueue.map(({ job }) => job),
+        tx,
+      );
+  return settled;
+}
+
+async function end(tx: Handle, queue: JobQueue, ends: PushEnd[]): Promise<(ClosedPush | undefined)[]> {
+  const closed = await closeSettled(tx, ends);
+  await queue.endAll(
+    planJob,
+    ends.flatMap(({ job }) => job ?? []),
+    tx,
+  );
+  return closed;
+}
+
+/** A push and a batch that do not exist. */
+const none = { appId: '', id: 0, batchId: 0 };
+
+async function runStatements(connection: Handle): Promise<void> {
+  await findPushes(connection, [none]);
+  for (const column of ['object_id', 'installation_id', 'device_token'] as const)
+    await findPointDevices(connection, [{ appId: '', column, names: [''], activeSince: new Date(0) }]);
+  await planWholePushes(connection, [{ ...none, through: 0, devices: 0 }]);
+  await readBatchSnapshots(connection, [none]);
+  await grantRecipients(connection, [{ ...none, cap: 0 }]);
+  await markFirstSends(connection, [{ ...none, at: new Date(0) }]);
+  const states = new RecipientStates(new Uint8Array(1));
+  await settleBatches(connection, [{ ...none, states, totals: {}, retriedCount: 0 }]);
+  await closeSettled(connection, [none]);
+}
