@@ -109,15 +109,27 @@ function limitUnfinishedHeads(
   server: Server,
   { maxUnfinishedBytes, checkEveryMs }: Pick<ServerLimits, 'maxUnfinishedBytes' | 'checkEveryMs'>,
 ): void {
-  /** Connections without a request in work, and the bytes that earlier requests read from them. */
+  /** Connections that read no request, and the bytes that earlier requests read from them. */
   const readBefore = new Map<Socket, number>();
+  /** Requests of a connection that have no reply, or of which a body may still arrive: pipelined ones overlap. */
+  const inWork = new WeakMap<Socket, number>();
+  const end = (socket: Socket) => {
+    const left = (inWork.get(socket) ?? 1) - 1;
+    inWork.set(socket, left);
+    if (left === 0 && !socket.destroyed) readBefore.set(socket, socket.bytesRead);
+  };
   server.on('connection', (socket: Socket) => {
     readBefore.set(socket, 0);
     socket.once('close', () => readBefore.delete(socket));
   });
-  server.on('request', ({ socket }, response) => {
+  server.on('request', (request, response) => {
+    const { socket } = request;
     readBefore.delete(socket);
-    response.once('close', () => socket.destroyed || readBefore.set(socket, socket.bytesRead));
+    inWork.set(socket, (inWork.get(socket) ?? 0) + 1);
+    response.once('close', () => {
+      if (request.complete) end(socket);
+      else request.once('close', () => end(socket));
+    });
   });
   server.on('upgrade', ({ socket }) => readBefore.delete(socket));
   const check = () => {

@@ -151,6 +151,30 @@ describe('invalid input', () => {
     await patient.close();
   });
 
+  test('bodies are no heads: not those of pipelined requests, not those of refused ones', async () => {
+    const patient = await startTestApi({
+      databaseUrl: database.url,
+      serverLimits: { maxUnfinishedBytes: 200_000, checkEveryMs: 50 },
+    });
+    const app = await patient.createApp();
+    const post = (headers: string) =>
+      `POST /1.1/batch HTTP/1.1\r\nHost: x\r\n${headers}Content-Length: 1000000\r\n\r\n`;
+    const keys = `X-LC-Id: ${app.appId}\r\nX-LC-Key: ${app.appKey}\r\n`;
+    const pipelined = await open(`GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n${post(keys)}`, patient);
+    const refused = await open(post(''), patient);
+    await expect.poll(() => pipelined.received()).toContain('200 OK');
+    await expect.poll(() => refused.received()).toContain('401 Unauthorized');
+    const body = `{"requests":[],"a":"${'x'.repeat(1_000_000 - 22)}"}`;
+    for (const { socket } of [pipelined, refused]) socket.write(body.slice(0, 900_000));
+    // Several checks of all connections.
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    for (const { socket } of [pipelined, refused]) socket.write(body.slice(900_000));
+    await expect.poll(() => pipelined.received().split('200 OK').length - 1).toBe(2);
+    refused.socket.write('GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n');
+    await expect.poll(() => refused.received()).toContain('200 OK');
+    await patient.close();
+  });
+
   test('pipelined requests up to the limit are answered in order; more close the connection', async () => {
     const request = 'GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n';
     const few = await open(request.repeat(15));
