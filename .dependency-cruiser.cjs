@@ -189,6 +189,7 @@ module.exports = {
     },
     onlyIn('@opentelemetry', ['shared/process/tracing\\.ts']),
     onlyIn('koa', ['api/(app\\.ts|middleware/)']),
+    onlyIn('koa-body', ['shared/http/body/']),
     onlyIn('pg', ['shared/db/', 'ops/local/']),
     onlyIn('pg-boss', ['shared/queue/']),
     onlyIn('piscina', ['dispatcher/sending/pool.ts']),

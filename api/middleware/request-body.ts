@@ -1,10 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context, Middleware } from 'koa';
+import { systemClock } from '../../shared/clock.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { networkOf } from '../../shared/domain/ip-address.ts';
 import { measureJson } from '../../shared/domain/json.ts';
-import { BodyBudget } from '../../shared/http/body/budget.ts';
-import { BodyReader, declaredBytes, defaultBodyMs, isCompressed } from '../../shared/http/body/reader.ts';
+import { BodyBudget, type BodyReservation } from '../../shared/http/body/budget.ts';
+import {
+  declaredBytes,
+  defaultBodyMs,
+  isCompressed,
+  type ReadOptions,
+  readBeginning,
+  readText,
+} from '../../shared/http/body/reader.ts';
 import { maxBodyBytes, smallBytes } from '../route.ts';
 
 const mb = 1024 * 1024;
@@ -78,8 +86,8 @@ export interface ReadLimit {
 export class RequestBody {
   readonly #ctx: Context;
   readonly #bodies: BodyMemory;
-  #reader: BodyReader | undefined;
-  #account: ReturnType<BodyMemory['open']> | undefined;
+  #account: BodyReservation | undefined;
+  #endsAtMs: number | undefined;
 
   constructor(ctx: Context, bodies: BodyMemory) {
     this.#ctx = ctx;
@@ -87,10 +95,8 @@ export class RequestBody {
   }
 
   /** Reads as much as a sender without a key may send, and tells whether that is all. Throws 415, 408, 107, 429 and 503. */
-  async prefix(): Promise<{ text: string; isWhole: boolean }> {
-    const reader = this.#open(undefined);
-    const isWhole = await reader.fill(unauthenticatedBodyBytes + 1);
-    return { text: reader.text(), isWhole };
+  prefix(): Promise<{ text: string; isWhole: boolean }> {
+    return readBeginning(this.#ctx.req, this.#open(undefined, unauthenticatedBodyBytes + 1));
   }
 
   /** Reads the whole body as text. Throws 413 or 116 when it is too long, and the refusals of `prefix`. */
@@ -100,19 +106,27 @@ export class RequestBody {
     const announced = declaredBytes(this.#ctx.req) ?? 0;
     if (announced >= limit)
       throw bodyTooLarge({ bytes: announced, limit, isObject: isObject && sender !== undefined });
-    const reader = this.#open(sender);
-    if (!(await reader.fill(limit))) throw bodyTooLarge({ bytes: reader.bytes, limit, isObject });
-    return reader.takeText();
+    // What was read before is read once more.
+    this.#account?.release();
+    try {
+      return await readText(this.#ctx.req, this.#open(sender, limit));
+    } catch (error) {
+      if (error instanceof Refusal && error.kind === 'payloadTooLarge')
+        throw bodyTooLarge({ bytes: limit, limit, isObject });
+      throw error;
+    }
   }
 
   /** Moves the bytes that were read to the account of the authenticated sender. Throws 429 and 503. */
   chargeTo(sender: BodySender): void {
-    this.#open(sender);
+    const bytes = this.#account?.bytes ?? 0;
+    this.#account?.release();
+    this.#open(sender, bytes).reservation.take(bytes);
   }
 
   /** Tells whether reading began. */
   get isOpen(): boolean {
-    return this.#reader !== undefined;
+    return this.#account !== undefined;
   }
 
   /** Charges the values of a long text. Throws 107 when the JSON is too deep or has too many values, 429, 503. */
@@ -127,19 +141,17 @@ export class RequestBody {
     if (!sender && isCompressed(this.#ctx.req)) throw new Refusal('unsupportedMediaType');
   }
 
-  #open(sender: BodySender): BodyReader {
-    const { req, ip } = this.#ctx;
+  /** Opens the account of the sender. The time of the body begins with the first byte that is read of it. */
+  #open(sender: BodySender, bytesBelow: number): ReadOptions {
     this.#refusePacked(sender);
-    const before = this.#account;
-    const account = this.#bodies.open(ip, sender);
-    if (this.#reader && before) this.#reader.chargeTo(account);
-    this.#account = account;
-    this.#reader ??= new BodyReader(req, { holding: account, timeoutMs: this.#bodies.limits.bodyMs });
-    return this.#reader;
+    const reservation = this.#bodies.open(this.#ctx.ip, sender);
+    this.#account = reservation;
+    const now = systemClock.monotonicMs();
+    this.#endsAtMs ??= now + this.#bodies.limits.bodyMs;
+    return { bytesBelow, reservation, timeoutMs: this.#endsAtMs - now };
   }
 
   close(): void {
-    this.#reader?.close();
     this.#account?.release();
   }
 }

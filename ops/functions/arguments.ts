@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { parseJson } from '../../shared/domain/json.ts';
 import { BodyBudget } from '../../shared/http/body/budget.ts';
-import { BodyReader, declaredBytes, defaultBodyMs, isCompressed } from '../../shared/http/body/reader.ts';
+import { defaultBodyMs, isCompressed, readText } from '../../shared/http/body/reader.ts';
 
 /** Timeouts for slow clients. The timeout of the body is separate; it begins after the token was checked. */
 export const timing = { headersTimeout: 10_000, requestTimeout: 40_000, connectionsCheckingInterval: 2_000 };
@@ -37,15 +37,12 @@ export class ArgumentReader {
   async use<T>(request: IncomingMessage, work: (text: string) => Promise<T>): Promise<T> {
     const { bodyMs: timeoutMs, bytesBelow } = this.#limits;
     if (isCompressed(request)) throw new Refusal('unsupportedMediaType');
-    if ((declaredBytes(request) ?? 0) >= bytesBelow) throw new Refusal('payloadTooLarge');
-    const holding = this.#budget.open([]);
-    const reader = new BodyReader(request, { holding, timeoutMs });
+    const reservation = this.#budget.open([]);
     try {
-      if (!(await reader.fill(bytesBelow))) throw new Refusal('payloadTooLarge');
-      return await work(checked(reader.takeText() || '{}'));
+      const text = await readText(request, { bytesBelow, reservation, timeoutMs });
+      return await work(checked(text || '{}'));
     } finally {
-      reader.close();
-      holding.release();
+      reservation.release();
     }
   }
 }

@@ -1,11 +1,17 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable, Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import { koaBody, HttpMethodEnum as Method } from 'koa-body';
 import { Refusal } from '../../domain/errors/errors.ts';
 import type { BodyReservation } from './budget.ts';
 
 /** A body of 20 MB at 8 Mbit/s. Slower senders hold memory that others could use. */
 export const defaultBodyMs = 20_000;
+
+/** koa-body reads no body of another method, and without this option none of DELETE. */
+const bodyMethods = [Method.POST, Method.PUT, Method.PATCH, Method.DELETE];
+
+type Unpacker = Transform & { headers: Record<string, string> };
 
 const unpackers = new Map<string, () => Transform>([
   ['gzip', createGunzip],
@@ -30,165 +36,166 @@ export function declaredBytes({ headers }: IncomingMessage): number | undefined 
   return told === undefined ? undefined : Number(told);
 }
 
-export interface ReaderOptions {
-  holding: BodyReservation;
-  /** Time limit of the whole body. */
-  timeoutMs?: number;
+export interface ReadOptions {
+  /** A body of this size or more, decompressed, is refused. */
+  bytesBelow: number;
+  /** Is charged with the bytes as they arrive, or as they are decompressed. */
+  reservation: BodyReservation;
+  timeoutMs: number;
 }
 
 /**
- * Reads and decompresses the body of one request into memory, up to a limit. Counts bytes as they are decompressed, so
- * that the overshoot is at most one chunk (16 KB).
+ * Reads the whole body of a request by koa-body, as UTF-8 text without a byte order mark; empty without a body. Throws
+ * 413, 415 for an unknown encoding, 408 after the time limit, 107 for a body that breaks off or cannot be decompressed,
+ * and the refusals of the budget. Reading has ended when it returns or throws.
  */
-export class BodyReader {
-  readonly #request: IncomingMessage;
-  readonly #source: Readable;
-  readonly #timeoutMs: number;
-  #timer: NodeJS.Timeout | undefined;
-  #holding: BodyReservation;
-  #chunks: Buffer[] = [];
-  #bytes = 0;
-  #isWhole = false;
-  #fail: ((error: Error) => void) | undefined;
-  #failure: Error | undefined;
-
-  /** Throws 415 for an unknown encoding, 429 and 503 if the budget has no memory for a decompressor. */
-  constructor(request: IncomingMessage, { holding, timeoutMs = defaultBodyMs }: ReaderOptions) {
-    this.#request = request;
-    this.#holding = holding;
-    this.#timeoutMs = timeoutMs;
-    this.#source = isCompressed(request) ? this.#unpacker() : request;
-    request.once('error', this.#onBroken).once('close', this.#onClose);
-  }
-
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  /**
-   * Continues reading; resolves true at the end of the body, false at `limit` bytes or more. Throws 408 after the time
-   * limit, 107 for a body that breaks off or cannot be decompressed, and as the budget.
-   */
-  async fill(limit: number): Promise<boolean> {
-    if (this.#failure) throw this.#failure;
-    if (this.#isWhole || this.#bytes >= limit) return this.#isWhole;
-    const { complete: isComplete, destroyed: isGone } = this.#request;
-    if (isComplete && !isGone && this.#source === this.#request) return this.#takeComplete(limit);
-    this.#timer ??= setTimeout(() => this.#end(new Refusal('requestTimeout')), this.#timeoutMs);
-    const countPacked = this.#packedCounter(limit);
-    try {
-      return await this.#take(limit);
-    } finally {
-      this.#request.off('data', countPacked);
+export async function readText(
+  req: IncomingMessage,
+  { bytesBelow, reservation, timeoutMs }: ReadOptions,
+): Promise<string> {
+  if ((declaredBytes(req) ?? 0) >= bytesBelow) throw new Refusal('payloadTooLarge');
+  const unpacker = isCompressed(req) ? unpackerOf(req, reservation) : undefined;
+  // In small letters, which koa-body expects.
+  if (!unpacker && req.headers['content-encoding']) req.headers['content-encoding'] = 'identity';
+  const source = unpacker ?? req;
+  const context = contextOf(req, source);
+  try {
+    await guarded(req, timeoutMs, async (fail) => {
+      const reading = readerOf(bytesBelow)(context, async () => undefined);
+      charge(source, (bytes) => reservation.take(bytes), fail);
+      if (unpacker) {
+        charge(req, packedLimit(bytesBelow + unpackerBytes), fail);
+        req.pipe(unpacker);
+      }
+      source.resume();
+      await reading;
+    });
+    return String(context.request.body);
+  } finally {
+    if (unpacker) {
+      req.unpipe();
+      unpacker.destroy();
     }
   }
+}
 
-  /** Takes a body that has arrived with its headers, as small ones do, or since. */
-  #takeComplete(limit: number): boolean {
-    for (let chunk = this.#request.read(); chunk !== null; chunk = this.#request.read()) this.#keep(chunk);
-    if (this.#bytes >= limit) return false;
-    this.#isWhole = true;
-    this.close();
-    return true;
-  }
-
-  #take(limit: number): Promise<boolean> {
-    const source = this.#source;
-    return new Promise<boolean>((resolve, reject) => {
-      const settle = (act: () => void) => {
-        source.off('data', take).off('end', end);
-        this.#fail = undefined;
-        act();
-      };
-      const take = (chunk: Buffer) => {
-        try {
-          this.#keep(chunk);
-        } catch (error) {
-          settle(() => reject(error));
-          this.close();
-          return;
-        }
-        if (this.#bytes < limit) return;
-        source.pause();
-        settle(() => resolve(false));
-      };
-      const end = () => {
-        this.#isWhole = true;
-        this.close();
-        settle(() => resolve(true));
-      };
-      this.#fail = (error) => settle(() => reject(error));
-      source.on('data', take).once('end', end);
-      source.resume();
+/**
+ * Reads the beginning of a body that is not compressed, until it has `bytesBelow` or more. A longer body is put back
+ * as a whole, for `readText`. Returns what was read. Throws as `readText`.
+ */
+export async function readBeginning(
+  req: IncomingMessage,
+  { bytesBelow, reservation, timeoutMs }: ReadOptions,
+): Promise<{ text: string; isWhole: boolean }> {
+  const chunks: Buffer[] = [];
+  const isWhole = await guarded(req, timeoutMs, (fail) => {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    let bytes = 0;
+    req.once('end', () => resolve(true));
+    charge(req, (length) => reservation.take(length), fail);
+    req.on('data', (chunk: Buffer) => {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes < bytesBelow) return;
+      req.pause().removeAllListeners('data');
+      // At once: after the last bytes of a body the request ends in the next tick.
+      req.unshift(Buffer.concat(chunks));
+      resolve(false);
     });
-  }
+    return promise;
+  });
+  const text = Buffer.concat(chunks).toString();
+  return { text: text.startsWith('\ufeff') ? text.slice(1) : text, isWhole };
+}
 
-  #keep(chunk: Buffer): void {
-    this.#holding.take(chunk.length);
-    this.#chunks.push(chunk);
-    this.#bytes += chunk.length;
-  }
+/**
+ * Returns the members of a context that koa-body uses. It reads every content type as text: the text decides whether
+ * it is JSON.
+ */
+const contextOf = ({ method }: IncomingMessage, source: Readable): Context =>
+  Object.assign(Object.create(null), { method, req: source, request: { body: '' }, is: () => 'text' });
 
-  /** Limits the compressed bytes too: endless empty frames would decompress to nothing. */
-  #packedCounter(limit: number): (chunk: Buffer) => void {
-    let packed = 0;
-    const count = (chunk: Buffer) => {
-      packed += chunk.length;
-      if (packed > limit + unpackerBytes) this.#end(new Refusal('payloadTooLarge'));
-    };
-    if (this.#source !== this.#request) this.#request.on('data', count);
-    return count;
-  }
+type Reader = ReturnType<typeof koaBody>;
+type Context = Parameters<Reader>[0];
 
-  /** Moves the charge to another reservation and releases the former one. */
-  chargeTo(holding: BodyReservation): void {
-    if (holding === this.#holding) return;
-    holding.take(this.#holding.bytes);
-    this.#holding.release();
-    this.#holding = holding;
-  }
+/** Readers of koa-body by limit: each one checks its options when it is made. Routes have a dozen limits. */
+const readers = new Map<number, Reader>();
 
-  /** Returns the bytes read as UTF-8, without a byte order mark. */
-  text(): string {
-    const [first, ...more] = this.#chunks;
-    const all =
-      first === undefined ? '' : (more.length === 0 ? first : Buffer.concat(this.#chunks)).toString();
-    return all.startsWith('\ufeff') ? all.slice(1) : all;
-  }
+function readerOf(bytesBelow: number): Reader {
+  const reader =
+    readers.get(bytesBelow) ??
+    koaBody({
+      json: false,
+      urlencoded: false,
+      textLimit: bytesBelow - 1,
+      parsedMethods: bodyMethods,
+      onError: (error) => {
+        throw refusalOf(error);
+      },
+    });
+  readers.set(bytesBelow, reader);
+  return reader;
+}
 
-  /** Returns the bytes read and drops them. */
-  takeText(): string {
-    const text = this.text();
-    this.#chunks = [];
-    return text;
-  }
+const refusalOf = (cause: Error): Refusal =>
+  'status' in cause && cause.status === 413
+    ? new Refusal('payloadTooLarge')
+    : new Refusal('malformedJson', { cause });
 
-  /** Stops reading and decompressing; keeps the bytes read. */
-  close(): void {
-    clearTimeout(this.#timer);
-    this.#request.off('error', this.#onBroken).off('close', this.#onClose);
-    if (this.#source === this.#request) return;
-    this.#request.unpipe();
-    this.#source.destroy();
-  }
+/**
+ * Decompresses a body for koa-body. Its own decompressor would be out of reach: an error in data behind the limit
+ * would end the process, and the bytes could not be charged.
+ */
+function unpackerOf(request: IncomingMessage, reservation: BodyReservation): Unpacker {
+  const open = unpackers.get(encodingOf(request));
+  if (!open) throw new Refusal('unsupportedMediaType');
+  reservation.take(unpackerBytes);
+  return Object.assign(
+    open().on('error', () => undefined),
+    { headers: {} },
+  );
+}
 
-  readonly #onBroken = (): void => this.#end(new Refusal('malformedJson'));
-  readonly #onClose = (): void => {
-    if (!this.#request.readableEnded) this.#onBroken();
+/** Limits the compressed bytes too: endless empty members decompress to nothing. */
+function packedLimit(limit: number): (bytes: number) => void {
+  let packed = 0;
+  return (bytes) => {
+    packed += bytes;
+    if (packed > limit) throw new Refusal('payloadTooLarge');
   };
+}
 
-  #end(error: Error): void {
-    this.#failure ??= error;
-    this.close();
-    this.#fail?.(this.#failure);
-  }
+/** Gives `take` the length of each chunk of a stream; what it throws ends the reading. */
+function charge(stream: Readable, take: (bytes: number) => void, fail: (error: unknown) => void): void {
+  stream.on('data', (chunk: Buffer) => {
+    try {
+      take(chunk.length);
+    } catch (error) {
+      fail(error);
+    }
+  });
+}
 
-  #unpacker(): Transform {
-    const open = unpackers.get(encodingOf(this.#request));
-    if (!open) throw new Refusal('unsupportedMediaType');
-    this.#holding.take(unpackerBytes);
-    const unpacker = open();
-    unpacker.on('error', (cause) => this.#end(new Refusal('malformedJson', { cause })));
-    return this.#request.pipe(unpacker);
+/**
+ * Runs `work` until it ends, calls `fail`, takes too long, or the sender leaves: koa-body waits for ever for a body
+ * that does not come. Afterwards the request has no reader of its data.
+ */
+async function guarded<T>(
+  request: IncomingMessage,
+  timeoutMs: number,
+  work: (fail: (error: unknown) => void) => Promise<T>,
+): Promise<T> {
+  const { promise: failed, reject: fail } = Promise.withResolvers<never>();
+  const onClose = () => {
+    if (!request.readableEnded) fail(new Refusal('malformedJson'));
+  };
+  const timer = setTimeout(() => fail(new Refusal('requestTimeout')), timeoutMs);
+  request.once('close', onClose);
+  if (request.destroyed) onClose();
+  try {
+    return await Promise.race([work(fail), failed]);
+  } finally {
+    clearTimeout(timer);
+    request.off('close', onClose).removeAllListeners('data');
   }
 }
