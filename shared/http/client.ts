@@ -1,15 +1,15 @@
 /**
- * Client of an HTTP gateway: keep-alive connections to one base URL, requests with a deadline, and every result
- * told as data (develop/architecture.md#http-clients). Only this folder imports undici. HTTP/1.1 on purpose: its
- * HTTP/2 does not obey the peer's stream limit (libraries.md).
+ * Client of an HTTP/1.1 server: keep-alive connections to one base URL, requests with a deadline, and every result
+ * told as data (develop/architecture.md#http-clients). A gateway's response is a text, a forwarded one is streamed.
+ * Only this folder imports undici.
  */
 import { createRequire } from 'node:module';
 import type { SecureContext } from 'node:tls';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import type { Clock } from '../clock.ts';
-import { HttpExchange } from './exchange.ts';
+import { type Exchange, HttpExchange, StreamedExchange } from './exchange.ts';
 import { addressAttemptMs, guardedLookup, requireAllowedAddress } from './outbound-addresses.ts';
-import type { HttpResult } from './result.ts';
+import type { ForwardResult, HttpResult } from './result.ts';
 import { sharedSecureContext } from './trust.ts';
 import { openTunnel } from './tunnel.ts';
 
@@ -66,45 +66,43 @@ export interface HttpClient {
  * one. The peer's own `Keep-Alive: timeout=600` does not lengthen this: a NAT drops idle
  * connections silently.
  */
-export const keepAlive = { keepAliveTimeout: 4_000, keepAliveMaxTimeout: 4_000 };
+const keepAlive = { keepAliveTimeout: 4_000, keepAliveMaxTimeout: 4_000 };
 
 /**
  * Loads undici with the first request: it takes 16 MB per thread, and most threads of most dispatchers use HTTP/2 only.
  */
-export const loadUndici = (): typeof import('undici') => createRequire(import.meta.url)('undici');
+const loadUndici = (): typeof import('undici') => createRequire(import.meta.url)('undici');
 
-export interface ConnectorOptions {
+interface ConnectorOptions {
   /** TCP and TLS. */
   connectMs: number;
   secureContext?: SecureContext | undefined;
   isOwnAddress: boolean;
 }
 
-/**
- * Returns the maker of undici's connector: TLS 1.2 or newer, to allowed addresses only
- * (outbound-addresses.ts).
- */
-export function connectorOf({ connectMs, secureContext, isOwnAddress }: ConnectorOptions) {
-  return (): buildConnector.connector => {
-    const connect = loadUndici().buildConnector({
-      timeout: connectMs,
-      ...(secureContext === undefined ? {} : { secureContext }),
-      minVersion: 'TLSv1.2',
-      allowH2: false,
-      autoSelectFamily: true,
-      autoSelectFamilyAttemptTimeout: addressAttemptMs(connectMs),
-      ...(isOwnAddress ? {} : { lookup: guardedLookup }),
-    });
-    return (target, callback) => {
-      try {
-        // A socket of a tunnel leads to the proxy, whose address is checked when the tunnel is
-        // opened.
-        if (!isOwnAddress && !target.httpSocket) requireAllowedAddress(target.hostname);
-      } catch (error) {
-        return callback(error instanceof Error ? error : new Error('refused'), null);
-      }
-      connect(target, callback);
-    };
+/** Returns a connector of undici: TLS 1.2 or newer, to allowed addresses only (outbound-addresses.ts). */
+function connectorOf(
+  { buildConnector: build }: typeof import('undici'),
+  { connectMs, secureContext, isOwnAddress }: ConnectorOptions,
+): buildConnector.connector {
+  const connect = build({
+    timeout: connectMs,
+    ...(secureContext === undefined ? {} : { secureContext }),
+    minVersion: 'TLSv1.2',
+    allowH2: false,
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: addressAttemptMs(connectMs),
+    ...(isOwnAddress ? {} : { lookup: guardedLookup }),
+  });
+  return (target, callback) => {
+    try {
+      // A socket of a tunnel leads to the proxy, whose address is checked when the tunnel is
+      // opened.
+      if (!isOwnAddress && !target.httpSocket) requireAllowedAddress(target.hostname);
+    } catch (error) {
+      return callback(error instanceof Error ? error : new Error('refused'), null);
+    }
+    connect(target, callback);
   };
 }
 
@@ -147,64 +145,59 @@ export function formPost(
   };
 }
 
-class UndiciHttpClient implements HttpClient {
-  readonly #openPool: () => Pool;
-  #pool: Pool | null = null;
+interface PoolOptions {
+  baseUrl: string;
+  connections: number;
+  /** Time between two chunks of a response; 0 where the deadline covers the whole exchange. */
+  idleMs: number;
+  drainMs: number;
+  connect: (undici: typeof import('undici')) => buildConnector.connector;
+}
+
+/** Connections to one base URL, opened with the first request. No redirects, no retries. */
+class ConnectionPool {
+  readonly #options: PoolOptions;
+  readonly #url: URL;
   readonly #pathPrefix: string;
-  readonly #timing: HttpTiming;
-  readonly #clock: Clock;
+  #pool: Pool | null = null;
   #closing: Promise<void> | null = null;
 
-  constructor({
-    baseUrl,
-    ca,
-    proxy,
-    isOwnAddress = false,
-    connections = 16,
-    timing = defaultHttpTiming,
-    clock,
-  }: HttpClientOptions) {
-    const url = new URL(baseUrl);
-    this.#pathPrefix = url.pathname.replace(/\/$/, '');
-    this.#timing = timing;
-    this.#clock = clock;
-    const secureContext = ca === undefined ? undefined : sharedSecureContext(ca);
-    const connector = connectorOf({ connectMs: timing.connectMs, secureContext, isOwnAddress });
-    const proxyUrl = proxy === undefined ? null : new URL(proxy);
-    this.#openPool = () => {
-      const { Pool } = loadUndici();
-      const connect = connector();
-      return new Pool(url.origin, {
-        connections,
-        pipelining: 1,
-        allowH2: false,
-        ...keepAlive,
-        // The deadline below covers the whole exchange, without two more timers.
-        headersTimeout: 0,
-        bodyTimeout: 0,
-        connect: proxyUrl === null ? connect : throughProxy(proxyUrl, { timing, secureContext, connect }),
-      });
-    };
+  constructor(options: PoolOptions) {
+    this.#options = options;
+    this.#url = new URL(options.baseUrl);
+    this.#pathPrefix = this.#url.pathname.replace(/\/+$/, '');
   }
 
-  request(request: HttpRequest): Promise<HttpResult> {
-    const { method, path, headers = {}, body = null, signal, timeoutMs = this.#timing.requestMs } = request;
-    return new Promise((resolve) => {
-      const exchange = new HttpExchange(resolve, this.#clock, timeoutMs, signal);
-      if (this.#closing) exchange.fail('closed');
-      else if (signal?.aborted) exchange.fail('aborted');
-      else if (!path.startsWith('/') || /[^!-~]/.test(path)) exchange.fail('bad_request');
-      else this.#dispatch({ method, path: `${this.#pathPrefix}${path}`, headers, body }, exchange);
+  get isClosed(): boolean {
+    return this.#closing !== null;
+  }
+
+  /** Sends a request; the exchange gets its result. */
+  dispatch({ path, ...options }: Dispatcher.DispatchOptions, exchange: Exchange): void {
+    if (this.isClosed) exchange.fail('closed');
+    else if (!path.startsWith('/') || /[^!-~]/.test(path)) exchange.fail('bad_request');
+    else
+      try {
+        this.#pool ??= this.#open();
+        this.#pool.dispatch({ ...options, path: `${this.#pathPrefix}${path}` }, exchange);
+      } catch {
+        exchange.fail('bad_request');
+      }
+  }
+
+  #open(): Pool {
+    const { connections, idleMs, connect } = this.#options;
+    const undici = loadUndici();
+    return new undici.Pool(this.#url.origin, {
+      connections,
+      pipelining: 1,
+      allowH2: false,
+      ...keepAlive,
+      // Each exchange has a deadline.
+      headersTimeout: 0,
+      bodyTimeout: idleMs,
+      connect: connect(undici),
     });
-  }
-
-  #dispatch(options: Dispatcher.DispatchOptions, exchange: HttpExchange): void {
-    try {
-      this.#pool ??= this.#openPool();
-      this.#pool.dispatch(options, exchange);
-    } catch {
-      exchange.fail('bad_request');
-    }
   }
 
   close(): Promise<void> {
@@ -215,9 +208,129 @@ class UndiciHttpClient implements HttpClient {
   async #drain(): Promise<void> {
     const pool = this.#pool;
     if (pool === null) return;
-    const late = setTimeout(() => void pool.destroy().catch(() => undefined), this.#timing.drainMs);
+    const late = setTimeout(() => void pool.destroy().catch(() => undefined), this.#options.drainMs);
     await pool.close().catch(() => undefined);
     clearTimeout(late);
+  }
+}
+
+class UndiciHttpClient implements HttpClient {
+  readonly #pool: ConnectionPool;
+  readonly #timing: HttpTiming;
+  readonly #clock: Clock;
+
+  constructor({
+    baseUrl,
+    ca,
+    proxy,
+    isOwnAddress = false,
+    connections = 16,
+    timing = defaultHttpTiming,
+    clock,
+  }: HttpClientOptions) {
+    this.#timing = timing;
+    this.#clock = clock;
+    const secureContext = ca === undefined ? undefined : sharedSecureContext(ca);
+    const proxyUrl = proxy === undefined ? null : new URL(proxy);
+    this.#pool = new ConnectionPool({
+      baseUrl,
+      connections,
+      idleMs: 0,
+      drainMs: timing.drainMs,
+      connect: (undici) => {
+        const connect = connectorOf(undici, { connectMs: timing.connectMs, secureContext, isOwnAddress });
+        return proxyUrl === null ? connect : throughProxy(proxyUrl, { timing, secureContext, connect });
+      },
+    });
+  }
+
+  request(request: HttpRequest): Promise<HttpResult> {
+    const { method, path, headers = {}, body = null, signal, timeoutMs = this.#timing.requestMs } = request;
+    return new Promise((resolve) => {
+      const exchange = new HttpExchange(resolve, this.#clock, timeoutMs, signal);
+      if (signal?.aborted && !this.#pool.isClosed) exchange.fail('aborted');
+      else this.#pool.dispatch({ method, path, headers, body }, exchange);
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#pool.close();
+  }
+}
+
+export interface ForwardLimits {
+  connectMs: number;
+  /** From the request to the head of the response. */
+  waitMs: number;
+  /** Between two chunks of a response. */
+  idleMs: number;
+  requestBytes: number;
+  replyBytes: number;
+  /** Concurrent requests; a further one fails at once. */
+  inFlight: number;
+  /**
+   * The base URL comes from the environment of the process: it may be private
+   * (outbound-addresses.ts).
+   */
+  isOwnAddress: boolean;
+}
+
+const defaultForwardLimits: ForwardLimits = {
+  connectMs: 3_000,
+  waitMs: 15_000,
+  idleMs: 15_000,
+  requestBytes: 20 * 1024 * 1024,
+  replyBytes: 20 * 1024 * 1024,
+  inFlight: 256,
+  isOwnAddress: false,
+};
+
+export interface ForwardRequest {
+  method: 'GET' | 'POST';
+  /** Begins with `/`; the caller escapes it. */
+  path: string;
+  /** Built by the service, never copied from a request as a whole. */
+  headers: Readonly<Record<string, string>>;
+  body: string | null;
+}
+
+/** Forwards a caller's requests to one server, and streams the bodies of its responses. */
+export class ForwardClient {
+  readonly #pool: ConnectionPool;
+  readonly #limits: ForwardLimits;
+  #inFlight = 0;
+
+  /** Connects to the server and path of `baseUrl` with the first request. */
+  constructor(baseUrl: string, limits: Partial<ForwardLimits> = {}) {
+    this.#limits = { ...defaultForwardLimits, ...limits };
+    const { inFlight: connections, idleMs } = this.#limits;
+    this.#pool = new ConnectionPool({
+      baseUrl,
+      connections,
+      idleMs,
+      drainMs: defaultHttpTiming.drainMs,
+      connect: (undici) => connectorOf(undici, this.#limits),
+    });
+  }
+
+  forward({ method, path, headers, body }: ForwardRequest): Promise<ForwardResult> {
+    const { requestBytes, replyBytes, waitMs, inFlight } = this.#limits;
+    const isTooLarge = body !== null && Buffer.byteLength(body) > requestBytes;
+    if (!this.#pool.isClosed && (isTooLarge || this.#inFlight >= inFlight))
+      return Promise.resolve({ kind: 'failed', reason: isTooLarge ? 'request_too_large' : 'busy' });
+    this.#inFlight += 1;
+    return new Promise((resolve) => {
+      const onEnd = () => {
+        this.#inFlight -= 1;
+      };
+      const exchange = new StreamedExchange({ resolve, onEnd, replyBytes, waitMs });
+      this.#pool.dispatch({ method, path, headers, body }, exchange);
+    });
+  }
+
+  /** Waits briefly for requests in flight, then closes every connection. */
+  close(): Promise<void> {
+    return this.#pool.close();
   }
 }
 

@@ -1,17 +1,23 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
 import { failureCodeOf } from './connect-failure.ts';
-import { type HttpFailureReason, type HttpResult, retryAfterMs } from './result.ts';
+import { type ForwardResult, type HttpFailureReason, type HttpResult, retryAfterMs } from './result.ts';
 
 /** Limit of a response body. A multicast response names each target: 1000 with their ids are some 150 KB. */
 const maxReplyBytes = 1_048_576;
 
-/** One request from the call to its response. Before `onRequestStart` no byte was written. */
-export class HttpExchange implements Dispatcher.DispatchHandler {
-  readonly #resolve: (result: HttpResult) => void;
-  readonly #clock: Clock;
-  readonly #startedAtMs: number;
+/** A request without a usable response. `cause`: the code of a connection failure. */
+interface ExchangeFailure {
+  /** False if no byte of the request was written. */
+  isWritten: boolean;
+  reason: HttpFailureReason;
+  cause?: string;
+}
+
+/** One request with its deadline. Before `onRequestStart` no byte was written. */
+export abstract class Exchange implements Dispatcher.DispatchHandler {
   readonly #deadline: NodeJS.Timeout;
   readonly #signal: AbortSignal | undefined;
   readonly #onAbort = () => {
@@ -20,20 +26,8 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | null = null;
   #isWritten = false;
   #isOver = false;
-  #status = 0;
-  #headers: IncomingHttpHeaders = {};
-  #chunks: Buffer[] = [];
-  #bytes = 0;
 
-  constructor(
-    resolve: (result: HttpResult) => void,
-    clock: Clock,
-    requestMs: number,
-    signal: AbortSignal | undefined,
-  ) {
-    this.#resolve = resolve;
-    this.#clock = clock;
-    this.#startedAtMs = clock.monotonicMs();
+  constructor(requestMs: number, signal?: AbortSignal) {
     this.#signal = signal;
     signal?.addEventListener('abort', this.#onAbort, { once: true });
     this.#deadline = setTimeout(() => this.fail(this.#isWritten ? 'timeout' : 'queue_timeout'), requestMs);
@@ -48,6 +42,60 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
     this.#isWritten = true;
   }
 
+  abstract onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+  ): void;
+  abstract onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void;
+  abstract onResponseEnd(): void;
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.fail(this.#isWritten ? 'connection_lost' : reasonOf(error), failureCodeOf(error));
+  }
+
+  /** Ends it without a response; the server may have processed it if it was written. */
+  fail(reason: HttpFailureReason, cause?: string): void {
+    if (!this.end()) return;
+    this.onFailure({ isWritten: this.#isWritten, reason, ...(cause === undefined ? {} : { cause }) });
+    this.#controller?.abort(new Error(reason));
+  }
+
+  /** Takes the only failure of the request, or of a response that is too long. */
+  protected abstract onFailure(failure: ExchangeFailure): void;
+
+  /** Stops the deadline. Returns false if the request has ended before. */
+  protected end(): boolean {
+    if (this.#isOver) return false;
+    this.#isOver = true;
+    clearTimeout(this.#deadline);
+    this.#signal?.removeEventListener('abort', this.#onAbort);
+    return true;
+  }
+}
+
+/** A request whose response is read as text. */
+export class HttpExchange extends Exchange {
+  readonly #resolve: (result: HttpResult) => void;
+  readonly #clock: Clock;
+  readonly #startedAtMs: number;
+  #status = 0;
+  #headers: IncomingHttpHeaders = {};
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+
+  constructor(
+    resolve: (result: HttpResult) => void,
+    clock: Clock,
+    requestMs: number,
+    signal: AbortSignal | undefined,
+  ) {
+    super(requestMs, signal);
+    this.#resolve = resolve;
+    this.#clock = clock;
+    this.#startedAtMs = clock.monotonicMs();
+  }
+
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     this.#status = status;
     this.#headers = headers;
@@ -60,14 +108,10 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    if (this.#isOver) return;
-    const headers: Record<string, string> = {};
-    for (const [name, value] of Object.entries(this.#headers)) {
-      const first = Array.isArray(value) ? value[0] : value;
-      if (first !== undefined) headers[name.toLowerCase()] = first;
-    }
+    if (!this.end()) return;
+    const headers = firstValues(this.#headers);
     const retryAfter = headers['retry-after'];
-    this.#end({
+    this.#resolve({
       kind: 'response',
       status: this.#status,
       headers,
@@ -77,32 +121,91 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
     });
   }
 
-  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
-    this.fail(this.#isWritten ? 'connection_lost' : reasonOf(error), failureCodeOf(error));
-  }
-
-  /** Ends it without a response; the server may have processed it if it was written. */
-  fail(reason: HttpFailureReason, cause?: string): void {
-    if (this.#isOver) return;
-    this.#end({
-      kind: this.#isWritten ? 'unknown' : 'not_sent',
-      reason,
-      seconds: this.#seconds(),
-      ...(cause === undefined ? {} : { cause }),
-    });
-    this.#controller?.abort(new Error(reason));
-  }
-
-  #end(result: HttpResult): void {
-    this.#isOver = true;
-    clearTimeout(this.#deadline);
-    this.#signal?.removeEventListener('abort', this.#onAbort);
-    this.#resolve(result);
+  protected onFailure({ isWritten, ...failure }: ExchangeFailure): void {
+    this.#resolve({ kind: isWritten ? 'unknown' : 'not_sent', ...failure, seconds: this.#seconds() });
   }
 
   #seconds(): number {
     return (this.#clock.monotonicMs() - this.#startedAtMs) / 1000;
   }
+}
+
+export interface StreamedExchangeOptions {
+  resolve: (result: ForwardResult) => void;
+  /** Called once, when the body has ended or the request has failed. */
+  onEnd: () => void;
+  /** Limit of the response body in bytes. */
+  replyBytes: number;
+  /** Time up to the head of the response. */
+  waitMs: number;
+}
+
+/** A request whose response is streamed with back-pressure: a body that is too long or stalls ends with an error. */
+export class StreamedExchange extends Exchange {
+  readonly #options: StreamedExchangeOptions;
+  #body: Readable | undefined;
+  #bytes = 0;
+
+  constructor(options: StreamedExchangeOptions) {
+    super(options.waitMs);
+    this.#options = options;
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    head: IncomingHttpHeaders,
+  ): void {
+    const isInformation = status < 200;
+    if (isInformation) return;
+    const { resolve, onEnd, replyBytes } = this.#options;
+    const headers = firstValues(head);
+    if (Number(headers['content-length']) > replyBytes) this.fail('reply_too_large');
+    if (!this.end()) return;
+    const body = new Readable({
+      read: () => controller.resume(),
+      destroy: (error, callback) => {
+        if (!body.readableEnded) controller.abort(error ?? new Error('given up'));
+        callback(error);
+      },
+    });
+    // It may fail before its reader begins.
+    body.on('error', () => undefined).once('close', onEnd);
+    this.#body = body;
+    resolve({ kind: 'response', status, headers, body });
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#bytes += chunk.length;
+    if (this.#bytes > this.#options.replyBytes) this.#body?.destroy(new Error('too long'));
+    else if (this.#body?.push(chunk) === false) controller.pause();
+  }
+
+  onResponseEnd(): void {
+    this.#body?.push(null);
+  }
+
+  override onResponseError(controller: Dispatcher.DispatchController, error: Error): void {
+    if (this.#body) this.#body.destroy(error);
+    else super.onResponseError(controller, error);
+  }
+
+  protected onFailure({ isWritten: _, ...failure }: ExchangeFailure): void {
+    this.#options.onEnd();
+    // No request waits for a connection: each one has its own.
+    const reason = failure.reason === 'queue_timeout' ? 'timeout' : failure.reason;
+    this.#options.resolve({ kind: 'failed', ...failure, reason });
+  }
+}
+
+/** Returns headers with lower-case names, of repeated ones the first value. */
+function firstValues(headers: IncomingHttpHeaders): Record<string, string> {
+  const first: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    const one = Array.isArray(value) ? value[0] : value;
+    if (one !== undefined) first[name.toLowerCase()] = one;
+  }
+  return first;
 }
 
 /** Classifies a connection failure by the codes of undici, OpenSSL and the system. */

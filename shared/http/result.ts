@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import { dayMs } from '../clock.ts';
 
 /** Reason of a request that was not sent or not answered. A bounded set: it is a metric label. */
@@ -34,6 +35,23 @@ export type HttpResult =
   | { kind: 'unknown'; reason: HttpFailureReason; seconds: number; cause?: string };
 
 export type HttpFailure = Exclude<HttpResult, HttpResponse>;
+
+/** Response whose body is streamed. */
+export interface StreamedResponse {
+  kind: 'response';
+  status: number;
+  /** Lower-case names; the first value of a repeated header. */
+  headers: Readonly<Record<string, string>>;
+  body: Readable;
+}
+
+/**
+ * Result of a forwarded request; failures are values too. `busy` and `request_too_large`: nothing was sent.
+ * `cause`: the code of a connection failure (`failureCodeOf`).
+ */
+export type ForwardResult =
+  | StreamedResponse
+  | { kind: 'failed'; reason: HttpFailureReason | 'busy' | 'request_too_large'; cause?: string };
 
 /** Temporary statuses below 500: timed out, locked, too early, too many requests. */
 const temporaryRefusals = new Set([408, 423, 425, 429]);

@@ -1,7 +1,8 @@
 import { checkFunctionName, isInternalName } from '../../../shared/domain/apps/functions.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
-import type { ForwardRequest, ForwardResult } from '../../../shared/http/forward.ts';
+import type { ForwardRequest } from '../../../shared/http/client.ts';
 import { PeerError, peerErrorOf } from '../../../shared/http/peer-error.ts';
+import type { ForwardResult } from '../../../shared/http/result.ts';
 import type { BatchReply } from '../batch/reply.ts';
 import { HostAnswers } from './host-answers.ts';
 import { agentHeaders, type FunctionCaller, type FunctionHost, type FunctionHosts } from './hosts.ts';
@@ -140,6 +141,7 @@ function refusalOfFailure(url: string, failure: Extract<ForwardResult, { kind: '
     case 'request_too_large':
       return refuse('payloadTooLarge');
     case 'timeout':
+    case 'queue_timeout':
       return new Refusal('functionTimedOut', { cause });
     case 'connect_timeout':
       return new Refusal('upstreamTimeout', { cause });
@@ -150,7 +152,9 @@ function refusalOfFailure(url: string, failure: Extract<ForwardResult, { kind: '
         cause,
       });
     case 'connect_failed':
+    case 'certificate_refused':
     case 'closed':
+    case 'aborted':
       return new Refusal('unavailable', {
         text: 'The function host is not there.',
         retryAfterSeconds: 5,

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import type { DeclaringHost } from '../../../shared/db/tables/apps/declared-hooks.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { FunctionStage } from '../../../shared/domain/apps/functions.ts';
-import { createHttpClient, type HttpClient } from '../../../shared/http/client.ts';
-import { createForwardClient, type ForwardClient } from '../../../shared/http/forward.ts';
+import { createHttpClient, ForwardClient, type HttpClient } from '../../../shared/http/client.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** Caller of a function as the host sees it. */
@@ -82,7 +81,7 @@ export class FunctionHosts {
     const { clock, config } = this.#deps;
     const isOwnAddress = url === config.functionsUrl;
     const httpClient = createHttpClient({ baseUrl: url, isOwnAddress, timing, connections: 64, clock });
-    const host = { url, forwardClient: createForwardClient(url, { isOwnAddress }), httpClient };
+    const host = { url, forwardClient: new ForwardClient(url, { isOwnAddress }), httpClient };
     this.#hosts.set(key, host);
     return host;
   }

@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createForwardClient, type ForwardLimits } from '../../../shared/http/forward.ts';
+import { ForwardClient, type ForwardLimits } from '../../../shared/http/client.ts';
 import { answerWith, startFunctionHost, type TestFunctionHost } from '../../support/servers/function-host.ts';
 
 let host: TestFunctionHost;
@@ -11,11 +11,8 @@ afterAll(() => host.close());
 
 const post = { method: 'POST', path: '/x', headers: { 'content-type': 'application/json' } } as const;
 
-async function withClient(
-  limits: Partial<ForwardLimits>,
-  work: (client: ReturnType<typeof createForwardClient>) => Promise<void>,
-) {
-  const client = createForwardClient(host.url, limits);
+async function withClient(limits: Partial<ForwardLimits>, work: (client: ForwardClient) => Promise<void>) {
+  const client = new ForwardClient(host.url, limits);
   await work(client);
   await client.close();
 }
@@ -58,7 +55,7 @@ describe('a forwarded request', () => {
   });
 
   test('is not sent after close, nor with an invalid path', async () => {
-    const client = createForwardClient(host.url);
+    const client = new ForwardClient(host.url);
     for (const path of ['x', '/a b', '/a\r\nX: y', '/é'])
       expect(await client.forward({ ...post, path, body: '{}' })).toEqual(failed('bad_request'));
     await client.close();

@@ -3,8 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { afterAll, beforeAll, test } from 'vitest';
 import { systemClock } from '../../../shared/clock.ts';
-import { createHttpClient } from '../../../shared/http/client.ts';
-import { createForwardClient } from '../../../shared/http/forward.ts';
+import { createHttpClient, ForwardClient } from '../../../shared/http/client.ts';
 
 let server: Server;
 let url = '';
@@ -30,7 +29,7 @@ const clients = {
     return { ask: () => client.request(request), close: () => client.close() };
   },
   'of function hosts': () => {
-    const client = createForwardClient(url);
+    const client = new ForwardClient(url);
     const ask = async () => {
       const reply = await client.forward({ ...request, body: null });
       if (reply.kind === 'response') for await (const _ of reply.body);
