@@ -2,16 +2,23 @@
  * Certificates created at run time: a CA, server certificates for loopback, and client certificates for gateways that
  * authenticate callers by them. Needs no openssl binary and writes no files.
  */
-import './reflect.ts';
-import { webcrypto } from 'node:crypto';
-import * as x509 from '@peculiar/x509';
+import {
+  createPrivateKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+  X509Certificate,
+} from 'node:crypto';
+import forge from 'node-forge';
 import { systemClock } from '../../../shared/clock.ts';
 
-x509.cryptoProvider.set(webcrypto);
+const { asn1, pki } = forge;
+type Asn1 = forge.asn1.Asn1;
 
-const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 /** UID of a subject (RFC 4519 2.39). */
 const userIdOid = '0.9.2342.19200300.100.1.1';
+const ecdsaWithSha256Oid = '1.2.840.10045.4.3.2';
 const dayMs = 86_400_000;
 
 /** A certificate and its private key (PKCS#8), both PEM. */
@@ -42,96 +49,147 @@ export interface ClientRequest {
  * key, and the error ends the connection.
  */
 export async function openCertificateAuthority(pem?: KeyPairPem): Promise<CertificateAuthority> {
-  const own = pem ?? (await selfSigned(`Carillon sandbox CA ${randomSerial()}`));
-  const issuer = new x509.X509Certificate(own.certificate).subject;
-  const signingKey = await importKey(own.privateKey);
+  const own = pem ?? selfSignedAuthority();
+  const issuer = {
+    name: nameIn(new X509Certificate(own.certificate).raw),
+    key: createPrivateKey(own.privateKey),
+  };
   return {
     ...own,
-    issueServer: (names = ['localhost', '127.0.0.1', '::1']) =>
-      issue(issuer, signingKey, {
-        subject: [{ CN: ['Carillon sandbox gateway'] }],
-        validForMs: 365 * dayMs,
-        purpose: x509.ExtendedKeyUsage.serverAuth,
-        names,
+    issueServer: async (names = ['localhost', '127.0.0.1', '::1']) =>
+      issue({
+        issuer,
+        subject: [{ shortName: 'CN', value: 'Carillon sandbox gateway' }],
+        extensions: [
+          ...leafExtensions,
+          serverUsage,
+          { name: 'subjectAltName', altNames: names.map(alternativeName) },
+        ],
       }),
-    issueClient: ({ commonName, environmentMark, topics, userId, validForMs = 365 * dayMs }) =>
-      issue(issuer, signingKey, {
-        subject: [...(userId === undefined ? [] : [{ [userIdOid]: [userId] }]), { CN: [commonName] }],
-        validForMs,
-        purpose: x509.ExtendedKeyUsage.clientAuth,
-        names: [],
-        topics,
-        environmentMark,
+    issueClient: async ({ commonName, environmentMark, topics, userId, validForMs = 365 * dayMs }) =>
+      issue({
+        issuer,
+        subject: [...userIdOf(userId), { shortName: 'CN', value: commonName }],
+        // A negative `validForMs` makes an expired certificate.
+        notAfterMs: systemClock.now() + validForMs,
+        extensions: [
+          ...leafExtensions,
+          clientUsage,
+          ...(environmentMark ? [extension(`1.2.840.113635.100.6.3.${environmentMark}`, emptyValue)] : []),
+          ...(topics ? [extension(topicListOid, topicList(topics))] : []),
+        ],
       }),
   };
 }
 
-interface CertificateRequest {
-  subject: x509.JsonName;
-  validForMs: number;
-  purpose: x509.ExtendedKeyUsage;
-  names: string[];
-  topics?: readonly string[] | undefined;
-  environmentMark?: number | undefined;
+export interface CertificateRequest {
+  subject: forge.pki.CertificateField[];
+  /** Default: a day ago, and in a year. */
+  notBeforeMs?: number;
+  notAfterMs?: number;
+  extensions?: object[];
+  /** Signs the certificate; without one it signs itself. */
+  issuer?: { name: Asn1; key: KeyObject };
 }
 
-async function selfSigned(commonName: string): Promise<KeyPairPem> {
-  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
-  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
-    serialNumber: randomSerial(),
-    name: `CN=${commonName}`,
-    notBefore: new Date(systemClock.now() - dayMs),
-    notAfter: new Date(systemClock.now() + 3650 * dayMs),
-    signingAlgorithm: algorithm,
-    keys,
+const leafExtensions = [{ name: 'basicConstraints', cA: false, critical: true }];
+const serverUsage = { name: 'extKeyUsage', serverAuth: true };
+const clientUsage = { name: 'extKeyUsage', clientAuth: true };
+const alternativeName = (name: string) =>
+  /^[\d.]+$|:/.test(name) ? { type: 7, ip: name } : { type: 2, value: name };
+const extension = (id: string, value: Buffer) => ({ id, critical: false, value: value.toString('binary') });
+
+/** Returns the member of a subject in which Apple writes the bundle id. */
+export const userIdOf = (userId: string | undefined): forge.pki.CertificateField[] =>
+  userId === undefined ? [] : [{ type: userIdOid, value: userId }];
+
+const selfSignedAuthority = (): KeyPairPem =>
+  issue({
+    subject: [{ shortName: 'CN', value: `Carillon sandbox CA ${randomBytes(8).toString('hex')}` }],
+    notAfterMs: systemClock.now() + 3650 * dayMs,
     extensions: [
-      new x509.BasicConstraintsExtension(true, 0, true),
-      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+      { name: 'basicConstraints', cA: true, pathLenConstraint: 0, critical: true },
+      { name: 'keyUsage', keyCertSign: true, cRLSign: true, critical: true },
     ],
   });
-  return { certificate: certificate.toString('pem'), privateKey: await exportKey(keys.privateKey) };
+
+/**
+ * Creates a key on P-256 and its certificate. node-forge encodes the names, times and extensions. It knows RSA only, so
+ * the parts with keys and signatures come from `node:crypto`.
+ */
+export function issue({
+  subject,
+  notBeforeMs = systemClock.now() - dayMs,
+  notAfterMs = systemClock.now() + 365 * dayMs,
+  extensions = [],
+  issuer,
+}: CertificateRequest): KeyPairPem {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const draft = pki.createCertificate();
+  // Positive: the first bit of the first byte is 0.
+  draft.serialNumber = `01${randomBytes(8).toString('hex')}`;
+  draft.validity.notBefore = new Date(notBeforeMs);
+  draft.validity.notAfter = new Date(notAfterMs);
+  draft.setSubject(subject.map((field) => ({ ...field, valueTagClass: utf8 })));
+  draft.setExtensions(extensions);
+  Object.assign(draft, placeholders);
+  const [content = sequence([])] = partsOf(pki.certificateToAsn1(draft));
+  const [version, serial, , , validity, name, , ...rest] = partsOf(content);
+  content.value = [version, serial, signatureAlgorithm(), issuer?.name ?? name, validity, name].flatMap(
+    (part) => part ?? [],
+  );
+  content.value.push(fromDer(publicKey.export({ type: 'spki', format: 'der' })), ...rest);
+  const signature = sign('sha256', toDer(content), issuer?.key ?? privateKey);
+  const bits = element(asn1.Type.BITSTRING, `\0${signature.toString('binary')}`);
+  const certificate = sequence([content, signatureAlgorithm(), bits]);
+  return {
+    certificate: new X509Certificate(toDer(certificate)).toString(),
+    privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+  };
 }
 
-async function issue(
-  issuer: string,
-  signingKey: webcrypto.CryptoKey,
-  request: CertificateRequest,
-): Promise<KeyPairPem> {
-  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
-  const certificate = await x509.X509CertificateGenerator.create({
-    serialNumber: randomSerial(),
-    subject: request.subject,
-    issuer,
-    // Starts a day ago, so that a negative `validForMs` makes an expired certificate.
-    notBefore: new Date(systemClock.now() - dayMs),
-    notAfter: new Date(systemClock.now() + request.validForMs),
-    signingAlgorithm: algorithm,
-    publicKey: keys.publicKey,
-    signingKey,
-    extensions: [
-      new x509.BasicConstraintsExtension(false, undefined, true),
-      new x509.ExtendedKeyUsageExtension([request.purpose]),
-      ...(request.names.length > 0 ? [alternativeNames(request.names)] : []),
-      ...(request.environmentMark
-        ? [new x509.Extension(`1.2.840.113635.100.6.3.${request.environmentMark}`, false, emptyValue)]
-        : []),
-      ...(request.topics ? [new x509.Extension(topicListOid, false, topicList(request.topics))] : []),
-    ],
-  });
-  return { certificate: certificate.toString('pem'), privateKey: await exportKey(keys.privateKey) };
+/** The parts of a draft with keys and signatures, which the real ones replace. */
+const placeholders = {
+  publicKey: pki.setRsaPublicKey(new forge.jsbn.BigInteger('3'), new forge.jsbn.BigInteger('3')),
+  siginfo: { algorithmOid: ecdsaWithSha256Oid, parameters: null },
+  signatureOid: ecdsaWithSha256Oid,
+  signature: '',
+};
+/** The types of the library have another enumeration here. */
+const utf8: number = asn1.Type.UTF8;
+
+const fromDer = (der: Buffer): Asn1 => asn1.fromDer(der.toString('binary'));
+const toDer = (value: Asn1): Buffer => Buffer.from(asn1.toDer(value).getBytes(), 'binary');
+const element = (type: forge.asn1.Type, value: string): Asn1 =>
+  asn1.create(asn1.Class.UNIVERSAL, type, false, value);
+const sequence = (parts: Asn1[]): Asn1 => asn1.create(asn1.Class.UNIVERSAL, asn1.Type.SEQUENCE, true, parts);
+const signatureAlgorithm = (): Asn1 =>
+  sequence([element(asn1.Type.OID, asn1.oidToDer(ecdsaWithSha256Oid).getBytes())]);
+const partsOf = ({ value }: Asn1): Asn1[] => (typeof value === 'string' ? [] : value);
+
+/** Returns the parts of a certificate (DER) that are signed: version, serial, algorithm, issuer, validity, subject, … */
+const signedParts = (der: Buffer): Asn1[] => partsOf(fromDer(der)).slice(0, 1).flatMap(partsOf);
+
+/** Returns the name of the subject of a certificate (DER). */
+function nameIn(der: Buffer): Asn1 {
+  const name = signedParts(der)[5];
+  if (!name) throw new Error('The certificate has no subject.');
+  return name;
 }
 
 /** NULL in DER. */
-const emptyValue = new Uint8Array([5, 0]);
+const emptyValue = Buffer.from([5, 0]);
 
 /** Extension in which Apple lists the topics of a push certificate. */
 export const topicListOid = '1.2.840.113635.100.6.3.6';
 
 /** Returns the topics that a certificate (DER) lists; null without such an extension. */
 export function listedTopics(der: Buffer): string[] | null {
-  const value = new x509.X509Certificate(der).getExtension(topicListOid)?.value;
-  if (!value) return null;
-  const list = Buffer.from(value);
+  const oid = asn1.oidToDer(topicListOid).getBytes();
+  const extensions = signedParts(der).slice(7).flatMap(partsOf).flatMap(partsOf).map(partsOf);
+  const value = extensions.find(([id]) => id?.value === oid)?.at(-1)?.value;
+  if (typeof value !== 'string') return null;
+  const list = Buffer.from(value, 'binary');
   // A text is a tag, a length below 128 and its characters; those with a dot are topics.
   const starts = [...list.keys()].filter((at) => list[at] === 0x0c);
   const texts = starts.map((at) => list.toString('latin1', at + 2, at + 2 + (list[at + 1] ?? 0)));
@@ -140,30 +198,12 @@ export function listedTopics(der: Buffer): string[] | null {
 
 /** Encodes topics as Apple does: a sequence of texts, each followed by a sequence of its kinds. */
 function topicList(topics: readonly string[]): Buffer {
-  const element = (tag: number, content: Buffer) => {
+  const entry = (tag: number, content: Buffer) => {
     const { length } = content;
     const size = length < 128 ? [length] : length < 256 ? [0x81, length] : [0x82, length >> 8, length & 255];
     return Buffer.concat([Buffer.from([tag, ...size]), content]);
   };
-  const text = (value: string) => element(0x0c, Buffer.from(value));
-  const entries = topics.flatMap((topic) => [text(topic), element(0x30, text('app'))]);
-  return element(0x30, Buffer.concat(entries));
-}
-
-function alternativeNames(names: string[]): x509.SubjectAlternativeNameExtension {
-  return new x509.SubjectAlternativeNameExtension(
-    names.map((value) => ({ type: /^[\d.]+$|:/.test(value) ? 'ip' : 'dns', value })),
-  );
-}
-
-const randomSerial = (): string => Buffer.from(webcrypto.getRandomValues(new Uint8Array(8))).toString('hex');
-
-async function exportKey(key: webcrypto.CryptoKey): Promise<string> {
-  const der = await webcrypto.subtle.exportKey('pkcs8', key);
-  return x509.PemConverter.encode(der, 'PRIVATE KEY');
-}
-
-function importKey(pem: string): Promise<webcrypto.CryptoKey> {
-  const der = x509.PemConverter.decodeFirst(pem);
-  return webcrypto.subtle.importKey('pkcs8', der, algorithm, false, ['sign']);
+  const text = (value: string) => entry(0x0c, Buffer.from(value));
+  const entries = topics.flatMap((topic) => [text(topic), entry(0x30, text('app'))]);
+  return entry(0x30, Buffer.concat(entries));
 }
