@@ -1,8 +1,7 @@
 import type { DeviceMessage } from '../../shared/db/tables/channel/inbox.ts';
-import type { DeviceSession } from '../../shared/db/tables/channel/session.ts';
-import type { CloseReason } from './close-reason.ts';
+import type { DeviceSession } from '../../shared/db/tables/channel/sessions.ts';
 import type { ChannelLimits } from './limits.ts';
-import type { ClientCommand, OtherServiceRequest } from './protocols/protocol.ts';
+import type { ClientCommand, CloseReason, OtherServiceRequest } from './protocols/protocol.ts';
 
 /**
  * State machine of one connection, without input or output. Commands and the time go in; the next state and the

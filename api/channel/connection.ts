@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import type { InboxMessage } from '../../shared/db/tables/channel/inbox.ts';
-import type { NewDeviceSession } from '../../shared/db/tables/channel/session.ts';
-import { type CloseEvent, type CloseReason, closeReasons } from './close-reason.ts';
+import type { NewDeviceSession } from '../../shared/db/tables/channel/sessions.ts';
 import {
   type Authenticated,
   Closed,
@@ -12,6 +11,7 @@ import {
 } from './connection-state.ts';
 import type { ChannelLimits } from './limits.ts';
 import type { Frame, Protocol } from './protocols/protocol.ts';
+import { type CloseEvent, type CloseReason, closeReasons } from './protocols/protocol.ts';
 import { DeviceSocket, type SocketEvents } from './websocket/device-socket.ts';
 import { encodeFrame, encodeMessage, opcodes, pingFrame } from './websocket/frames.ts';
 

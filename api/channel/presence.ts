@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
 import { Batcher } from '../../shared/batcher.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { AppCache } from '../../shared/db/app-cache.ts';
 import { isDeadlock, isMissingReference } from '../../shared/db/limits/database-errors.ts';
+import { parseNotification } from '../../shared/db/listener.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import type { DeviceName, DeviceSession, NewDeviceSession } from '../../shared/db/tables/channel/session.ts';
+import type { DeviceName, DeviceSession, NewDeviceSession } from '../../shared/db/tables/channel/sessions.ts';
 import {
   closeSessions,
   findUnopened,
@@ -18,11 +20,12 @@ import {
 } from '../../shared/db/tables/channel/sessions.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
-import type { CloseReason } from './close-reason.ts';
 import type { Connection } from './connection.ts';
 import { type ChannelLimits, writeBatches } from './limits.ts';
-import { parseSessionNotification } from './notifications.ts';
+import type { CloseReason } from './protocols/protocol.ts';
 import { WaitingDevices } from './waiting-devices.ts';
+
+const takeoverShape = z.object({ appId: z.string(), installation: z.number(), sessionId: z.number() });
 
 export interface PresenceDeps {
   db: Database;
@@ -185,7 +188,7 @@ export class Presence {
 
   /** Closes a connection whose device logged in elsewhere (protocol/channel.md#delivery-on-the-channel, error 4101). */
   onNotification(payload: string): void {
-    const takeover = parseSessionNotification(payload);
+    const takeover = parseNotification(takeoverShape, payload);
     if (!takeover) return;
     const connection = this.find(takeover.appId, takeover.installation);
     const session = connection?.authenticated?.session;

@@ -4,17 +4,17 @@ import type { Duplex } from 'node:stream';
 import { sleep } from '../../shared/clock.ts';
 import type { Listener } from '../../shared/db/listener.ts';
 import { inboxTopic } from '../../shared/db/tables/channel/messages.ts';
-import { sessionTopic } from '../../shared/db/tables/channel/session.ts';
+import { sessionTopic } from '../../shared/db/tables/channel/sessions.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { Admission, type Origin } from './admission.ts';
-import type { CloseEvent } from './close-reason.ts';
 import { Connection, type ConnectionDeps } from './connection.ts';
-import { Delivery } from './delivery/delivery.ts';
-import { NewMessages } from './delivery/new-messages.ts';
+import { Delivery } from './delivery.ts';
 import { type ChannelLimits, channelLimits } from './limits.ts';
+import { NewMessages } from './new-messages.ts';
 import { Presence, type PresenceDeps } from './presence.ts';
-import { chooseProtocol } from './protocols/all.ts';
-import type { Protocol } from './protocols/protocol.ts';
+import { jsonProtocol } from './protocols/json.ts';
+import { protobufProtocols } from './protocols/protobuf.ts';
+import type { CloseEvent, Protocol } from './protocols/protocol.ts';
 import { acceptance, offeredProtocols } from './websocket/handshake.ts';
 
 export interface ChannelDeps extends Omit<PresenceDeps, 'limits'> {
@@ -259,4 +259,15 @@ function refuse(socket: Duplex, { status, code, message, retryAfterSeconds }: Re
   // Destroys the socket even when the client keeps its half open.
   socket.once('finish', () => socket.destroy());
   socket.end(`${headers.join('\r\n')}\r\n\r\n${body}`);
+}
+
+const byName = new Map([jsonProtocol, ...protobufProtocols].map((protocol) => [protocol.name, protocol]));
+
+/** Returns the first offered protocol that the server supports. The empty name stands for JSON. */
+export function chooseProtocol(offered: Iterable<string>): Protocol | undefined {
+  for (const name of offered) {
+    const protocol = byName.get(name);
+    if (protocol) return protocol;
+  }
+  return undefined;
 }

@@ -4,7 +4,7 @@ import {
   findCrowdedInboxes,
   firstInbox,
   type InboxPlace,
-} from '../../shared/db/tables/channel/overflow.ts';
+} from '../../shared/db/tables/channel/inbox.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 
 /** Inbox rows that one pass reads: 10 ms of the database. */

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import ts from 'typescript';
-import { type CloseReason, closeReasons } from '../../api/channel/close-reason.ts';
 import { channelLimits } from '../../api/channel/limits.ts';
 import { jsonProtocol } from '../../api/channel/protocols/json.ts';
 import { protobufProtocols } from '../../api/channel/protocols/protobuf.ts';
+import { type CloseReason, closeReasons } from '../../api/channel/protocols/protocol.ts';
 import { channelPath, routeTtlSeconds } from '../../shared/domain/installations/channel.ts';
 import { code, grouped, page, table } from './markdown.ts';
 

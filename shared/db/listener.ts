@@ -1,4 +1,5 @@
 import pg from 'pg';
+import type { z } from 'zod';
 import { connectionUrl } from '../config/database-url.ts';
 import type { Logger } from '../process/logging.ts';
 
@@ -91,5 +92,14 @@ export class Listener {
     } catch {
       this.#reconnectLater();
     }
+  }
+}
+
+/** Parses the payload of a NOTIFY. Any database client can send one, so an invalid payload returns undefined. */
+export function parseNotification<T>(shape: z.ZodType<T>, payload: string): T | undefined {
+  try {
+    return shape.safeParse(JSON.parse(payload)).data;
+  } catch {
+    return undefined;
   }
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { chooseProtocol } from '../../api/channel/protocols/all.ts';
+import { chooseProtocol } from '../../api/channel/server.ts';
 import { type ChannelApi, ChannelFixture } from '../channel/support/channel-fixture.ts';
 import { encode, subProtocols } from '../channel/support/protobuf-client.ts';
 import { RawClient } from '../channel/support/raw-client.ts';

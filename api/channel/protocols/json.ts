@@ -1,8 +1,14 @@
 import { z } from 'zod';
 import type { DeviceMessage } from '../../../shared/db/tables/channel/inbox.ts';
 import { isJsonObject, parseJson } from '../../../shared/domain/json.ts';
-import { closeReasons } from '../close-reason.ts';
-import { type ClientCommand, type Frame, loginMembers, type Protocol, pushIdsOf } from './protocol.ts';
+import {
+  type ClientCommand,
+  closeReasons,
+  type Frame,
+  loginMembers,
+  type Protocol,
+  pushIdsOf,
+} from './protocol.ts';
 
 const ack = z.object({ ids: z.array(z.union([z.string(), z.number()])) });
 

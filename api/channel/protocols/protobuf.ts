@@ -1,7 +1,177 @@
+import { Reader, Writer } from 'protobufjs/minimal.js';
 import type { DeviceMessage } from '../../../shared/db/tables/channel/inbox.ts';
-import { closeReasons } from '../close-reason.ts';
-import { type Command, commands, readCommand, writeCommand } from './protobuf-wire.ts';
-import { type ClientCommand, type Frame, loginMembers, type Protocol, pushIdsOf } from './protocol.ts';
+import {
+  type ClientCommand,
+  closeReasons,
+  type Frame,
+  loginMembers,
+  type Protocol,
+  pushIdsOf,
+} from './protocol.ts';
+
+/**
+ * Reader and writer of the schema `push_server.messages2` (proto2, protocol/channel.md#protobuf-form), limited to what
+ * pushes need. Uses the reader and writer of the library without its reflection, which compiles code at run time.
+ * Ignores other fields, at any depth that the library allows.
+ */
+export const commands = {
+  session: 0,
+  conv: 1,
+  direct: 2,
+  ack: 3,
+  rcp: 4,
+  unread: 5,
+  logs: 6,
+  error: 7,
+  login: 8,
+  data: 9,
+  room: 10,
+  read: 11,
+  presence: 12,
+  report: 13,
+  echo: 14,
+  loggedin: 15,
+  logout: 16,
+  loggedout: 17,
+  patch: 18,
+  pubsub: 19,
+  blacklist: 20,
+  goaway: 21,
+} as const;
+
+/** Tags of fields: field number and wire type, a varint or length-delimited bytes. */
+const number = (field: number) => field << 3;
+const bytes = (field: number) => (field << 3) | 2;
+
+const generic = {
+  cmd: number(1),
+  appId: bytes(3),
+  peerId: bytes(4),
+  serial: number(5),
+  installationId: bytes(6),
+  service: number(8),
+  dataMessage: bytes(101),
+  errorMessage: bytes(103),
+  ackMessage: bytes(105),
+  loggedinMessage: bytes(117),
+};
+const data = { ids: bytes(1), msg: bytes(2), offline: number(3) };
+const jsonObject = { data: bytes(1) };
+const error = { code: number(1), reason: bytes(2), detail: bytes(4) };
+const ack = { ids: bytes(10) };
+const loggedin = { pushDisabled: number(1) };
+
+/** Command that a device sent; absent members are undefined. */
+export interface Command {
+  cmd?: number;
+  appId?: string;
+  peerId?: string;
+  serial?: number;
+  installationId?: string;
+  service?: number;
+  ackIds: string[];
+}
+
+/** Reads the field of `tag` into `command`; returns false for an unknown field. */
+type ReadField = (command: Command, tag: number, reader: Reader) => boolean;
+
+function readFields(command: Command, buffer: Uint8Array, readField: ReadField): Command {
+  const reader = Reader.create(buffer);
+  while (reader.pos < reader.len) {
+    const tag = reader.tag();
+    if (!readField(command, tag, reader)) reader.skipType(tag & 7, 0, tag >>> 3);
+  }
+  return command;
+}
+
+const readAck: ReadField = (command, tag, reader) => {
+  if (tag !== ack.ids) return false;
+  command.ackIds.push(reader.string());
+  return true;
+};
+
+const readGeneric: ReadField = (command, tag, reader) => {
+  switch (tag) {
+    case generic.cmd:
+      command.cmd = reader.int32();
+      return true;
+    case generic.appId:
+      command.appId = reader.string();
+      return true;
+    case generic.peerId:
+      command.peerId = reader.string();
+      return true;
+    case generic.serial:
+      command.serial = reader.int32();
+      return true;
+    case generic.installationId:
+      command.installationId = reader.string();
+      return true;
+    case generic.service:
+      command.service = reader.int32();
+      return true;
+    case generic.ackMessage:
+      readFields(command, reader.bytes(), readAck);
+      return true;
+    default:
+      return false;
+  }
+};
+
+/** Reads one `GenericCommand`. Throws when the bytes are invalid. */
+export function readCommand(buffer: Uint8Array): Command {
+  return readFields({ ackIds: [] }, buffer, readGeneric);
+}
+
+/** Command to a device; undefined members are omitted. */
+export interface ServerCommand {
+  cmd: keyof typeof commands;
+  peerId?: string | undefined;
+  serial?: number | undefined;
+  service?: number | undefined;
+  /** `msg`: JSON texts, one per id. */
+  data?: { ids: string[]; msg: string[]; isOffline: boolean };
+  error?: { code: number; reason: string; detail?: string };
+  loggedin?: { pushDisabled: boolean };
+}
+
+function writeData(writer: Writer, { ids, msg, isOffline }: NonNullable<ServerCommand['data']>): void {
+  for (const id of ids) writer.uint32(data.ids).string(id);
+  for (const json of msg) writer.uint32(data.msg).fork().uint32(jsonObject.data).string(json).ldelim();
+  if (isOffline) writer.uint32(data.offline).bool(true);
+}
+
+function writeError(writer: Writer, { code, reason, detail }: NonNullable<ServerCommand['error']>): void {
+  writer.uint32(error.code).int32(code).uint32(error.reason).string(reason);
+  if (detail !== undefined) writer.uint32(error.detail).string(detail);
+}
+
+/** Writes one `GenericCommand`, its fields in ascending order. */
+export function writeCommand(command: ServerCommand): Buffer {
+  const writer = Writer.create().uint32(generic.cmd).int32(commands[command.cmd]);
+  if (command.peerId !== undefined) writer.uint32(generic.peerId).string(command.peerId);
+  if (command.serial !== undefined) writer.uint32(generic.serial).int32(command.serial);
+  if (command.service !== undefined) writer.uint32(generic.service).int32(command.service);
+  if (command.data) {
+    writer.uint32(generic.dataMessage).fork();
+    writeData(writer, command.data);
+    writer.ldelim();
+  }
+  if (command.error) {
+    writer.uint32(generic.errorMessage).fork();
+    writeError(writer, command.error);
+    writer.ldelim();
+  }
+  if (command.loggedin)
+    writer
+      .uint32(generic.loggedinMessage)
+      .fork()
+      .uint32(loggedin.pushDisabled)
+      .bool(command.loggedin.pushDisabled)
+      .ldelim();
+  const written = writer.finish();
+  return Buffer.from(written.buffer, written.byteOffset, written.byteLength);
+}
 
 /** Service number of pushes; the others are live queries and instant messages. */
 const pushService = 0;

@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net';
-import { FrameError, type FrameEvents, FrameReader } from './frame-reader.ts';
-import { encodeClose, encodeFrame, opcodes } from './frames.ts';
+import { encodeClose, encodeFrame, FrameError, type FrameEvents, FrameReader, opcodes } from './frames.ts';
 
 /** Receiver of the events of a socket. */
 export interface SocketEvents {

@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer';
+
 /** Opcodes of frames (RFC 6455, section 5.2). */
 export const opcodes = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
 
@@ -45,4 +47,168 @@ export function encodeClose(code: number, reason: string): Buffer {
   payload.writeUInt16BE(code, 0);
   payload.write(reason, 2, 'latin1');
   return encodeFrame(opcodes.close, payload);
+}
+
+/** Receiver of what a device sent. */
+export interface FrameEvents {
+  onMessage(data: Buffer, isBinary: boolean): void;
+  onPing(data: Buffer): void;
+  onPong(): void;
+  /** The device closes; `code` is 1005 for a close frame without one. */
+  onClose(code: number): void;
+}
+
+/** Input that breaks the rules of WebSocket, with the code to close with (RFC 6455, section 7.4.1). */
+export class FrameError extends Error {
+  override name = 'FrameError';
+  readonly code: number;
+
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+const codes = { protocol: 1002, noStatus: 1005, invalidData: 1007, tooManyFragments: 1008, tooBig: 1009 };
+/** Fragments of one message; a device that sends small messages has no reason to split them. */
+export const maxFragments = 64;
+
+/** Header of a frame of a client, which is masked. */
+interface Header {
+  isFinal: boolean;
+  opcode: number;
+  /** Where the payload begins; the four bytes before it are the masking key. */
+  start: number;
+  length: number;
+}
+
+const isControl = (opcode: number) => opcode >= opcodes.close;
+const isKnown = (opcode: number) =>
+  opcode <= opcodes.binary || (opcode >= opcodes.close && opcode <= opcodes.pong);
+/** Codes that may be sent (RFC 6455, section 7.4). */
+const isSendable = (code: number) =>
+  (code >= 1000 && code <= 1014 && ![1004, 1005, 1006].includes(code)) || (code >= 3000 && code <= 4999);
+
+/** Reads the frames of one device. Holds memory only while a frame or a message is incomplete. */
+export class FrameReader {
+  readonly #maxBytes: number;
+  readonly #events: FrameEvents;
+  /** Received bytes of an incomplete frame. */
+  #rest: Buffer | undefined;
+  #fragments: Buffer[] | undefined;
+  #fragmentBytes = 0;
+  #isBinary = false;
+
+  /** `maxBytes` limits a message, all its fragments together. */
+  constructor(maxBytes: number, events: FrameEvents) {
+    this.#maxBytes = maxBytes;
+    this.#events = events;
+  }
+
+  /** Reads bytes from the network, which it overwrites. Throws `FrameError`; then nothing more can be read. */
+  read(chunk: Buffer): void {
+    const bytes = this.#rest ? Buffer.concat([this.#rest, chunk]) : chunk;
+    let at = 0;
+    for (let header = this.#readHeader(bytes, at); header; header = this.#readHeader(bytes, at)) {
+      const end = header.start + header.length;
+      if (end > bytes.length) break;
+      const payload = bytes.subarray(header.start, end);
+      unmask(payload, bytes, header.start - 4);
+      at = end;
+      this.#onFrame(header, payload);
+    }
+    this.#rest = at === bytes.length ? undefined : Buffer.from(bytes.subarray(at));
+  }
+
+  /** Returns the header of the frame at `at`, undefined while it is incomplete. */
+  #readHeader(bytes: Buffer, at: number): Header | undefined {
+    if (bytes.length - at < 2) return undefined;
+    const first = bytes[at] ?? 0;
+    const second = bytes[at + 1] ?? 0;
+    const opcode = first & bits.opcode;
+    const isFinal = (first & bits.fin) !== 0;
+    if ((first & bits.reserved) !== 0 || !isKnown(opcode) || (second & bits.mask) === 0)
+      throw new FrameError(codes.protocol, 'invalid frame header');
+    const short = second & bits.length;
+    if (isControl(opcode) && (!isFinal || short > maxControlBytes))
+      throw new FrameError(codes.protocol, 'invalid control frame');
+    const lengthBytes = short === lengthIn.twoBytes ? 2 : short === lengthIn.eightBytes ? 8 : 0;
+    if (bytes.length - at < 2 + lengthBytes) return undefined;
+    const length =
+      lengthBytes === 0
+        ? short
+        : lengthBytes === 2
+          ? bytes.readUInt16BE(at + 2)
+          : Number(bytes.readBigUInt64BE(at + 2));
+    // Before the payload arrives, so that no more than the limit is ever held.
+    if (!isControl(opcode) && length + this.#fragmentBytes > this.#maxBytes)
+      throw new FrameError(codes.tooBig, 'message too big');
+    return { isFinal, opcode, start: at + 2 + lengthBytes + 4, length };
+  }
+
+  #onFrame({ isFinal, opcode }: Header, payload: Buffer): void {
+    switch (opcode) {
+      case opcodes.ping:
+        this.#events.onPing(payload);
+        break;
+      case opcodes.pong:
+        this.#events.onPong();
+        break;
+      case opcodes.close:
+        this.#events.onClose(closeCodeOf(payload));
+        break;
+      case opcodes.continuation:
+        this.#onContinuation(isFinal, payload);
+        break;
+      default:
+        this.#onStart(isFinal, opcode === opcodes.binary, payload);
+    }
+  }
+
+  #onStart(isFinal: boolean, isBinary: boolean, payload: Buffer): void {
+    if (this.#fragments) throw new FrameError(codes.protocol, 'a message inside another');
+    if (isFinal) {
+      this.#onMessage(payload, isBinary);
+      return;
+    }
+    this.#isBinary = isBinary;
+    this.#fragments = [];
+    this.#addFragment(this.#fragments, payload);
+  }
+
+  #onContinuation(isFinal: boolean, payload: Buffer): void {
+    const fragments = this.#fragments;
+    if (!fragments) throw new FrameError(codes.protocol, 'a continuation of no message');
+    this.#addFragment(fragments, payload);
+    if (!isFinal) return;
+    this.#fragments = undefined;
+    this.#fragmentBytes = 0;
+    this.#onMessage(Buffer.concat(fragments), this.#isBinary);
+  }
+
+  #addFragment(fragments: Buffer[], payload: Buffer): void {
+    if (fragments.length >= maxFragments) throw new FrameError(codes.tooManyFragments, 'too many fragments');
+    // A copy: the payload is part of a larger buffer of the network.
+    fragments.push(Buffer.from(payload));
+    this.#fragmentBytes += payload.length;
+  }
+
+  #onMessage(data: Buffer, isBinary: boolean): void {
+    if (!isBinary && !isUtf8(data)) throw new FrameError(codes.invalidData, 'invalid UTF-8');
+    this.#events.onMessage(data, isBinary);
+  }
+}
+
+/** Applies the masking key, the four bytes at `keyAt` (RFC 6455, section 5.3). */
+function unmask(payload: Buffer, bytes: Buffer, keyAt: number): void {
+  const key = [bytes[keyAt] ?? 0, bytes[keyAt + 1] ?? 0, bytes[keyAt + 2] ?? 0, bytes[keyAt + 3] ?? 0];
+  for (let i = 0; i < payload.length; i += 1) payload[i] = (payload[i] ?? 0) ^ (key[i & 3] ?? 0);
+}
+
+function closeCodeOf(payload: Buffer): number {
+  if (payload.length === 0) return codes.noStatus;
+  const code = payload.length === 1 ? 0 : payload.readUInt16BE(0);
+  if (!isSendable(code)) throw new FrameError(codes.protocol, 'invalid close code');
+  if (!isUtf8(payload.subarray(2))) throw new FrameError(codes.invalidData, 'invalid UTF-8');
+  return code;
 }

@@ -1,9 +1,5 @@
 import { systemClock } from '../../../shared/clock.ts';
-import {
-  displaceOldest,
-  findCrowdedInboxes,
-  firstInbox,
-} from '../../../shared/db/tables/channel/overflow.ts';
+import { displaceOldest, findCrowdedInboxes, firstInbox } from '../../../shared/db/tables/channel/inbox.ts';
 import {
   findInstallationsOfDevices,
   writeInstallationGroup,

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { CloseReason } from '../../../api/channel/close-reason.ts';
-import { chooseProtocol } from '../../../api/channel/protocols/all.ts';
-import type { Protocol } from '../../../api/channel/protocols/protocol.ts';
+import type { CloseReason, Protocol } from '../../../api/channel/protocols/protocol.ts';
+import { chooseProtocol } from '../../../api/channel/server.ts';
 import { encode, subProtocols } from '../support/protobuf-client.ts';
 
 /** Parses bytes in hexadecimal, with texts between quotes. */

@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { FrameError, FrameReader, maxFragments } from '../../../api/channel/websocket/frame-reader.ts';
-import { encodeClose, encodeFrame, opcodes } from '../../../api/channel/websocket/frames.ts';
+import {
+  encodeClose,
+  encodeFrame,
+  FrameError,
+  FrameReader,
+  maxFragments,
+  opcodes,
+} from '../../../api/channel/websocket/frames.ts';
 
 const maxBytes = 1000;
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { InboxLimit } from '../../../dispatcher/duties/inbox-limit.ts';
+import { displaceOldest, maxPendingMessages } from '../../../shared/db/tables/channel/inbox.ts';
 import { acknowledgeMessages } from '../../../shared/db/tables/channel/messages.ts';
-import { displaceOldest, maxPendingMessages } from '../../../shared/db/tables/channel/overflow.ts';
 import { createMetrics, type Metrics } from '../../../shared/metrics.ts';
 import { startBareChannel } from '../../channel/support/bare-channel.ts';
 import { ChannelFixture, eventually } from '../../channel/support/channel-fixture.ts';

@@ -1,23 +1,23 @@
-import { Batcher } from '../../../shared/batcher.ts';
-import type { Clock } from '../../../shared/clock.ts';
-import type { Database } from '../../../shared/db/pool.ts';
-import { type Acknowledgement, moveToInboxes } from '../../../shared/db/tables/channel/groups.ts';
+import { Batcher } from '../../shared/batcher.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { Database } from '../../shared/db/pool.ts';
+import { type Acknowledgement, moveToInboxes } from '../../shared/db/tables/channel/groups.ts';
 import {
   devicesWithMessages,
+  displaceOldest,
   findPendingStates,
   type PendingState,
   readInbox,
-} from '../../../shared/db/tables/channel/inbox.ts';
-import { acknowledgeMessages } from '../../../shared/db/tables/channel/messages.ts';
-import { displaceOldest } from '../../../shared/db/tables/channel/overflow.ts';
-import type { DeviceSession } from '../../../shared/db/tables/channel/session.ts';
-import type { Metrics } from '../../../shared/metrics.ts';
-import type { Logger } from '../../../shared/process/logging.ts';
-import { Semaphore } from '../../../shared/semaphore.ts';
-import type { Connection } from '../connection.ts';
-import type { Authenticated } from '../connection-state.ts';
-import { type ChannelLimits, writeBatches } from '../limits.ts';
-import type { Presence } from '../presence.ts';
+} from '../../shared/db/tables/channel/inbox.ts';
+import { acknowledgeMessages } from '../../shared/db/tables/channel/messages.ts';
+import type { DeviceSession } from '../../shared/db/tables/channel/sessions.ts';
+import type { Metrics } from '../../shared/metrics.ts';
+import type { Logger } from '../../shared/process/logging.ts';
+import { Semaphore } from '../../shared/semaphore.ts';
+import type { Connection } from './connection.ts';
+import type { Authenticated } from './connection-state.ts';
+import { type ChannelLimits, writeBatches } from './limits.ts';
+import type { Presence } from './presence.ts';
 
 export interface DeliveryDeps {
   db: Database;

@@ -1,19 +1,22 @@
-import type { Clock } from '../../../shared/clock.ts';
-import type { Database } from '../../../shared/db/pool.ts';
-import { readGroups } from '../../../shared/db/tables/channel/groups.ts';
-import {
-  type DeviceMessage,
-  findMessages,
-  messagesForNode,
-} from '../../../shared/db/tables/channel/inbox.ts';
-import type { InboxNotification } from '../../../shared/db/tables/channel/messages.ts';
-import type { Logger } from '../../../shared/process/logging.ts';
-import { TtlCache } from '../../../shared/ttl-cache.ts';
-import type { Offer } from '../connection-state.ts';
-import type { ChannelLimits } from '../limits.ts';
-import { parseInboxNotification } from '../notifications.ts';
-import type { Presence } from '../presence.ts';
-import { Offers } from './offers.ts';
+import { setImmediate } from 'node:timers/promises';
+import { z } from 'zod';
+import type { Clock } from '../../shared/clock.ts';
+import { parseNotification } from '../../shared/db/listener.ts';
+import type { Database } from '../../shared/db/pool.ts';
+import { type MessageGroup, readGroups } from '../../shared/db/tables/channel/groups.ts';
+import { type DeviceMessage, findMessages, messagesForNode } from '../../shared/db/tables/channel/inbox.ts';
+import type { GroupNotification, InboxNotification } from '../../shared/db/tables/channel/messages.ts';
+import type { Logger } from '../../shared/process/logging.ts';
+import { TtlCache } from '../../shared/ttl-cache.ts';
+import type { Connection } from './connection.ts';
+import type { Offer } from './connection-state.ts';
+import type { ChannelLimits } from './limits.ts';
+import type { Presence } from './presence.ts';
+
+const inboxNotification: z.ZodType<InboxNotification | GroupNotification> = z.union([
+  z.object({ appId: z.string(), groupId: z.number() }),
+  z.object({ appId: z.string(), fromId: z.number(), toId: z.number() }),
+]);
 
 export interface NewMessagesDeps {
   db: Database;
@@ -48,7 +51,7 @@ export class NewMessages {
   }
 
   onNotification(payload: string): void {
-    const notification = parseInboxNotification(payload);
+    const notification = parseNotification(inboxNotification, payload);
     if (!notification) return;
     if ('groupId' in notification) this.#addGroup(notification.appId, notification.groupId);
     else this.#addRange(notification);
@@ -154,4 +157,60 @@ export class NewMessages {
 
 function merge(a: InboxNotification, b: InboxNotification): InboxNotification {
   return { appId: a.appId, fromId: Math.min(a.fromId, b.fromId), toId: Math.max(a.toId, b.toId) };
+}
+
+/**
+ * Messages that devices are offered together. Devices with the same messages of the same groups share the node, and so
+ * the offer and its frame.
+ */
+class OfferNode {
+  readonly offer: Offer;
+  readonly #next = new Map<number, OfferNode>();
+
+  constructor(offer: Offer) {
+    this.offer = offer;
+  }
+
+  /** Returns the node with one message more. */
+  and(message: DeviceMessage, groupId: number): OfferNode {
+    const known = this.#next.get(groupId);
+    if (known) return known;
+    const { messages, groupIds } = this.offer;
+    const next = new OfferNode({ messages: [...messages, message], groupIds: [...groupIds, groupId] });
+    this.#next.set(groupId, next);
+    return next;
+  }
+}
+
+/** Devices that are offered messages in one turn of the event loop. */
+const devicesPerTurn = 256;
+
+/** Messages of several groups for the devices of an app: a device gets those for it in one frame. */
+export class Offers {
+  readonly #devices: ReadonlyMap<number, Connection>;
+  readonly #root = new OfferNode({ messages: [], groupIds: [] });
+  readonly #nodes = new Map<Connection, OfferNode>();
+
+  constructor(devices: ReadonlyMap<number, Connection>) {
+    this.#devices = devices;
+  }
+
+  add({ id, pending }: MessageGroup, message: DeviceMessage): void {
+    for (const installation of pending) {
+      const connection = this.#devices.get(installation);
+      if (!connection) continue;
+      const node = this.#nodes.get(connection) ?? this.#root;
+      this.#nodes.set(connection, node.and(message, id));
+    }
+  }
+
+  /** Offers everything. Pauses after some milliseconds of work, so that no other request waits for all devices. */
+  async send(): Promise<void> {
+    let offered = 0;
+    for (const [connection, { offer }] of this.#nodes) {
+      connection.offer(offer);
+      offered += 1;
+      if (offered % devicesPerTurn === 0) await setImmediate();
+    }
+  }
 }
