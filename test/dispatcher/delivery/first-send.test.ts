@@ -45,6 +45,10 @@ const untilPostponed = async (app: App) => {
   await expect.poll(() => countOf(app, `${jobs} AND state = 'active'`), poll).toBe(0);
 };
 
+/** Waits until the planning of the app's push is held. */
+const untilPlanHeld = (app: App) =>
+  expect.poll(() => countOf(app, 'notification WHERE app_id = $1 AND is_plan_held'), poll).toBe(1);
+
 interface Wait {
   body?: (tokens: string[]) => object;
   /** Before the push is called. */
@@ -58,7 +62,7 @@ interface Wait {
 const freezeOf = ({ app }: AppOnGateway) => `/apps/${app.appId}/freeze`;
 const frozen: Wait = {
   before: (on) => admin('PUT', freezeOf(on), { reason: 'a wrong text' }),
-  begun: ({ app }) => untilPostponed(app),
+  begun: ({ app }) => untilPlanHeld(app),
   end: (on) => admin('DELETE', freezeOf(on)),
 };
 const control = ({ app }: AppOnGateway, objectId: string, verb: string) =>
@@ -95,8 +99,7 @@ const waits: Record<string, Wait> = {
   'a freeze, to one device': { ...frozen, body: oneDevice },
   'an approval, paused before it is planned': {
     before: ({ app }) => admin('PATCH', `/apps/${app.appId}`, { options: { approvalAboveDevices: 1 } }),
-    begun: ({ app }) =>
-      expect.poll(() => countOf(app, 'notification WHERE app_id = $1 AND is_plan_held'), poll).toBe(1),
+    begun: ({ app }) => untilPlanHeld(app),
     end: (on, objectId) => control(on, objectId, 'approve'),
   },
   'an open breaker': {
