@@ -86,9 +86,8 @@ async function writeMetrics(
   await reportQueues(db, queue, metrics);
   await reportDatabases({ databases: [db, readDb, queries.database], readiness }, metrics);
   await reportStandby(db, readDb, metrics).catch(() => undefined);
-  pool.reportTo(metrics);
   await breakers.reportTo(metrics).catch(() => undefined);
   await freezes.reportTo(metrics).catch(() => undefined);
-  const text = await metrics.registry.metrics();
+  const text = await pool.metricsText(metrics);
   response.writeHead(200, { 'content-type': metrics.registry.contentType }).end(text);
 }

@@ -118,7 +118,7 @@ async function startRegister(
 ): Promise<void> {
   const facts = async () => ({
     threads: config.dispatcherThreads,
-    connections: pool.connections,
+    connections: await pool.connections(),
     report: await reportProcess(metrics, clock, vault),
   });
   const register = new ProcessRegister(db, { kind: 'dispatcher', log, facts });

@@ -1,4 +1,13 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import {
+  AggregatorRegistry,
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry,
+} from 'prom-client';
 import { isBearer } from './crypto.ts';
 import { isLoopback } from './domain/ip-address.ts';
 import { connectorIds } from './domain/labels.ts';
@@ -8,10 +17,10 @@ import { gatewayBuckets } from './process/durations.ts';
 import { type OperationMetrics, operationMetricsIn } from './process/operation-metrics.ts';
 
 /**
- * All metrics (protocol/operation.md#metrics): one name each, with the connector as a label. Threads report facts, the
- * main thread counts. Labels never hold a token, a phone number or an address.
+ * All metrics (protocol/operation.md#metrics): one name each, with the connector as a label. Worker
+ * threads count some of them (`ThreadMetrics`). Labels never hold a token, a phone number or an address.
  */
-export interface Metrics extends OperationMetrics {
+export interface Metrics extends OperationMetrics, Omit<ThreadMetrics, 'registry'> {
   registry: Registry;
   pushAccepted: Counter<'app'>;
   recipients: Counter<'app' | 'connector' | 'outcome'>;
@@ -32,11 +41,13 @@ export interface Metrics extends OperationMetrics {
   httpRequestSeconds: Histogram<'route' | 'method' | 'status'>;
   bodyBytes: Gauge;
   channelConnections: Gauge;
-  http2Connections: Gauge<'connector'>;
-  http2Streams: Gauge<'connector'>;
-  http2Events: Counter<'connector' | 'event'>;
-  http2RoundTripSeconds: Histogram<'connector'>;
 }
+
+/** Metrics that each worker thread counts in a registry of its own. */
+export type ThreadMetrics = ReturnType<typeof createThreadMetrics>;
+
+/** Values of a registry as plain data, which crosses threads. */
+export type MetricValues = MetricObjectWithValues<MetricValue<string>>[];
 
 const firstSendBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const completeBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14_400];
@@ -81,17 +92,11 @@ function openMetrics(): Metrics {
     ...countersIn(registers),
     ...gaugesIn(registers),
     ...operationMetricsIn(registers),
+    ...threadMetricsIn(registers),
     gatewayRequestSeconds: new DurationHistogram({
       name: 'carillon_gateway_request_seconds',
       help: 'Time from a request to a gateway to its answer',
       label: 'connector',
-      registers,
-    }),
-    http2RoundTripSeconds: new Histogram({
-      name: 'carillon_http2_round_trip_seconds',
-      help: 'Time from our SETTINGS to their acknowledgement, once per HTTP/2 connection',
-      labelNames: ['connector'],
-      buckets: gatewayBuckets,
       registers,
     }),
     pushFirstSendSeconds: new Histogram({
@@ -114,6 +119,62 @@ function openMetrics(): Metrics {
       registers,
     }),
   };
+}
+
+/** Creates the metrics of a worker thread. */
+export function createThreadMetrics() {
+  const registry = new Registry();
+  return { registry, ...threadMetricsIn([registry]) };
+}
+
+/** The main thread has these too: it shows their names before a thread has counted anything. */
+const threadMetricsIn = (registers: Registry[]) => ({
+  http2Connections: new Gauge({
+    name: 'carillon_http2_connections',
+    help: 'HTTP/2 connections to gateways, of all threads',
+    labelNames: ['connector'],
+    registers,
+  }),
+  http2Streams: new Gauge({
+    name: 'carillon_http2_streams',
+    help: 'Requests on their way over HTTP/2, of all threads',
+    labelNames: ['connector'],
+    registers,
+  }),
+  http2Events: new Counter({
+    name: 'carillon_http2_events_total',
+    help: 'What happened to connections and streams of gateways that are spoken to over HTTP/2',
+    labelNames: ['connector', 'event'],
+    registers,
+  }),
+  http2RoundTripSeconds: new Histogram({
+    name: 'carillon_http2_round_trip_seconds',
+    help: 'Time from our SETTINGS to their acknowledgement, once per HTTP/2 connection',
+    labelNames: ['connector'],
+    buckets: gatewayBuckets,
+    registers,
+  }),
+  poolWaitSeconds: new DurationHistogram({
+    name: 'carillon_db_pool_wait_seconds',
+    help: "Time that calls waited for a database connection of a pool, with their app's turn",
+    label: 'pool',
+    registers,
+  }),
+});
+
+/** Returns the sums of the values of several registries. */
+export const mergedMetrics = (values: MetricValues[]): Promise<MetricValues> =>
+  AggregatorRegistry.aggregate(values).getMetricsAsJSON();
+
+/** Returns the text of a scrape: the metrics of a registry, with those of threads added. */
+export async function textOfMetrics(registry: Registry, threads: MetricValues[]): Promise<string> {
+  const names = new Set(threads.flatMap((values) => values.map(({ name }) => name)));
+  const own = (await registry.getMetricsAsJSON()).filter(({ name }) => names.has(name));
+  const merged = AggregatorRegistry.aggregate([own, ...threads]);
+  const texts = registry
+    .getMetricsAsArray()
+    .map(({ name }) => (names.has(name) ? merged : registry).getSingleMetricAsString(name));
+  return `${(await Promise.all(texts)).join('\n\n')}\n`;
 }
 
 function countersIn(registers: Registry[]) {
@@ -146,12 +207,6 @@ function countersIn(registers: Registry[]) {
       name: 'carillon_gateway_responses_total',
       help: 'Answers of gateways; status 0 is no answer',
       labelNames: ['connector', 'status', 'reason'],
-      registers,
-    }),
-    http2Events: new Counter({
-      name: 'carillon_http2_events_total',
-      help: 'What happened to connections and streams of gateways that are spoken to over HTTP/2',
-      labelNames: ['connector', 'event'],
       registers,
     }),
     receipts: new Counter({
@@ -187,18 +242,6 @@ function gaugesIn(registers: Registry[]) {
       name: 'carillon_breaker_state',
       help: '0 closed, 1 half-open, 2 open',
       labelNames: ['connector', 'app', 'profile'],
-      registers,
-    }),
-    http2Connections: new Gauge({
-      name: 'carillon_http2_connections',
-      help: 'HTTP/2 connections to gateways, of all threads',
-      labelNames: ['connector'],
-      registers,
-    }),
-    http2Streams: new Gauge({
-      name: 'carillon_http2_streams',
-      help: 'Requests on their way over HTTP/2, of all threads',
-      labelNames: ['connector'],
       registers,
     }),
     queueDepth: new Gauge({

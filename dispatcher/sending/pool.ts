@@ -1,28 +1,22 @@
+import type { Worker } from 'node:worker_threads';
 import { Piscina } from 'piscina';
-import { sleep, systemClock } from '../../shared/clock.ts';
+import { sleep } from '../../shared/clock.ts';
 import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
-import type { Metrics } from '../../shared/metrics.ts';
+import { type Metrics, textOfMetrics } from '../../shared/metrics.ts';
 import { moduleUrl } from '../../shared/process/module-url.ts';
+import { TtlCache } from '../../shared/ttl-cache.ts';
 import { interrupt, interruptBytes, interruptCount } from './interrupts.ts';
-import {
-  type DeliverResult,
-  type DeliverTask,
-  type ThreadData,
-  type ThreadResult,
-  type WarmUpTask,
-  warmUpCounts,
-} from './task.ts';
-import { TransportReadings } from './threads/transports.ts';
-import { ThreadUsages } from './threads/usage.ts';
+import type { DeliverResult, DeliverTask, ThreadData, ThreadReport, ThreadResult } from './task.ts';
+import { ThreadReports } from './thread-reports.ts';
 
 /**
- * Batches of one thread at a time: while some wait for a gateway, others load and render. This is more than all job
- * permits and parked jobs of a thread, so that no batch waits for the gateway of another one.
+ * Maximum tasks at once in a bulk thread: while some wait for a gateway, others load and render. This
+ * is more than the batches that the consumers hold for a thread, so that piscina never queues one.
  */
-const batchesPerThread = 128;
-/** The same of the express thread, which also has all small pushes (`singlesAtOnce`). */
-const expressBatches = 512;
+const tasksPerBulkThread = 128;
+/** Likewise for the express thread, which also has all pushes to one device (`singlesAtOnce`). */
+const tasksPerExpressThread = 512;
 
 /**
  * Threads of a batch: pushes to up to 1000 devices, and the first batch of a larger one, use the express thread, since every
@@ -37,8 +31,8 @@ export interface PoolOptions {
 }
 
 /**
- * nice(2) increment of the bulk threads (Linux counts it by thread): where processor time is short, planning, recording
- * and the express thread go first.
+ * nice(2) increment of the bulk threads (Linux counts it by thread): where CPU time is short, planning,
+ * recording and the express thread go first.
  */
 const bulkNiceness = 5;
 
@@ -49,47 +43,83 @@ const bulkNiceness = 5;
  */
 const threadMemory = { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 256 };
 
-/** Time for which prepared senders count as open, and most profiles that are remembered. */
-const preparedForMs = 60_000;
-const maxPrepared = 1000;
+/** Prepared senders count as open for this time, which is less than that of an idle sender. */
+const preparedProfiles = { maxAgeMs: 60_000, maxEntries: 1000 };
 
-type Threads = Piscina<DeliverTask | WarmUpTask | RecentProfile, ThreadResult>;
+/** Time in which a thread answers for a scrape; after it, its last report counts. */
+const reportWithinMs = 1000;
 
-function openThreads(
-  threads: number,
-  workerData: ThreadData,
-  { batches, niceIncrement }: { batches: number; niceIncrement: number },
-): Threads {
-  return new Piscina({
-    filename: moduleUrl('./worker.ts', import.meta.url).href,
-    minThreads: threads,
-    maxThreads: threads,
-    concurrentTasksPerWorker: batches,
-    // Otherwise an idle thread blocks its event loop in Atomics.wait: until the next batch it would answer no PING of a
-    // gateway, receive no GOAWAY and detect no dead connection.
-    atomics: 'disabled',
-    niceIncrement,
-    resourceLimits: threadMemory,
-    workerData,
-  });
+/** Exports of `worker.ts` that run in each thread. */
+type ThreadFunction = 'warmUp' | 'prepare' | 'report';
+
+interface ThreadOptions {
+  count: number;
+  /** Maximum tasks at once in one thread. */
+  tasks: number;
+  niceIncrement: number;
+  workerData: ThreadData;
 }
 
-/** Interval at which the counts of a warm-up are read. */
-const warmUpPollMs = 20;
+/** Equal threads with one queue of tasks. */
+class Threads {
+  readonly #pool: Piscina;
 
-/** Prepares all threads of a lane. The first one that is started may take several tasks, so those that got none get more. */
-async function warmUpThreads(
-  threads: Threads,
-  { count, profiles, signal }: { count: number; profiles: RecentProfile[]; signal: AbortSignal },
-): Promise<void> {
-  const counts = new SharedArrayBuffer(Object.keys(warmUpCounts).length * Int32Array.BYTES_PER_ELEMENT);
-  const read = (place: number) => Atomics.load(new Int32Array(counts), place);
-  while (read(warmUpCounts.ended) < count && !signal.aborted) {
-    const missing = threads.queueSize === 0 ? count - read(warmUpCounts.started) : 0;
-    for (let i = 0; i < missing; i += 1)
-      threads.run({ profiles, counts }, { name: 'warmUp' }).catch(() => undefined);
-    await sleep(warmUpPollMs, signal);
+  constructor({ count, tasks, niceIncrement, workerData }: ThreadOptions) {
+    this.#pool = new Piscina({
+      filename: moduleUrl('./worker.ts', import.meta.url).href,
+      minThreads: count,
+      maxThreads: count,
+      concurrentTasksPerWorker: tasks,
+      loadBalancer: balancerOf(tasks),
+      // Otherwise an idle thread blocks its event loop in Atomics.wait: until the next batch it would answer no PING of a
+      // gateway, receive no GOAWAY and detect no dead connection.
+      atomics: 'disabled',
+      niceIncrement,
+      resourceLimits: threadMemory,
+      workerData,
+    });
   }
+
+  get workers(): Worker[] {
+    return this.#pool.threads;
+  }
+
+  run(task: DeliverTask): Promise<ThreadResult> {
+    return this.#pool.run(task);
+  }
+
+  /** Runs a function once in each thread; `settled` has undefined for a thread that failed. */
+  runInEach<R>(name: ThreadFunction, task: object): { thread: number; settled: Promise<R | undefined> }[] {
+    return this.workers.map(({ threadId: thread }) => ({
+      thread,
+      settled: this.#pool
+        .run({ ...task, [Piscina.queueOptionsSymbol]: { thread } }, { name })
+        .catch(() => undefined),
+    }));
+  }
+
+  close(): Promise<void> {
+    return this.#pool.destroy();
+  }
+}
+
+type Balancer = NonNullable<NonNullable<ConstructorParameters<typeof Piscina>[0]>['loadBalancer']>;
+
+/**
+ * Returns piscina's choice of a thread: the one that the task names, otherwise the thread with the
+ * fewest tasks. A task for a thread that has ended runs in another one, since it would block the queue.
+ */
+function balancerOf(tasks: number): Balancer {
+  return (task, workers) => {
+    const options: unknown = Reflect.get(task, Piscina.queueOptionsSymbol);
+    if (typeof options === 'object' && options !== null && 'thread' in options) {
+      const named = workers.find(({ id }) => id === options.thread);
+      if (named) return named;
+    }
+    let free: (typeof workers)[number] | null = null;
+    for (const worker of workers) if (worker.currentUsage < (free?.currentUsage ?? tasks)) free = worker;
+    return free;
+  };
 }
 
 /** The worker threads that send. Only this file uses piscina. */
@@ -99,23 +129,19 @@ export class SenderPool {
   readonly #stopFlag = new SharedArrayBuffer(4);
   readonly #interrupts = new SharedArrayBuffer(interruptBytes);
   readonly #threads: number;
-  readonly #transports = new TransportReadings(() => systemClock.monotonicMs());
-  readonly #usages = new ThreadUsages();
+  readonly #reports = new ThreadReports();
   readonly #busyMs = new Map<number, number>();
-  /** When the senders of a profile were last prepared, by the profile. */
-  readonly #preparedAtMs = new Map<string, number>();
+  /** Profiles whose senders were prepared a short time ago. */
+  readonly #prepared = new TtlCache<string, true>(preparedProfiles);
+  #reading: Promise<void> | undefined;
   #active = 0;
 
   constructor({ threads, data }: PoolOptions) {
     this.#threads = threads;
     const workerData: ThreadData = { ...data, stopFlag: this.#stopFlag, interrupts: this.#interrupts };
-    this.#bulk = openThreads(threads, workerData, { batches: batchesPerThread, niceIncrement: bulkNiceness });
-    this.#express = openThreads(1, workerData, { batches: expressBatches, niceIncrement: 0 });
-    for (const threads of [this.#bulk, this.#express])
-      threads.on('message', (message: unknown) => {
-        this.#transports.take(message);
-        this.#usages.take(message);
-      });
+    const bulk = { count: threads, tasks: tasksPerBulkThread, niceIncrement: bulkNiceness };
+    this.#bulk = new Threads({ ...bulk, workerData });
+    this.#express = new Threads({ count: 1, tasks: tasksPerExpressThread, niceIncrement: 0, workerData });
   }
 
   /** Sends one batch in a thread. Rejects when the thread failed: the batch is then taken again. */
@@ -131,10 +157,12 @@ export class SenderPool {
 
   /** Prepares all threads for their first batches, until the signal aborts. Never rejects. */
   async warmUp(profiles: RecentProfile[], signal: AbortSignal): Promise<void> {
-    await Promise.all([
-      warmUpThreads(this.#bulk, { count: this.#threads, profiles, signal }),
-      warmUpThreads(this.#express, { count: 1, profiles, signal }),
-    ]);
+    const all = [this.#bulk, this.#express].flatMap((threads) => threads.runInEach('warmUp', { profiles }));
+    const aborted = new Promise<void>((resolve) => {
+      if (signal.aborted) resolve();
+      else signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+    await Promise.race([Promise.all(all.map(({ settled }) => settled)), aborted]);
   }
 
   /**
@@ -142,19 +170,16 @@ export class SenderPool {
    * time ago. Never rejects; a batch does without.
    */
   prepare(profile: RecentProfile, lane: Lane): void {
-    const nowMs = systemClock.monotonicMs();
     const key = JSON.stringify({ ...profile, lane });
-    if (nowMs - (this.#preparedAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < preparedForMs) return;
-    if (this.#preparedAtMs.size >= maxPrepared) this.#preparedAtMs.clear();
-    this.#preparedAtMs.set(key, nowMs);
-    // One task for each thread: piscina gives a task to the thread that has the fewest.
-    const [threads, count] = lane === 'express' ? [this.#express, 1] : [this.#bulk, this.#threads];
-    for (let i = 0; i < count; i += 1) threads.run(profile, { name: 'prepare' }).catch(() => undefined);
+    if (this.#prepared.get(key)) return;
+    this.#prepared.set(key, true);
+    (lane === 'express' ? this.#express : this.#bulk).runInEach('prepare', profile);
   }
 
-  /** HTTP/2 connections to gateways that are open. */
-  get connections(): number {
-    return this.#transports.connections;
+  /** Returns the number of open HTTP/2 connections to gateways. */
+  async connections(): Promise<number> {
+    await this.#readReports();
+    return this.#reports.connections;
   }
 
   /** Tells the threads to send no more; batches in flight return with their outcomes. */
@@ -176,20 +201,49 @@ export class SenderPool {
     return interruptCount(new Int32Array(this.#interrupts), pushId);
   }
 
-  reportTo(metrics: Metrics): void {
+  /** Returns the metrics of this process, those of its threads included, as the text of a scrape. */
+  async metricsText(metrics: Metrics): Promise<string> {
+    await this.#readReports();
     const busy = Math.min(this.#active, this.#threads);
     metrics.workerThreads.set({ state: 'busy' }, busy);
     metrics.workerThreads.set({ state: 'idle' }, this.#threads - busy);
-    this.#transports.reportTo(metrics);
-    const running = [...this.#bulk.threads, ...this.#express.threads].map(({ threadId }) => threadId);
-    this.#usages.reportTo(metrics, running);
     metrics.workerBusySeconds.inc(this.#newBusySeconds());
+    this.#reports.reportHeaps(metrics);
+    return textOfMetrics(metrics.registry, this.#reports.values);
+  }
+
+  /** Reads the reports of all threads; concurrent callers share one reading. */
+  #readReports(): Promise<void> {
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  async #read(): Promise<void> {
+    const timer = new AbortController();
+    const timeUp = sleep(reportWithinMs, timer.signal);
+    const all = [this.#bulk, this.#express].flatMap((threads) =>
+      threads.runInEach<ThreadReport>('report', {}),
+    );
+    await Promise.all(
+      all.map(async ({ thread, settled }) => {
+        const report = await Promise.race([settled, timeUp]);
+        if (report) this.#reports.set(thread, report);
+      }),
+    );
+    timer.abort();
+    await this.#reports.keepEnded(new Set(this.#workers.map(({ threadId }) => threadId)));
+  }
+
+  get #workers(): Worker[] {
+    return [...this.#bulk.workers, ...this.#express.workers];
   }
 
   /** Returns the time that the event loops of the threads were busy since the last call. */
   #newBusySeconds(): number {
     let newMs = 0;
-    for (const { threadId, performance } of [...this.#bulk.threads, ...this.#express.threads]) {
+    for (const { threadId, performance } of this.#workers) {
       const { active } = performance.eventLoopUtilization();
       newMs += Math.max(0, active - (this.#busyMs.get(threadId) ?? 0));
       this.#busyMs.set(threadId, active);
@@ -199,7 +253,7 @@ export class SenderPool {
 
   async close(): Promise<void> {
     this.stopSending();
-    await Promise.all([this.#bulk.destroy(), this.#express.destroy()]);
+    await Promise.all([this.#bulk.close(), this.#express.close()]);
   }
 }
 

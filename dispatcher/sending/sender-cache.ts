@@ -1,4 +1,4 @@
-import type { Connector, Sender } from '../../connectors/contract/connector.ts';
+import type { Connector, Sender, SenderContext } from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
 import { type Clock, sleep } from '../../shared/clock.ts';
 import type { Vault } from '../../shared/crypto.ts';
@@ -7,18 +7,20 @@ import type { Database } from '../../shared/db/pool.ts';
 import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import { callbackUrl } from '../../shared/http/callback-url.ts';
+import type { ThreadMetrics } from '../../shared/metrics.ts';
 import { noDurations } from '../../shared/process/durations.ts';
 import { CallLog, type Calls } from './senders/call-log.ts';
 import { type Canary, CanaryBatches } from './senders/canary-batches.ts';
 import { CanarySender } from './senders/canary-sender.ts';
 import { dayQuota, messageStore, tokenStore } from './senders/gateway-state.ts';
-import { TransportLog, type TransportReading } from './threads/transports.ts';
 
 /** Time without use after which a sender is closed. */
 const idleMs = 10 * 60_000;
 
 /** Longest wait for a connection before there is a push. */
 const connectMs = 2000;
+
+type TransportFact = Parameters<NonNullable<SenderContext['onTransport']>>[0];
 
 interface Entry {
   connector: ConnectorId;
@@ -36,6 +38,7 @@ export interface SenderCacheOptions {
   vault: Vault;
   /** PUBLIC_URL, to which gateways send delivery receipts. */
   publicUrl: string;
+  metrics: ThreadMetrics;
 }
 
 /** Profile that a sender is opened with. */
@@ -71,7 +74,6 @@ export class SenderCache {
   readonly #options: SenderCacheOptions;
   readonly #entries = new Map<string, Entry>();
   readonly #calls = new Map<string, CallLog>();
-  readonly #transportLog = new TransportLog();
   readonly #canaries: CanaryBatches;
   readonly #closer: NodeJS.Timeout;
 
@@ -158,13 +160,16 @@ export class SenderCache {
     );
   }
 
-  /** Returns the HTTP/2 events since the last call, and the current load. */
-  drainTransports(): TransportReading[] {
-    const loads = [...this.#entries.values()].map(({ connector, sender }) => ({
-      connector,
-      load: sender.load?.(),
-    }));
-    return this.#transportLog.drain(loads);
+  /** Writes the load of the HTTP/2 connections into the gauges. */
+  reportTo({ http2Connections, http2Streams }: ThreadMetrics): void {
+    http2Connections.reset();
+    http2Streams.reset();
+    for (const { connector, sender } of this.#entries.values()) {
+      const load = sender.load?.();
+      if (!load) continue;
+      http2Connections.inc({ connector }, load.connections);
+      http2Streams.inc({ connector }, load.streams);
+    }
   }
 
   async #profile(
@@ -209,7 +214,7 @@ export class SenderCache {
     const callsKey = keyOf(owner.appId, connector.id, owner.profile);
     const calls = this.#calls.get(callsKey) ?? new CallLog();
     this.#calls.set(callsKey, calls);
-    const { clock, db, publicUrl, vault } = this.#options;
+    const { clock, db, publicUrl, vault, metrics } = this.#options;
     const gateway = { ...owner, connector: connector.id };
     const sender = connector.open(parsed.data, {
       clock,
@@ -218,7 +223,7 @@ export class SenderCache {
       quota: dayQuota(db, gateway),
       callbackUrl: callbackUrl(publicUrl, vault, { ...gateway, generation: receiptGeneration }),
       onCall: (call) => calls.add(call),
-      onTransport: (event) => this.#transportLog.add(connector.id, event),
+      onTransport: (fact) => countTransport(metrics, connector.id, fact),
     });
     const entry = { connector: connector.id, sender, version, usedAtMs: clock.monotonicMs(), users: 0 };
     this.#entries.set(key, entry);
@@ -247,4 +252,13 @@ export class SenderCache {
       void entry.sender.close();
     }
   }
+}
+
+function countTransport(
+  { http2Events, http2RoundTripSeconds }: ThreadMetrics,
+  connector: ConnectorId,
+  { event, seconds = 0 }: TransportFact,
+): void {
+  if (event === 'round_trip') http2RoundTripSeconds.observe({ connector }, seconds);
+  else http2Events.inc({ connector, event });
 }

@@ -7,6 +7,7 @@ import type { RecipientFailure } from '../../shared/db/tables/pushes/reports/rec
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import type { RecipientStates } from '../../shared/domain/recipient-states.ts';
+import type { MetricValues } from '../../shared/metrics.ts';
 import type { DurationCounts } from '../../shared/process/durations.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 
@@ -59,15 +60,14 @@ export type DeliverTask = DeliverJob & {
 export interface WarmUpTask {
   /** Profiles whose gateways are connected to. */
   profiles: RecentProfile[];
-  /** Int32Array of `warmUpCounts`, shared by all threads of a lane. */
-  counts: SharedArrayBuffer;
 }
 
-/**
- * Places in the counts of a warm-up: threads that have loaded their modules, and threads that are
- * prepared.
- */
-export const warmUpCounts = { started: 0, ended: 1 } as const;
+/** What a thread reports for a scrape. */
+export interface ThreadReport {
+  values: MetricValues;
+  /** Heap of the thread, in bytes. */
+  heap: { used: number; limit: number };
+}
 
 /** Cause of a try without success. */
 export interface Why {

@@ -1,4 +1,5 @@
-import { parentPort, threadId, workerData } from 'node:worker_threads';
+import { getHeapStatistics } from 'node:v8';
+import { parentPort, workerData } from 'node:worker_threads';
 import { z } from 'zod';
 import { connectors } from '../../connectors/registry.ts';
 import { systemClock } from '../../shared/clock.ts';
@@ -12,15 +13,14 @@ import { loadRecipients } from '../../shared/db/tables/pushes/recipients.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import { setPrivateHosts } from '../../shared/http/outbound-addresses.ts';
 import { secureContextTrusting } from '../../shared/http/trust.ts';
+import { createThreadMetrics } from '../../shared/metrics.ts';
 import { returnMemoryWhenIdle } from '../../shared/process/idle-memory.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { BatchLoader } from './batch-rows.ts';
 import { BatchSender } from './batch-sender.ts';
 import { LatenessBudget } from './pace/lateness.ts';
 import { SenderCache } from './sender-cache.ts';
-import { type DeliverTask, type ThreadResult, type WarmUpTask, warmUpCounts } from './task.ts';
-import { readingEveryMs } from './threads/transports.ts';
-import { readUsage } from './threads/usage.ts';
+import type { DeliverTask, ThreadReport, ThreadResult, WarmUpTask } from './task.ts';
 
 /** Those that stay open while the thread is idle, so that a single push needs not connect first. */
 const idleConnectionsPerThread = 2;
@@ -51,11 +51,9 @@ const db = new Database({
 const vault = new Vault(data.secrets.map((key) => Buffer.from(key, 'base64')));
 const appCache = new AppCache(db, vault, systemClock);
 const { publicUrl } = data;
-const senders = new SenderCache({ db, appCache, clock: systemClock, vault, publicUrl });
+const metrics = createThreadMetrics();
+const senders = new SenderCache({ db, appCache, clock: systemClock, vault, publicUrl, metrics });
 const latenessBudget = new LatenessBudget();
-setInterval(() => {
-  parentPort?.postMessage({ thread: threadId, http2: senders.drainTransports(), usage: readUsage(db) });
-}, readingEveryMs).unref();
 returnMemoryWhenIdle();
 const stopFlag = new Int32Array(data.stopFlag);
 const interrupts = new Int32Array(data.interrupts);
@@ -73,23 +71,23 @@ const senderDeps = {
   interrupts,
 };
 
-/** Preparation of this thread; a second task waits for the first one. */
-let warmedUp: Promise<void> | undefined;
-
 /** Prepares this thread for its first batch; piscina calls this function. */
-export async function warmUp({ profiles, counts }: WarmUpTask): Promise<void> {
-  if (warmedUp) return warmedUp;
-  const shared = new Int32Array(counts);
-  Atomics.add(shared, warmUpCounts.started, 1);
+export async function warmUp({ profiles }: WarmUpTask): Promise<void> {
   runOpeningCode();
-  warmedUp = Promise.all([
-    db.warmUp(runBatchStatements),
-    ...profiles.map((profile) => senders.warmUp(profile)),
-  ])
-    .then(() => undefined)
-    .catch((error: unknown) => log.warn({ err: error }, 'could not warm up'))
-    .finally(() => Atomics.add(shared, warmUpCounts.ended, 1));
-  return warmedUp;
+  try {
+    const connected = profiles.map((profile) => senders.warmUp(profile));
+    await Promise.all([db.warmUp(runBatchStatements), ...connected]);
+  } catch (error) {
+    log.warn({ err: error }, 'could not warm up');
+  }
+}
+
+/** Returns the metrics and the heap of this thread for a scrape; piscina calls this function. */
+export async function report(): Promise<ThreadReport> {
+  senders.reportTo(metrics);
+  metrics.poolWaitSeconds.add('dispatcher thread', db.takeWaits());
+  const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
+  return { values: await metrics.registry.getMetricsAsJSON(), heap: { used, limit } };
 }
 
 /** Opens the sender of a profile and connects it, for batches that are on their way; piscina calls this function. */

@@ -1,6 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { appCounter } from './app-counter.ts';
-import { DurationHistogram } from './duration-histogram.ts';
 
 const planningBuckets = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900];
 
@@ -35,12 +34,6 @@ export function operationMetricsIn(registers: Registry[]) {
       name: 'carillon_planning_seconds',
       help: 'Time of one turn of planning',
       buckets: planningBuckets,
-      registers,
-    }),
-    poolWaitSeconds: new DurationHistogram({
-      name: 'carillon_db_pool_wait_seconds',
-      help: "Time that calls waited for a database connection of a pool, with their app's turn",
-      label: 'pool',
       registers,
     }),
     recipientsRetried: counter(

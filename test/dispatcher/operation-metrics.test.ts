@@ -76,7 +76,6 @@ describe('the metrics of processes', () => {
 
   test('show the heap of the worker threads beside their limit', async () => {
     const heap = async () => valuesIn(await scrapeDispatcher(), 'carillon_worker_heap_bytes');
-    // Each thread tells it every second.
     await expect.poll(async () => (await heap())['{kind="largest"}']).toBeGreaterThan(1e6);
     const { '{kind="used"}': used, '{kind="largest"}': largest, '{kind="limit"}': limit } = await heap();
     expect(used).toBeGreaterThanOrEqual(largest ?? Number.NaN);
