@@ -195,8 +195,7 @@ module.exports = {
     onlyIn('piscina', ['dispatcher/sending/pool.ts']),
     onlyIn('prom-client', [
       'shared/metrics.ts',
-      'shared/process/app-counter.ts',
-      'shared/process/duration-histogram.ts',
+      'shared/process/metric-kinds.ts',
       'shared/process/operation-metrics.ts',
     ]),
     onlyIn('opossum', ['shared/breaker.ts']),

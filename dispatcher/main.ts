@@ -1,9 +1,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { ConfigError, environmentWarnings, readConfig } from '../shared/config/config.ts';
 import { returnMemoryWhenIdle } from '../shared/process/idle-memory.ts';
-import { ClosingStack, closeOnSignals } from '../shared/process/lifecycle.ts';
+import { ClosingStack, closeOnSignals, notifySupervisor } from '../shared/process/lifecycle.ts';
 import { createLogger } from '../shared/process/logging.ts';
-import { notifySupervisor } from '../shared/process/supervisor.ts';
 import { startDispatcher } from './start.ts';
 
 process.title = 'carillon dispatcher';

@@ -11,9 +11,8 @@ import {
 import { isBearer } from './crypto.ts';
 import { isLoopback } from './domain/ip-address.ts';
 import { connectorIds } from './domain/labels.ts';
-import { appCounter } from './process/app-counter.ts';
-import { DurationHistogram } from './process/duration-histogram.ts';
 import { gatewayBuckets } from './process/durations.ts';
+import { appCounter, DurationHistogram } from './process/metric-kinds.ts';
 import { type OperationMetrics, operationMetricsIn } from './process/operation-metrics.ts';
 
 /**

@@ -4,12 +4,10 @@
  * sweep instead of timers per request, and events of connections.
  */
 import { failureCode } from '../../shared/http/connect-failure.ts';
-import { type ConnectTarget, connectTls, targetOf } from './connect.ts';
+import { type ConnectTarget, connectTls, isCertificateRefusal, targetOf } from './connect.ts';
 import { Http2Connection, type Http2ConnectionOwner } from './connection.ts';
 import { ConnectionPool } from './pool.ts';
-import { ActiveBatch } from './requests/active-batch.ts';
-import { BatchQueue } from './requests/batch-queue.ts';
-import { isCertificateRefusal } from './tls.ts';
+import { ActiveBatch, BatchQueue } from './requests/active-batch.ts';
 import {
   defaultStreamsPerConnection,
   type NotSent,

@@ -1,15 +1,13 @@
 /** HTTP/2 session over an established TLS connection: handles every frame of the peer (RFC 9113 6). */
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../shared/clock.ts';
-import { type ConnectionError, throwConnectionError } from './frames/connection-error.ts';
 import { ControlFrames, receiveWindowBytes } from './frames/control-frames.ts';
 import { FloodGuard } from './frames/flood-guard.ts';
 import { type ByteRange, type FrameHandler, FrameReader } from './frames/frame-reader.ts';
 import { Output } from './frames/output.ts';
-import { errorCode } from './frames/wire-format.ts';
+import { type ConnectionError, errorCode, throwConnectionError } from './frames/wire-format.ts';
 import { RequestWriter } from './requests/request-writer.ts';
-import type { Http2SessionHost } from './session-host.ts';
-import { ResponseReader, type ResponseReaderHost } from './streams/response-reader.ts';
+import { type Http2SessionHost, ResponseReader, type ResponseReaderHost } from './streams/response-reader.ts';
 import { StreamTable } from './streams/stream-table.ts';
 
 /** Unread control frames (acknowledgements, resets, window updates) above which the session is closed. */

@@ -6,8 +6,7 @@ import { failureCodeOf } from '../../shared/http/connect-failure.ts';
 import { guardedLookup, requireAllowedAddress } from '../../shared/http/outbound-addresses.ts';
 import { sharedSecureContext } from '../../shared/http/trust.ts';
 import type { GatewayCheck } from '../contract/connector.ts';
-import { connectTls as connectHttp2Tls, targetOf } from '../http2/connect.ts';
-import { serverNameOf } from '../http2/tls.ts';
+import { connectTls as connectHttp2Tls, serverNameOf, targetOf } from '../http2/connect.ts';
 import type { TransportOptions } from '../http2/transport.ts';
 import { retry, unanswered, withCause } from './attempt-results.ts';
 

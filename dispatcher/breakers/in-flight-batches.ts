@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Permit } from '../../shared/queue/consumer.ts';
-import { InFlightBatch } from '../sending/in-flight-batch.ts';
+import { InFlightBatch } from '../sending/shared-memory.ts';
 
 /** Interval of the look at all batches in flight. */
 const watchMs = 200;

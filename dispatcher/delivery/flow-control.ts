@@ -1,7 +1,7 @@
 import { reserveSlot, type Slot } from '../../shared/db/tables/pushes/pace.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';
-import { isLate } from '../sending/pace/lateness.ts';
+import { isLate } from '../sending/pace.ts';
 import type { SendSlot } from '../sending/task.ts';
 
 /**

@@ -4,7 +4,7 @@ import { reserveRate } from '../../shared/db/tables/gateways/rates.ts';
 import { paceShare, type Slot } from '../../shared/db/tables/pushes/pace.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';
-import { isLate } from '../sending/pace/lateness.ts';
+import { isLate } from '../sending/pace.ts';
 import { type SendTime, sendTimeOf } from './flow-control.ts';
 
 /** Lateness up to which a batch that leaves all at once may use its slot: no other batch has its time. */

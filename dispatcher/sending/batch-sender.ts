@@ -4,22 +4,61 @@ import { isFailure } from '../../connectors/contract/gateway-health.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { AppCache } from '../../shared/db/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import type { Batch } from '../../shared/db/tables/pushes/batches.ts';
+import { type Batch, checkpointBatch } from '../../shared/db/tables/pushes/batches.ts';
 import type { RecipientGroup } from '../../shared/db/tables/pushes/recipients.ts';
 import { orderIn } from '../../shared/domain/pushes/languages.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import type { BatchLoader } from './batch-rows.ts';
-import { Checkpoints } from './checkpoints.ts';
-import { InFlightBatch } from './in-flight-batch.ts';
-import { interruptCount } from './interrupts.ts';
-import type { LatenessBudget } from './pace/lateness.ts';
-import { sendPaced } from './pace/paced-send.ts';
+import { type LatenessBudget, sendPaced } from './pace.ts';
+import { personalSender } from './personal-sender.ts';
 import { type OpenBatch, openRecipients } from './recipients.ts';
 import type { Lease, SenderCache } from './sender-cache.ts';
-import { personalSender } from './senders/personal-sender.ts';
+import { InFlightBatch, interruptCount } from './shared-memory.ts';
 import { Tally } from './tally.ts';
 import type { DeliverResult, DeliverTask } from './task.ts';
+
+/** Checkpoints of one batch in flight, one write at a time (develop/architecture.md#crash-safety). */
+export class Checkpoints {
+  readonly #deps: { db: Database; log: Logger };
+  readonly #batch: Batch;
+  readonly #tally: Tally;
+  #writing: Promise<void> | undefined;
+  /** Changes and failures of the tally that the last checkpoint holds. */
+  #changes = 0;
+  #failures = 0;
+
+  constructor(deps: { db: Database; log: Logger }, batch: Batch, tally: Tally) {
+    this.#deps = deps;
+    this.#batch = batch;
+    this.#tally = tally;
+  }
+
+  /** Starts a checkpoint if the tally has changed and none is being written. */
+  writeIfChanged(): void {
+    if (this.#writing || this.#changes === this.#tally.changes) return;
+    this.#writing = this.#write().finally(() => {
+      this.#writing = undefined;
+    });
+  }
+
+  /** Waits for a checkpoint that is being written. */
+  async finish(): Promise<void> {
+    await this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    const { changes } = this.#tally;
+    const failures = this.#tally.failures.slice(this.#failures);
+    try {
+      await checkpointBatch(this.#deps.db, this.#batch, this.#tally.checkpoint(), failures);
+      this.#changes = changes;
+      this.#failures += failures.length;
+    } catch (error) {
+      this.#deps.log.warn({ err: error }, 'checkpoint failed');
+    }
+  }
+}
 
 /** Interval of checkpoints, and of the look for a stop or an interrupt. */
 const tickMs = 100;

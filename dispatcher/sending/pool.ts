@@ -6,7 +6,7 @@ import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import { type Metrics, textOfMetrics } from '../../shared/metrics.ts';
 import { moduleUrl } from '../../shared/process/module-url.ts';
 import { TtlCache } from '../../shared/ttl-cache.ts';
-import { interrupt, interruptBytes, interruptCount } from './interrupts.ts';
+import { interrupt, interruptBytes, interruptCount } from './shared-memory.ts';
 import type { DeliverResult, DeliverTask, ThreadData, ThreadReport, ThreadResult } from './task.ts';
 import { ThreadReports } from './thread-reports.ts';
 

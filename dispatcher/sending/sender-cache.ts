@@ -9,10 +9,8 @@ import type { ConnectorId } from '../../shared/domain/labels.ts';
 import { callbackUrl } from '../../shared/http/callback-url.ts';
 import type { ThreadMetrics } from '../../shared/metrics.ts';
 import { noDurations } from '../../shared/process/durations.ts';
-import { CallLog, type Calls } from './senders/call-log.ts';
-import { type Canary, CanaryBatches } from './senders/canary-batches.ts';
-import { CanarySender } from './senders/canary-sender.ts';
-import { dayQuota, messageStore, tokenStore } from './senders/gateway-state.ts';
+import { type Canary, CanaryBatches, CanarySender } from './canary.ts';
+import { CallLog, type Calls, dayQuota, messageStore, tokenStore } from './sender-context.ts';
 
 /** Time without use after which a sender is closed. */
 const idleMs = 10 * 60_000;

@@ -25,7 +25,7 @@ export interface ThreadData {
   logLevel: string;
   /** One Int32: 1 when the dispatcher stops; threads then send no more. */
   stopFlag: SharedArrayBuffer;
-  /** Counters of `interrupts.ts`, one per push. */
+  /** Counters of `shared-memory.ts`, one per push. */
   interrupts: SharedArrayBuffer;
 }
 

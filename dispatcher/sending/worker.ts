@@ -18,7 +18,7 @@ import { returnMemoryWhenIdle } from '../../shared/process/idle-memory.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { BatchLoader } from './batch-rows.ts';
 import { BatchSender } from './batch-sender.ts';
-import { LatenessBudget } from './pace/lateness.ts';
+import { LatenessBudget } from './pace.ts';
 import { SenderCache } from './sender-cache.ts';
 import type { DeliverTask, ThreadReport, ThreadResult, WarmUpTask } from './task.ts';
 

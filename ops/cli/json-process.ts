@@ -1,9 +1,8 @@
 import { startApi } from '../../api/start.ts';
 import { startDispatcher } from '../../dispatcher/start.ts';
 import { readConfig } from '../../shared/config/config.ts';
-import { ClosingStack, closeOnSignals } from '../../shared/process/lifecycle.ts';
+import { ClosingStack, closeOnSignals, notifySupervisor } from '../../shared/process/lifecycle.ts';
 import { createLogger } from '../../shared/process/logging.ts';
-import { notifySupervisor } from '../../shared/process/supervisor.ts';
 import { printDocument } from './report.ts';
 
 /**

@@ -1,7 +1,6 @@
 import { ConfigError, currentEnvironment, readFunctionsConfig } from '../../shared/config/config.ts';
-import { ClosingStack, closeOnSignals } from '../../shared/process/lifecycle.ts';
+import { ClosingStack, closeOnSignals, notifySupervisor } from '../../shared/process/lifecycle.ts';
 import { createLogger } from '../../shared/process/logging.ts';
-import { notifySupervisor } from '../../shared/process/supervisor.ts';
 import { FunctionHost } from './host.ts';
 
 /** Process that runs a folder of functions (see README.md in this folder). */

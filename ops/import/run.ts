@@ -12,7 +12,7 @@ import { pendingMigrations } from '../../shared/db/schema/migrate.ts';
 import { findApp, findOpenOptions, listAppIds } from '../../shared/db/tables/apps/apps.ts';
 import { allowStrictQueries, recordImport } from '../../shared/db/tables/console/imports.ts';
 import { effectiveOptions, movedInOptions } from '../../shared/domain/apps/app.ts';
-import { whenSupervisorExits } from '../../shared/process/supervisor.ts';
+import { whenSupervisorExits } from '../../shared/process/lifecycle.ts';
 import { CommandFailure, type Report, UsageError } from '../cli/report.ts';
 import { readRunInfo } from '../local/run-info.ts';
 import { readSecrets } from '../local/secrets.ts';

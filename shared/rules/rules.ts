@@ -30,6 +30,10 @@ const pushRules: readonly PushRule[] = [
 /** Returns the rules that a push uses; most pushes use no rule. */
 export const rulesOf = (push: RuledPush): Rule[] => pushRules.flatMap((rule) => rule.of(push) ?? []);
 
+/** Tells whether a rule changes what is written of a page. */
+export const changesPages = ({ start, group, claim, count, batches }: Rule): boolean =>
+  [start, group, claim, count, batches].some((member) => member !== undefined);
+
 /** Returns the conditions by which rules narrow the targets of a push, each with the caller's text. */
 export function narrowTargets(
   pushOrder: PushOrder,

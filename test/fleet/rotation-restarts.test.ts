@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { expect, test, vi } from 'vitest';
-import { CanaryBatches } from '../../dispatcher/sending/senders/canary-batches.ts';
+import { CanaryBatches } from '../../dispatcher/sending/canary.ts';
 import { createApnsCredentials } from '../../ops/sandbox/apns/server.ts';
 import { systemClock } from '../../shared/clock.ts';
 import type { App } from '../../shared/domain/apps/app.ts';

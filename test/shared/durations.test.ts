@@ -1,7 +1,7 @@
 import { Histogram, Registry } from 'prom-client';
 import { expect, test } from 'vitest';
-import { DurationHistogram } from '../../shared/process/duration-histogram.ts';
 import { addDuration, gatewayBuckets, noDurations } from '../../shared/process/durations.ts';
+import { DurationHistogram } from '../../shared/process/metric-kinds.ts';
 
 const help = 'Time from a request to a gateway to its answer';
 const name = 'carillon_gateway_request_seconds';

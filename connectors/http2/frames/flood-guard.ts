@@ -1,5 +1,4 @@
-import { throwConnectionError } from './connection-error.ts';
-import { errorCode } from './wire-format.ts';
+import { errorCode, throwConnectionError } from './wire-format.ts';
 
 /** Useless frames allowed in a burst. */
 const burst = 10_000;

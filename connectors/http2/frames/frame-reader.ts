@@ -3,8 +3,8 @@
  * passed on as a range of it. Checks each frame by itself; the handler checks it against the state of the session.
  */
 
-import { ConnectionError, throwConnectionError } from './connection-error.ts';
 import {
+  ConnectionError,
   defaultFrameBytes,
   errorCode,
   flag,
@@ -13,6 +13,7 @@ import {
   readUint24,
   readUint31,
   readUint32,
+  throwConnectionError,
 } from './wire-format.ts';
 
 /** Limits of one header block over all its frames, against floods of CONTINUATION. */

@@ -1,4 +1,3 @@
-import { throwConnectionError } from './connection-error.ts';
 import {
   defaultFrameBytes,
   defaultWindowBytes,
@@ -6,6 +5,7 @@ import {
   maxWindowBytes,
   readUint32,
   setting,
+  throwConnectionError,
 } from './wire-format.ts';
 
 /** Settings of the peer (RFC 9113 6.5.2). */

@@ -113,3 +113,18 @@ export function goawayFrame(code: number): Buffer {
   payload.writeUInt32BE(code, 4);
   return frameOf(frame.goaway, 0, 0, payload);
 }
+
+/** Connection error: a violation of the protocol or of a limit, which ends the connection (RFC 9113 5.4.1). */
+export class ConnectionError extends Error {
+  readonly code: number;
+
+  constructor(code: number, text: string) {
+    super(text);
+    this.name = 'ConnectionError';
+    this.code = code;
+  }
+}
+
+export function throwConnectionError(code: number, text: string): never {
+  throw new ConnectionError(code, text);
+}

@@ -2,17 +2,20 @@
  * HPACK decoder (RFC 7541). Decodes every field to keep its table correct, but keeps only the status and `retry-after`;
  * creates strings of other fields only for `onField`.
  */
+
+import { huffmanDecode, huffmanRoom } from './huffman.ts';
+import { ReceivedTable } from './received-table.ts';
 import {
+  defaultTableSize,
+  entryOverhead,
   kindOf,
   malformedField,
   retryAfterField,
   staticKinds,
   staticStatuses,
+  staticTable,
   statusField,
-} from './field-kind.ts';
-import { huffmanDecode, huffmanRoom } from './huffman.ts';
-import { ReceivedTable } from './received-table.ts';
-import { defaultTableSize, entryOverhead, staticTable } from './static-table.ts';
+} from './static-table.ts';
 
 /** `broken`: a connection error (RFC 7541 2.3); `too_large`: above the limit. */
 export type DecodeError = 'broken' | 'too_large';

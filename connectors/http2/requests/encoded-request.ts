@@ -2,7 +2,6 @@
  * Requests as bytes on the wire. The part that requests of a batch share is encoded once, frame headers included; a
  * request is a copy of it with its stream id, path and header value filled in.
  */
-
 import { flag, frame, frameHeaderBytes, writeFrameHead } from '../frames/wire-format.ts';
 import type { Field, HeaderEncoder } from '../hpack/encoder.ts';
 import type { TransportRequest } from '../transport.ts';
@@ -186,4 +185,35 @@ function lengthPrefix(length: number): Buffer {
   let rest = length - 0x7f;
   for (; rest >= 0x80; rest >>>= 7) bytes.push(0x80 | (rest & 0x7f));
   return Buffer.from([...bytes, rest]);
+}
+
+/** Encoders kept for further batches of the same push; a connection seldom serves more pushes at a time. */
+const keptEncoders = 4;
+
+/** Encoders of one connection. Batches of a push share one, so that their common part is encoded once. */
+export class EncoderCache {
+  readonly #hpack: HeaderEncoder;
+  readonly #byBatch = new WeakMap<ActiveBatch, RequestEncoder>();
+  /** Oldest first. */
+  readonly #recent: RequestEncoder[] = [];
+
+  constructor(hpack: HeaderEncoder) {
+    this.#hpack = hpack;
+  }
+
+  /** Returns the encoder of a batch. */
+  of(batch: ActiveBatch): RequestEncoder {
+    const known = this.#byBatch.get(batch);
+    if (known) return known;
+    const encoder = this.#recent.find((one) => one.fits(batch)) ?? this.#add(batch);
+    this.#byBatch.set(batch, encoder);
+    return encoder;
+  }
+
+  #add(batch: ActiveBatch): RequestEncoder {
+    const encoder = new RequestEncoder(batch, this.#hpack);
+    this.#recent.push(encoder);
+    if (this.#recent.length > keptEncoders) this.#recent.shift();
+    return encoder;
+  }
 }

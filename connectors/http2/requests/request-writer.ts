@@ -1,6 +1,5 @@
 /** Writes requests of one connection to its output, within the flow-control windows (RFC 9113 5.2, 8.1). */
 
-import { throwConnectionError } from '../frames/connection-error.ts';
 import type { Output } from '../frames/output.ts';
 import { applySettings, initialSettings, type PeerSettings } from '../frames/peer-settings.ts';
 import {
@@ -11,6 +10,7 @@ import {
   frame,
   frameHeaderBytes,
   maxWindowBytes,
+  throwConnectionError,
   writeFrameHead,
   writeUint32,
 } from '../frames/wire-format.ts';
@@ -19,7 +19,7 @@ import type { StreamTable } from '../streams/stream-table.ts';
 import type { TransportRequest } from '../transport.ts';
 import type { ActiveBatch } from './active-batch.ts';
 import type { EncodedRequest } from './encoded-request.ts';
-import { EncoderCache } from './encoder-cache.ts';
+import { EncoderCache } from './encoded-request.ts';
 import { shortText, writeLatin1 } from './latin1.ts';
 import { Uploads } from './uploads.ts';
 

@@ -1,15 +1,35 @@
 /** Turns the frames of streams into results of requests (RFC 9113 5.1, 8.1). */
 import type { Clock } from '../../../shared/clock.ts';
 import { retryAfterMs } from '../../../shared/http/result.ts';
-import { throwConnectionError } from '../frames/connection-error.ts';
 import type { FloodGuard } from '../frames/flood-guard.ts';
 import type { ByteRange } from '../frames/frame-reader.ts';
-import { errorCode } from '../frames/wire-format.ts';
+import { errorCode, throwConnectionError } from '../frames/wire-format.ts';
 import { HeaderDecoder } from '../hpack/decoder.ts';
 import { defaultTableSize } from '../hpack/static-table.ts';
-import type { Http2SessionHost } from '../session-host.ts';
+import type { ActiveBatch } from '../requests/active-batch.ts';
 import type { Http2Response, TransportReason } from '../transport.ts';
 import type { PartialResponse, StreamTable } from './stream-table.ts';
+
+/** Callbacks of a session to its connection. */
+export interface Http2SessionHost {
+  readonly clock: Clock;
+  /** SETTINGS arrived, the first or further ones. */
+  onSettings(): void;
+  onRoundTrip(seconds: number): void;
+  /** Bytes arrived. */
+  onRead(): void;
+  /** Frames may have freed capacity, or the socket drained. */
+  onCapacity(): void;
+  onResponse(status: number, seconds: number): void;
+  drain(): void;
+  onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void;
+  onUnknown(batch: ActiveBatch, index: number, reason: TransportReason, seconds: number): void;
+  onGoaway(detail: string, code: number): void;
+  /** RST_STREAM with ENHANCE_YOUR_CALM arrived. */
+  onCalm(): void;
+  /** The peer violated the protocol; GOAWAY is sent and the socket closes. */
+  onConnectionError(code: number): void;
+}
 
 /** Kept part of a response body; a longer one cancels its stream. */
 export const maxBodyBytes = 65_536;

@@ -3,9 +3,8 @@
  * api's. Started by the benchmark with an IPC channel.
  */
 import { z } from 'zod';
-import { ClosingStack, closeOnSignals } from '../../../shared/process/lifecycle.ts';
+import { ClosingStack, closeOnSignals, notifySupervisor } from '../../../shared/process/lifecycle.ts';
 import { createLogger } from '../../../shared/process/logging.ts';
-import { notifySupervisor } from '../../../shared/process/supervisor.ts';
 import { type DevicesSeen, deviceIds } from './devices.ts';
 import { RawDevices } from './raw-devices.ts';
 

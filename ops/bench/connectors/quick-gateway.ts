@@ -4,9 +4,8 @@
  */
 import { currentEnvironment } from '../../../shared/config/config.ts';
 import type { ConnectorId } from '../../../shared/domain/labels.ts';
-import { ClosingStack, closeOnSignals } from '../../../shared/process/lifecycle.ts';
+import { ClosingStack, closeOnSignals, notifySupervisor } from '../../../shared/process/lifecycle.ts';
 import { createLogger } from '../../../shared/process/logging.ts';
-import { notifySupervisor } from '../../../shared/process/supervisor.ts';
 import type { GatewayInstance } from '../../sandbox/all/instance.ts';
 import { startGateways } from '../../sandbox/all/start.ts';
 import { openCertificateAuthority } from '../../sandbox/kit/certificates.ts';

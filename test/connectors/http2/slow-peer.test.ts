@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { Watchdog } from '../../../connectors/http2/connection.ts';
 import {
   flag,
   frame,
@@ -8,7 +9,6 @@ import {
   setting,
   settingsFrame,
 } from '../../../connectors/http2/frames/wire-format.ts';
-import { Watchdog } from '../../../connectors/http2/watchdog.ts';
 import { aBatch, repliesOf, tally } from '../../support/http2/peer.ts';
 import { againstRawPeer, okFrame, type RawConnection } from '../../support/http2/raw-peer.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { GatewayQueue } from '../../../dispatcher/breakers/gateway-queue.ts';
 import { InFlightBatches } from '../../../dispatcher/breakers/in-flight-batches.ts';
-import { InFlightBatch } from '../../../dispatcher/sending/in-flight-batch.ts';
+import { InFlightBatch } from '../../../dispatcher/sending/shared-memory.ts';
 import { defaultBreakerTiming } from '../../../shared/breaker.ts';
 import { systemClock } from '../../../shared/clock.ts';
 

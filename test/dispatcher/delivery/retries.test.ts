@@ -1,7 +1,6 @@
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { recordResult } from '../../../dispatcher/recording/recorder.ts';
-import { RetryGroups } from '../../../dispatcher/sending/retry-groups.ts';
-import { Tally } from '../../../dispatcher/sending/tally.ts';
+import { RetryGroups, Tally } from '../../../dispatcher/sending/tally.ts';
 import type { DeliverResult } from '../../../dispatcher/sending/task.ts';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import { type Batch, findBatch, insertBatches } from '../../../shared/db/tables/pushes/batches.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkRotations } from '../../../api/services/operator/doctor/rotations.ts';
 import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
 import { reviewCanaries } from '../../../dispatcher/duties/profile-rotations.ts';
-import { CanarySender } from '../../../dispatcher/sending/senders/canary-sender.ts';
+import { CanarySender } from '../../../dispatcher/sending/canary.ts';
 import {
   type ApnsGateway,
   createApnsCredentials,

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Recipient, SendRequest } from '../../../connectors/contract/connector.ts';
-import { LatenessBudget } from '../../../dispatcher/sending/pace/lateness.ts';
-import { sendPaced } from '../../../dispatcher/sending/pace/paced-send.ts';
+import { LatenessBudget, sendPaced } from '../../../dispatcher/sending/pace.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { paceShare } from '../../../shared/db/tables/pushes/pace.ts';
 

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { ClosingStack, closeOnSignals } from '../../../../shared/process/lifecycle.ts';
+import { ClosingStack, closeOnSignals, notifySupervisor } from '../../../../shared/process/lifecycle.ts';
 import { createLogger } from '../../../../shared/process/logging.ts';
-import { notifySupervisor } from '../../../../shared/process/supervisor.ts';
 
 /** Order to a rival: one push to devices 1 to `devices` of the gateway at `url`. */
 export const rivalOrder = z.object({

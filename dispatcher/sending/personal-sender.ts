@@ -5,12 +5,12 @@ import type {
   Sender,
   SendRequest,
   TextGroup,
-} from '../../../connectors/contract/connector.ts';
-import type { Database } from '../../../shared/db/pool.ts';
-import { type FieldValues, readFieldValues } from '../../../shared/db/tables/installations/field-values.ts';
-import { filled, type Values, type Variables } from '../../../shared/domain/pushes/variables.ts';
-import type { OpenBatch } from '../recipients.ts';
-import type { Lease } from '../sender-cache.ts';
+} from '../../connectors/contract/connector.ts';
+import type { Database } from '../../shared/db/pool.ts';
+import { type FieldValues, readFieldValues } from '../../shared/db/tables/installations/field-values.ts';
+import { filled, type Values, type Variables } from '../../shared/domain/pushes/variables.ts';
+import type { OpenBatch } from './recipients.ts';
+import type { Lease } from './sender-cache.ts';
 
 /** Reason of a recipient whose values make the message larger than its gateway takes. The number of bytes would tell of them. */
 export const tooLargeWithValues = 'the message is too large with the values of the installation';

@@ -1,0 +1,93 @@
+import type { DayQuota, GatewayCall, MessageStore, TokenStore } from '../../connectors/contract/connector.ts';
+import { SealError, type Vault } from '../../shared/crypto.ts';
+import type { Database } from '../../shared/db/pool.ts';
+import { enqueueMessage } from '../../shared/db/tables/channel/messages.ts';
+import { closeClass, closedReason, type ProfileKey } from '../../shared/db/tables/gateways/daily-use.ts';
+import {
+  claimGatewayToken,
+  readGatewayToken,
+  releaseGatewayToken,
+  saveGatewayToken,
+} from '../../shared/db/tables/gateways/tokens.ts';
+import { addDuration, type DurationCounts, noDurations } from '../../shared/process/durations.ts';
+import type { CallCount } from './task.ts';
+
+/** The access tokens of one app and connector, kept in the database. */
+export function tokenStore(
+  db: Database,
+  vault: Vault,
+  owner: { appId: string; connector: string },
+): TokenStore {
+  const keyOf = (credential: string) => ({ ...owner, credential });
+  return {
+    async read(credential) {
+      try {
+        return await readGatewayToken(db, vault, keyOf(credential));
+      } catch (error) {
+        // Encrypted with a retired key; treat as missing.
+        if (error instanceof SealError) return null;
+        throw error;
+      }
+    },
+    claim: (credential, leaseMs) => claimGatewayToken(db, vault, keyOf(credential), leaseMs),
+    keep: (credential, token) => saveGatewayToken(db, vault, keyOf(credential), token),
+    release: (credential) => releaseGatewayToken(db, vault, keyOf(credential)),
+  };
+}
+
+/** The messages of one app for the own channel, kept in the database. */
+export const messageStore = (db: Database, appId: string): MessageStore => ({
+  enqueue: async ({ pushId, content, expiresAtMs, recipients }) => {
+    await enqueueMessage(db, {
+      appId,
+      pushId,
+      content,
+      expiresAt: new Date(expiresAtMs),
+      installations: recipients.map((recipient) => Number(recipient.id)),
+    });
+  },
+});
+
+/** The day quotas of one profile, kept in the database. */
+export function dayQuota(db: Database, key: ProfileKey): DayQuota {
+  return {
+    closed: (messageClass) => closedReason(db, key, messageClass),
+    close: (messageClass, reason) => closeClass(db, key, { messageClass, reason }),
+  };
+}
+
+/** Requests to one profile's gateway. */
+export interface Calls {
+  calls: CallCount[];
+  durations: DurationCounts;
+}
+
+/** Answers of one profile's gateway since the last drain. */
+export class CallLog {
+  #counts = new Map<string, CallCount>();
+  /** The one that was counted last: nearly all answers are alike. */
+  #last: CallCount | undefined;
+  #durations = noDurations();
+
+  add({ status, reason, seconds }: GatewayCall): void {
+    addDuration(this.#durations, seconds);
+    if (this.#last?.status !== status || this.#last.reason !== reason)
+      this.#last = this.#find(status, reason);
+    this.#last.count += 1;
+  }
+
+  #find(status: number, reason: string): CallCount {
+    const key = `${status} ${reason}`;
+    const count = this.#counts.get(key) ?? { status, reason, count: 0 };
+    this.#counts.set(key, count);
+    return count;
+  }
+
+  drain(): Calls {
+    const drained = { calls: [...this.#counts.values()], durations: this.#durations };
+    this.#counts = new Map();
+    this.#last = undefined;
+    this.#durations = noDurations();
+    return drained;
+  }
+}
