@@ -1,5 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
-import { parentPort, workerData } from 'node:worker_threads';
+import { workerData } from 'node:worker_threads';
 import { z } from 'zod';
 import { connectors } from '../../connectors/registry.ts';
 import { systemClock } from '../../shared/clock.ts';

@@ -5,14 +5,8 @@ import { AppCache } from '../../shared/db/app-cache.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { listFreezes } from '../../shared/db/tables/apps/freezes.ts';
 import { readBreakerOverrides } from '../../shared/db/tables/gateways/breakers.ts';
-import {
-  findBatchesWithoutJob,
-  lockBatch,
-} from '../../shared/db/tables/pushes/batches.ts';
-import {
-  advancePlanning,
-  countOpenPushes,
-} from '../../shared/db/tables/pushes/progress.ts';
+import { findBatchesWithoutJob, lockBatch } from '../../shared/db/tables/pushes/batches.ts';
+import { advancePlanning, countOpenPushes } from '../../shared/db/tables/pushes/progress.ts';
 import { findRecentProfiles } from '../../shared/db/tables/pushes/recent-profiles.ts';
 import { loadRecipients } from '../../shared/db/tables/pushes/recipients.ts';
 import { targetPageQuery } from '../../shared/query/targets/targets.ts';
