@@ -63,3 +63,26 @@ test('jobs that the last release held by their start time are due when a freeze 
   expect(await endFreezes(deps, 2)).toBe(0);
   expect(await queue.fetch(planJob, 1)).toMatchObject([{ data: { appId } }]);
 });
+
+test('a job by which the last release continues a push gives its held work jobs, also while it is frozen', async () => {
+  const { app, db, queue } = await open();
+  const { appId } = app;
+  const objectId = await beginPush(service, app, {});
+  await db.query('UPDATE notification SET is_plan_held = true WHERE app_id = $1', [appId]);
+  const [job] = await queue.fetch(planJob, 1);
+  if (!job) throw new Error('the job was not taken');
+  await queue.replace(planJob, job, { data: { ...job.data, isRelease: true }, tx: db });
+  await db.transaction((tx) => insertFreeze(tx, { appId, reason: '', by: 'test' }));
+  await service.dispatch();
+  const held = async () => {
+    const { rows } = await db.query(
+      `SELECT is_plan_held AS "isHeld", (SELECT count(*) FROM pgboss.job WHERE data ->> 'appId' = $1) AS jobs
+         FROM notification WHERE app_id = $1`,
+      [appId],
+    );
+    return rows[0];
+  };
+  await expect.poll(held).toEqual({ isHeld: true, jobs: 0 });
+  await db.transaction((tx) => releaseFreeze(tx, appId));
+  expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 0 });
+});
