@@ -20,7 +20,6 @@ import type { TransportRequest } from '../transport.ts';
 import type { ActiveBatch } from './active-batch.ts';
 import type { EncodedRequest } from './encoded-request.ts';
 import { EncoderCache } from './encoded-request.ts';
-import { shortText, writeLatin1 } from './latin1.ts';
 import { Uploads } from './uploads.ts';
 
 /** Unsent bytes above which no request is written until the socket drains. */
@@ -133,7 +132,7 @@ export class RequestWriter {
     this.nextId = id + 2;
     const { tail } = encoded;
     const splice = tail === null ? '' : (request.splice ?? '');
-    const spliceBytes = splice === '' ? 0 : byteLengthOf(splice);
+    const spliceBytes = splice === '' ? 0 : Buffer.byteLength(splice);
     const bodyBytes = encoded.bodyBytes + spliceBytes;
     if (bodyBytes > this.#window || bodyBytes > this.#bodyLimit || encoded.blockBytes > usualBytes) {
       this.#writeLarge(batch, id, request, encoded);
@@ -145,8 +144,9 @@ export class RequestWriter {
     const { bytes, length: at } = output;
     bytes.set(encoded.bytes, at);
     writeUint32(bytes, at + 5, id);
-    if (request.path !== '') writeLatin1(bytes, request.path, at + encoded.pathOffset);
-    if (encoded.headerOffset >= 0) writeLatin1(bytes, request.headerValue ?? '', at + encoded.headerOffset);
+    if (request.path !== '') bytes.write(request.path, at + encoded.pathOffset, 'latin1');
+    if (encoded.headerOffset >= 0)
+      bytes.write(request.headerValue ?? '', at + encoded.headerOffset, 'latin1');
     if (encoded.dataOffset >= 0) writeUint32(bytes, at + encoded.dataOffset + 5, id);
     output.length = at + length;
     if (tail !== null) this.#writeSplice(encoded, splice, spliceBytes, at);
@@ -158,9 +158,7 @@ export class RequestWriter {
     const { bytes } = output;
     const { tail, bodyBytes } = encoded;
     let at = output.length;
-    if (spliceBytes === splice.length && spliceBytes <= shortText)
-      for (let i = 0; i < spliceBytes; i++) bytes[at + i] = splice.charCodeAt(i);
-    else bytes.write(splice, at, 'utf8');
+    bytes.write(splice, at, 'utf8');
     at += spliceBytes;
     if (tail !== null) {
       bytes.set(tail, at);
@@ -194,12 +192,6 @@ export class RequestWriter {
     this.#uploads.add(id, body, this.settings.initialWindowSize);
     this.pump();
   }
-}
-
-function byteLengthOf(text: string): number {
-  if (text.length > shortText) return Buffer.byteLength(text);
-  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return Buffer.byteLength(text);
-  return text.length;
 }
 
 function bodyOf({ template }: ActiveBatch, { splice }: TransportRequest): Buffer {
