@@ -1,7 +1,7 @@
 import { ConfigError, environmentWarnings, readConfig } from '../shared/config/config.ts';
-import { returnMemoryWhenIdle } from '../shared/process/idle-memory.ts';
 import { ClosingStack, closeOnSignals, notifySupervisor } from '../shared/process/lifecycle.ts';
 import { createLogger } from '../shared/process/logging.ts';
+import { returnMemoryWhenIdle } from '../shared/process/memory.ts';
 import { startApi } from './start.ts';
 
 process.title = 'carillon api';

@@ -4,6 +4,7 @@ import { sleep } from '../../shared/clock.ts';
 import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import { type Metrics, textOfMetrics } from '../../shared/metrics.ts';
+import { threadMemory } from '../../shared/process/memory.ts';
 import { moduleUrl } from '../../shared/process/module-url.ts';
 import { TtlCache } from '../../shared/ttl-cache.ts';
 import { interrupt, interruptBytes, interruptCount } from './shared-memory.ts';
@@ -35,13 +36,6 @@ export interface PoolOptions {
  * recording and the express thread go first.
  */
 const bulkNiceness = 5;
-
-/**
- * Heap limits of a thread; without one V8 lets garbage grow to gigabytes, while recipients and requests of the batches
- * use a tenth of this. They are for dispatchers without the flags of `dispatcher/main.ts` and `ops/local/node-flags.ts`, which apply
- * to threads too.
- */
-const threadMemory = { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 256 };
 
 /** Prepared senders count as open for this time, which is less than that of an idle sender. */
 const preparedProfiles = { maxAgeMs: 60_000, maxEntries: 1000 };

@@ -20,7 +20,7 @@ const main =
 /** Tells where `npm start` keeps a bundle of the sources of a checkout. */
 const bundles = new URL('../package/bundle/place.mjs', import.meta.url);
 
-/** Memory limits, which Node takes only at the start (see ops/local/node-flags.ts; a test compares them). */
+/** Memory limits, which Node takes only at the start (see shared/process/memory.ts; a test compares them). */
 const dispatcherFlags = ['--max-semi-space-size=16', '--max-old-space-size=512'];
 const apiFlags = ['--max-semi-space-size=8', '--max-old-space-size=1024'];
 const importFlags = ['--max-semi-space-size=4'];

@@ -5,9 +5,9 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { currentEnvironment } from '../../shared/config/config.ts';
-import { returnMemoryWhenIdle } from '../../shared/process/idle-memory.ts';
 import { ClosingStack, closeOnSignals, notifySupervisor } from '../../shared/process/lifecycle.ts';
 import { createLogger } from '../../shared/process/logging.ts';
+import { returnMemoryWhenIdle } from '../../shared/process/memory.ts';
 import { startPage } from './all/page-server.ts';
 import { keepSandboxSecrets } from './all/secrets.ts';
 import { startGateways } from './all/start.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { apiFlags, dispatcherFlags, dispatcherMemory, importFlags } from '../../ops/local/node-flags.ts';
+import { apiFlags, dispatcherFlags, dispatcherMemory, importFlags } from '../../shared/process/memory.ts';
 import { testConfig } from '../support/api.ts';
 import { bareEnvironment, carillonProcess, launcher } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { currentEnvironment, type Environment } from '../../../shared/config/config.ts';
 import { loopbackNetworks } from '../../../shared/config/private-hosts.ts';
 import { Database } from '../../../shared/db/pool.ts';
-import { dispatcherFlags, dispatcherMemory } from '../../local/node-flags.ts';
+import { dispatcherFlags, dispatcherMemory } from '../../../shared/process/memory.ts';
 import { choosePort } from '../../local/ports.ts';
 import { LocalService } from '../../local/service.ts';
 import { Supervised } from '../../local/supervised.ts';

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { sleep } from '../../../shared/clock.ts';
-import { dispatcherFlags } from '../../local/node-flags.ts';
+import { dispatcherFlags } from '../../../shared/process/memory.ts';
 import type { Stage } from './stage.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { readLocalConfig } from '../../../../shared/config/config.ts';
-import { returnMemoryWhenIdle } from '../../../../shared/process/idle-memory.ts';
+import { returnMemoryWhenIdle } from '../../../../shared/process/memory.ts';
 import { moduleUrl } from '../../../../shared/process/module-url.ts';
 import type {
   buildConsoleInBackground as BuildInBackground,

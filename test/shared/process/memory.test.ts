@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { IdlePeriods } from '../../../shared/process/idle-memory.ts';
+import { IdlePeriods } from '../../../shared/process/memory.ts';
 
 it('collects in the first idle interval, and again only after a busy one', () => {
   const periods = new IdlePeriods();
