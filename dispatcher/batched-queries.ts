@@ -1,5 +1,6 @@
 import { Batcher } from '../shared/batcher.ts';
 import { isConnectionFailure } from '../shared/db/limits/database-errors.ts';
+import { retryDuringOutage } from '../shared/db/outage.ts';
 import type { Database, Handle } from '../shared/db/pool.ts';
 import { type ChargedBatch, type Grant, grantRecipients } from '../shared/db/tables/apps/usage.ts';
 import { type BatchMessages, insertGatewayMessages } from '../shared/db/tables/gateways/messages.ts';
@@ -27,7 +28,6 @@ import type { Logger } from '../shared/process/logging.ts';
 import { findPointDevices, type PointDevice, type PointLookup } from '../shared/query/targets/point.ts';
 import { type DeliverJob, type JobKind, type PlanJob, planJob } from '../shared/queue/jobs.ts';
 import type { Job, JobQueue } from '../shared/queue/queue.ts';
-import { recordThroughOutage } from './recording/outage.ts';
 
 /** A push that one step plans, with all its batches. */
 export interface WholePush extends WholePlan {
@@ -231,4 +231,16 @@ async function runStatements(connection: Handle): Promise<void> {
   const states = new RecipientStates(new Uint8Array(1));
   await settleBatches(connection, [{ ...none, states, totals: {}, retriedCount: 0 }]);
   await closeSettled(connection, [none]);
+}
+
+/** Time after which a result that cannot be recorded is given up: its batch is then taken again. */
+const recordPatienceMs = 120_000;
+
+/**
+ * Repeats a recording through an outage of the database. Only this process knows the outcomes until they are recorded:
+ * without them a restart of PostgreSQL would repeat the whole batch.
+ */
+export function recordThroughOutage<T>({ log }: { log: Logger }, record: () => Promise<T>): Promise<T> {
+  const message = 'database unavailable; outcomes wait to be recorded';
+  return retryDuringOutage({ log, message, patienceMs: recordPatienceMs }, record);
 }

@@ -1,23 +1,31 @@
+import { randomUUID } from 'node:crypto';
 import type { BreakerTiming } from '../../shared/breaker.ts';
 import { type Clock, sleep } from '../../shared/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
+import {
+  deleteBreakerStatesOf,
+  deleteOldBreakerStates,
+  findTroubledElsewhere,
+  hasAnsweredElsewhere,
+  readBreakerOverrides,
+  saveBreakerState,
+} from '../../shared/db/tables/gateways/breakers.ts';
 import {
   type BreakerKey,
   type BreakerState,
   breakerIdOf,
   breakerStates,
+  type OverrideState,
   parseBreakerId,
 } from '../../shared/domain/breaker.ts';
 import { profileConnectorIds } from '../../shared/domain/labels.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import type { Permit } from '../../shared/queue/consumer.ts';
-import { BreakerStates } from './breaker-states.ts';
+import { TtlCache } from '../../shared/ttl-cache.ts';
 import { GatewayFailures } from './gateway-failures.ts';
-import { type PermitAnswer, unwatchedPermit } from './gateway-permit.ts';
-import { GatewayQueue } from './gateway-queue.ts';
+import { GatewayQueue, type PermitAnswer, unwatchedPermit } from './gateway-queue.ts';
 import { InFlightBatches } from './in-flight-batches.ts';
-import { Overrides } from './overrides.ts';
 
 /** Recipients of a large batch that a half-open breaker lets through as a probe. */
 const probeSize = 10;
@@ -229,4 +237,103 @@ const wait = (afterMs: number): PermitAnswer => ({ kind: 'wait', afterMs });
 /** Our own channel has no gateway that could be down: it writes to our database. */
 function isWatched({ connector }: BreakerKey): boolean {
   return profileConnectorIds.some((id) => id === connector);
+}
+
+/** An override applies on every dispatcher within one second (protocol/admin-api.md#changes); the query takes half of it. */
+const maxAgeMs = 400;
+
+export interface BreakerOverride {
+  forced: OverrideState;
+  since: Date;
+}
+
+/** Breakers that operators opened or closed; all dispatchers share them through the database. */
+export class Overrides {
+  readonly #db: Database;
+  readonly #cache: TtlCache<'all', Promise<Map<string, BreakerOverride>>>;
+
+  constructor(db: Database, clock: Clock) {
+    this.#db = db;
+    this.#cache = new TtlCache({ clock, maxAgeMs });
+  }
+
+  async of(key: BreakerKey): Promise<BreakerOverride | undefined> {
+    return (await this.all()).get(breakerIdOf(key));
+  }
+
+  /** Returns all overrides by the breaker's id, at most 400 ms old. */
+  all(): Promise<Map<string, BreakerOverride>> {
+    return this.#cache.getOrMake('all', () => readBreakerOverrides(this.#db));
+  }
+
+  /** Drops the cache: the next call reads the database. */
+  invalidate(): void {
+    this.#cache.delete('all');
+  }
+
+  /** Returns the ids of the breakers that are forced open. */
+  async forcedOpen(): Promise<Set<string>> {
+    const overrides = await this.all();
+    return new Set([...overrides].filter(([, { forced }]) => forced === 'open').map(([id]) => id));
+  }
+}
+
+/** Breaker states of all dispatchers in the table `breaker_state`: this one writes its own, in order. */
+export class BreakerStates {
+  readonly #db: Database;
+  readonly #log: Logger;
+  /** Name of this dispatcher in the table. */
+  readonly #dispatcher = randomUUID();
+  /** Time of the last answer that this dispatcher has shared, in ms. */
+  readonly #sharedMs = new WeakMap<GatewayQueue, number>();
+  #writes: Promise<void> = Promise.resolve();
+
+  constructor({ db, log }: { db: Database; log: Logger }) {
+    this.#db = db;
+    this.#log = log;
+  }
+
+  /** Writes the state of one breaker in the background. */
+  write(queue: GatewayQueue): void {
+    const { breaker, since } = queue;
+    this.#write(queue, { state: breaker.state, since });
+  }
+
+  /** Whether another dispatcher got an answer of the gateway since the breaker of this one opened. */
+  hasAnsweredElsewhere({ key, openedAt }: GatewayQueue): Promise<boolean> {
+    return hasAnsweredElsewhere(this.#db, key, { dispatcher: this.#dispatcher, since: openedAt });
+  }
+
+  /**
+   * Writes when the gateways answered last that other dispatchers cannot reach. A breaker that never opened is not in the
+   * table; without this, the half-open breaker of a dispatcher without traffic would not learn that pushes arrive.
+   */
+  async shareAnswers(queues: ReadonlyMap<string, GatewayQueue>): Promise<void> {
+    for (const id of await findTroubledElsewhere(this.#db, this.#dispatcher)) {
+      const queue = queues.get(id);
+      const answeredAt = queue?.breaker.state === 'closed' ? queue.healthyAt : null;
+      if (!queue || !answeredAt || answeredAt.getTime() <= (this.#sharedMs.get(queue) ?? 0)) continue;
+      this.#sharedMs.set(queue, answeredAt.getTime());
+      this.#write(queue, { state: 'closed', since: answeredAt });
+    }
+  }
+
+  /** Waits for pending writes and deletes old states. */
+  async maintain(): Promise<void> {
+    await this.#writes;
+    await deleteOldBreakerStates(this.#db);
+  }
+
+  /** Waits for pending writes and deletes the states of this dispatcher. */
+  async close(): Promise<void> {
+    await this.#writes;
+    await deleteBreakerStatesOf(this.#db, this.#dispatcher).catch(() => undefined);
+  }
+
+  #write({ key, breaker }: GatewayQueue, own: { state: BreakerState; since: Date }): void {
+    const probeInMs = own.state === 'open' ? breaker.cooldownLeftMs : null;
+    this.#writes = this.#writes
+      .then(() => saveBreakerState(this.#db, key, { dispatcher: this.#dispatcher, ...own, probeInMs }))
+      .catch((error: unknown) => this.#log.warn({ err: error }, 'breaker state could not be written'));
+  }
 }

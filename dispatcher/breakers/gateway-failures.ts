@@ -9,8 +9,7 @@ import {
 } from '../../shared/db/tables/gateways/failures.ts';
 import type { GatewayFailure } from '../../shared/domain/breaker.ts';
 import type { Logger } from '../../shared/process/logging.ts';
-import type { GatewayHealth } from './gateway-permit.ts';
-import type { GatewayQueue } from './gateway-queue.ts';
+import type { GatewayHealth, GatewayQueue } from './gateway-queue.ts';
 
 /** Shortest interval of writes for a gateway that fails and answers in turns. */
 const writeEveryMs = 1000;

@@ -2,13 +2,15 @@ import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
 import { quietReason, quietWait } from '../../shared/rules/quiet-hours.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';
-import type { Postponement } from '../recording/postponed.ts';
-import type { UnsentOutcome } from '../recording/unsent.ts';
+import type { Postponement, UnsentOutcome } from '../recording/unsent.ts';
 import type { SendSlot } from '../sending/task.ts';
-import { checkDailyCap } from './daily-cap.ts';
-import { reserveFlowControl, type SendTime } from './flow-control.ts';
-import { reserveGatewayRate } from './gateway-rate.ts';
-import { checkTestLimit } from './test-limit.ts';
+import {
+  checkDailyCap,
+  checkTestLimit,
+  reserveFlowControl,
+  reserveGatewayRate,
+  type SendTime,
+} from './reservations.ts';
 
 /** What happens to a batch that was taken. */
 export type GateDecision =

@@ -1,7 +1,7 @@
 import { findTrace } from '../../shared/db/tables/pushes/pushes.ts';
 import { contextToContinue, inSpan, isTracing } from '../../shared/process/tracing.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import type { SentBatch } from '../recording/sent-batch.ts';
+import type { SentBatch } from '../recording/recorder.ts';
 
 interface PushIds {
   appId: string;

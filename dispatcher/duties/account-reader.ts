@@ -9,7 +9,7 @@ import { findSecretRotation } from '../../shared/db/tables/secrets/rotation.ts';
 import { isConnectorId } from '../../shared/domain/labels.ts';
 import { type EndingCredentials, refreshAccountReading } from '../../shared/queue/account-reading.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { noticeEnding } from './credential-notices.ts';
+import { noticeEnding } from './profiles.ts';
 
 /** Profiles whose credentials a dispatcher knows, and those that it decrypts in one pass. */
 const maxProfiles = 20_000;

@@ -1,6 +1,13 @@
-import { type Clock, dayMs } from '../../shared/clock.ts';
-import type { Database } from '../../shared/db/pool.ts';
+import { type Clock, dayMs, hourMs } from '../../shared/clock.ts';
+import type { Database, Handle } from '../../shared/db/pool.ts';
+import { listAppIds } from '../../shared/db/tables/apps/apps.ts';
 import { deleteOldUsage } from '../../shared/db/tables/apps/usage.ts';
+import {
+  displaceOldest,
+  findCrowdedInboxes,
+  firstInbox,
+  type InboxPlace,
+} from '../../shared/db/tables/channel/inbox.ts';
 import { deleteExpiredMessages } from '../../shared/db/tables/channel/messages.ts';
 import { deleteOldAudit } from '../../shared/db/tables/console/audit.ts';
 import { deleteEndedSessions } from '../../shared/db/tables/console/sessions.ts';
@@ -10,12 +17,21 @@ import { deleteOldGatewayMessages } from '../../shared/db/tables/gateways/messag
 import { deleteOldRates } from '../../shared/db/tables/gateways/rates.ts';
 import { deleteOldGatewayTokens } from '../../shared/db/tables/gateways/tokens.ts';
 import { deleteOldDeviceDays } from '../../shared/db/tables/installations/device-days.ts';
+import { continueRegistrationWalk, rewriteTokens } from '../../shared/db/tables/installations/identities.ts';
+import { continueIdleWalk } from '../../shared/db/tables/installations/idle.ts';
 import { deleteOldInvalidTokenNotices } from '../../shared/db/tables/installations/invalid-notices.ts';
+import { deleteOldMessages } from '../../shared/db/tables/messages/outbox.ts';
+import { deleteOldSends } from '../../shared/db/tables/messages/send-budgets.ts';
+import { deleteOldConversions } from '../../shared/db/tables/messages/sms-conversion.ts';
 import { deleteOldRequestIds } from '../../shared/db/tables/pushes/request-ids.ts';
 import { deleteOldPushes, deleteSurplusFailures } from '../../shared/db/tables/pushes/retention.ts';
+import { deleteExpiredCaptchas } from '../../shared/db/tables/users/captchas.ts';
+import { deleteExpiredLinks } from '../../shared/db/tables/users/link-tokens.ts';
 import { deleteOldLoginLocks } from '../../shared/db/tables/users/login-locks.ts';
+import { deleteExpiredCodes } from '../../shared/db/tables/users/verification-codes.ts';
 import { sessionIdleMs, sessionLifeMs } from '../../shared/domain/admin/operator.ts';
 import type { Metrics } from '../../shared/metrics.ts';
+import type { DispatcherDeps } from '../deps.ts';
 
 const recordRetentionMs = 7 * dayMs;
 /** Failures that an app keeps, the newest ones: about 2 GB. */
@@ -82,4 +98,94 @@ export async function cleanOnce(deps: CleanerDeps, rows: number): Promise<number
   }
   if (errors.length > 0) throw errors[0];
   return most;
+}
+
+/** Interval of walks over the installations of a large app: each walk reads them all. */
+const walkEveryMs = dayMs;
+
+/**
+ * Deletes installations that were neither updated nor imported within their app's validity
+ * (protocol/installations.md#idle-installations), at most `limit` per app and pass; returns the largest number of one app, or
+ * `limit` where a walk goes on.
+ */
+export async function deleteIdle({ db, appCache, clock }: DispatcherDeps, limit: number): Promise<number> {
+  let most = 0;
+  for (const appId of await listAppIds(db)) {
+    const app = await appCache.app(appId);
+    if (!app) continue;
+    const now = clock.now();
+    const before = new Date(now - app.options.installationValidityDays * dayMs);
+    const walk = { appId, before, limit, now: new Date(now), nextAt: new Date(now + walkEveryMs) };
+    most = Math.max(most, await continueIdleWalk(db, walk));
+  }
+  return most;
+}
+
+/** More than a day, the longest window of a limit. */
+const sendRetentionMs = 25 * hourMs;
+/** More than the window of the conversion rate, and than the time that a breaker stays open. */
+const conversionRetentionMs = 3 * hourMs;
+/** Retention of messages, which contain addresses and numbers: the same as of push records. */
+const messageRetentionMs = 7 * 24 * hourMs;
+
+/**
+ * Deletes expired codes, captchas and links, messages after seven days, and counts outside every window; at most `limit`
+ * rows of each table. Returns the largest number that it deleted from one table.
+ */
+export async function cleanVerification(db: Handle, nowMs: number, limit: number): Promise<number> {
+  const now = new Date(nowMs);
+  const before = (ageMs: number) => new Date(nowMs - ageMs);
+  await deleteOldConversions(db, before(conversionRetentionMs));
+  return Math.max(
+    await deleteExpiredCodes(db, now, limit),
+    await deleteExpiredCaptchas(db, now, limit),
+    await deleteExpiredLinks(db, now, limit),
+    await deleteOldSends(db, before(sendRetentionMs), limit),
+    await deleteOldMessages(db, before(messageRetentionMs), limit),
+  );
+}
+
+/**
+ * Leaves one installation of each device (`tables/installations/identities.ts`), at most `limit`
+ * tokens and a page of each app at a time. Returns `limit` if there is more to do, else the number
+ * of tokens.
+ */
+export async function mergeDevices(
+  { db, clock }: Pick<DispatcherDeps, 'db' | 'clock'>,
+  limit: number,
+): Promise<number> {
+  const tokens = await rewriteTokens(db, limit);
+  let isMore = false;
+  for (const appId of await listAppIds(db)) {
+    const now = clock.now();
+    const walk = { appId, now: new Date(now), nextAt: new Date(now + walkEveryMs) };
+    if (await continueRegistrationWalk(db, walk)) isMore = true;
+  }
+  return isMore ? limit : tokens;
+}
+
+/** Inbox rows that one pass reads: 10 ms of the database. */
+const rowsPerPass = 20_000;
+
+interface InboxLimitDeps {
+  db: Database;
+  metrics: Pick<Metrics, 'channelMessages'>;
+}
+
+/**
+ * Walks over all inboxes and drops the oldest messages of those over their limit (protocol/channel.md#channel-limits). A
+ * check at each new message would cost a third of storing it.
+ */
+export class InboxLimit {
+  #next: InboxPlace = firstInbox;
+
+  /** Reads the next rows, from the beginning again after the last; returns the number of dropped messages. */
+  async run({ db, metrics }: InboxLimitDeps, rows = rowsPerPass): Promise<number> {
+    const { installations, next } = await findCrowdedInboxes(db, this.#next, rows);
+    this.#next = next ?? firstInbox;
+    let displaced = 0;
+    for (const [appId, inboxes] of installations) displaced += await displaceOldest(db, appId, inboxes);
+    metrics.channelMessages.inc({ event: 'displaced' }, displaced);
+    return displaced;
+  }
 }

@@ -5,16 +5,11 @@ import { endFreezes, resumeExpiredPushes } from '../delivery/holding.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closeSettledPushes } from '../recording/closing.ts';
 import { AccountReader } from './account-reader.ts';
-import { cleanOnce } from './cleaner.ts';
-import { mergeDevices } from './identities.ts';
-import { deleteIdle } from './idle.ts';
-import { InboxLimit } from './inbox-limit.ts';
+import { cleanOnce, cleanVerification, deleteIdle, InboxLimit, mergeDevices } from './cleaner.ts';
 import { JobKeeper } from './job-keeper.ts';
-import { reviewCanaries } from './profile-rotations.ts';
-import { startRecurring } from './recurring.ts';
-import { Scheduler } from './scheduler.ts';
+import { reviewCanaries } from './profiles.ts';
+import { Scheduler, startRecurring } from './scheduler.ts';
 import { rotateForAWhile } from './secret-rotation.ts';
-import { cleanVerification } from './verification-cleaner.ts';
 
 /** A background duty. */
 export interface Duty {

@@ -1,5 +1,18 @@
+import type { Handle } from '../../shared/db/pool.ts';
+import {
+  countOpenStarts,
+  listDueRecurring,
+  lockDueRecurring,
+  noteStarts,
+  type RecurringPush,
+} from '../../shared/db/tables/apps/recurring-pushes.ts';
+import type { NewPush } from '../../shared/db/tables/pushes/pushes.ts';
 import { msToNextPush, takeDuePushes } from '../../shared/db/tables/pushes/schedule.ts';
+import { newPushObjectId } from '../../shared/domain/ids.ts';
+import { defaultExpiryMs, expiryAfter } from '../../shared/domain/pushes/push.ts';
+import { dueTimes, maxOpenStarts } from '../../shared/domain/pushes/recurrence.ts';
 import { planJob } from '../../shared/queue/jobs.ts';
+import { insertQueuedPushes } from '../../shared/queue/push-jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
 /** Pause after a pass that fired pushes: those that become due in it are fired together. */
@@ -35,4 +48,77 @@ export class Scheduler {
       return due.length;
     });
   }
+}
+
+/** A start that is later than this counts as caught up. */
+const lateAfterMs = 60_000;
+
+/** What became of due times, for the metric. */
+type Outcomes = Partial<Record<'started' | 'caught_up' | 'missed' | 'held_back', number>>;
+
+/**
+ * Makes the pushes of recurring pushes whose time has come; returns how many recurring pushes it handled. Each is a transaction
+ * of its own, which makes the push and sets the next time: so a time has one push, whichever dispatchers run or end
+ * (protocol/push.md#recurring-pushes). The database's clock decides. A failure of one does not hold the others.
+ */
+export async function startRecurring(deps: DispatcherDeps, limit: number): Promise<number> {
+  const due = await listDueRecurring(deps.db, limit);
+  const failures: unknown[] = [];
+  for (const { appId, id } of due) {
+    try {
+      const outcomes = await deps.db.transaction((tx) => startOne(deps, tx, { appId, id }));
+      for (const [outcome, n] of Object.entries(outcomes)) deps.metrics.recurringStarts.inc({ outcome }, n);
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+  return due.length;
+}
+
+async function startOne(
+  { queue }: DispatcherDeps,
+  tx: Handle,
+  { appId, id }: { appId: string; id: number },
+): Promise<Outcomes> {
+  const recurring = await lockDueRecurring(tx, appId, id);
+  if (!recurring) return {};
+  const { now, nextAt: first, skipBefore } = recurring;
+  const { start, missed, next } = dueTimes(recurring, {
+    first,
+    now,
+    lifeMs: lifeMsOf(recurring),
+    skipBefore,
+  });
+  const isHeldBack = start !== undefined && (await countOpenStarts(tx, appId, id)) >= maxOpenStarts;
+  const push = start && !isHeldBack ? toPush(recurring, start, now) : undefined;
+  if (push) await insertQueuedPushes(tx, queue, [push]);
+  const heldBack = isHeldBack ? 1 : 0;
+  const made = push && { at: push.pushTime, objectId: push.objectId };
+  await noteStarts(tx, recurring, { nextAt: next, made, missed, heldBack });
+  const isLate = push !== undefined && now.getTime() - push.pushTime.getTime() > lateAfterMs;
+  return {
+    missed,
+    held_back: heldBack,
+    ...(push ? { [isLate ? 'caught_up' : 'started']: 1 } : {}),
+  };
+}
+
+const lifeMsOf = ({ lifeSeconds }: RecurringPush): number =>
+  lifeSeconds === null ? defaultExpiryMs : lifeSeconds * 1000;
+
+/** Returns the push of a time. It expires as if it had been sent then. */
+function toPush(recurring: RecurringPush, at: Date, now: Date): NewPush {
+  const { appId, id, name, pushOrder, notificationId, changedBy, changedToken } = recurring;
+  return {
+    appId,
+    objectId: newPushObjectId(),
+    notificationId: notificationId ?? newPushObjectId(),
+    state: 'queued',
+    pushOrder: { ...pushOrder, recurring: { id, name } },
+    pushTime: at,
+    expiresAt: expiryAfter(at, lifeMsOf(recurring)),
+    createdAt: now,
+    sender: { name: changedBy, tokenId: changedToken },
+  };
 }

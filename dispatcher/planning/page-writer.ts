@@ -13,7 +13,7 @@ import type { PageOfBatches, PlannedStart, Rule, TargetPage } from '../../shared
 import { changesPages } from '../../shared/rules/rules.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/closing.ts';
-import { wakeWhenDue } from '../recording/postponed.ts';
+import { wakeWhenDue } from '../recording/unsent.ts';
 import { type batchRoutes, toBatches } from './batches.ts';
 import { firstBatchSize } from './pages.ts';
 

@@ -1,10 +1,32 @@
+import { retryMs } from '../../shared/backoff.ts';
+import { dayMs } from '../../shared/clock.ts';
+import { dueIn } from '../../shared/db/clock.ts';
+import type { Handle } from '../../shared/db/pool.ts';
+import { insertGatewayMessages } from '../../shared/db/tables/gateways/messages.ts';
+import {
+  type Batch,
+  checkpointBatch,
+  insertBatches,
+  lockBatch,
+  markRetried,
+  type NewBatch,
+  settleBatches,
+} from '../../shared/db/tables/pushes/batches.ts';
+import { recordProfileError } from '../../shared/db/tables/pushes/progress.ts';
+import { insertFailures } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
+import type { ConnectorId } from '../../shared/domain/labels.ts';
+import { type OutcomeTotals, outcomes } from '../../shared/domain/outcome.ts';
+import { type DeliverJob, deliverJob } from '../../shared/queue/jobs.ts';
+import { recordThroughOutage } from '../batched-queries.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import type { BatchInWork } from './batch-in-work.ts';
-import { countCalls } from './counts.ts';
-import { recordPartial } from './partial.ts';
-import { endSpentTries } from './retried.ts';
-import type { SentBatch } from './sent-batch.ts';
-import { recordSettled } from './settled.ts';
+import type { DeliverResult, RetryGroup } from '../sending/task.ts';
+import { type BatchInWork, endJob } from './batch-in-work.ts';
+
+/** A batch that was sent: its result, and whether its tries count towards their limit. */
+export interface SentBatch {
+  result: DeliverResult;
+  isCounted: boolean;
+}
 
 /**
  * Records the result of a sent batch. Returns true when the batch is settled, false when some of its recipients are
@@ -21,4 +43,306 @@ export async function recordResult(
   if (isSettled) await recordSettled(deps, batch, { result, isCounted });
   else await recordPartial(deps, batch, { result, isCounted });
   return isSettled;
+}
+
+/** Result of a batch as it was settled, and its totals. */
+interface Settlement {
+  result: DeliverResult;
+  totals: OutcomeTotals;
+}
+
+/**
+ * Settles a sent batch in one transaction: totals, reasons, dead tokens, retry batches, and the end of its job
+ * (develop/architecture.md#life-of-a-push).
+ */
+export async function recordSettled(
+  deps: DispatcherDeps,
+  batch: BatchInWork,
+  sent: SentBatch,
+): Promise<void> {
+  const { appId } = batch.ids;
+  const { connector } = sent.result;
+  const settlement = (await settleAlone(deps, batch, sent)) ?? (await settleWithRetries(deps, batch, sent));
+  if (settlement) {
+    countRecipients(deps, appId, connector, settlement.totals);
+    countRepeats(deps, connector, settlement.result.retries);
+  }
+  countGatewayUsage(deps, appId, { result: sent.result, recipients: settlement?.totals.sent ?? 0 });
+}
+
+/**
+ * Settles a batch of which nothing is tried again, together with others. Undefined for any other batch, and where the
+ * result does not count as it is.
+ */
+async function settleAlone(
+  { queries }: DispatcherDeps,
+  batch: BatchInWork,
+  { result }: SentBatch,
+): Promise<Settlement | undefined> {
+  if (result.retries.length > 0 || result.profileError !== null) return undefined;
+  const settled = resultOf(batch.ids, result);
+  const isSettled = await queries.record({ batch: settled, ...detailsOf(batch, result), job: batch.job });
+  return isSettled ? { result, totals: settled.totals } : undefined;
+}
+
+/** Settles a batch in a transaction of its own. */
+function settleWithRetries(
+  deps: DispatcherDeps,
+  batch: BatchInWork,
+  sent: SentBatch,
+): Promise<Settlement | undefined> {
+  return recordThroughOutage(deps, () =>
+    deps.db.transaction(async (tx) => {
+      const settled = await settle(tx, batch.ids, sent.result);
+      if (settled) await writeDetails(deps, tx, batch, { ...settled, isCounted: sent.isCounted });
+      await endJob(deps, tx, batch);
+      return settled;
+    }),
+  );
+}
+
+const resultOf = ({ appId, batchId: id }: DeliverJob, { states, retriedCount, sentBy }: DeliverResult) => ({
+  ...{ appId, id, states, retriedCount, sentBy },
+  totals: states.totals(),
+});
+
+/** Returns the failures and message ids of a result, as they are stored. */
+const detailsOf = (
+  { ids, stored }: BatchInWork,
+  { connector, profile, failures, messages }: DeliverResult,
+) => ({
+  failures: { batch: { ...ids, connector, profile, unanswered: stored.unanswered }, failures },
+  messages: { batch: { ...ids, connector }, messages },
+});
+
+/**
+ * Settles a batch with its result, less the recipients that are in retry batches by now; undefined when it was settled
+ * already.
+ */
+async function settle(tx: Handle, ids: DeliverJob, result: DeliverResult): Promise<Settlement | undefined> {
+  const batch = resultOf(ids, result);
+  const [isSettled] = await settleBatches(tx, [batch]);
+  if (isSettled) return { result, totals: batch.totals };
+  const rest = await withoutRetried(tx, ids, result);
+  return rest && settle(tx, ids, rest);
+}
+
+async function writeDetails(
+  deps: DispatcherDeps,
+  tx: Handle,
+  batch: BatchInWork,
+  { result, isCounted }: SentBatch & Settlement,
+): Promise<void> {
+  const { ids } = batch;
+  const { connector, profile, retries, profileError } = result;
+  const { failures, messages } = detailsOf(batch, result);
+  await insertFailures(tx, [failures]);
+  await insertGatewayMessages(tx, [messages]);
+  await recordRetries(deps, tx, batch, { retries, isCounted });
+  if (profileError !== null)
+    await recordProfileError(
+      tx,
+      { appId: ids.appId, id: ids.pushId },
+      `${connector}/${profile}`,
+      profileError,
+    );
+}
+
+/**
+ * Records what is known of a batch that goes back unfinished, in one transaction: the outcomes, and a retry batch for
+ * the recipients that the gateway put off, so that neither a probe nor a pause shortens their wait.
+ */
+export async function recordPartial(
+  deps: DispatcherDeps,
+  batch: BatchInWork,
+  sent: SentBatch,
+): Promise<void> {
+  const retries = await recordThroughOutage(deps, () =>
+    sent.result.retries.length === 0
+      ? checkpoint(deps.db, batch, sent.result)
+      : deps.db.transaction((tx) => moveRetried(deps, tx, batch, sent)),
+  );
+  countRepeats(deps, batch.stored.connector, retries);
+}
+
+async function checkpoint(db: Handle, { ids, stored }: BatchInWork, result: DeliverResult) {
+  const { appId, pushId, batchId } = ids;
+  const { unanswered } = stored;
+  const { connector, profile } = result;
+  const row = { appId, id: batchId, pushId, connector, profile, unanswered };
+  await checkpointBatch(db, row, result.states, result.failures);
+  return result.retries;
+}
+
+/** Checkpoints a batch and moves its recipients with a retry to retry batches, which it returns. */
+async function moveRetried(
+  deps: DispatcherDeps,
+  tx: Handle,
+  batch: BatchInWork,
+  { result, isCounted }: SentBatch,
+): Promise<RetryGroup[]> {
+  const locked = await lockBatch(tx, batch.ids.appId, batch.ids.batchId);
+  if (!locked) return [];
+  const own = withoutPlaces(result, locked, new Set(locked.states.closedIndexes));
+  await checkpoint(tx, batch, own);
+  await markRetried(
+    tx,
+    locked,
+    own.retries.flatMap(({ indexes }) => indexes),
+  );
+  await recordRetries(deps, tx, batch, { retries: own.retries, isCounted });
+  return own.retries;
+}
+
+/**
+ * Removes from a result the recipients that another take of the batch has moved to retry batches, which count them.
+ * Undefined when the batch is settled.
+ */
+export async function withoutRetried(
+  tx: Handle,
+  { appId, batchId }: DeliverJob,
+  result: DeliverResult,
+): Promise<DeliverResult | undefined> {
+  const locked = await lockBatch(tx, appId, batchId);
+  return locked && withoutPlaces(result, locked, new Set(locked.retried));
+}
+
+/** Removes the recipients at these places from a result; their stored states stay. */
+function withoutPlaces(result: DeliverResult, stored: Batch, places: Set<number>): DeliverResult {
+  const installations = new Set([...places].map((index) => stored.recipients[index]));
+  const keep = <T>(list: T[], indexes: number[]) => list.filter((_, i) => !places.has(indexes[i] ?? -1));
+  return {
+    ...result,
+    states: result.states.withPlacesOf(stored.states, places),
+    retriedCount: stored.retried.length,
+    failures: result.failures.filter(({ installation }) => !installations.has(installation)),
+    retries: result.retries
+      .map((retry) => ({
+        ...retry,
+        indexes: keep(retry.indexes, retry.indexes),
+        recipients: keep(retry.recipients, retry.indexes),
+        why: keep(retry.why, retry.indexes),
+        badges: retry.badges && keep(retry.badges, retry.indexes),
+      }))
+      .filter(({ indexes }) => indexes.length > 0),
+  };
+}
+
+/** Waits between the tries of one recipient. The twelve tries take at least three minutes. */
+const waits = { firstMs: 1000, longestMs: 60_000, longestAskedMs: dayMs };
+
+/** Tries that reached the gateway, of one recipient. */
+const maxTries = 12;
+
+/**
+ * Ends the recipients whose tries are used up as `failed`, with their last reason. Only tries that reached the gateway
+ * are bounded.
+ */
+export function endSpentTries(result: DeliverResult, tries: number): DeliverResult {
+  if (tries + 1 < maxTries) return result;
+  const spent = result.retries.filter(({ isReached }) => isReached);
+  if (spent.length === 0) return result;
+  const states = result.states.copy();
+  const failures = [...result.failures];
+  for (const { indexes, recipients, why } of spent)
+    for (const [i, installation] of recipients.entries()) {
+      const { status, reason: lastReason } = why[i] ?? { status: 0, reason: 'unknown' };
+      const reason = `retries exhausted: ${lastReason}`;
+      states.settle(indexes[i] ?? 0, 'failed');
+      failures.push({ installation, outcome: 'failed', status, reason, invalidAsOfMs: null });
+    }
+  return { ...result, states, failures, retries: result.retries.filter(({ isReached }) => !isReached) };
+}
+
+/** Writes retry batches with their jobs. Where the push expires first, the batch starts then and is counted expired. */
+export async function recordRetries(
+  deps: DispatcherDeps,
+  tx: Handle,
+  { ids: { appId, pushId }, stored }: BatchInWork,
+  { retries, isCounted }: { retries: RetryGroup[]; isCounted: boolean },
+): Promise<void> {
+  const attempt = stored.attempt + 1;
+  for (const retry of retries) {
+    const due = await dueIn(tx, waitMs(retry, stored.attempt));
+    const startAfter = due < stored.expiresAt ? due : stored.expiresAt;
+    const batch: NewBatch = {
+      connector: stored.connector,
+      profile: stored.profile,
+      recipients: retry.recipients,
+      badges: retry.badges,
+      attempt,
+      tries: stored.tries + (retry.isReached && isCounted ? 1 : 0),
+      unanswered: stored.unanswered + (retry.isRepeat ? 1 : 0),
+      isRepeat: retry.isRepeat,
+      lastReason: mostFrequent(retry.why.map(({ reason }) => reason)),
+      notBefore: startAfter,
+      expiresAt: stored.ownExpiry,
+      language: stored.language,
+      quiet: stored.quiet,
+      quietUntil: stored.quietUntil,
+      hasJob: true,
+    };
+    const jobs = (await insertBatches(tx, appId, pushId, [batch])).map((batchId) => ({
+      appId,
+      pushId,
+      batchId,
+    }));
+    await deps.queue.send(deliverJob(stored.connector), jobs, { tx, startAfter });
+  }
+}
+
+/**
+ * Returns the wait of recipients that were tried again so often before; none if the cause was our
+ * own, for the first time.
+ */
+const waitMs = ({ afterMs }: RetryGroup, retries: number): number =>
+  afterMs === 0 && retries === 0 ? 0 : retryMs(retries, afterMs, waits);
+
+function mostFrequent(words: string[]): string | null {
+  const counts = new Map<string, number>();
+  for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? null;
+}
+
+export function countRecipients(
+  { metrics }: DispatcherDeps,
+  app: string,
+  connector: ConnectorId,
+  totals: OutcomeTotals,
+): void {
+  // All outcomes, so that a share of them can be computed before each has occurred.
+  for (const outcome of outcomes) metrics.recipients.inc({ app, connector, outcome }, totals[outcome] ?? 0);
+}
+
+/** Counts the recipients that get a retry, and those of a request without an answer by its reason. */
+export function countRepeats(
+  { metrics }: DispatcherDeps,
+  connector: ConnectorId,
+  retries: RetryGroup[],
+): void {
+  for (const { indexes } of retries) metrics.recipientsRetried.inc({ connector }, indexes.length);
+  for (const { isRepeat, why } of retries)
+    if (isRepeat) for (const { reason } of why) metrics.recipientsRepeated.inc({ connector, reason });
+}
+
+/** Counts the requests that the gateway answered and the recipients it accepted, as its own statistics do. */
+export function countGatewayUsage(
+  { gatewayUsage }: DispatcherDeps,
+  appId: string,
+  { result, recipients }: { result: DeliverResult; recipients: number },
+): void {
+  const { connector, profile, calls } = result;
+  if (connector === 'channel') return;
+  const answered = calls.filter(({ status }) => status > 0);
+  const requests = answered.reduce((sum, { count }) => sum + count, 0);
+  gatewayUsage.add({ appId, connector, profile }, { requests, recipients });
+}
+
+export function countCalls(
+  { metrics }: DispatcherDeps,
+  { connector, calls, durations }: DeliverResult,
+): void {
+  for (const { status, reason, count } of calls)
+    metrics.gatewayResponses.inc({ connector, status, reason }, count);
+  metrics.gatewayRequestSeconds.add(connector, durations);
 }

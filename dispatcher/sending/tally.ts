@@ -195,7 +195,7 @@ export class Tally {
     this.changes += 1;
   }
 
-  /** A repeat that the device hides is bounded like every other try (recording/retried.ts). */
+  /** A repeat that the device hides is bounded like every other try (recording/recorder.ts). */
   #isRepeatable({ isRepeatHidden }: Extract<AttemptResult, { kind: 'unknown' }>): boolean {
     return isRepeatHidden || (this.#unknownOutcome === 'repeat' && this.#batch.unanswered < maxShownRepeats);
   }

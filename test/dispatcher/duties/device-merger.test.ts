@@ -1,6 +1,6 @@
 /** Installations of one device that older versions, imports or concurrent calls made. */
 import { expect, test } from 'vitest';
-import { mergeDevices } from '../../../dispatcher/duties/identities.ts';
+import { mergeDevices } from '../../../dispatcher/duties/cleaner.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { hastenRegistrationWalk } from '../../../shared/db/tables/installations/identities.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';

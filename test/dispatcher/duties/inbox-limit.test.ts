@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { InboxLimit } from '../../../dispatcher/duties/inbox-limit.ts';
+import { InboxLimit } from '../../../dispatcher/duties/cleaner.ts';
 import { displaceOldest, maxPendingMessages } from '../../../shared/db/tables/channel/inbox.ts';
 import { acknowledgeMessages } from '../../../shared/db/tables/channel/messages.ts';
 import { createMetrics, type Metrics } from '../../../shared/metrics.ts';

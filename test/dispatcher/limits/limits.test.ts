@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { deleteIdle } from '../../../dispatcher/duties/idle.ts';
+import { deleteIdle } from '../../../dispatcher/duties/cleaner.ts';
 import { dayMs } from '../../../shared/clock.ts';
 import { continueIdleWalk, rowsOfPage } from '../../../shared/db/tables/installations/idle.ts';
 import { useTestService } from '../../support/service.ts';

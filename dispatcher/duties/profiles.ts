@@ -1,10 +1,36 @@
 import { dayMs } from '../../shared/clock.ts';
+import { reviewCanary } from '../../shared/db/tables/apps/canary-decisions.ts';
 import { noteNotice } from '../../shared/db/tables/apps/credential-notices.ts';
+import { forgetPrevious, listCanaries } from '../../shared/db/tables/apps/profile-rotations.ts';
 import { insertOutboxMessage } from '../../shared/db/tables/messages/outbox.ts';
+import { judgeCanary } from '../../shared/domain/apps/canary.ts';
 import { displayName } from '../../shared/domain/labels.ts';
 import type { EndingCredentials } from '../../shared/queue/account-reading.ts';
 import { messageJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
+
+const canariesAtOnce = 500;
+/** Time for which replaced credentials are kept, for a rollback. */
+const previousMs = 7 * dayMs;
+
+/** Decides on canaries by their age, and forgets credentials that were replaced long ago. Returns the number of changes. */
+export async function reviewCanaries({
+  db,
+  clock,
+  log,
+}: Pick<DispatcherDeps, 'db' | 'clock' | 'log'>): Promise<number> {
+  const nowMs = clock.now();
+  let changed = await forgetPrevious(db, new Date(nowMs - previousMs));
+  for (const rotation of await listCanaries(db, canariesAtOnce)) {
+    if (!judgeCanary(rotation, nowMs - rotation.changedAt.getTime())) continue;
+    const state = await reviewCanary(db, rotation, nowMs);
+    if (!state) continue;
+    changed += 1;
+    const { appId, connector, name } = rotation;
+    log.info({ appId, connector, profile: name, state }, 'a canary of credentials has ended');
+  }
+  return changed;
+}
 
 /** Days before the end of credentials at which the operator gets a mail; 0: they have ended. */
 const steps = [0, 1, 7, 30] as const;

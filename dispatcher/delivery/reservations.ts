@@ -1,0 +1,149 @@
+import { type Rate, type TestLimit, toPushMessage } from '../../connectors/contract/connector.ts';
+import { connectors } from '../../connectors/registry.ts';
+import type { Grant } from '../../shared/db/tables/apps/usage.ts';
+import { grantTest } from '../../shared/db/tables/gateways/daily-use.ts';
+import { reserveRate } from '../../shared/db/tables/gateways/rates.ts';
+import { paceShare, reserveSlot, type Slot } from '../../shared/db/tables/pushes/pace.ts';
+import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
+import type { DeliverJob } from '../../shared/queue/jobs.ts';
+import type { DispatcherDeps } from '../deps.ts';
+import type { BatchInWork } from '../recording/batch-in-work.ts';
+import { recordCapped } from '../recording/unsent.ts';
+import { isLate } from '../sending/pace.ts';
+import type { SendSlot } from '../sending/task.ts';
+
+/**
+ * Lead of a new slot: the time to get to the thread and to load the recipients. The first slot of a push has a longer one
+ * (`handOverMs`), to open the connection too.
+ */
+const leadMs = 100;
+
+/** A batch whose slot begins within this time goes to its thread, which waits for the rest. */
+const handOverMs = 250;
+
+/** When a paced batch may be sent: in this slot, or not before a time (by the database's clock). */
+export type SendTime = { kind: 'now'; slot: SendSlot } | { kind: 'later'; afterMs: number; at: Date };
+
+/**
+ * Reserves a slot for a batch in the flow control of its push (protocol/push.md#flow-control). A batch that is taken
+ * again keeps its slot, unless it missed the slot or the rate was changed. Undefined for a push without flow control.
+ */
+export async function reserveFlowControl(
+  { db, clock }: Pick<DispatcherDeps, 'db' | 'clock'>,
+  { ids, stored }: BatchInWork,
+): Promise<SendTime | undefined> {
+  if (!stored.isPaced) return undefined;
+  const isUsable = stored.slot !== null && !isLate(-stored.slot.inMs, stored.slot.durationMs);
+  const slot = isUsable ? stored.slot : await reserveSlot(db, ids, { leadMs, firstLeadMs: handOverMs });
+  return slot ? sendTimeOf(slot, clock.now()) : undefined;
+}
+
+/** Returns when a reserved slot lets its batch be sent, as of now. */
+export function sendTimeOf({ at, inMs, durationMs }: Slot, nowMs: number): SendTime {
+  if (inMs <= handOverMs) return { kind: 'now', slot: { startAtMs: nowMs + inMs, durationMs } };
+  return { kind: 'later', afterMs: inMs - handOverMs, at: new Date(at.getTime() - handOverMs) };
+}
+
+/** Lateness up to which a batch that leaves all at once may use its slot: no other batch has its time. */
+const wholeBatchToleranceMs = 1000;
+
+const isUsable = ({ inMs, durationMs }: Slot): boolean =>
+  durationMs === 0 ? -inMs <= wholeBatchToleranceMs : !isLate(-inMs, durationMs);
+
+/** Whether the rate has room for the whole batch now, so that it needs no slot. */
+const isImmediate = ({ inMs, durationMs }: Slot): boolean => inMs <= 1 && durationMs === 0;
+
+/**
+ * Reserves time for a batch in the rate of its gateway, which all dispatchers share. A batch that is taken again keeps
+ * its slot unless it missed it. Undefined for a gateway without a rate, or with room for the whole batch.
+ */
+export async function reserveGatewayRate(
+  deps: Pick<DispatcherDeps, 'db' | 'appCache' | 'clock'>,
+  batch: BatchInWork,
+): Promise<SendTime | undefined> {
+  const { connector: id, profile: name, rateSlot } = batch.stored;
+  const connector = connectors.get(id);
+  if (!connector?.rate) return undefined;
+  const profiles = await deps.appCache.profiles(batch.ids.appId);
+  const profile = profiles.find((candidate) => candidate.connector === id && candidate.name === name);
+  const credentials = connector.credentials.safeParse(profile?.credentials);
+  const rate = credentials.success ? connector.rate(credentials.data) : null;
+  if (!rate) return undefined;
+  const slot =
+    rateSlot && isUsable(rateSlot)
+      ? rateSlot
+      : await reserve(deps, batch, {
+          rate: { ...rate, perSecond: rate.perSecond * paceShare },
+          ...connector.limits,
+        });
+  return isImmediate(slot) ? undefined : sendTimeOf(slot, deps.clock.now());
+}
+
+function reserve(
+  { db }: Pick<DispatcherDeps, 'db'>,
+  { ids: { appId, batchId }, stored: { connector, profile, open, isPersonal } }: BatchInWork,
+  { rate, ...limits }: { rate: Rate; recipientsPerRequest: number },
+): Promise<Slot> {
+  const recipientsPerRequest = isPersonal ? 1 : limits.recipientsPerRequest;
+  const units = rate.counts === 'recipients' ? open : Math.ceil(open / recipientsPerRequest);
+  // A batch of several requests is spread: otherwise all of them would leave when there is room for the last one.
+  const isSpread = recipientsPerRequest === 1 || open > recipientsPerRequest;
+  const key = { appId, batchId, connector, profile };
+  return db.transaction((tx) => reserveRate(tx, key, rate, { units, isSpread }));
+}
+
+/**
+ * Applies the limits of a push that is marked as a test (protocol/push.md#test-pushes): recipients beyond them end
+ * `capped`. Returns the reason when no recipient is left.
+ */
+export async function checkTestLimit(
+  deps: Pick<DispatcherDeps, 'db'>,
+  { ids, stored }: BatchInWork,
+): Promise<string | undefined> {
+  const connector = connectors.get(stored.connector);
+  if (!connector?.testLimit || stored.attempt > 0) return undefined;
+  const push = await findPush(deps.db, ids.appId, ids.pushId);
+  const limit = push && connector.testLimit(toPushMessage(push));
+  if (!limit) return undefined;
+  const devices = stored.size;
+  const test = { ...ids, connector: stored.connector, devices };
+  const granted = await deps.db.transaction((tx) => grantTest(tx, test, limit));
+  if (granted >= devices) return undefined;
+  const reason = reasonOf(limit);
+  if (granted === 0) return reason;
+  await recordCapped(deps, ids, { granted, reason });
+  return undefined;
+}
+
+const reasonOf = ({ pushesPerDay, devicesPerPush }: TestLimit): string =>
+  `test pushes go to at most ${devicesPerPush} devices, ${pushesPerDay} times a day`;
+
+/**
+ * Counts the recipients of a batch towards the app's daily cap (protocol/push.md#daily-recipients), once however often
+ * the batch is taken; a retry batch was counted with its first one. Recipients beyond the cap end `capped`. Returns the
+ * reason when no recipient is left.
+ */
+export async function checkDailyCap(
+  deps: Pick<DispatcherDeps, 'db' | 'appCache' | 'queries'>,
+  { ids, stored }: BatchInWork,
+): Promise<string | undefined> {
+  if (stored.attempt > 0) return undefined;
+  const app = await deps.appCache.app(ids.appId);
+  if (!app) return undefined;
+  const cap = app.options.dailyRecipientCap;
+  const grant = stored.grant ?? (await deps.queries.grant({ ...ids, cap })) ?? (await readGrant(deps, ids));
+  if (!grant || grant.granted >= grant.size) return undefined;
+  const reason = `the daily recipient cap of ${cap} is reached`;
+  if (grant.granted === 0) return reason;
+  await recordCapped(deps, ids, { granted: grant.granted, reason });
+  return undefined;
+}
+
+/** Reads the grant that another take of the batch got after this one had loaded it. */
+async function readGrant(
+  { queries }: Pick<DispatcherDeps, 'queries'>,
+  ids: DeliverJob,
+): Promise<Grant | null> {
+  const batch = await queries.readSnapshot(ids);
+  return batch?.grant ?? null;
+}
