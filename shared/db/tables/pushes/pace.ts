@@ -86,7 +86,7 @@ const heldSeconds = 1;
 
 /**
  * Changes the flow control of an unfinished push; null removes it. Slots that start within a second
- * stay, later ones are void: their batches reserve again when they are fetched (`JobQueue.rescheduleVoidSlots`). Returns
+ * stay, later ones are void: their batches reserve again when they are fetched (`startVoidSlots`). Returns
  * false for a push that is finished.
  */
 export async function changePace(
