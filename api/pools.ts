@@ -1,9 +1,8 @@
 import type { Config } from '../shared/config/config.ts';
 import { QueryLimiter, queryLimitsFor } from '../shared/db/limits/query-limits.ts';
-import { saveSettings, spreadSaveSettings } from '../shared/db/limits/saves.ts';
 import { waitForDatabase } from '../shared/db/outage.ts';
 import { Database, type DatabaseOptions } from '../shared/db/pool.ts';
-import { knowsSpread } from '../shared/db/schema/by-app.ts';
+import { saveSettingsOf } from '../shared/db/tables/installations/saves.ts';
 import type { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
 import { Semaphore, type SemaphoreLimits } from '../shared/semaphore.ts';
@@ -56,7 +55,7 @@ export async function openPools(config: Config, log: Logger, stack: ClosingStack
   );
   const savesDb = open('api (saves)', databaseUrl, {
     maxConnections: connections.saves,
-    settings: (await knowsSpread(db)) ? spreadSaveSettings : saveSettings,
+    settings: await saveSettingsOf(db),
   });
   const queried = { maxConnections: connections.queries };
   const primary = open('api (queries)', databaseUrl, queried);

@@ -5,6 +5,11 @@ import type { Database, Handle } from '../shared/db/pool.ts';
 import { type ChargedBatch, type Grant, grantRecipients } from '../shared/db/tables/apps/usage.ts';
 import { type BatchMessages, insertGatewayMessages } from '../shared/db/tables/gateways/messages.ts';
 import {
+  findPointDevices,
+  type PointDevice,
+  type PointLookup,
+} from '../shared/db/tables/installations/point-devices.ts';
+import {
   type BatchKey,
   insertBatchesOf,
   type NewBatch,
@@ -25,7 +30,6 @@ import { type BatchFailures, insertFailures } from '../shared/db/tables/pushes/r
 import type { Push } from '../shared/domain/pushes/record.ts';
 import { RecipientStates } from '../shared/domain/recipient-states.ts';
 import type { Logger } from '../shared/process/logging.ts';
-import { findPointDevices, type PointDevice, type PointLookup } from '../shared/query/targets/point.ts';
 import { type DeliverJob, type JobKind, type PlanJob, planJob } from '../shared/queue/jobs.ts';
 import type { Job, JobQueue } from '../shared/queue/queue.ts';
 

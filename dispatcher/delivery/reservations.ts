@@ -86,10 +86,10 @@ function reserve(
 ): Promise<Slot> {
   const recipientsPerRequest = isPersonal ? 1 : limits.recipientsPerRequest;
   const units = rate.counts === 'recipients' ? open : Math.ceil(open / recipientsPerRequest);
-  // A batch of several requests is spread: otherwise all of them would leave when there is room for the last one.
-  const isSpread = recipientsPerRequest === 1 || open > recipientsPerRequest;
+  // A batch of several requests is sent evenly. Otherwise all of them would leave when there is room for the last one.
+  const isEven = recipientsPerRequest === 1 || open > recipientsPerRequest;
   const key = { appId, batchId, connector, profile };
-  return db.transaction((tx) => reserveRate(tx, key, rate, { units, isSpread }));
+  return db.transaction((tx) => reserveRate(tx, key, rate, { units, isEven }));
 }
 
 /**

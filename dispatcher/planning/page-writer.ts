@@ -1,11 +1,11 @@
 import type { Router } from '../../connectors/routing.ts';
 import type { Handle } from '../../shared/db/pool.ts';
+import type { PointLookup } from '../../shared/db/tables/installations/point-devices.ts';
 import { insertBatches } from '../../shared/db/tables/pushes/batches.ts';
 import { advancePlanning } from '../../shared/db/tables/pushes/progress.ts';
 import { insertFailures } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
-import type { PointLookup } from '../../shared/query/targets/point.ts';
 import { continuedPlan, deliverJob, freshPlan, type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import type { FairPriorities } from '../../shared/queue/push-jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';

@@ -6,7 +6,7 @@ import {
   type GroupInsert,
   type GroupUpdate,
   writeInstallationGroup,
-} from '../../../shared/db/tables/installations/groups/groups.ts';
+} from '../../../shared/db/tables/installations/saves.ts';
 import { newObjectId } from '../../../shared/domain/ids.ts';
 import {
   changedDraft,

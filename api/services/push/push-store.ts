@@ -83,7 +83,6 @@ export class PushStore {
   #storeClaiming(pushes: UnstoredPush[]): Promise<StoredPush[]> {
     return this.#deps.admissionDb.transaction((tx) => this.#storeAll(tx, pushes), {
       lockTimeoutMs,
-      isSpread: true,
     });
   }
 

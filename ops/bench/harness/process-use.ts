@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Handle } from '../../../shared/db/pool.ts';
-import { knowsSpread } from '../../../shared/db/schema/by-app.ts';
+import { isSharded } from '../../../shared/db/sharding.ts';
 
 /** Clock ticks per second in /proc, a constant of Linux. */
 const ticksPerSecond = 100;
@@ -36,7 +36,7 @@ export async function databaseCpuSeconds(db: Handle, without = ''): Promise<numb
     `SELECT pg_backend_pid() AS pid, ARRAY(SELECT pid FROM pg_stat_activity WHERE application_name = $1) AS without`,
     [without],
   );
-  const workers = (await knowsSpread(db)) ? await workerBackends(db, rows[0]?.without ?? []) : [];
+  const workers = (await isSharded(db)) ? await workerBackends(db, rows[0]?.without ?? []) : [];
   return Promise.all([...rows, ...workers].map(serverCpuSeconds));
 }
 

@@ -3,7 +3,7 @@ import { displaceOldest, findCrowdedInboxes, firstInbox } from '../../../shared/
 import {
   findInstallationsOfDevices,
   writeInstallationGroup,
-} from '../../../shared/db/tables/installations/groups/groups.ts';
+} from '../../../shared/db/tables/installations/saves.ts';
 import { deleteOldPushes } from '../../../shared/db/tables/pushes/retention.ts';
 import { readArgs } from '../harness/arguments.ts';
 import { type Bench, withBench } from '../harness/bench-service.ts';

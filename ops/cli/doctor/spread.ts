@@ -6,7 +6,7 @@ import {
   readDistribution,
   readShardServers,
   type ShardServer,
-} from '../../../shared/db/schema/distribution.ts';
+} from '../../../shared/db/sharding.ts';
 
 const name = 'spread';
 

@@ -1,6 +1,6 @@
 import pg from 'pg';
 
-/** Name of a constraint in the message of a spread database: Citus passes on no name, and appends the number of the shard to it. */
+/** Name of a constraint in the message of a sharded database: Citus passes on no name, and appends the number of the shard to it. */
 const constraintOfShard = /"(\w+)_\d{6,}"/;
 
 /** Returns the unique constraint that made a statement fail, if any. */
@@ -10,7 +10,7 @@ export function violatedConstraint(error: unknown): string | undefined {
 }
 
 /**
- * Returns whether COPY to a table of a spread database failed: Citus passes on the message of the worker, and this code in place of
+ * Returns whether COPY to a table of a sharded database failed: Citus passes on the message of the worker, and this code in place of
  * its own.
  */
 export function isFailedCopyToWorker(error: unknown): boolean {

@@ -8,8 +8,6 @@ export interface TransactionOptions {
   statementTimeoutMs?: number;
   /** Time limit of waiting for a lock; that of the statement by default. */
   lockTimeoutMs?: number;
-  /** Whether the database is spread: its time limits then hold on the workers too. */
-  isSpread?: boolean;
   /** Disables parallel workers and JIT compilation, which no time limit ends. */
   isSingle?: boolean;
   /** Limit of all rows read, in bytes. */
@@ -21,6 +19,9 @@ export interface TransactionOptions {
 /** Interval in which the server looks whether the connection of an abortable transaction is still there. */
 const checkIntervalMs = 100;
 
+/** Makes the workers of a sharded database keep the limits too. Without Citus it has no effect. */
+const limitsOnWorkers = `SET LOCAL citus.propagate_set_commands = 'local'`;
+
 /** Error of a transaction that reads more than `maxBytes`. */
 export class ResultTooLarge extends Error {
   override name = 'ResultTooLarge';
@@ -28,10 +29,10 @@ export class ResultTooLarge extends Error {
 
 /** Returns the statements that begin a transaction, for one round trip; `settings` are such statements as well. */
 export function beginText(options: TransactionOptions, settings = ''): string {
-  const { isSnapshot, statementTimeoutMs, lockTimeoutMs, isSpread, isSingle, signal } = options;
+  const { isSnapshot, statementTimeoutMs, lockTimeoutMs, isSingle, signal } = options;
   return [
     `${isSnapshot ? 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY' : 'BEGIN'}${settings}`,
-    ...(isSpread ? [`SET LOCAL citus.propagate_set_commands = 'local'`] : []),
+    ...(statementTimeoutMs === undefined && lockTimeoutMs === undefined ? [] : [limitsOnWorkers]),
     ...(statementTimeoutMs === undefined
       ? []
       : [`SET LOCAL statement_timeout = ${Math.round(statementTimeoutMs)}`]),

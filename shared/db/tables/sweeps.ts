@@ -8,7 +8,7 @@ export interface AppRow {
 
 /**
  * Runs `work` for each app of the found rows, with the ids of its rows; the statements of `work` lock and change them. A
- * statement that locks names one app: a database that is spread by app_id locks no rows of several. `find` locks none, so the
+ * statement that locks names one app: a database that is sharded by app_id locks no rows of several. `find` locks none, so the
  * statements of `work` test its condition again.
  */
 export async function forEachApp<T>(

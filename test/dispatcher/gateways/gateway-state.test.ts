@@ -195,7 +195,7 @@ describe('the rate of a gateway', () => {
     const slots = await Promise.all(
       ids.map((batchId, i) =>
         (i % 2 ? one : other).transaction((tx) =>
-          reserveRate(tx, { ...key, batchId }, rate, { units: 100, isSpread: true }),
+          reserveRate(tx, { ...key, batchId }, rate, { units: 100, isEven: true }),
         ),
       ),
     );
@@ -213,7 +213,7 @@ describe('the rate of a gateway', () => {
     const key = { appId, connector: 'vendor_a', profile: '_default' };
     const rate = { perSecond: 1000, burst: 0, rampMs: 0 };
     const reserve = (batchId: number) =>
-      one.transaction((tx) => reserveRate(tx, { ...key, batchId }, rate, { units: 500, isSpread: false }));
+      one.transaction((tx) => reserveRate(tx, { ...key, batchId }, rate, { units: 500, isEven: false }));
     const [earlier, later] = [await reserve(first), await reserve(second)];
     expect([earlier.durationMs, later.durationMs]).toEqual([0, 0]);
     // The first waits until 500 units are available, the second for another 500.

@@ -1,11 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { distribute } from '../../../ops/cli/commands/service/distribution.ts';
 import { checkSpread } from '../../../ops/cli/doctor/spread.ts';
-import {
-  type Distribution,
-  placingStatements,
-  readDistribution,
-} from '../../../shared/db/schema/distribution.ts';
+import { type Distribution, placingStatements, readDistribution } from '../../../shared/db/sharding.ts';
 import { openTestDatabase } from '../../support/database.ts';
 
 const { db, url } = await openTestDatabase({ maxConnections: 1 });

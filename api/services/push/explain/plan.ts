@@ -1,6 +1,10 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { knowsSpread } from '../../../../shared/db/schema/by-app.ts';
-import { explainStatement, type PlanNode } from '../../../../shared/db/tables/installations/audience.ts';
+import {
+  estimateRows,
+  explainStatement,
+  type PlanNode,
+  wholeAppIndexes,
+} from '../../../../shared/db/tables/installations/audience.ts';
 import { type ForecastText, textOf } from '../../../../shared/domain/admin/forecast-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
@@ -9,9 +13,6 @@ import { targetQuery } from '../../../../shared/query/targets/targets.ts';
 
 /** Rows that a query may read without an index before the reply warns. */
 const maxUnindexedRows = 5000;
-
-/** Indexes over every row of an app: a scan with a filter reads all of it. */
-const wholeAppIndexes = new Set(['installation_pkey']);
 
 /** Part of the reply that shows the query plan. */
 export interface PlanReport {
@@ -34,7 +35,7 @@ export async function planOf(
   const isNeeded = needsTableScan(pushOrder);
   const scan = findScan(root, isNeeded);
   if (!scan || !isNarrowed(pushOrder)) return { plan };
-  const rows = await estimatedRows(tx, app.appId, scan);
+  const rows = await estimateRows(tx, app.appId, scan);
   const isWasteful = isNeeded || devices * 2 < rows;
   if (rows <= maxUnindexedRows || !isWasteful) return { plan };
   return {
@@ -71,16 +72,4 @@ function findScan(node: PlanNode, isNeeded: boolean): PlanNode | undefined {
     if (found) return found;
   }
   return undefined;
-}
-
-/**
- * Returns the rows of the whole table or app, by the statistics of the database. Of a spread table those of the app: the plan of
- * the whole table is that of any of its parts.
- */
-async function estimatedRows(tx: Handle, appId: string, scan: PlanNode): Promise<number> {
-  const isOfApp = wholeAppIndexes.has(scan.index ?? '') || (await knowsSpread(tx));
-  const statement = isOfApp
-    ? { text: 'SELECT FROM installation WHERE app_id = $1', values: [appId] }
-    : { text: 'SELECT FROM installation', values: [] };
-  return (await explainStatement(tx, statement)).rows;
 }

@@ -6,7 +6,7 @@ import {
   placeTables,
   placingStatements,
   readDistribution,
-} from '../../../../shared/db/schema/distribution.ts';
+} from '../../../../shared/db/sharding.ts';
 import { insertCommand } from '../../../../shared/db/tables/console/audit.ts';
 import { pendingChanges } from '../../../../shared/queue/migrate.ts';
 import { CommandFailure, type Report } from '../../report.ts';

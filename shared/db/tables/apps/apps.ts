@@ -282,7 +282,7 @@ const tablesOfApp = [
   'channel_group',
   'channel_inbox',
   'channel_session',
-  // Its foreign key is gone in a spread database.
+  // Its foreign key is gone in a sharded database.
   'push_freeze',
   'outbox',
   'verification_code',

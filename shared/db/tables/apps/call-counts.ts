@@ -1,6 +1,6 @@
 import type { Database, Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
-import { knowsSpread } from '../../schema/by-app.ts';
+import { isSharded } from '../../sharding.ts';
 
 /** Calls of one app that are counted together. */
 export interface CountedCalls {
@@ -63,9 +63,9 @@ export async function countCalls(
   terms: CountTerms,
 ): Promise<Map<string, CallWindow>> {
   const { lockTimeoutMs } = terms;
-  if (lockTimeoutMs === 0 || !(await knowsSpread(db))) return countBy(db, apps, terms);
-  // The workers take the time limit of a lock from the transaction.
-  return db.transaction((tx) => countBy(tx, apps, terms), { lockTimeoutMs, isSpread: true });
+  if (lockTimeoutMs === 0 || !(await isSharded(db))) return countBy(db, apps, terms);
+  // The workers get the time limit of a lock only from the transaction.
+  return db.transaction((tx) => countBy(tx, apps, terms), { lockTimeoutMs });
 }
 
 async function countBy(

@@ -1,6 +1,6 @@
 import type { Usage } from '../../../domain/apps/usage.ts';
 import type { Handle } from '../../pool.ts';
-import { AppStatement } from '../../schema/by-app.ts';
+import { AppStatement } from '../../sharding.ts';
 import { batchKeyValues } from '../pushes/batches.ts';
 
 /** Today in UTC, by the clock of the database, which all processes share. */

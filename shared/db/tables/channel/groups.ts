@@ -1,6 +1,6 @@
 import type { Database, Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
-import { AppStatement, knowsSpread } from '../../schema/by-app.ts';
+import { AppStatement } from '../../sharding.ts';
 
 /**
  * Message of a push for devices that were connected when it was stored, in one row instead of an inbox row for each. It
@@ -153,24 +153,8 @@ export async function findGroups(
   return rows;
 }
 
-/** Groups that one statement of `moveToInboxes` reads. */
+/** Groups that one transaction of `moveToInboxes` moves. */
 const groupsPerMove = 50;
-
-const moveStatement = `
-  WITH old AS MATERIALIZED (
-    SELECT app_id, id, push_id, message_id, pending, expires_at FROM channel_group
-     WHERE created_at <= $1 ORDER BY app_id, id LIMIT $2 FOR UPDATE
-  ), added AS (
-    INSERT INTO channel_inbox (app_id, installation, push_id, message_id, position)
-    SELECT app_id, installation, push_id, message_id, id FROM old, unnest(pending) AS installation
-     WHERE expires_at > now() ORDER BY app_id, id, installation
-    ON CONFLICT (app_id, installation, push_id) DO NOTHING
-  ), removed AS (
-    DELETE FROM channel_group g USING old o WHERE g.app_id = o.app_id AND g.id = o.id
-  )
-  SELECT count(*) AS moved,
-         coalesce(sum(cardinality(pending)) FILTER (WHERE expires_at <= now()), 0)::bigint AS expired
-    FROM old`;
 
 /**
  * Moves messages that were not acknowledged within `afterMs` from their groups to inboxes, where a message takes no room in
@@ -184,20 +168,20 @@ export async function moveToInboxes(db: Database, afterMs: number): Promise<numb
     [afterMs],
   );
   const page = { before: times[0]?.before ?? new Date(0), limit: groupsPerMove };
-  if (await knowsSpread(db)) return await moveInSpread(db, page);
+  const { rows: apps } = await db.query<{ appId: string }>(
+    'SELECT app_id AS "appId" FROM channel_group WHERE created_at <= $1 GROUP BY app_id ORDER BY app_id',
+    [page.before],
+  );
   let expired = 0;
-  for (let moved = groupsPerMove; moved > 0; ) {
-    const { rows } = await db.query<{ moved: number; expired: number }>(moveStatement, [
-      page.before,
-      page.limit,
-    ]);
-    moved = rows[0]?.moved ?? 0;
-    expired += rows[0]?.expired ?? 0;
-  }
+  // A transaction for each page of an app: a sharded database locks no rows of several apps.
+  for (const { appId } of apps)
+    for (let moved = page.limit; moved === page.limit; ) {
+      const result = await db.transaction((tx) => moveGroupsOfApp(tx, appId, page));
+      moved = result.moved;
+      expired += result.expired;
+    }
   return expired;
 }
-
-// On a sharded database (operate/distributed.md): a transaction of one app with a statement for each step.
 
 const oldGroups = `
   SELECT id, push_id AS "pushId", message_id AS "messageId", pending, expires_at <= now() AS "isExpired"
@@ -210,22 +194,6 @@ const addToInboxes = `
          unnest(o.list::bigint[]) AS installation
    ORDER BY o.id, installation
   ON CONFLICT (app_id, installation, push_id) DO NOTHING`;
-
-/** Moves groups as `moveToInboxes` does, with a transaction for a page of each app. */
-export async function moveInSpread(db: Database, page: { before: Date; limit: number }): Promise<number> {
-  const { rows: apps } = await db.query<{ appId: string }>(
-    'SELECT app_id AS "appId" FROM channel_group WHERE created_at <= $1 GROUP BY app_id ORDER BY app_id',
-    [page.before],
-  );
-  let expired = 0;
-  for (const { appId } of apps)
-    for (let moved = page.limit; moved === page.limit; ) {
-      const result = await db.transaction((tx) => moveGroupsOfApp(tx, appId, page));
-      moved = result.moved;
-      expired += result.expired;
-    }
-  return expired;
-}
 
 async function moveGroupsOfApp(
   tx: Handle,

@@ -1,6 +1,6 @@
 import type { Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
-import { AppStatement } from '../../schema/by-app.ts';
+import { AppStatement } from '../../sharding.ts';
 import type { InboxNotification } from './messages.ts';
 
 /**

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../domain/json.ts';
 import { violatedConstraint } from '../../limits/database-errors.ts';
 import type { Database, Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
-import { AppStatement, knowsSpread, sweepText } from '../../schema/by-app.ts';
+import { AppStatement, isSharded, sweepText } from '../../sharding.ts';
 import { type Acknowledgement, acknowledgeGroups, findGroups, type GroupAcknowledgement } from './groups.ts';
 
 /**
@@ -113,12 +113,12 @@ export async function enqueueMessage(db: Database, message: MessageToEnqueue): P
   const content = JSON.stringify(message.content);
   const digest = createHash('sha256').update(content).digest();
   const values = [appId, pushId, digest, content, expiresAt, `{${ids.join()}}`, lowest, highest];
-  const isSpread = await knowsSpread(db);
+  const sharded = await isSharded(db);
   // A concurrent call may insert the same message or group; the next try finds it.
   for (let i = 0; i < enqueueTries; i += 1) {
     const enqueued = await unlessStored(() =>
-      isSpread
-        ? enqueueInSpread(db, inboxTopic, { appId, pushId, digest, content, expiresAt, ids })
+      sharded
+        ? enqueueSharded(db, inboxTopic, { appId, pushId, digest, content, expiresAt, ids })
         : enqueue(db, values),
     );
     if (enqueued !== undefined) return enqueued;
@@ -262,7 +262,7 @@ export async function notify(tx: Handle, topic: string, payloads: object[]): Pro
 // On a sharded database (operate/distributed.md): a transaction of one app with a statement for each step.
 
 /** Message for installations of an app, `ids` sorted and without repeats. */
-interface SpreadMessage {
+interface ShardedMessage {
   appId: string;
   pushId: number;
   digest: Buffer;
@@ -296,10 +296,10 @@ const insertInboxes = `
 const listText = (ids: readonly number[]) => `{${ids.join()}}`;
 
 /** Stores a message as `enqueueMessage` does, in a transaction. Returns undefined if a concurrent call stores it. */
-export function enqueueInSpread(
+export function enqueueSharded(
   db: Database,
   topic: string,
-  message: SpreadMessage,
+  message: ShardedMessage,
 ): Promise<number | undefined> {
   return db.transaction(async (tx) => {
     const { appId, pushId, digest, content, expiresAt } = message;
@@ -323,14 +323,14 @@ export function enqueueInSpread(
 }
 
 /** Returns the installations that never got a message of the push. */
-async function findNew(tx: Handle, { appId, pushId, ids }: SpreadMessage): Promise<number[]> {
+async function findNew(tx: Handle, { appId, pushId, ids }: ShardedMessage): Promise<number[]> {
   const values = [appId, pushId, ids[0], ids.at(-1)];
   const { rows } = await tx.query<{ installation: number }>(findPast, values);
   const past = new Set(rows.map(({ installation }) => installation));
   return ids.filter((id) => !past.has(id));
 }
 
-interface StoredMessage extends SpreadMessage {
+interface StoredMessage extends ShardedMessage {
   messageId: number;
 }
 

@@ -1,6 +1,6 @@
 import type { Database, Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
-import { AppStatement, knowsSpread, partByApp } from '../../schema/by-app.ts';
+import { AppStatement, isSharded, partByApp } from '../../sharding.ts';
 import { holds } from './inbox.ts';
 import { notify } from './messages.ts';
 
@@ -46,7 +46,7 @@ export async function openSessions(
   devices: DeviceName[],
   request: SessionRequest,
 ): Promise<(NewDeviceSession | undefined)[]> {
-  if (await knowsSpread(db)) return await openInSpread(db, devices, request);
+  if (await isSharded(db)) return await openSharded(db, devices, request);
   const { nodeId, now, touchedBefore } = request;
   // The session id is drawn after its row is locked, so concurrent logins get ids in the order of their commits. Rows
   // are locked in one order. Installations locked by others are skipped: that writer refreshes them.
@@ -232,7 +232,7 @@ const newestPositions = `
     FROM unnest($2::bigint[]) AS s (installation)`;
 
 /** Opens sessions as `openSessions` does, with a transaction for each app. */
-export async function openInSpread(
+export async function openSharded(
   db: Database,
   devices: DeviceName[],
   request: SessionRequest,

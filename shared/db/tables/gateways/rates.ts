@@ -16,10 +16,10 @@ interface RateRow {
   busy_ms: number;
 }
 
-/** Requested units, sent either spread over the slot or at once when the rate allows. */
+/** Requested units, sent evenly over the slot, or at once when the rate allows. */
 export interface RateRequest {
   units: number;
-  isSpread: boolean;
+  isEven: boolean;
 }
 
 /** Time for handing a batch to a thread and loading its recipients. */
@@ -47,7 +47,7 @@ export async function reserveRate(
   const isAtOnce = endMs <= row.now_ms;
   const firstMs = Math.max(row.now_ms + (isAtOnce ? 0 : leadMs), beganMs + msUntilAllowed(limit, used));
   const lastMs = Math.max(firstMs, endMs);
-  const startMs = wanted.isSpread ? firstMs : lastMs;
+  const startMs = wanted.isEven ? firstMs : lastMs;
   const { rows } = await tx.query<SlotRow>(
     `WITH rate AS (
        UPDATE gateway_rate SET began_at = to_timestamp($4::float8 / 1000), units = $5,

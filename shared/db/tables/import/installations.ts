@@ -78,7 +78,7 @@ function hashOf(text: string): number {
 
 /**
  * Writes a batch of new installations with one statement, which is its own transaction. Returns false, and writes nothing,
- * when another row has a unique value of one of them, or a spread database does not tell why it refused them.
+ * when another row has a unique value of one of them, or a sharded database does not tell why it refused them.
  */
 export async function writeNewInstallations(
   connection: Handle,

@@ -173,8 +173,8 @@ function writeSql(relation: RelationName): string {
 }
 
 /**
- * Does a dry run, which also finds roles and members of this run. Two statements: a spread database joins no temporary table to one
- * that it has spread.
+ * Does a dry run, which also finds roles and members of this run. Two statements: a sharded database joins no temporary table to one
+ * that Citus has sharded.
  */
 async function tryMemberships(
   tx: Handle,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { DeviceTraits } from '../../../domain/installations/installation.ts';
 import type { Handle } from '../../pool.ts';
+import { isSharded } from '../../sharding.ts';
 import { traitColumns, traitExpressions } from './traits.ts';
 
 /**
@@ -137,6 +138,21 @@ export async function explainStatement(tx: Handle, statement: SqlCondition): Pro
   const [first] = plans.parse(rows[0]?.['QUERY PLAN']);
   if (!first) throw new Error('the database returned no plan');
   return first.Plan;
+}
+
+/** Indexes that contain every row of an app. A scan of such an index with a filter reads the whole app. */
+export const wholeAppIndexes: ReadonlySet<string> = new Set(['installation_pkey']);
+
+/**
+ * Returns the rows that a scan without a condition reads, by the statistics of the database: the rows of
+ * the app if its index contains whole apps or the database is sharded, otherwise those of the table.
+ */
+export async function estimateRows(tx: Handle, appId: string, scan: PlanNode): Promise<number> {
+  const isOfApp = wholeAppIndexes.has(scan.index ?? '') || (await isSharded(tx));
+  const statement = isOfApp
+    ? { text: 'SELECT FROM installation WHERE app_id = $1', values: [appId] }
+    : { text: 'SELECT FROM installation', values: [] };
+  return (await explainStatement(tx, statement)).rows;
 }
 
 /** Counts the scheduled pushes of an app. */

@@ -1,5 +1,5 @@
 import type { Handle } from '../../pool.ts';
-import { AppStatement } from '../../schema/by-app.ts';
+import { AppStatement } from '../../sharding.ts';
 
 /** Devices of one type of an app, or of one vendor among them. */
 export interface DeviceKind {

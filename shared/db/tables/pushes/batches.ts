@@ -4,7 +4,7 @@ import type { OutcomeTotals } from '../../../domain/outcome.ts';
 import { RecipientStates } from '../../../domain/recipient-states.ts';
 import type { Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
-import { AppStatement } from '../../schema/by-app.ts';
+import { AppStatement } from '../../sharding.ts';
 import {
   type FailedBatch,
   failuresText,

@@ -1,7 +1,7 @@
 import type { ConnectorId } from '../../../domain/labels.ts';
 import type { PushState } from '../../../domain/pushes/record.ts';
 import type { Handle } from '../../pool.ts';
-import { AppStatement } from '../../schema/by-app.ts';
+import { AppStatement } from '../../sharding.ts';
 import type { Grant } from '../apps/usage.ts';
 import { rateColumns } from '../gateways/rates.ts';
 import { type BatchKey, batchKeyValues } from './batches.ts';

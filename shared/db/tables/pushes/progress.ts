@@ -4,7 +4,7 @@ import type { ConnectorTotals } from '../../../domain/pushes/record.ts';
 import { RecipientStates } from '../../../domain/recipient-states.ts';
 import type { Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
-import { AppStatement } from '../../schema/by-app.ts';
+import { AppStatement } from '../../sharding.ts';
 import { keyValues, type PushKey } from './pushes.ts';
 
 /** Names the app of a table in a condition, where one server has to be known (`AppStatement`). */

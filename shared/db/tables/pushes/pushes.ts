@@ -3,7 +3,7 @@ import type { PushOrder } from '../../../domain/pushes/push.ts';
 import type { ConnectorTotals, Push, PushCreator, PushState } from '../../../domain/pushes/record.ts';
 import type { Handle } from '../../pool.ts';
 import { prepare } from '../../prepared.ts';
-import { AppStatement } from '../../schema/by-app.ts';
+import { AppStatement } from '../../sharding.ts';
 import type { RowCondition } from '../selection.ts';
 
 /** Row of the table `notification`, which holds pushes. */

@@ -1,6 +1,6 @@
 import { parseIdList } from '../../id-list.ts';
 import type { Handle } from '../../pool.ts';
-import { AppStatement } from '../../schema/by-app.ts';
+import { AppStatement } from '../../sharding.ts';
 import { type BatchKey, batchKeyValues } from './batches.ts';
 
 /** Column of the token that each kind of gateway addresses an installation by. */

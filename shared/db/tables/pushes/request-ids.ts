@@ -29,7 +29,7 @@ const input = `unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[])
  * Claims the `req_id` of each push, and returns the claims of other pushes that used one of them less than `windowMs`
  * before (protocol/push.md#repeated-requests: five minutes). No two of `claims` have the same id. A concurrent claim waits
  * until the first transaction ends; rows are locked in one order, so that two transactions cannot deadlock. The window is part
- * of the text, because a spread database takes no parameter in this clause, and only functions that are immutable.
+ * of the text, because a sharded database takes no parameter in this clause, and only functions that are immutable.
  */
 export async function claimRequestIds(
   tx: Handle,
@@ -50,7 +50,7 @@ export async function claimRequestIds(
      RETURNING 1`,
     values,
   );
-  // A spread database counts a row without RETURNING also where its condition left it as it was.
+  // A sharded database counts a row without RETURNING also where its condition left it as it was.
   if (claimed.length === claims.length) return [];
   const { rows } = await tx.query<ClaimRow>(
     `SELECT l.app_id, l.req_id, l.object_id, l.accepted_at

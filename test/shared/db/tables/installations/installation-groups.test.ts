@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { saveSettings } from '../../../../../shared/db/limits/saves.ts';
 import { Database, type Handle } from '../../../../../shared/db/pool.ts';
 import {
   findInstallationsOfDevices,
+  saveSettings,
   writeInstallationGroup,
-} from '../../../../../shared/db/tables/installations/groups/groups.ts';
+} from '../../../../../shared/db/tables/installations/saves.ts';
 import {
   changedDraft,
   parseInstallationChanges,

@@ -1,11 +1,101 @@
-import type { Handle } from '../pool.ts';
+/**
+ * A database whose tables Citus shards by `app_id` (operate/distributed.md): whether it is one, the
+ * statements that have another form there, and where its tables are.
+ */
+import type { Handle } from './pool.ts';
+import { type PreparedStatement, prepare } from './prepared.ts';
 
-/** Tables that all servers hold whole: rows of an app refer to them, and they have few. */
+/** Row of an app. */
+interface OfApp {
+  appId: string;
+}
+
+const answers = new WeakMap<Handle, Promise<boolean>>();
+
+/** Returns whether the database is sharded. Reads it once for each pool or connection. */
+export function isSharded(db: Handle): Promise<boolean> {
+  const cached = answers.get(db);
+  if (cached) return cached;
+  const answer = readIsSharded(db);
+  answers.set(db, answer);
+  answer.catch(() => answers.delete(db));
+  return answer;
+}
+
+async function readIsSharded(db: Handle): Promise<boolean> {
+  if ((await citusVersion(db)) === undefined) return false;
+  const { rowCount } = await db.query(
+    `SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('notification')`,
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/**
+ * Splits rows into the parts that one statement may contain: all rows, or on a sharded database the
+ * rows of one app.
+ */
+export async function partByApp<T extends OfApp>(db: Handle, rows: readonly T[]): Promise<T[][]> {
+  if (rows.length === 0) return [];
+  return (await isSharded(db)) ? [...Map.groupBy(rows, ({ appId }) => appId).values()] : [[...rows]];
+}
+
+const skipsLocked = / FOR (NO KEY )?UPDATE( OF \w+)? SKIP LOCKED/;
+
+/**
+ * Returns a statement that skips locked rows. A sharded database cannot lock rows of several apps in
+ * a subquery: there the statement waits for locked rows.
+ */
+export async function sweepText(db: Handle, text: string): Promise<string> {
+  return (await isSharded(db)) ? text.replace(skipsLocked, '') : text;
+}
+
+/**
+ * Statement over rows of several apps. On a sharded database it runs once for each app. Its conditions
+ * then name the app, so that one server runs the whole statement.
+ */
+export class AppStatement {
+  readonly #ofAll: PreparedStatement | string;
+  readonly #ofOne: PreparedStatement | string;
+
+  /**
+   * `text` gets the condition that names the app of a table: empty, or a comparison with parameter
+   * `place`. `isPrepared`: each connection parses the statement once (`prepare`).
+   */
+  constructor(
+    place: number,
+    text: (andApp: (table: string) => string) => string,
+    { isPrepared = false } = {},
+  ) {
+    const ofAll = text(() => '');
+    const ofOne = text((table) => ` AND ${table}.app_id = $${place}`);
+    this.#ofAll = isPrepared ? prepare(ofAll) : ofAll;
+    this.#ofOne = isPrepared ? prepare(ofOne) : ofOne;
+  }
+
+  /** Runs the statement for rows. Returns the result of each part with the rows of the part. */
+  async run<R extends object, T extends OfApp>(
+    db: Handle,
+    rows: readonly T[],
+    values: (part: T[]) => unknown[],
+  ): Promise<{ part: T[]; found: R[] }[]> {
+    const done: { part: T[]; found: R[] }[] = [];
+    const isOfOne = await isSharded(db);
+    for (const part of await partByApp(db, rows)) {
+      const found = isOfOne
+        ? await db.query<R>(this.#ofOne, [...values(part), part[0]?.appId])
+        : await db.query<R>(this.#ofAll, values(part));
+      done.push({ part, found: found.rows });
+    }
+    return done;
+  }
+}
+
+/** Small tables that every server holds completely, because rows of an app refer to them. */
 const everywhere = ['channel_node', 'restoration'];
 
 /**
- * Where a table lives once Citus spreads a database by `app_id` (operate/distributed.md): the rows of an app together on one
- * server, all rows on every server, or all rows on the coordinator.
+ * Where the rows of a table are on a sharded database: the rows of an app together on one server, all
+ * rows on every server, or all rows on the coordinator.
  */
 export type Placement = 'byApp' | 'everywhere' | 'coordinator';
 
@@ -41,15 +131,6 @@ export async function citusVersion(db: Handle): Promise<string | undefined> {
   return rows[0]?.version;
 }
 
-/** Returns whether Citus has spread the tables of the apps. */
-export async function isSpread(db: Handle): Promise<boolean> {
-  if ((await citusVersion(db)) === undefined) return false;
-  const { rowCount } = await db.query(
-    `SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('notification')`,
-  );
-  return (rowCount ?? 0) > 0;
-}
-
 /** Returns the number of active servers that get shards. Needs Citus. */
 export async function countShardServers(db: Handle): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
@@ -59,8 +140,8 @@ export async function countShardServers(db: Handle): Promise<number> {
 }
 
 /**
- * Reads where the tables are and where they belong: a table whose rows all name an app is spread by it. Works without Citus,
- * where no table is placed.
+ * Reads where the tables are and where they belong. A table is sharded if all its rows name an app.
+ * Works without Citus, where no table is placed.
  */
 export async function readDistribution(db: Handle): Promise<Distribution> {
   const hasCitus = (await citusVersion(db)) !== undefined;
@@ -84,9 +165,10 @@ export async function readDistribution(db: Handle): Promise<Distribution> {
 }
 
 /**
- * Returns the statements that place the tables that are not placed yet; none if all are. They belong in one transaction. A
- * foreign key is dropped before the tables move, and added again after; one from a table of the coordinator to a spread table
- * stays dropped, since Citus has no such keys: `deleteApp` deletes those rows itself.
+ * Returns the statements that place the tables that are not placed yet. They belong in one
+ * transaction. A foreign key is dropped before the tables move, and added again after. A key from a
+ * table of the coordinator to a sharded table stays dropped, because Citus has no such keys:
+ * `deleteApp` deletes those rows itself.
  */
 export function placingStatements({ tables, keys }: Distribution): string[] {
   const placements = new Map(tables.map(({ name, placement }) => [name, placement]));
@@ -98,13 +180,13 @@ export function placingStatements({ tables, keys }: Distribution): string[] {
   return [
     ...touched.map(({ table, name }) => `ALTER TABLE ${table} DROP CONSTRAINT ${name}`),
     ...moving.filter(isEverywhere).map(({ name }) => `SELECT create_reference_table('${name}')`),
-    ...moving.filter((table) => !isEverywhere(table)).map(({ name }) => spreadStatement(name)),
+    ...moving.filter((table) => !isEverywhere(table)).map(({ name }) => shardStatement(name)),
     ...kept.map(({ table, name, definition }) => `ALTER TABLE ${table} ADD CONSTRAINT ${name} ${definition}`),
   ];
 }
 
-/** All tables of an app have their shards beside each other: its statements and transactions are on one server. */
-const spreadStatement = (name: string) =>
+/** Colocates the shards of an app, so that its statements and transactions run on one server. */
+const shardStatement = (name: string) =>
   `SELECT create_distributed_table('${name}', 'app_id', colocate_with => '${name === 'app' ? 'none' : 'app'}')`;
 
 /** Places the tables. Returns the statements that it ran. Needs a transaction without a time limit. */
@@ -124,7 +206,7 @@ export interface ShardServer {
   rows: number;
 }
 
-/** Reads what each server holds of the spread tables. Needs Citus. */
+/** Reads the shards of each server. Needs Citus. */
 export async function readShardServers(db: Handle): Promise<ShardServer[]> {
   const { rows } = await db.query<ShardServer>(
     `SELECT s.nodename || ':' || s.nodeport AS server, s.shards, s.bytes,

@@ -1,9 +1,11 @@
-import { type DeviceIds, namesOfToken } from '../../../../domain/installations/identity.ts';
-import type { Installation, InstallationDraft } from '../../../../domain/installations/installation.ts';
-import { arrayText } from '../../../copy.ts';
-import type { Handle } from '../../../pool.ts';
-import { prepare } from '../../../prepared.ts';
-import { AppStatement, knowsSpread } from '../../../schema/by-app.ts';
+import { type DeviceIds, namesOfToken } from '../../../domain/installations/identity.ts';
+import type { Installation, InstallationDraft } from '../../../domain/installations/installation.ts';
+import { parseExactly } from '../../../domain/json.ts';
+import { arrayText } from '../../copy.ts';
+import type { ServerSettings } from '../../limits/pooler.ts';
+import type { Handle } from '../../pool.ts';
+import { prepare } from '../../prepared.ts';
+import { AppStatement, isSharded, partByApp } from '../../sharding.ts';
 import {
   draftColumns,
   draftReaders,
@@ -11,8 +13,32 @@ import {
   maxOfRegistration,
   readColumnNames,
   toInstallation,
-} from '../installations.ts';
-import { updateInSpread } from './spread.ts';
+} from './installations.ts';
+
+/**
+ * Settings of the connections for saves. The plan of a statement is made once and finds each row by an
+ * index, even while the table has few rows. The lock timeout is short, because saves of several apps
+ * wait together.
+ */
+export const saveSettings = {
+  lock_timeout: '100ms',
+  plan_cache_mode: 'force_generic_plan',
+  enable_seqscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+  enable_sort: 'off',
+  enable_bitmapscan: 'off',
+  cpu_index_tuple_cost: 1000,
+  jit: 'off',
+};
+
+/**
+ * Returns the settings of the connections for saves to a database. On a sharded database Citus chooses
+ * the server by the values of a statement, and refuses a plan that is made for all values.
+ */
+export async function saveSettingsOf(db: Handle): Promise<ServerSettings> {
+  return (await isSharded(db)) ? { lock_timeout: saveSettings.lock_timeout, jit: 'off' } : saveSettings;
+}
 
 /**
  * Most bytes of custom members, and of channels, of a row that is written in a group. Smaller values are not compressed, so
@@ -207,14 +233,15 @@ export interface WrittenGroup {
 }
 
 /**
- * Writes a group in one transaction; in a spread database in one for its inserts and one for the updates of each app. Leaves out
- * an insert whose unique ids another installation holds, and an update whose row is locked or has changed since its version.
+ * Writes a group in one transaction. On a sharded database the inserts are one transaction,
+ * and so are the updates of each app. Leaves out an insert whose unique ids another installation holds,
+ * and an update whose row is locked or has changed since its version.
  */
 export async function writeInstallationGroup(
   db: Handle,
   { inserts, updates, now }: { inserts: GroupInsert[]; updates: GroupUpdate[]; now: Date },
 ): Promise<WrittenGroup> {
-  const isTogether = inserts.length > 0 && updates.length > 0 && !(await knowsSpread(db));
+  const isTogether = inserts.length > 0 && updates.length > 0 && !(await isSharded(db));
   const rows = isTogether
     ? (await db.query<WrittenRow>(bothStatement, [now, ...insertArrays(inserts), ...updateArrays(updates)]))
         .rows
@@ -237,7 +264,7 @@ async function insertGroup(db: Handle, inserts: GroupInsert[], now: Date): Promi
 
 async function updateGroup(db: Handle, updates: GroupUpdate[], now: Date): Promise<WrittenRow[]> {
   if (updates.length === 0) return [];
-  if (await knowsSpread(db)) return await updateInSpread(db, updates, now);
+  if (await isSharded(db)) return await updateSharded(db, updates, now);
   return (await db.query<WrittenRow>(updateStatement, [now, ...updateArrays(updates)])).rows;
 }
 
@@ -265,3 +292,48 @@ const draftArrays = (rows: { draft: InstallationDraft }[]): string[] =>
       }),
     ),
   );
+
+const jsonTypes: Readonly<Record<string, string>> = {
+  wire_names: 'boolean',
+  valid: 'boolean',
+  badge: 'integer',
+  fields: 'jsonb',
+  channels: 'text[]',
+};
+
+/**
+ * Takes the rows as JSON, which needs no casts: Citus refuses a cast that depends on settings here. The
+ * `ctid` of a row is unknown here, because it is a place on one server.
+ */
+const shardedUpdateText = `
+  UPDATE installation i SET updated_at = $1, ${draftColumns.map((name) => `${name} = g.${name}`).join(', ')}
+    FROM (SELECT g.* FROM jsonb_to_recordset($2::jsonb) AS g (app_id text, id bigint, version text,
+                 ${draftColumns.map((name) => `${name} ${jsonTypes[name] ?? 'text'}`).join(', ')}),
+          LATERAL (
+            SELECT FROM installation i
+             WHERE i.xmin = g.version::xid AND i.app_id = g.app_id AND i.id = g.id AND i.app_id = $3
+               FOR NO KEY UPDATE SKIP LOCKED) AS locked) AS g
+   WHERE i.app_id = g.app_id AND i.id = g.id AND i.app_id = $3
+  RETURNING NULL::text AS object_id, i.id`;
+
+/** Updates rows of a group on a sharded database with one statement for each app. */
+export async function updateSharded(
+  db: Handle,
+  updates: readonly GroupUpdate[],
+  now: Date,
+): Promise<WrittenRow[]> {
+  const updated: WrittenRow[] = [];
+  for (const part of await partByApp(db, updates)) {
+    const values = [now, JSON.stringify(part.map(jsonRowOf)), part[0]?.appId];
+    updated.push(...(await db.query<WrittenRow>(shardedUpdateText, values)).rows);
+  }
+  return updated;
+}
+
+function jsonRowOf({ appId, id, row, draft }: GroupUpdate): object {
+  const values = draftColumns.map((name, i) => {
+    const value = draftReaders[i]?.(draft) ?? null;
+    return [name, name === 'fields' ? parseExactly(String(value)) : value];
+  });
+  return { app_id: appId, id, version: row.version, ...Object.fromEntries(values) };
+}
