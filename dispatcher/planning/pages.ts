@@ -1,6 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import { parseIdList } from '../../shared/db/id-list.ts';
-import type { Database } from '../../shared/db/pool.ts';
+import { type Database, parseIdList } from '../../shared/db/pool.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { isUnselective } from '../../shared/query/targets/cost.ts';

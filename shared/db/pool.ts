@@ -3,7 +3,6 @@ import { connectionUrl } from '../config/database-url.ts';
 import { parseExactly } from '../domain/json.ts';
 import type { DurationCounts } from '../process/durations.ts';
 import type { Semaphore } from '../semaphore.ts';
-import { parseIdList } from './id-list.ts';
 import { type FailureKind, failureKind } from './limits/failure-kind.ts';
 import { currentLane } from './limits/lane.ts';
 import {
@@ -29,13 +28,19 @@ export interface Handle {
   ): Promise<pg.QueryResult<R>>;
 }
 
+/** Parses ids that commas separate, in braces (the text form of a bigint array) or without. */
+export function parseIdList(text: string): number[] {
+  const list = text.startsWith('{') ? text.slice(1, -1) : text;
+  return list === '' ? [] : list.split(',').map(Number);
+}
+
 /** Parses bigint columns as numbers: ids and counts stay far below 2^53. */
 const typeParsers: pg.CustomTypesConfig = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     if (format !== 'binary' && oid === pg.types.builtins.INT8) return Number;
     if (format !== 'binary' && (oid === pg.types.builtins.JSON || oid === pg.types.builtins.JSONB))
       return parseExactly;
-    if (format !== 'binary' && oid === 1016) return (text: string) => parseIdList(text);
+    if (format !== 'binary' && oid === 1016) return parseIdList;
     return pg.types.getTypeParser(oid, format);
   },
 };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseIdList } from '../../../shared/db/id-list.ts';
+import { parseIdList } from '../../../shared/db/pool.ts';
 
 test('a list of ids is read with braces and without', () => {
   expect(parseIdList('{1,22,333}')).toEqual([1, 22, 333]);

@@ -1,5 +1,4 @@
-import { parseIdList } from '../../id-list.ts';
-import type { Handle } from '../../pool.ts';
+import { type Handle, parseIdList } from '../../pool.ts';
 import { AppStatement } from '../../sharding.ts';
 import { type BatchKey, batchKeyValues } from './batches.ts';
 
