@@ -11,7 +11,7 @@ import {
   retry,
   retryAtOnce,
   withCause,
-} from '../kit/attempt-results.ts';
+} from '../kit/response-rules.ts';
 import type { ApnsError } from './errors.ts';
 
 /** Pause of a key after TooManyProviderTokenUpdates (protocol/apns.md#provider-tokens: back off, create no token). */

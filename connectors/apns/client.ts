@@ -17,8 +17,8 @@ import {
   type TransportOptions,
   type TransportTiming,
 } from '../http2/transport.ts';
-import { failed, profileError, reportAll, retry } from '../kit/attempt-results.ts';
 import { checkHttp2 } from '../kit/connection-check.ts';
+import { failed, profileError, reportAll, retry } from '../kit/response-rules.ts';
 import { pauseMs } from './attempt-results.ts';
 import { type ApnsCredentials, certificateExpiryMs, topicsOf } from './credentials.ts';
 import { type ApnsSession, Delivery, malformed } from './delivery.ts';

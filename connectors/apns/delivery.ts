@@ -7,7 +7,7 @@ import type {
   Transport,
   TransportRequest,
 } from '../http2/transport.ts';
-import { failed, reportAll, sent } from '../kit/attempt-results.ts';
+import { failed, reportAll, sent } from '../kit/response-rules.ts';
 import { apnsIdEnd, apnsIdPrefix, attemptResult, unansweredResult } from './attempt-results.ts';
 import { type ApnsError, parseError } from './errors.ts';
 import type { ApnsPayload } from './payload.ts';

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Values } from '../../shared/domain/pushes/variables.ts';
 import type { PersonalTexts, Recipient, Rendering, SendRequest } from '../contract/connector.ts';
-import { failed, reportAll } from '../kit/attempt-results.ts';
+import { failed, reportAll } from '../kit/response-rules.ts';
 import { type ApnsText, renderApnsText, tooLarge } from './payload.ts';
 
 /** Recipients whose requests have the same headers, and the body of each by `index`. */

@@ -15,8 +15,8 @@ import {
   type TransportTiming,
 } from '../http2/transport.ts';
 import type { AccessTokens } from '../kit/access-token.ts';
-import { expired, reportAll, unrenderable } from '../kit/attempt-results.ts';
 import { checkHttp2 } from '../kit/connection-check.ts';
+import { expired, reportAll, unrenderable } from '../kit/response-rules.ts';
 import type { FcmCredentials } from './credentials.ts';
 import { Delivery } from './delivery.ts';
 import { type FcmLabel, type FcmPayload, renderFcm } from './payload.ts';

@@ -3,6 +3,7 @@ import { EqualRefusals } from '../contract/equal-refusals.ts';
 import type { RequestResult, ResponseDecision, Transport } from '../http2/transport.ts';
 import type { AccessTokens } from '../kit/access-token.ts';
 import {
+  attemptResult,
   failed,
   notProcessed,
   profileError,
@@ -10,8 +11,7 @@ import {
   retry,
   stopping,
   withCause,
-} from '../kit/attempt-results.ts';
-import { attemptResult } from '../kit/response-rules.ts';
+} from '../kit/response-rules.ts';
 import { type FcmRule, ruleForResponse } from './errors.ts';
 import { type FcmPayload, formOf, forTargets, type TargetForm } from './payload.ts';
 

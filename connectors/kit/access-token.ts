@@ -7,9 +7,8 @@ import { type Clock, dayMs, minuteMs, sleep } from '../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { type HttpResult, isTemporaryStatus } from '../../shared/http/result.ts';
 import type { AttemptResult, GatewayCheck, StoredToken, TokenStore } from '../contract/connector.ts';
-import { profileError, retry, unanswered } from './attempt-results.ts';
 import { parseObject } from './json.ts';
-import { type ResponseRule, waits } from './response-rules.ts';
+import { profileError, type ResponseRule, retry, unanswered, waits } from './response-rules.ts';
 
 /** Access token of a gateway. `lifetimeMs`: how long to use it, possibly less than granted. */
 export interface TokenGrant {

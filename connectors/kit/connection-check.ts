@@ -8,7 +8,7 @@ import { sharedSecureContext } from '../../shared/http/trust.ts';
 import type { GatewayCheck } from '../contract/connector.ts';
 import { connectTls as connectHttp2Tls, serverNameOf, targetOf } from '../http2/connect.ts';
 import type { TransportOptions } from '../http2/transport.ts';
-import { retry, unanswered, withCause } from './attempt-results.ts';
+import { retry, unanswered, withCause } from './response-rules.ts';
 
 /** Opens and closes an HTTP/2 connection. It is open when the peer's SETTINGS arrived. */
 export async function checkHttp2(options: TransportOptions): Promise<GatewayCheck> {

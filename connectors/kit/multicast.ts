@@ -7,8 +7,16 @@ import type { HttpFailure, HttpResponse } from '../../shared/http/result.ts';
 import type { AttemptResult, DayQuota, GatewayCall, Recipient, SendRequest } from '../contract/connector.ts';
 import { EqualRefusals } from '../contract/equal-refusals.ts';
 import type { AccessTokens } from './access-token.ts';
-import { capped, expired, retry, stopping, unanswered } from './attempt-results.ts';
-import { attemptResult, type ResponseRule, ruleForPage } from './response-rules.ts';
+import {
+  attemptResult,
+  capped,
+  expired,
+  type ResponseRule,
+  retry,
+  ruleForPage,
+  stopping,
+  unanswered,
+} from './response-rules.ts';
 
 /** Result of one request. */
 export type ExchangeResult =

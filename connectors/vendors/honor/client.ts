@@ -8,8 +8,8 @@ import {
 } from '../../../shared/http/client.ts';
 import type { GatewayCheck, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
 import { AccessTokens, oauthGrant, tokenFromReply } from '../../kit/access-token.ts';
-import { expired, reportAll, unrenderable } from '../../kit/attempt-results.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
+import { expired, reportAll, unrenderable } from '../../kit/response-rules.ts';
 import type { HonorCredentials } from './credentials.ts';
 import { bodyOf, limits, renderHonor } from './payload.ts';
 import { parseResponse, TokenErrorClassifier } from './responses.ts';

@@ -17,8 +17,8 @@ import type {
   SendRequest,
 } from '../../contract/connector.ts';
 import type { AccessTokens } from '../../kit/access-token.ts';
-import { expired, failed, reportAll, unrenderable } from '../../kit/attempt-results.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
+import { expired, failed, reportAll, unrenderable } from '../../kit/response-rules.ts';
 import type { HuaweiCredentials } from './credentials.ts';
 import { bodyOf, type HuaweiPayload, renderV1 } from './payload.ts';
 import { renderV3 } from './payload-v3.ts';

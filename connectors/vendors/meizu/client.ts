@@ -4,12 +4,11 @@ import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain
 import { createHttpClient, formPost, type HttpClient, type HttpTiming } from '../../../shared/http/client.ts';
 import type { HttpResult } from '../../../shared/http/result.ts';
 import type { GatewayCheck, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
-import { reportAll, unrenderable } from '../../kit/attempt-results.ts';
 import { checkConnection } from '../../kit/connection-check.ts';
 import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast, unreadable } from '../../kit/multicast.ts';
 import { receiptUrl } from '../../kit/receipt-url.ts';
-import { type ResponseRule, ruleForReply } from '../../kit/response-rules.ts';
+import { type ResponseRule, reportAll, ruleForReply, unrenderable } from '../../kit/response-rules.ts';
 import type { MeizuCredentials } from './credentials.ts';
 import { callRuleFor, targetRuleFor } from './errors.ts';
 import { limits, type MeizuPayload, renderMeizu } from './payload.ts';

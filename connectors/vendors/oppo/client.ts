@@ -12,9 +12,9 @@ import {
 import type { HttpResult } from '../../../shared/http/result.ts';
 import type { GatewayCheck, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
 import type { AccessTokens } from '../../kit/access-token.ts';
-import { reportAll, unrenderable } from '../../kit/attempt-results.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
 import { receiptUrl } from '../../kit/receipt-url.ts';
+import { reportAll, unrenderable } from '../../kit/response-rules.ts';
 import { SavedMessages } from './broadcast.ts';
 import { baseUrlOf, type OppoCredentials, type OppoRegion, regionOf } from './credentials.ts';
 import { InvalidMessageDetector } from './errors.ts';

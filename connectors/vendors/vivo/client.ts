@@ -14,10 +14,10 @@ import type {
   SendRequest,
 } from '../../contract/connector.ts';
 import type { AccessTokens } from '../../kit/access-token.ts';
-import { capped, reportAll, retry, unrenderable } from '../../kit/attempt-results.ts';
 import { isBetweenHours, untilHourMs } from '../../kit/china-time.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
 import { receiptUrl } from '../../kit/receipt-url.ts';
+import { capped, reportAll, retry, unrenderable } from '../../kit/response-rules.ts';
 import { appIdOf, type VivoCredentials } from './credentials.ts';
 import { hoursCode, listQuotaCode } from './errors.ts';
 import { type Call, ListPush } from './list.ts';

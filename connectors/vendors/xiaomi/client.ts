@@ -11,13 +11,12 @@ import type {
   SenderContext,
   SendRequest,
 } from '../../contract/connector.ts';
-import { reportAll, unrenderable } from '../../kit/attempt-results.ts';
 import { checkConnection } from '../../kit/connection-check.ts';
 import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast, unreadable } from '../../kit/multicast.ts';
 import { receiptUrl } from '../../kit/receipt-url.ts';
 import { deviceTokensIn } from '../../kit/receipts.ts';
-import { type ResponseRule, ruleForReply } from '../../kit/response-rules.ts';
+import { type ResponseRule, reportAll, ruleForReply, unrenderable } from '../../kit/response-rules.ts';
 import { baseUrlOf, regionFor, type XiaomiCredentials, type XiaomiRegion } from './credentials.ts';
 import {
   channelQuotaExceeded,
