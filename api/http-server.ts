@@ -111,7 +111,10 @@ function limitUnfinishedHeads(
 ): void {
   /** Connections that read no request, and the bytes that earlier requests read from them. */
   const readBefore = new Map<Socket, number>();
-  /** Requests of a connection that have no reply, or of which a body may still arrive: pipelined ones overlap. */
+  /**
+   * Requests of a connection that have no reply, or of which a body may still arrive: pipelined
+   * ones overlap.
+   */
   const inWork = new WeakMap<Socket, number>();
   const end = (socket: Socket) => {
     const left = (inWork.get(socket) ?? 1) - 1;

@@ -63,8 +63,8 @@ const concurrency = 1;
 /** Connections that stay open without pushes. */
 export const idleBatchedConnections = 2;
 /**
- * Settings of the connections. Each statement is planned for its items, because PostgreSQL would keep
- * a plan that it made for empty tables. Parsing is done once.
+ * Settings of the connections. Each statement is planned for its items, because PostgreSQL would
+ * keep a plan that it made for empty tables. Parsing is done once.
  */
 export const batchedSettings = { plan_cache_mode: 'force_custom_plan', jit: 'off' };
 
@@ -82,9 +82,9 @@ function batched<T, R>(
 }
 
 /**
- * The statements of planning, delivery and recording. Pushes and batches that need the same statement
- * at the same time share it: most pushes go to one device, and a statement for each would cost more
- * than the push. A push that is alone waits for nothing.
+ * The statements of planning, delivery and recording. Pushes and batches that need the same
+ * statement at the same time share it: most pushes go to one device, and a statement for each would
+ * cost more than the push. A push that is alone waits for nothing.
  */
 export class BatchedQueries {
   /** Its connections, with `batchedSettings`. */
@@ -131,8 +131,9 @@ export class BatchedQueries {
   }
 
   /**
-   * Plans a push by one step. Returns the ids of its batches; undefined, and changes nothing, if another
-   * planner has planned it, if it was paused or cancelled, and if another transaction has locked it.
+   * Plans a push by one step. Returns the ids of its batches; undefined, and changes nothing, if
+   * another planner has planned it, if it was paused or cancelled, and if another transaction has
+   * locked it.
    */
   planWhole(push: WholePush): Promise<number[] | undefined> {
     return this.#plans.run(push);
@@ -154,16 +155,16 @@ export class BatchedQueries {
   }
 
   /**
-   * Settles a batch, writes its failures and message ids, and ends its job, in one transaction. Returns
-   * false, and changes nothing, if the result does not count (`settleBatches`).
+   * Settles a batch, writes its failures and message ids, and ends its job, in one transaction.
+   * Returns false, and changes nothing, if the result does not count (`settleBatches`).
    */
   record(result: BatchResult): Promise<boolean> {
     return this.#results.run(result);
   }
 
   /**
-   * Closes a push if all its batches are settled, and ends its planning job in the same transaction.
-   * Undefined if it was not closed.
+   * Closes a push if all its batches are settled, and ends its planning job in the same
+   * transaction. Undefined if it was not closed.
    */
   end(push: PushEnd): Promise<ClosedPush | undefined> {
     return this.#ends.run(push);
@@ -241,8 +242,8 @@ async function runStatements(connection: Handle): Promise<void> {
 const recordPatienceMs = 120_000;
 
 /**
- * Repeats a recording through an outage of the database. Only this process knows the outcomes until they are recorded:
- * without them a restart of PostgreSQL would repeat the whole batch.
+ * Repeats a recording through an outage of the database. Only this process knows the outcomes until
+ * they are recorded: without them a restart of PostgreSQL would repeat the whole batch.
  */
 export function recordThroughOutage<T>({ log }: { log: Logger }, record: () => Promise<T>): Promise<T> {
   const message = 'database unavailable; outcomes wait to be recorded';

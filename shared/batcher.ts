@@ -5,7 +5,9 @@ export interface BatcherOptions<T, R> {
   size: number;
   /** Batches that run at the same time. */
   concurrency: number;
-  /** Runs a batch. Resolves with the results in the order of `items`; of `void`, with an empty list. */
+  /**
+   * Runs a batch. Resolves with the results in the order of `items`; of `void`, with an empty list.
+   */
   run(items: T[]): Promise<R[]>;
   /** Key of an item, such as its app. A batch takes one item of each key in turn. */
   fairBy?(item: T): string;
@@ -25,7 +27,9 @@ export interface BatcherOptions<T, R> {
   runOne?(item: T): Promise<R>;
   /** Whether an error of a batch is the error of every item; then no item runs alone. */
   isShared?(error: unknown): boolean;
-  /** Repeats a failed batch after this time, as often as it fails; for writes that must not be lost. */
+  /**
+   * Repeats a failed batch after this time, as often as it fails; for writes that must not be lost.
+   */
   retry?: { afterMs: number; onError(error: unknown): void };
 }
 
@@ -77,7 +81,10 @@ export class Batcher<T, R = void> {
     this.#push(item, ignored);
   }
 
-  /** Runs the waiting items without delay, and resolves when all batches have ended. Nothing is retried. */
+  /**
+   * Runs the waiting items without delay, and resolves when all batches have ended. Nothing is
+   * retried.
+   */
   async drain(): Promise<void> {
     this.#isDraining = true;
     this.#cancelStart?.();
@@ -140,8 +147,8 @@ export class Batcher<T, R = void> {
   }
 
   /**
-   * Removes the items of the next batch: one of each key, then another one of each, until it is full.
-   * Without `fairBy` all items have the same key, and the oldest are taken.
+   * Removes the items of the next batch: one of each key, then another one of each, until it is
+   * full. Without `fairBy` all items have the same key, and the oldest are taken.
    */
   #take(): Waiting<T, R>[] {
     const { size, fairBy, isApart } = this.#options;
@@ -164,7 +171,10 @@ export class Batcher<T, R = void> {
     return batch;
   }
 
-  /** Takes the oldest items of a key that fit into `room`; an item that is larger than a batch has its own. */
+  /**
+   * Takes the oldest items of a key that fit into `room`; an item that is larger than a batch has
+   * its own.
+   */
   #takeOf(
     own: KeyItems<T, R>,
     { count, room, unique }: { count: number; room: number; unique: Set<string> },
@@ -206,8 +216,8 @@ export class Batcher<T, R = void> {
   }
 
   /**
-   * Returns the pause before the next batch. Does not wait for items that run alone, because one that
-   * hangs must not hold up further batches.
+   * Returns the pause before the next batch. Does not wait for items that run alone, because one
+   * that hangs must not hold up further batches.
    */
   #onFailure(batch: Waiting<T, R>[], error: unknown): number | undefined {
     const { retry, runOne, isShared } = this.#options;

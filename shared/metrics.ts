@@ -17,7 +17,8 @@ import { type OperationMetrics, operationMetricsIn } from './process/operation-m
 
 /**
  * All metrics (protocol/operation.md#metrics): one name each, with the connector as a label. Worker
- * threads count some of them (`ThreadMetrics`). Labels never hold a token, a phone number or an address.
+ * threads count some of them (`ThreadMetrics`). Labels never hold a token, a phone number or an
+ * address.
  */
 export interface Metrics extends OperationMetrics, Omit<ThreadMetrics, 'registry'> {
   registry: Registry;

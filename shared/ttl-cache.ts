@@ -50,8 +50,8 @@ export class TtlCache<K, V> {
   }
 
   /**
-   * Returns the value of a key, or else the one that `make` returns, which it keeps. Concurrent callers share
-   * a promise; one that rejects is dropped, so that the next caller tries again.
+   * Returns the value of a key, or else the one that `make` returns, which it keeps. Concurrent
+   * callers share a promise; one that rejects is dropped, so that the next caller tries again.
    */
   getOrMake(key: K, make: () => V): V {
     const found = this.get(key);

@@ -101,9 +101,9 @@ export const channelLimits: ChannelLimits = {
 };
 
 /**
- * Returns the options of a `Batcher` that combines small writes of many connections, so that a thousand
- * devices that acknowledge one push do not queue for its row. While the database is away, it keeps a
- * limited number of items. Dropping more is safe: devices get those messages again.
+ * Returns the options of a `Batcher` that combines small writes of many connections, so that a
+ * thousand devices that acknowledge one push do not queue for its row. While the database is away,
+ * it keeps a limited number of items. Dropping more is safe: devices get those messages again.
  */
 export const writeBatches = (name: string, log: Logger) => ({
   size: 4000,

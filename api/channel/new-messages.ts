@@ -160,8 +160,8 @@ function merge(a: InboxNotification, b: InboxNotification): InboxNotification {
 }
 
 /**
- * Messages that devices are offered together. Devices with the same messages of the same groups share the node, and so
- * the offer and its frame.
+ * Messages that devices are offered together. Devices with the same messages of the same groups
+ * share the node, and so the offer and its frame.
  */
 class OfferNode {
   readonly offer: Offer;
@@ -185,7 +185,9 @@ class OfferNode {
 /** Devices that are offered messages in one turn of the event loop. */
 const devicesPerTurn = 256;
 
-/** Messages of several groups for the devices of an app: a device gets those for it in one frame. */
+/**
+ * Messages of several groups for the devices of an app: a device gets those for it in one frame.
+ */
 export class Offers {
   readonly #devices: ReadonlyMap<number, Connection>;
   readonly #root = new OfferNode({ messages: [], groupIds: [] });
@@ -204,7 +206,10 @@ export class Offers {
     }
   }
 
-  /** Offers everything. Pauses after some milliseconds of work, so that no other request waits for all devices. */
+  /**
+   * Offers everything. Pauses after some milliseconds of work, so that no other request waits for
+   * all devices.
+   */
   async send(): Promise<void> {
     let offered = 0;
     for (const [connection, { offer }] of this.#nodes) {

@@ -263,7 +263,7 @@ function refuse(socket: Duplex, { status, code, message, retryAfterSeconds }: Re
 
 const byName = new Map([jsonProtocol, ...protobufProtocols].map((protocol) => [protocol.name, protocol]));
 
-/** Returns the first offered protocol that the server supports. The empty name stands for JSON. */
+/** Returns the first offered protocol that the server supports. The empty name means JSON. */
 export function chooseProtocol(offered: Iterable<string>): Protocol | undefined {
   for (const name of offered) {
     const protocol = byName.get(name);

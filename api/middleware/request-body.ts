@@ -141,7 +141,10 @@ export class RequestBody {
     if (!sender && isCompressed(this.#ctx.req)) throw new Refusal('unsupportedMediaType');
   }
 
-  /** Opens the account of the sender. The time of the body begins with the first byte that is read of it. */
+  /**
+   * Opens the account of the sender. The time of the body begins with the first byte that is read
+   * of it.
+   */
   #open(sender: BodySender, bytesBelow: number): ReadOptions {
     this.#refusePacked(sender);
     const reservation = this.#bodies.open(this.#ctx.ip, sender);

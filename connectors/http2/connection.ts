@@ -38,14 +38,16 @@ export class Watchdog {
     this.#lastReadMs = nowMs;
   }
 
-  /** Reports a request timeout. If nothing was read since the request, the peer is pinged at once. */
+  /**
+   * Reports a request timeout. If nothing was read since the request, the peer is pinged at once.
+   */
   onTimeout(readsBefore: number): void {
     if (this.reads === readsBefore) this.#mustPing = true;
   }
 
   /**
-   * Returns false once a PING was not answered in time; called periodically. The time starts when the PING may have
-   * been written: it restarts as long as a large upload before it makes progress.
+   * Returns false once a PING was not answered in time; called periodically. The time starts when
+   * the PING may have been written: it restarts as long as a large upload before it makes progress.
    */
   isAlive(session: Pingable, nowMs: number): boolean {
     if (this.reads !== this.#readsSeen) {

@@ -8,7 +8,10 @@ const usual = { firstMs: 100, longestMs: 30_000 };
 /** Failures after which waiting requests are rejected instead of kept. */
 const unreachableAfter = 3;
 
-/** Delay between connection attempts: exponential, with jitter so that processes do not retry in step. */
+/**
+ * Delay between connection attempts: exponential, with jitter so that processes do not retry in
+ * step.
+ */
 export class Backoff {
   #failures = 0;
   #untilMs = 0;

@@ -258,8 +258,8 @@ export const profileError = (status: number, reason: string, hint: string): Prof
 });
 
 /**
- * Returns the result of a request without a response. An untrusted certificate is a configuration error; a request that
- * was certainly not processed is retried; a written one may have arrived.
+ * Returns the result of a request without a response. An untrusted certificate is a configuration
+ * error; a request that was certainly not processed is retried; a written one may have arrived.
  */
 export function unanswered({ kind, reason, cause }: HttpFailure, isRepeatHidden: boolean): AttemptResult {
   if (kind === 'unknown') return withCause({ kind: 'unknown', reason, isRepeatHidden }, cause);

@@ -239,7 +239,10 @@ function isWatched({ connector }: BreakerKey): boolean {
   return profileConnectorIds.some((id) => id === connector);
 }
 
-/** An override applies on every dispatcher within one second (protocol/admin-api.md#changes); the query takes half of it. */
+/**
+ * An override applies on every dispatcher within one second (protocol/admin-api.md#changes); the
+ * query takes half of it.
+ */
 const maxAgeMs = 400;
 
 export interface BreakerOverride {
@@ -278,7 +281,10 @@ export class Overrides {
   }
 }
 
-/** Breaker states of all dispatchers in the table `breaker_state`: this one writes its own, in order. */
+/**
+ * Breaker states of all dispatchers in the table `breaker_state`: this one writes its own, in
+ * order.
+ */
 export class BreakerStates {
   readonly #db: Database;
   readonly #log: Logger;
@@ -299,14 +305,17 @@ export class BreakerStates {
     this.#write(queue, { state: breaker.state, since });
   }
 
-  /** Whether another dispatcher got an answer of the gateway since the breaker of this one opened. */
+  /**
+   * Whether another dispatcher got an answer of the gateway since the breaker of this one opened.
+   */
   hasAnsweredElsewhere({ key, openedAt }: GatewayQueue): Promise<boolean> {
     return hasAnsweredElsewhere(this.#db, key, { dispatcher: this.#dispatcher, since: openedAt });
   }
 
   /**
-   * Writes when the gateways answered last that other dispatchers cannot reach. A breaker that never opened is not in the
-   * table; without this, the half-open breaker of a dispatcher without traffic would not learn that pushes arrive.
+   * Writes when the gateways answered last that other dispatchers cannot reach. A breaker that
+   * never opened is not in the table; without this, the half-open breaker of a dispatcher without
+   * traffic would not learn that pushes arrive.
    */
   async shareAnswers(queues: ReadonlyMap<string, GatewayQueue>): Promise<void> {
     for (const id of await findTroubledElsewhere(this.#db, this.#dispatcher)) {

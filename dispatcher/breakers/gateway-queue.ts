@@ -12,11 +12,15 @@ export interface GatewayPermit {
   kind: 'permit';
   /** Recipients of a batch that a probe may send to; undefined: all of them. */
   probeSize?: number;
-  /** Memory by which the batch is watched and stopped (`sending/shared-memory.ts`); absent: it is not watched. */
+  /**
+   * Memory by which the batch is watched and stopped (`sending/shared-memory.ts`); absent: it is
+   * not watched.
+   */
   progressMemory?: SharedArrayBuffer;
   /**
-   * Gives the permit back with the health that the batch showed; without one, sending failed for a reason of ours.
-   * Resolves when the breaker has its new state, to whether the tries of this batch count.
+   * Gives the permit back with the health that the batch showed; without one, sending failed for a
+   * reason of ours. Resolves when the breaker has its new state, to whether the tries of this batch
+   * count.
    */
   release(health: GatewayHealth | undefined): Promise<boolean>;
 }

@@ -34,8 +34,8 @@ const expressSize = 1000;
 const longSlotMs = 250;
 
 /**
- * Delivers one batch: load, decide, reserve, send, record, close. Returns `again` when the dispatcher
- * stopped before all of it was sent.
+ * Delivers one batch: load, decide, reserve, send, record, close. Returns `again` when the
+ * dispatcher stopped before all of it was sent.
  */
 export async function deliverBatch(
   deps: DispatcherDeps,
@@ -152,7 +152,10 @@ async function send(
   return { result, isCounted: await permit.release(result) };
 }
 
-/** What the first send of a push waited for: its beginning, the end of the waits of its batch, and that of its job. */
+/**
+ * What the first send of a push waited for: its beginning, the end of the waits of its batch, and
+ * that of its job.
+ */
 interface Waits {
   began: Pick<BatchSnapshot, 'createdAt' | 'pushTime'>;
   batch: Pick<BatchSnapshot, 'notBefore' | 'quietUntil'>;
@@ -160,8 +163,9 @@ interface Waits {
 }
 
 /**
- * Returns how long the service took for a first send, in ms: from the beginning of the push or, if it is later, from the end of
- * the last wait that somebody asked for. An operator would else be woken for the quiet hours of a push.
+ * Returns how long the service took for a first send, in ms: from the beginning of the push or, if
+ * it is later, from the end of the last wait that somebody asked for. An operator would else be
+ * woken for the quiet hours of a push.
  */
 export function firstSendMs(at: Date, { began, batch, job }: Waits): number {
   const { notBefore, quietUntil } = batch;
@@ -170,8 +174,9 @@ export function firstSendMs(at: Date, { began, batch, job }: Waits): number {
 }
 
 /**
- * Saves the time of the first send of a push, beside the sending, which it does not delay. Does nothing for a push that
- * has one. Never rejects: the batch is on its way, and the next one saves its own time.
+ * Saves the time of the first send of a push, beside the sending, which it does not delay. Does
+ * nothing for a push that has one. Never rejects: the batch is on its way, and the next one saves
+ * its own time.
  */
 export async function saveFirstSend(deps: DispatcherDeps, { ids, stored }: BatchInWork): Promise<void> {
   if (stored.firstSentAt) return;

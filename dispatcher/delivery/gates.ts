@@ -20,7 +20,10 @@ export type GateDecision =
   | ({ kind: 'settle' } & UnsentOutcome)
   /** It is taken again later; this costs no try. */
   | ({ kind: 'postpone' } & Postponement)
-  /** It waits without a job until its push is resumed, or the freeze of its app or of the service ends. */
+  /**
+   * It waits without a job until its push is resumed, or the freeze of its app or of the service
+   * ends.
+   */
   | { kind: 'hold' };
 
 /** One condition that a batch has to meet before it is sent. */

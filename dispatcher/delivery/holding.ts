@@ -1,8 +1,8 @@
 /**
- * Pause and freeze. Work of a push that has to wait has no job: a consumer that meets its job deletes
- * the job and marks the batch or the planning as held. It gets a new job when the push continues
- * (`continuePushes`): the api does this in the transaction that resumes or cancels the push, the
- * duties below when a freeze ends or a paused push expires.
+ * Pause and freeze. Work of a push that has to wait has no job: a consumer that meets its job
+ * deletes the job and marks the batch or the planning as held. It gets a new job when the push
+ * continues (`continuePushes`): the api does this in the transaction that resumes or cancels the
+ * push, the duties below when a freeze ends or a paused push expires.
  */
 import type { Handle } from '../../shared/db/pool.ts';
 import {
@@ -27,8 +27,8 @@ import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';
 
 /**
- * End of the attempt to hold a job: `done`: its work is held; `again`: another consumer has taken the
- * job over; `changed`: the push need not wait any more.
+ * End of the attempt to hold a job: `done`: its work is held; `again`: another consumer has taken
+ * the job over; `changed`: the push need not wait any more.
  */
 type HoldEnd = JobEnd | 'changed';
 
@@ -66,8 +66,8 @@ type DutyDeps = Pick<DispatcherDeps, 'db' | 'queue' | 'clock'>;
 
 /**
  * Continues up to `limit` held pushes after freezes have ended, the oldest first, and forgets these
- * freezes when there are no more. Returns how many. Does nothing while another dispatcher does this.
- * Without an ended freeze it is one small query.
+ * freezes when there are no more. Returns how many. Does nothing while another dispatcher does
+ * this. Without an ended freeze it is one small query.
  */
 export async function endFreezes({ db, queue, clock }: DutyDeps, limit: number): Promise<number> {
   if (!(await hasEndedFreeze(db))) return 0;
@@ -90,7 +90,9 @@ export async function endFreezes({ db, queue, clock }: DutyDeps, limit: number):
   });
 }
 
-/** Resumes paused pushes that have expired, so that their recipients are counted; returns how many. */
+/**
+ * Resumes paused pushes that have expired, so that their recipients are counted; returns how many.
+ */
 export function resumeExpiredPushes({ db, queue, clock }: DutyDeps, limit: number): Promise<number> {
   return db.transaction(async (tx) => {
     const expired = await markExpiredResumed(tx, new Date(clock.now()), limit);

@@ -13,8 +13,8 @@ import { isLate } from '../sending/pace.ts';
 import type { SendSlot } from '../sending/task.ts';
 
 /**
- * Lead of a new slot: the time to get to the thread and to load the recipients. The first slot of a push has a longer one
- * (`handOverMs`), to open the connection too.
+ * Lead of a new slot: the time to get to the thread and to load the recipients. The first slot of a
+ * push has a longer one (`handOverMs`), to open the connection too.
  */
 const leadMs = 100;
 
@@ -25,8 +25,9 @@ const handOverMs = 250;
 export type SendTime = { kind: 'now'; slot: SendSlot } | { kind: 'later'; afterMs: number; at: Date };
 
 /**
- * Reserves a slot for a batch in the flow control of its push (protocol/push.md#flow-control). A batch that is taken
- * again keeps its slot, unless it missed the slot or the rate was changed. Undefined for a push without flow control.
+ * Reserves a slot for a batch in the flow control of its push (protocol/push.md#flow-control). A
+ * batch that is taken again keeps its slot, unless it missed the slot or the rate was changed.
+ * Undefined for a push without flow control.
  */
 export async function reserveFlowControl(
   { db, clock }: Pick<DispatcherDeps, 'db' | 'clock'>,
@@ -44,7 +45,10 @@ export function sendTimeOf({ at, inMs, durationMs }: Slot, nowMs: number): SendT
   return { kind: 'later', afterMs: inMs - handOverMs, at: new Date(at.getTime() - handOverMs) };
 }
 
-/** Lateness up to which a batch that leaves all at once may use its slot: no other batch has its time. */
+/**
+ * Lateness up to which a batch that leaves all at once may use its slot: no other batch has its
+ * time.
+ */
 const wholeBatchToleranceMs = 1000;
 
 const isUsable = ({ inMs, durationMs }: Slot): boolean =>
@@ -54,8 +58,9 @@ const isUsable = ({ inMs, durationMs }: Slot): boolean =>
 const isImmediate = ({ inMs, durationMs }: Slot): boolean => inMs <= 1 && durationMs === 0;
 
 /**
- * Reserves time for a batch in the rate of its gateway, which all dispatchers share. A batch that is taken again keeps
- * its slot unless it missed it. Undefined for a gateway without a rate, or with room for the whole batch.
+ * Reserves time for a batch in the rate of its gateway, which all dispatchers share. A batch that
+ * is taken again keeps its slot unless it missed it. Undefined for a gateway without a rate, or
+ * with room for the whole batch.
  */
 export async function reserveGatewayRate(
   deps: Pick<DispatcherDeps, 'db' | 'appCache' | 'clock'>,
@@ -86,15 +91,16 @@ function reserve(
 ): Promise<Slot> {
   const recipientsPerRequest = isPersonal ? 1 : limits.recipientsPerRequest;
   const units = rate.counts === 'recipients' ? open : Math.ceil(open / recipientsPerRequest);
-  // A batch of several requests is sent evenly. Otherwise all of them would leave when there is room for the last one.
+  // A batch of several requests is sent evenly. Otherwise all of them would leave when there is
+  // room for the last one.
   const isEven = recipientsPerRequest === 1 || open > recipientsPerRequest;
   const key = { appId, batchId, connector, profile };
   return db.transaction((tx) => reserveRate(tx, key, rate, { units, isEven }));
 }
 
 /**
- * Applies the limits of a push that is marked as a test (protocol/push.md#test-pushes): recipients beyond them end
- * `capped`. Returns the reason when no recipient is left.
+ * Applies the limits of a push that is marked as a test (protocol/push.md#test-pushes): recipients
+ * beyond them end `capped`. Returns the reason when no recipient is left.
  */
 export async function checkTestLimit(
   deps: Pick<DispatcherDeps, 'db'>,
@@ -119,9 +125,9 @@ const reasonOf = ({ pushesPerDay, devicesPerPush }: TestLimit): string =>
   `test pushes go to at most ${devicesPerPush} devices, ${pushesPerDay} times a day`;
 
 /**
- * Counts the recipients of a batch towards the app's daily cap (protocol/push.md#daily-recipients), once however often
- * the batch is taken; a retry batch was counted with its first one. Recipients beyond the cap end `capped`. Returns the
- * reason when no recipient is left.
+ * Counts the recipients of a batch towards the app's daily cap (protocol/push.md#daily-recipients),
+ * once however often the batch is taken; a retry batch was counted with its first one. Recipients
+ * beyond the cap end `capped`. Returns the reason when no recipient is left.
  */
 export async function checkDailyCap(
   deps: Pick<DispatcherDeps, 'db' | 'appCache' | 'queries'>,

@@ -105,8 +105,8 @@ const walkEveryMs = dayMs;
 
 /**
  * Deletes installations that were neither updated nor imported within their app's validity
- * (protocol/installations.md#idle-installations), at most `limit` per app and pass; returns the largest number of one app, or
- * `limit` where a walk goes on.
+ * (protocol/installations.md#idle-installations), at most `limit` per app and pass; returns the
+ * largest number of one app, or `limit` where a walk goes on.
  */
 export async function deleteIdle({ db, appCache, clock }: DispatcherDeps, limit: number): Promise<number> {
   let most = 0;
@@ -129,8 +129,9 @@ const conversionRetentionMs = 3 * hourMs;
 const messageRetentionMs = 7 * 24 * hourMs;
 
 /**
- * Deletes expired codes, captchas and links, messages after seven days, and counts outside every window; at most `limit`
- * rows of each table. Returns the largest number that it deleted from one table.
+ * Deletes expired codes, captchas and links, messages after seven days, and counts outside every
+ * window; at most `limit` rows of each table. Returns the largest number that it deleted from one
+ * table.
  */
 export async function cleanVerification(db: Handle, nowMs: number, limit: number): Promise<number> {
   const now = new Date(nowMs);
@@ -173,13 +174,17 @@ interface InboxLimitDeps {
 }
 
 /**
- * Walks over all inboxes and drops the oldest messages of those over their limit (protocol/channel.md#channel-limits). A
- * check at each new message would cost a third of storing it.
+ * Walks over all inboxes and drops the oldest messages of those over their limit
+ * (protocol/channel.md#channel-limits). A check at each new message would cost a third of storing
+ * it.
  */
 export class InboxLimit {
   #next: InboxPlace = firstInbox;
 
-  /** Reads the next rows, from the beginning again after the last; returns the number of dropped messages. */
+  /**
+   * Reads the next rows, from the beginning again after the last; returns the number of dropped
+   * messages.
+   */
   async run({ db, metrics }: InboxLimitDeps, rows = rowsPerPass): Promise<number> {
     const { installations, next } = await findCrowdedInboxes(db, this.#next, rows);
     this.#next = next ?? firstInbox;

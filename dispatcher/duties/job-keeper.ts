@@ -13,12 +13,15 @@ import { findJobless } from '../../shared/queue/queue-sql.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
 /**
- * Time without a job and without progress after which work gets a new job. Work of a dispatcher that
- * still sends makes progress, even if its job is lost.
+ * Time without a job and without progress after which work gets a new job. Work of a dispatcher
+ * that still sends makes progress, even if its job is lost.
  */
 const missingForMs = 30_000;
 const pushesAtOnce = 200;
-/** Number of jobs above which nothing is searched: the dispatchers are busy, and it would cost too much. */
+/**
+ * Number of jobs above which nothing is searched: the dispatchers are busy, and it would cost too
+ * much.
+ */
 const maxJobs = 50_000;
 
 type KeeperDeps = Pick<DispatcherDeps, 'db' | 'queue' | 'clock' | 'log'>;
@@ -55,7 +58,9 @@ export class JobKeeper {
     return given;
   }
 
-  /** Remembers the work without a job in the searched range; returns what has waited long enough. */
+  /**
+   * Remembers the work without a job in the searched range; returns what has waited long enough.
+   */
   #remember(found: OpenWork[], { afterId, throughId }: Range, nowMs: number): OpenWork[] {
     const before = new Map(this.#seen);
     for (const [key, { pushId }] of before)

@@ -13,7 +13,10 @@ const canariesAtOnce = 500;
 /** Time for which replaced credentials are kept, for a rollback. */
 const previousMs = 7 * dayMs;
 
-/** Decides on canaries by their age, and forgets credentials that were replaced long ago. Returns the number of changes. */
+/**
+ * Decides on canaries by their age, and forgets credentials that were replaced long ago. Returns
+ * the number of changes.
+ */
 export async function reviewCanaries({
   db,
   clock,

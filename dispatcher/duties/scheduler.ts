@@ -57,9 +57,10 @@ const lateAfterMs = 60_000;
 type Outcomes = Partial<Record<'started' | 'caught_up' | 'missed' | 'held_back', number>>;
 
 /**
- * Makes the pushes of recurring pushes whose time has come; returns how many recurring pushes it handled. Each is a transaction
- * of its own, which makes the push and sets the next time: so a time has one push, whichever dispatchers run or end
- * (protocol/push.md#recurring-pushes). The database's clock decides. A failure of one does not hold the others.
+ * Makes the pushes of recurring pushes whose time has come; returns how many recurring pushes it
+ * handled. Each is a transaction of its own, which makes the push and sets the next time: so a time
+ * has one push, whichever dispatchers run or end (protocol/push.md#recurring-pushes). The
+ * database's clock decides. A failure of one does not hold the others.
  */
 export async function startRecurring(deps: DispatcherDeps, limit: number): Promise<number> {
   const due = await listDueRecurring(deps.db, limit);

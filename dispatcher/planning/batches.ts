@@ -47,8 +47,8 @@ interface Routes {
 const maxRemembered = 10_000;
 
 /**
- * Routes of a push with rules that divide its devices further: one for each connector, profile and group,
- * whatever the number of traits, so that few batches are small.
+ * Routes of a push with rules that divide its devices further: one for each connector, profile and
+ * group, whatever the number of traits, so that few batches are small.
  */
 class GroupedRoutes implements Routes {
   readonly #router: Pick<Router, 'route'>;

@@ -59,8 +59,8 @@ export interface WrittenPage {
 }
 
 /**
- * Writes one page in one transaction: batches, their jobs, the cursor, and with the last page the end of the planning
- * job, unless that delivers the push.
+ * Writes one page in one transaction: batches, their jobs, the cursor, and with the last page the
+ * end of the planning job, unless that delivers the push.
  */
 export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Promise<WrittenPage> {
   const { push } = plan;
@@ -74,8 +74,9 @@ export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep
 }
 
 /**
- * Writes the only page of a push together with those of others, where no rule changes pages and all its devices have a
- * route. Returns the ids of its batches; undefined for any other page, and where the push is locked or superseded.
+ * Writes the only page of a push together with those of others, where no rule changes pages and all
+ * its devices have a route. Returns the ids of its batches; undefined for any other page, and where
+ * the push is locked or superseded.
  */
 async function writeWhole(
   { queries }: DispatcherDeps,
@@ -96,7 +97,10 @@ const contextOf = ({ push, routes, half }: Plan, { planned }: PageStep) => ({
   isHalved: half !== undefined,
 });
 
-/** Applies the rules to a page and writes what they leave. Returns it, and the number of its targets. */
+/**
+ * Applies the rules to a page and writes what they leave. Returns it, and the number of its
+ * targets.
+ */
 async function writeRuledPage(
   deps: DispatcherDeps,
   tx: Handle,
@@ -120,7 +124,10 @@ async function writeRuledPage(
   return { written: page, size: targets.size, batchIds };
 }
 
-/** Counts a page that was written; closes a push that nothing is sent of, and wakes planners at its next start. */
+/**
+ * Counts a page that was written; closes a push that nothing is sent of, and wakes planners at its
+ * next start.
+ */
 async function countPage(
   deps: DispatcherDeps,
   { push: { appId: app, id }, rules, start }: Plan,

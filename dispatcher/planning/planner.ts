@@ -62,8 +62,9 @@ async function continuePush({ db, queue, clock }: DispatcherDeps, job: Job<PlanJ
 }
 
 /**
- * Ends a job without anything to plan. The planning of a paused push is held. The job of a push that is being sent goes
- * back, and ends if another job has taken over. Batches without jobs of a finished push are counted by the gates.
+ * Ends a job without anything to plan. The planning of a paused push is held. The job of a push
+ * that is being sent goes back, and ends if another job has taken over. Batches without jobs of a
+ * finished push are counted by the gates.
  */
 async function endPlanning(deps: DispatcherDeps, job: Job<PlanJob>, context: JobContext): Promise<JobEnd> {
   const held = await holdPlanning(deps, job);
@@ -73,7 +74,9 @@ async function endPlanning(deps: DispatcherDeps, job: Job<PlanJob>, context: Job
   return deliverInline(deps, job, context);
 }
 
-/** Reads a push to plan; undefined when it is paused, finished or cancelled, or its app was deleted. */
+/**
+ * Reads a push to plan; undefined when it is paused, finished or cancelled, or its app was deleted.
+ */
 async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | undefined> {
   const { appId, pushId } = job.data;
   const [push, app, profiles] = await Promise.all([
@@ -99,14 +102,20 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
 /** Returns whether a rule changes a push to one device. */
 const appliesToOne = ({ aboveDevices = 0 }: Rule): boolean => aboveDevices < 1;
 
-/** A push that is small enough for the planning job to deliver it. Without ids the batches are looked up. */
+/**
+ * A push that is small enough for the planning job to deliver it. Without ids the batches are
+ * looked up.
+ */
 interface Inline {
   batchIds?: readonly number[];
 }
 
 type ScanEnd = JobEnd | Inline;
 
-/** Writes the batches within the app's share of scans; beyond it the job is postponed. One device needs no scan. */
+/**
+ * Writes the batches within the app's share of scans; beyond it the job is postponed. One device
+ * needs no scan.
+ */
 async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<ScanEnd> {
   const { push, job } = plan;
   if (plan.lookup) return writeInTurn(deps, plan, signal);
@@ -177,7 +186,10 @@ async function postponeStart({ db, queue }: DispatcherDeps, job: Job<PlanJob>, a
   });
 }
 
-/** Asks the rules whether a fresh push is sent. Returns true, with the job completed, when it ended or waits. */
+/**
+ * Asks the rules whether a fresh push is sent. Returns true, with the job completed, when it ended
+ * or waits.
+ */
 async function isStopped(
   deps: DispatcherDeps,
   { push, rules, start, job }: Plan,

@@ -52,8 +52,8 @@ interface Settlement {
 }
 
 /**
- * Settles a sent batch in one transaction: totals, reasons, dead tokens, retry batches, and the end of its job
- * (develop/architecture.md#life-of-a-push).
+ * Settles a sent batch in one transaction: totals, reasons, dead tokens, retry batches, and the end
+ * of its job (develop/architecture.md#life-of-a-push).
  */
 export async function recordSettled(
   deps: DispatcherDeps,
@@ -71,8 +71,8 @@ export async function recordSettled(
 }
 
 /**
- * Settles a batch of which nothing is tried again, together with others. Undefined for any other batch, and where the
- * result does not count as it is.
+ * Settles a batch of which nothing is tried again, together with others. Undefined for any other
+ * batch, and where the result does not count as it is.
  */
 async function settleAlone(
   { queries }: DispatcherDeps,
@@ -116,8 +116,8 @@ const detailsOf = (
 });
 
 /**
- * Settles a batch with its result, less the recipients that are in retry batches by now; undefined when it was settled
- * already.
+ * Settles a batch with its result, less the recipients that are in retry batches by now; undefined
+ * when it was settled already.
  */
 async function settle(tx: Handle, ids: DeliverJob, result: DeliverResult): Promise<Settlement | undefined> {
   const batch = resultOf(ids, result);
@@ -149,8 +149,9 @@ async function writeDetails(
 }
 
 /**
- * Records what is known of a batch that goes back unfinished, in one transaction: the outcomes, and a retry batch for
- * the recipients that the gateway put off, so that neither a probe nor a pause shortens their wait.
+ * Records what is known of a batch that goes back unfinished, in one transaction: the outcomes, and
+ * a retry batch for the recipients that the gateway put off, so that neither a probe nor a pause
+ * shortens their wait.
  */
 export async function recordPartial(
   deps: DispatcherDeps,
@@ -195,8 +196,8 @@ async function moveRetried(
 }
 
 /**
- * Removes from a result the recipients that another take of the batch has moved to retry batches, which count them.
- * Undefined when the batch is settled.
+ * Removes from a result the recipients that another take of the batch has moved to retry batches,
+ * which count them. Undefined when the batch is settled.
  */
 export async function withoutRetried(
   tx: Handle,
@@ -235,8 +236,8 @@ const waits = { firstMs: 1000, longestMs: 60_000, longestAskedMs: dayMs };
 const maxTries = 12;
 
 /**
- * Ends the recipients whose tries are used up as `failed`, with their last reason. Only tries that reached the gateway
- * are bounded.
+ * Ends the recipients whose tries are used up as `failed`, with their last reason. Only tries that
+ * reached the gateway are bounded.
  */
 export function endSpentTries(result: DeliverResult, tries: number): DeliverResult {
   if (tries + 1 < maxTries) return result;
@@ -254,7 +255,10 @@ export function endSpentTries(result: DeliverResult, tries: number): DeliverResu
   return { ...result, states, failures, retries: result.retries.filter(({ isReached }) => !isReached) };
 }
 
-/** Writes retry batches with their jobs. Where the push expires first, the batch starts then and is counted expired. */
+/**
+ * Writes retry batches with their jobs. Where the push expires first, the batch starts then and is
+ * counted expired.
+ */
 export async function recordRetries(
   deps: DispatcherDeps,
   tx: Handle,
@@ -314,7 +318,9 @@ export function countRecipients(
   for (const outcome of outcomes) metrics.recipients.inc({ app, connector, outcome }, totals[outcome] ?? 0);
 }
 
-/** Counts the recipients that get a retry, and those of a request without an answer by its reason. */
+/**
+ * Counts the recipients that get a retry, and those of a request without an answer by its reason.
+ */
 export function countRepeats(
   { metrics }: DispatcherDeps,
   connector: ConnectorId,
@@ -325,7 +331,10 @@ export function countRepeats(
     if (isRepeat) for (const { reason } of why) metrics.recipientsRepeated.inc({ connector, reason });
 }
 
-/** Counts the requests that the gateway answered and the recipients it accepted, as its own statistics do. */
+/**
+ * Counts the requests that the gateway answered and the recipients it accepted, as its own
+ * statistics do.
+ */
 export function countGatewayUsage(
   { gatewayUsage }: DispatcherDeps,
   appId: string,

@@ -88,8 +88,8 @@ export interface Postponement {
 }
 
 /**
- * Puts a batch back with a new job for later; this costs no try. Does nothing when another consumer has
- * taken over its job.
+ * Puts a batch back with a new job for later; this costs no try. Does nothing when another consumer
+ * has taken over its job.
  */
 export async function recordPostponed(
   deps: DispatcherDeps,
@@ -113,8 +113,8 @@ export async function recordPostponed(
 const longestTimerMs = 3_600_000;
 
 /**
- * Wakes the consumers of a queue when a job is due: they poll only once a second. If this process has ended by then, the job
- * starts up to a second late; a batch reserves a new slot.
+ * Wakes the consumers of a queue when a job is due: they poll only once a second. If this process
+ * has ended by then, the job starts up to a second late; a batch reserves a new slot.
  */
 export function wakeWhenDue(
   { queue }: Pick<DispatcherDeps, 'queue'>,

@@ -25,8 +25,9 @@ const mostRecipients = 1000;
 type LoadedKey = BatchKey & Pick<DeliverTask, 'size'>;
 
 /**
- * Reads the rows of batches in a worker thread. Small batches that are taken at the same time share the statements: most
- * batches have one recipient, and reading each by its own would cost more than sending it.
+ * Reads the rows of batches in a worker thread. Small batches that are taken at the same time share
+ * the statements: most batches have one recipient, and reading each by its own would cost more than
+ * sending it.
  */
 export class BatchLoader {
   readonly #db: Database;

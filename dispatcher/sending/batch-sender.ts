@@ -18,7 +18,9 @@ import { InFlightBatch, interruptCount } from './shared-memory.ts';
 import { Tally } from './tally.ts';
 import type { DeliverResult, DeliverTask } from './task.ts';
 
-/** Checkpoints of one batch in flight, one write at a time (develop/architecture.md#crash-safety). */
+/**
+ * Checkpoints of one batch in flight, one write at a time (develop/architecture.md#crash-safety).
+ */
 export class Checkpoints {
   readonly #deps: { db: Database; log: Logger };
   readonly #batch: Batch;

@@ -92,8 +92,9 @@ export interface Canary extends RotatedProfile {
 }
 
 /**
- * Chooses the batches that are sent with a candidate: over all threads and dispatchers, one of a hundred of the profile, and
- * the first one. A thread counts ten batches at once, so that many small pushes do not wait for one row.
+ * Chooses the batches that are sent with a candidate: over all threads and dispatchers, one of a
+ * hundred of the profile, and the first one. A thread counts ten batches at once, so that many
+ * small pushes do not wait for one row.
  */
 export class CanaryBatches {
   readonly #db: Database;
@@ -108,7 +109,10 @@ export class CanaryBatches {
     this.#clock = clock;
   }
 
-  /** Returns whether the next batch is sent with the candidate. Never rejects: without a database the current version sends. */
+  /**
+   * Returns whether the next batch is sent with the candidate. Never rejects: without a database
+   * the current version sends.
+   */
   async takesNext(canary: Canary): Promise<boolean> {
     const key = JSON.stringify(canary);
     if (this.#owed.delete(key)) return true;
@@ -120,7 +124,10 @@ export class CanaryBatches {
     return before !== undefined && before % canaryShare === 0;
   }
 
-  /** Adds the answers of a batch; one that was interrupted before its first request is made up for. Never rejects: answers that are not counted only delay the decision. */
+  /**
+   * Adds the answers of a batch; one that was interrupted before its first request is made up for.
+   * Never rejects: answers that are not counted only delay the decision.
+   */
   async record(canary: Canary, answers: CanaryAnswers): Promise<void> {
     if (answers.asked === 0) {
       this.#owed.add(JSON.stringify(canary));

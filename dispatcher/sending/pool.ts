@@ -12,8 +12,9 @@ import type { DeliverResult, DeliverTask, ThreadData, ThreadReport, ThreadResult
 import { ThreadReports } from './thread-reports.ts';
 
 /**
- * Maximum tasks at once in a bulk thread: while some wait for a gateway, others load and render. This
- * is more than the batches that the consumers hold for a thread, so that piscina never queues one.
+ * Maximum tasks at once in a bulk thread: while some wait for a gateway, others load and render.
+ * This is more than the batches that the consumers hold for a thread, so that piscina never queues
+ * one.
  */
 const tasksPerBulkThread = 128;
 /** Likewise for the express thread, which also has all pushes to one device (`singlesAtOnce`). */
@@ -32,8 +33,8 @@ export interface PoolOptions {
 }
 
 /**
- * nice(2) increment of the bulk threads (Linux counts it by thread): where CPU time is short, planning,
- * recording and the express thread go first.
+ * nice(2) increment of the bulk threads (Linux counts it by thread): where CPU time is short,
+ * planning, recording and the express thread go first.
  */
 const bulkNiceness = 5;
 
@@ -65,8 +66,8 @@ class Threads {
       maxThreads: count,
       concurrentTasksPerWorker: tasks,
       loadBalancer: balancerOf(tasks),
-      // Otherwise an idle thread blocks its event loop in Atomics.wait: until the next batch it would answer no PING of a
-      // gateway, receive no GOAWAY and detect no dead connection.
+      // Otherwise an idle thread blocks its event loop in Atomics.wait: until the next batch it
+      // would answer no PING of a gateway, receive no GOAWAY and detect no dead connection.
       atomics: 'disabled',
       niceIncrement,
       resourceLimits: threadMemory,
@@ -101,7 +102,8 @@ type Balancer = NonNullable<NonNullable<ConstructorParameters<typeof Piscina>[0]
 
 /**
  * Returns piscina's choice of a thread: the one that the task names, otherwise the thread with the
- * fewest tasks. A task for a thread that has ended runs in another one, since it would block the queue.
+ * fewest tasks. A task for a thread that has ended runs in another one, since it would block the
+ * queue.
  */
 function balancerOf(tasks: number): Balancer {
   return (task, workers) => {
@@ -195,7 +197,9 @@ export class SenderPool {
     return interruptCount(new Int32Array(this.#interrupts), pushId);
   }
 
-  /** Returns the metrics of this process, those of its threads included, as the text of a scrape. */
+  /**
+   * Returns the metrics of this process, those of its threads included, as the text of a scrape.
+   */
   async metricsText(metrics: Metrics): Promise<string> {
     await this.#readReports();
     const busy = Math.min(this.#active, this.#threads);

@@ -52,9 +52,9 @@ export class InFlightBatch {
 }
 
 /**
- * Interrupts of paused or cancelled pushes, for the batches that threads are sending: one counter per push in memory
- * that all threads share. A batch whose counter has changed since it was taken goes back to the gates. Two pushes may
- * share a counter: then one of them goes back without need.
+ * Interrupts of paused or cancelled pushes, for the batches that threads are sending: one counter
+ * per push in memory that all threads share. A batch whose counter has changed since it was taken
+ * goes back to the gates. Two pushes may share a counter: then one of them goes back without need.
  */
 const counters = 1024;
 

@@ -211,8 +211,8 @@ export class Tally {
 type PlaceGroup = Omit<RetryGroup, 'recipients' | 'badges'>;
 
 /**
- * Groups the recipients of a batch that are tried again. Recipients with about the same wait share a group, so that
- * tokens with waits of their own do not become thousands of small batches.
+ * Groups the recipients of a batch that are tried again. Recipients with about the same wait share
+ * a group, so that tokens with waits of their own do not become thousands of small batches.
  */
 export class RetryGroups {
   readonly #groups = new Map<string, PlaceGroup>();

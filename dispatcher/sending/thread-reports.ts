@@ -1,4 +1,6 @@
-/** What worker threads report for a scrape: their metrics and heaps, which the main thread adds up. */
+/**
+ * What worker threads report for a scrape: their metrics and heaps, which the main thread adds up.
+ */
 import { type Metrics, type MetricValues, mergedMetrics } from '../../shared/metrics.ts';
 import type { ThreadReport } from './task.ts';
 

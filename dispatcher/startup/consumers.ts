@@ -19,7 +19,10 @@ import { planPush } from '../planning/planner.ts';
 
 /** Shortest time between two fetches of new pushes: small ones that are taken together share all their statements. */
 const planCooldownMs = 8;
-/** The same at 2,000 pushes a second and more: a group of 60 takes a quarter less CPU time per push than one of 25. */
+/**
+ * The same at 2,000 pushes a second and more: a group of 60 takes a quarter less CPU time per push
+ * than one of 25.
+ */
 const busyPlanCooldown = { jobs: 16, ms: 24 };
 
 interface ConsumerDeps extends DispatcherDeps, Waking {

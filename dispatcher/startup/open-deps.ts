@@ -102,7 +102,9 @@ function openReadDatabase(config: Config, log: Logger, stack: ClosingStack): Dat
   return readDb;
 }
 
-/** Opens a pool of its own for batched queries, since its connections have settings for their plans. */
+/**
+ * Opens a pool of its own for batched queries, since its connections have settings for their plans.
+ */
 function openBatchedDatabase(config: Config, log: Logger, stack: ClosingStack): Database {
   const batchedDb = new Database({
     url: config.databaseUrl,

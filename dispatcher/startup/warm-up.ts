@@ -61,8 +61,8 @@ export async function warmUp(
 const none = { appId: '', id: 0, batchId: 0 };
 
 /**
- * Runs the statements of planning and of a batch for a push that does not exist: PostgreSQL then has its tables in the
- * connection's caches.
+ * Runs the statements of planning and of a batch for a push that does not exist: PostgreSQL then
+ * has its tables in the connection's caches.
  */
 export async function runPushStatements(
   connection: Handle,
@@ -87,14 +87,20 @@ export async function runPushStatements(
   });
 }
 
-/** Reads an app that does not exist, and its profiles, as the first batch of a push does in its thread. */
+/**
+ * Reads an app that does not exist, and its profiles, as the first batch of a push does in its
+ * thread.
+ */
 export async function readApp(connection: Handle, vault: Vault, clock: Clock): Promise<void> {
   const cache = new AppCache(connection, vault, clock);
   await cache.app(none.appId);
   await cache.profiles(none.appId);
 }
 
-/** Runs statements that change nothing. Rolls back, so that a failed one leaves no transaction open in its connection. */
+/**
+ * Runs statements that change nothing. Rolls back, so that a failed one leaves no transaction open
+ * in its connection.
+ */
 async function withinTransaction(connection: Handle, work: () => Promise<unknown>): Promise<void> {
   await connection.query('BEGIN');
   await work().finally(() => connection.query('ROLLBACK'));

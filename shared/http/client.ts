@@ -1,7 +1,7 @@
 /**
- * Client of an HTTP/1.1 server: keep-alive connections to one base URL, requests with a deadline, and every result
- * told as data (develop/architecture.md#http-clients). A gateway's response is a text, a forwarded one is streamed.
- * Only this folder imports undici.
+ * Client of an HTTP/1.1 server: keep-alive connections to one base URL, requests with a deadline,
+ * and every result told as data (develop/architecture.md#http-clients). A gateway's response is a
+ * text, a forwarded one is streamed. Only this folder imports undici.
  */
 import { createRequire } from 'node:module';
 import type { SecureContext } from 'node:tls';
@@ -80,7 +80,10 @@ interface ConnectorOptions {
   isOwnAddress: boolean;
 }
 
-/** Returns a connector of undici: TLS 1.2 or newer, to allowed addresses only (outbound-addresses.ts). */
+/**
+ * Returns a connector of undici: TLS 1.2 or newer, to allowed addresses only
+ * (outbound-addresses.ts).
+ */
 function connectorOf(
   { buildConnector: build }: typeof import('undici'),
   { connectMs, secureContext, isOwnAddress }: ConnectorOptions,

@@ -140,7 +140,10 @@ export interface StreamedExchangeOptions {
   waitMs: number;
 }
 
-/** A request whose response is streamed with back-pressure: a body that is too long or stalls ends with an error. */
+/**
+ * A request whose response is streamed with back-pressure: a body that is too long or stalls ends
+ * with an error.
+ */
 export class StreamedExchange extends Exchange {
   readonly #options: StreamedExchangeOptions;
   #body: Readable | undefined;

@@ -46,8 +46,8 @@ export interface StreamedResponse {
 }
 
 /**
- * Result of a forwarded request; failures are values too. `busy` and `request_too_large`: nothing was sent.
- * `cause`: the code of a connection failure (`failureCodeOf`).
+ * Result of a forwarded request; failures are values too. `busy` and `request_too_large`: nothing
+ * was sent. `cause`: the code of a connection failure (`failureCodeOf`).
  */
 export type ForwardResult =
   | StreamedResponse

@@ -75,7 +75,10 @@ const mostApps = 1000;
 /** Value of the label `app` for all others. */
 const otherApps = 'other';
 
-/** Creates a counter with a label `app`: beyond the first apps that the process counts, all share one value. */
+/**
+ * Creates a counter with a label `app`: beyond the first apps that the process counts, all share
+ * one value.
+ */
 export function appCounter<T extends string>(options: CounterConfiguration<T>): Counter<T> {
   const counter = new Counter<T>(options);
   const inc: (labels: LabelValues<T>, value?: number) => void = counter.inc.bind(counter);

@@ -6,8 +6,8 @@ import type { FetchFilter, Job, JobQueue, PriorityRange } from './queue.ts';
 import { type Waking, wakeTopic } from './waking.ts';
 
 /**
- * How the work on a job ended. `done`: its handler has ended it, in its own transaction. `again`: it
- * goes back to the queue, which hands it out again after its back-off.
+ * How the work on a job ended. `done`: its handler has ended it, in its own transaction. `again`:
+ * it goes back to the queue, which hands it out again after its back-off.
  */
 export type JobEnd = 'done' | 'again';
 
@@ -24,9 +24,9 @@ export interface ConsumerOptions<T extends object> extends Waking {
   /** Name that NOTIFY wakes it by (`SendOptions`); by default that of the queue. */
   wakeName?: string;
   /**
-   * Shortest time between two fetches, default 0: jobs that arrive in it are taken by one statement,
-   * and work that shares statements starts together. A job that arrives later after the last fetch is
-   * taken at once.
+   * Shortest time between two fetches, default 0: jobs that arrive in it are taken by one
+   * statement, and work that shares statements starts together. A job that arrives later after the
+   * last fetch is taken at once.
    */
   cooldownMs?: number;
   /** The same after a fetch of `jobs` or more: under load, fewer and larger groups cost less. */
@@ -97,11 +97,11 @@ const roundedDown = (count: number): number => 2 ** Math.floor(Math.log2(count))
  *   requested. Before, it looks behind the jobs of busy groups (`GroupTurns`). Leads to *full* or
  *   *drained*. A fetch that fails leads to *full*, so that the next event repeats it.
  * - **full**: all permits are in use. A job that ends or releases its permit leads to *cooling*.
- * - **drained**: the queue was empty. A NOTIFY or the poll for due jobs leads to *cooling*. A job that
- *   ends does not: it leaves a permit that no job waits for.
+ * - **drained**: the queue was empty. A NOTIFY or the poll for due jobs leads to *cooling*. A job
+ *   that ends does not: it leaves a permit that no job waits for.
  * - **cooling**: waits until the cooldown since the last fetch is over, then *fetching*. Without a
- *   cooldown it waits for the end of the tick: jobs that end in the same tick free their permits for
- *   one fetch.
+ *   cooldown it waits for the end of the tick: jobs that end in the same tick free their permits
+ *   for one fetch.
  * - **stopping** (from every state): takes no more jobs, waits for the jobs in work up to the grace
  *   time, aborts their signals, and waits until they have ended.
  *
@@ -261,15 +261,16 @@ export class Consumer<T extends object> {
 const busyFrom = 16;
 
 /**
- * Shortest interval of fetches that skip busy groups, and its multiple of their duration: thousands of skipped jobs
- * take time.
+ * Shortest interval of fetches that skip busy groups, and its multiple of their duration: thousands
+ * of skipped jobs take time.
  */
 const groupFetchMs = 25;
 const timesDuration = 10;
 
 /**
- * Decides when a consumer looks behind the waiting jobs of groups that it is busy with: the queue is ordered by time, and a
- * group with thousands of waiting jobs would delay the others by all of them.
+ * Decides when a consumer looks behind the waiting jobs of groups that it is busy with: the queue
+ * is ordered by time, and a group with thousands of waiting jobs would delay the others by all of
+ * them.
  */
 class GroupTurns<T extends object> {
   readonly #kind: JobKind<T>;
@@ -293,8 +294,8 @@ class GroupTurns<T extends object> {
   }
 
   /**
-   * Runs such a fetch, which resolves whether no further job was due. After one that found none the next has to wait for a
-   * multiple of its duration; where more may be due, only for the interval.
+   * Runs such a fetch, which resolves whether no further job was due. After one that found none the
+   * next has to wait for a multiple of its duration; where more may be due, only for the interval.
    */
   async measure(fetch: () => Promise<boolean>): Promise<void> {
     const beganAtMs = systemClock.monotonicMs();

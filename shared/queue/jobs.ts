@@ -21,8 +21,8 @@ export const queueSchemaVersion = 43;
 
 /**
  * End of the last wait that somebody asked for (a pause, a freeze, quiet hours, a start at local
- * time, an open breaker, the rate of a gateway), in epoch ms: the time to the first send counts from
- * it.
+ * time, an open breaker, the rate of a gateway), in epoch ms: the time to the first send counts
+ * from it.
  */
 const waitedUntilMs = z.number().optional();
 
@@ -31,7 +31,9 @@ const planData = z.object({
   appId: z.string(),
   pushId: z.number(),
   waitedUntilMs,
-  /** Written by processes of the last release when they resume a push: the job only continues it. */
+  /**
+   * Written by processes of the last release when they resume a push: the job only continues it.
+   */
   isRelease: z.boolean().optional(),
 });
 const messageData = z.object({ appId: z.string(), messageId: z.number() });
@@ -73,9 +75,9 @@ export const queueNames = [
 ];
 
 /**
- * How the planning of a new push is sent, and one that continues. New pushes have a higher priority,
- * so that a small push is not delayed (develop/architecture.md#fairness). They wake only their own
- * consumer.
+ * How the planning of a new push is sent, and one that continues. New pushes have a higher
+ * priority, so that a small push is not delayed (develop/architecture.md#fairness). They wake only
+ * their own consumer.
  */
 export const freshPlan = { priority: 0 } as const;
 export const continuedPlan = { priority: -1, wakeName: 'plan-continued' } as const;

@@ -58,7 +58,9 @@ async function migrateQueues(databaseUrl: string, options: MigrateOptions): Prom
   return ran;
 }
 
-/** What a database has of the queue: the version of pg-boss's tables, and the names of its queues. */
+/**
+ * What a database has of the queue: the version of pg-boss's tables, and the names of its queues.
+ */
 export interface QueueSchema {
   version: number;
   names: string[];

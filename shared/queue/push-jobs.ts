@@ -11,7 +11,9 @@ import type { JobQueue } from './queue.ts';
 import { highestPriority, startNow } from './queue-sql.ts';
 import { wakeConsumers } from './waking.ts';
 
-/** Inserts pushes that are sent now, of any apps, each with the job that plans it, as part of `tx`. */
+/**
+ * Inserts pushes that are sent now, of any apps, each with the job that plans it, as part of `tx`.
+ */
 export async function insertQueuedPushes(
   tx: Handle,
   queue: JobQueue,
@@ -81,9 +83,9 @@ interface PushKey {
 const continuedAtOnce = 1000;
 
 /**
- * Gives held work of pushes its jobs again, planning first, as part of `tx`: the pushes were resumed
- * or cancelled, or a freeze has ended (`markPlanningHeld`, `markBatchHeld`). A consumer that finds
- * that a push has to wait again holds it again. Returns the number of jobs.
+ * Gives held work of pushes its jobs again, planning first, as part of `tx`: the pushes were
+ * resumed or cancelled, or a freeze has ended (`markPlanningHeld`, `markBatchHeld`). A consumer
+ * that finds that a push has to wait again holds it again. Returns the number of jobs.
  */
 export async function continuePushes(
   tx: Handle,
@@ -108,12 +110,18 @@ export async function continuePushes(
   return jobs;
 }
 
-/** Makes batches of an app due now that wait for a later time, and wakes their consumers when `tx` commits. */
+/**
+ * Makes batches of an app due now that wait for a later time, and wakes their consumers when `tx`
+ * commits.
+ */
 async function startBatchesNow(tx: Handle, appId: string, batchIds: readonly number[]): Promise<void> {
   await wakeConsumers(tx, await startNow(tx, appId, batchIds));
 }
 
-/** Makes the waiting batches of a push due now, whatever they wait for: those of a cancelled push end unsent. */
+/**
+ * Makes the waiting batches of a push due now, whatever they wait for: those of a cancelled push
+ * end unsent.
+ */
 export async function startWaitingBatches(tx: Handle, appId: string, pushId: number): Promise<void> {
   await startBatchesNow(tx, appId, await listOpenBatches(tx, appId, pushId));
 }
@@ -126,7 +134,10 @@ export async function startVoidSlots(tx: Handle, appId: string, pushId: number):
   await startBatchesNow(tx, appId, await findVoidSlots(tx, appId, pushId));
 }
 
-/** Makes the batches due now that wait for the gateway of one profile; not those with a slot or a retry time ahead. */
+/**
+ * Makes the batches due now that wait for the gateway of one profile; not those with a slot or a
+ * retry time ahead.
+ */
 export async function startWaitingForGateway(db: Handle, key: BreakerKey): Promise<void> {
   await startBatchesNow(db, key.appId, await findWaitingForGateway(db, key));
 }

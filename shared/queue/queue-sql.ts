@@ -60,7 +60,9 @@ const highestText = (queue: string): string =>
 
 const highestStatements = new PreparedStatements();
 
-/** Returns the highest priority of the jobs that could be taken now; 0 without jobs. Not in the API. */
+/**
+ * Returns the highest priority of the jobs that could be taken now; 0 without jobs. Not in the API.
+ */
 export async function highestPriority(db: Handle, { queue }: { queue: string }): Promise<number> {
   const { rows } = await db.query<{ highest: number | null }>(highestStatements.of(highestText(queue)));
   return rows[0]?.highest ?? 0;

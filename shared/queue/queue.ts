@@ -57,7 +57,10 @@ export class JobQueue {
   readonly #db: Database;
   readonly #supervision: QueueSupervision | undefined;
 
-  /** `supervise`: maintain the queues (expired heartbeats), which dispatchers do and api processes do not. */
+  /**
+   * `supervise`: maintain the queues (expired heartbeats), which dispatchers do and api processes
+   * do not.
+   */
   constructor(db: Database, log: Logger, options: { supervise: boolean }) {
     this.#db = db;
     this.#boss = new PgBoss({
@@ -162,7 +165,9 @@ export class JobQueue {
     return readQueueStates(this.#db);
   }
 
-  /** Counts the jobs of all queues that are not done, as of the last maintenance by a dispatcher. */
+  /**
+   * Counts the jobs of all queues that are not done, as of the last maintenance by a dispatcher.
+   */
   async countJobs(): Promise<number> {
     const queues = await this.#boss.getQueues();
     return queues.reduce((n, { queuedCount, activeCount }) => n + queuedCount + activeCount, 0);

@@ -4,7 +4,10 @@ import type { Handle } from '../db/pool.ts';
 import type { Logger } from '../process/logging.ts';
 import { findDueQueues } from './queue-sql.ts';
 
-/** NOTIFY topic that wakes consumers. The payload is the name that they listen for, usually that of their queue. */
+/**
+ * NOTIFY topic that wakes consumers. The payload is the name that they listen for, usually that of
+ * their queue.
+ */
 export const wakeTopic = 'carillon_queue';
 
 /** Wakes the consumers of these names when `db` commits. */
@@ -28,7 +31,8 @@ const everyMs = 1000;
 
 /**
  * Finds the queues with jobs that could be taken: those whose start time has come, and those whose
- * NOTIFY was lost. One statement for all consumers of a process; most of them find nothing for hours.
+ * NOTIFY was lost. One statement for all consumers of a process; most of them find nothing for
+ * hours.
  */
 export class DuePoll {
   readonly #db: Handle;

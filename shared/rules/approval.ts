@@ -3,8 +3,8 @@ import { textOf } from '../domain/admin/forecast-texts.ts';
 import type { PushRule, TargetPage } from './rule.ts';
 
 /**
- * Pauses a push to more devices than `approvalAboveDevices` of its app before anything of it is sent,
- * until a second person approves it (protocol/admin-api.md#approvals).
+ * Pauses a push to more devices than `approvalAboveDevices` of its app before anything of it is
+ * sent, until a second person approves it (protocol/admin-api.md#approvals).
  */
 export const approval: PushRule = {
   of({ app, push: { expiresAt }, nowMs }) {

@@ -4,9 +4,9 @@ import { deviceCapOf } from '../domain/pushes/push-class.ts';
 import { endUnsent, type PageOfBatches, type PushRule, recipientsOf } from './rule.ts';
 
 /**
- * Limits the pushes per device and day (protocol/push.md#pushes-per-device-and-day). A page is counted
- * in the transaction that writes it, so that a repeat after a crash counts nothing twice. Recipients
- * beyond the limit end `capped`.
+ * Limits the pushes per device and day (protocol/push.md#pushes-per-device-and-day). A page is
+ * counted in the transaction that writes it, so that a repeat after a crash counts nothing twice.
+ * Recipients beyond the limit end `capped`.
  */
 export const deviceCap: PushRule = {
   of({ app: { appId, options }, push: { pushOrder }, nowMs }) {
@@ -26,7 +26,9 @@ export const deviceCap: PushRule = {
         return [{ metric: 'deviceCapped', labels: {}, recipients: recipientsOf(capped) }];
       },
 
-      /** Counts the devices that had their pushes of today; none for a push on a later day (UTC). */
+      /**
+       * Counts the devices that had their pushes of today; none for a push on a later day (UTC).
+       */
       async forecast({ tx, targets, pushTime }) {
         if (pushTime !== null && dayOf(pushTime) !== dayOf(new Date(nowMs))) return {};
         const over = await countCappedDevices(tx, targets, { appId, cap });

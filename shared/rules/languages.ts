@@ -4,8 +4,8 @@ import { countLanguages, LanguageChooser, shownLanguages } from '../domain/pushe
 import type { PushRule } from './rule.ts';
 
 /**
- * Chooses a translation for each device by its `locale` (protocol/push.md#languages). A batch has one
- * language.
+ * Chooses a translation for each device by its `locale` (protocol/push.md#languages). A batch has
+ * one language.
  */
 export const languages: PushRule = {
   of({ push: { pushOrder } }) {
@@ -26,7 +26,9 @@ export const languages: PushRule = {
         members: { languages: shownLanguages(countLanguages(chooser, await countLocales(tx, targets))) },
       }),
 
-      /** A planned device has the language of its batch, any other the language that it would get. */
+      /**
+       * A planned device has the language of its batch, any other the language that it would get.
+       */
       explain({ device, batch }) {
         if (!device && !batch) return { texts: [] };
         const locale = device?.locale ?? null;

@@ -1,11 +1,14 @@
 import type { PushRule } from './rule.ts';
 
-/** Object id of the user that an installation points to; NULL for an installation without a user. */
+/**
+ * Object id of the user that an installation points to; NULL for an installation without a user.
+ */
 const userOf = (table: string): string => `(${table}.fields -> 'user' ->> 'objectId')`;
 
 /**
- * Sends to one device of each user: of the targets with the same `user`, only the one that was saved
- * last gets the push (protocol/push.md#last-active-device-only). Devices without a user all get it.
+ * Sends to one device of each user: of the targets with the same `user`, only the one that was
+ * saved last gets the push (protocol/push.md#last-active-device-only). Devices without a user all
+ * get it.
  */
 export const lastActiveDevice: PushRule = {
   of: () => undefined,

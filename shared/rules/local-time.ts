@@ -24,7 +24,10 @@ import {
 
 /** Timeout of counting the zones of an audience. */
 const countTimeoutMs = 600_000;
-/** Clocks of processes may differ by so much: a device saved within it before the call counts as saved since. */
+/**
+ * Clocks of processes may differ by so much: a device saved within it before the call counts as
+ * saved since.
+ */
 const clockShiftMs = 60_000;
 
 const lateReason = 'its local time had passed when the push was called';
@@ -32,7 +35,10 @@ const lateReason = 'its local time had passed when the push was called';
 /** Devices by their time zone, as a start takes them. */
 interface ZoneSelection {
   due: ZoneNames;
-  /** Zones whose time came before: only devices that were saved since then, and so may have changed their zone. */
+  /**
+   * Zones whose time came before: only devices that were saved since then, and so may have changed
+   * their zone.
+   */
   earlier: ZoneNames & { savedSince: Date };
   /** Names of the audience that are time zones: any other name counts as no zone. */
   known: readonly string[];
@@ -55,9 +61,9 @@ interface LocalStart {
 }
 
 /**
- * Sends a push to each device at the same time of its own zone (protocol/push.md#local-time): one start
- * for each group of zones whose time comes together. The start in work is stored with the push, so that
- * planning continues with the same zones after a crash.
+ * Sends a push to each device at the same time of its own zone (protocol/push.md#local-time): one
+ * start for each group of zones whose time comes together. The start in work is stored with the
+ * push, so that planning continues with the same zones after a crash.
  */
 export const localTime: PushRule = {
   of(ruled) {
@@ -106,7 +112,9 @@ class LocalTimeRule implements Rule {
     };
   }
 
-  /** Leaves out devices that an earlier start has taken: they changed their time zone since then. */
+  /**
+   * Leaves out devices that an earlier start has taken: they changed their time zone since then.
+   */
   claim: Rule['claim'] = async (tx, push, page) => {
     if (this.#start.after === null || page.size === 0) return page;
     const planned = new Set(await findPlanned(tx, push, idsOf(page)));

@@ -22,8 +22,8 @@ export const quietReason = 'it expires before the quiet hours of the device end'
 
 /**
  * Lets a push wait for the end of the quiet hours of each device (protocol/push.md#quiet-hours). A
- * recipient whose push expires before that ends `expired`. A batch has the quiet hours of one group of
- * time zones; delivery asks `quietWait` again, since a batch may be late.
+ * recipient whose push expires before that ends `expired`. A batch has the quiet hours of one group
+ * of time zones; delivery asks `quietWait` again, since a batch may be late.
  */
 export const quietHours: PushRule = {
   of(ruled) {
@@ -56,8 +56,8 @@ const defaultZoneOf = ({ app, push }: Pick<RuledPush, 'app' | 'push'>): string =
   push.pushOrder.local?.zone ?? app.options.defaultTimeZone;
 
 /**
- * Returns when a batch of a quiet rule may be sent; undefined for at once, `expired` where the push has
- * expired by then.
+ * Returns when a batch of a quiet rule may be sent; undefined for at once, `expired` where the push
+ * has expired by then.
  */
 export function quietWait(
   quiet: string | null | undefined,
@@ -87,14 +87,15 @@ const tally = (outcome: string, recipients: number) =>
 /** Names of zones that are remembered; devices choose them. */
 const maxRemembered = 10_000;
 /**
- * Days ahead for which zones of one batch agree. A batch that waits longer may be off by a change to or
- * from summer time.
+ * Days ahead for which zones of one batch agree. A batch that waits longer may be off by a change
+ * to or from summer time.
  */
 const maxComparedDays = 30;
 
 /**
- * Groups zones that have the same offsets from now until a push expires, so that a batch has one time,
- * and few batches are small: devices choose among some hundred names, which have some forty offsets.
+ * Groups zones that have the same offsets from now until a push expires, so that a batch has one
+ * time, and few batches are small: devices choose among some hundred names, which have some forty
+ * offsets.
  */
 class ZoneGroups {
   readonly #days: number[];
@@ -108,7 +109,10 @@ class ZoneGroups {
     this.#defaultZone = defaultZone;
   }
 
-  /** Returns the zone that names the group of a zone; for no or an unknown zone, of the default zone. */
+  /**
+   * Returns the zone that names the group of a zone; for no or an unknown zone, of the default
+   * zone.
+   */
   zoneOf(name: string | null): string {
     const known = this.#byName.get(name ?? '');
     if (known !== undefined) return known;
@@ -149,7 +153,10 @@ function timesIn(
   return { startMs: Math.max(at, nowMs), expiresMs };
 }
 
-/** Counts the devices that would be within their quiet hours, and those that the push would not reach. */
+/**
+ * Counts the devices that would be within their quiet hours, and those that the push would not
+ * reach.
+ */
 async function forecast(ruled: RuledPush, hours: string, { tx, targets, pushTime }: ForecastScope) {
   const waits = new Map<number, number>();
   let expired = 0;

@@ -2,8 +2,8 @@ import { claimFailures } from '../db/tables/pushes/reports/redrives.ts';
 import { idsOf, keepTargets, type PushRule } from './rule.ts';
 
 /**
- * Claims the recipients of a redrive in the transaction that writes their batches. No other redrive,
- * and no repeat after a crash, sends to them too (protocol/admin-api.md#redrive).
+ * Claims the recipients of a redrive in the transaction that writes their batches. No other
+ * redrive, and no repeat after a crash, sends to them too (protocol/admin-api.md#redrive).
  */
 export const redrive: PushRule = {
   of({ push: { pushOrder } }) {

@@ -32,7 +32,9 @@ export interface Routing {
   ): { connector: ConnectorId; profile: string };
 }
 
-/** Profile that serves a limited number of devices per push; `error` is the status of a larger one. */
+/**
+ * Profile that serves a limited number of devices per push; `error` is the status of a larger one.
+ */
 export interface ProfileLimit {
   connector: ConnectorId;
   profile: string;
@@ -53,8 +55,8 @@ export interface PushRule {
 }
 
 /**
- * What one rule does to one push. Planning calls the members in the order of this interface, the dry
- * run calls `forecast`, and the explanation of one device calls `explain`. All are optional. An
+ * What one rule does to one push. Planning calls the members in the order of this interface, the
+ * dry run calls `forecast`, and the explanation of one device calls `explain`. All are optional. An
  * object belongs to one job of planning.
  */
 export interface Rule {

@@ -11,8 +11,8 @@ import type { PushRule, Rule, RuledPush } from './rule.ts';
 import { variables } from './variables.ts';
 
 /**
- * The rules of pushes, in the order in which planning, the dry run and the explanation of one device
- * apply them (README.md).
+ * The rules of pushes, in the order in which planning, the dry run and the explanation of one
+ * device apply them (README.md).
  */
 const pushRules: readonly PushRule[] = [
   massLimit,
@@ -34,7 +34,9 @@ export const rulesOf = (push: RuledPush): Rule[] => pushRules.flatMap((rule) => 
 export const changesPages = ({ start, group, claim, count, batches }: Rule): boolean =>
   [start, group, claim, count, batches].some((member) => member !== undefined);
 
-/** Returns the conditions by which rules narrow the targets of a push, each with the caller's text. */
+/**
+ * Returns the conditions by which rules narrow the targets of a push, each with the caller's text.
+ */
 export function narrowTargets(
   pushOrder: PushOrder,
   targets: () => string,

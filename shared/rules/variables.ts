@@ -8,8 +8,8 @@ import { shownVariables } from '../domain/pushes/variables.ts';
 import { idsOf, type PushRule } from './rule.ts';
 
 /**
- * Counts the recipients whose texts hold a field of the device, and those with the default in its place
- * (protocol/push.md#variables). The values are read when a batch is sent.
+ * Counts the recipients whose texts hold a field of the device, and those with the default in its
+ * place (protocol/push.md#variables). The values are read when a batch is sent.
  */
 export const variables: PushRule = {
   of({ push: { pushOrder } }) {
@@ -25,7 +25,9 @@ export const variables: PushRule = {
         members: { variables: shownVariables(await countFallbacks(tx, targets, all)) },
       }),
 
-      /** Says for each variable whether the device has its field now; the value itself is personal. */
+      /**
+       * Says for each variable whether the device has its field now; the value itself is personal.
+       */
       async explain({ db, push: { appId }, device }) {
         const values = device && (await readFieldValues(db, { appId, ids: [device.id] }, all)).get(device.id);
         if (!values) return { texts: [] };

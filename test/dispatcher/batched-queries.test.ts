@@ -216,7 +216,8 @@ describe('many pushes to one device', () => {
     }));
     const started = await Promise.allSettled(pushes.map((push) => dispatcher.deps.queries.planWhole(push)));
     expect(started.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-    // The dispatcher has jobs of the same pushes: one that it plans at this moment is locked, and changes its state next.
+    // The dispatcher has jobs of the same pushes: one that it plans at this moment is locked, and
+    // changes its state next.
     for (const i of [0, 2])
       await expect.poll(() => internalState(app, pushes[i]?.id ?? 0)).not.toBe('queued');
   });

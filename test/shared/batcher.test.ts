@@ -43,7 +43,7 @@ describe('a batcher', () => {
     expect(await Promise.all(second)).toEqual(['3 done', '4 done']);
   });
 
-  test('takes the oldest items, at most as many as fit into a batch', async () => {
+  test('takes the oldest items that fit into a batch', async () => {
     const { batcher, begun, end } = controlledBatcher({ size: 3 });
     const all = ['a', 'b', 'c', 'd'].map((item) => batcher.run(item));
     await nextTick();

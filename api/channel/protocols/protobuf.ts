@@ -10,9 +10,10 @@ import {
 } from './protocol.ts';
 
 /**
- * Reader and writer of the schema `push_server.messages2` (proto2, protocol/channel.md#protobuf-form), limited to what
- * pushes need. Uses the reader and writer of the library without its reflection, which compiles code at run time.
- * Ignores other fields, at any depth that the library allows.
+ * Reader and writer of the schema `push_server.messages2` (proto2,
+ * protocol/channel.md#protobuf-form), limited to what pushes need. Uses the reader and writer of
+ * the library without its reflection, which compiles code at run time. Ignores other fields, at any
+ * depth that the library allows.
  */
 export const commands = {
   session: 0,

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import type { DeviceMessage } from '../../../shared/db/tables/channel/inbox.ts';
 
 /**
- * WebSocket close codes and reasons. Codes below 4000 are those of RFC 6455, the others those of the public service
- * (protocol/errors.md#channel-codes).
+ * WebSocket close codes and reasons. Codes below 4000 are those of RFC 6455, the others those of
+ * the public service (protocol/errors.md#channel-codes).
  */
 export const closeReasons = {
   goingAway: { code: 1001, reason: 'GOING_AWAY' },

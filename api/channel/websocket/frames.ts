@@ -58,7 +58,9 @@ export interface FrameEvents {
   onClose(code: number): void;
 }
 
-/** Input that breaks the rules of WebSocket, with the code to close with (RFC 6455, section 7.4.1). */
+/**
+ * Input that breaks the rules of WebSocket, with the code to close with (RFC 6455, section 7.4.1).
+ */
 export class FrameError extends Error {
   override name = 'FrameError';
   readonly code: number;
@@ -105,7 +107,10 @@ export class FrameReader {
     this.#events = events;
   }
 
-  /** Reads bytes from the network, which it overwrites. Throws `FrameError`; then nothing more can be read. */
+  /**
+   * Reads bytes from the network, which it overwrites. Throws `FrameError`; then nothing more can
+   * be read.
+   */
   read(chunk: Buffer): void {
     const bytes = this.#rest ? Buffer.concat([this.#rest, chunk]) : chunk;
     let at = 0;

@@ -126,7 +126,10 @@ export class ReceiptService {
     }
   }
 
-  /** Writes the receipts of calls with one source. Repeats a transaction that PostgreSQL ended because of a deadlock; it was rolled back. */
+  /**
+   * Writes the receipts of calls with one source. Repeats a transaction that PostgreSQL ended
+   * because of a deadlock; it was rolled back.
+   */
   async #write(calls: CallReceipts[]): Promise<undefined[]> {
     const [first] = calls;
     if (!first) return [];

@@ -77,7 +77,10 @@ export class RoleCache {
     return this.#users.getOrMake(`${appId} ${userId}`, () => findRolesOfUser(this.#db, appId, userId));
   }
 
-  /** Drops the users of an app; the process that changes its roles calls this to see the change at once. */
+  /**
+   * Drops the users of an app; the process that changes its roles calls this to see the change at
+   * once.
+   */
   forget(appId: string): void {
     this.#apps.delete(appId);
     this.#users.deleteWhere((key) => key.startsWith(`${appId} `));

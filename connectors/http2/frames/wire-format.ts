@@ -114,7 +114,10 @@ export function goawayFrame(code: number): Buffer {
   return frameOf(frame.goaway, 0, 0, payload);
 }
 
-/** Connection error: a violation of the protocol or of a limit, which ends the connection (RFC 9113 5.4.1). */
+/**
+ * Connection error: a violation of the protocol or of a limit, which ends the connection (RFC 9113
+ * 5.4.1).
+ */
 export class ConnectionError extends Error {
   readonly code: number;
 

@@ -116,8 +116,8 @@ function fieldsOf(template: RequestTemplate, authority: string): Field[] {
 }
 
 /**
- * Round-robin queue of batches that wait for free streams: each gets a few requests per turn, so that a push to one
- * device does not wait for thousands of another push.
+ * Round-robin queue of batches that wait for free streams: each gets a few requests per turn, so
+ * that a push to one device does not wait for thousands of another push.
  */
 export class BatchQueue {
   readonly #batches: ActiveBatch[] = [];

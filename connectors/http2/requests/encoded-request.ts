@@ -187,10 +187,16 @@ function lengthPrefix(length: number): Buffer {
   return Buffer.from([...bytes, rest]);
 }
 
-/** Encoders kept for further batches of the same push; a connection seldom serves more pushes at a time. */
+/**
+ * Encoders kept for further batches of the same push; a connection seldom serves more pushes at a
+ * time.
+ */
 const keptEncoders = 4;
 
-/** Encoders of one connection. Batches of a push share one, so that their common part is encoded once. */
+/**
+ * Encoders of one connection. Batches of a push share one, so that their common part is encoded
+ * once.
+ */
 export class EncoderCache {
   readonly #hpack: HeaderEncoder;
   readonly #byBatch = new WeakMap<ActiveBatch, RequestEncoder>();

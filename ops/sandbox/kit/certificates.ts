@@ -114,8 +114,8 @@ const selfSignedAuthority = (): KeyPairPem =>
   });
 
 /**
- * Creates a key on P-256 and its certificate. node-forge encodes the names, times and extensions. It knows RSA only, so
- * the parts with keys and signatures come from `node:crypto`.
+ * Creates a key on P-256 and its certificate. node-forge encodes the names, times and extensions.
+ * It knows RSA only, so the parts with keys and signatures come from `node:crypto`.
  */
 export function issue({
   subject,
@@ -167,7 +167,10 @@ const signatureAlgorithm = (): Asn1 =>
   sequence([element(asn1.Type.OID, asn1.oidToDer(ecdsaWithSha256Oid).getBytes())]);
 const partsOf = ({ value }: Asn1): Asn1[] => (typeof value === 'string' ? [] : value);
 
-/** Returns the parts of a certificate (DER) that are signed: version, serial, algorithm, issuer, validity, subject, … */
+/**
+ * Returns the parts of a certificate (DER) that are signed: version, serial, algorithm, issuer,
+ * validity, subject, …
+ */
 const signedParts = (der: Buffer): Asn1[] => partsOf(fromDer(der)).slice(0, 1).flatMap(partsOf);
 
 /** Returns the name of the subject of a certificate (DER). */

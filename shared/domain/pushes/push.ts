@@ -43,7 +43,10 @@ export interface PushOrder extends PushClass {
   redrive?: Redrive;
   /** Present where the push was made from a recurring push. */
   recurring?: RecurringName;
-  /** Present where, of the targets with the same user, only the one that was saved last gets the push. */
+  /**
+   * Present where, of the targets with the same user, only the one that was saved last gets the
+   * push.
+   */
   lastActiveDeviceOnly?: true;
 }
 

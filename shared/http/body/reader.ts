@@ -45,9 +45,10 @@ export interface ReadOptions {
 }
 
 /**
- * Reads the whole body of a request by koa-body, as UTF-8 text without a byte order mark; empty without a body. Throws
- * 413, 415 for an unknown encoding, 408 after the time limit, 107 for a body that breaks off or cannot be decompressed,
- * and the refusals of the budget. Reading has ended when it returns or throws.
+ * Reads the whole body of a request by koa-body, as UTF-8 text without a byte order mark; empty
+ * without a body. Throws 413, 415 for an unknown encoding, 408 after the time limit, 107 for a body
+ * that breaks off or cannot be decompressed, and the refusals of the budget. Reading has ended when
+ * it returns or throws.
  */
 export async function readText(
   req: IncomingMessage,
@@ -80,8 +81,8 @@ export async function readText(
 }
 
 /**
- * Reads the beginning of a body that is not compressed, until it has `bytesBelow` or more. A longer body is put back
- * as a whole, for `readText`. Returns what was read. Throws as `readText`.
+ * Reads the beginning of a body that is not compressed, until it has `bytesBelow` or more. A longer
+ * body is put back as a whole, for `readText`. Returns what was read. Throws as `readText`.
  */
 export async function readBeginning(
   req: IncomingMessage,
@@ -109,8 +110,8 @@ export async function readBeginning(
 }
 
 /**
- * Returns the members of a context that koa-body uses. It reads every content type as text: the text decides whether
- * it is JSON.
+ * Returns the members of a context that koa-body uses. It reads every content type as text: the
+ * text decides whether it is JSON.
  */
 const contextOf = ({ method }: IncomingMessage, source: Readable): Context =>
   Object.assign(Object.create(null), { method, req: source, request: { body: '' }, is: () => 'text' });
@@ -118,7 +119,10 @@ const contextOf = ({ method }: IncomingMessage, source: Readable): Context =>
 type Reader = ReturnType<typeof koaBody>;
 type Context = Parameters<Reader>[0];
 
-/** Readers of koa-body by limit: each one checks its options when it is made. Routes have a dozen limits. */
+/**
+ * Readers of koa-body by limit: each one checks its options when it is made. Routes have a dozen
+ * limits.
+ */
 const readers = new Map<number, Reader>();
 
 function readerOf(bytesBelow: number): Reader {
@@ -143,8 +147,8 @@ const refusalOf = (cause: Error): Refusal =>
     : new Refusal('malformedJson', { cause });
 
 /**
- * Decompresses a body for koa-body. Its own decompressor would be out of reach: an error in data behind the limit
- * would end the process, and the bytes could not be charged.
+ * Decompresses a body for koa-body. Its own decompressor would be out of reach: an error in data
+ * behind the limit would end the process, and the bytes could not be charged.
  */
 function unpackerOf(request: IncomingMessage, reservation: BodyReservation): Unpacker {
   const open = unpackers.get(encodingOf(request));
@@ -177,8 +181,8 @@ function charge(stream: Readable, take: (bytes: number) => void, fail: (error: u
 }
 
 /**
- * Runs `work` until it ends, calls `fail`, takes too long, or the sender leaves: koa-body waits for ever for a body
- * that does not come. Afterwards the request has no reader of its data.
+ * Runs `work` until it ends, calls `fail`, takes too long, or the sender leaves: koa-body waits for
+ * ever for a body that does not come. Afterwards the request has no reader of its data.
  */
 async function guarded<T>(
   request: IncomingMessage,

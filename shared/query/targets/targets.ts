@@ -59,9 +59,9 @@ export const activeSince = (app: TargetApp, nowMs: number): Date =>
 
 /**
  * Returns the SQL condition over `installation` for the devices that a push targets: valid, active
- * (`activeCondition`), and matching `where` and channels, listed by id, or not reached by the push of
- * a redrive, as its rules narrow them. `afterId` may leave out failures up to an id; `part` selects the
- * devices of one start.
+ * (`activeCondition`), and matching `where` and channels, listed by id, or not reached by the push
+ * of a redrive, as its rules narrow them. `afterId` may leave out failures up to an id; `part`
+ * selects the devices of one start.
  */
 export function targetCondition(
   app: TargetApp,

@@ -12,8 +12,9 @@ import { largestBody, route, smallBody } from '../../../api/route.ts';
 import { RawRequest } from '../../support/raw-request.ts';
 
 /**
- * Bodies that a client can send to harm the process, and unusual ones that clients do send, over real
- * sockets. After each of them no byte is charged, no body is still being read, and the server answers.
+ * Bodies that a client can send to harm the process, and unusual ones that clients do send, over
+ * real sockets. After each of them no byte is charged, no body is still being read, and the server
+ * answers.
  */
 const kb = 1024;
 const mb = 1024 * kb;

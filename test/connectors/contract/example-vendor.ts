@@ -7,7 +7,6 @@ import type { Connector, SenderContext } from '../../../connectors/contract/conn
 import { authEndpoint, common, inspectTrust, secretText } from '../../../connectors/contract/credentials.ts';
 import { AccessTokens, tokenFromReply } from '../../../connectors/kit/access-token.ts';
 import { androidContent, bodySizeError, titleOf } from '../../../connectors/kit/android.ts';
-import { unrenderable, attemptResult, type ResponseRule, responseTable } from '../../../connectors/kit/response-rules.ts';
 import { parseObject } from '../../../connectors/kit/json.ts';
 import {
   type ExchangeResult,
@@ -16,6 +15,12 @@ import {
   unreadable,
 } from '../../../connectors/kit/multicast.ts';
 import { receiptUrl } from '../../../connectors/kit/receipt-url.ts';
+import {
+  attemptResult,
+  type ResponseRule,
+  responseTable,
+  unrenderable,
+} from '../../../connectors/kit/response-rules.ts';
 import { bearerOf, TokenIssuer } from '../../../ops/sandbox/http/access-tokens.ts';
 import { type SandboxGateway, startGateway } from '../../../ops/sandbox/http/server.ts';
 import { isJsonObject } from '../../../shared/domain/json.ts';

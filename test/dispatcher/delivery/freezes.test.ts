@@ -25,7 +25,10 @@ const notSentOnce = (tokens: string[]) => tokens.filter((token) => service.apns.
 const outcomesOf = async (app: App, objectId: string) =>
   (await service.untilDone(app, objectId)).outcomes as Record<string, number>;
 
-/** Counts the plannings and batches of an app that are held, and its jobs in work. Held work has no job. */
+/**
+ * Counts the plannings and batches of an app that are held, and its jobs in work. Held work has no
+ * job.
+ */
 async function jobsOf({ appId }: App): Promise<{ held: number; active: number }> {
   const { rows } = await service.db.query<{ held: number; active: number }>(
     `SELECT (SELECT count(*) FROM notification WHERE app_id = $1 AND is_plan_held)

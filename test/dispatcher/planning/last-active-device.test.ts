@@ -18,7 +18,10 @@ async function iosApp(): Promise<App> {
 
 const pointer = (objectId: string) => ({ __type: 'Pointer', className: '_User', objectId });
 
-/** Adds devices of a user, `hoursAgo` hours since their last save; returns their tokens in the same order. */
+/**
+ * Adds devices of a user, `hoursAgo` hours since their last save; returns their tokens in the same
+ * order.
+ */
 async function devicesOf(app: App, user: string, hoursAgo: number[]): Promise<string[]> {
   const tokens = await service.addIosInstallations(app, hoursAgo.length, { user: pointer(user) });
   await service.db.query(

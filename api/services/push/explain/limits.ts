@@ -38,8 +38,8 @@ export interface LimitInputs extends PushDraft {
 }
 
 /**
- * Returns a text for each limit besides those of rules that would refuse, shorten or delay this push;
- * refusals come first.
+ * Returns a text for each limit besides those of rules that would refuse, shorten or delay this
+ * push; refusals come first.
  */
 export async function limitsOf(tx: Handle, inputs: LimitInputs): Promise<ForecastText[]> {
   return [
