@@ -2,7 +2,7 @@ import type { Config } from '../shared/config/config.ts';
 import { QueryLimiter, queryLimitsFor } from '../shared/db/limits/query-limits.ts';
 import { waitForDatabase } from '../shared/db/outage.ts';
 import { Database, type DatabaseOptions } from '../shared/db/pool.ts';
-import { saveSettingsOf } from '../shared/db/tables/installations/saves.ts';
+import { saveSettingsOf } from '../shared/db/tables/installation-saves.ts';
 import type { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
 import { Semaphore, type SemaphoreLimits } from '../shared/semaphore.ts';

@@ -2,31 +2,28 @@ import { Batcher } from '../shared/batcher.ts';
 import { isConnectionFailure } from '../shared/db/limits/database-errors.ts';
 import { retryDuringOutage } from '../shared/db/outage.ts';
 import type { Database, Handle } from '../shared/db/pool.ts';
-import { type ChargedBatch, type Grant, grantRecipients } from '../shared/db/tables/apps/usage.ts';
-import { type BatchMessages, insertGatewayMessages } from '../shared/db/tables/gateways/messages.ts';
-import {
-  findPointDevices,
-  type PointDevice,
-  type PointLookup,
-} from '../shared/db/tables/installations/point-devices.ts';
+import { findPointDevices, type PointDevice, type PointLookup } from '../shared/db/tables/audience.ts';
 import {
   type BatchKey,
   insertBatchesOf,
   type NewBatch,
   type SettledBatch,
   settleBatches,
-} from '../shared/db/tables/pushes/batches.ts';
-import { type BatchSnapshot, readBatchSnapshots } from '../shared/db/tables/pushes/delivery.ts';
+} from '../shared/db/tables/batches.ts';
+import { type BatchFailures, insertFailures } from '../shared/db/tables/push-failures.ts';
 import {
+  type BatchSnapshot,
   type ClosedPush,
   closeSettled,
   type FirstSendTime,
   markFirstSends,
   planWholePushes,
+  readBatchSnapshots,
   type WholePlan,
-} from '../shared/db/tables/pushes/progress.ts';
-import { findPushes, type PushKey } from '../shared/db/tables/pushes/pushes.ts';
-import { type BatchFailures, insertFailures } from '../shared/db/tables/pushes/reports/recipient-failures.ts';
+} from '../shared/db/tables/push-progress.ts';
+import { findPushes, type PushKey } from '../shared/db/tables/pushes.ts';
+import { type BatchMessages, insertGatewayMessages } from '../shared/db/tables/receipts.ts';
+import { type ChargedBatch, type Grant, grantRecipients } from '../shared/db/tables/usage.ts';
 import type { Push } from '../shared/domain/pushes/record.ts';
 import { RecipientStates } from '../shared/domain/recipient-states.ts';
 import type { Logger } from '../shared/process/logging.ts';

@@ -1,5 +1,5 @@
-import type { DeviceMessage } from '../../shared/db/tables/channel/inbox.ts';
-import type { DeviceSession } from '../../shared/db/tables/channel/sessions.ts';
+import type { DeviceMessage } from '../../shared/db/tables/channel-messages.ts';
+import type { DeviceSession } from '../../shared/db/tables/channel-sessions.ts';
 import type { ChannelLimits } from './limits.ts';
 import type { ClientCommand, CloseReason, OtherServiceRequest } from './protocols/protocol.ts';
 

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
-import type { InboxMessage } from '../../shared/db/tables/channel/inbox.ts';
-import type { NewDeviceSession } from '../../shared/db/tables/channel/sessions.ts';
+import type { InboxMessage } from '../../shared/db/tables/channel-messages.ts';
+import type { NewDeviceSession } from '../../shared/db/tables/channel-sessions.ts';
 import {
   type Authenticated,
   Closed,
@@ -10,8 +10,13 @@ import {
   Unauthenticated,
 } from './connection-state.ts';
 import type { ChannelLimits } from './limits.ts';
-import type { Frame, Protocol } from './protocols/protocol.ts';
-import { type CloseEvent, type CloseReason, closeReasons } from './protocols/protocol.ts';
+import {
+  type CloseEvent,
+  type CloseReason,
+  closeReasons,
+  type Frame,
+  type Protocol,
+} from './protocols/protocol.ts';
 import { DeviceSocket, type SocketEvents } from './websocket/device-socket.ts';
 import { encodeFrame, encodeMessage, opcodes, pingFrame } from './websocket/frames.ts';
 

@@ -1,16 +1,16 @@
 import { Batcher } from '../../shared/batcher.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { type Acknowledgement, moveToInboxes } from '../../shared/db/tables/channel/groups.ts';
+import { type Acknowledgement, moveToInboxes } from '../../shared/db/tables/channel-groups.ts';
 import {
+  acknowledgeMessages,
   devicesWithMessages,
   displaceOldest,
   findPendingStates,
   type PendingState,
   readInbox,
-} from '../../shared/db/tables/channel/inbox.ts';
-import { acknowledgeMessages } from '../../shared/db/tables/channel/messages.ts';
-import type { DeviceSession } from '../../shared/db/tables/channel/sessions.ts';
+} from '../../shared/db/tables/channel-messages.ts';
+import type { DeviceSession } from '../../shared/db/tables/channel-sessions.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import { Semaphore } from '../../shared/semaphore.ts';

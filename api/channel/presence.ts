@@ -6,10 +6,12 @@ import type { AppCache } from '../../shared/db/app-cache.ts';
 import { isDeadlock, isMissingReference } from '../../shared/db/limits/database-errors.ts';
 import { parseNotification } from '../../shared/db/listener.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import type { DeviceName, DeviceSession, NewDeviceSession } from '../../shared/db/tables/channel/sessions.ts';
 import {
   closeSessions,
+  type DeviceName,
+  type DeviceSession,
   findUnopened,
+  type NewDeviceSession,
   openSessions,
   recordHeartbeat,
   removeDeadNodes,
@@ -17,7 +19,7 @@ import {
   restoreSessions,
   sessionsOfNode,
   sessionsWithoutInstallation,
-} from '../../shared/db/tables/channel/sessions.ts';
+} from '../../shared/db/tables/channel-sessions.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import type { Connection } from './connection.ts';

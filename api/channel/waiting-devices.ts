@@ -1,4 +1,4 @@
-import type { DeviceName } from '../../shared/db/tables/channel/sessions.ts';
+import type { DeviceName } from '../../shared/db/tables/channel-sessions.ts';
 import type { Connection } from './connection.ts';
 
 /** Apps that are looked up at a time: each costs a statement. */

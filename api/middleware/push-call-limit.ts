@@ -3,7 +3,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
 import { runInLane } from '../../shared/db/limits/lane.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { countCalls, extendCallWindow } from '../../shared/db/tables/apps/call-counts.ts';
+import { countCalls, extendCallWindow } from '../../shared/db/tables/usage.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { PushBacklog } from './push-backlog.ts';

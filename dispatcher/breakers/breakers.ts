@@ -9,7 +9,7 @@ import {
   hasAnsweredElsewhere,
   readBreakerOverrides,
   saveBreakerState,
-} from '../../shared/db/tables/gateways/breakers.ts';
+} from '../../shared/db/tables/gateways.ts';
 import {
   type BreakerKey,
   type BreakerState,

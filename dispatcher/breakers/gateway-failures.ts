@@ -1,12 +1,11 @@
 import { isUnhealthy } from '../../shared/breaker.ts';
-import type { Clock } from '../../shared/clock.ts';
-import { dayMs } from '../../shared/clock.ts';
+import { type Clock, dayMs } from '../../shared/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import {
   clearGatewayFailure,
   deleteOldGatewayFailures,
   recordGatewayFailure,
-} from '../../shared/db/tables/gateways/failures.ts';
+} from '../../shared/db/tables/gateways.ts';
 import type { GatewayFailure } from '../../shared/domain/breaker.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import type { GatewayHealth, GatewayQueue } from './gateway-queue.ts';

@@ -1,4 +1,4 @@
-import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
+import type { BatchSnapshot } from '../../shared/db/tables/push-progress.ts';
 import { pushBeganAtMs } from '../../shared/domain/pushes/record.ts';
 import type { JobEnd, Permit } from '../../shared/queue/consumer.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';

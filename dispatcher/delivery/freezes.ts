@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Handle } from '../../shared/db/pool.ts';
-import { listFreezes } from '../../shared/db/tables/apps/freezes.ts';
+import { listFreezes } from '../../shared/db/tables/apps.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import { changeMaxAgeMs, TtlCache } from '../../shared/ttl-cache.ts';
 

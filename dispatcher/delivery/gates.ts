@@ -1,4 +1,4 @@
-import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
+import type { BatchSnapshot } from '../../shared/db/tables/push-progress.ts';
 import { quietReason, quietWait } from '../../shared/rules/quiet-hours.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';

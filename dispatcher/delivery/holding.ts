@@ -5,19 +5,14 @@
  * push, the duties below when a freeze ends or a paused push expires.
  */
 import type { Handle } from '../../shared/db/pool.ts';
-import {
-  deleteFreezes,
-  hasEndedFreeze,
-  listFreezes,
-  lockEndedFreezes,
-} from '../../shared/db/tables/apps/freezes.ts';
+import { deleteFreezes, hasEndedFreeze, listFreezes, lockEndedFreezes } from '../../shared/db/tables/apps.ts';
 import {
   findHeldPushes,
   lockWaiting,
   markBatchHeld,
   markExpiredResumed,
   markPlanningHeld,
-} from '../../shared/db/tables/pushes/control.ts';
+} from '../../shared/db/tables/push-control.ts';
 import type { JobEnd } from '../../shared/queue/consumer.ts';
 import { type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import { continuePushes } from '../../shared/queue/push-jobs.ts';

@@ -1,10 +1,14 @@
 import { type Rate, type TestLimit, toPushMessage } from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
-import type { Grant } from '../../shared/db/tables/apps/usage.ts';
-import { grantTest } from '../../shared/db/tables/gateways/daily-use.ts';
-import { reserveRate } from '../../shared/db/tables/gateways/rates.ts';
-import { paceShare, reserveSlot, type Slot } from '../../shared/db/tables/pushes/pace.ts';
-import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
+import {
+  grantTest,
+  paceShare,
+  reserveRate,
+  reserveSlot,
+  type Slot,
+} from '../../shared/db/tables/gateway-limits.ts';
+import { findPush } from '../../shared/db/tables/pushes.ts';
+import type { Grant } from '../../shared/db/tables/usage.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';

@@ -1,4 +1,4 @@
-import { findTrace } from '../../shared/db/tables/pushes/pushes.ts';
+import { findTrace } from '../../shared/db/tables/pushes.ts';
 import { contextToContinue, inSpan, isTracing } from '../../shared/process/tracing.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { SentBatch } from '../recording/recorder.ts';

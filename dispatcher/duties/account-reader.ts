@@ -1,11 +1,6 @@
 import { inspectCredentials } from '../../connectors/registry.ts';
-import {
-  listProfileVersions,
-  openProfile,
-  type ProfileVersion,
-} from '../../shared/db/tables/apps/profiles.ts';
-import { countSealedValues, oldValues } from '../../shared/db/tables/secrets/counts.ts';
-import { findSecretRotation } from '../../shared/db/tables/secrets/rotation.ts';
+import { listProfileVersions, openProfile, type ProfileVersion } from '../../shared/db/tables/profiles.ts';
+import { countSealedValues, findSecretRotation, oldValues } from '../../shared/db/tables/secrets.ts';
 import { isConnectorId } from '../../shared/domain/labels.ts';
 import { type EndingCredentials, refreshAccountReading } from '../../shared/queue/account-reading.ts';
 import type { DispatcherDeps } from '../deps.ts';

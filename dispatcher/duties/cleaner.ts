@@ -1,34 +1,38 @@
 import { type Clock, dayMs, hourMs } from '../../shared/clock.ts';
 import type { Database, Handle } from '../../shared/db/pool.ts';
-import { listAppIds } from '../../shared/db/tables/apps/apps.ts';
-import { deleteOldUsage } from '../../shared/db/tables/apps/usage.ts';
+import { listAppIds } from '../../shared/db/tables/apps.ts';
 import {
+  deleteExpiredMessages,
   displaceOldest,
   findCrowdedInboxes,
   firstInbox,
   type InboxPlace,
-} from '../../shared/db/tables/channel/inbox.ts';
-import { deleteExpiredMessages } from '../../shared/db/tables/channel/messages.ts';
-import { deleteOldAudit } from '../../shared/db/tables/console/audit.ts';
-import { deleteEndedSessions } from '../../shared/db/tables/console/sessions.ts';
-import { deleteOldGatewayDays } from '../../shared/db/tables/gateways/daily-use.ts';
-import { deleteOldFailedReceipts } from '../../shared/db/tables/gateways/failed-receipts.ts';
-import { deleteOldGatewayMessages } from '../../shared/db/tables/gateways/messages.ts';
-import { deleteOldRates } from '../../shared/db/tables/gateways/rates.ts';
-import { deleteOldGatewayTokens } from '../../shared/db/tables/gateways/tokens.ts';
-import { deleteOldDeviceDays } from '../../shared/db/tables/installations/device-days.ts';
-import { continueRegistrationWalk, rewriteTokens } from '../../shared/db/tables/installations/identities.ts';
-import { continueIdleWalk } from '../../shared/db/tables/installations/idle.ts';
-import { deleteOldInvalidTokenNotices } from '../../shared/db/tables/installations/invalid-notices.ts';
-import { deleteOldMessages } from '../../shared/db/tables/messages/outbox.ts';
-import { deleteOldSends } from '../../shared/db/tables/messages/send-budgets.ts';
-import { deleteOldConversions } from '../../shared/db/tables/messages/sms-conversion.ts';
-import { deleteOldRequestIds } from '../../shared/db/tables/pushes/request-ids.ts';
-import { deleteOldPushes, deleteSurplusFailures } from '../../shared/db/tables/pushes/retention.ts';
-import { deleteExpiredCaptchas } from '../../shared/db/tables/users/captchas.ts';
-import { deleteExpiredLinks } from '../../shared/db/tables/users/link-tokens.ts';
-import { deleteOldLoginLocks } from '../../shared/db/tables/users/login-locks.ts';
-import { deleteExpiredCodes } from '../../shared/db/tables/users/verification-codes.ts';
+} from '../../shared/db/tables/channel-messages.ts';
+import { deleteEndedSessions, deleteOldAudit } from '../../shared/db/tables/console.ts';
+import { deleteOldGatewayDays, deleteOldRates } from '../../shared/db/tables/gateway-limits.ts';
+import { deleteOldGatewayTokens } from '../../shared/db/tables/gateways.ts';
+import {
+  continueIdleWalk,
+  continueRegistrationWalk,
+  rewriteTokens,
+} from '../../shared/db/tables/installations.ts';
+import { deleteOldInvalidTokenNotices } from '../../shared/db/tables/invalid-tokens.ts';
+import { deleteOldMessages } from '../../shared/db/tables/outbox.ts';
+import {
+  deleteOldPushes,
+  deleteOldRequestIds,
+  deleteSurplusFailures,
+} from '../../shared/db/tables/pushes.ts';
+import { deleteOldFailedReceipts, deleteOldGatewayMessages } from '../../shared/db/tables/receipts.ts';
+import { deleteOldDeviceDays } from '../../shared/db/tables/recipients.ts';
+import {
+  deleteExpiredCaptchas,
+  deleteExpiredCodes,
+  deleteExpiredLinks,
+  deleteOldLoginLocks,
+} from '../../shared/db/tables/sign-in.ts';
+import { deleteOldConversions, deleteOldSends } from '../../shared/db/tables/sms.ts';
+import { deleteOldUsage } from '../../shared/db/tables/usage.ts';
 import { sessionIdleMs, sessionLifeMs } from '../../shared/domain/admin/operator.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -147,7 +151,7 @@ export async function cleanVerification(db: Handle, nowMs: number, limit: number
 }
 
 /**
- * Leaves one installation of each device (`tables/installations/identities.ts`), at most `limit`
+ * Leaves one installation of each device (`tables/installations.ts`), at most `limit`
  * tokens and a page of each app at a time. Returns `limit` if there is more to do, else the number
  * of tokens.
  */

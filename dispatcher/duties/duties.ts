@@ -1,6 +1,6 @@
 import { sleep } from '../../shared/clock.ts';
 import { analyzeGrownTables } from '../../shared/db/schema/statistics.ts';
-import { sealAuthDataOfOldRows } from '../../shared/db/tables/users/unsealed-users.ts';
+import { sealAuthDataOfOldRows } from '../../shared/db/tables/users.ts';
 import { endFreezes, resumeExpiredPushes } from '../delivery/holding.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closeSettledPushes } from '../recording/closing.ts';

@@ -1,12 +1,12 @@
 import type { Handle } from '../../shared/db/pool.ts';
-import { listFreezes } from '../../shared/db/tables/apps/freezes.ts';
+import { listFreezes } from '../../shared/db/tables/apps.ts';
 import {
   listOpenPushes,
   lockOpenWork,
   type OpenPush,
   type OpenWork,
   readOpenWork,
-} from '../../shared/db/tables/pushes/open-work.ts';
+} from '../../shared/db/tables/push-control.ts';
 import { continuedPlan, deliverJob, freshPlan, planJob } from '../../shared/queue/jobs.ts';
 import { continuePushes, sendBatches } from '../../shared/queue/push-jobs.ts';
 import { findJobless } from '../../shared/queue/queue-sql.ts';

@@ -1,8 +1,6 @@
 import { dayMs } from '../../shared/clock.ts';
-import { reviewCanary } from '../../shared/db/tables/apps/canary-decisions.ts';
-import { noteNotice } from '../../shared/db/tables/apps/credential-notices.ts';
-import { forgetPrevious, listCanaries } from '../../shared/db/tables/apps/profile-rotations.ts';
-import { insertOutboxMessage } from '../../shared/db/tables/messages/outbox.ts';
+import { insertOutboxMessage } from '../../shared/db/tables/outbox.ts';
+import { forgetPrevious, listCanaries, noteNotice, reviewCanary } from '../../shared/db/tables/profiles.ts';
 import { judgeCanary } from '../../shared/domain/apps/canary.ts';
 import { displayName } from '../../shared/domain/labels.ts';
 import type { EndingCredentials } from '../../shared/queue/account-reading.ts';

@@ -1,13 +1,14 @@
 import type { Handle } from '../../shared/db/pool.ts';
+import type { NewPush } from '../../shared/db/tables/pushes.ts';
 import {
   countOpenStarts,
   listDueRecurring,
   lockDueRecurring,
+  msToNextPush,
   noteStarts,
   type RecurringPush,
-} from '../../shared/db/tables/apps/recurring-pushes.ts';
-import type { NewPush } from '../../shared/db/tables/pushes/pushes.ts';
-import { msToNextPush, takeDuePushes } from '../../shared/db/tables/pushes/schedule.ts';
+  takeDuePushes,
+} from '../../shared/db/tables/scheduled-pushes.ts';
 import { newPushObjectId } from '../../shared/domain/ids.ts';
 import { defaultExpiryMs, expiryAfter } from '../../shared/domain/pushes/push.ts';
 import { dueTimes, maxOpenStarts } from '../../shared/domain/pushes/recurrence.ts';

@@ -1,15 +1,19 @@
 import type { Vault } from '../../shared/crypto.ts';
 import type { Database, Handle } from '../../shared/db/pool.ts';
-import { countSealedValues, oldValues, sum } from '../../shared/db/tables/secrets/counts.ts';
-import { readSealedPage, resealRows } from '../../shared/db/tables/secrets/pages.ts';
-import { nameOf, sealedPlaces } from '../../shared/db/tables/secrets/places.ts';
 import {
+  countSealedValues,
   findSecretRotation,
   lockSecretRotation,
+  nameOf,
   nextAppId,
+  oldValues,
+  readSealedPage,
+  resealRows,
   type SecretRotation,
   saveSecretRotation,
-} from '../../shared/db/tables/secrets/rotation.ts';
+  sealedPlaces,
+  sum,
+} from '../../shared/db/tables/secrets.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
 /** Rows of a page, and pages of a transaction: many apps have few rows. */

@@ -11,7 +11,7 @@ import {
   type MessageResult,
   settleMessage,
   type WaitingMessage,
-} from '../../shared/db/tables/messages/outbox.ts';
+} from '../../shared/db/tables/outbox.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
 import type { Logger } from '../../shared/process/logging.ts';

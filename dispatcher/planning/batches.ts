@@ -1,6 +1,6 @@
 import { connectors } from '../../connectors/registry.ts';
 import type { Route, Router } from '../../connectors/routing.ts';
-import { parseTraits } from '../../shared/db/tables/installations/traits.ts';
+import { parseTraits } from '../../shared/db/tables/audience.ts';
 import type { DeviceTraits } from '../../shared/domain/installations/installation.ts';
 import {
   type BatchGroup,

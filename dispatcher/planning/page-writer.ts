@@ -1,9 +1,9 @@
 import type { Router } from '../../connectors/routing.ts';
 import type { Handle } from '../../shared/db/pool.ts';
-import type { PointLookup } from '../../shared/db/tables/installations/point-devices.ts';
-import { insertBatches } from '../../shared/db/tables/pushes/batches.ts';
-import { advancePlanning } from '../../shared/db/tables/pushes/progress.ts';
-import { insertFailures } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
+import type { PointLookup } from '../../shared/db/tables/audience.ts';
+import { insertBatches } from '../../shared/db/tables/batches.ts';
+import { insertFailures } from '../../shared/db/tables/push-failures.ts';
+import { advancePlanning } from '../../shared/db/tables/push-progress.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { continuedPlan, deliverJob, freshPlan, type PlanJob, planJob } from '../../shared/queue/jobs.ts';

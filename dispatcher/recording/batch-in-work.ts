@@ -1,5 +1,5 @@
 import type { Handle } from '../../shared/db/pool.ts';
-import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
+import type { BatchSnapshot } from '../../shared/db/tables/push-progress.ts';
 import type { DeliverJob, JobKind } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import type { DispatcherDeps } from '../deps.ts';

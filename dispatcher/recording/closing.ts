@@ -1,10 +1,6 @@
-import {
-  deleteInvalid,
-  noteKeptTokens,
-  readInvalidAnswers,
-} from '../../shared/db/tables/installations/invalid-tokens.ts';
-import { findSettledPushes } from '../../shared/db/tables/pushes/progress.ts';
-import { noteFailureCount } from '../../shared/db/tables/pushes/retention.ts';
+import { deleteInvalid, noteKeptTokens, readInvalidAnswers } from '../../shared/db/tables/invalid-tokens.ts';
+import { findSettledPushes } from '../../shared/db/tables/push-progress.ts';
+import { noteFailureCount } from '../../shared/db/tables/pushes.ts';
 import { sumTotals } from '../../shared/domain/outcome.ts';
 import { deletableOf, type KeptTokens, keptOf } from '../../shared/domain/pushes/invalid-tokens.ts';
 import { allTotals, pushBeganAtMs } from '../../shared/domain/pushes/record.ts';

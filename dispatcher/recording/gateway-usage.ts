@@ -1,9 +1,5 @@
 import type { Database } from '../../shared/db/pool.ts';
-import {
-  addGatewayUse,
-  type GatewayUse,
-  type ProfileKey,
-} from '../../shared/db/tables/gateways/daily-use.ts';
+import { addGatewayUse, type GatewayUse, type ProfileKey } from '../../shared/db/tables/gateway-limits.ts';
 
 /**
  * Requests and recipients of each gateway since the last write: one row per profile and second instead of one per batch,

@@ -2,7 +2,6 @@ import { retryMs } from '../../shared/backoff.ts';
 import { dayMs } from '../../shared/clock.ts';
 import { dueIn } from '../../shared/db/clock.ts';
 import type { Handle } from '../../shared/db/pool.ts';
-import { insertGatewayMessages } from '../../shared/db/tables/gateways/messages.ts';
 import {
   type Batch,
   checkpointBatch,
@@ -11,9 +10,10 @@ import {
   markRetried,
   type NewBatch,
   settleBatches,
-} from '../../shared/db/tables/pushes/batches.ts';
-import { recordProfileError } from '../../shared/db/tables/pushes/progress.ts';
-import { insertFailures } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
+} from '../../shared/db/tables/batches.ts';
+import { insertFailures } from '../../shared/db/tables/push-failures.ts';
+import { recordProfileError } from '../../shared/db/tables/push-progress.ts';
+import { insertGatewayMessages } from '../../shared/db/tables/receipts.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import { type OutcomeTotals, outcomes } from '../../shared/domain/outcome.ts';
 import { type DeliverJob, deliverJob } from '../../shared/queue/jobs.ts';

@@ -7,12 +7,9 @@ import {
   lockBatch,
   markJobCreated,
   settleBatches,
-} from '../../shared/db/tables/pushes/batches.ts';
-import { recordQuietWait } from '../../shared/db/tables/pushes/reports/quiet.ts';
-import {
-  insertFailures,
-  type RecipientFailure,
-} from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
+} from '../../shared/db/tables/batches.ts';
+import { insertFailures, type RecipientFailure } from '../../shared/db/tables/push-failures.ts';
+import { recordQuietWait } from '../../shared/db/tables/push-reports.ts';
 import type { Outcome, OutcomeTotals } from '../../shared/domain/outcome.ts';
 import { type DeliverJob, deliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';

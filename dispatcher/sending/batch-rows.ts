@@ -2,13 +2,9 @@ import { connectors } from '../../connectors/registry.ts';
 import { Batcher } from '../../shared/batcher.ts';
 import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { type Batch, type BatchKey, findBatches } from '../../shared/db/tables/pushes/batches.ts';
-import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
-import {
-  loadRecipients,
-  type RecipientGroup,
-  type TokenField,
-} from '../../shared/db/tables/pushes/recipients.ts';
+import { type Batch, type BatchKey, findBatches } from '../../shared/db/tables/batches.ts';
+import { findPush } from '../../shared/db/tables/pushes.ts';
+import { loadRecipients, type RecipientGroup, type TokenField } from '../../shared/db/tables/recipients.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import type { DeliverTask } from './task.ts';
 

@@ -2,8 +2,12 @@ import type { AttemptResult, Recipient, Sender, SendRequest } from '../../connec
 import { longerWait } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { type CanaryAnswers, recordCanary } from '../../shared/db/tables/apps/canary-decisions.ts';
-import { claimBatches, type RotatedProfile } from '../../shared/db/tables/apps/profile-rotations.ts';
+import {
+  type CanaryAnswers,
+  claimBatches,
+  type RotatedProfile,
+  recordCanary,
+} from '../../shared/db/tables/profiles.ts';
 import { canaryShare } from '../../shared/domain/apps/canary.ts';
 
 /**

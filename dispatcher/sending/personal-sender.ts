@@ -7,7 +7,7 @@ import type {
   TextGroup,
 } from '../../connectors/contract/connector.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { type FieldValues, readFieldValues } from '../../shared/db/tables/installations/field-values.ts';
+import { type FieldValues, readFieldValues } from '../../shared/db/tables/audience.ts';
 import { filled, type Values, type Variables } from '../../shared/domain/pushes/variables.ts';
 import type { OpenBatch } from './recipients.ts';
 import type { Lease } from './sender-cache.ts';

@@ -1,7 +1,7 @@
 import type { Worker } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import { sleep } from '../../shared/clock.ts';
-import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
+import type { RecentProfile } from '../../shared/db/tables/recipients.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import { type Metrics, textOfMetrics } from '../../shared/metrics.ts';
 import { threadMemory } from '../../shared/process/memory.ts';

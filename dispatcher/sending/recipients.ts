@@ -1,8 +1,8 @@
 import type { Recipient } from '../../connectors/contract/connector.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { incrementBadges, setBadges } from '../../shared/db/tables/installations/badges.ts';
-import type { Batch } from '../../shared/db/tables/pushes/batches.ts';
-import { type RecipientGroup, savedAtMs } from '../../shared/db/tables/pushes/recipients.ts';
+import type { Batch } from '../../shared/db/tables/batches.ts';
+import { incrementBadges, setBadges } from '../../shared/db/tables/installations.ts';
+import { type RecipientGroup, savedAtMs } from '../../shared/db/tables/recipients.ts';
 import type { Tally } from './tally.ts';
 
 /** A batch that is being sent, with its results so far. */

@@ -4,7 +4,7 @@ import { type Clock, sleep } from '../../shared/clock.ts';
 import type { Vault } from '../../shared/crypto.ts';
 import type { AppCache } from '../../shared/db/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
+import type { RecentProfile } from '../../shared/db/tables/recipients.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import { callbackUrl } from '../../shared/http/callback-url.ts';
 import type { ThreadMetrics } from '../../shared/metrics.ts';

@@ -1,14 +1,14 @@
 import type { DayQuota, GatewayCall, MessageStore, TokenStore } from '../../connectors/contract/connector.ts';
 import { SealError, type Vault } from '../../shared/crypto.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { enqueueMessage } from '../../shared/db/tables/channel/messages.ts';
-import { closeClass, closedReason, type ProfileKey } from '../../shared/db/tables/gateways/daily-use.ts';
+import { enqueueMessage } from '../../shared/db/tables/channel-messages.ts';
+import { closeClass, closedReason, type ProfileKey } from '../../shared/db/tables/gateway-limits.ts';
 import {
   claimGatewayToken,
   readGatewayToken,
   releaseGatewayToken,
   saveGatewayToken,
-} from '../../shared/db/tables/gateways/tokens.ts';
+} from '../../shared/db/tables/gateways.ts';
 import { addDuration, type DurationCounts, noDurations } from '../../shared/process/durations.ts';
 import type { CallCount } from './task.ts';
 

@@ -1,9 +1,9 @@
 /** Messages between the main thread and the worker threads. They are cloned, so they hold plain data only. */
 import type { HealthSample } from '../../shared/breaker.ts';
 import type { Pooler } from '../../shared/db/limits/pooler.ts';
-import type { GatewayMessage } from '../../shared/db/tables/gateways/messages.ts';
-import type { RecentProfile } from '../../shared/db/tables/pushes/recent-profiles.ts';
-import type { RecipientFailure } from '../../shared/db/tables/pushes/reports/recipient-failures.ts';
+import type { RecipientFailure } from '../../shared/db/tables/push-failures.ts';
+import type { GatewayMessage } from '../../shared/db/tables/receipts.ts';
+import type { RecentProfile } from '../../shared/db/tables/recipients.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import type { RecipientStates } from '../../shared/domain/recipient-states.ts';

@@ -6,20 +6,20 @@ import type { Database, Handle } from '../../shared/db/pool.ts';
 import {
   type ImportedInstallation,
   InstallationEncoder,
+  type Merged,
   mergeInstallations,
-  openInstallationStage,
-  tidyInstallations,
-  writeNewInstallations,
-} from '../../shared/db/tables/import/installations.ts';
-import {
   mergeMemberships,
   mergeRoles,
+  mergeUsers,
+  openInstallationStage,
   openRoleStage,
+  openUserStage,
   TooManyRoles,
-} from '../../shared/db/tables/import/roles.ts';
-import type { Merged, Unwritten } from '../../shared/db/tables/import/unwritten.ts';
-import { mergeUsers, openUserStage } from '../../shared/db/tables/import/users.ts';
-import { hastenRegistrationWalk } from '../../shared/db/tables/installations/identities.ts';
+  tidyInstallations,
+  type Unwritten,
+  writeNewInstallations,
+} from '../../shared/db/tables/imports.ts';
+import { hastenRegistrationWalk } from '../../shared/db/tables/installations.ts';
 import type { RelationName } from '../../shared/domain/roles/role.ts';
 import { CommandFailure } from '../cli/report.ts';
 import { batchesOf, type Row } from './batches.ts';

@@ -1,4 +1,4 @@
-import type { ImportedInstallation } from '../../shared/db/tables/import/installations.ts';
+import type { ImportedInstallation } from '../../shared/db/tables/imports.ts';
 import { refuse } from '../../shared/domain/errors/errors.ts';
 import { hasWireName, isObjectHint, neutralName } from '../../shared/domain/installations/installation.ts';
 import { draftOf } from '../../shared/domain/installations/members.ts';

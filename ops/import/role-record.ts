@@ -1,4 +1,4 @@
-import type { StagedMembership, StagedRole } from '../../shared/db/tables/import/roles.ts';
+import type { StagedMembership, StagedRole } from '../../shared/db/tables/imports.ts';
 import { refuse } from '../../shared/domain/errors/errors.ts';
 import { isPublicId } from '../../shared/domain/installations/identity.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';

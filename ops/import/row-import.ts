@@ -1,6 +1,6 @@
 import { isDeadlock } from '../../shared/db/limits/database-errors.ts';
 import type { Handle } from '../../shared/db/pool.ts';
-import type { Merged } from '../../shared/db/tables/import/unwritten.ts';
+import type { Merged } from '../../shared/db/tables/imports.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import type { Row } from './batches.ts';
 

@@ -1,6 +1,6 @@
 import { isImportedHash, saltedHash } from '../../api/services/accounts/passwords/imported-hashes.ts';
 import type { Sessions } from '../../api/services/accounts/sessions/sessions.ts';
-import type { StagedUser } from '../../shared/db/tables/import/users.ts';
+import type { StagedUser } from '../../shared/db/tables/imports.ts';
 import { refuse } from '../../shared/domain/errors/errors.ts';
 import { newUsername } from '../../shared/domain/ids.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';

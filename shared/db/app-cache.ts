@@ -5,9 +5,8 @@ import type { App } from '../domain/apps/app.ts';
 import { changeMaxAgeMs, TtlCache } from '../ttl-cache.ts';
 import { isConnectionFailure } from './limits/database-errors.ts';
 import type { Handle } from './pool.ts';
-import { findApp } from './tables/apps/apps.ts';
-import { openProfiles, type StoredProfile } from './tables/apps/profiles.ts';
-import { type AppVersions, readAppVersions } from './tables/apps/versions.ts';
+import { type AppVersions, findApp, readAppVersions } from './tables/apps.ts';
+import { openProfiles, type StoredProfile } from './tables/profiles.ts';
 
 /** Most apps whose versions one statement reads, and such statements at a time. */
 const batchLimits = { size: 100, concurrency: 2 };

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Handle } from '../db/pool.ts';
-import { countTokenStates } from '../db/tables/console/tokens.ts';
-import { countKeptTokens } from '../db/tables/installations/invalid-tokens.ts';
-import { listWaitingApprovals } from '../db/tables/pushes/starts/approvals.ts';
+import { countTokenStates } from '../db/tables/console.ts';
+import { countKeptTokens } from '../db/tables/invalid-tokens.ts';
+import { listWaitingApprovals } from '../db/tables/scheduled-pushes.ts';
 import { planLimits } from '../domain/apps/app.ts';
 
 /** Rows of each kind in a reading: they become labels of metrics, which must not grow with the number of apps. */

@@ -1,9 +1,9 @@
 /** Jobs of pushes: how new pushes, batches and continued pushes get them. */
 import type { Handle } from '../db/pool.ts';
-import { findVoidSlots, findWaitingForGateway, listOpenBatches } from '../db/tables/pushes/batches.ts';
-import { takeHeldBatches, takeHeldPlanning } from '../db/tables/pushes/control.ts';
-import { countOpenPushes } from '../db/tables/pushes/progress.ts';
-import { insertPushes, type NewPush } from '../db/tables/pushes/pushes.ts';
+import { findVoidSlots, findWaitingForGateway, listOpenBatches } from '../db/tables/batches.ts';
+import { takeHeldBatches, takeHeldPlanning } from '../db/tables/push-control.ts';
+import { countOpenPushes } from '../db/tables/push-progress.ts';
+import { insertPushes, type NewPush } from '../db/tables/pushes.ts';
 import type { BreakerKey } from '../domain/breaker.ts';
 import type { ConnectorId } from '../domain/labels.ts';
 import { type DeliverJob, deliverJob, type JobKind, planJob } from './jobs.ts';

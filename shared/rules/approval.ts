@@ -1,4 +1,4 @@
-import { askForApproval, findApproval } from '../db/tables/pushes/starts/approvals.ts';
+import { askForApproval, findApproval } from '../db/tables/scheduled-pushes.ts';
 import { textOf } from '../domain/admin/forecast-texts.ts';
 import type { PushRule, TargetPage } from './rule.ts';
 

@@ -1,4 +1,4 @@
-import { chargeDevices, countCappedDevices, readDeviceDay } from '../db/tables/installations/device-days.ts';
+import { chargeDevices, countCappedDevices, readDeviceDay } from '../db/tables/recipients.ts';
 import { textOf } from '../domain/admin/forecast-texts.ts';
 import { deviceCapOf } from '../domain/pushes/push-class.ts';
 import { endUnsent, type PageOfBatches, type PushRule, recipientsOf } from './rule.ts';

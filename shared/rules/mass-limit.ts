@@ -1,5 +1,5 @@
-import { parseTraits } from '../db/tables/installations/traits.ts';
-import { failPush } from '../db/tables/pushes/progress.ts';
+import { parseTraits } from '../db/tables/audience.ts';
+import { failPush } from '../db/tables/push-progress.ts';
 import { textOf } from '../domain/admin/forecast-texts.ts';
 import type { ConnectorId } from '../domain/labels.ts';
 import type { ConnectorTotals } from '../domain/pushes/record.ts';

@@ -1,7 +1,7 @@
 import { dayMs } from '../clock.ts';
-import { zoneOfTraits } from '../db/tables/installations/traits.ts';
-import { addQuietWaits } from '../db/tables/pushes/reports/quiet.ts';
-import { countZones } from '../db/tables/pushes/starts/local-starts.ts';
+import { zoneOfTraits } from '../db/tables/audience.ts';
+import { addQuietWaits } from '../db/tables/push-reports.ts';
+import { countZones } from '../db/tables/scheduled-pushes.ts';
 import { textOf } from '../domain/admin/forecast-texts.ts';
 import { lateMs, offsetsOf, startsOf } from '../domain/pushes/local-time.ts';
 import { quietHoursOf } from '../domain/pushes/push-class.ts';

@@ -1,4 +1,4 @@
-import { claimFailures } from '../db/tables/pushes/reports/redrives.ts';
+import { claimFailures } from '../db/tables/push-failures.ts';
 import { idsOf, keepTargets, type PushRule } from './rule.ts';
 
 /**

@@ -1,8 +1,8 @@
 import type { Database, Handle } from '../db/pool.ts';
-import type { SqlCondition } from '../db/tables/installations/audience.ts';
-import type { NewBatch } from '../db/tables/pushes/batches.ts';
-import type { RecipientFailure } from '../db/tables/pushes/reports/recipient-failures.ts';
-import type { TracedBatch, TracedDevice } from '../db/tables/pushes/reports/traces.ts';
+import type { SqlCondition } from '../db/tables/audience.ts';
+import type { NewBatch } from '../db/tables/batches.ts';
+import type { RecipientFailure } from '../db/tables/push-failures.ts';
+import type { TracedBatch, TracedDevice } from '../db/tables/push-reports.ts';
 import type { ForecastText } from '../domain/admin/forecast-texts.ts';
 import type { Text } from '../domain/admin/trace-texts.ts';
 import type { App } from '../domain/apps/app.ts';

@@ -1,9 +1,5 @@
-import {
-  countFallbacks,
-  countFallbacksOf,
-  readFieldValues,
-} from '../db/tables/installations/field-values.ts';
-import { addCounts } from '../db/tables/pushes/reports/languages.ts';
+import { countFallbacks, countFallbacksOf, readFieldValues } from '../db/tables/audience.ts';
+import { addCounts } from '../db/tables/push-reports.ts';
 import { shownVariables } from '../domain/pushes/variables.ts';
 import { idsOf, type PushRule } from './rule.ts';
 

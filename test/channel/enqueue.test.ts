@@ -3,7 +3,7 @@ import {
   acknowledgeMessages,
   deleteExpiredMessages,
   enqueueMessage,
-} from '../../shared/db/tables/channel/messages.ts';
+} from '../../shared/db/tables/channel-messages.ts';
 import { ChannelFixture } from './support/channel-fixture.ts';
 
 describe('messages in the database', () => {

@@ -2,12 +2,12 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { moveToInboxes } from '../../shared/db/tables/channel/groups.ts';
+import { moveToInboxes } from '../../shared/db/tables/channel-groups.ts';
 import {
   acknowledgeMessages,
   deleteExpiredMessages,
   enqueueMessage,
-} from '../../shared/db/tables/channel/messages.ts';
+} from '../../shared/db/tables/channel-messages.ts';
 import { testEnvironment } from '../support/api.ts';
 import { startBareChannel } from './support/bare-channel.ts';
 import { type ChannelApi, ChannelFixture, eventually, freePort } from './support/channel-fixture.ts';

@@ -4,7 +4,7 @@ import { startMessenger } from '../../dispatcher/messages/messenger.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { Listener } from '../../shared/db/listener.ts';
-import type { OutboxMessage } from '../../shared/db/tables/messages/outbox.ts';
+import type { OutboxMessage } from '../../shared/db/tables/outbox.ts';
 import { createMetrics } from '../../shared/metrics.ts';
 import { ClosingStack } from '../../shared/process/lifecycle.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';

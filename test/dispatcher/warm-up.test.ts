@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import { warmUp, warmUpLimits } from '../../dispatcher/startup/warm-up.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { findRecentProfiles } from '../../shared/db/tables/pushes/recent-profiles.ts';
+import { findRecentProfiles } from '../../shared/db/tables/recipients.ts';
 import {
   type AppOnGateway,
   beginPush,

@@ -11,7 +11,7 @@ import {
 import type { Clock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { Database } from '../../shared/db/pool.ts';
-import { putProfile } from '../../shared/db/tables/apps/profiles.ts';
+import { putProfile } from '../../shared/db/tables/profiles.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { silentLog, startTestApi, type TestApi, testConfig } from './api.ts';
 import { createTestDatabase } from './database.ts';

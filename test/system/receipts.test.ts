@@ -439,9 +439,7 @@ test('counts are deleted with their record', async () => {
   const tokens = await vendors.add(app, 'vendor_f', 2);
   const id = await push(app);
   await post(addressFor(app, 'vendor_f'), honorBody(id, tokens));
-  const { deleteOldPushes: deleteOldNotifications } = await import(
-    '../../shared/db/tables/pushes/retention.ts'
-  );
+  const { deleteOldPushes: deleteOldNotifications } = await import('../../shared/db/tables/pushes.ts');
   const tables = ['push_receipt', 'push_receipt_total'];
   const rows = async () =>
     Promise.all(

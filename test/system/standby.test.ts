@@ -11,7 +11,7 @@ import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../..
 import { Vault } from '../../shared/crypto.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { readStandbyLag } from '../../shared/db/standby.ts';
-import { putProfile } from '../../shared/db/tables/apps/profiles.ts';
+import { putProfile } from '../../shared/db/tables/profiles.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
 import { silentLog, startTestApi, type TestApi, testConfig } from '../support/api.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { DeviceMessage } from '../../../shared/db/tables/channel/inbox.ts';
+import type { DeviceMessage } from '../../../shared/db/tables/channel-messages.ts';
 import { isJsonObject, parseJson } from '../../../shared/domain/json.ts';
 import {
   type ClientCommand,

@@ -1,5 +1,5 @@
 import { Reader, Writer } from 'protobufjs/minimal.js';
-import type { DeviceMessage } from '../../../shared/db/tables/channel/inbox.ts';
+import type { DeviceMessage } from '../../../shared/db/tables/channel-messages.ts';
 import {
   type ClientCommand,
   closeReasons,

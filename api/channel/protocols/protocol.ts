@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { DeviceMessage } from '../../../shared/db/tables/channel/inbox.ts';
+import type { DeviceMessage } from '../../../shared/db/tables/channel-messages.ts';
 
 /**
  * WebSocket close codes and reasons. Codes below 4000 are those of RFC 6455, the others those of

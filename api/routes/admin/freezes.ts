@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Freeze } from '../../../shared/db/tables/apps/freezes.ts';
+import type { Freeze } from '../../../shared/db/tables/apps.ts';
 import { freeze } from '../../replies/admin/service.ts';
 import { resultsOf } from '../../replies/common.ts';
 import { json, noBody, route, smallBody } from '../../route.ts';

@@ -1,6 +1,6 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import { deleteLinksOfUser } from '../../../shared/db/tables/users/link-tokens.ts';
-import { findUser } from '../../../shared/db/tables/users/users.ts';
+import { deleteLinksOfUser } from '../../../shared/db/tables/sign-in.ts';
+import { findUser } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';

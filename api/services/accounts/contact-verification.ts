@@ -1,7 +1,6 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import { deleteLinksOfUser } from '../../../shared/db/tables/users/link-tokens.ts';
-import { findUser, setPassword } from '../../../shared/db/tables/users/users.ts';
-import { deleteCodesOfSubject } from '../../../shared/db/tables/users/verification-codes.ts';
+import { deleteCodesOfSubject, deleteLinksOfUser } from '../../../shared/db/tables/sign-in.ts';
+import { findUser, setPassword } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { User } from '../../../shared/domain/users/user.ts';
 import type { SessionOwner, Sessions } from './sessions/sessions.ts';

@@ -3,10 +3,11 @@ import type { QueryCaller } from '../../../shared/db/limits/query-limits.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import {
   heldIdentities,
+  insertUser,
   releaseOtherAccounts,
   setIdentities,
-} from '../../../shared/db/tables/users/identities.ts';
-import { insertUser, updateUser } from '../../../shared/db/tables/users/users.ts';
+  updateUser,
+} from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { type ErrorName, refuse } from '../../../shared/domain/errors/errors.ts';
 import { newObjectId } from '../../../shared/domain/ids.ts';

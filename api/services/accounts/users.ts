@@ -1,6 +1,6 @@
 import type { Handle } from '../../../shared/db/pool.ts';
 import { type RowCondition, rowMeets } from '../../../shared/db/tables/selection.ts';
-import { deleteUser, findUser, setPassword } from '../../../shared/db/tables/users/users.ts';
+import { deleteUser, findUser, setPassword } from '../../../shared/db/tables/users.ts';
 import { maskText } from '../../../shared/domain/admin/masked.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';

@@ -9,7 +9,7 @@ import {
   insertCaptcha,
   solveCaptcha,
   spendValidateToken,
-} from '../../../shared/db/tables/users/captchas.ts';
+} from '../../../shared/db/tables/sign-in.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';

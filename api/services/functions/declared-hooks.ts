@@ -1,9 +1,5 @@
 import { z } from 'zod';
-import {
-  type DeclaringHost,
-  findDeclaredHooks,
-  keepDeclaredHooks,
-} from '../../../shared/db/tables/apps/declared-hooks.ts';
+import { type DeclaringHost, findDeclaredHooks, keepDeclaredHooks } from '../../../shared/db/tables/apps.ts';
 import { eventHooks, userHooks } from '../../../shared/domain/apps/functions.ts';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import { jsonValue } from '../../../shared/domain/json-schema.ts';

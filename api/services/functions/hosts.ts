@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { DeclaringHost } from '../../../shared/db/tables/apps/declared-hooks.ts';
+import type { DeclaringHost } from '../../../shared/db/tables/apps.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { FunctionStage } from '../../../shared/domain/apps/functions.ts';
 import { createHttpClient, ForwardClient, type HttpClient } from '../../../shared/http/client.ts';

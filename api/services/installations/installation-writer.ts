@@ -6,7 +6,7 @@ import {
   takeRegistration,
   updateInstallation,
   updateInstallationVersion,
-} from '../../../shared/db/tables/installations/installations.ts';
+} from '../../../shared/db/tables/installations.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { newObjectId } from '../../../shared/domain/ids.ts';

@@ -5,7 +5,7 @@ import {
   findInstallation,
   lockInstallations,
   selectInstallations,
-} from '../../../shared/db/tables/installations/installations.ts';
+} from '../../../shared/db/tables/installations.ts';
 import { countRows, type RowCondition, rowMeets } from '../../../shared/db/tables/selection.ts';
 import { shortenTokens } from '../../../shared/domain/admin/shortened.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';

@@ -6,7 +6,7 @@ import {
   type GroupInsert,
   type GroupUpdate,
   writeInstallationGroup,
-} from '../../../shared/db/tables/installations/saves.ts';
+} from '../../../shared/db/tables/installation-saves.ts';
 import { newObjectId } from '../../../shared/domain/ids.ts';
 import {
   changedDraft,

@@ -1,5 +1,5 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import { insertOutboxMessage, type OutboxMessage } from '../../../shared/db/tables/messages/outbox.ts';
+import { insertOutboxMessage, type OutboxMessage } from '../../../shared/db/tables/outbox.ts';
 import { messageJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 

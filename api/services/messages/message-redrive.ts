@@ -7,7 +7,7 @@ import {
   openListed,
   reopenMessages,
   type UnsentFilter,
-} from '../../../shared/db/tables/messages/outbox-reports.ts';
+} from '../../../shared/db/tables/outbox.ts';
 import { meaningOf } from '../../../shared/domain/admin/reasons/meaning.ts';
 import { messageJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';

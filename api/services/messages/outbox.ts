@@ -1,14 +1,15 @@
 import { dayMs, hourMs } from '../../../shared/clock.ts';
 import { readable } from '../../../shared/crypto.ts';
-import { listOutboxMessages, type SentMessage } from '../../../shared/db/tables/messages/outbox.ts';
 import {
+  listOutboxMessages,
   listOutboxPage,
   lockMessage,
   type OutboxPageFilter,
   openListed,
   readSmsState,
   reopenMessage,
-} from '../../../shared/db/tables/messages/outbox-reports.ts';
+  type SentMessage,
+} from '../../../shared/db/tables/outbox.ts';
 import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
 import { meaningOf } from '../../../shared/domain/admin/reasons/meaning.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';

@@ -7,7 +7,7 @@ import {
   listApps,
   rotateKey,
   updateApp,
-} from '../../../shared/db/tables/apps/apps.ts';
+} from '../../../shared/db/tables/apps.ts';
 import { masked } from '../../../shared/domain/admin/masked.ts';
 import {
   hasRole,
@@ -16,8 +16,15 @@ import {
   type OperatorRole,
 } from '../../../shared/domain/admin/operator.ts';
 import { addressesIn } from '../../../shared/domain/admin/service-addresses.ts';
-import type { App, AppOptionsPatch, Edition, Plan } from '../../../shared/domain/apps/app.ts';
-import { movedInOptions, operatorOptions, planProblem } from '../../../shared/domain/apps/app.ts';
+import {
+  type App,
+  type AppOptionsPatch,
+  type Edition,
+  movedInOptions,
+  operatorOptions,
+  type Plan,
+  planProblem,
+} from '../../../shared/domain/apps/app.ts';
 import { type AppKeys, areDistinct, type KeyName } from '../../../shared/domain/apps/identity.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { newAppId, newKey } from '../../../shared/domain/ids.ts';

@@ -1,4 +1,4 @@
-import { listBreakers, overrideBreaker } from '../../../shared/db/tables/gateways/breakers.ts';
+import { listBreakers, overrideBreaker } from '../../../shared/db/tables/gateways.ts';
 import { mayUseApp, type Operator } from '../../../shared/domain/admin/operator.ts';
 import { type Meaning, meaningOf } from '../../../shared/domain/admin/reasons/meaning.ts';
 import {

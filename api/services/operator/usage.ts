@@ -1,5 +1,5 @@
 import { dayMs } from '../../../shared/clock.ts';
-import { listUsage, readUsage } from '../../../shared/db/tables/apps/usage.ts';
+import { listUsage, readUsage } from '../../../shared/db/tables/usage.ts';
 import { type Fees, feesOf, type Usage } from '../../../shared/domain/apps/usage.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../deps.ts';

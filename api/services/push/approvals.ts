@@ -5,7 +5,7 @@ import {
   giveApproval,
   lockForApproval,
   noteFirstApproval,
-} from '../../../shared/db/tables/pushes/starts/approvals.ts';
+} from '../../../shared/db/tables/scheduled-pushes.ts';
 import { isSameName } from '../../../shared/domain/admin/names.ts';
 import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';

@@ -1,7 +1,7 @@
 import { type MessageSource, toPushMessage } from '../../../connectors/contract/connector.ts';
 import { connectors } from '../../../connectors/registry.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
-import { listDeviceTypes } from '../../../shared/db/tables/installations/audience.ts';
+import { listDeviceTypes } from '../../../shared/db/tables/audience.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';

@@ -2,7 +2,7 @@ import {
   deleteFailedReceipts,
   listFailedReceipts,
   readFailedReceipts,
-} from '../../../shared/db/tables/gateways/failed-receipts.ts';
+} from '../../../shared/db/tables/receipts.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireApp } from '../operator/apps.ts';
 import { recordChange } from '../operator/audit/actor.ts';

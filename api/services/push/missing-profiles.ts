@@ -1,7 +1,7 @@
 import { type NamedCredentials, toPushMessage } from '../../../connectors/contract/connector.ts';
 import { connectors } from '../../../connectors/registry.ts';
 import { readCredentials } from '../../../connectors/routing.ts';
-import type { StoredProfile } from '../../../shared/db/tables/apps/profiles.ts';
+import type { StoredProfile } from '../../../shared/db/tables/profiles.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import {
   appleDeviceTypes,

@@ -1,18 +1,18 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import { deleteReported } from '../../../shared/db/tables/installations/invalid-notices.ts';
+import { changePace } from '../../../shared/db/tables/gateway-limits.ts';
 import {
   type DeletedPage,
   deleteInvalidPage,
+  deleteReported,
   noteKeptTokens,
-} from '../../../shared/db/tables/installations/invalid-tokens.ts';
+} from '../../../shared/db/tables/invalid-tokens.ts';
 import {
   markPushPaused,
   markPushResumed,
   notifyPushChanged,
-} from '../../../shared/db/tables/pushes/control.ts';
-import { changePace } from '../../../shared/db/tables/pushes/pace.ts';
-import { markPushCancelled } from '../../../shared/db/tables/pushes/pushes.ts';
-import { findApproval } from '../../../shared/db/tables/pushes/starts/approvals.ts';
+} from '../../../shared/db/tables/push-control.ts';
+import { markPushCancelled } from '../../../shared/db/tables/pushes.ts';
+import { findApproval } from '../../../shared/db/tables/scheduled-pushes.ts';
 import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';

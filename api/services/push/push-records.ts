@@ -1,16 +1,15 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import { isFrozen } from '../../../shared/db/tables/apps/freezes.ts';
-import { listBreakers } from '../../../shared/db/tables/gateways/breakers.ts';
-import { describeGatewayFailures } from '../../../shared/db/tables/gateways/failures.ts';
-import { readProgress, readRepeats, readTotals } from '../../../shared/db/tables/pushes/progress.ts';
+import { isFrozen } from '../../../shared/db/tables/apps.ts';
+import { describeGatewayFailures, listBreakers } from '../../../shared/db/tables/gateways.ts';
+import { readProgress, readRepeats, readTotals } from '../../../shared/db/tables/push-progress.ts';
+import { readCounts } from '../../../shared/db/tables/push-reports.ts';
 import {
   countPushes,
   findPushByPublicId,
   listPushes,
   listPushGroup,
-} from '../../../shared/db/tables/pushes/pushes.ts';
-import { readReceipts } from '../../../shared/db/tables/pushes/receipts.ts';
-import { readCounts } from '../../../shared/db/tables/pushes/reports/languages.ts';
+} from '../../../shared/db/tables/pushes.ts';
+import { readReceipts } from '../../../shared/db/tables/receipts.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';

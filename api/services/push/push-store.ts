@@ -2,9 +2,13 @@ import { Batcher } from '../../../shared/batcher.ts';
 import { isConnectionFailure } from '../../../shared/db/limits/database-errors.ts';
 import { runInLane } from '../../../shared/db/limits/lane.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
-import { insertPushes, type NewPush } from '../../../shared/db/tables/pushes/pushes.ts';
-import { claimRequestIds, type RequestClaim } from '../../../shared/db/tables/pushes/request-ids.ts';
-import { countScheduledLocked, insertScheduledPush } from '../../../shared/db/tables/pushes/schedule.ts';
+import {
+  claimRequestIds,
+  insertPushes,
+  type NewPush,
+  type RequestClaim,
+} from '../../../shared/db/tables/pushes.ts';
+import { countScheduledLocked, insertScheduledPush } from '../../../shared/db/tables/scheduled-pushes.ts';
 import { type App, planLimits } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { insertQueuedPushes } from '../../../shared/queue/push-jobs.ts';

@@ -1,6 +1,6 @@
 import { databaseNow } from '../../../shared/db/clock.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
-import type { NewPush } from '../../../shared/db/tables/pushes/pushes.ts';
+import type { NewPush } from '../../../shared/db/tables/pushes.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { newPushObjectId } from '../../../shared/domain/ids.ts';

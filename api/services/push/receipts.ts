@@ -6,7 +6,7 @@ import {
   clearInvalidTokens,
   deleteReportedInvalid,
   recordInvalidTokens,
-} from '../../../shared/db/tables/installations/invalid-notices.ts';
+} from '../../../shared/db/tables/invalid-tokens.ts';
 import {
   addReceiptTotals,
   type DeviceReceipt,
@@ -15,7 +15,7 @@ import {
   markReceipts,
   type ReceiptPush,
   type ReceiptSource,
-} from '../../../shared/db/tables/pushes/receipts.ts';
+} from '../../../shared/db/tables/receipts.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { isConnectorId } from '../../../shared/domain/labels.ts';

@@ -1,8 +1,11 @@
 import { z } from 'zod';
 import type { ReceiptCall } from '../../../connectors/contract/connector.ts';
 import { readable, sha256 } from '../../../shared/crypto.ts';
-import { keepFailedReceipt, type SealedCall } from '../../../shared/db/tables/gateways/failed-receipts.ts';
-import type { ReceiptSource } from '../../../shared/db/tables/pushes/receipts.ts';
+import {
+  keepFailedReceipt,
+  type ReceiptSource,
+  type SealedCall,
+} from '../../../shared/db/tables/receipts.ts';
 import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import type { ApiDeps } from '../deps.ts';
 

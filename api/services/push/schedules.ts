@@ -1,4 +1,4 @@
-import { cancelScheduled, listScheduled } from '../../../shared/db/tables/pushes/schedule.ts';
+import { cancelScheduled, listScheduled } from '../../../shared/db/tables/scheduled-pushes.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';

@@ -2,7 +2,7 @@ import { Batcher } from '../../../shared/batcher.ts';
 import { isStatementTimeout } from '../../../shared/db/limits/database-errors.ts';
 import { runInLane } from '../../../shared/db/limits/lane.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
-import { type DeviceKind, haveDevices } from '../../../shared/db/tables/installations/device-kinds.ts';
+import { type DeviceKind, haveDevices } from '../../../shared/db/tables/audience.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
 import { isUnselective } from '../../../shared/query/targets/cost.ts';

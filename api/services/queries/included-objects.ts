@@ -1,8 +1,8 @@
 import { replyBytes } from '../../../shared/db/limits/query-limits.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
-import { findInstallations } from '../../../shared/db/tables/installations/installations.ts';
-import { findRoles } from '../../../shared/db/tables/roles/roles.ts';
-import { findUsers } from '../../../shared/db/tables/users/users.ts';
+import { findInstallations } from '../../../shared/db/tables/installations.ts';
+import { findRoles } from '../../../shared/db/tables/roles.ts';
+import { findUsers } from '../../../shared/db/tables/users.ts';
 import { aclOf, installationDocument } from '../../../shared/domain/installations/installation.ts';
 import { mayUser } from '../../../shared/domain/objects/acl.ts';
 import { roleDocument } from '../../../shared/domain/roles/role.ts';

@@ -1,6 +1,6 @@
-import { selectInstallations } from '../../../shared/db/tables/installations/installations.ts';
-import { selectRoles } from '../../../shared/db/tables/roles/roles.ts';
-import { selectUsers } from '../../../shared/db/tables/users/users.ts';
+import { selectInstallations } from '../../../shared/db/tables/installations.ts';
+import { selectRoles } from '../../../shared/db/tables/roles.ts';
+import { selectUsers } from '../../../shared/db/tables/users.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { installationDocument } from '../../../shared/domain/installations/installation.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';

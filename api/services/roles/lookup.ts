@@ -1,4 +1,4 @@
-import { findRole, selectRoles } from '../../../shared/db/tables/roles/roles.ts';
+import { findRole, selectRoles } from '../../../shared/db/tables/roles.ts';
 import { countRows } from '../../../shared/db/tables/selection.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, parseJson } from '../../../shared/domain/json.ts';

@@ -10,11 +10,12 @@ import {
   countRolesLocked,
   deleteRole,
   findRole,
+  findRolesOfUser,
+  hasAnyRole,
   insertRole,
   removeMembers,
   updateRole,
-} from '../../../shared/db/tables/roles/roles.ts';
-import { findRolesOfUser, hasAnyRole } from '../../../shared/db/tables/roles/user-roles.ts';
+} from '../../../shared/db/tables/roles.ts';
 import { type RowCondition, rowMeets } from '../../../shared/db/tables/selection.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';

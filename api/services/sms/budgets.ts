@@ -6,9 +6,8 @@ import {
   insertSend,
   readNumberHistory,
   takeBudget,
-} from '../../../shared/db/tables/messages/send-budgets.ts';
-import type { App } from '../../../shared/domain/apps/app.ts';
-import { effectiveOptions } from '../../../shared/domain/apps/app.ts';
+} from '../../../shared/db/tables/sms.ts';
+import { type App, effectiveOptions } from '../../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { networkOf } from '../../../shared/domain/ip-address.ts';
 import { isDomesticPhone, type Phone } from '../../../shared/domain/messages/phone.ts';

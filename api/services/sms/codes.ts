@@ -1,15 +1,14 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { equalInConstantTime } from '../../../shared/crypto.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
-import { takeBudget } from '../../../shared/db/tables/messages/send-budgets.ts';
-import { countConversion } from '../../../shared/db/tables/messages/sms-conversion.ts';
 import {
   type CodeKey,
   countAttempt,
   putCode,
   selectCodesRequestedFrom,
   spendCode,
-} from '../../../shared/db/tables/users/verification-codes.ts';
+} from '../../../shared/db/tables/sign-in.ts';
+import { countConversion, takeBudget } from '../../../shared/db/tables/sms.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { type Phone, parsePhone } from '../../../shared/domain/messages/phone.ts';
 import {

@@ -5,7 +5,7 @@ import {
   openBreaker,
   type Prefix,
   readConversion,
-} from '../../../shared/db/tables/messages/sms-conversion.ts';
+} from '../../../shared/db/tables/sms.ts';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import { pumping } from '../../../shared/domain/messages/sms.ts';
 import type { ApiDeps } from '../deps.ts';

@@ -1,9 +1,5 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import {
-  defaultSignature,
-  findSignature,
-  findTemplate,
-} from '../../../shared/db/tables/messages/sms-texts.ts';
+import { defaultSignature, findSignature, findTemplate } from '../../../shared/db/tables/sms.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';

@@ -13,7 +13,7 @@ import {
   type SmsSignature,
   type SmsTemplate,
   type TemplateText,
-} from '../../../shared/db/tables/messages/sms-texts.ts';
+} from '../../../shared/db/tables/sms.ts';
 import { itemNameOf } from '../../../shared/domain/admin/names.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';

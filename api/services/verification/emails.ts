@@ -1,10 +1,6 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import {
-  deleteLinksOfUser,
-  type Link,
-  type LinkPurpose,
-} from '../../../shared/db/tables/users/link-tokens.ts';
-import { findUser, setPassword } from '../../../shared/db/tables/users/users.ts';
+import { deleteLinksOfUser, type Link, type LinkPurpose } from '../../../shared/db/tables/sign-in.ts';
+import { findUser, setPassword } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';

@@ -1,14 +1,14 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { dayMs, hourMs } from '../../../shared/clock.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
-import { type Budget, takeBudget } from '../../../shared/db/tables/messages/send-budgets.ts';
 import {
   findLink,
   insertLink,
   type Link,
   type LinkPurpose,
   spendLink,
-} from '../../../shared/db/tables/users/link-tokens.ts';
+} from '../../../shared/db/tables/sign-in.ts';
+import { type Budget, takeBudget } from '../../../shared/db/tables/sms.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { mailboxOf } from '../../../shared/domain/users/mailbox.ts';
 import type { User } from '../../../shared/domain/users/user.ts';

@@ -1,5 +1,5 @@
-import type { OutboxMessage } from '../../../shared/db/tables/messages/outbox.ts';
-import type { LinkPurpose } from '../../../shared/db/tables/users/link-tokens.ts';
+import type { OutboxMessage } from '../../../shared/db/tables/outbox.ts';
+import type { LinkPurpose } from '../../../shared/db/tables/sign-in.ts';
 import type { App, AppOptionsPatch, MailTemplate } from '../../../shared/domain/apps/app.ts';
 import { shownName } from '../../../shared/domain/messages/shown-text.ts';
 import { parseTemplate } from '../../../shared/template.ts';

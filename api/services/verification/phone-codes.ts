@@ -1,4 +1,4 @@
-import { findUser } from '../../../shared/db/tables/users/users.ts';
+import { findUser } from '../../../shared/db/tables/users.ts';
 import { type ErrorName, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import { parsePhone } from '../../../shared/domain/messages/phone.ts';

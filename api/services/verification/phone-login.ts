@@ -1,5 +1,5 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import { findUser } from '../../../shared/db/tables/users/users.ts';
+import { findUser } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';

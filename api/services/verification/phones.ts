@@ -1,6 +1,6 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import { findUser, setPassword } from '../../../shared/db/tables/users/users.ts';
-import { findCodeSubject } from '../../../shared/db/tables/users/verification-codes.ts';
+import { findCodeSubject } from '../../../shared/db/tables/sign-in.ts';
+import { findUser, setPassword } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';

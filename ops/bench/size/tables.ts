@@ -1,10 +1,14 @@
 import { systemClock } from '../../../shared/clock.ts';
-import { displaceOldest, findCrowdedInboxes, firstInbox } from '../../../shared/db/tables/channel/inbox.ts';
+import {
+  displaceOldest,
+  findCrowdedInboxes,
+  firstInbox,
+} from '../../../shared/db/tables/channel-messages.ts';
 import {
   findInstallationsOfDevices,
   writeInstallationGroup,
-} from '../../../shared/db/tables/installations/saves.ts';
-import { deleteOldPushes } from '../../../shared/db/tables/pushes/retention.ts';
+} from '../../../shared/db/tables/installation-saves.ts';
+import { deleteOldPushes } from '../../../shared/db/tables/pushes.ts';
 import { readArgs } from '../harness/arguments.ts';
 import { type Bench, withBench } from '../harness/bench-service.ts';
 import { createApp } from '../harness/client.ts';

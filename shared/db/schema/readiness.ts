@@ -4,7 +4,7 @@ import type { Logger } from '../../process/logging.ts';
 import { changeMaxAgeMs, TtlCache } from '../../ttl-cache.ts';
 import { isConnectionFailure, isUndefinedTable } from '../limits/database-errors.ts';
 import type { Handle } from '../pool.ts';
-import { countSealedApps } from '../tables/apps/apps.ts';
+import { countSealedApps } from '../tables/apps.ts';
 import { migrationNames, migrationTable } from './files.ts';
 
 const notMigrated = 'The database is not migrated: run `carillon migrate`.';

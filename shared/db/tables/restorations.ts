@@ -1,5 +1,5 @@
 import type { Handle } from '../pool.ts';
-import { insertCommand } from './console/audit.ts';
+import { insertCommand } from './console.ts';
 
 /** Age from which a message that is still waiting is not sent after a restore: it was probably sent after the backup. */
 const droppedAfter = "interval '10 minutes'";

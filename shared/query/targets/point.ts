@@ -1,4 +1,4 @@
-import { type PointTarget, uniqueColumns } from '../../db/tables/installations/point-devices.ts';
+import { type PointTarget, uniqueColumns } from '../../db/tables/audience.ts';
 import { namesOfToken } from '../../domain/installations/identity.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';
 import type { Condition } from '../condition.ts';

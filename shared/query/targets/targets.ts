@@ -7,7 +7,7 @@ import {
   zonedLocalizedTraitsText,
   zonedTraitsText,
   zoneExpression,
-} from '../../db/tables/installations/traits.ts';
+} from '../../db/tables/audience.ts';
 import type { App } from '../../domain/apps/app.ts';
 import { namesOfToken } from '../../domain/installations/identity.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';

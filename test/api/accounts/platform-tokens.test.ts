@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { Vault } from '../../../shared/crypto.ts';
-import { sealAuthDataOfOldRows } from '../../../shared/db/tables/users/unsealed-users.ts';
+import { sealAuthDataOfOldRows } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { shownMembers } from '../../../shared/domain/users/auth-tokens.ts';
 import { testConfig } from '../../support/api.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { saveBreakerState } from '../../../shared/db/tables/gateways/breakers.ts';
+import { saveBreakerState } from '../../../shared/db/tables/gateways.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { BreakerKey, BreakerState } from '../../../shared/domain/breaker.ts';
 import { useTestService } from '../../support/service.ts';

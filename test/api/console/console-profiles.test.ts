@@ -2,7 +2,7 @@ import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { openProfile } from '../../../shared/db/tables/apps/profiles.ts';
+import { openProfile } from '../../../shared/db/tables/profiles.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestApi } from '../../support/test-api.ts';

@@ -4,7 +4,7 @@ import { loadRoutes } from '../../../api/route-loader.ts';
 import { AttemptLimit } from '../../../api/services/operator/access/attempts.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { insertOutboxMessage } from '../../../shared/db/tables/messages/outbox.ts';
+import { insertOutboxMessage } from '../../../shared/db/tables/outbox.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import { mayReadMetrics } from '../../../shared/metrics.ts';

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { insertGatewayMessages } from '../../../shared/db/tables/gateways/messages.ts';
+import { insertGatewayMessages } from '../../../shared/db/tables/receipts.ts';
 import { remedyOf } from '../../../shared/domain/admin/remedies.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Handle } from '../../../shared/db/pool.ts';
-import { listPushPage } from '../../../shared/db/tables/pushes/reports/list.ts';
+import { listPushPage } from '../../../shared/db/tables/push-reports.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
 import { type ConsoleCall, callerOf } from './callers.ts';

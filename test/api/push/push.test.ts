@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { listDeviceTypes } from '../../../shared/db/tables/installations/audience.ts';
+import { listDeviceTypes } from '../../../shared/db/tables/audience.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
 

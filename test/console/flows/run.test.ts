@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { keepFailedReceipt } from '../../../shared/db/tables/gateways/failed-receipts.ts';
+import { keepFailedReceipt } from '../../../shared/db/tables/receipts.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { testConfig } from '../../support/api.ts';

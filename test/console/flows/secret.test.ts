@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { rotateOnce } from '../../../dispatcher/duties/secret-rotation.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
+import { putProfile } from '../../../shared/db/tables/profiles.ts';
 import { silentLog, testConfig } from '../../support/api.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { accessibilityFaults } from '../browser/accessibility.ts';

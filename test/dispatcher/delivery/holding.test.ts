@@ -3,7 +3,7 @@ import { Freezes } from '../../../dispatcher/delivery/freezes.ts';
 import { endFreezes, holdPlanning } from '../../../dispatcher/delivery/holding.ts';
 import type { DispatcherDeps } from '../../../dispatcher/deps.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { insertFreeze, releaseFreeze } from '../../../shared/db/tables/apps/freezes.ts';
+import { insertFreeze, releaseFreeze } from '../../../shared/db/tables/apps.ts';
 import { planJob } from '../../../shared/queue/jobs.ts';
 import { JobQueue } from '../../../shared/queue/queue.ts';
 import { silentLog } from '../../support/api.ts';

@@ -4,7 +4,7 @@ import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
 import { createServiceAccount, type FcmGateway, startFcmGateway } from '../../../ops/sandbox/fcm/server.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
+import { putProfile } from '../../../shared/db/tables/profiles.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { deletableOf, keptOf } from '../../../shared/domain/pushes/invalid-tokens.ts';
 import { testConfig } from '../../support/api.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { insertBatches } from '../../../shared/db/tables/pushes/batches.ts';
-import { readProgress, readTotals } from '../../../shared/db/tables/pushes/progress.ts';
+import { insertBatches } from '../../../shared/db/tables/batches.ts';
+import { readProgress, readTotals } from '../../../shared/db/tables/push-progress.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { outcomeCode, retriedCode } from '../../../shared/domain/outcome.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';

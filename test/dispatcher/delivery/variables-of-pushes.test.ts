@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { hourMs, systemClock } from '../../../shared/clock.ts';
-import { insertRecurring } from '../../../shared/db/tables/apps/recurring-pushes.ts';
+import { insertRecurring } from '../../../shared/db/tables/scheduled-pushes.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { parsePush } from '../../../shared/domain/pushes/push.ts';
 import { RawClient } from '../../channel/support/raw-client.ts';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
+import { putProfile } from '../../../shared/db/tables/profiles.ts';
 import { readAccounts } from '../../../shared/queue/account-reading.ts';
 import { JobQueue } from '../../../shared/queue/queue.ts';
 import { silentLog, testConfig } from '../../support/api.ts';

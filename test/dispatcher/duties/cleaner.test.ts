@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { cleanOnce } from '../../../dispatcher/duties/cleaner.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { enqueueMessage } from '../../../shared/db/tables/channel/messages.ts';
+import { enqueueMessage } from '../../../shared/db/tables/channel-messages.ts';
 import {
   deleteOldPushes,
   deleteSurplusFailures,
   noteFailureCount,
-} from '../../../shared/db/tables/pushes/retention.ts';
+} from '../../../shared/db/tables/pushes.ts';
 import { createMetrics } from '../../../shared/metrics.ts';
 import { useTestApi } from '../../support/test-api.ts';
 

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { InboxLimit } from '../../../dispatcher/duties/cleaner.ts';
-import { displaceOldest, maxPendingMessages } from '../../../shared/db/tables/channel/inbox.ts';
-import { acknowledgeMessages } from '../../../shared/db/tables/channel/messages.ts';
+import {
+  acknowledgeMessages,
+  displaceOldest,
+  maxPendingMessages,
+} from '../../../shared/db/tables/channel-messages.ts';
 import { createMetrics, type Metrics } from '../../../shared/metrics.ts';
 import { startBareChannel } from '../../channel/support/bare-channel.ts';
 import { ChannelFixture, eventually } from '../../channel/support/channel-fixture.ts';

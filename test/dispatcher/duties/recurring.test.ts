@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { dayMs, minuteMs, systemClock } from '../../../shared/clock.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
+import { holdRestoredWork } from '../../../shared/db/tables/restorations.ts';
 import {
   findRecurring,
   insertRecurring,
   type RecurringPush,
   type RecurringTerms,
-} from '../../../shared/db/tables/apps/recurring-pushes.ts';
-import { holdRestoredWork } from '../../../shared/db/tables/restorations.ts';
+} from '../../../shared/db/tables/scheduled-pushes.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { parsePush } from '../../../shared/domain/pushes/push.ts';
 import { useDispatcherProcesses } from '../../support/servers/dispatcher-processes.ts';

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { rotateOnce } from '../../../dispatcher/duties/secret-rotation.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { keepFailedReceipt } from '../../../shared/db/tables/gateways/failed-receipts.ts';
-import { findSecretRotation } from '../../../shared/db/tables/secrets/rotation.ts';
+import { keepFailedReceipt } from '../../../shared/db/tables/receipts.ts';
+import { findSecretRotation } from '../../../shared/db/tables/secrets.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { silentLog, testConfig, testEnvironment } from '../../support/api.ts';

@@ -8,11 +8,15 @@ import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
 import { rotateOnce } from '../../../dispatcher/duties/secret-rotation.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { sha256, Vault } from '../../../shared/crypto.ts';
-import { stageCandidate } from '../../../shared/db/tables/apps/profile-rotations.ts';
-import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
-import { claimGatewayToken, saveGatewayToken } from '../../../shared/db/tables/gateways/tokens.ts';
-import { countSealedValues, oldValues, sum } from '../../../shared/db/tables/secrets/counts.ts';
-import { findSecretRotation, requestSecretRotation } from '../../../shared/db/tables/secrets/rotation.ts';
+import { claimGatewayToken, saveGatewayToken } from '../../../shared/db/tables/gateways.ts';
+import { putProfile, stageCandidate } from '../../../shared/db/tables/profiles.ts';
+import {
+  countSealedValues,
+  findSecretRotation,
+  oldValues,
+  requestSecretRotation,
+  sum,
+} from '../../../shared/db/tables/secrets.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { newSessionNonce, sessionTokens } from '../../../shared/domain/users/session-tokens.ts';

@@ -6,22 +6,20 @@ import { sleep, systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import {
+  allowedUnits,
   deleteOldGatewayDays,
+  deleteOldRates,
   grantTest,
+  msUntilAllowed,
   readGatewayUse,
-} from '../../../shared/db/tables/gateways/daily-use.ts';
+  reserveRate,
+} from '../../../shared/db/tables/gateway-limits.ts';
+import { deleteOldGatewayTokens } from '../../../shared/db/tables/gateways.ts';
 import {
   deleteOldGatewayMessages,
   insertGatewayMessages,
   listGatewayMessages,
-} from '../../../shared/db/tables/gateways/messages.ts';
-import {
-  allowedUnits,
-  deleteOldRates,
-  msUntilAllowed,
-  reserveRate,
-} from '../../../shared/db/tables/gateways/rates.ts';
-import { deleteOldGatewayTokens } from '../../../shared/db/tables/gateways/tokens.ts';
+} from '../../../shared/db/tables/receipts.ts';
 import { callbackSecret, callbackUrl, generationOfSecret } from '../../../shared/http/callback-url.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 

@@ -3,9 +3,9 @@ import { createServiceAccount, type FcmGateway, startFcmGateway } from '../../..
 import { startHuaweiGateway } from '../../../ops/sandbox/vendors/huawei/server.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
-import { listGatewayMessages } from '../../../shared/db/tables/gateways/messages.ts';
-import { allowedUnits } from '../../../shared/db/tables/gateways/rates.ts';
+import { allowedUnits } from '../../../shared/db/tables/gateway-limits.ts';
+import { putProfile } from '../../../shared/db/tables/profiles.ts';
+import { listGatewayMessages } from '../../../shared/db/tables/receipts.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../shared/domain/labels.ts';
 import { testConfig } from '../../support/api.ts';

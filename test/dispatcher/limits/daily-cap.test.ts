@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import { deleteOldUsage, grantRecipients } from '../../../shared/db/tables/apps/usage.ts';
+import { deleteOldUsage, grantRecipients } from '../../../shared/db/tables/usage.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';

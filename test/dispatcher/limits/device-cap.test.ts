@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../shared/clock.ts';
-import { chargeDevices, deleteOldDeviceDays } from '../../../shared/db/tables/installations/device-days.ts';
+import { chargeDevices, deleteOldDeviceDays } from '../../../shared/db/tables/recipients.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';

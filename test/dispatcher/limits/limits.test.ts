@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { deleteIdle } from '../../../dispatcher/duties/cleaner.ts';
 import { dayMs } from '../../../shared/clock.ts';
-import { continueIdleWalk, rowsOfPage } from '../../../shared/db/tables/installations/idle.ts';
+import { continueIdleWalk, rowsOfPage } from '../../../shared/db/tables/installations.ts';
 import { useTestService } from '../../support/service.ts';
 
 const service = useTestService();

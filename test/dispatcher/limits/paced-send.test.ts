@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Recipient, SendRequest } from '../../../connectors/contract/connector.ts';
 import { LatenessBudget, sendPaced } from '../../../dispatcher/sending/pace.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
-import { paceShare } from '../../../shared/db/tables/pushes/pace.ts';
+import { paceShare } from '../../../shared/db/tables/gateway-limits.ts';
 
 /** Clock that the test advances, since a busy machine may pause between any two lines. */
 function manualClock(): Clock & { pass(ms: number): void } {

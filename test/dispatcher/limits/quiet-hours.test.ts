@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import { hourMs, systemClock } from '../../../shared/clock.ts';
-import { insertRecurring } from '../../../shared/db/tables/apps/recurring-pushes.ts';
+import { insertRecurring } from '../../../shared/db/tables/scheduled-pushes.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { parsePush } from '../../../shared/domain/pushes/push.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';

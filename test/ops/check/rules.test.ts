@@ -17,7 +17,7 @@ const refused: readonly (readonly [advice: string, pattern: RegExp])[] = [
 ];
 
 /** Saves find rows by their ctid; the file has another statement for a sharded database. */
-const singleServerOnly = ['shared/db/tables/installations/saves.ts'];
+const singleServerOnly = ['shared/db/tables/installation-saves.ts'];
 
 test('statements of shared/db have forms that a sharded database runs too', () => {
   const root = fileURLToPath(new URL('../../..', import.meta.url));

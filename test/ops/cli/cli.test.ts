@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { insertOutboxMessage } from '../../../shared/db/tables/messages/outbox.ts';
+import { insertOutboxMessage } from '../../../shared/db/tables/outbox.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { type CliOptions, type CliResult, carillon } from '../../support/cli.ts';

@@ -11,8 +11,8 @@ import { checkAdminToken, checkProcess } from '../../../ops/cli/doctor/processes
 import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { clearGatewayFailure, recordGatewayFailure } from '../../../shared/db/tables/gateways/failures.ts';
-import { ProcessRegister } from '../../../shared/db/tables/processes/register.ts';
+import { clearGatewayFailure, recordGatewayFailure } from '../../../shared/db/tables/gateways.ts';
+import { ProcessRegister } from '../../../shared/db/tables/processes.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { silentLog, testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';

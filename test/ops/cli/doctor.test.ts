@@ -9,7 +9,7 @@ import { writeRunInfo } from '../../../ops/local/run-info.ts';
 import { ensureSecrets } from '../../../ops/local/secrets.ts';
 import { loopbackNetworks } from '../../../shared/config/private-hosts.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
+import { putProfile } from '../../../shared/db/tables/profiles.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, testConfig } from '../../support/api.ts';
 import { carillon } from '../../support/cli.ts';

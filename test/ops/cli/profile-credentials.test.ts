@@ -8,7 +8,7 @@ import { commonMembers } from '../../../connectors/contract/guide.ts';
 import { guideOf } from '../../../connectors/guides.ts';
 import { credentialsOf } from '../../../connectors/registry.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { openProfiles } from '../../../shared/db/tables/apps/profiles.ts';
+import { openProfiles } from '../../../shared/db/tables/profiles.ts';
 import { brandOf, findConnector, profileConnectorIds } from '../../../shared/domain/labels.ts';
 import { testConfig } from '../../support/api.ts';
 import { type CliResult, carillon } from '../../support/cli.ts';

@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Vault } from '../../../shared/crypto.ts';
-import { findApp } from '../../../shared/db/tables/apps/apps.ts';
+import { findApp } from '../../../shared/db/tables/apps.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { bareEnvironment } from '../../support/cli.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { deleteIdleInstallations } from '../../../shared/db/tables/installations/idle.ts';
+import { deleteIdleInstallations } from '../../../shared/db/tables/installations.ts';
 import { anInstallation, newId, useImports } from '../../support/import/imports.ts';
 
 const fixture = useImports();

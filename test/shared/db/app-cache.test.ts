@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Vault } from '../../../shared/crypto.ts';
 import { AppCache } from '../../../shared/db/app-cache.ts';
-import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
+import { putProfile } from '../../../shared/db/tables/profiles.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
 

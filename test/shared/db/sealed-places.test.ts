@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { nameOf, sealedPlaces } from '../../../shared/db/tables/secrets/places.ts';
+import { nameOf, sealedPlaces } from '../../../shared/db/tables/secrets.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
 const api = useTestApi();
@@ -27,15 +27,18 @@ const notEncrypted = [
 const encryptingFiles: Record<string, string[]> = {
   'api/services/captchas/captchas.ts': ['captcha.answer'],
   'api/services/push/refused-calls.ts': ['failed_receipt.call'],
-  'shared/db/tables/apps/apps.ts': ['app.secrets'],
-  'shared/db/tables/apps/profile-rotations.ts': ['profile_rotation.candidate', 'profile_rotation.previous'],
-  'shared/db/tables/apps/profiles.ts': ['push_profile.credentials'],
-  'shared/db/tables/gateways/tokens.ts': ['gateway_token.value'],
-  'shared/db/tables/messages/outbox.ts': ['outbox.body'],
+  'shared/db/tables/apps.ts': ['app.secrets'],
+  'shared/db/tables/profiles.ts': [
+    'profile_rotation.candidate',
+    'profile_rotation.previous',
+    'push_profile.credentials',
+  ],
+  'shared/db/tables/gateways.ts': ['gateway_token.value'],
+  'shared/db/tables/outbox.ts': ['outbox.body'],
   'shared/domain/users/auth-tokens.ts': ['app_user.auth_data'],
   'shared/domain/users/session-tokens.ts': ['app_user.session_nonce'],
   // The rotation itself, and the warm-up of the cipher, which stores nothing.
-  'shared/db/tables/secrets/places.ts': [],
+  'shared/db/tables/secrets.ts': [],
   'dispatcher/sending/worker.ts': [],
   'dispatcher/startup/warm-up.ts': [],
 };

@@ -11,7 +11,7 @@ import { definition as oppo } from '../../../ops/sandbox/vendors/oppo/index.ts';
 import { definition as vivo } from '../../../ops/sandbox/vendors/vivo/index.ts';
 import { definition as xiaomi } from '../../../ops/sandbox/vendors/xiaomi/index.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
+import { putProfile } from '../../../shared/db/tables/profiles.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../api.ts';
 import type { TestService } from '../service.ts';

@@ -5,7 +5,7 @@ import {
   startApnsGateway,
 } from '../../../ops/sandbox/apns/server.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
+import { putProfile } from '../../../shared/db/tables/profiles.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../api.ts';
 import type { TestService } from '../service.ts';

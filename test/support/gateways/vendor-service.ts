@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import type { SandboxGateway } from '../../../ops/sandbox/http/server.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
+import { putProfile } from '../../../shared/db/tables/profiles.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { type ConnectorId, canonicalVendor } from '../../../shared/domain/labels.ts';
 import { testConfig } from '../api.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ProfileRotation } from '../../../../shared/db/tables/apps/profile-rotations.ts';
+import type { ProfileRotation } from '../../../../shared/db/tables/profiles.ts';
 import { enoughRecipients } from '../../../../shared/domain/apps/canary.ts';
 import { jsonValue } from '../../../../shared/domain/json-schema.ts';
 import { flagQuery } from '../../../../shared/domain/plain-values.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { SavedKind } from '../../../../shared/db/tables/console/saved-items.ts';
+import type { SavedKind } from '../../../../shared/db/tables/console.ts';
 import type { Json } from '../../../../shared/domain/json.ts';
 import { jsonObject, jsonValue } from '../../../../shared/domain/json-schema.ts';
 import { savedAudience, savedTemplate, savedTestDevice } from '../../../replies/admin/sending.ts';

@@ -5,7 +5,7 @@ import {
   deleteLoginLock,
   isLoginLocked,
   readLoginLock,
-} from '../../../../shared/db/tables/users/login-locks.ts';
+} from '../../../../shared/db/tables/sign-in.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { User } from '../../../../shared/domain/users/user.ts';

@@ -1,6 +1,6 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { countRows } from '../../../../shared/db/tables/selection.ts';
-import { findUser, selectUsers } from '../../../../shared/db/tables/users/users.ts';
+import { findUser, selectUsers } from '../../../../shared/db/tables/users.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { readFlag } from '../../../../shared/domain/plain-values.ts';

@@ -1,4 +1,4 @@
-import { findUser, setPassword } from '../../../../shared/db/tables/users/users.ts';
+import { findUser, setPassword } from '../../../../shared/db/tables/users.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';

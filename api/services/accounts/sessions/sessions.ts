@@ -1,6 +1,6 @@
 import { readable, sha256 } from '../../../../shared/crypto.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { findSessionOwner, findUser, replaceSession } from '../../../../shared/db/tables/users/users.ts';
+import { findSessionOwner, findUser, replaceSession } from '../../../../shared/db/tables/users.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { AclUser } from '../../../../shared/domain/objects/acl.ts';

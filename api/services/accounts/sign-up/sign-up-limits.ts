@@ -1,5 +1,5 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { countSignUp, signUpWindows } from '../../../../shared/db/tables/users/sign-up-budgets.ts';
+import { countSignUp, signUpWindows } from '../../../../shared/db/tables/sign-in.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import { draftBytes, type UserDraft } from '../../../../shared/domain/users/user.ts';

@@ -1,6 +1,5 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { findUsersOfIdentities } from '../../../../shared/db/tables/users/identities.ts';
-import { findUser } from '../../../../shared/db/tables/users/users.ts';
+import { findUser, findUsersOfIdentities } from '../../../../shared/db/tables/users.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { type ErrorName, Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import { newUsername } from '../../../../shared/domain/ids.ts';

@@ -1,17 +1,15 @@
 import { equalInConstantTime, sha256 } from '../../../../shared/crypto.ts';
 import {
   type ConsoleSession,
+  type ConsoleToken,
   findSession,
+  findToken,
   hasSession,
+  hasToken,
   type SessionBounds,
   touchSession,
-} from '../../../../shared/db/tables/console/sessions.ts';
-import {
-  type ConsoleToken,
-  findToken,
-  hasToken,
   touchToken,
-} from '../../../../shared/db/tables/console/tokens.ts';
+} from '../../../../shared/db/tables/console.ts';
 import { type Operator, sessionIdleMs, sessionLifeMs } from '../../../../shared/domain/admin/operator.ts';
 import type { ApiDeps } from '../../deps.ts';
 

@@ -1,16 +1,15 @@
 import {
   countSealedSoon,
+  findSecretRotation,
+  type KeyMismatch,
+  listKeyMismatches,
   oldValues,
   otherKey,
-  type SealedCounts,
-  sum,
-} from '../../../../shared/db/tables/secrets/counts.ts';
-import { type KeyMismatch, listKeyMismatches } from '../../../../shared/db/tables/secrets/mismatches.ts';
-import {
-  findSecretRotation,
   requestSecretRotation,
+  type SealedCounts,
   type SecretRotation,
-} from '../../../../shared/db/tables/secrets/rotation.ts';
+  sum,
+} from '../../../../shared/db/tables/secrets.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { recordChange } from '../audit/actor.ts';

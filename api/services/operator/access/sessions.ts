@@ -10,7 +10,7 @@ import {
   insertSession,
   listSessions,
   spendLoginCode,
-} from '../../../../shared/db/tables/console/sessions.ts';
+} from '../../../../shared/db/tables/console.ts';
 import { type Operator, sessionLifeMs } from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import { networkOf } from '../../../../shared/domain/ip-address.ts';

@@ -6,7 +6,7 @@ import {
   deleteToken,
   insertToken,
   listTokens,
-} from '../../../../shared/db/tables/console/tokens.ts';
+} from '../../../../shared/db/tables/console.ts';
 import type { Operator, OperatorRole } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../../deps.ts';

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { insertAudit } from '../../../../shared/db/tables/console/audit.ts';
+import { insertAudit } from '../../../../shared/db/tables/console.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 

@@ -1,4 +1,4 @@
-import { type AuditEntry, type AuditFilter, listAudit } from '../../../../shared/db/tables/console/audit.ts';
+import { type AuditEntry, type AuditFilter, listAudit } from '../../../../shared/db/tables/console.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { type PageRequest, toPage } from '../lists/page.ts';
 

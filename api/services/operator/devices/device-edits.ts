@@ -1,5 +1,5 @@
-import { deleteMatching, listMatching } from '../../../../shared/db/tables/installations/deletions.ts';
-import { findDevice } from '../../../../shared/db/tables/pushes/reports/traces.ts';
+import { deleteMatching, listMatching } from '../../../../shared/db/tables/installations.ts';
+import { findDevice } from '../../../../shared/db/tables/push-reports.ts';
 import type { RowCondition } from '../../../../shared/db/tables/selection.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';

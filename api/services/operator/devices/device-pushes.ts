@@ -1,4 +1,4 @@
-import { listPushPage } from '../../../../shared/db/tables/pushes/reports/list.ts';
+import { listPushPage } from '../../../../shared/db/tables/push-reports.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { PushTraceService } from '../../push/explain/push-trace.ts';
 import { requireApp } from '../apps.ts';

@@ -1,8 +1,8 @@
 import { Router } from '../../../../connectors/routing.ts';
 import { dayMs } from '../../../../shared/clock.ts';
-import { selectInstallations } from '../../../../shared/db/tables/installations/installations.ts';
-import { readDeviceState } from '../../../../shared/db/tables/installations/reports.ts';
-import { findDevice } from '../../../../shared/db/tables/pushes/reports/traces.ts';
+import { readDeviceState } from '../../../../shared/db/tables/audience.ts';
+import { selectInstallations } from '../../../../shared/db/tables/installations.ts';
+import { findDevice } from '../../../../shared/db/tables/push-reports.ts';
 import { countRows, type Selection } from '../../../../shared/db/tables/selection.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import { shownRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';

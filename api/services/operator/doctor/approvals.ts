@@ -1,5 +1,5 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { listWaitingApprovals } from '../../../../shared/db/tables/pushes/starts/approvals.ts';
+import { listWaitingApprovals } from '../../../../shared/db/tables/scheduled-pushes.ts';
 import { type Finding, found } from './finding.ts';
 
 /** Apps that are told one by one. */

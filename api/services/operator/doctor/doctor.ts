@@ -1,5 +1,4 @@
-import { listProcesses, type SeenProcess } from '../../../../shared/db/tables/processes/processes.ts';
-import { processGoneMs } from '../../../../shared/db/tables/processes/register.ts';
+import { listProcesses, processGoneMs, type SeenProcess } from '../../../../shared/db/tables/processes.ts';
 import {
   type FindingCode,
   type FindingParams,

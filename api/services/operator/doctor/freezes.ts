@@ -1,5 +1,5 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { listFreezes } from '../../../../shared/db/tables/apps/freezes.ts';
+import { listFreezes } from '../../../../shared/db/tables/apps.ts';
 import { type Finding, found } from './finding.ts';
 
 /** Freezes that are told one by one. */

@@ -1,5 +1,5 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { listGatewayFailures } from '../../../../shared/db/tables/gateways/failures.ts';
+import { listGatewayFailures } from '../../../../shared/db/tables/gateways.ts';
 import type { FindingCode } from '../../../../shared/domain/admin/doctor-texts.ts';
 import { displayName } from '../../../../shared/domain/labels.ts';
 import { type Finding, found } from './finding.ts';

@@ -1,5 +1,5 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { listKeptTokens } from '../../../../shared/db/tables/installations/invalid-tokens.ts';
+import { listKeptTokens } from '../../../../shared/db/tables/invalid-tokens.ts';
 import { displayName } from '../../../../shared/domain/labels.ts';
 import { type Finding, found } from './finding.ts';
 

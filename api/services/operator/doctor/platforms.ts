@@ -1,7 +1,7 @@
 import type { Vault } from '../../../../shared/crypto.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { listApps } from '../../../../shared/db/tables/apps/apps.ts';
-import { listPlatforms } from '../../../../shared/db/tables/users/identities.ts';
+import { listApps } from '../../../../shared/db/tables/apps.ts';
+import { listPlatforms } from '../../../../shared/db/tables/users.ts';
 import { anonymous } from '../../../../shared/domain/users/auth-data.ts';
 import { isAlwaysChecked } from '../../../../shared/domain/users/auth-platforms.ts';
 import { type Finding, found } from './finding.ts';

@@ -2,10 +2,10 @@ import type { Handle } from '../../../../shared/db/pool.ts';
 import {
   listProcesses,
   listReports,
+  processGoneMs,
   type ReportedProcess,
   type SeenProcess,
-} from '../../../../shared/db/tables/processes/processes.ts';
-import { processGoneMs } from '../../../../shared/db/tables/processes/register.ts';
+} from '../../../../shared/db/tables/processes.ts';
 import { type Finding, found } from './finding.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { dayMs } from '../../../../shared/clock.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { listRotations } from '../../../../shared/db/tables/apps/profile-rotations.ts';
+import { listRotations } from '../../../../shared/db/tables/profiles.ts';
 import { type Finding, found } from './finding.ts';
 
 const name = 'credential rotations';

@@ -1,9 +1,12 @@
 import type { Vault } from '../../../../shared/crypto.ts';
 import { isStatementTimeout } from '../../../../shared/db/limits/database-errors.ts';
 import type { Database } from '../../../../shared/db/pool.ts';
-import { countSealedSoon, oldValues } from '../../../../shared/db/tables/secrets/counts.ts';
-import { listKeyMismatches } from '../../../../shared/db/tables/secrets/mismatches.ts';
-import { findSecretRotation } from '../../../../shared/db/tables/secrets/rotation.ts';
+import {
+  countSealedSoon,
+  findSecretRotation,
+  listKeyMismatches,
+  oldValues,
+} from '../../../../shared/db/tables/secrets.ts';
 import { type Finding, found } from './finding.ts';
 
 const name = 'secret keys';

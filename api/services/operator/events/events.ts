@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { listBreakers } from '../../../../shared/db/tables/gateways/breakers.ts';
+import { listBreakers } from '../../../../shared/db/tables/gateways.ts';
 import { mayUseApp, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../../deps.ts';

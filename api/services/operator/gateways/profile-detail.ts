@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { listProfiles, openProfile, type StoredProfile } from '../../../../shared/db/tables/apps/profiles.ts';
+import { listProfiles, openProfile, type StoredProfile } from '../../../../shared/db/tables/profiles.ts';
 import { viewCredentials } from '../../../../shared/domain/admin/credential-view.ts';
 import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';

@@ -6,7 +6,7 @@ import {
   rollBackCandidate,
   saveCheck,
   stageCandidate,
-} from '../../../../shared/db/tables/apps/profile-rotations.ts';
+} from '../../../../shared/db/tables/profiles.ts';
 import { maskedCredentials } from '../../../../shared/domain/admin/masked.ts';
 import type { OperatorRole } from '../../../../shared/domain/admin/operator.ts';
 import type { RollbackReason, RotationState } from '../../../../shared/domain/apps/canary.ts';

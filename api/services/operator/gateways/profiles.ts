@@ -1,11 +1,11 @@
 import { checkCredentials, credentialsOf, inspectCredentials } from '../../../../connectors/registry.ts';
-import { endRotation } from '../../../../shared/db/tables/apps/profile-rotations.ts';
 import {
   deleteProfile,
+  endRotation,
   listProfiles,
   type ProfileEntry,
   putProfile,
-} from '../../../../shared/db/tables/apps/profiles.ts';
+} from '../../../../shared/db/tables/profiles.ts';
 import { maskedCredentials, maskText } from '../../../../shared/domain/admin/masked.ts';
 import type { OperatorRole } from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';

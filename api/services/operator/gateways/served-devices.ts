@@ -1,5 +1,5 @@
 import { type Route, Router } from '../../../../connectors/routing.ts';
-import { countAudience } from '../../../../shared/db/tables/installations/audience.ts';
+import { countAudience } from '../../../../shared/db/tables/audience.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { plainPush } from '../devices/plain-push.ts';

@@ -1,4 +1,4 @@
-import { type AppFilter, listAppNames, listAppSummaries } from '../../../../shared/db/tables/apps/apps.ts';
+import { type AppFilter, listAppNames, listAppSummaries } from '../../../../shared/db/tables/apps.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { ApiDeps } from '../../deps.ts';
 

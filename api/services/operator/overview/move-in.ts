@@ -1,11 +1,11 @@
 import { dayMs } from '../../../../shared/clock.ts';
-import { findLastImport } from '../../../../shared/db/tables/console/imports.ts';
 import {
   type Arrivals,
   countArrivals,
   listArrivalDays,
   maxCounted,
-} from '../../../../shared/db/tables/installations/arrivals.ts';
+} from '../../../../shared/db/tables/audience.ts';
+import { findLastImport } from '../../../../shared/db/tables/console.ts';
 import type { ImportReport } from '../../../../shared/domain/admin/import-report.ts';
 import { type MoveInCode, writeMoveInText } from '../../../../shared/domain/admin/move-in-texts.ts';
 import { isPublicAddress } from '../../../../shared/domain/admin/public-address.ts';

@@ -1,7 +1,7 @@
 import { dayMs } from '../../../../shared/clock.ts';
-import { listAppIds } from '../../../../shared/db/tables/apps/apps.ts';
-import { listBreakers } from '../../../../shared/db/tables/gateways/breakers.ts';
-import { readProgress } from '../../../../shared/db/tables/pushes/progress.ts';
+import { listAppIds } from '../../../../shared/db/tables/apps.ts';
+import { listBreakers } from '../../../../shared/db/tables/gateways.ts';
+import { readProgress } from '../../../../shared/db/tables/push-progress.ts';
 import {
   countScheduledOf,
   listRunning,
@@ -9,7 +9,7 @@ import {
   readRecentTotals,
   readSetup,
   readUsageOf,
-} from '../../../../shared/db/tables/pushes/reports/list.ts';
+} from '../../../../shared/db/tables/push-reports.ts';
 import { mayUseApp, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';

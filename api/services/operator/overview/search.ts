@@ -1,11 +1,11 @@
-import { listAppIds } from '../../../../shared/db/tables/apps/apps.ts';
+import { listAppIds } from '../../../../shared/db/tables/apps.ts';
 import {
   type Hit,
   searchApps,
   searchInstallations,
   searchPushes,
   searchUsers,
-} from '../../../../shared/db/tables/console/search.ts';
+} from '../../../../shared/db/tables/console.ts';
 import { hasRole, mayUseApp, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../../deps.ts';

@@ -1,11 +1,11 @@
-import { listGatewayMessages } from '../../../../shared/db/tables/gateways/messages.ts';
 import {
   type FailureFilter,
   listFailurePage,
   readSettledSpan,
   readTimeline,
   summarizeFailures,
-} from '../../../../shared/db/tables/pushes/reports/failures.ts';
+} from '../../../../shared/db/tables/push-failures.ts';
+import { listGatewayMessages } from '../../../../shared/db/tables/receipts.ts';
 import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { remedyOf } from '../../../../shared/domain/admin/remedies.ts';
 import type { ApiDeps } from '../../deps.ts';

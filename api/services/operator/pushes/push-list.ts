@@ -1,13 +1,11 @@
-import { findRecurring } from '../../../../shared/db/tables/apps/recurring-pushes.ts';
-import { listPushGroup } from '../../../../shared/db/tables/pushes/pushes.ts';
+import { listRedrives } from '../../../../shared/db/tables/push-failures.ts';
+import { countPushPage, listPushPage, type PushFilter } from '../../../../shared/db/tables/push-reports.ts';
+import { listPushGroup } from '../../../../shared/db/tables/pushes.ts';
 import {
-  countPushPage,
-  listPushPage,
-  type PushFilter,
-} from '../../../../shared/db/tables/pushes/reports/list.ts';
-import { listRedrives } from '../../../../shared/db/tables/pushes/reports/redrives.ts';
-import { findWaitingForApproval } from '../../../../shared/db/tables/pushes/starts/approvals.ts';
-import { readLocalProgress } from '../../../../shared/db/tables/pushes/starts/local-starts.ts';
+  findRecurring,
+  findWaitingForApproval,
+  readLocalProgress,
+} from '../../../../shared/db/tables/scheduled-pushes.ts';
 import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { shortenTokens } from '../../../../shared/domain/admin/shortened.ts';
 import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';

@@ -1,12 +1,8 @@
 import { Router } from '../../../../connectors/routing.ts';
 import { isStatementTimeout } from '../../../../shared/db/limits/database-errors.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
-import {
-  countAudience,
-  countUnmet,
-  type DeviceGroup,
-} from '../../../../shared/db/tables/installations/audience.ts';
-import { selectInstallations } from '../../../../shared/db/tables/installations/installations.ts';
+import { countAudience, countUnmet, type DeviceGroup } from '../../../../shared/db/tables/audience.ts';
+import { selectInstallations } from '../../../../shared/db/tables/installations.ts';
 import { shownText, writeForecast } from '../../../../shared/domain/admin/forecast-texts.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';

@@ -1,9 +1,4 @@
-import {
-  type Freeze,
-  insertFreeze,
-  listFreezes,
-  releaseFreeze,
-} from '../../../../shared/db/tables/apps/freezes.ts';
+import { type Freeze, insertFreeze, listFreezes, releaseFreeze } from '../../../../shared/db/tables/apps.ts';
 import { mayUseApp, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../../deps.ts';

@@ -1,4 +1,4 @@
-import type { RecurringPush } from '../../../../shared/db/tables/apps/recurring-pushes.ts';
+import type { RecurringPush } from '../../../../shared/db/tables/scheduled-pushes.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { visibleTo } from '../access/conditions.ts';

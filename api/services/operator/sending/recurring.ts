@@ -13,7 +13,7 @@ import {
   type RecurringPush,
   type RecurringTerms,
   updateRecurring,
-} from '../../../../shared/db/tables/apps/recurring-pushes.ts';
+} from '../../../../shared/db/tables/scheduled-pushes.ts';
 import { displayNameOf } from '../../../../shared/domain/admin/names.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';

@@ -1,6 +1,6 @@
 import { Router } from '../../../../connectors/routing.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { countRedrivable, listUndelivered } from '../../../../shared/db/tables/pushes/reports/redrivable.ts';
+import { countRedrivable, listUndelivered } from '../../../../shared/db/tables/push-failures.ts';
 import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';

@@ -1,10 +1,10 @@
 import { runInLane } from '../../../../shared/db/limits/lane.ts';
-import { hasFailure } from '../../../../shared/db/tables/pushes/reports/redrivable.ts';
 import {
+  hasFailure,
   lockForRedrive,
   noteRedrive,
   type RivalPush,
-} from '../../../../shared/db/tables/pushes/reports/redrives.ts';
+} from '../../../../shared/db/tables/push-failures.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import {

@@ -7,8 +7,8 @@ import {
   putSavedItem,
   type SavedItem,
   type SavedKind,
-} from '../../../../shared/db/tables/console/saved-items.ts';
-import { findDevice } from '../../../../shared/db/tables/pushes/reports/traces.ts';
+} from '../../../../shared/db/tables/console.ts';
+import { findDevice } from '../../../../shared/db/tables/push-reports.ts';
 import { itemNameOf } from '../../../../shared/domain/admin/names.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';

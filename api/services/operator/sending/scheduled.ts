@@ -1,12 +1,12 @@
 import { databaseNow } from '../../../../shared/db/clock.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { notifyPushChanged } from '../../../../shared/db/tables/pushes/control.ts';
+import { notifyPushChanged } from '../../../../shared/db/tables/push-control.ts';
 import {
   cancelScheduled,
   listScheduledPage,
   lockScheduled,
   moveScheduled,
-} from '../../../../shared/db/tables/pushes/schedule.ts';
+} from '../../../../shared/db/tables/scheduled-pushes.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';

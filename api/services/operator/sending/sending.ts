@@ -1,5 +1,5 @@
 import { runInLane } from '../../../../shared/db/limits/lane.ts';
-import { findRequestId } from '../../../../shared/db/tables/pushes/request-ids.ts';
+import { findRequestId } from '../../../../shared/db/tables/pushes.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';

@@ -1,4 +1,4 @@
-import { sampleChannels, sampleFields } from '../../../../shared/db/tables/installations/samples.ts';
+import { sampleChannels, sampleFields } from '../../../../shared/db/tables/audience.ts';
 import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { isHiddenMember } from '../../../../shared/domain/admin/shortened.ts';
 import { installationClass } from '../../../../shared/query/schema/classes.ts';

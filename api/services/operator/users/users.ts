@@ -1,5 +1,5 @@
 import { countRows, type Selection } from '../../../../shared/db/tables/selection.ts';
-import { findUser, selectUsers } from '../../../../shared/db/tables/users/users.ts';
+import { findUser, selectUsers } from '../../../../shared/db/tables/users.ts';
 import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { shortenPersonal } from '../../../../shared/domain/admin/personal.ts';
 import { shortened } from '../../../../shared/domain/admin/shortened.ts';

@@ -1,7 +1,7 @@
 import type { MessageSource, PushMessage } from '../../../../connectors/contract/connector.ts';
 import { connectors } from '../../../../connectors/registry.ts';
 import { type Profile, Router } from '../../../../connectors/routing.ts';
-import type { DeviceGroup } from '../../../../shared/db/tables/installations/audience.ts';
+import type { DeviceGroup } from '../../../../shared/db/tables/audience.ts';
 import {
   type ForecastText,
   shownText,

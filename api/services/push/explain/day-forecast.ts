@@ -1,9 +1,9 @@
 import type { Profile } from '../../../../connectors/routing.ts';
 import { dayMs, hourMs } from '../../../../shared/clock.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { readUsage } from '../../../../shared/db/tables/apps/usage.ts';
-import { listProfileUse, type ProfileUse } from '../../../../shared/db/tables/gateways/quotas.ts';
-import { listScheduledPage } from '../../../../shared/db/tables/pushes/schedule.ts';
+import { listProfileUse, type ProfileUse } from '../../../../shared/db/tables/gateway-limits.ts';
+import { listScheduledPage } from '../../../../shared/db/tables/scheduled-pushes.ts';
+import { readUsage } from '../../../../shared/db/tables/usage.ts';
 import { meaningOrNull } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';

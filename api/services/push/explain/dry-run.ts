@@ -1,11 +1,7 @@
 import { toPushMessage } from '../../../../connectors/contract/connector.ts';
 import { Router } from '../../../../connectors/routing.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
-import {
-  countAudience,
-  countDevices,
-  maxGroups,
-} from '../../../../shared/db/tables/installations/audience.ts';
+import { countAudience, countDevices, maxGroups } from '../../../../shared/db/tables/audience.ts';
 import { shownText, writeForecast } from '../../../../shared/domain/admin/forecast-texts.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';

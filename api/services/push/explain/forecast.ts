@@ -1,7 +1,7 @@
 import { type Profile, Router } from '../../../../connectors/routing.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { countAudience } from '../../../../shared/db/tables/installations/audience.ts';
-import { listScheduledBefore } from '../../../../shared/db/tables/pushes/reports/scheduled.ts';
+import { countAudience } from '../../../../shared/db/tables/audience.ts';
+import { listScheduledBefore } from '../../../../shared/db/tables/scheduled-pushes.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';

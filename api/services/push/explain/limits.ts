@@ -1,9 +1,9 @@
 import type { MessageSource } from '../../../../connectors/contract/connector.ts';
 import type { Profile } from '../../../../connectors/routing.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { readUsage } from '../../../../shared/db/tables/apps/usage.ts';
-import { listBreakers } from '../../../../shared/db/tables/gateways/breakers.ts';
-import { countScheduled } from '../../../../shared/db/tables/installations/audience.ts';
+import { countScheduled } from '../../../../shared/db/tables/audience.ts';
+import { listBreakers } from '../../../../shared/db/tables/gateways.ts';
+import { readUsage } from '../../../../shared/db/tables/usage.ts';
 import { type ForecastText, textOf } from '../../../../shared/domain/admin/forecast-texts.ts';
 import { type App, planLimits } from '../../../../shared/domain/apps/app.ts';
 import { breakerIdOf } from '../../../../shared/domain/breaker.ts';

@@ -4,7 +4,7 @@ import {
   explainStatement,
   type PlanNode,
   wholeAppIndexes,
-} from '../../../../shared/db/tables/installations/audience.ts';
+} from '../../../../shared/db/tables/audience.ts';
 import { type ForecastText, textOf } from '../../../../shared/domain/admin/forecast-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';

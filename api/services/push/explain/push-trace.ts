@@ -1,6 +1,5 @@
 import { type Route, Router } from '../../../../connectors/routing.ts';
-import { findGatewayFailure } from '../../../../shared/db/tables/gateways/failures.ts';
-import { findPushByPublicId } from '../../../../shared/db/tables/pushes/pushes.ts';
+import { findGatewayFailure } from '../../../../shared/db/tables/gateways.ts';
 import {
   findBatchOfDevice,
   findDevice,
@@ -10,7 +9,8 @@ import {
   type TracedDevice,
   type TracedFailure,
   testConditions,
-} from '../../../../shared/db/tables/pushes/reports/traces.ts';
+} from '../../../../shared/db/tables/push-reports.ts';
+import { findPushByPublicId } from '../../../../shared/db/tables/pushes.ts';
 import { meaningOf, shownRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { remedyOf } from '../../../../shared/domain/admin/remedies.ts';
 import { type Text, writeText } from '../../../../shared/domain/admin/trace-texts.ts';

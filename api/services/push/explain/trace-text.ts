@@ -1,8 +1,4 @@
-import type {
-  TracedBatch,
-  TracedDevice,
-  TracedFailure,
-} from '../../../../shared/db/tables/pushes/reports/traces.ts';
+import type { TracedBatch, TracedDevice, TracedFailure } from '../../../../shared/db/tables/push-reports.ts';
 import type { Text, TextCode, TextParams } from '../../../../shared/domain/admin/trace-texts.ts';
 import type { GatewayFailure } from '../../../../shared/domain/breaker.ts';
 import type { Outcome } from '../../../../shared/domain/outcome.ts';

@@ -7,7 +7,7 @@ import {
   placingStatements,
   readDistribution,
 } from '../../../../shared/db/sharding.ts';
-import { insertCommand } from '../../../../shared/db/tables/console/audit.ts';
+import { insertCommand } from '../../../../shared/db/tables/console.ts';
 import { pendingChanges } from '../../../../shared/queue/migrate.ts';
 import { CommandFailure, type Report } from '../../report.ts';
 

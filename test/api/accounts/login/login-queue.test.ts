@@ -4,7 +4,7 @@ import {
   countLoginFailure,
   deleteOldLoginLocks,
   isLoginLocked,
-} from '../../../../shared/db/tables/users/login-locks.ts';
+} from '../../../../shared/db/tables/sign-in.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { useTestApi } from '../../../support/test-api.ts';
 import { newName } from '../../../support/users.ts';

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { saltedHash } from '../../../../api/services/accounts/passwords/imported-hashes.ts';
 import { Sessions } from '../../../../api/services/accounts/sessions/sessions.ts';
 import { Vault } from '../../../../shared/crypto.ts';
-import { findUser } from '../../../../shared/db/tables/users/users.ts';
+import { findUser } from '../../../../shared/db/tables/users.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { startTestApi, testConfig } from '../../../support/api.ts';
 import { countWaitingForLocks } from '../../../support/database.ts';

@@ -1,11 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { RoleCache } from '../../../../api/services/roles/roles.ts';
 import { systemClock } from '../../../../shared/clock.ts';
-import {
-  findRolesOfUser,
-  maxRoleDepth,
-  maxRolesOfUser,
-} from '../../../../shared/db/tables/roles/user-roles.ts';
+import { findRolesOfUser, maxRoleDepth, maxRolesOfUser } from '../../../../shared/db/tables/roles.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../../support/api.ts';
 import {

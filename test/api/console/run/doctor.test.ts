@@ -1,8 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { checkProcesses } from '../../../../api/services/operator/doctor/processes.ts';
 import { checkUpkeep } from '../../../../api/services/operator/doctor/upkeep.ts';
-import type { ProcessReport } from '../../../../shared/db/tables/processes/processes.ts';
-import { ProcessRegister } from '../../../../shared/db/tables/processes/register.ts';
+import { ProcessRegister, type ProcessReport } from '../../../../shared/db/tables/processes.ts';
 import { silentLog } from '../../../support/api.ts';
 import { useTestService } from '../../../support/service.ts';
 import { callerOf } from '../callers.ts';

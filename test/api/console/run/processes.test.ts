@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { ProcessRegister } from '../../../../shared/db/tables/processes/register.ts';
+import { ProcessRegister } from '../../../../shared/db/tables/processes.ts';
 import { packageVersion } from '../../../../shared/process/version.ts';
 import { silentLog } from '../../../support/api.ts';
 import { useTestService } from '../../../support/service.ts';

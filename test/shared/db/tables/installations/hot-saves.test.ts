@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import {
+  findInstallationsOfDevices,
+  writeInstallationGroup,
+} from '../../../../../shared/db/tables/installation-saves.ts';
+import {
   findInstallationsOfDevice,
   insertInstallation,
   updateInstallation,
   updateInstallationVersion,
-} from '../../../../../shared/db/tables/installations/installations.ts';
-import {
-  findInstallationsOfDevices,
-  writeInstallationGroup,
-} from '../../../../../shared/db/tables/installations/saves.ts';
+} from '../../../../../shared/db/tables/installations.ts';
 import {
   changedDraft,
   parseInstallationChanges,

@@ -4,7 +4,7 @@ import {
   findInstallationsOfDevices,
   saveSettings,
   writeInstallationGroup,
-} from '../../../../../shared/db/tables/installations/saves.ts';
+} from '../../../../../shared/db/tables/installation-saves.ts';
 import {
   changedDraft,
   parseInstallationChanges,

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
+import { insertBatches } from '../../../../../shared/db/tables/batches.ts';
 import {
   findInstallationsOfDevice,
   insertInstallation,
   updateInstallation,
   updateInstallationVersion,
-} from '../../../../../shared/db/tables/installations/installations.ts';
-import { insertBatches } from '../../../../../shared/db/tables/pushes/batches.ts';
-import { loadRecipients, savedAtMs } from '../../../../../shared/db/tables/pushes/recipients.ts';
+} from '../../../../../shared/db/tables/installations.ts';
+import { loadRecipients, savedAtMs } from '../../../../../shared/db/tables/recipients.ts';
 import {
   changedDraft,
   parseInstallationChanges,

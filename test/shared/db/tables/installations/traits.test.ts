@@ -1,9 +1,5 @@
 import { expect, test } from 'vitest';
-import {
-  parseTraits,
-  traitColumns,
-  traitsText,
-} from '../../../../../shared/db/tables/installations/traits.ts';
+import { parseTraits, traitColumns, traitsText } from '../../../../../shared/db/tables/audience.ts';
 import type { DeviceTraits } from '../../../../../shared/domain/installations/installation.ts';
 import { openTestDatabase } from '../../../../support/database.ts';
 

@@ -1,0 +1,600 @@
+import { z } from 'zod';
+import type { DeviceTraits } from '../../domain/installations/installation.ts';
+import type { Json } from '../../domain/json.ts';
+import { maxZoneLength } from '../../domain/pushes/local-time.ts';
+import { maxLocaleLength } from '../../domain/pushes/locales.ts';
+import {
+  maxValueChars,
+  shownColumns,
+  type VariableCounts,
+  type Variables,
+} from '../../domain/pushes/variables.ts';
+import type { Handle } from '../pool.ts';
+import { PreparedStatements } from '../prepared.ts';
+import { AppStatement, isSharded } from '../sharding.ts';
+
+/** Expressions of the members of `DeviceTraits`. FCM has two labels: the stored spelling selects one. */
+const expressions = {
+  device_type: 'device_type',
+  vendor: `CASE WHEN vendor = 'vendor_g' AND lower(vendor_name) = 'fcm' THEN 'fcm' ELSE vendor END`,
+  device_profile: 'device_profile',
+  topic: 'topic',
+  team_id: 'team_id',
+  has_token: 'device_token IS NOT NULL',
+  has_registration: 'registration_id IS NOT NULL',
+  has_installation_id: 'installation_id IS NOT NULL',
+} satisfies Record<keyof DeviceTraits, string>;
+
+/** Columns of `DeviceTraits`, for SELECT. */
+export const traitColumns = Object.entries(expressions)
+  .map(([name, expression]) => `${expression} AS ${name}`)
+  .join(', ');
+
+/** Expressions of `DeviceTraits`, for GROUP BY: the names alone would mean the table's columns. */
+export const traitExpressions = Object.values(expressions).join(', ');
+
+/**
+ * Expressions as one text, PostgreSQL's text form of a row: one column reads several times as fast as eight, and the
+ * text can be a map key.
+ */
+export const traitsText = `ROW(${traitExpressions})::text`;
+
+/** Expression of the `locale` of an installation; a longer one is cut and means nothing. */
+export const localeExpression = `left(fields ->> 'locale', ${maxLocaleLength + 1})`;
+
+/** As `traitsText`, with the locale at the end. */
+export const localizedTraitsText = `ROW(${traitExpressions}, ${localeExpression})::text`;
+
+/** Expression of the `timeZone` of an installation; a longer one is cut and means nothing. */
+export const zoneExpression = `left(time_zone, ${maxZoneLength + 1})`;
+
+/** As `traitsText` or `localizedTraitsText`, with the time zone behind the place of the locale. */
+export const zonedTraitsText = `ROW(${traitExpressions}, NULL, ${zoneExpression})::text`;
+export const zonedLocalizedTraitsText = `ROW(${traitExpressions}, ${localeExpression}, ${zoneExpression})::text`;
+
+/** Fields of a row's text form: empty is NULL; a quoted one doubles its quotes and backslashes (PostgreSQL, 8.16.6). */
+const rowField = /[,(](?:"((?:[^"\\]|""|\\.)*)"|([^,()"\\]*))/gs;
+
+const fieldsOf = (text: string): (string | null)[] =>
+  [...text.matchAll(rowField)].map(([, quoted, plain]) =>
+    quoted === undefined
+      ? plain || null
+      : quoted.replaceAll(/""|\\(.)/gs, (pair, escaped) => escaped ?? pair[0]),
+  );
+
+/** Returns the locale in the text of `localizedTraitsText`, or of that with the time zone. */
+export const localeOfTraits = (text: string): string | null =>
+  fieldsOf(text)[Object.keys(expressions).length] ?? null;
+
+/** Returns the time zone in the text of `zonedTraitsText` or `zonedLocalizedTraitsText`. */
+export const zoneOfTraits = (text: string): string | null =>
+  fieldsOf(text)[Object.keys(expressions).length + 1] ?? null;
+
+/** Parses the text of `traitsText`, or one of those with more behind it. */
+export function parseTraits(text: string): DeviceTraits {
+  const fields = fieldsOf(text);
+  const [deviceType, vendor = null, deviceProfile = null, topic = null, teamId = null, ...has] = fields;
+  return {
+    device_type: deviceType ?? '',
+    vendor,
+    device_profile: deviceProfile,
+    topic,
+    team_id: teamId,
+    has_token: has[0] === 't',
+    has_registration: has[1] === 't',
+    has_installation_id: has[2] === 't',
+  };
+}
+
+/**
+ * Condition over `installation` as SQL of the query compiler, never a client's text. The functions below serve the dry
+ * run of a push, inside a READ ONLY transaction.
+ */
+export interface SqlCondition {
+  text: string;
+  values: unknown[];
+}
+
+/** Devices with the same routing traits, and their number. */
+export interface DeviceGroup extends DeviceTraits {
+  devices: number;
+}
+
+/** Limit of groups in memory: clients choose profiles and topics. */
+export const maxGroups = 20_000;
+
+/** Returns the largest groups, and the number of devices in all groups; of `most` devices at most, in any order. */
+export async function countAudience(
+  tx: Handle,
+  condition: SqlCondition,
+  most?: number,
+): Promise<{ groups: DeviceGroup[]; devices: number }> {
+  const limit = most === undefined ? '' : ` LIMIT ${most}`;
+  const { rows } = await tx.query<DeviceGroup & { total: number }>(
+    `SELECT ${traitColumns}, count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
+       FROM (SELECT * FROM installation WHERE ${condition.text}${limit}) AS installation
+      GROUP BY ${traitExpressions} ORDER BY devices DESC LIMIT ${maxGroups}`,
+    condition.values,
+  );
+  return { groups: rows, devices: rows[0]?.total ?? 0 };
+}
+
+/**
+ * Counts for each of several conditions the devices of an app (`$1`) that fail it alone: so many more there would be
+ * without it. Reads all devices of the app, each condition once.
+ */
+export async function countUnmet(tx: Handle, conditions: string[], values: unknown[]): Promise<number[]> {
+  const tests = conditions.map((condition, i) => `(${condition}) IS TRUE AS c${i}`);
+  const counts = conditions.map((_, i) => {
+    const others = conditions.flatMap((_other, j) => (j === i ? [] : [`c${j}`]));
+    return `count(*) FILTER (WHERE ${[`NOT c${i}`, ...others].join(' AND ')})`;
+  });
+  const { rows } = await tx.query<{ counts: number[] }>(
+    `SELECT ARRAY[${counts.join(', ')}]::integer[] AS counts
+       FROM (SELECT ${tests.join(', ')} FROM installation WHERE app_id = $1 OFFSET 0) AS tested`,
+    values,
+  );
+  return rows[0]?.counts ?? [];
+}
+
+/** Counts the devices that meet a condition. */
+export async function countDevices(tx: Handle, condition: SqlCondition): Promise<number> {
+  const { rows } = await tx.query<{ n: number }>(
+    `SELECT count(*) AS n FROM installation WHERE ${condition.text}`,
+    condition.values,
+  );
+  return rows[0]?.n ?? 0;
+}
+
+/** Limit of device types of one app: clients choose them; a few are usual. */
+const maxTypes = 100;
+
+/** Lists the device types of an app with one index lookup each, whatever the number of devices. */
+export async function listDeviceTypes(db: Handle, appId: string): Promise<string[]> {
+  const { rows } = await db.query<{ type: string }>(
+    `WITH RECURSIVE found (type, n) AS (
+       (SELECT device_type, 1 FROM installation WHERE app_id = $1 ORDER BY device_type LIMIT 1)
+       UNION ALL
+       SELECT (SELECT device_type FROM installation WHERE app_id = $1 AND device_type > found.type
+                ORDER BY device_type LIMIT 1), n + 1
+         FROM found WHERE found.type IS NOT NULL AND n < $2)
+     SELECT type FROM found WHERE type IS NOT NULL`,
+    [appId, maxTypes],
+  );
+  return rows.map(({ type }) => type);
+}
+
+/** Node of a query plan, without its conditions: those hold clients' values. */
+export interface PlanNode {
+  type: string;
+  relation: string | undefined;
+  index: string | undefined;
+  rows: number;
+  cost: number;
+  hasFilter: boolean;
+  steps: PlanNode[];
+}
+
+/** Part of a plan that a coordinator shows in place of its own: how the server plans it that has the rows of the app. */
+const remotePlan = z
+  .object({
+    Job: z.object({ Tasks: z.array(z.object({ 'Remote Plan': z.lazy(() => z.array(plans)) })) }),
+  })
+  .transform(({ Job }) => Job.Tasks[0]?.['Remote Plan'][0]?.[0]?.Plan);
+
+/** Returns the name of a table or an index; on its server it has the number of its part behind it. */
+const withoutShard = (name: string | undefined): string | undefined => name?.replace(/_\d{6,}$/, '');
+
+const planNode: z.ZodType<PlanNode> = z
+  .object({
+    'Node Type': z.string(),
+    'Relation Name': z.string().optional(),
+    'Index Name': z.string().optional(),
+    'Plan Rows': z.number(),
+    'Total Cost': z.number(),
+    Filter: z.unknown().optional(),
+    Plans: z.lazy(() => z.array(planNode)).default([]),
+    'Distributed Query': remotePlan.optional(),
+  })
+  .transform(
+    (node) =>
+      node['Distributed Query'] ?? {
+        type: node['Node Type'],
+        relation: withoutShard(node['Relation Name']),
+        index: withoutShard(node['Index Name']),
+        rows: node['Plan Rows'],
+        cost: node['Total Cost'],
+        hasFilter: node.Filter !== undefined,
+        steps: node.Plans,
+      },
+  );
+
+const plans = z.array(z.object({ Plan: planNode })).min(1);
+
+/** Returns the plan of a statement (EXPLAIN without ANALYZE: does not run it). */
+export async function explainStatement(tx: Handle, statement: SqlCondition): Promise<PlanNode> {
+  const { rows } = await tx.query<{ 'QUERY PLAN': unknown }>(
+    `EXPLAIN (FORMAT JSON) ${statement.text}`,
+    statement.values,
+  );
+  const [first] = plans.parse(rows[0]?.['QUERY PLAN']);
+  if (!first) throw new Error('the database returned no plan');
+  return first.Plan;
+}
+
+/** Indexes that contain every row of an app. A scan of such an index with a filter reads the whole app. */
+export const wholeAppIndexes: ReadonlySet<string> = new Set(['installation_pkey']);
+
+/**
+ * Returns the rows that a scan without a condition reads, by the statistics of the database: the rows of
+ * the app if its index contains whole apps or the database is sharded, otherwise those of the table.
+ */
+export async function estimateRows(tx: Handle, appId: string, scan: PlanNode): Promise<number> {
+  const isOfApp = wholeAppIndexes.has(scan.index ?? '') || (await isSharded(tx));
+  const statement = isOfApp
+    ? { text: 'SELECT FROM installation WHERE app_id = $1', values: [appId] }
+    : { text: 'SELECT FROM installation', values: [] };
+  return (await explainStatement(tx, statement)).rows;
+}
+
+/** Counts the scheduled pushes of an app. */
+export async function countScheduled(tx: Handle, appId: string): Promise<number> {
+  const { rows } = await tx.query<{ n: number }>(
+    'SELECT count(*) AS n FROM scheduled_push WHERE app_id = $1',
+    [appId],
+  );
+  return rows[0]?.n ?? 0;
+}
+
+/** Returns recipients per second of the newest large finished push among the last hundred. */
+export async function readPastRate(tx: Handle, appId: string): Promise<number | undefined> {
+  const { rows } = await tx.query<{ pace: number | null }>(
+    `SELECT devices / extract(epoch FROM finished_at - first_sent_at)::float8 AS pace
+       FROM (SELECT * FROM notification WHERE app_id = $1 ORDER BY id DESC LIMIT 100) recent
+      WHERE state = 'done' AND devices >= 1000 AND finished_at > first_sent_at ORDER BY id DESC LIMIT 1`,
+    [appId],
+  );
+  return rows[0]?.pace ?? undefined;
+}
+
+/** Devices of one type of an app, or of one vendor among them. */
+export interface DeviceKind {
+  appId: string;
+  deviceType: string;
+  /** Canonical label; null for the devices of all vendors and of none. */
+  vendor: string | null;
+}
+
+/** `min` makes the planner use the index on the types: for EXISTS it may prefer a scan that ends at the first row. */
+const existing = new AppStatement(
+  4,
+  (
+    andApp,
+  ) => `SELECT k.place FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS k (app_id, device_type, vendor, place)
+    WHERE CASE WHEN k.vendor IS NULL
+               THEN (SELECT min(device_type) FROM installation
+                      WHERE app_id = k.app_id${andApp('installation')} AND device_type >= k.device_type) = k.device_type
+               ELSE (SELECT min(vendor) FROM installation
+                      WHERE app_id = k.app_id${andApp('installation')} AND device_type = k.device_type AND vendor >= k.vendor) = k.vendor END`,
+  { isPrepared: true },
+);
+
+/** Tells for each kind whether there is a device of it, with one index look-up, whatever the number of devices. */
+export async function haveDevices(db: Handle, kinds: readonly DeviceKind[]): Promise<boolean[]> {
+  const parts = await existing.run<{ place: number }, DeviceKind>(db, kinds, (part) => [
+    part.map(({ appId }) => appId),
+    part.map(({ deviceType }) => deviceType),
+    part.map(({ vendor }) => vendor),
+  ]);
+  const have = new Set(parts.flatMap(({ part, found }) => found.map(({ place }) => part[place - 1])));
+  return kinds.map((kind) => have.has(kind));
+}
+
+/** Columns with a unique index within an app. */
+export const uniqueColumns = ['object_id', 'installation_id', 'device_token'] as const;
+
+type UniqueColumn = (typeof uniqueColumns)[number];
+
+/** Target of a push that names one installation by a unique member. */
+export interface PointTarget {
+  column: UniqueColumn;
+  /** Stored texts that are equal to the member: the first one that is found counts. */
+  names: readonly string[];
+}
+
+/** Point target of one push, and since when its installation must have been active (`activeCondition`). */
+export interface PointLookup extends PointTarget {
+  appId: string;
+  activeSince: Date;
+}
+
+/** Installation of a point target. */
+export interface PointDevice {
+  id: number;
+  /** Its traits as one text, which `parseTraits` reads. */
+  traits: string;
+}
+
+interface PointRow extends PointDevice {
+  app_id: string;
+  value: string;
+}
+
+/** A name of an installation that a lookup asks for. */
+interface NamedLookup extends PointLookup {
+  name: string;
+}
+
+/** The valid, active installations with a value of a column. */
+const pointStatement = (column: UniqueColumn): AppStatement =>
+  new AppStatement(
+    4,
+    (andApp) => `SELECT k.app_id, k.value, i.id, i.traits
+     FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS k (app_id, value, since)
+    CROSS JOIN LATERAL (
+      SELECT id, ${traitsText} AS traits FROM installation t
+       WHERE t.app_id = k.app_id${andApp('t')} AND ${column} = k.value AND valid
+         AND (updated_at >= k.since OR imported_at >= k.since) LIMIT 1) AS i`,
+    { isPrepared: true },
+  );
+
+const pointStatements = {
+  object_id: pointStatement('object_id'),
+  installation_id: pointStatement('installation_id'),
+  device_token: pointStatement('device_token'),
+} satisfies Record<UniqueColumn, AppStatement>;
+
+/** Finds the installations of many pushes in one statement for each column; undefined for a push without one. */
+export async function findPointDevices(
+  db: Handle,
+  lookups: readonly PointLookup[],
+): Promise<(PointDevice | undefined)[]> {
+  const named = lookups.flatMap((lookup) => lookup.names.map((name) => ({ ...lookup, name })));
+  const found = new Map<string, PointDevice>();
+  for (const [column, ofColumn] of Map.groupBy(named, (lookup) => lookup.column))
+    for (const part of await pointStatements[column].run<PointRow, NamedLookup>(db, ofColumn, valuesOf))
+      for (const { app_id, value, id, traits } of part.found)
+        found.set(keyOf(app_id, column, value), { id, traits });
+  return lookups.map(({ appId, column, names }) => {
+    const name = names.find((one) => found.has(keyOf(appId, column, one)));
+    return name === undefined ? undefined : found.get(keyOf(appId, column, name));
+  });
+}
+
+const keyOf = (appId: string, column: string, value: string): string => `${appId} ${column} ${value}`;
+
+const valuesOf = (lookups: readonly NamedLookup[]): unknown[] => [
+  lookups.map(({ appId }) => appId),
+  lookups.map(({ name }) => name),
+  lookups.map((lookup) => lookup.activeSince),
+];
+
+/** Blanks at the ends of a value do not count. */
+const trimmed = (text: string): string =>
+  String.raw`nullif(btrim(left(btrim(${text}, E' \t\r\n'), ${maxValueChars}), E' \t\r\n'), '')`;
+
+/** Returns the value of a field as a text; NULL for none, an empty one, and one that is a list or an object. */
+function valueSql(field: string, paths: (path: string[]) => string): string {
+  const column = shownColumns.get(field);
+  if (column !== undefined) return trimmed(`${column}::text`);
+  const path = `${paths(field.split('.'))}::text[]`;
+  return `CASE WHEN jsonb_typeof(fields #> ${path}) IN ('string', 'number', 'boolean')
+               THEN ${trimmed(`fields #>> ${path}`)} END`;
+}
+
+/** Builds the expressions of all variables; appends their paths to the values of the statement. */
+function expressionsOf(variables: Variables, values: unknown[]): string[] {
+  const paths = (path: string[]) => `$${values.push(path)}`;
+  return Object.values(variables).map(({ field }) => valueSql(field, paths));
+}
+
+/** Values of the variables of one installation, in their order; null for a missing one. */
+export type FieldValues = (string | null)[];
+
+/** Prepared: the texts differ by the number of variables and the columns among them only. */
+const fieldValueStatements = new PreparedStatements();
+
+/** Reads the values of variables of installations, by id; those that were deleted are missing. */
+export async function readFieldValues(
+  db: Handle,
+  { appId, ids }: { appId: string; ids: readonly number[] },
+  variables: Variables,
+): Promise<Map<number, FieldValues>> {
+  const values: unknown[] = [appId, `{${ids.join()}}`];
+  const sql = `SELECT id, json_build_array(${expressionsOf(variables, values).join(', ')}) AS found
+                 FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])`;
+  const { rows } = await db.query<{ id: number; found: FieldValues }>(fieldValueStatements.of(sql), values);
+  return new Map(rows.map(({ id, found }) => [id, found]));
+}
+
+/** Counts the devices that meet a condition, and those of them that get the default of each variable. */
+export async function countFallbacks(
+  db: Handle,
+  condition: SqlCondition,
+  variables: Variables,
+): Promise<VariableCounts> {
+  const values = [...condition.values];
+  const counts = expressionsOf(variables, values).map((sql) => `count(*) FILTER (WHERE (${sql}) IS NULL)`);
+  const { rows } = await db.query<{ devices: number; fallbacks: number[] }>(
+    `SELECT count(*) AS devices, json_build_array(${counts.join(', ')}) AS fallbacks
+       FROM installation WHERE ${condition.text}`,
+    values,
+  );
+  const { devices, fallbacks } = rows[0] ?? { devices: 0, fallbacks: [] };
+  return Object.fromEntries(
+    Object.keys(variables).map((name, i) => [name, { devices, fallback: fallbacks[i] ?? 0 }]),
+  );
+}
+
+/** As `countFallbacks`, for the installations of a page. */
+export const countFallbacksOf = (
+  tx: Handle,
+  { appId, ids }: { appId: string; ids: readonly number[] },
+  variables: Variables,
+): Promise<VariableCounts> =>
+  countFallbacks(
+    tx,
+    { text: 'app_id = $1 AND id = ANY($2::bigint[])', values: [appId, `{${ids.join()}}`] },
+    variables,
+  );
+
+/** Devices of a sample: the newest of an app. */
+const maxSampled = 2000;
+/** Members, and values of one, in a reply; longer values are left out. */
+const maxNames = 200;
+const maxValues = 20;
+const maxValueLength = 100;
+
+/** Member of installations in a sample. */
+export interface SampledField {
+  name: string;
+  /** JSON types of its values, or `__type` of typed ones. */
+  types: string[];
+  /** Its most frequent values with their share of the devices that have it. */
+  values: { value: Json; share: number }[];
+}
+
+/** Built-in members of which values are suggested. Those with ids are not: each device has its own. */
+const columns = `'deviceType', device_type, 'vendor', vendor_name, 'deviceProfile', device_profile, 'timeZone', time_zone,
+  'apnsTopic', topic, 'apnsTeamId', team_id, 'channels', CASE WHEN cardinality(channels) > 0 THEN to_jsonb(channels) END,
+  'badge', badge, 'valid', valid`;
+
+const sample = `sample AS MATERIALIZED (
+    SELECT fields || jsonb_strip_nulls(jsonb_build_object(${columns})) AS members
+      FROM installation WHERE app_id = $1 ORDER BY id DESC LIMIT ${maxSampled})`;
+
+/** Lists the members of the newest installations whose name begins with `prefix`, the most frequent first. */
+export async function sampleFields(db: Handle, appId: string, prefix: string): Promise<SampledField[]> {
+  const { rows } = await db.query<SampledField>(
+    `WITH ${sample},
+     member AS (
+       SELECT m.key AS name, m.value FROM sample, jsonb_each(members) AS m WHERE starts_with(m.key, $2)),
+     field AS (
+       SELECT name, count(*) AS n, array_agg(DISTINCT coalesce(value ->> '__type', jsonb_typeof(value))) AS types
+         FROM member GROUP BY name ORDER BY n DESC, name LIMIT ${maxNames}),
+     found AS (
+       SELECT m.name, e.value, count(*) AS n, row_number() OVER (PARTITION BY m.name ORDER BY count(*) DESC, e.value) AS place
+         FROM member m JOIN field USING (name)
+         CROSS JOIN LATERAL (
+           SELECT m.value WHERE jsonb_typeof(m.value) <> 'array'
+           UNION ALL
+           SELECT jsonb_array_elements(m.value) WHERE jsonb_typeof(m.value) = 'array') AS e
+        WHERE length(e.value::text) <= ${maxValueLength} AND jsonb_typeof(e.value) IN ('string', 'number', 'boolean')
+        GROUP BY m.name, e.value)
+     SELECT f.name, f.types,
+            coalesce(jsonb_agg(jsonb_build_object('value', v.value, 'share', round(v.n / f.n::numeric, 3))
+                       ORDER BY v.place) FILTER (WHERE v.place IS NOT NULL), '[]') AS values
+       FROM field f LEFT JOIN found v ON v.name = f.name AND v.place <= ${maxValues}
+      GROUP BY f.name, f.types, f.n ORDER BY f.n DESC, f.name`,
+    [appId, prefix],
+  );
+  return rows;
+}
+
+/** Lists the channels of the newest installations that begin with `prefix`, the most frequent first. */
+export async function sampleChannels(
+  db: Handle,
+  appId: string,
+  prefix: string,
+): Promise<{ value: string; share: number }[]> {
+  const { rows } = await db.query<{ value: string; share: number }>(
+    `WITH sample AS MATERIALIZED (
+       SELECT channels FROM installation WHERE app_id = $1 ORDER BY id DESC LIMIT ${maxSampled})
+     SELECT channel AS value, round(count(*) / (SELECT count(*) FROM sample)::numeric, 3)::float8 AS share
+       FROM sample, unnest(channels) AS channel WHERE starts_with(channel, $2)
+      GROUP BY channel ORDER BY count(*) DESC, channel LIMIT ${maxNames}`,
+    [appId, prefix],
+  );
+  return rows;
+}
+
+/** What the tables of the device channel and of receipts know of a device. */
+export interface DeviceState {
+  /** When it logged in to the device channel, and at which process; null while it is not connected. */
+  onlineSince: Date | null;
+  node: string | null;
+  /** Messages that wait for it, up to the limit of the query. */
+  inbox: number;
+  /** A gateway called its token invalid; the next push decides. */
+  notice: { connector: string; at: Date; isSure: boolean } | null;
+}
+
+/** Reads the state of a device; counts at most `maxInbox` waiting messages. */
+export async function readDeviceState(
+  db: Handle,
+  { appId, id }: { appId: string; id: number },
+  maxInbox: number,
+): Promise<DeviceState> {
+  const { rows } = await db.query<{
+    since: Date | null;
+    node: string | null;
+    inbox: number;
+    connector: string | null;
+    noted_at: Date | null;
+    is_sure: boolean | null;
+  }>(
+    `SELECT s.since, s.node_id AS node, n.connector, n.noted_at, n.is_sure,
+            (SELECT count(*) FROM (SELECT FROM channel_inbox i
+                                    WHERE i.app_id = $1 AND i.installation = $2 LIMIT $3) AS waiting) AS inbox
+       FROM (SELECT) AS one
+       LEFT JOIN channel_session s ON s.app_id = $1 AND s.installation = $2
+       LEFT JOIN dead_notice n ON n.app_id = $1 AND n.installation = $2`,
+    [appId, id, maxInbox],
+  );
+  const [row] = rows;
+  const { connector = null, noted_at: at = null } = row ?? {};
+  const notice = connector !== null && at !== null ? { connector, at, isSure: row?.is_sure === true } : null;
+  return { onlineSince: row?.since ?? null, node: row?.node ?? null, inbox: row?.inbox ?? 0, notice };
+}
+
+/** Devices and users that are counted; an app with more has at least so many. */
+export const maxCounted = 1_000_000;
+
+/** Devices of an app by where they come from, and users by what they need of the service. */
+export interface Arrivals {
+  /** Devices that an import wrote. */
+  imported: number;
+  /** Devices among them whose app has called this service since. */
+  seen: number;
+  /** Devices that registered here by themselves. */
+  registered: number;
+  users: number;
+  withEmail: number;
+  withPhone: number;
+}
+
+/** Counts the devices and users of an app; at most `maxCounted` of each. */
+export async function countArrivals(tx: Handle, appId: string): Promise<Arrivals> {
+  const { rows } = await tx.query<Arrivals>(
+    `SELECT d.*, u.* FROM
+       (SELECT count(imported_at) AS imported, count(*) FILTER (WHERE updated_at > imported_at) AS seen,
+               count(*) FILTER (WHERE imported_at IS NULL) AS registered
+          FROM (SELECT imported_at, updated_at FROM installation WHERE app_id = $1 LIMIT $2) AS device) AS d,
+       (SELECT count(*) AS users, count(email) AS "withEmail", count(mobile_phone_number) AS "withPhone"
+          FROM (SELECT email, mobile_phone_number FROM app_user WHERE app_id = $1 LIMIT $2) AS one) AS u`,
+    [appId, maxCounted],
+  );
+  return rows[0] ?? { imported: 0, seen: 0, registered: 0, users: 0, withEmail: 0, withPhone: 0 };
+}
+
+/** Devices whose app called last on a day in UTC, `YYYY-MM-DD`. */
+export interface DayOfArrivals {
+  day: string;
+  /** Devices that an import wrote. */
+  moved: number;
+  /** Devices that registered here. */
+  registered: number;
+}
+
+/** Returns the days since a time on which devices called last, the oldest first; of at most `maxCounted` devices. */
+export async function listArrivalDays(tx: Handle, appId: string, since: Date): Promise<DayOfArrivals[]> {
+  const { rows } = await tx.query<DayOfArrivals>(
+    `SELECT to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, count(imported_at) AS moved,
+            count(*) FILTER (WHERE imported_at IS NULL) AS registered
+       FROM (SELECT imported_at, updated_at FROM installation WHERE app_id = $1 LIMIT $2) AS device
+      WHERE updated_at >= $3 AND (imported_at IS NULL OR updated_at > imported_at)
+      GROUP BY 1 ORDER BY 1`,
+    [appId, maxCounted, since],
+  );
+  return rows;
+}

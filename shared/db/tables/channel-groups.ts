@@ -1,0 +1,228 @@
+import type { Database, Handle } from '../pool.ts';
+import { prepare } from '../prepared.ts';
+import { AppStatement } from '../sharding.ts';
+
+/**
+ * Message of a push for devices that were connected when it was stored, in one row instead of an inbox row for each. It
+ * holds the devices that have not acknowledged. A group lives for seconds: `moveToInboxes` ends it.
+ */
+export interface MessageGroup {
+  id: number;
+  messageId: number;
+  /** Internal ids of the installations that have not acknowledged, sorted. */
+  pending: number[];
+}
+
+const readStatement = prepare(
+  `SELECT id, message_id AS "messageId", pending FROM channel_group
+    WHERE app_id = $1 AND id = ANY ($2::bigint[]) ORDER BY id`,
+);
+
+/** Returns groups by id, oldest first; those that are acknowledged or moved are missing. */
+export async function readGroups(db: Handle, appId: string, ids: number[]): Promise<MessageGroup[]> {
+  return (await db.query<MessageGroup>(readStatement, [appId, ids])).rows;
+}
+
+/** Acknowledgement of a device: it has the message of a push. */
+export interface Acknowledgement {
+  appId: string;
+  installation: number;
+  pushId: number;
+  /** Group that the message was read from; undefined when it is in the inbox, or unknown. */
+  groupId?: number | undefined;
+}
+
+/** Acknowledgement of a device for a message of a group. */
+export interface GroupAcknowledgement extends Acknowledgement {
+  groupId: number;
+}
+
+/**
+ * Locks rows in one order, so that concurrent calls do not deadlock. The commit does not wait for the disk: what a crash of
+ * the database loses is delivered again, with the same id, and counts when it is acknowledged again.
+ */
+const acknowledgeStatement = new AppStatement(
+  4,
+  (andApp) => `WITH asked AS MATERIALIZED (
+     SELECT app_id, id, list::bigint[] AS installations
+       FROM unnest($1::text[], $2::bigint[], $3::text[]) AS a (app_id, id, list)
+   ), locked AS MATERIALIZED (
+     SELECT g.app_id, g.id, g.push_id, g.pending, a.installations
+       FROM channel_group g JOIN asked a ON g.app_id = a.app_id AND g.id = a.id${andApp('g')}
+      ORDER BY g.app_id, g.id FOR UPDATE OF g
+   ), parted AS MATERIALIZED (
+     SELECT app_id, id, push_id, pending, installations, cardinality(pending) AS before,
+            ARRAY(SELECT unnest(pending) EXCEPT SELECT unnest(installations) ORDER BY 1) AS rest
+       FROM locked
+   ), emptied AS (
+     DELETE FROM channel_group g USING parted p
+      WHERE p.rest = '{}' AND g.app_id = p.app_id AND g.id = p.id${andApp('g')}
+   ), reduced AS (
+     UPDATE channel_group g SET pending = p.rest FROM parted p
+      WHERE p.rest <> '{}' AND g.app_id = p.app_id AND g.id = p.id${andApp('g')}
+   ), records AS MATERIALIZED (
+     SELECT n.app_id, n.id, c.acked
+       FROM (SELECT app_id, push_id, sum(before - cardinality(rest)) AS acked FROM parted
+              GROUP BY app_id, push_id) c
+       JOIN notification n ON n.app_id = c.app_id AND n.id = c.push_id${andApp('n')}
+      ORDER BY n.app_id, n.id FOR NO KEY UPDATE OF n
+   ), counted AS (
+     UPDATE notification n SET acked = n.acked + r.acked FROM records r
+      WHERE n.app_id = r.app_id AND n.id = r.id${andApp('n')}
+   )
+   SELECT app_id AS "appId", id, before - cardinality(rest) AS acked,
+          CASE WHEN before - cardinality(rest) < cardinality(installations)
+            THEN ARRAY(SELECT unnest(installations) EXCEPT SELECT unnest(pending))
+            ELSE '{}' END AS missing,
+          set_config('synchronous_commit', 'off', true)
+     FROM parted`,
+  { isPrepared: true },
+);
+
+/** Result of `acknowledgeGroups`. */
+export interface GroupResult {
+  acked: number;
+  /** Acknowledgements of devices that their group does not hold: repeated ones, and those of moved messages. */
+  others: GroupAcknowledgement[];
+}
+
+/** Returns for each group, once, its app, its id, and its devices as the text of an array, which costs less than a list. */
+function columnsOf(acknowledgements: GroupAcknowledgement[]): [string[], number[], string[]] {
+  const byGroup = new Map<string, GroupAcknowledgement[]>();
+  let last: GroupAcknowledgement | undefined;
+  let ofLast: GroupAcknowledgement[] = [];
+  for (const ack of acknowledgements) {
+    // Devices of a group acknowledge one after the other, so that most need no lookup.
+    if (ack.groupId !== last?.groupId || ack.appId !== last.appId) {
+      const key = `${ack.appId}/${ack.groupId}`;
+      ofLast = byGroup.get(key) ?? [];
+      byGroup.set(key, ofLast);
+      last = ack;
+    }
+    ofLast.push(ack);
+  }
+  const groups = [...byGroup.values()];
+  return [
+    groups.flatMap(([first]) => first?.appId ?? []),
+    groups.flatMap(([first]) => first?.groupId ?? []),
+    groups.map((acks) => `{${acks.map(({ installation }) => installation).join()}}`),
+  ];
+}
+
+interface AcknowledgedRow {
+  appId: string;
+  id: number;
+  missing: number[];
+  acked: number;
+}
+
+/** Removes devices from groups and adds their number to the push records (`lcSuccesses`). */
+export async function acknowledgeGroups(
+  db: Handle,
+  acknowledgements: GroupAcknowledgement[],
+): Promise<GroupResult> {
+  const parts = await acknowledgeStatement.run<AcknowledgedRow, GroupAcknowledgement>(
+    db,
+    acknowledgements,
+    columnsOf,
+  );
+  const rows = parts.flatMap(({ found }) => found);
+  const missing = new Map(rows.map((row) => [`${row.appId}/${row.id}`, row.missing]));
+  const acked = rows.reduce((sum, row) => sum + row.acked, 0);
+  const isMissing = ({ appId, groupId, installation }: GroupAcknowledgement) =>
+    missing.get(`${appId}/${groupId}`)?.includes(installation) ?? true;
+  return { acked, others: acked === acknowledgements.length ? [] : acknowledgements.filter(isMissing) };
+}
+
+/** Finds the groups of acknowledgements whose sender did not know them; those without a group are missing. */
+export async function findGroups(
+  db: Handle,
+  acknowledgements: Acknowledgement[],
+): Promise<GroupAcknowledgement[]> {
+  const { rows } = await db.query<GroupAcknowledgement>(
+    `SELECT a.app_id AS "appId", g.id AS "groupId", a.installation, a.push_id AS "pushId"
+       FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS a (app_id, installation, push_id)
+       JOIN channel_group g ON g.app_id = a.app_id AND g.push_id = a.push_id
+            AND a.installation BETWEEN g.lowest AND g.highest AND a.installation = ANY (g.pending)`,
+    [
+      acknowledgements.map(({ appId }) => appId),
+      acknowledgements.map(({ installation }) => installation),
+      acknowledgements.map(({ pushId }) => pushId),
+    ],
+  );
+  return rows;
+}
+
+/** Groups that one transaction of `moveToInboxes` moves. */
+const groupsPerMove = 50;
+
+/**
+ * Moves messages that were not acknowledged within `afterMs` from their groups to inboxes, where a message takes no room in
+ * the rows of others. A message keeps its place among those of its device. Deletes expired ones instead, and returns their
+ * number, one for each device.
+ */
+export async function moveToInboxes(db: Database, afterMs: number): Promise<number> {
+  // Read once: while pushes go on, there is always a newer group. The margin covers the rounding to milliseconds.
+  const { rows: times } = await db.query<{ before: Date }>(
+    `SELECT now() + interval '10 milliseconds' - $1 * interval '1 millisecond' AS before`,
+    [afterMs],
+  );
+  const page = { before: times[0]?.before ?? new Date(0), limit: groupsPerMove };
+  const { rows: apps } = await db.query<{ appId: string }>(
+    'SELECT app_id AS "appId" FROM channel_group WHERE created_at <= $1 GROUP BY app_id ORDER BY app_id',
+    [page.before],
+  );
+  let expired = 0;
+  // A transaction for each page of an app: a sharded database locks no rows of several apps.
+  for (const { appId } of apps)
+    for (let moved = page.limit; moved === page.limit; ) {
+      const result = await db.transaction((tx) => moveGroupsOfApp(tx, appId, page));
+      moved = result.moved;
+      expired += result.expired;
+    }
+  return expired;
+}
+
+const oldGroups = `
+  SELECT id, push_id AS "pushId", message_id AS "messageId", pending, expires_at <= now() AS "isExpired"
+    FROM channel_group WHERE app_id = $1 AND created_at <= $2 ORDER BY id LIMIT $3 FOR UPDATE`;
+
+const addToInboxes = `
+  INSERT INTO channel_inbox (app_id, installation, push_id, message_id, position)
+  SELECT $1, installation, o.push_id, o.message_id, o.id
+    FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[]) AS o (id, push_id, message_id, list),
+         unnest(o.list::bigint[]) AS installation
+   ORDER BY o.id, installation
+  ON CONFLICT (app_id, installation, push_id) DO NOTHING`;
+
+async function moveGroupsOfApp(
+  tx: Handle,
+  appId: string,
+  { before, limit }: { before: Date; limit: number },
+): Promise<{ moved: number; expired: number }> {
+  const { rows: old } = await tx.query<GroupRow>(oldGroups, [appId, before, limit]);
+  if (old.length === 0) return { moved: 0, expired: 0 };
+  const valid = old.filter(({ isExpired }) => !isExpired);
+  if (valid.length > 0)
+    await tx.query(addToInboxes, [
+      appId,
+      valid.map(({ id }) => id),
+      valid.map(({ pushId }) => pushId),
+      valid.map(({ messageId }) => messageId),
+      valid.map(({ pending }) => `{${pending.join()}}`),
+    ]);
+  await tx.query('DELETE FROM channel_group WHERE app_id = $1 AND id = ANY ($2::bigint[])', [
+    appId,
+    old.map(({ id }) => id),
+  ]);
+  const lost = old.filter(({ isExpired }) => isExpired);
+  return { moved: old.length, expired: lost.reduce((sum, { pending }) => sum + pending.length, 0) };
+}
+
+interface GroupRow {
+  id: number;
+  pushId: number;
+  messageId: number;
+  pending: number[];
+  isExpired: boolean;
+}

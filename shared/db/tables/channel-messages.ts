@@ -1,0 +1,631 @@
+import { createHash } from 'node:crypto';
+import type { JsonObject } from '../../domain/json.ts';
+import { violatedConstraint } from '../limits/database-errors.ts';
+import type { Database, Handle } from '../pool.ts';
+import { prepare } from '../prepared.ts';
+import { AppStatement, isSharded, sweepText } from '../sharding.ts';
+import {
+  type Acknowledgement,
+  acknowledgeGroups,
+  findGroups,
+  type GroupAcknowledgement,
+} from './channel-groups.ts';
+
+/**
+ * Message of a push for devices of our own channel. It is stored before delivery, kept until it expires, and deleted
+ * from the inbox of a device by its acknowledgement (protocol/channel.md#delivery-on-the-channel). A device has at most
+ * one message of a push, so the message id on the wire is the push id, the same at every delivery.
+ */
+export interface MessageToEnqueue {
+  appId: string;
+  /** Internal id of the push. */
+  pushId: number;
+  /** Rendered content. */
+  content: JsonObject;
+  expiresAt: Date;
+  /** Internal ids of the installations, about 1000 at most. */
+  installations: number[];
+}
+
+const isOfGroup = (ack: Acknowledgement): ack is GroupAcknowledgement => ack.groupId !== undefined;
+
+/** Payload of `inboxTopic`: inbox rows `fromId` to `toId` of an app are new. */
+export interface InboxNotification {
+  appId: string;
+  fromId: number;
+  toId: number;
+}
+
+/** Payload of `inboxTopic`: a group of an app is new. */
+export interface GroupNotification {
+  appId: string;
+  groupId: number;
+}
+
+/** NOTIFY topic that wakes the api processes; the payload is an `InboxNotification` or a `GroupNotification` in JSON. */
+export const inboxTopic = 'carillon_inbox';
+
+const enqueueTries = 3;
+
+/**
+ * Takes ids sorted and without repeats, so that the usual case needs no sort and no set operation: all devices are new and
+ * connected, and the lists of the deposit and of the group are the one that was passed.
+ */
+const enqueueStatement = prepare(`
+  WITH known AS (
+    SELECT id FROM channel_message WHERE app_id = $1 AND push_id = $2 AND digest = $3
+  ), made AS (
+    INSERT INTO channel_message (app_id, push_id, digest, content, expires_at)
+    SELECT $1, $2, $3, $4::json, $5 WHERE NOT EXISTS (SELECT FROM known)
+    ON CONFLICT DO NOTHING RETURNING id
+  ), message AS (
+    SELECT id FROM known UNION ALL SELECT id FROM made LIMIT 1
+  ), past AS MATERIALIZED (
+    SELECT unnest(d.installations) AS installation FROM channel_deposit d
+     WHERE d.app_id = $1 AND d.push_id = $2 AND d.highest >= $7 AND d.lowest <= $8
+  ), wanted AS MATERIALIZED (
+    SELECT m.id AS message_id,
+           CASE WHEN EXISTS (SELECT FROM past)
+             THEN ARRAY(SELECT unnest($6::bigint[]) EXCEPT SELECT installation FROM past ORDER BY 1)
+             ELSE $6::bigint[] END AS ids
+      FROM message m
+  ), reachable AS MATERIALIZED (
+    SELECT message_id, ids,
+           ARRAY(SELECT s.installation FROM channel_session s
+                  WHERE s.app_id = $1 AND s.installation = ANY (w.ids)
+                    AND s.node_id = ANY (ARRAY(SELECT n.id FROM channel_node n WHERE n.takes_groups))
+                  ORDER BY s.installation) AS connected
+      FROM wanted w WHERE ids <> '{}'
+  ), noted AS (
+    INSERT INTO channel_deposit (app_id, push_id, lowest, highest, installations, expires_at)
+    SELECT $1, $2, ids[1], ids[cardinality(ids)], ids, $5 FROM reachable
+  ), grouped AS (
+    INSERT INTO channel_group (app_id, id, push_id, message_id, lowest, highest, pending, expires_at)
+    SELECT $1, nextval('channel_inbox_id_seq'), $2, message_id, connected[1], connected[cardinality(connected)],
+           connected, $5
+      FROM reachable WHERE connected <> '{}'
+    RETURNING id, cardinality(pending) AS enqueued
+  ), added AS (
+    INSERT INTO channel_inbox (app_id, installation, push_id, message_id)
+    SELECT $1, o.installation, $2, r.message_id
+      FROM reachable r CROSS JOIN LATERAL (
+        SELECT unnest(r.ids) AS installation EXCEPT SELECT unnest(r.connected) ORDER BY 1) o
+     WHERE cardinality(r.connected) < cardinality(r.ids)
+    ON CONFLICT (app_id, installation, push_id) DO NOTHING RETURNING id
+  ), span AS (
+    SELECT count(*) AS enqueued, min(id) AS from_id, max(id) AS to_id FROM added
+  )
+  SELECT EXISTS (SELECT FROM message) AS has_message,
+         s.enqueued + coalesce(g.enqueued, 0) AS enqueued,
+         CASE WHEN s.enqueued > 0 THEN pg_notify('${inboxTopic}',
+           json_build_object('appId', $1::text, 'fromId', from_id, 'toId', to_id)::text) END,
+         CASE WHEN g.enqueued > 0 THEN pg_notify('${inboxTopic}',
+           json_build_object('appId', $1::text, 'groupId', g.id)::text) END
+    FROM span s LEFT JOIN grouped g ON true`);
+
+/**
+ * Stores a message for installations and wakes the api processes, in one statement: all or nothing. Connected devices
+ * get one group together, the others an inbox row each.
+ * Skips installations that ever got a message of this push, acknowledged or not, so that the call can be repeated
+ * after any failure. Returns the number of devices that it is new for.
+ */
+export async function enqueueMessage(db: Database, message: MessageToEnqueue): Promise<number> {
+  const { appId, pushId, expiresAt } = message;
+  const ids = [...new Set(message.installations)].sort((a, b) => a - b);
+  const [lowest] = ids;
+  const highest = ids.at(-1);
+  if (lowest === undefined) return 0;
+  const content = JSON.stringify(message.content);
+  const digest = createHash('sha256').update(content).digest();
+  const values = [appId, pushId, digest, content, expiresAt, `{${ids.join()}}`, lowest, highest];
+  const sharded = await isSharded(db);
+  // A concurrent call may insert the same message or group; the next try finds it.
+  for (let i = 0; i < enqueueTries; i += 1) {
+    const enqueued = await unlessStored(() =>
+      sharded
+        ? enqueueSharded(db, inboxTopic, { appId, pushId, digest, content, expiresAt, ids })
+        : enqueue(db, values),
+    );
+    if (enqueued !== undefined) return enqueued;
+  }
+  throw new Error('the message of a push could neither be written nor found');
+}
+
+interface EnqueueRow {
+  has_message: boolean;
+  enqueued: number;
+}
+
+async function enqueue(db: Handle, values: unknown[]): Promise<number | undefined> {
+  const { rows } = await db.query<EnqueueRow>(enqueueStatement, values);
+  return rows[0]?.has_message ? rows[0].enqueued : undefined;
+}
+
+/** Returns undefined when a concurrent call stored the same group. */
+async function unlessStored(work: () => Promise<number | undefined>): Promise<number | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (violatedConstraint(error) === 'channel_group_batch') return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Deletes acknowledged messages from groups and inboxes and adds their number to the push records (`lcSuccesses`,
+ * protocol/push-records.md#successes), in any state of the record. Counts what was pending, so a repeated
+ * acknowledgement counts once. An acknowledgement whose group is unknown, or does not hold the device, is looked for in the
+ * inbox first and then in all groups.
+ */
+export async function acknowledgeMessages(db: Handle, acknowledgements: Acknowledgement[]): Promise<number> {
+  const grouped = acknowledgements.filter(isOfGroup);
+  const first = grouped.length === 0 ? { acked: 0, others: [] } : await acknowledgeGroups(db, grouped);
+  const rest = [...acknowledgements.filter((ack) => !isOfGroup(ack)), ...first.others];
+  if (rest.length === 0) return first.acked;
+  const fromInboxes = await acknowledgeInboxes(db, rest);
+  if (fromInboxes === rest.length) return first.acked + fromInboxes;
+  const found = await findGroups(db, rest);
+  const last = found.length === 0 ? 0 : (await acknowledgeGroups(db, found)).acked;
+  return first.acked + fromInboxes + last;
+}
+
+/** Locks rows in one order, so that concurrent calls do not deadlock. */
+const acknowledgeInboxesStatement = new AppStatement(
+  4,
+  (andApp) => `
+     WITH asked AS (
+       SELECT DISTINCT * FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS a (app_id, installation, push_id)
+     ), found AS MATERIALIZED (
+       SELECT i.app_id, i.id FROM channel_inbox i JOIN asked USING (app_id, installation, push_id)
+        WHERE true${andApp('i')}
+        ORDER BY i.app_id, i.id FOR UPDATE OF i
+     ), deleted AS (
+       DELETE FROM channel_inbox i USING found f WHERE i.app_id = f.app_id AND i.id = f.id${andApp('i')}
+       RETURNING i.app_id, i.push_id
+     ), counts AS (
+       SELECT app_id, push_id, count(*) AS acked FROM deleted GROUP BY app_id, push_id
+     ), records AS MATERIALIZED (
+       SELECT n.app_id, n.id, c.acked FROM notification n JOIN counts c ON n.app_id = c.app_id AND n.id = c.push_id${andApp('n')}
+        ORDER BY n.app_id, n.id FOR NO KEY UPDATE OF n
+     ), counted AS (
+       UPDATE notification n SET acked = n.acked + r.acked FROM records r
+        WHERE n.app_id = r.app_id AND n.id = r.id${andApp('n')}
+     )
+     SELECT count(*) AS acked FROM deleted`,
+);
+
+async function acknowledgeInboxes(db: Handle, acknowledgements: Acknowledgement[]): Promise<number> {
+  const parts = await acknowledgeInboxesStatement.run<{ acked: number }, Acknowledgement>(
+    db,
+    acknowledgements,
+    (part) => [
+      part.map(({ appId }) => appId),
+      part.map(({ installation }) => installation),
+      part.map(({ pushId }) => pushId),
+    ],
+  );
+  return parts.reduce((sum, { found }) => sum + (found[0]?.acked ?? 0), 0);
+}
+
+/** Grace period: `enqueueMessage` in progress at the expiry must still find its message. Statements end much sooner. */
+const graceMs = 10 * 60_000;
+
+/** Joined with a CTE instead of IN (…): a plan may run the subquery of IN several times, each with its own limit. */
+const expiredStatements = [
+  `WITH old AS MATERIALIZED (
+     SELECT i.app_id, i.id FROM channel_message m
+       JOIN channel_inbox i ON i.app_id = m.app_id AND i.message_id = m.id
+      WHERE m.expires_at <= $1 LIMIT $2 FOR UPDATE OF i SKIP LOCKED)
+   DELETE FROM channel_inbox i USING old WHERE i.app_id = old.app_id AND i.id = old.id RETURNING 1 AS messages`,
+  `WITH old AS MATERIALIZED (
+     SELECT app_id, id FROM channel_group WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
+   DELETE FROM channel_group g USING old WHERE g.app_id = old.app_id AND g.id = old.id
+   RETURNING cardinality(g.pending) AS messages`,
+  `WITH old AS MATERIALIZED (
+     SELECT app_id, id FROM channel_deposit WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
+   DELETE FROM channel_deposit d USING old WHERE d.app_id = old.app_id AND d.id = old.id`,
+  `WITH old AS MATERIALIZED (
+     SELECT app_id, id FROM channel_message WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
+   DELETE FROM channel_message m USING old WHERE m.app_id = old.app_id AND m.id = old.id`,
+];
+
+/**
+ * Deletes messages that expired at least ten minutes ago, with their inbox rows, groups and recipient lists: at most `limit`
+ * rows. Returns their number; fewer than `limit` means that none is left. `count` gets the number of messages that devices did
+ * not acknowledge, one for each device.
+ */
+export async function deleteExpiredMessages(
+  db: Handle,
+  now: Date,
+  limit: number,
+  count: (messages: number) => void = () => undefined,
+): Promise<number> {
+  const before = new Date(now.getTime() - graceMs);
+  let deleted = 0;
+  for (const statement of expiredStatements) {
+    if (deleted >= limit) break;
+    const text = await sweepText(db, statement);
+    const { rowCount, rows } = await db.query<{ messages: number }>(text, [before, limit - deleted]);
+    deleted += rowCount ?? 0;
+    if (rows.length > 0) count(rows.reduce((sum, { messages }) => sum + messages, 0));
+  }
+  return deleted;
+}
+
+/**
+ * Sends notifications when `tx` commits, for statements on a sharded database: the coordinator sends them. A server of
+ * the app would do it in a statement over tables, and nobody listens there.
+ */
+export async function notify(tx: Handle, topic: string, payloads: object[]): Promise<void> {
+  if (payloads.length === 0) return;
+  await tx.query('SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload', [
+    topic,
+    payloads.map((payload) => JSON.stringify(payload)),
+  ]);
+}
+
+// On a sharded database (operate/distributed.md): a transaction of one app with a statement for each step.
+
+/** Message for installations of an app, `ids` sorted and without repeats. */
+interface ShardedMessage {
+  appId: string;
+  pushId: number;
+  digest: Buffer;
+  /** JSON text. */
+  content: string;
+  expiresAt: Date;
+  ids: number[];
+}
+
+const findMessage = 'SELECT id FROM channel_message WHERE app_id = $1 AND push_id = $2 AND digest = $3';
+const insertMessage = `
+  INSERT INTO channel_message (app_id, push_id, digest, content, expires_at)
+  VALUES ($1, $2, $3, $4::json, $5) ON CONFLICT DO NOTHING RETURNING id`;
+const findPast = `
+  SELECT unnest(installations) AS installation FROM channel_deposit
+   WHERE app_id = $1 AND push_id = $2 AND highest >= $3 AND lowest <= $4`;
+const findConnected = `
+  SELECT s.installation FROM channel_session s JOIN channel_node n ON n.id = s.node_id
+   WHERE s.app_id = $1 AND s.installation = ANY ($2::bigint[]) AND n.takes_groups ORDER BY s.installation`;
+const insertDeposit = `
+  INSERT INTO channel_deposit (app_id, push_id, lowest, highest, installations, expires_at)
+  VALUES ($1, $2, $3, $4, $5::bigint[], $6)`;
+const insertGroup = `
+  INSERT INTO channel_group (app_id, id, push_id, message_id, lowest, highest, pending, expires_at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7::bigint[], $8)`;
+const insertInboxes = `
+  INSERT INTO channel_inbox (app_id, installation, push_id, message_id)
+  SELECT $1, installation, $2, $3 FROM unnest($4::bigint[]) AS installation ORDER BY installation
+  ON CONFLICT (app_id, installation, push_id) DO NOTHING RETURNING id`;
+
+const listText = (ids: readonly number[]) => `{${ids.join()}}`;
+
+/** Stores a message as `enqueueMessage` does, in a transaction. Returns undefined if a concurrent call stores it. */
+export function enqueueSharded(
+  db: Database,
+  topic: string,
+  message: ShardedMessage,
+): Promise<number | undefined> {
+  return db.transaction(async (tx) => {
+    const { appId, pushId, digest, content, expiresAt } = message;
+    const known = await tx.query<{ id: number }>(findMessage, [appId, pushId, digest]);
+    const made = known.rows[0]
+      ? known
+      : await tx.query<{ id: number }>(insertMessage, [appId, pushId, digest, content, expiresAt]);
+    const messageId = made.rows[0]?.id;
+    if (messageId === undefined) return undefined;
+    const wanted = await findNew(tx, message);
+    if (wanted.length === 0) return 0;
+    const { rows } = await tx.query<{ installation: number }>(findConnected, [appId, listText(wanted)]);
+    const connected = new Set(rows.map(({ installation }) => installation));
+    const [lowest, highest] = [wanted[0], wanted.at(-1)];
+    await tx.query(insertDeposit, [appId, pushId, lowest, highest, listText(wanted), expiresAt]);
+    const push = { ...message, messageId };
+    const group = wanted.filter((id) => connected.has(id));
+    const others = wanted.filter((id) => !connected.has(id));
+    return (await addGroup(tx, topic, push, group)) + (await addInboxes(tx, topic, push, others));
+  });
+}
+
+/** Returns the installations that never got a message of the push. */
+async function findNew(tx: Handle, { appId, pushId, ids }: ShardedMessage): Promise<number[]> {
+  const values = [appId, pushId, ids[0], ids.at(-1)];
+  const { rows } = await tx.query<{ installation: number }>(findPast, values);
+  const past = new Set(rows.map(({ installation }) => installation));
+  return ids.filter((id) => !past.has(id));
+}
+
+interface StoredMessage extends ShardedMessage {
+  messageId: number;
+}
+
+async function addGroup(
+  tx: Handle,
+  topic: string,
+  { appId, pushId, messageId, expiresAt }: StoredMessage,
+  ids: number[],
+): Promise<number> {
+  if (ids.length === 0) return 0;
+  const { rows } = await tx.query<{ id: number }>(`SELECT nextval('channel_inbox_id_seq') AS id`);
+  const groupId = rows[0]?.id;
+  const values = [appId, groupId, pushId, messageId, ids[0], ids.at(-1), listText(ids), expiresAt];
+  await tx.query(insertGroup, values);
+  await notify(tx, topic, [{ appId, groupId }]);
+  return ids.length;
+}
+
+async function addInboxes(
+  tx: Handle,
+  topic: string,
+  { appId, pushId, messageId }: StoredMessage,
+  ids: number[],
+): Promise<number> {
+  if (ids.length === 0) return 0;
+  const { rows } = await tx.query<{ id: number }>(insertInboxes, [appId, pushId, messageId, listText(ids)]);
+  const added = rows.map(({ id }) => id);
+  if (added.length > 0)
+    await notify(tx, topic, [{ appId, fromId: Math.min(...added), toId: Math.max(...added) }]);
+  return added.length;
+}
+
+/**
+ * Limit of the inbox of a device (protocol/channel.md#channel-limits): a device that stays away takes no more room, and gets
+ * the newest messages when it returns.
+ */
+export const maxPendingMessages = 100;
+
+/** Place in a walk over all inboxes, in the order of the unique index. */
+export interface InboxPlace {
+  appId: string;
+  installation: number;
+}
+
+export const firstInbox: InboxPlace = { appId: '', installation: 0 };
+
+/** Inboxes over their limit in one step of a walk. */
+export interface CrowdedInboxes {
+  /** Installations by app. */
+  installations: Map<string, number[]>;
+  /** Start of the next step; undefined after the last one. */
+  next: InboxPlace | undefined;
+}
+
+/** The last inbox of a page may go on in the next one: that page begins with it. */
+const crowdedStatement = `
+  WITH page AS MATERIALIZED (
+    SELECT app_id, installation FROM channel_inbox WHERE (app_id, installation) >= ($1, $2::bigint)
+     ORDER BY app_id, installation LIMIT $3
+  ), inboxes AS MATERIALIZED (
+    SELECT app_id, installation, count(*) AS messages FROM page GROUP BY app_id, installation
+  ), last AS (
+    SELECT app_id, installation FROM inboxes ORDER BY app_id DESC, installation DESC LIMIT 1
+  )
+  SELECT app_id AS "appId", installation, true AS "isCrowded" FROM inboxes WHERE messages > ${maxPendingMessages}
+   UNION ALL
+  SELECT app_id, installation, false FROM last WHERE (SELECT count(*) FROM page) = $3`;
+
+/** Reads up to `rows` inbox rows from a place on, and returns the inboxes among them that are over their limit. */
+export async function findCrowdedInboxes(
+  db: Handle,
+  { appId, installation }: InboxPlace,
+  rows: number,
+): Promise<CrowdedInboxes> {
+  const found = await db.query<InboxPlace & { isCrowded: boolean }>(crowdedStatement, [
+    appId,
+    installation,
+    rows,
+  ]);
+  const installations = new Map<string, number[]>();
+  let next: InboxPlace | undefined;
+  for (const row of found.rows) {
+    const inboxes = installations.get(row.appId) ?? [];
+    if (row.isCrowded) installations.set(row.appId, [...inboxes, row.installation]);
+    else next = { appId: row.appId, installation: row.installation };
+  }
+  return { installations, next };
+}
+
+/** Locks rows in the order of acknowledgements, to avoid deadlocks; a row that is locked is being acknowledged. */
+const displaceStatement = prepare(`
+  WITH crowded AS MATERIALIZED (
+    SELECT installation, count(*) - ${maxPendingMessages} AS excess FROM channel_inbox
+     WHERE app_id = $1 AND installation = ANY ($2::bigint[])
+     GROUP BY installation HAVING count(*) > ${maxPendingMessages}
+  ), oldest AS MATERIALIZED (
+    SELECT o.id FROM crowded c CROSS JOIN LATERAL (
+      SELECT id FROM channel_inbox i WHERE i.app_id = $1 AND i.installation = c.installation
+       ORDER BY coalesce(i.position, i.id) LIMIT c.excess) o
+  ), locked AS MATERIALIZED (
+    SELECT i.id FROM channel_inbox i JOIN oldest o ON i.app_id = $1 AND i.id = o.id
+     ORDER BY i.id FOR UPDATE OF i SKIP LOCKED
+  ), deleted AS (
+    DELETE FROM channel_inbox i USING locked l WHERE i.app_id = $1 AND i.id = l.id RETURNING i.push_id
+  ), counts AS (
+    SELECT push_id, count(*) AS displaced FROM deleted GROUP BY push_id
+  ), records AS MATERIALIZED (
+    SELECT n.id, c.displaced FROM notification n JOIN counts c ON n.app_id = $1 AND n.id = c.push_id
+     ORDER BY n.id FOR NO KEY UPDATE OF n
+  ), counted AS (
+    UPDATE notification n SET displaced = n.displaced + r.displaced FROM records r
+     WHERE n.app_id = $1 AND n.id = r.id
+  )
+  SELECT count(*) AS displaced FROM deleted`);
+
+/**
+ * Deletes the oldest messages of inboxes with more than `maxPendingMessages`, and adds their number to the push records.
+ * Returns the number.
+ */
+export async function displaceOldest(db: Handle, appId: string, installations: number[]): Promise<number> {
+  const { rows } = await db.query<{ displaced: number }>(displaceStatement, [
+    appId,
+    `{${installations.join()}}`,
+  ]);
+  return rows[0]?.displaced ?? 0;
+}
+
+/** Message of a push, as devices get it. */
+export interface DeviceMessage {
+  pushId: number;
+  /** JSON text of the content. */
+  content: string;
+  expiresAtMs: number;
+}
+
+/** Pending message of a device. */
+export interface InboxMessage extends DeviceMessage {
+  /** Place among the messages of the device: id of the inbox row or of the group. */
+  position: number;
+  /** Group that holds the message; undefined for a message of the inbox. */
+  groupId: number | undefined;
+}
+
+/** Condition: group `g` holds an installation. The range is compared first, since few groups need their list read. */
+export const holds = (installation: string) =>
+  `${installation} BETWEEN g.lowest AND g.highest AND ${installation} = ANY (g.pending)`;
+
+interface MessageRow {
+  push_id: number;
+  content: string;
+  expires_at: Date;
+}
+
+function toMessage(row: MessageRow): DeviceMessage {
+  return { pushId: row.push_id, content: row.content, expiresAtMs: row.expires_at.getTime() };
+}
+
+/**
+ * Reads a page of the pending messages of an installation, oldest first. `except` lists the pushes already sent to it.
+ * Excluding them, instead of reading after the last position, also finds messages whose transactions committed late.
+ */
+export async function readInbox(
+  db: Handle,
+  appId: string,
+  installation: number,
+  page: { except: number[]; now: Date; limit: number },
+): Promise<InboxMessage[]> {
+  const { rows } = await db.query<MessageRow & { position: number; group_id: number | null }>(
+    `SELECT p.position, p.group_id, p.push_id, m.content::text AS content, m.expires_at
+       FROM (SELECT coalesce(i.position, i.id) AS position, NULL::bigint AS group_id, i.push_id, i.message_id
+               FROM channel_inbox i WHERE i.app_id = $1 AND i.installation = $2
+              UNION ALL
+             SELECT g.id, g.id, g.push_id, g.message_id
+               FROM channel_group g WHERE g.app_id = $1 AND ${holds('$2')}) p
+       JOIN channel_message m ON m.app_id = $1 AND m.id = p.message_id
+      WHERE p.push_id <> ALL ($3::bigint[]) AND m.expires_at > $4
+      ORDER BY p.position LIMIT $5`,
+    [appId, installation, page.except, page.now, page.limit],
+  );
+  return rows.map((row) => ({
+    ...toMessage(row),
+    position: row.position,
+    groupId: row.group_id ?? undefined,
+  }));
+}
+
+/** Whether a device has pending messages: none, some, or more than its inbox may hold. */
+export type PendingState = 'none' | 'some' | 'too many';
+
+const pendingStatement = new AppStatement(
+  3,
+  (andApp) => `
+    SELECT n, EXISTS (SELECT FROM channel_inbox i
+                       WHERE i.app_id = d.app_id AND i.installation = d.installation${andApp('i')}
+                      OFFSET ${maxPendingMessages}) AS "isCrowded"
+      FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS d (app_id, installation, n)
+     WHERE EXISTS (SELECT FROM channel_inbox i
+                    WHERE i.app_id = d.app_id AND i.installation = d.installation${andApp('i')})
+        OR EXISTS (SELECT FROM channel_group g
+                    WHERE g.app_id = d.app_id AND ${holds('d.installation')}${andApp('g')})`,
+);
+
+/** Returns for each device whether it has pending messages; expired ones count until they are deleted. */
+export async function findPendingStates(
+  db: Handle,
+  devices: { appId: string; installation: number }[],
+): Promise<PendingState[]> {
+  const parts = await pendingStatement.run<{ n: number; isCrowded: boolean }, (typeof devices)[number]>(
+    db,
+    devices,
+    (part) => [part.map(({ appId }) => appId), part.map(({ installation }) => installation)],
+  );
+  const states = new Map<object, PendingState>();
+  for (const { part, found } of parts)
+    for (const { n, isCrowded } of found) states.set(part[n - 1] ?? part, isCrowded ? 'too many' : 'some');
+  return devices.map((device) => states.get(device) ?? 'none');
+}
+
+/** Devices of one node in a page of inbox rows, and the id of the message for each. */
+export interface NodePage {
+  installations: number[];
+  messageIds: number[];
+  /** First row id of the next page; undefined after the last. */
+  nextId: number | undefined;
+}
+
+/**
+ * Reads up to `limit` inbox rows of a notification and returns those of devices connected to this node. The lateral
+ * subquery keeps the planner from joining whole tables, which it does with stale statistics and which takes a second
+ * instead of milliseconds.
+ */
+export async function messagesForNode(
+  db: Handle,
+  nodeId: string,
+  notification: InboxNotification,
+  limit: number,
+): Promise<NodePage> {
+  const { rows } = await db.query<{
+    read: number;
+    lastId: number | null;
+    installations: number[] | null;
+    messageIds: number[] | null;
+  }>(
+    `WITH page AS MATERIALIZED (
+       SELECT id, installation, message_id FROM channel_inbox
+        WHERE app_id = $2 AND id BETWEEN $3 AND $4 ORDER BY id LIMIT $5
+     )
+     SELECT count(*) AS read, max(p.id) AS "lastId",
+            array_agg(p.installation ORDER BY p.id) FILTER (WHERE s.node_id = $1) AS installations,
+            array_agg(p.message_id ORDER BY p.id) FILTER (WHERE s.node_id = $1) AS "messageIds"
+       FROM page p LEFT JOIN LATERAL (
+         SELECT c.node_id FROM channel_session c
+          WHERE c.app_id = $2 AND c.installation = p.installation LIMIT 1) s ON true`,
+    [nodeId, notification.appId, notification.fromId, notification.toId, limit],
+  );
+  const { read = 0, lastId = null, installations, messageIds } = rows[0] ?? {};
+  return {
+    installations: installations ?? [],
+    messageIds: messageIds ?? [],
+    nextId: read === limit && lastId !== null ? lastId + 1 : undefined,
+  };
+}
+
+/** Returns messages by id; deleted ones are missing. */
+export async function findMessages(
+  db: Handle,
+  appId: string,
+  ids: number[],
+): Promise<Map<number, DeviceMessage>> {
+  const { rows } = await db.query<MessageRow & { id: number }>(
+    `SELECT id, push_id, content::text AS content, expires_at
+       FROM channel_message WHERE app_id = $1 AND id = ANY ($2::bigint[])`,
+    [appId, ids],
+  );
+  return new Map(rows.map((row) => [row.id, toMessage(row)]));
+}
+
+/** Returns the devices of this node that have messages in their inboxes, with their number, 1000 at most. */
+export async function devicesWithMessages(
+  db: Handle,
+  nodeId: string,
+): Promise<{ appId: string; installation: number; messages: number }[]> {
+  const { rows } = await db.query<{ appId: string; installation: number; messages: number }>(
+    `SELECT s.app_id AS "appId", s.installation, waiting.messages
+       FROM channel_session s CROSS JOIN LATERAL (
+         SELECT count(*) AS messages FROM (
+           SELECT FROM channel_inbox i
+            WHERE i.app_id = s.app_id AND i.installation = s.installation LIMIT 1000) found) waiting
+      WHERE s.node_id = $1 AND waiting.messages > 0`,
+    [nodeId],
+  );
+  return rows;
+}

@@ -1,0 +1,293 @@
+import type { Database, Handle } from '../pool.ts';
+import { prepare } from '../prepared.ts';
+import { AppStatement, isSharded, partByApp } from '../sharding.ts';
+import { holds, notify } from './channel-messages.ts';
+
+/**
+ * Session of a connected device. Session ids of an installation grow with every login, at any process: of two
+ * sessions the one with the lower id is closed.
+ */
+export interface DeviceSession {
+  appId: string;
+  installation: number;
+  sessionId: number;
+}
+
+/** Session that was just opened. */
+export interface NewDeviceSession extends DeviceSession {
+  /** Highest position of a pending message of the device at the login; 0 without one. */
+  newestPosition: number;
+}
+
+/** NOTIFY topic of takeovers, logins that end another session; the payload is a `DeviceSession` in JSON. */
+export const sessionTopic = 'carillon_session';
+
+/** Device, as its login command names it. */
+export interface DeviceName {
+  appId: string;
+  installationId: string;
+}
+
+export interface SessionRequest {
+  nodeId: string;
+  now: Date;
+  /** An installation's `updatedAt` is refreshed when it is older than this. */
+  touchedBefore: Date;
+}
+
+/**
+ * Opens sessions of devices, each named once, at a node, refreshes their `updatedAt`
+ * (protocol/installations.md#installation-fields) and notifies the processes that had sessions of them, in one
+ * statement. Returns undefined for a device without a valid installation. Throws when the node was removed.
+ */
+export async function openSessions(
+  db: Database,
+  devices: DeviceName[],
+  request: SessionRequest,
+): Promise<(NewDeviceSession | undefined)[]> {
+  if (await isSharded(db)) return await openSharded(db, devices, request);
+  const { nodeId, now, touchedBefore } = request;
+  // The session id is drawn after its row is locked, so concurrent logins get ids in the order of their commits. Rows
+  // are locked in one order. Installations locked by others are skipped: that writer refreshes them.
+  // The commit does not wait for the disk, which would take most of the time when all devices return at once: after
+  // a crash of the database the processes restore their sessions.
+  // The `+ 0` makes the planner read the groups of the app once; for a plain max() it would scan them from the end.
+  const { rows } = await db.query<Omit<NewDeviceSession, 'appId'> & { n: number }>(
+    `WITH device AS MATERIALIZED (
+       SELECT a.n, i.app_id, i.id, i.updated_at
+         FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS a (app_id, installation_id, n)
+        CROSS JOIN LATERAL (
+          SELECT i.app_id, i.id, i.updated_at FROM installation i
+           WHERE i.app_id = a.app_id AND i.installation_id = a.installation_id AND i.valid LIMIT 1) i
+     ), old AS MATERIALIZED (
+       SELECT i.app_id, i.id FROM installation i JOIN device d USING (app_id, id)
+        WHERE d.updated_at < $5 FOR NO KEY UPDATE OF i SKIP LOCKED
+     ), touched AS (
+       UPDATE installation i SET updated_at = $4 FROM old WHERE i.app_id = old.app_id AND i.id = old.id
+     ), opened AS (
+       INSERT INTO channel_session AS s (app_id, installation, node_id)
+       SELECT app_id, id, $3 FROM device ORDER BY app_id, id
+       ON CONFLICT (app_id, installation)
+         DO UPDATE SET node_id = excluded.node_id, session_id = DEFAULT, since = excluded.since
+       RETURNING s.app_id, s.installation, s.session_id, s.xmax <> 0 AS is_takeover
+     )
+     SELECT d.n, s.installation, s.session_id AS "sessionId",
+            greatest((SELECT max(coalesce(i.position, i.id)) FROM channel_inbox i
+                       WHERE i.app_id = s.app_id AND i.installation = s.installation),
+                     (SELECT max(g.id + 0) FROM channel_group g
+                       WHERE g.app_id = s.app_id AND ${holds('s.installation')}), 0) AS "newestPosition",
+            CASE WHEN s.is_takeover THEN pg_notify('${sessionTopic}', json_build_object('appId', s.app_id,
+              'installation', s.installation, 'sessionId', s.session_id)::text) END,
+            set_config('synchronous_commit', 'off', true)
+       FROM opened s JOIN device d ON d.app_id = s.app_id AND d.id = s.installation`,
+    [
+      devices.map(({ appId }) => appId),
+      devices.map(({ installationId }) => installationId),
+      nodeId,
+      now,
+      touchedBefore,
+    ],
+  );
+  const opened = new Map(rows.map((row) => [row.n, row]));
+  return devices.map(({ appId }, i) => {
+    const row = opened.get(i + 1);
+    if (!row) return undefined;
+    const { installation, sessionId, newestPosition } = row;
+    return { appId, installation, sessionId, newestPosition };
+  });
+}
+
+function columnsOf(sessions: DeviceSession[]): unknown[] {
+  return [
+    sessions.map((session) => session.appId),
+    sessions.map((session) => session.installation),
+    sessions.map((session) => session.sessionId),
+  ];
+}
+
+/**
+ * Closes sessions whose connections ended; a session that was taken over has a new id and stays. Locks rows in the
+ * order of `openSessions`: devices that move between processes are in both statements.
+ */
+export async function closeSessions(db: Handle, sessions: DeviceSession[]): Promise<void> {
+  await closeStatement.run(db, sessions, columnsOf);
+}
+
+const closeStatement = new AppStatement(
+  4,
+  (andApp) => `
+    WITH ended AS MATERIALIZED (
+       SELECT s.app_id, s.installation
+         FROM channel_session s JOIN unnest($1::text[], $2::bigint[], $3::bigint[])
+              AS f (app_id, installation, session_id) USING (app_id, installation, session_id)
+        WHERE true${andApp('s')}
+        ORDER BY s.app_id, s.installation FOR UPDATE OF s
+     )
+     DELETE FROM channel_session s USING ended l
+      WHERE s.app_id = l.app_id AND s.installation = l.installation${andApp('s')}`,
+);
+
+/** Restores sessions that were removed with their node; a newer session at another process wins. */
+export async function restoreSessions(db: Handle, nodeId: string, sessions: DeviceSession[]): Promise<void> {
+  await db.query(
+    `INSERT INTO channel_session (app_id, installation, session_id, node_id)
+     SELECT s.app_id, s.installation, s.session_id, $4
+       FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS s (app_id, installation, session_id)
+      ORDER BY s.app_id, s.installation
+     ON CONFLICT (app_id, installation) DO NOTHING`,
+    [...columnsOf(sessions), nodeId],
+  );
+}
+
+/** Returns the stored sessions of a node. */
+export async function sessionsOfNode(db: Handle, nodeId: string): Promise<DeviceSession[]> {
+  const { rows } = await db.query<DeviceSession>(
+    `SELECT app_id AS "appId", installation, session_id AS "sessionId"
+       FROM channel_session WHERE node_id = $1`,
+    [nodeId],
+  );
+  return rows;
+}
+
+/** Records a heartbeat of a node. Returns true when the node was unknown: new, or removed after a silence. */
+export async function recordHeartbeat(db: Handle, nodeId: string): Promise<boolean> {
+  const { rows } = await db.query<{ isNew: boolean }>(
+    `INSERT INTO channel_node AS n (id, takes_groups) VALUES ($1, true)
+     ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at RETURNING n.xmax = 0 AS "isNew"`,
+    [nodeId],
+  );
+  return rows[0]?.isNew ?? false;
+}
+
+/** Removes nodes without a heartbeat for `silentMs`, with their sessions. */
+export async function removeDeadNodes(db: Handle, silentMs: number): Promise<void> {
+  await db.query(`DELETE FROM channel_node WHERE seen_at < now() - $1 * interval '1 millisecond'`, [
+    silentMs,
+  ]);
+}
+
+/** Removes a node that stops, with its sessions. */
+export async function removeNode(db: Handle, nodeId: string): Promise<void> {
+  await db.query('DELETE FROM channel_node WHERE id = $1', [nodeId]);
+}
+
+/**
+ * Returns which of these installations of an app exist and have no session. A device that waited
+ * for its installation takes no session over: it may have connected again elsewhere since.
+ */
+export async function findUnopened(db: Handle, appId: string, installationIds: string[]): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(unopened, [appId, installationIds]);
+  return rows.map(({ id }) => id);
+}
+
+const unopened = prepare(
+  `SELECT i.installation_id AS id FROM installation i
+    WHERE i.app_id = $1 AND i.installation_id = ANY ($2::text[]) AND i.valid
+      AND NOT EXISTS (SELECT 1 FROM channel_session s WHERE s.app_id = i.app_id AND s.installation = i.id)`,
+);
+
+/** Returns the sessions of a node whose installation was deleted. */
+export async function sessionsWithoutInstallation(db: Handle, nodeId: string): Promise<DeviceSession[]> {
+  const { rows } = await db.query<DeviceSession>(
+    `SELECT s.app_id AS "appId", s.installation, s.session_id AS "sessionId" FROM channel_session s
+      WHERE s.node_id = $1
+        AND NOT EXISTS (SELECT 1 FROM installation i WHERE i.app_id = s.app_id AND i.id = s.installation)`,
+    [nodeId],
+  );
+  return rows;
+}
+
+// On a sharded database (operate/distributed.md): a transaction of one app with a statement for each step.
+
+const findDevices = `
+  SELECT a.n, i.id, i.updated_at < $3 AS "isOld"
+    FROM unnest($2::text[]) WITH ORDINALITY AS a (installation_id, n)
+   CROSS JOIN LATERAL (
+     SELECT i.id, i.updated_at FROM installation i
+      WHERE i.app_id = $1 AND i.installation_id = a.installation_id AND i.valid LIMIT 1) i`;
+
+/** Makes concurrent logins of a device wait, so that they get ids in the order of their commits. */
+const lockDevices = `SELECT pg_advisory_xact_lock(hashtextextended($1 || '/' || id, 0)) FROM unnest($2::bigint[]) AS id`;
+
+const touchDevices = `
+  WITH old AS MATERIALIZED (
+    SELECT id FROM installation WHERE app_id = $1 AND id = ANY ($2::bigint[]) AND updated_at < $4
+     ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
+  UPDATE installation i SET updated_at = $3 FROM old WHERE i.app_id = $1 AND i.id = old.id`;
+
+const insertSessions = `
+  INSERT INTO channel_session AS s (app_id, installation, node_id)
+  SELECT $1, id, $3 FROM unnest($2::bigint[]) AS id ORDER BY id
+  ON CONFLICT (app_id, installation)
+    DO UPDATE SET node_id = excluded.node_id, session_id = excluded.session_id, since = excluded.since
+  RETURNING s.installation, s.session_id AS "sessionId", s.xmax <> 0 AS "isTakeover"`;
+
+const newestPositions = `
+  SELECT s.installation,
+         greatest((SELECT max(coalesce(i.position, i.id)) FROM channel_inbox i
+                    WHERE i.app_id = $1 AND i.installation = s.installation),
+                  (SELECT max(g.id + 0) FROM channel_group g
+                    WHERE g.app_id = $1 AND ${holds('s.installation')}), 0) AS newest
+    FROM unnest($2::bigint[]) AS s (installation)`;
+
+/** Opens sessions as `openSessions` does, with a transaction for each app. */
+export async function openSharded(
+  db: Database,
+  devices: DeviceName[],
+  request: SessionRequest,
+): Promise<(NewDeviceSession | undefined)[]> {
+  const opened = new Map<DeviceName, NewDeviceSession>();
+  for (const part of await partByApp(db, devices)) {
+    const sessions = await db.transaction((tx) => openSessionsOfApp(tx, part, request));
+    for (const [n, session] of sessions) {
+      const device = part[n - 1];
+      if (device) opened.set(device, session);
+    }
+  }
+  return devices.map((device) => opened.get(device));
+}
+
+/** Returns the sessions of the devices of an app by their place. */
+async function openSessionsOfApp(
+  tx: Handle,
+  devices: DeviceName[],
+  { nodeId, now, touchedBefore }: SessionRequest,
+): Promise<Map<number, NewDeviceSession>> {
+  const appId = devices[0]?.appId ?? '';
+  const names = devices.map(({ installationId }) => installationId);
+  const { rows: found } = await tx.query<{ n: number; id: number; isOld: boolean }>(findDevices, [
+    appId,
+    names,
+    touchedBefore,
+  ]);
+  if (found.length === 0) return new Map();
+  const ids = found.map(({ id }) => id).sort((a, b) => a - b);
+  await tx.query(lockDevices, [appId, ids]);
+  if (found.some(({ isOld }) => isOld)) await tx.query(touchDevices, [appId, ids, now, touchedBefore]);
+  const { rows: sessions } = await tx.query<OpenedRow>(insertSessions, [appId, ids, nodeId]);
+  const { rows: positions } = await tx.query<{ installation: number; newest: number }>(newestPositions, [
+    appId,
+    ids,
+  ]);
+  await notify(
+    tx,
+    sessionTopic,
+    sessions
+      .filter(({ isTakeover }) => isTakeover)
+      .map(({ installation, sessionId }) => ({ appId, installation, sessionId })),
+  );
+  const byDevice = new Map(sessions.map((session) => [session.installation, session.sessionId]));
+  const newest = new Map(positions.map((row) => [row.installation, row.newest]));
+  return new Map(
+    found.map(({ n, id }) => [
+      n,
+      { appId, installation: id, sessionId: byDevice.get(id) ?? 0, newestPosition: newest.get(id) ?? 0 },
+    ]),
+  );
+}
+
+interface OpenedRow {
+  installation: number;
+  sessionId: number;
+  isTakeover: boolean;
+}

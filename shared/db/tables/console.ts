@@ -1,0 +1,569 @@
+import { sha256 } from '../../crypto.ts';
+import { type ImportReport, importAction, importReport } from '../../domain/admin/import-report.ts';
+import type { OperatorRole } from '../../domain/admin/operator.ts';
+import { namesOfToken } from '../../domain/installations/identity.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import type { Handle } from '../pool.ts';
+import { switchOn } from './apps.ts';
+
+/** Session of the console with the permissions of its token; `tokenId` is null for CARILLON_ADMIN_TOKEN. */
+export interface ConsoleSession {
+  id: number;
+  tokenId: number | null;
+  /** Name, role and apps of the token; null without one. */
+  name: string | null;
+  role: OperatorRole | null;
+  apps: string[] | null;
+  tokenExpiresAt: Date | null;
+  address: string;
+  agent: string;
+  createdAt: Date;
+  seenAt: Date;
+}
+
+/** Times that bound a valid session. */
+export interface SessionBounds {
+  now: Date;
+  seenAfter: Date;
+  createdAfter: Date;
+}
+
+/**
+ * Most sessions of one token at a time; a further one replaces its own that was used longest ago.
+ * So no token ends the sessions of another.
+ */
+const maxSessionsOfToken = 20;
+/** Login codes of one token that wait at a time. */
+const maxCodesOfToken = 10;
+
+const sessionColumns = `s.id, s.token_id AS "tokenId", t.name, t.role, t.apps, t.expires_at AS "tokenExpiresAt",
+  s.address, s.agent, s.created_at AS "createdAt", s.seen_at AS "seenAt"`;
+
+/** Condition of valid sessions, with the parameters $1 to $4 of `validity`. */
+const isValid = `s.admin_mark = ANY($1) AND s.seen_at > $2 AND s.created_at > $3
+  AND (t.expires_at IS NULL OR t.expires_at > $4)`;
+
+const validity = (marks: readonly Buffer[], { seenAfter, createdAfter, now }: SessionBounds): unknown[] => [
+  marks,
+  seenAfter,
+  createdAfter,
+  now,
+];
+
+export interface NewSession {
+  digest: Buffer;
+  adminMark: Buffer;
+  tokenId: number | null;
+  address: string;
+  agent: string;
+  now: Date;
+}
+
+export async function insertSession(tx: Handle, session: NewSession): Promise<number> {
+  await tx.query(
+    `DELETE FROM console_session WHERE id IN (
+       SELECT id FROM console_session WHERE token_id IS NOT DISTINCT FROM $2
+        ORDER BY seen_at DESC, id DESC OFFSET $1)`,
+    [maxSessionsOfToken - 1, session.tokenId],
+  );
+  const { rows } = await tx.query<{ id: number }>(
+    `INSERT INTO console_session (digest, admin_mark, token_id, address, agent, created_at, seen_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING id`,
+    [session.digest, session.adminMark, session.tokenId, session.address, session.agent, session.now],
+  );
+  return rows[0]?.id ?? 0;
+}
+
+/** Finds a valid session by the digest of its cookie. `marks` are those of the current CARILLON_ADMIN_TOKEN. */
+export async function findSession(
+  db: Handle,
+  digest: Buffer,
+  { marks, ...bounds }: SessionBounds & { marks: readonly Buffer[] },
+): Promise<ConsoleSession | undefined> {
+  const { rows } = await db.query<ConsoleSession>(
+    `SELECT ${sessionColumns} FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id
+      WHERE s.digest = $5 AND ${isValid}`,
+    [...validity(marks, bounds), digest],
+  );
+  return rows[0];
+}
+
+/** Tells whether a session is valid, by its id. */
+export async function hasSession(
+  db: Handle,
+  id: number,
+  { marks, ...bounds }: SessionBounds & { marks: readonly Buffer[] },
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `SELECT FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id WHERE s.id = $5 AND ${isValid}`,
+    [...validity(marks, bounds), id],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+export async function touchSession(db: Handle, id: number, now: Date): Promise<void> {
+  await db.query('UPDATE console_session SET seen_at = $2 WHERE id = $1', [id, now]);
+}
+
+/** Lists valid sessions, the newest first. */
+export async function listSessions(
+  db: Handle,
+  page: { before: number | null; limit: number },
+  { marks, ...bounds }: SessionBounds & { marks: readonly Buffer[] },
+): Promise<ConsoleSession[]> {
+  const { rows } = await db.query<ConsoleSession>(
+    `SELECT ${sessionColumns} FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id
+      WHERE ${isValid} AND ($5::bigint IS NULL OR s.id < $5) ORDER BY s.id DESC LIMIT $6`,
+    [...validity(marks, bounds), page.before, page.limit],
+  );
+  return rows;
+}
+
+/** Deletes a session. Returns false when no session has this id. */
+export async function deleteSession(tx: Handle, id: number): Promise<boolean> {
+  const { rowCount } = await tx.query('DELETE FROM console_session WHERE id = $1', [id]);
+  return (rowCount ?? 0) > 0;
+}
+
+/** Deletes ended sessions and login codes. */
+export async function deleteEndedSessions(
+  db: Handle,
+  { seenAfter, createdAfter, now }: SessionBounds,
+): Promise<void> {
+  await db.query('DELETE FROM console_session WHERE seen_at <= $1 OR created_at <= $2', [
+    seenAfter,
+    createdAfter,
+  ]);
+  await db.query('DELETE FROM console_login_code WHERE expires_at <= $1', [now]);
+}
+
+/** Stores a login code; replaces the oldest ones of its token beyond the limit. */
+export async function insertLoginCode(
+  tx: Handle,
+  code: { digest: Buffer; adminMark: Buffer; tokenId: number | null; expiresAt: Date },
+): Promise<void> {
+  await tx.query(
+    `DELETE FROM console_login_code WHERE digest IN (
+       SELECT digest FROM console_login_code WHERE token_id IS NOT DISTINCT FROM $2
+        ORDER BY expires_at DESC OFFSET $1)`,
+    [maxCodesOfToken - 1, code.tokenId],
+  );
+  await tx.query(
+    'INSERT INTO console_login_code (digest, admin_mark, token_id, expires_at) VALUES ($1, $2, $3, $4)',
+    [code.digest, code.adminMark, code.tokenId, code.expiresAt],
+  );
+}
+
+/** Uses up a login code; of concurrent calls one gets it. Undefined for an unknown, used or expired one. */
+export async function spendLoginCode(
+  tx: Handle,
+  digest: Buffer,
+  { marks, now }: { marks: readonly Buffer[]; now: Date },
+): Promise<{ tokenId: number | null } | undefined> {
+  const { rows } = await tx.query<{ tokenId: number | null }>(
+    `DELETE FROM console_login_code WHERE digest = $1 AND admin_mark = ANY($2) AND expires_at > $3
+     RETURNING token_id AS "tokenId"`,
+    [digest, marks, now],
+  );
+  return rows[0];
+}
+
+/** Token for the admin API, without its secret. */
+export interface ConsoleToken {
+  id: number;
+  name: string;
+  role: OperatorRole;
+  apps: string[] | null;
+  createdBy: string;
+  createdAt: Date;
+  expiresAt: Date | null;
+  /** When it was used last, to the minute; null before the first use. */
+  usedAt: Date | null;
+}
+
+const tokenColumns = `id, name, role, apps, created_by AS "createdBy", created_at AS "createdAt",
+  expires_at AS "expiresAt", used_at AS "usedAt"`;
+
+/** Interval in which a use is written. */
+const usedEveryMs = 60_000;
+
+export async function insertToken(
+  tx: Handle,
+  token: Omit<ConsoleToken, 'id' | 'usedAt'> & { digest: Buffer },
+): Promise<ConsoleToken> {
+  const { rows } = await tx.query<ConsoleToken>(
+    `INSERT INTO console_token (digest, name, role, apps, created_by, created_at, expires_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING ${tokenColumns}`,
+    [token.digest, token.name, token.role, token.apps, token.createdBy, token.createdAt, token.expiresAt],
+  );
+  const [inserted] = rows;
+  if (!inserted) throw new Error('the database returned no row');
+  return inserted;
+}
+
+/** Finds a token that has not expired by the digest of its secret. */
+export async function findToken(db: Handle, digest: Buffer, now: Date): Promise<ConsoleToken | undefined> {
+  const { rows } = await db.query<ConsoleToken>(
+    `SELECT ${tokenColumns} FROM console_token WHERE digest = $1 AND (expires_at IS NULL OR expires_at > $2)`,
+    [digest, now],
+  );
+  return rows[0];
+}
+
+/** Tells whether a token exists and has not expired. */
+export async function hasToken(db: Handle, id: number, now: Date): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'SELECT FROM console_token WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)',
+    [id, now],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Writes that a token is used, at most once a minute. */
+export async function touchToken(db: Handle, { id, usedAt }: ConsoleToken, now: Date): Promise<void> {
+  if (usedAt !== null && now.getTime() - usedAt.getTime() < usedEveryMs) return;
+  await db.query('UPDATE console_token SET used_at = $2 WHERE id = $1', [id, now]);
+}
+
+/** Lists tokens, the newest first, also expired ones. */
+export async function listTokens(
+  db: Handle,
+  page: { before: number | null; limit: number },
+): Promise<ConsoleToken[]> {
+  const { rows } = await db.query<ConsoleToken>(
+    `SELECT ${tokenColumns} FROM console_token WHERE $1::bigint IS NULL OR id < $1 ORDER BY id DESC LIMIT $2`,
+    [page.before, page.limit],
+  );
+  return rows;
+}
+
+export async function countTokens(db: Handle): Promise<number> {
+  const { rows } = await db.query<{ n: number }>('SELECT count(*) AS n FROM console_token');
+  return rows[0]?.n ?? 0;
+}
+
+/** Deletes a token with its sessions and login codes, and returns it. Needs a transaction with the audit. */
+export async function deleteToken(tx: Handle, id: number): Promise<ConsoleToken | undefined> {
+  const { rows } = await tx.query<ConsoleToken>(
+    `DELETE FROM console_token WHERE id = $1 RETURNING ${tokenColumns}`,
+    [id],
+  );
+  return rows[0];
+}
+
+/** Counts tokens of the admin API: valid ones, those of them that end within 30 days, and expired ones. */
+export async function countTokenStates(
+  db: Handle,
+): Promise<{ valid: number; ending: number; expired: number }> {
+  const { rows } = await db.query<{ valid: number; ending: number; expired: number }>(
+    `SELECT count(*) FILTER (WHERE expires_at IS NULL OR expires_at > now()) AS valid,
+            count(*) FILTER (WHERE expires_at > now() AND expires_at <= now() + interval '30 days') AS ending,
+            count(*) FILTER (WHERE expires_at <= now()) AS expired
+       FROM console_token`,
+  );
+  return rows[0] ?? { valid: 0, ending: 0, expired: 0 };
+}
+
+/** Kinds of things that people save for sending. */
+export type SavedKind = 'push-template' | 'audience' | 'test-device';
+
+export interface SavedItem {
+  name: string;
+  content: Json;
+  updatedAt: Date;
+  updatedBy: string;
+}
+
+interface ItemKey {
+  appId: string;
+  kind: SavedKind;
+  name: string;
+}
+
+const savedItemColumns = `name, content, updated_at AS "updatedAt", updated_by AS "updatedBy"`;
+
+/** Lists the items of a kind by name; their number is limited. */
+export async function listSavedItems(db: Handle, appId: string, kind: SavedKind): Promise<SavedItem[]> {
+  const { rows } = await db.query<SavedItem>(
+    `SELECT ${savedItemColumns} FROM saved_item WHERE app_id = $1 AND kind = $2 ORDER BY name`,
+    [appId, kind],
+  );
+  return rows;
+}
+
+export async function findSavedItem(
+  db: Handle,
+  { appId, kind, name }: ItemKey,
+): Promise<SavedItem | undefined> {
+  const { rows } = await db.query<SavedItem>(
+    `SELECT ${savedItemColumns} FROM saved_item WHERE app_id = $1 AND kind = $2 AND name = $3`,
+    [appId, kind, name],
+  );
+  return rows[0];
+}
+
+/**
+ * Locks the items of an app until `tx` ends, and counts those of a kind beside the named one, so that their limit is exact.
+ * Undefined without such an app.
+ */
+export async function countOtherItems(
+  tx: Handle,
+  { appId, kind, name }: ItemKey,
+): Promise<number | undefined> {
+  const locked = await tx.query('SELECT 1 FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
+  if ((locked.rowCount ?? 0) === 0) return undefined;
+  const { rows } = await tx.query<{ n: number }>(
+    'SELECT count(*) AS n FROM saved_item WHERE app_id = $1 AND kind = $2 AND name <> $3',
+    [appId, kind, name],
+  );
+  return rows[0]?.n ?? 0;
+}
+
+/** Creates or replaces an item. */
+export async function putSavedItem(
+  tx: Handle,
+  { appId, kind, name }: ItemKey,
+  { content, updatedBy }: Pick<SavedItem, 'content' | 'updatedBy'>,
+): Promise<SavedItem> {
+  const { rows } = await tx.query<SavedItem>(
+    `INSERT INTO saved_item (app_id, kind, name, content, updated_by) VALUES ($1, $2, $3, $4::jsonb, $5)
+     ON CONFLICT (app_id, kind, name)
+     DO UPDATE SET content = excluded.content, updated_by = excluded.updated_by, updated_at = excluded.updated_at
+     RETURNING ${savedItemColumns}`,
+    [appId, kind, name, JSON.stringify(content), updatedBy],
+  );
+  const [item] = rows;
+  if (!item) throw new Error('the database returned no saved item');
+  return item;
+}
+
+/** Deletes an item and returns it; undefined without such an item. */
+export async function deleteSavedItem(
+  tx: Handle,
+  { appId, kind, name }: ItemKey,
+): Promise<SavedItem | undefined> {
+  const { rows } = await tx.query<SavedItem>(
+    `DELETE FROM saved_item WHERE app_id = $1 AND kind = $2 AND name = $3 RETURNING ${savedItemColumns}`,
+    [appId, kind, name],
+  );
+  return rows[0];
+}
+
+/** Thing that a search found. */
+export interface Hit {
+  kind: 'app' | 'push' | 'installation' | 'user';
+  appId: string;
+  id: string;
+  title: string;
+}
+
+/** Most results of each kind. */
+const maxOfKind = 10;
+
+/** Finds apps by id, or by a part of the name. */
+export async function searchApps(db: Handle, apps: readonly string[] | null, q: string): Promise<Hit[]> {
+  const { rows } = await db.query<Hit>(
+    `SELECT 'app' AS kind, app_id AS "appId", app_id AS id, name AS title FROM app
+      WHERE ($1::text[] IS NULL OR app_id = ANY($1)) AND (app_id = $2 OR position(lower($2) IN lower(name)) > 0)
+      ORDER BY app_id = $2 DESC, name, app_id LIMIT ${maxOfKind}`,
+    [apps, q],
+  );
+  return rows;
+}
+
+/** Finds pushes by objectId or notification_id. */
+export async function searchPushes(db: Handle, apps: readonly string[], q: string): Promise<Hit[]> {
+  const { rows } = await db.query<Hit>(
+    `SELECT 'push' AS kind, app_id AS "appId", object_id AS id, state AS title FROM notification
+      WHERE app_id = ANY($1) AND (object_id = $2 OR notification_id = $2)
+      ORDER BY id DESC LIMIT ${maxOfKind}`,
+    [apps, q],
+  );
+  return rows;
+}
+
+/** Finds installations by any of their ids. */
+export async function searchInstallations(db: Handle, apps: readonly string[], q: string): Promise<Hit[]> {
+  const { rows } = await db.query<Hit>(
+    `SELECT 'installation' AS kind, app_id AS "appId", object_id AS id,
+            concat_ws(' ', device_type, vendor_name) AS title FROM installation
+      WHERE app_id = ANY($1)
+        AND (object_id = $2 OR installation_id = $2 OR device_token = ANY($3) OR registration_id = $2)
+      LIMIT ${maxOfKind}`,
+    [apps, q, namesOfToken(q)],
+  );
+  return rows;
+}
+
+/** Finds users by objectId, name, address or number. */
+export async function searchUsers(db: Handle, apps: readonly string[], q: string): Promise<Hit[]> {
+  const { rows } = await db.query<Hit>(
+    `SELECT 'user' AS kind, app_id AS "appId", object_id AS id, username AS title FROM app_user
+      WHERE app_id = ANY($1)
+        AND (object_id = $2 OR username = $2 OR email = $2 OR mobile_phone_number = $3)
+      LIMIT ${maxOfKind}`,
+    [apps, q, q.replaceAll(/[ -]/g, '')],
+  );
+  return rows;
+}
+
+/** Change by a caller of the admin API. */
+export interface AuditEntry {
+  id: number;
+  at: Date;
+  /** Null for a change that concerns no app. */
+  appId: string | null;
+  actorName: string;
+  actorRole: OperatorRole;
+  /** Token of the caller; null for CARILLON_ADMIN_TOKEN. */
+  tokenId: number | null;
+  address: string;
+  requestId: string;
+  /** `<noun>.<verb>`, such as `profile.put`. */
+  action: string;
+  /** Id or name of what was changed. */
+  target: string;
+  /** Changed members before and after; secrets are masked. */
+  before: JsonObject | null;
+  after: JsonObject | null;
+}
+
+/** Filters of the list. */
+export interface AuditFilter {
+  app?: string | undefined;
+  actor?: string | undefined;
+  action?: string | undefined;
+  target?: string | undefined;
+  from?: Date | undefined;
+  to?: Date | undefined;
+}
+
+export async function insertAudit(tx: Handle, entry: Omit<AuditEntry, 'id' | 'at'>): Promise<void> {
+  await tx.query(
+    `INSERT INTO audit (app_id, actor_name, actor_role, token_id, address, request_id, action, target, before, after)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    [
+      entry.appId,
+      entry.actorName,
+      entry.actorRole,
+      entry.tokenId,
+      entry.address,
+      entry.requestId,
+      entry.action,
+      entry.target,
+      boundedMembers(entry.before),
+      boundedMembers(entry.after),
+    ],
+  );
+}
+
+/** Most bytes of the JSON of `before` and of `after`: entries are kept for a year. */
+const maxBytes = 4096;
+/** Bytes from which one member is cut, and characters of it that are kept. */
+const longMember = 512;
+const keptChars = 200;
+
+/**
+ * Returns the members of an entry, cut to 4 KB. A long member is replaced by its beginning, its
+ * length and its SHA-256; if that is not enough, all members are.
+ */
+function boundedMembers(members: JsonObject | null): JsonObject | null {
+  if (members === null || bytesOf(members) <= maxBytes) return members;
+  const short = Object.entries(members).map(([name, value]): [string, Json] => [
+    name,
+    bytesOf(value) > longMember ? cut(value) : value,
+  ]);
+  const bounded = { ...Object.fromEntries(short), ...digestOf(members) };
+  return bytesOf(bounded) <= maxBytes ? bounded : cut(members);
+}
+
+const bytesOf = (value: Json): number => Buffer.byteLength(textOf(value));
+
+/** Returns a value as JSON; a member without a value is written as null. */
+const textOf = (value: Json | undefined): string => JSON.stringify(value) ?? 'null';
+
+/** Returns the digest of a value's JSON, by which a copy can be recognised. */
+function digestOf(value: Json): JsonObject {
+  const text = textOf(value);
+  return { cutBytes: Buffer.byteLength(text), sha256: sha256(text).toString('hex') };
+}
+
+const cut = (value: Json): JsonObject => ({
+  begin: textOf(value).slice(0, keptChars).toWellFormed(),
+  ...digestOf(value),
+});
+
+/**
+ * Writes a change by a command that has the database and no token, such as `restore`. The actor has its name: `carillon restore`.
+ */
+export function insertCommand(
+  tx: Handle,
+  { command, ...entry }: Pick<AuditEntry, 'appId' | 'action' | 'target' | 'after'> & { command: string },
+): Promise<void> {
+  const actor = { actorName: `carillon ${command}`, actorRole: 'owner', tokenId: null } as const;
+  return insertAudit(tx, { ...actor, address: '', requestId: '', before: null, ...entry });
+}
+
+/** Lists entries, the newest first. */
+export async function listAudit(
+  db: Handle,
+  filter: AuditFilter,
+  page: { before: number | null; limit: number },
+): Promise<AuditEntry[]> {
+  const { rows } = await db.query<AuditEntry>(
+    `SELECT id, at, app_id AS "appId", actor_name AS "actorName", actor_role AS "actorRole", token_id AS "tokenId",
+            address, request_id AS "requestId", action, target, before, after
+       FROM audit
+      WHERE ($1::bigint IS NULL OR id < $1) AND ($2::text IS NULL OR app_id = $2)
+        AND ($3::text IS NULL OR actor_name = $3)
+        AND ($4::text IS NULL OR action = $4 OR starts_with(action, $4 || '.'))
+        AND ($5::text IS NULL OR target = $5)
+        AND ($6::timestamptz IS NULL OR at >= $6) AND ($7::timestamptz IS NULL OR at < $7)
+      ORDER BY id DESC LIMIT $8`,
+    [
+      page.before,
+      filter.app ?? null,
+      filter.actor ?? null,
+      filter.action ?? null,
+      filter.target ?? null,
+      filter.from ?? null,
+      filter.to ?? null,
+      page.limit,
+    ],
+  );
+  return rows;
+}
+
+/** Deletes entries older than the retention; returns their number. */
+export async function deleteOldAudit(db: Handle, before: Date, limit: number): Promise<number> {
+  const { rowCount } = await db.query(
+    'DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 ORDER BY at LIMIT $2)',
+    [before, limit],
+  );
+  return rowCount ?? 0;
+}
+
+/** Writes an import into the audit of its app. The person at the command line has the database, so no token. */
+export const recordImport = (db: Handle, appId: string, report: ImportReport): Promise<void> =>
+  insertCommand(db, { command: 'import', appId, action: importAction, target: appId, after: report });
+
+/**
+ * Lets the clients of an app with imported users find users by strict queries, as they did at the
+ * public service. Keeps what an owner has set, and writes a change into the audit.
+ */
+export async function allowStrictQueries(tx: Handle, appId: string): Promise<void> {
+  if (!(await switchOn(tx, appId, 'allowStrictUserQuery'))) return;
+  const after = { options: { allowStrictUserQuery: true } };
+  await insertCommand(tx, { command: 'import', appId, action: 'app.update', target: appId, after });
+}
+
+/** Returns the newest import of an app, while the audit has it. */
+export async function findLastImport(
+  db: Handle,
+  appId: string,
+): Promise<(ImportReport & { at: Date }) | undefined> {
+  const page = { before: null, limit: 1 };
+  const [entry] = await listAudit(db, { app: appId, action: importAction }, page);
+  const report = importReport.safeParse(entry?.after);
+  return entry && report.success ? { ...report.data, at: entry.at } : undefined;
+}

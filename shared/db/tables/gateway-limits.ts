@@ -1,0 +1,387 @@
+import type { Handle } from '../pool.ts';
+
+/** SQL expression for the number of recipients of `push_batch` under an alias; rows of older versions have no `size`. */
+export const sizeSql = (alias: string): string => `coalesce(${alias}.size, cardinality(${alias}.recipients))`;
+
+/** SQL expression for the number of open recipients of `push_batch` under an alias; only a retaken batch has closed ones. */
+export const openCountSql = (alias: string): string =>
+  `CASE WHEN ${alias}.settled IS NULL THEN ${sizeSql(alias)}
+        ELSE (SELECT count(*)::int FROM generate_series(0, length(${alias}.settled) - 1) AS i
+               WHERE get_byte(${alias}.settled, i) = 0) END`;
+
+/** Time slot of a batch, reserved by flow control or a gateway's rate. */
+export interface Slot {
+  /** Start, by the database's clock. */
+  at: Date;
+  /** Milliseconds from now to `at`; negative after the start. */
+  inMs: number;
+  durationMs: number;
+}
+
+export interface SlotRow {
+  slot_at: Date | null;
+  slot_in_ms: number | null;
+  slot_ms: number | null;
+}
+
+/** Columns of a `SlotRow` from `push_batch b` and `notification n`; nulls if the pace has changed since. */
+export const slotColumns = `CASE WHEN b.slot_epoch = n.pace_epoch OR b.slot_at < n.pace_epoch_at
+       THEN b.slot_at END AS slot_at,
+  (extract(epoch FROM b.slot_at - clock_timestamp()) * 1000)::float8 AS slot_in_ms, b.slot_ms`;
+
+export function toSlot(row: SlotRow): Slot | null {
+  const { slot_at: at, slot_in_ms: inMs, slot_ms: durationMs } = row;
+  return at === null || inMs === null || durationMs === null ? null : { at, inMs, durationMs };
+}
+
+/**
+ * Share of a rate that slots use: groups leave and arrive some milliseconds early or late, and no
+ * second may carry more than 1.1 times the rate (protocol/delivery.md#promise-5).
+ */
+export const paceShare = 0.97;
+
+/** Minimum of flow control (protocol/push.md#flow-control). */
+const minRate = 1000;
+/** Returns the seconds of a time since the epoch by functions that Citus lets an UPDATE call with columns: immutable ones. */
+const epochOf = (time: string): string => `extract(epoch FROM ${time} - to_timestamp(0))::float8`;
+
+const rate = `(${paceShare} * greatest(${minRate}, (n.request ->> 'flowControl')::float8))`;
+
+/**
+ * Reserves the next slot of a push for the open recipients of a batch. The rate holds over all dispatchers, because each
+ * slot starts at the end of the last one (protocol/delivery.md#promise-5). A slot starts `leadMs` from now at the
+ * earliest, the first one of a push `firstLeadMs`. Undefined if the batch is settled or the push has no flow control.
+ */
+export async function reserveSlot(
+  db: Handle,
+  batch: { appId: string; batchId: number },
+  { leadMs, firstLeadMs }: { leadMs: number; firstLeadMs: number },
+): Promise<Slot | undefined> {
+  const { rows } = await db.query<SlotRow>(
+    `WITH batch AS (
+       SELECT b.id, b.push_id, ${openCountSql('b')} AS open
+         FROM push_batch b WHERE b.app_id = $1 AND b.id = $2 AND NOT b.is_settled FOR UPDATE),
+     pace AS (
+       UPDATE notification n
+          SET pace_next_at = to_timestamp(batch.open / ${rate} + greatest(
+                ${epochOf('n.pace_next_at')},
+                ${epochOf('statement_timestamp()')} + CASE WHEN n.pace_next_at IS NULL THEN $4::float8 ELSE $3 END / 1000))
+         FROM batch
+        WHERE n.app_id = $1 AND n.id = batch.push_id AND n.request ->> 'flowControl' IS NOT NULL
+       RETURNING n.pace_next_at, n.pace_epoch, batch.open / ${rate} AS seconds),
+     slot AS (
+       UPDATE push_batch b
+          SET slot_at = to_timestamp(${epochOf('pace.pace_next_at')} - pace.seconds),
+              slot_ms = ceil(pace.seconds * 1000), slot_epoch = pace.pace_epoch
+         FROM batch, pace WHERE b.app_id = $1 AND b.id = batch.id
+       RETURNING b.slot_at, b.slot_ms)
+     SELECT slot_at, slot_ms, (extract(epoch FROM slot_at - clock_timestamp()) * 1000)::float8 AS slot_in_ms FROM slot`,
+    [batch.appId, batch.batchId, leadMs, firstLeadMs],
+  );
+  return rows.map(toSlot)[0] ?? undefined;
+}
+
+/** Slots within this time keep their pace after a change: their batches are already in the threads. */
+const heldSeconds = 1;
+
+/**
+ * Changes the flow control of an unfinished push; null removes it. Slots that start within a second
+ * stay, later ones are void: their batches reserve again when they are fetched (`startVoidSlots`). Returns
+ * false for a push that is finished.
+ */
+export async function changePace(
+  tx: Handle,
+  appId: string,
+  pushId: number,
+  flowControl: number | null,
+): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `UPDATE notification
+        SET request = jsonb_set(request, '{flowControl}', $3::jsonb),
+            pace_epoch = pace_epoch + 1, updated_at = now(),
+            pace_epoch_at = statement_timestamp() + make_interval(secs => ${heldSeconds}),
+            pace_next_at = least(pace_next_at, statement_timestamp() + make_interval(secs => ${heldSeconds}))
+      WHERE app_id = $1 AND id = $2 AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
+    [appId, pushId, JSON.stringify(flowControl && Math.max(flowControl, minRate))],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Today in China, the day of all gateway quotas, by the database's clock. */
+const today = `(now() AT TIME ZONE 'Asia/Shanghai')::date`;
+
+/** Profile of a quota. */
+export interface ProfileKey {
+  appId: string;
+  connector: string;
+  profile: string;
+}
+
+/** Returns why a class of messages is closed for the rest of the day; null if it is open. */
+export async function closedReason(
+  db: Handle,
+  { appId, connector, profile }: ProfileKey,
+  messageClass: string,
+): Promise<string | null> {
+  const { rows } = await db.query<{ closed_reason: string | null }>(
+    `SELECT closed_reason FROM gateway_day
+      WHERE app_id = $1 AND connector = $2 AND profile = $3 AND class = $4 AND day = ${today}`,
+    [appId, connector, profile, messageClass],
+  );
+  return rows[0]?.closed_reason ?? null;
+}
+
+/** Closes a class until midnight in China; keeps the first reason. */
+export async function closeClass(
+  db: Handle,
+  { appId, connector, profile }: ProfileKey,
+  { messageClass, reason }: { messageClass: string; reason: string },
+): Promise<void> {
+  await db.query(
+    `INSERT INTO gateway_day AS d (app_id, connector, profile, class, day, closed_reason)
+     VALUES ($1, $2, $3, $4, ${today}, $5)
+     ON CONFLICT (app_id, connector, profile, class, day)
+     DO UPDATE SET closed_reason = coalesce(d.closed_reason, excluded.closed_reason)`,
+    [appId, connector, profile, messageClass, reason],
+  );
+}
+
+/** Answered requests, and recipients accepted by the gateway. */
+export interface GatewayUse {
+  requests: number;
+  recipients: number;
+}
+
+/** Adds to today's use. Commits asynchronously: a crash may lose a moment's counts. */
+export async function addGatewayUse(
+  db: Handle,
+  { appId, connector, profile }: ProfileKey,
+  { requests, recipients }: GatewayUse,
+): Promise<void> {
+  await db.query(
+    `INSERT INTO gateway_day AS d (app_id, connector, profile, class, day, requests, recipients)
+     SELECT $1, $2, $3, '', ${today}, $4, $5 FROM (SELECT set_config('synchronous_commit', 'off', true)) AS setting
+     ON CONFLICT (app_id, connector, profile, class, day)
+     DO UPDATE SET requests = d.requests + excluded.requests, recipients = d.recipients + excluded.recipients`,
+    [appId, connector, profile, requests, recipients],
+  );
+}
+
+/** Returns an app's use of its gateways on a day in China (`YYYY-MM-DD`), by connector. */
+export async function readGatewayUse(
+  db: Handle,
+  appId: string,
+  day: string,
+): Promise<(GatewayUse & { connector: string })[]> {
+  const { rows } = await db.query<GatewayUse & { connector: string }>(
+    `SELECT connector, sum(requests)::bigint AS requests, sum(recipients)::bigint AS recipients FROM gateway_day
+      WHERE app_id = $1 AND day = $2::date AND class = '' GROUP BY connector ORDER BY connector`,
+    [appId, day],
+  );
+  return rows;
+}
+
+/** Batch of a test push (protocol/push.md#test-pushes). */
+export interface TestBatch {
+  appId: string;
+  connector: string;
+  pushId: number;
+  batchId: number;
+  devices: number;
+}
+
+/**
+ * Reserves devices of a test push for a batch and returns their number; a retaken batch keeps its reservation. Limits
+ * the pushes per app and day, and the devices per push. Needs a transaction.
+ */
+export async function grantTest(
+  tx: Handle,
+  { appId, connector, pushId, batchId, devices }: TestBatch,
+  limit: { pushesPerDay: number; devicesPerPush: number },
+): Promise<number> {
+  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
+    `gateway test ${appId} ${connector}`,
+  ]);
+  const { rows } = await tx.query<{ devices: number }>(
+    `WITH used AS (
+       SELECT count(DISTINCT push_id) FILTER (WHERE push_id <> $3 AND devices > 0 AND day = ${today}) AS pushes,
+              coalesce(sum(devices) FILTER (WHERE push_id = $3), 0) AS of_push
+         FROM gateway_test WHERE app_id = $1 AND connector = $2)
+     INSERT INTO gateway_test AS t (app_id, connector, day, push_id, batch_id, devices)
+     SELECT $1, $2, ${today}, $3, $4,
+            CASE WHEN used.pushes >= $6 THEN 0 ELSE greatest(0, least($5, $7 - used.of_push)) END FROM used
+      WHERE NOT EXISTS (SELECT FROM gateway_test
+                         WHERE app_id = $1 AND connector = $2 AND push_id = $3 AND batch_id = $4)
+     RETURNING devices`,
+    [appId, connector, pushId, batchId, devices, limit.pushesPerDay, limit.devicesPerPush],
+  );
+  if (rows[0]) return rows[0].devices;
+  const known = await tx.query<{ devices: number }>(
+    `SELECT devices FROM gateway_test WHERE app_id = $1 AND connector = $2 AND push_id = $3 AND batch_id = $4`,
+    [appId, connector, pushId, batchId],
+  );
+  return known.rows[0]?.devices ?? 0;
+}
+
+/** Deletes days before `before`; returns the number of rows. */
+export async function deleteOldGatewayDays(db: Handle, before: Date, limit: number): Promise<number> {
+  const days = await db.query(
+    `WITH old AS MATERIALIZED (
+       SELECT app_id, connector, profile, class, day FROM gateway_day
+        WHERE day < ($1::timestamptz AT TIME ZONE 'Asia/Shanghai')::date LIMIT $2)
+     DELETE FROM gateway_day d USING old
+      WHERE d.app_id = old.app_id AND d.connector = old.connector AND d.profile = old.profile
+        AND d.class = old.class AND d.day = old.day`,
+    [before, limit],
+  );
+  const tests = await db.query(
+    `WITH old AS MATERIALIZED (
+       SELECT app_id, connector, day, push_id, batch_id FROM gateway_test
+        WHERE day < ($1::timestamptz AT TIME ZONE 'Asia/Shanghai')::date LIMIT $2)
+     DELETE FROM gateway_test t USING old
+      WHERE t.app_id = old.app_id AND t.connector = old.connector AND t.day = old.day
+        AND t.push_id = old.push_id AND t.batch_id = old.batch_id`,
+    [before, limit],
+  );
+  return Math.max(days.rowCount ?? 0, tests.rowCount ?? 0);
+}
+
+/** Rate limit of a profile, in the units of its gateway. */
+export interface RateLimit {
+  perSecond: number;
+  burst: number;
+  rampMs: number;
+}
+
+interface RateRow {
+  now_ms: number;
+  began_ms: number;
+  units: number;
+  busy_ms: number;
+}
+
+/** Requested units, sent evenly over the slot, or at once when the rate allows. */
+export interface RateRequest {
+  units: number;
+  isEven: boolean;
+}
+
+/** Time for handing a batch to a thread and loading its recipients. */
+const leadMs = 100;
+
+const epochMs = (column: string) => `(extract(epoch FROM ${column}) * 1000)::float8`;
+
+/**
+ * Reserves a slot for a batch, so that all dispatchers together keep to a profile's rate: each reservation starts at the
+ * end of the one before. After a pause as long as the ramp (at least a second) the ramp restarts. Saves the slot on the
+ * batch, which keeps it when it is retaken. Needs a transaction.
+ */
+export async function reserveRate(
+  tx: Handle,
+  key: ProfileKey & { batchId: number },
+  limit: RateLimit,
+  wanted: RateRequest,
+): Promise<Slot> {
+  const row = await lockRate(tx, key);
+  const isIdle = row.now_ms - row.busy_ms > Math.max(limit.rampMs, 1000);
+  const beganMs = isIdle ? row.now_ms : row.began_ms;
+  // Unused units beyond the burst are lost.
+  const used = isIdle ? 0 : Math.max(row.units, allowedUnits(limit, row.now_ms - beganMs) - limit.burst);
+  const endMs = beganMs + msUntilAllowed(limit, used + wanted.units);
+  const isAtOnce = endMs <= row.now_ms;
+  const firstMs = Math.max(row.now_ms + (isAtOnce ? 0 : leadMs), beganMs + msUntilAllowed(limit, used));
+  const lastMs = Math.max(firstMs, endMs);
+  const startMs = wanted.isEven ? firstMs : lastMs;
+  const { rows } = await tx.query<SlotRow>(
+    `WITH rate AS (
+       UPDATE gateway_rate SET began_at = to_timestamp($4::float8 / 1000), units = $5,
+              busy_until = to_timestamp($6::float8 / 1000)
+        WHERE app_id = $1 AND connector = $2 AND profile = $3),
+     slot AS (
+       UPDATE push_batch SET rate_at = to_timestamp($8::float8 / 1000), rate_ms = $9 WHERE app_id = $1 AND id = $7
+       RETURNING rate_at AS slot_at, rate_ms AS slot_ms)
+     SELECT slot_at, slot_ms, ${epochMs('slot_at - clock_timestamp()')} AS slot_in_ms FROM slot`,
+    [
+      ...[key.appId, key.connector, key.profile, beganMs, used + wanted.units, lastMs],
+      ...[key.batchId, startMs, Math.ceil(lastMs - startMs)],
+    ],
+  );
+  const slot = rows.map(toSlot)[0];
+  if (!slot) throw new Error('the batch of this rate does not exist');
+  return slot;
+}
+
+/**
+ * Locks the row of a profile until the end of the transaction. Commits asynchronously, because all batches wait for this
+ * row; a crash of the database loses a moment's reservations.
+ */
+async function lockRate(tx: Handle, key: ProfileKey): Promise<RateRow> {
+  const known = await readRate(tx, key);
+  if (known) return known;
+  await tx.query(
+    `INSERT INTO gateway_rate (app_id, connector, profile, began_at, units, busy_until)
+     VALUES ($1, $2, $3, to_timestamp(0), 0, to_timestamp(0)) ON CONFLICT DO NOTHING`,
+    [key.appId, key.connector, key.profile],
+  );
+  const made = await readRate(tx, key);
+  if (!made) throw new Error('the rate was deleted concurrently');
+  return made;
+}
+
+async function readRate(tx: Handle, { appId, connector, profile }: ProfileKey): Promise<RateRow | undefined> {
+  const { rows } = await tx.query<RateRow>(
+    `WITH setting AS (SELECT set_config('synchronous_commit', 'off', true)),
+          held AS (SELECT * FROM gateway_rate WHERE app_id = $1 AND connector = $2 AND profile = $3 FOR UPDATE)
+     SELECT ${epochMs('clock_timestamp()')} AS now_ms, ${epochMs('began_at')} AS began_ms, units,
+            ${epochMs('busy_until')} AS busy_ms FROM held, setting`,
+    [appId, connector, profile],
+  );
+  return rows[0];
+}
+
+/** Returns the units allowed until a time after the start of the ramp: the burst, and the area under the rate. */
+export function allowedUnits({ perSecond, burst, rampMs }: RateLimit, ms: number): number {
+  if (ms < rampMs) return burst + (perSecond * ms * ms) / (2 * rampMs) / 1000;
+  return burst + (perSecond * (ms - rampMs / 2)) / 1000;
+}
+
+/** Returns the milliseconds after the start of the ramp until so many units are allowed: the inverse of `allowedUnits`. */
+export function msUntilAllowed({ perSecond, burst, rampMs }: RateLimit, units: number): number {
+  if (units <= burst) return 0;
+  const ramped = (units - burst) * 1000;
+  const ofRamp = (perSecond * rampMs) / 2;
+  return ramped < ofRamp ? Math.sqrt((ramped * 2 * rampMs) / perSecond) : ramped / perSecond + rampMs / 2;
+}
+
+/** Columns of the slot that the gateway's rate reserved, from `push_batch b`. */
+export const rateColumns = `b.rate_at, b.rate_ms, ${epochMs('b.rate_at - clock_timestamp()')} AS rate_in_ms`;
+
+/** Deletes the rates of profiles that have not sent since: their ramps restart anyway. */
+export async function deleteOldRates(db: Handle, before: Date): Promise<void> {
+  await db.query('DELETE FROM gateway_rate WHERE busy_until < $1', [before]);
+}
+
+/** Use of a gateway by a profile on a day in China; a class is closed once its quota is used up. */
+export interface ProfileUse {
+  connector: string;
+  profile: string;
+  /** Empty: all messages of the profile. */
+  class: string;
+  requests: number;
+  recipients: number;
+  closedReason: string | null;
+}
+
+/** Lists an app's use of its gateways on a day in China (`YYYY-MM-DD`), at most `limit` rows. */
+export async function listProfileUse(
+  db: Handle,
+  appId: string,
+  { day, limit }: { day: string; limit: number },
+): Promise<ProfileUse[]> {
+  const { rows } = await db.query<ProfileUse>(
+    `SELECT connector, profile, class, requests, recipients, closed_reason AS "closedReason" FROM gateway_day
+      WHERE app_id = $1 AND day = $2::date ORDER BY connector, profile, class LIMIT $3`,
+    [appId, day, limit],
+  );
+  return rows;
+}

@@ -1,0 +1,339 @@
+import { type DeviceIds, namesOfToken } from '../../domain/installations/identity.ts';
+import type { Installation, InstallationDraft } from '../../domain/installations/installation.ts';
+import { parseExactly } from '../../domain/json.ts';
+import { arrayText } from '../copy.ts';
+import type { ServerSettings } from '../limits/pooler.ts';
+import type { Handle } from '../pool.ts';
+import { prepare } from '../prepared.ts';
+import { AppStatement, isSharded, partByApp } from '../sharding.ts';
+import {
+  draftColumns,
+  draftReaders,
+  type InstallationRow,
+  maxOfRegistration,
+  readColumnNames,
+  toInstallation,
+} from './installations.ts';
+
+/**
+ * Settings of the connections for saves. The plan of a statement is made once and finds each row by an
+ * index, even while the table has few rows. The lock timeout is short, because saves of several apps
+ * wait together.
+ */
+export const saveSettings = {
+  lock_timeout: '100ms',
+  plan_cache_mode: 'force_generic_plan',
+  enable_seqscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+  enable_sort: 'off',
+  enable_bitmapscan: 'off',
+  cpu_index_tuple_cost: 1000,
+  jit: 'off',
+};
+
+/**
+ * Returns the settings of the connections for saves to a database. On a sharded database Citus chooses
+ * the server by the values of a statement, and refuses a plan that is made for all values.
+ */
+export async function saveSettingsOf(db: Handle): Promise<ServerSettings> {
+  return (await isSharded(db)) ? { lock_timeout: saveSettings.lock_timeout, jit: 'off' } : saveSettings;
+}
+
+/**
+ * Most bytes of custom members, and of channels, of a row that is written in a group. Smaller values are not compressed, so
+ * their size is known without reading them.
+ */
+const maxBytes = 2000;
+
+const uniqueIds = ['object_id', 'installation_id', 'device_token'];
+const askedIds = [...uniqueIds, 'registration_id'];
+
+const isSmall = (column: string) =>
+  `coalesce(pg_column_size(${column}) <= ${maxBytes} AND pg_column_compression(${column}) IS NULL, true)`;
+const small = `${isSmall('fields')} AND ${isSmall('channels')}`;
+
+/**
+ * Selects from the rows of an app with a value of a column. The bounds and the order allow one index only: a plan for
+ * an equal value that is made while the app has few rows may read all rows of the app later. NULL finds nothing.
+ */
+const rowsWith = (
+  column: string,
+  value: string,
+  { columns = ['id'], condition = 'true', andApp = '' } = {},
+) =>
+  `(SELECT ${columns.join(', ')} FROM installation
+     WHERE app_id = g.app_id${andApp} AND ${column} >= ${value} AND ${column} <= ${value} AND ${condition}
+     ORDER BY app_id, ${column} OFFSET 0)`;
+
+/** The newest installations with a registration id. */
+const newestOfRegistration = (andApp: string) =>
+  `(SELECT id FROM ${rowsWith('registration_id', 'g.registration_id', { andApp })} AS same
+     ORDER BY id DESC LIMIT ${maxOfRegistration})`;
+
+const foundColumns = [
+  ...readColumnNames.map((name) =>
+    name === 'fields' || name === 'channels' ? `CASE WHEN ${small} THEN ${name} END AS ${name}` : name,
+  ),
+  'ctid::text AS place',
+  'xmin::text AS version',
+  `${small} AS is_small`,
+];
+
+/** Rows with one of the unique ids of a device, and the newest ones with its registration id. */
+const keysOf = (andApp: string) =>
+  [
+    ...uniqueIds.map((column) => rowsWith(column, `g.${column}`, { andApp })),
+    newestOfRegistration(andApp),
+  ].join(' UNION ');
+
+const findStatement = new AppStatement(
+  askedIds.length + 2,
+  (andApp) => `
+   SELECT g.device, f.*
+     FROM unnest($1::text[], ${askedIds.map((_, i) => `$${i + 2}::text[]`).join(', ')})
+          WITH ORDINALITY AS g(app_id, ${askedIds.join(', ')}, device),
+          LATERAL (${keysOf(andApp('installation'))}) AS k,
+          LATERAL ${rowsWith('id', 'k.id', { columns: foundColumns, andApp: andApp('installation') })} AS f`,
+  { isPrepared: true },
+);
+
+/** Ids of a device of an app. */
+export interface AskedDevice {
+  appId: string;
+  ids: DeviceIds;
+}
+
+/** Place and version of a row, as PostgreSQL writes them. */
+export interface RowVersion {
+  place: string;
+  version: string;
+}
+
+/** Installation that matches an id, with the version of its row. */
+export interface FoundInstallation {
+  installation: Installation;
+  row: RowVersion;
+  /** Without it, `fields` and `channels` are not read. */
+  isSmall: boolean;
+}
+
+type FoundRow = InstallationRow & RowVersion & { device: number; is_small: boolean };
+
+/** Ids of a device, at its place among all. */
+interface Asked extends AskedDevice {
+  at: number;
+}
+
+/** Returns the ids of a device, and a row for each further text of its token (`namesOfToken`). */
+function asSpelled({ appId, ids }: AskedDevice, at: number): Asked[] {
+  if (ids.deviceToken === undefined) return [{ appId, ids, at }];
+  const [compared, ...others] = namesOfToken(ids.deviceToken);
+  return [
+    { appId, ids: { ...ids, deviceToken: compared }, at },
+    ...others.map((deviceToken) => ({ appId, ids: { ...noIds, deviceToken }, at })),
+  ];
+}
+
+const noIds: DeviceIds = {
+  objectId: undefined,
+  installationId: undefined,
+  deviceToken: undefined,
+  registrationId: undefined,
+};
+
+/**
+ * Finds the installations that match one of the ids of each device, in the order of their keys, by the place of the
+ * device.
+ */
+export async function findInstallationsOfDevices(
+  db: Handle,
+  devices: AskedDevice[],
+): Promise<FoundInstallation[][]> {
+  const parts = await findStatement.run<FoundRow, Asked>(db, devices.flatMap(asSpelled), (part) => [
+    arrayText(part.map(({ appId }) => appId)),
+    arrayText(part.map(({ ids }) => ids.objectId)),
+    arrayText(part.map(({ ids }) => ids.installationId)),
+    arrayText(part.map(({ ids }) => ids.deviceToken)),
+    arrayText(part.map(({ ids }) => ids.registrationId)),
+  ]);
+  const byDevice = devices.map((): FoundInstallation[] => []);
+  for (const { part, found } of parts)
+    for (const row of found) {
+      const { device, place, version, is_small: isSmall } = row;
+      const ofDevice = byDevice[part[device - 1]?.at ?? -1];
+      // A row may have one spelling of the token, and another id of the device.
+      if (!ofDevice || ofDevice.some(({ installation }) => installation.id === row.id)) continue;
+      ofDevice.push({ installation: toInstallation(row), row: { place, version }, isSmall });
+    }
+  for (const several of byDevice)
+    if (several.length > 1) several.sort((a, b) => a.installation.id - b.installation.id);
+  return byDevice;
+}
+
+/** New installation of a group. */
+export interface GroupInsert {
+  appId: string;
+  objectId: string;
+  draft: InstallationDraft;
+}
+
+/** New values of an installation whose row has this version. They change no unique id. */
+export interface GroupUpdate {
+  appId: string;
+  id: number;
+  row: RowVersion;
+  draft: InstallationDraft;
+}
+
+const types: Readonly<Record<string, string>> = {
+  id: 'bigint',
+  wire_names: 'boolean',
+  valid: 'boolean',
+  badge: 'integer',
+  fields: 'jsonb',
+};
+/** Returns the rows of arrays, one for each column, from parameter `first` on. An array of channels is a text. */
+const rowsOf = (names: string[], first: number) =>
+  `unnest(${names.map((name, i) => `$${first + i}::${types[name] ?? 'text'}[]`).join(', ')}) AS g(${names.join(', ')})`;
+const written = (name: string) => (name === 'channels' ? 'g.channels::text[]' : `g.${name}`);
+
+const insertColumns = ['app_id', 'object_id', ...draftColumns];
+const updateColumns = ['app_id', 'id', 'place', 'version', ...draftColumns];
+
+const insertText = (first: number) =>
+  `INSERT INTO installation (created_at, updated_at, ${insertColumns.join(', ')})
+   SELECT $1, $1, ${insertColumns.map(written).join(', ')} FROM ${rowsOf(insertColumns, first)}
+   ON CONFLICT DO NOTHING RETURNING object_id, NULL::bigint AS id`;
+
+/**
+ * Finds rows by their place, which needs no index. Skips those that another transaction has locked: a group never waits for
+ * one of its rows.
+ */
+const updateText = (first: number) =>
+  `UPDATE installation i
+      SET updated_at = $1, ${draftColumns.map((name) => `${name} = ${written(name)}`).join(', ')}
+     FROM (SELECT g.* FROM ${rowsOf(updateColumns, first)}, LATERAL (
+             SELECT FROM installation i
+              WHERE i.ctid = g.place::tid AND i.xmin = g.version::xid AND i.app_id = g.app_id AND i.id = g.id
+                FOR NO KEY UPDATE SKIP LOCKED) AS locked) AS g
+    WHERE i.ctid = g.place::tid AND i.app_id = g.app_id AND i.id = g.id RETURNING NULL::text AS object_id, i.id`;
+
+const insertStatement = prepare(insertText(2));
+const updateStatement = prepare(updateText(2));
+const bothStatement = prepare(
+  `WITH made AS (${insertText(2)}), changed AS (${updateText(2 + insertColumns.length)})
+   SELECT * FROM made UNION ALL SELECT * FROM changed`,
+);
+
+/** Public ids of the inserted installations, and keys of the updated ones. */
+export interface WrittenGroup {
+  inserted: ReadonlySet<string>;
+  updated: ReadonlySet<number>;
+}
+
+/**
+ * Writes a group in one transaction. On a sharded database the inserts are one transaction,
+ * and so are the updates of each app. Leaves out an insert whose unique ids another installation holds,
+ * and an update whose row is locked or has changed since its version.
+ */
+export async function writeInstallationGroup(
+  db: Handle,
+  { inserts, updates, now }: { inserts: GroupInsert[]; updates: GroupUpdate[]; now: Date },
+): Promise<WrittenGroup> {
+  const isTogether = inserts.length > 0 && updates.length > 0 && !(await isSharded(db));
+  const rows = isTogether
+    ? (await db.query<WrittenRow>(bothStatement, [now, ...insertArrays(inserts), ...updateArrays(updates)]))
+        .rows
+    : [...(await insertGroup(db, inserts, now)), ...(await updateGroup(db, updates, now))];
+  return {
+    inserted: new Set(rows.flatMap(({ object_id }) => object_id ?? [])),
+    updated: new Set(rows.flatMap(({ id }) => id ?? [])),
+  };
+}
+
+interface WrittenRow {
+  object_id: string | null;
+  id: number | null;
+}
+
+async function insertGroup(db: Handle, inserts: GroupInsert[], now: Date): Promise<WrittenRow[]> {
+  if (inserts.length === 0) return [];
+  return (await db.query<WrittenRow>(insertStatement, [now, ...insertArrays(inserts)])).rows;
+}
+
+async function updateGroup(db: Handle, updates: GroupUpdate[], now: Date): Promise<WrittenRow[]> {
+  if (updates.length === 0) return [];
+  if (await isSharded(db)) return await updateSharded(db, updates, now);
+  return (await db.query<WrittenRow>(updateStatement, [now, ...updateArrays(updates)])).rows;
+}
+
+const insertArrays = (inserts: GroupInsert[]): string[] => [
+  arrayText(inserts.map(({ appId }) => appId)),
+  arrayText(inserts.map(({ objectId }) => objectId)),
+  ...draftArrays(inserts),
+];
+
+const updateArrays = (updates: GroupUpdate[]): string[] => [
+  arrayText(updates.map(({ appId }) => appId)),
+  arrayText(updates.map(({ id }) => id)),
+  arrayText(updates.map(({ row }) => row.place)),
+  arrayText(updates.map(({ row }) => row.version)),
+  ...draftArrays(updates),
+];
+
+/** Returns an array for each of `draftColumns`. */
+const draftArrays = (rows: { draft: InstallationDraft }[]): string[] =>
+  draftReaders.map((read) =>
+    arrayText(
+      rows.map(({ draft }) => {
+        const value = read(draft);
+        return Array.isArray(value) ? arrayText(value) : value;
+      }),
+    ),
+  );
+
+const jsonTypes: Readonly<Record<string, string>> = {
+  wire_names: 'boolean',
+  valid: 'boolean',
+  badge: 'integer',
+  fields: 'jsonb',
+  channels: 'text[]',
+};
+
+/**
+ * Takes the rows as JSON, which needs no casts: Citus refuses a cast that depends on settings here. The
+ * `ctid` of a row is unknown here, because it is a place on one server.
+ */
+const shardedUpdateText = `
+  UPDATE installation i SET updated_at = $1, ${draftColumns.map((name) => `${name} = g.${name}`).join(', ')}
+    FROM (SELECT g.* FROM jsonb_to_recordset($2::jsonb) AS g (app_id text, id bigint, version text,
+                 ${draftColumns.map((name) => `${name} ${jsonTypes[name] ?? 'text'}`).join(', ')}),
+          LATERAL (
+            SELECT FROM installation i
+             WHERE i.xmin = g.version::xid AND i.app_id = g.app_id AND i.id = g.id AND i.app_id = $3
+               FOR NO KEY UPDATE SKIP LOCKED) AS locked) AS g
+   WHERE i.app_id = g.app_id AND i.id = g.id AND i.app_id = $3
+  RETURNING NULL::text AS object_id, i.id`;
+
+/** Updates rows of a group on a sharded database with one statement for each app. */
+export async function updateSharded(
+  db: Handle,
+  updates: readonly GroupUpdate[],
+  now: Date,
+): Promise<WrittenRow[]> {
+  const updated: WrittenRow[] = [];
+  for (const part of await partByApp(db, updates)) {
+    const values = [now, JSON.stringify(part.map(jsonRowOf)), part[0]?.appId];
+    updated.push(...(await db.query<WrittenRow>(shardedUpdateText, values)).rows);
+  }
+  return updated;
+}
+
+function jsonRowOf({ appId, id, row, draft }: GroupUpdate): object {
+  const values = draftColumns.map((name, i) => {
+    const value = draftReaders[i]?.(draft) ?? null;
+    return [name, name === 'fields' ? parseExactly(String(value)) : value];
+  });
+  return { app_id: appId, id, version: row.version, ...Object.fromEntries(values) };
+}

@@ -1,0 +1,688 @@
+import { comparedToken, type DeviceIds, namesOfToken } from '../../domain/installations/identity.ts';
+import type { Installation, InstallationDraft } from '../../domain/installations/installation.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import { harmonyDeviceTypes, vendorOfDevice } from '../../domain/labels.ts';
+import type { CopyValue } from '../copy.ts';
+import { isDeadlock } from '../limits/database-errors.ts';
+import type { Database, Handle } from '../pool.ts';
+import { PreparedStatements, prepare } from '../prepared.ts';
+import { forEachApp } from '../sharding.ts';
+import { type RowCondition, type Selection, selectByIds, selectRows } from './selection.ts';
+
+export interface InstallationRow {
+  id: number;
+  object_id: string;
+  device_type: string;
+  /** As it is compared (`comparedToken`); rows of older versions have it as it was sent. */
+  device_token: string | null;
+  /** Spelling that the client sent, if it is another one. */
+  device_token_sent: string | null;
+  installation_id: string | null;
+  vendor: string | null;
+  vendor_name: string | null;
+  registration_id: string | null;
+  device_profile: string | null;
+  topic: string | null;
+  team_id: string | null;
+  wire_names: boolean;
+  channels: string[] | null;
+  valid: boolean;
+  time_zone: string | null;
+  badge: number | null;
+  fields: JsonObject;
+  created_at: Date;
+  updated_at: Date;
+}
+
+/** Row with its version: the transaction that wrote it. */
+type VersionRow = InstallationRow & { version: string };
+
+/** Value of a column: objects as JSON text. */
+type DraftValue = Exclude<CopyValue, Buffer>;
+
+/** Client-writable columns, with the value that a draft has for each. */
+const valueByColumn: Readonly<Record<string, (draft: InstallationDraft) => DraftValue>> = {
+  device_type: (draft) => draft.deviceType,
+  device_token: ({ deviceToken }) => deviceToken && comparedToken(deviceToken),
+  device_token_sent: ({ deviceToken }) =>
+    deviceToken === null || comparedToken(deviceToken) === deviceToken ? null : deviceToken,
+  installation_id: (draft) => draft.installationId,
+  vendor: (draft) => draft.vendor,
+  vendor_name: (draft) => draft.vendorName,
+  registration_id: (draft) => draft.registrationId,
+  device_profile: (draft) => draft.deviceProfile,
+  topic: (draft) => draft.topic,
+  team_id: (draft) => draft.teamId,
+  wire_names: (draft) => draft.hasWireNames,
+  channels: (draft) => draft.channels,
+  valid: (draft) => draft.valid,
+  time_zone: (draft) => draft.timeZone,
+  badge: (draft) => draft.badge,
+  fields: (draft) => JSON.stringify(draft.fields),
+};
+export const draftColumns = Object.keys(valueByColumn);
+export const draftReaders = Object.values(valueByColumn);
+
+/** Returns the values of a draft in the order of `draftColumns`. */
+export const draftValues = (draft: InstallationDraft): CopyValue[] => draftReaders.map((read) => read(draft));
+
+export const readColumnNames = ['id', 'object_id', ...draftColumns, 'created_at', 'updated_at'];
+const readColumns = readColumnNames.join(', ');
+
+export function toInstallation(row: InstallationRow): Installation {
+  return {
+    id: row.id,
+    objectId: row.object_id,
+    deviceType: row.device_type,
+    deviceToken: sentToken(row),
+    installationId: row.installation_id,
+    vendor: row.vendor,
+    vendorName: row.vendor_name,
+    registrationId: row.registration_id,
+    deviceProfile: row.device_profile,
+    topic: row.topic,
+    teamId: row.team_id,
+    hasWireNames: row.wire_names,
+    channels: row.channels,
+    valid: row.valid,
+    timeZone: row.time_zone,
+    badge: row.badge,
+    fields: row.fields,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}
+
+/** A process of an older version changes a token without its spelling. */
+const sentToken = ({ device_token: token, device_token_sent: sent }: InstallationRow): string | null =>
+  sent !== null && comparedToken(sent) === token ? sent : token;
+
+/** Finds an installation by its public id; `isLocked` locks it until the transaction ends. */
+export async function findInstallation(
+  db: Handle,
+  { appId, objectId, isLocked = false }: { appId: string; objectId: string; isLocked?: boolean },
+): Promise<Installation | undefined> {
+  const { rows } = await db.query<InstallationRow>(
+    `SELECT ${readColumns} FROM installation WHERE app_id = $1 AND object_id = $2${isLocked ? ' FOR UPDATE' : ''}`,
+    [appId, objectId],
+  );
+  return rows.map(toInstallation)[0];
+}
+
+/** Finds installations by public ids, unordered. Throws as `selectByIds`. */
+export async function findInstallations(
+  db: Handle,
+  appId: string,
+  wanted: { objectIds: string[]; maxBytes: number },
+): Promise<Installation[]> {
+  const from = { table: 'installation', columns: readColumns } as const;
+  return (await selectByIds<InstallationRow>(db, from, { appId, ...wanted })).map(toInstallation);
+}
+
+const keyColumns = {
+  objectId: 'object_id',
+  installationId: 'installation_id',
+  deviceToken: 'device_token',
+  registrationId: 'registration_id',
+} as const;
+const keyNames = ['objectId', 'installationId', 'deviceToken', 'registrationId'] as const;
+const ofDevice = new PreparedStatements();
+
+/**
+ * Installations with a registration id that are looked at, the newest ones: one has it, until it is
+ * registered again.
+ */
+export const maxOfRegistration = 8;
+
+/**
+ * Selects the installations, a dozen at most, that match one of the ids, in the order of their
+ * keys. Each set of ids has a statement of its own with one look-up per id: PostgreSQL chooses poor
+ * plans for alternatives that may be NULL.
+ */
+async function selectOfDevice(db: Handle, appId: string, ids: DeviceIds, tail = ''): Promise<VersionRow[]> {
+  const given = keyNames.flatMap((name) => {
+    const id = ids[name];
+    const values = id === undefined ? [] : name === 'deviceToken' ? namesOfToken(id) : [id];
+    return values.map((value) => ({ name, value }));
+  });
+  if (given.length === 0) return [];
+  const lookUps = given.map(({ name }, i) => {
+    const lookUp = `SELECT id FROM installation WHERE app_id = $1 AND ${keyColumns[name]} = $${i + 2}`;
+    if (name !== 'registrationId') return lookUp;
+    // OFFSET 0: without it a plan may read all installations of the app in the order of their keys.
+    return `(SELECT id FROM (${lookUp} OFFSET 0) AS same ORDER BY id DESC LIMIT ${maxOfRegistration})`;
+  });
+  const statement = ofDevice.of(
+    `SELECT ${readColumns}, xmin::text AS version FROM installation
+      WHERE app_id = $1 AND id = ANY(ARRAY(${lookUps.join(' UNION ALL ')})) ORDER BY id${tail}`,
+  );
+  return (await db.query<VersionRow>(statement, [appId, ...given.map(({ value }) => value)])).rows;
+}
+
+/** Finds the installations that match one of the ids, each with the version of its row, in the order of their keys. */
+export async function findInstallationsOfDevice(
+  db: Handle,
+  appId: string,
+  ids: DeviceIds,
+): Promise<Map<Installation, string>> {
+  const rows = await selectOfDevice(db, appId, ids);
+  return new Map(rows.map((row) => [toInstallation(row), row.version]));
+}
+
+/**
+ * Locks the installations that match one of the ids, in the order of their keys. A concurrent change may leave one among
+ * them that no longer matches.
+ */
+export async function lockInstallationsOfDevice(
+  tx: Handle,
+  appId: string,
+  ids: DeviceIds,
+): Promise<Installation[]> {
+  return (await selectOfDevice(tx, appId, ids, ' FOR UPDATE')).map(toInstallation);
+}
+
+const insertOne = prepare(
+  `INSERT INTO installation (app_id, object_id, created_at, updated_at, ${draftColumns.join(', ')})
+   VALUES ($1, $2, $3, $3, ${draftColumns.map((_, i) => `$${i + 4}`).join(', ')})
+   ON CONFLICT DO NOTHING RETURNING ${readColumns}`,
+);
+
+/** Inserts an installation; undefined if another one, even a concurrent one, holds one of the unique ids. */
+export async function insertInstallation(
+  db: Handle,
+  appId: string,
+  { objectId, draft, now }: { objectId: string; draft: InstallationDraft; now: Date },
+): Promise<Installation | undefined> {
+  const values = [appId, objectId, now, ...draftValues(draft)];
+  const { rows } = await db.query<InstallationRow>(insertOne, values);
+  return rows.map(toInstallation)[0];
+}
+
+const updateText = `UPDATE installation
+    SET updated_at = $3, ${draftColumns.map((name, i) => `${name} = $${i + 4}`).join(', ')}
+  WHERE app_id = $1 AND id = $2`;
+const updateLocked = prepare(`${updateText} RETURNING ${readColumns}`);
+const updateVersion = prepare(
+  `${updateText} AND xmin = $${draftColumns.length + 4}::xid RETURNING ${readColumns}`,
+);
+
+/** New values of an installation. */
+interface InstallationUpdate {
+  id: number;
+  draft: InstallationDraft;
+  now: Date;
+}
+
+/** Updates a locked installation. Fails on a unique index if another one holds its new ids. */
+export async function updateInstallation(
+  tx: Handle,
+  appId: string,
+  { id, draft, now }: InstallationUpdate,
+): Promise<Installation> {
+  const { rows } = await tx.query<InstallationRow>(updateLocked, [appId, id, now, ...draftValues(draft)]);
+  const [installation] = rows.map(toInstallation);
+  if (!installation) throw new Error('a locked installation is gone');
+  return installation;
+}
+
+/** As `updateInstallation`, without a lock: undefined if the row has changed since this version was read. */
+export async function updateInstallationVersion(
+  db: Handle,
+  appId: string,
+  { id, draft, now, version }: InstallationUpdate & { version: string },
+): Promise<Installation | undefined> {
+  const values = [appId, id, now, ...draftValues(draft), version];
+  return (await db.query<InstallationRow>(updateVersion, values)).rows.map(toInstallation)[0];
+}
+
+/** Vendor of a row (`vendorOfDevice`). */
+export const vendorOfRow = `coalesce(vendor, CASE WHEN device_type IN (${harmonyDeviceTypes.map((name) => `'${name}'`).join(', ')}) THEN 'vendor_a' END)`;
+
+/**
+ * Takes the registration id of an installation from the others of its vendor, except for those that
+ * are being saved: the next walk finds these (`identities.ts`).
+ */
+export async function takeRegistration(
+  tx: Handle,
+  appId: string,
+  {
+    id,
+    deviceType,
+    vendor,
+    registrationId,
+  }: Pick<Installation, 'id' | 'deviceType' | 'vendor' | 'registrationId'>,
+): Promise<void> {
+  const owner = vendorOfDevice(deviceType, vendor);
+  if (registrationId === null || owner === null) return;
+  await tx.query(
+    `WITH former AS MATERIALIZED (
+       SELECT id FROM installation WHERE app_id = $1 AND registration_id = $2 AND ${vendorOfRow} = $3 AND id <> $4
+          FOR UPDATE SKIP LOCKED)
+     UPDATE installation i SET registration_id = NULL FROM former f WHERE i.app_id = $1 AND i.id = f.id`,
+    [appId, registrationId, owner, id],
+  );
+}
+
+/**
+ * Locks installations by public ids, in the order of their keys to avoid deadlocks. Returns the
+ * keys and ACLs.
+ */
+export async function lockInstallations(
+  tx: Handle,
+  appId: string,
+  objectIds: string[],
+): Promise<(Pick<Installation, 'id'> & { acl: Json })[]> {
+  const { rows } = await tx.query<Pick<Installation, 'id'> & { acl: Json }>(
+    `SELECT id, fields -> 'ACL' AS acl FROM installation
+      WHERE app_id = $1 AND object_id = ANY($2::text[]) ORDER BY id FOR UPDATE`,
+    [appId, objectIds],
+  );
+  return rows;
+}
+
+export async function deleteInstallations(tx: Handle, appId: string, ids: number[]): Promise<void> {
+  await tx.query('DELETE FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])', [appId, ids]);
+}
+
+export async function selectInstallations(tx: Handle, selection: Selection): Promise<Installation[]> {
+  const from = { table: 'installation', columns: readColumns } as const;
+  return (await selectRows<InstallationRow>(tx, from, selection)).map(toInstallation);
+}
+
+/** The condition of the index `installation_token_spelling`. */
+const isAsSent = `device_token COLLATE "C" ~ '^[0-9A-Fa-f]*[A-F][0-9A-Fa-f]*$'`;
+const asSent = `SELECT app_id, id FROM installation WHERE ${isAsSent} ORDER BY app_id, id LIMIT $1`;
+
+interface TokenRow {
+  id: number;
+  token: string;
+  updated_at: Date;
+}
+
+/**
+ * Rewrites up to `limit` tokens that an older version stored as they were sent, and merges the
+ * installations of a token with several spellings. Returns the number of rows read. Skips
+ * installations that are being saved.
+ */
+export function rewriteTokens(db: Database, limit: number): Promise<number> {
+  return db.transaction(async (tx) => {
+    const rows = await forEachApp(tx, { text: asSent, values: [limit] }, async (appId, ids) => {
+      const locked = await tx.query<TokenRow>(
+        `SELECT id, device_token AS token, updated_at FROM installation
+          WHERE app_id = $1 AND id = ANY ($2::bigint[]) AND ${isAsSent} ORDER BY id FOR UPDATE SKIP LOCKED`,
+        [appId, ids],
+      );
+      await rewriteRows(tx, appId, locked.rows);
+      return locked.rows;
+    });
+    return rows.length;
+  });
+}
+
+async function rewriteRows(tx: Handle, appId: string, rows: readonly TokenRow[]): Promise<void> {
+  const byToken = Map.groupBy(rows, ({ token }) => comparedToken(token));
+  const { free, holders } = await findHolders(tx, appId, [...byToken.keys()]);
+  const single: number[] = [];
+  for (const [token, spellings] of byToken) {
+    const holder = holders.get(token);
+    const [first, ...others] = spellings;
+    if (first && others.length === 0 && free.has(token)) single.push(first.id);
+    else if (holder || free.has(token)) await merge(tx, appId, holder ? [holder, ...spellings] : spellings);
+  }
+  if (single.length > 0) await rewrite(tx, appId, single);
+}
+
+/**
+ * Finds which tokens no installation holds as they are compared, and locks the holders of the
+ * others that no call is saving.
+ */
+async function findHolders(
+  tx: Handle,
+  appId: string,
+  tokens: readonly string[],
+): Promise<{ free: ReadonlySet<string>; holders: ReadonlyMap<string, TokenRow> }> {
+  const select =
+    'SELECT id, device_token AS token, updated_at FROM installation WHERE app_id = $1 AND device_token = ANY ($2::text[])';
+  const taken = await tx.query<TokenRow>(select, [appId, tokens]);
+  const isTaken = new Set(taken.rows.map(({ token }) => token));
+  const free = new Set(tokens.filter((token) => !isTaken.has(token)));
+  if (isTaken.size === 0) return { free, holders: new Map() };
+  const locked = await tx.query<TokenRow>(`${select} ORDER BY id FOR UPDATE SKIP LOCKED`, [
+    appId,
+    [...isTaken],
+  ]);
+  return { free, holders: new Map(locked.rows.map((row) => [row.token, row])) };
+}
+
+const rewrite = (tx: Handle, appId: string, ids: readonly number[]) =>
+  tx.query(
+    `UPDATE installation SET device_token = lower(device_token COLLATE "C"), device_token_sent = device_token
+      WHERE app_id = $1 AND id = ANY ($2::bigint[]) AND ${isAsSent}`,
+    [appId, ids],
+  );
+
+interface MergedRow {
+  installation_id: string | null;
+  channels: string[] | null;
+  time_zone: string | null;
+  fields: JsonObject;
+}
+
+/**
+ * Keeps the installation that was saved last, and deletes the others. What it lacks it gets from
+ * these: a client that registered with another spelling may have sent its token alone.
+ */
+async function merge(tx: Handle, appId: string, rows: readonly TokenRow[]): Promise<void> {
+  const [kept, ...older] = rows.toSorted(
+    (a, b) => b.updated_at.getTime() - a.updated_at.getTime() || b.id - a.id,
+  );
+  if (!kept) return;
+  for (const { id } of older) {
+    const deleted = await tx.query<MergedRow>(
+      'DELETE FROM installation WHERE app_id = $1 AND id = $2 RETURNING installation_id, channels, time_zone, fields',
+      [appId, id],
+    );
+    const [row] = deleted.rows;
+    if (!row) continue;
+    await tx.query(
+      `UPDATE installation SET installation_id = coalesce(installation_id, $3), channels = coalesce(channels, $4),
+              time_zone = coalesce(time_zone, $5), fields = $6::jsonb || fields
+        WHERE app_id = $1 AND id = $2`,
+      [appId, kept.id, row.installation_id, row.channels, row.time_zone, JSON.stringify(row.fields)],
+    );
+  }
+  await rewrite(tx, appId, [kept.id]);
+}
+
+/** Registration ids that one statement reads: some milliseconds. */
+const idsOfPage = 5000;
+/** Installations that lose their registration id, from which on the page is read again. */
+const releasedAtOnce = 1000;
+
+/** Time of a walk. */
+export interface RegistrationWalk {
+  appId: string;
+  now: Date;
+  /**
+   * Start of the next walk after one of several pages; one of a single page begins again with the
+   * next call.
+   */
+  nextAt: Date;
+}
+
+/**
+ * Makes the next page of an app's walk over its registration ids, unless another process does so
+ * now or the next walk is later. Of the installations with an id of the same vendor, the one that
+ * was saved last keeps it. Returns whether a further page follows.
+ */
+export function continueRegistrationWalk(
+  db: Database,
+  { appId, now, nextAt }: RegistrationWalk,
+): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    await tx.query(
+      'INSERT INTO registration_walk (app_id) SELECT app_id FROM app WHERE app_id = $1 ON CONFLICT DO NOTHING',
+      [appId],
+    );
+    const { rows } = await tx.query<{ after: string }>(
+      'SELECT after FROM registration_walk WHERE app_id = $1 AND next_at <= $2 FOR NO KEY UPDATE SKIP LOCKED',
+      [appId, now],
+    );
+    const after = rows[0]?.after;
+    if (after === undefined) return false;
+    const last = await releasePage(tx, appId, after);
+    if (last === null && after === '') return false;
+    await tx.query('UPDATE registration_walk SET after = $2, next_at = $3 WHERE app_id = $1', [
+      appId,
+      last ?? '',
+      last === null ? nextAt : now,
+    ]);
+    return last !== null;
+  });
+}
+
+/**
+ * Lets the next walk of an app begin at once: an import may have written registration ids that
+ * devices have.
+ */
+export const hastenRegistrationWalk = (db: Handle, appId: string) =>
+  db.query("UPDATE registration_walk SET next_at = '-infinity' WHERE app_id = $1", [appId]);
+
+/**
+ * Goes on behind a registration id; returns the one that the next page begins behind, null after
+ * the last page.
+ */
+async function releasePage(tx: Handle, appId: string, after: string): Promise<string | null> {
+  const { rows } = await tx.query<{ read: number; last: string | null; repeated: string[] }>(
+    `WITH page AS MATERIALIZED (
+       SELECT registration_id FROM installation WHERE app_id = $1 AND registration_id > $2
+        ORDER BY registration_id LIMIT ${idsOfPage})
+     SELECT count(*) AS read, max(registration_id) AS last,
+            ARRAY(SELECT registration_id FROM page GROUP BY 1 HAVING count(*) > 1) AS repeated FROM page`,
+    [appId, after],
+  );
+  const { read = 0, last = null, repeated = [] } = rows[0] ?? {};
+  const isLast = read < idsOfPage;
+  // The last id of a full page may have more rows behind it.
+  const ids = isLast || last === null ? repeated : [...repeated, last];
+  if (ids.length > 0 && (await release(tx, appId, ids)) >= releasedAtOnce) return after;
+  return isLast ? null : last;
+}
+
+async function release(tx: Handle, appId: string, ids: readonly string[]): Promise<number> {
+  const { rowCount } = await tx.query(
+    `WITH locked AS MATERIALIZED (
+       SELECT id, registration_id, ${vendorOfRow} AS owner, updated_at FROM installation
+        WHERE app_id = $1 AND registration_id = ANY ($2::text[]) AND ${vendorOfRow} IS NOT NULL
+        LIMIT ${idsOfPage} FOR UPDATE SKIP LOCKED),
+     ranked AS (
+       SELECT id, row_number() OVER (PARTITION BY registration_id, owner ORDER BY updated_at DESC, id DESC) AS place
+         FROM locked)
+     UPDATE installation i SET registration_id = NULL FROM ranked r
+      WHERE i.app_id = $1 AND i.id = r.id AND r.place > 1`,
+    [appId, ids],
+  );
+  return rowCount ?? 0;
+}
+
+/** Key of a batch. */
+interface BatchKey {
+  appId: string;
+  id: number;
+}
+
+/**
+ * Condition for the recipients of a batch. Rows are locked in the order of the scan, as a rule that of their ids; a lock in a
+ * fixed order before the update would cost half as much again, so that a rare deadlock is repeated instead.
+ */
+const ofBatch = (recipients: string) =>
+  `i.app_id = $1 AND i.id = ANY((SELECT recipients FROM ${recipients})::bigint[])`;
+
+const largestBadge = 2 ** 31 - 1;
+
+/**
+ * Counts in one statement, so that either all of it is stored or nothing. Each update must fit into its page (migration
+ * 0031).
+ */
+const incrementStatement = prepare(
+  `WITH held AS MATERIALIZED (
+     SELECT recipients FROM push_batch WHERE app_id = $1 AND id = $2 AND badges IS NULL FOR NO KEY UPDATE),
+   counted AS (
+     UPDATE installation i SET badge = least(coalesce(i.badge, 0), ${largestBadge - 1}) + 1
+      WHERE ${ofBatch('held')} RETURNING i.id, i.badge),
+   listed AS (
+     SELECT array_agg(c.badge ORDER BY r.place) AS badges
+       FROM held, unnest(held.recipients) WITH ORDINALITY AS r (id, place) LEFT JOIN counted c ON c.id = r.id),
+   saved AS (
+     UPDATE push_batch b SET badges = listed.badges FROM listed
+      WHERE b.app_id = $1 AND b.id = $2 AND EXISTS (SELECT FROM held) RETURNING b.badges)
+   SELECT array_to_string(badges, ',', '') AS badges FROM saved`,
+);
+
+const countedStatement = prepare(
+  `SELECT array_to_string(badges, ',', '') AS badges FROM push_batch WHERE app_id = $1 AND id = $2`,
+);
+
+/**
+ * Increments the badge of every recipient of a batch, once even if the batch is retaken, and returns the numbers in the
+ * order of its recipients, null for a deleted one (protocol/apns.md#badge: a retry sends the same number).
+ */
+export async function incrementBadges(db: Handle, { appId, id }: BatchKey): Promise<(number | null)[]> {
+  const counted = await repeatDeadlocked(() => readBadges(db, incrementStatement, { appId, id }));
+  // Undefined if another take has counted. A second statement sees what that take committed after the first one began.
+  const badges = counted ?? (await readBadges(db, countedStatement, { appId, id }));
+  if (!badges) throw new Error('the batch was deleted');
+  return badges;
+}
+
+async function readBadges(
+  db: Handle,
+  statement: ReturnType<typeof prepare>,
+  { appId, id }: BatchKey,
+): Promise<(number | null)[] | undefined> {
+  const { rows } = await db.query<{ badges: string | null }>(statement, [appId, id]);
+  return rows[0]?.badges?.split(',').map((badge) => (badge === '' ? null : Number(badge)));
+}
+
+const setStatement = prepare(
+  `UPDATE installation i SET badge = $3
+    WHERE ${ofBatch('push_batch WHERE app_id = $1 AND id = $2')} AND i.badge IS DISTINCT FROM $3`,
+);
+
+/** Saves the badge that a push sets for the recipients of a batch, so that a later `Increment` continues from it. */
+export async function setBadges(db: Handle, { appId, id }: BatchKey, badge: number): Promise<void> {
+  await repeatDeadlocked(() => db.query(setStatement, [appId, id, badge]));
+}
+
+const mostTries = 5;
+
+/** Repeats a statement that PostgreSQL ended because of a deadlock; it was rolled back. */
+async function repeatDeadlocked<T>(work: () => Promise<T>, triesLeft = mostTries): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isDeadlock(error) || triesLeft <= 1) throw error;
+    return repeatDeadlocked(work, triesLeft - 1);
+  }
+}
+
+/** Lists the keys of up to `limit` installations that meet a condition, unordered. */
+export async function listMatching(
+  tx: Handle,
+  { condition, values }: RowCondition,
+  limit: number,
+): Promise<number[]> {
+  const { rows } = await tx.query<{ id: number }>(
+    `SELECT id FROM installation WHERE app_id = $1 AND (${condition}) LIMIT $${values.length + 1}`,
+    [...values, limit],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Deletes those of some installations that still meet a condition; returns their number. */
+export async function deleteMatching(
+  tx: Handle,
+  { condition, values }: RowCondition,
+  ids: readonly number[],
+): Promise<number> {
+  const { rowCount } = await tx.query(
+    // Locked in the order of their keys, as `lockInstallations` does.
+    `WITH matching AS MATERIALIZED (
+       SELECT id FROM installation WHERE app_id = $1 AND id = ANY($${values.length + 1}::bigint[]) AND (${condition})
+        ORDER BY id FOR UPDATE)
+     DELETE FROM installation i USING matching WHERE i.app_id = $1 AND i.id = matching.id`,
+    [...values, ids],
+  );
+  return rowCount ?? 0;
+}
+
+/** Page of a walk over the installations of an app, in the order of their keys. */
+interface IdlePage {
+  appId: string;
+  /** Those that were neither updated nor imported since are idle. */
+  before: Date;
+  /** Key that the page begins after; 0 by default. */
+  afterId?: number;
+  /** Most installations that are read. */
+  rows?: number;
+  /** Most installations that are deleted. */
+  limit: number;
+}
+
+/** Result of a page. */
+interface IdlePageResult {
+  deleted: number;
+  /** Key that the next page begins after; null after the last one. */
+  nextAfterId: number | null;
+}
+
+/** Installations that one statement reads: some milliseconds. */
+export const rowsOfPage = 5000;
+
+/** Deletes the idle installations of a page; skips those that are being saved. */
+export async function deleteIdleInstallations(
+  db: Handle,
+  { appId, before, afterId = 0, rows = rowsOfPage, limit }: IdlePage,
+): Promise<IdlePageResult> {
+  const { rows: found } = await db.query<{
+    read: number;
+    lastId: number;
+    deleted: number;
+    lastDeleted: number;
+  }>(
+    `WITH page AS MATERIALIZED (
+       SELECT id FROM installation WHERE app_id = $1 AND id > $2 ORDER BY id LIMIT $3
+     ), idle AS MATERIALIZED (
+       SELECT id FROM installation
+        WHERE app_id = $1 AND id > $2 AND id <= (SELECT max(id) FROM page)
+          AND updated_at < $4 AND (imported_at IS NULL OR imported_at < $4)
+        ORDER BY id LIMIT $5 FOR UPDATE SKIP LOCKED
+     ), deleted AS (
+       DELETE FROM installation i USING idle WHERE i.app_id = $1 AND i.id = idle.id
+     )
+     SELECT (SELECT count(*) FROM page) AS read, (SELECT max(id) FROM page) AS "lastId",
+            count(*) AS deleted, max(id) AS "lastDeleted" FROM idle`,
+    [appId, afterId, rows, before, limit],
+  );
+  const { read = 0, lastId = 0, deleted = 0, lastDeleted = 0 } = found[0] ?? {};
+  if (deleted >= limit) return { deleted, nextAfterId: lastDeleted };
+  return { deleted, nextAfterId: read < rows ? null : lastId };
+}
+
+/** Time of a walk. */
+interface IdleWalk {
+  appId: string;
+  before: Date;
+  limit: number;
+  now: Date;
+  /** Start of the next walk after one of several pages; one of a single page begins again with the next call. */
+  nextAt: Date;
+}
+
+/**
+ * Makes the next page of an app's walk, unless another process does so now or the next walk is later. Returns the number of
+ * deleted installations; `limit` if a further page follows.
+ */
+export function continueIdleWalk(db: Database, walk: IdleWalk): Promise<number> {
+  const { appId, before, limit, now, nextAt } = walk;
+  return db.transaction(async (tx) => {
+    await tx.query(
+      'INSERT INTO idle_walk (app_id) SELECT app_id FROM app WHERE app_id = $1 ON CONFLICT DO NOTHING',
+      [appId],
+    );
+    const { rows } = await tx.query<{ after_id: number }>(
+      'SELECT after_id FROM idle_walk WHERE app_id = $1 AND next_at <= $2 FOR NO KEY UPDATE SKIP LOCKED',
+      [appId, now],
+    );
+    const afterId = rows[0]?.after_id;
+    if (afterId === undefined) return 0;
+    const { deleted, nextAfterId } = await deleteIdleInstallations(tx, { appId, before, afterId, limit });
+    if (nextAfterId === null && afterId === 0) return deleted;
+    await tx.query('UPDATE idle_walk SET after_id = $2, next_at = $3 WHERE app_id = $1', [
+      appId,
+      nextAfterId ?? 0,
+      nextAfterId === null ? nextAt : now,
+    ]);
+    return nextAfterId === null ? deleted : limit;
+  });
+}

@@ -1,0 +1,323 @@
+import type { ConnectorId } from '../../domain/labels.ts';
+import {
+  type Deletable,
+  guardFrom,
+  type KeptTokens,
+  type ProfileAnswers,
+} from '../../domain/pushes/invalid-tokens.ts';
+import type { Handle } from '../pool.ts';
+import type { RecipientFailure } from './push-failures.ts';
+import type { ReceiptSource } from './receipts.ts';
+
+/** Installations that one statement deletes. */
+const pageSize = 5000;
+
+/** A push by its internal key. */
+interface PushKey {
+  appId: string;
+  pushId: number;
+}
+
+/**
+ * Answers of one profile in a push, and the forms of tokens that had a success; `''`: any token of
+ * the profile.
+ */
+export interface JudgedProfile extends ProfileAnswers {
+  successes: ReadonlySet<string>;
+}
+
+/** Reads the answers of the profiles of which a push called tokens invalid. */
+export async function readInvalidAnswers(db: Handle, { appId, pushId }: PushKey): Promise<JudgedProfile[]> {
+  const { rows } = await db.query<{
+    connector: ConnectorId;
+    profile: string;
+    invalid: number;
+    proofs: number;
+    refused: number;
+    reason: string;
+    sent: number;
+    forms: Record<string, number> | null;
+  }>(
+    `SELECT f.connector, f.profile, f.invalid, f.proofs, f.refused, f.reason, b.sent,
+            (SELECT jsonb_object_agg(key, n)
+               FROM (SELECT s.key, sum(s.value::bigint) AS n FROM push_batch o, jsonb_each_text(o.sent_by) s
+                      WHERE o.app_id = $1 AND o.push_id = $2 AND o.connector = f.connector AND o.profile = f.profile
+                        AND o.sent_by IS NOT NULL
+                      GROUP BY s.key) AS by_form) AS forms
+       FROM (SELECT connector, profile, count(*) FILTER (WHERE outcome = 'invalid_token') AS invalid,
+                    count(*) FILTER (WHERE is_proof) AS proofs, count(*) FILTER (WHERE status > 0) AS refused,
+                    mode() WITHIN GROUP (ORDER BY reason) FILTER (WHERE outcome = 'invalid_token') AS reason
+               FROM push_failure
+              WHERE app_id = $1 AND push_id = $2 AND outcome <> 'sent' AND profile IS NOT NULL
+              GROUP BY connector, profile) AS f
+      CROSS JOIN LATERAL (
+            SELECT coalesce(sum((totals ->> 'sent')::bigint), 0)::bigint AS sent FROM push_batch
+             WHERE app_id = $1 AND push_id = $2 AND connector = f.connector AND profile = f.profile) AS b
+      WHERE f.invalid > 0`,
+    [appId, pushId],
+  );
+  return rows.map(({ sent, refused, forms, ...row }) => ({
+    ...row,
+    answers: sent + refused,
+    successes: new Set([...(sent > 0 ? [''] : []), ...Object.keys(forms ?? {})]),
+  }));
+}
+
+/** Which installations of a push are deleted; absent profile: those of all profiles. */
+export interface InvalidSelection extends PushKey {
+  profile?: Pick<ProfileAnswers, 'connector' | 'profile'>;
+  /** Whether tokens with and without a proof are selected. */
+  deletable: Deletable;
+  /** Forms of tokens with a success, which those without a proof need; absent: they need none. */
+  successes?: ReadonlySet<string>;
+}
+
+/**
+ * Deletes the installations of a push whose tokens the gateway called invalid, unless they were
+ * saved since. Returns their number.
+ */
+export async function deleteInvalid(db: Handle, selection: InvalidSelection): Promise<number> {
+  let deleted = 0;
+  let after: number | null = 0;
+  while (after !== null) {
+    const page: DeletedPage = await deleteInvalidPage(db, selection, after);
+    deleted += page.deleted;
+    after = page.last;
+  }
+  return deleted;
+}
+
+/**
+ * Deleted installations of a page, and its last recipient, after which the next page begins; null
+ * for the last page.
+ */
+export interface DeletedPage {
+  last: number | null;
+  deleted: number;
+}
+
+/** As `deleteInvalid`, for one page of recipients whose internal ids are above `after`. */
+export async function deleteInvalidPage(
+  db: Handle,
+  { appId, pushId, profile, deletable, successes }: InvalidSelection,
+  after: number,
+): Promise<DeletedPage> {
+  const { rows } = await db.query<{ last: number | null; size: number; deleted: number }>(
+    `WITH page AS MATERIALIZED (
+       SELECT installation, dead_as_of FROM push_failure
+        WHERE app_id = $1 AND push_id = $2 AND installation > $3 AND dead_as_of IS NOT NULL
+          AND ($4::text IS NULL OR connector = $4) AND ($5::text IS NULL OR profile = $5)
+          AND CASE WHEN is_proof THEN $6::boolean
+                   ELSE $7::boolean AND ($8::text[] IS NULL OR CASE WHEN form IS NULL THEN '' = ANY ($8)
+                                                                    ELSE string_to_array(form, '+') <@ $8 END) END
+        ORDER BY installation LIMIT ${pageSize}),
+     gone AS (
+       DELETE FROM installation i USING page p
+        WHERE i.app_id = $1 AND i.id = p.installation AND i.updated_at = p.dead_as_of RETURNING i.id)
+     SELECT (SELECT max(installation) FROM page) AS last, (SELECT count(*) FROM page) AS size,
+            (SELECT count(*) FROM gone) AS deleted`,
+    [
+      appId,
+      pushId,
+      after,
+      profile?.connector ?? null,
+      profile?.profile ?? null,
+      deletable.proven,
+      deletable.called,
+      successes ? [...successes] : null,
+    ],
+  );
+  const { last = null, size = 0, deleted = 0 } = rows[0] ?? {};
+  return { last: size < pageSize ? null : last, deleted };
+}
+
+/**
+ * Deletes the installation of a push to one device if the answer proves the end of its token,
+ * unless it was saved since: such a push has no other answers to compare.
+ */
+export async function deleteProven(db: Handle, appId: string, failure: RecipientFailure): Promise<void> {
+  if (!failure.isProof || failure.invalidAsOfMs === null) return;
+  await db.query(
+    `DELETE FROM installation WHERE app_id = $1 AND id = $2
+        AND updated_at = to_timestamp($3::float8 / 1000.0)::timestamptz(3)`,
+    [appId, failure.installation, failure.invalidAsOfMs],
+  );
+}
+
+/**
+ * Notes on the record of a push which profiles kept their invalid tokens; an empty list clears the
+ * note.
+ */
+export async function noteKeptTokens(
+  db: Handle,
+  { appId, pushId }: PushKey,
+  kept: readonly KeptTokens[],
+): Promise<void> {
+  await db.query(
+    'UPDATE notification SET kept_tokens = $3, updated_at = now() WHERE app_id = $1 AND id = $2',
+    [appId, pushId, kept.length === 0 ? null : JSON.stringify(kept)],
+  );
+}
+
+/** Invalid tokens that a push kept, of one profile. */
+export interface PushWithKeptTokens extends KeptTokens {
+  appId: string;
+  objectId: string;
+}
+
+/** Pushes of the last day that wait for an operator, the newest ones. */
+const waitingPushes = `SELECT app_id, object_id, kept_tokens FROM notification
+   WHERE kept_tokens IS NOT NULL AND finished_at > now() - interval '1 day' ORDER BY id DESC LIMIT $1`;
+
+/**
+ * Lists the invalid tokens that pushes of the last day kept, by push and profile, the newest pushes
+ * first.
+ */
+export async function listKeptTokens(db: Handle, limit: number): Promise<PushWithKeptTokens[]> {
+  const { rows } = await db.query<{ app_id: string; object_id: string; kept_tokens: KeptTokens[] }>(
+    waitingPushes,
+    [limit],
+  );
+  return rows.flatMap(({ app_id: appId, object_id: objectId, kept_tokens: kept }) =>
+    kept.map((one) => ({ appId, objectId, ...one })),
+  );
+}
+
+/** Counts these tokens by profile. */
+export async function countKeptTokens(
+  db: Handle,
+  limit: number,
+): Promise<{ appId: string; connector: string; profile: string; tokens: number }[]> {
+  const counts = new Map<string, { appId: string; connector: string; profile: string; tokens: number }>();
+  for (const { appId, connector, profile, kept } of await listKeptTokens(db, limit)) {
+    const key = JSON.stringify([appId, connector, profile]);
+    const known = counts.get(key) ?? { appId, connector, profile, tokens: 0 };
+    known.tokens = Math.max(known.tokens, kept);
+    counts.set(key, known);
+  }
+  return [...counts.values()].slice(0, limit);
+}
+
+/** Report of an invalid device token in a gateway's receipt. */
+export interface InvalidTokenNotice {
+  pushId: number;
+  registrationId: string;
+  /** The report does not apply to an installation updated after this. */
+  asOf: Date;
+  /** False if the gateway only suspects it; a second push must confirm it. */
+  isSure: boolean;
+}
+
+/**
+ * Records invalid tokens of receipts for installations that were not updated since. A suspicion becomes certain when
+ * another push reports the same for an installation that was not updated in between.
+ */
+export async function recordInvalidTokens(
+  tx: Handle,
+  { appId, connector }: ReceiptSource,
+  notices: readonly InvalidTokenNotice[],
+): Promise<void> {
+  if (notices.length === 0) return;
+  await tx.query(
+    `INSERT INTO dead_notice AS n (app_id, installation, push_id, connector, saved_at, is_sure)
+     SELECT DISTINCT ON (i.id) $1, i.id, t.push_id, $2, i.updated_at, t.is_sure
+       FROM unnest($3::bigint[], $4::text[], $5::timestamptz[], $6::boolean[]) AS t (push_id, registration_id, as_of, is_sure)
+       JOIN installation i ON i.app_id = $1 AND i.registration_id = t.registration_id AND i.vendor = $2
+                          AND i.updated_at <= t.as_of
+      ORDER BY i.id, t.is_sure DESC, t.push_id
+     ON CONFLICT (app_id, installation) DO UPDATE
+        SET is_sure = excluded.is_sure
+                   OR (n.saved_at = excluded.saved_at AND n.connector = excluded.connector
+                       AND (n.is_sure OR n.push_id <> excluded.push_id)),
+            push_id = excluded.push_id, connector = excluded.connector, saved_at = excluded.saved_at,
+            noted_at = excluded.noted_at`,
+    [
+      appId,
+      connector,
+      notices.map((notice) => notice.pushId),
+      notices.map((notice) => notice.registrationId),
+      notices.map((notice) => notice.asOf),
+      notices.map((notice) => notice.isSure),
+    ],
+  );
+}
+
+/** Deletes the reports of devices that a message has reached. */
+export async function clearInvalidTokens(
+  tx: Handle,
+  appId: string,
+  installations: readonly number[],
+): Promise<void> {
+  if (installations.length === 0) return;
+  await tx.query('DELETE FROM dead_notice WHERE app_id = $1 AND installation = ANY ($2::bigint[])', [
+    appId,
+    installations,
+  ]);
+}
+
+/**
+ * Deletes the installations with certain reports of these pushes, if they were not updated since
+ * and the push reached some device of the connector (protocol/delivery.md#promise-7). In a push to
+ * many it must have reached at least the number that is reported: receipts come one after the other, and may
+ * never come for some devices, so their share is unknown. Keeps the public ids in the push's
+ * failures.
+ */
+export async function deleteReportedInvalid(
+  tx: Handle,
+  { appId, connector }: ReceiptSource,
+  pushIds: readonly number[],
+): Promise<void> {
+  if (pushIds.length === 0) return;
+  const { rows } = await tx.query<{ push_id: number }>(
+    `SELECT t.push_id FROM push_receipt_total t JOIN notification p ON p.app_id = $1 AND p.id = t.push_id
+      WHERE t.app_id = $1 AND t.connector = $2 AND t.push_id = ANY ($3::bigint[]) AND t.delivered > 0
+        AND (p.devices < ${guardFrom} OR t.delivered >= t.deleted +
+               (SELECT count(*) FROM dead_notice n
+                 WHERE n.app_id = $1 AND n.push_id = t.push_id AND n.connector = $2 AND n.is_sure))`,
+    [appId, connector, pushIds],
+  );
+  for (const { push_id: pushId } of rows) {
+    const deleted = await deleteReported(tx, { appId, connector, pushId });
+    await tx.query(
+      `UPDATE push_receipt_total SET deleted = deleted + $4
+        WHERE $4 > 0 AND app_id = $1 AND push_id = $2 AND connector = $3`,
+      [appId, pushId, connector, deleted],
+    );
+  }
+}
+
+/**
+ * Deletes the installations with certain reports of a push, of one connector or of all. Returns
+ * their number.
+ */
+export async function deleteReported(
+  tx: Handle,
+  { appId, connector, pushId }: { appId: string; connector?: ReceiptSource['connector']; pushId: number },
+): Promise<number> {
+  const { rowCount } = await tx.query(
+    `WITH due AS (
+       DELETE FROM dead_notice
+        WHERE app_id = $1 AND push_id = $2 AND is_sure AND ($3::text IS NULL OR connector = $3)
+       RETURNING installation, saved_at, connector),
+     gone AS (
+       DELETE FROM installation i USING due
+        WHERE i.app_id = $1 AND i.id = due.installation AND i.updated_at = due.saved_at
+       RETURNING i.id, i.object_id, due.connector)
+     INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status, reason)
+     SELECT $1, $2, id, object_id, connector, 'sent', 0, 'dead_by_receipt' FROM gone ON CONFLICT DO NOTHING`,
+    [appId, pushId, connector ?? null],
+  );
+  return rowCount ?? 0;
+}
+
+/** Deletes reports older than `before`; returns their number. */
+export async function deleteOldInvalidTokenNotices(db: Handle, before: Date, limit: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `WITH old AS MATERIALIZED (
+       SELECT app_id, installation FROM dead_notice WHERE noted_at < $1 ORDER BY noted_at LIMIT $2)
+     DELETE FROM dead_notice n USING old
+      WHERE n.app_id = old.app_id AND n.installation = old.installation AND n.noted_at < $1`,
+    [before, limit],
+  );
+  return rowCount ?? 0;
+}

@@ -1,0 +1,360 @@
+import { z } from 'zod';
+import type { Vault } from '../../crypto.ts';
+import { sealContexts } from '../../domain/apps/seal-contexts.ts';
+import type { Handle } from '../pool.ts';
+
+/** Mail or SMS of the outbox; without a provider it stays there (protocol/admin-api.md#outbox). */
+export interface OutboxMessage {
+  kind: 'sms' | 'mail';
+  /** Phone number in international form, or mail address. */
+  to: string;
+  /** Purpose, such as `general` or `resetPassword`. */
+  type: string;
+  text: string;
+  code?: string | undefined;
+  link?: string | undefined;
+  /** Parts for the provider only. */
+  mail?: MailParts | undefined;
+  sms?: SmsParts | undefined;
+}
+
+const mailParts = z.object({
+  /** Display name of the sender: the app's. */
+  fromName: z.string(),
+  subject: z.string(),
+  html: z.string().optional(),
+});
+export type MailParts = z.infer<typeof mailParts>;
+
+const smsParts = z.object({
+  isVoice: z.boolean(),
+  sign: z.string(),
+  template: z.string().optional(),
+  variables: z.record(z.string(), z.string()),
+});
+export type SmsParts = z.infer<typeof smsParts>;
+
+/** Message of the outbox, as the operator sees it. */
+export interface SentMessage extends Omit<OutboxMessage, 'mail' | 'sms'> {
+  createdAt: Date;
+}
+
+/** Encrypted part, since codes and links give access to accounts. */
+const body = z.object({
+  text: z.string(),
+  code: z.string().optional(),
+  link: z.string().optional(),
+  mail: mailParts.optional(),
+  sms: smsParts.optional(),
+});
+
+interface OutboxRow {
+  kind: OutboxMessage['kind'];
+  recipient: string;
+  type: string;
+  body: Buffer;
+  created_at: Date;
+}
+
+/** Inserts a message that is valid until `expiresAt` (by default a day). Returns its id. */
+export async function insertOutboxMessage(
+  db: Handle,
+  vault: Vault,
+  appId: string,
+  message: OutboxMessage & { expiresAt?: Date },
+): Promise<number> {
+  const { kind, to, type, expiresAt, text, code, link, mail, sms } = message;
+  const { rows } = await db.query<{ id: number }>(
+    `INSERT INTO outbox (app_id, kind, recipient, type, body, expires_at)
+     VALUES ($1, $2, $3, $4, $5, coalesce($6, now() + interval '1 day')) RETURNING id`,
+    [
+      appId,
+      kind,
+      to,
+      type,
+      vault.seal({ text, code, link, mail, sms }, sealContexts.message({ appId, kind, to, type })),
+      expiresAt ?? null,
+    ],
+  );
+  const id = rows[0]?.id;
+  if (id === undefined) throw new Error('the database returned no row');
+  return id;
+}
+
+/** Filter of a list of messages. */
+export interface OutboxFilter {
+  kind?: OutboxMessage['kind'] | undefined;
+  to?: string | undefined;
+  /** Number of messages, the newest first. */
+  limit: number;
+}
+
+/** Lists messages of an app, newest first. */
+export async function listOutboxMessages(
+  db: Handle,
+  vault: Vault,
+  appId: string,
+  filter: OutboxFilter,
+): Promise<SentMessage[]> {
+  const { rows } = await db.query<OutboxRow>(
+    `SELECT kind, recipient, type, body, created_at FROM outbox
+      WHERE app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR recipient = $3)
+      ORDER BY id DESC LIMIT $4`,
+    [appId, filter.kind ?? null, filter.to ?? null, filter.limit],
+  );
+  return rows.map((row) => {
+    const { mail, sms, ...shown } = openBody(row, vault, appId);
+    return {
+      kind: row.kind,
+      to: row.recipient,
+      type: row.type,
+      ...shown,
+      createdAt: row.created_at,
+    };
+  });
+}
+
+/** Decrypts the body of a message. Throws `SealError`. */
+export const openBody = (row: Omit<OutboxRow, 'created_at'>, vault: Vault, appId: string) =>
+  body.parse(
+    vault.open(row.body, sealContexts.message({ appId, kind: row.kind, to: row.recipient, type: row.type })),
+  );
+
+/** Message that waits for its provider. */
+export interface WaitingMessage extends OutboxMessage {
+  /** Tries so far. */
+  attempts: number;
+  expiresAt: Date;
+  /** Constant over all tries. */
+  createdAt: Date;
+}
+
+/** Finds a waiting message; returns undefined when it has ended or its app was deleted. */
+export async function findWaitingMessage(
+  db: Handle,
+  vault: Vault,
+  appId: string,
+  id: number,
+): Promise<WaitingMessage | undefined> {
+  const { rows } = await db.query<OutboxRow & { attempts: number; expires_at: Date }>(
+    `SELECT kind, recipient, type, body, attempts, expires_at, created_at FROM outbox
+      WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
+    [appId, id],
+  );
+  const row = rows[0];
+  if (!row) return undefined;
+  return {
+    kind: row.kind,
+    to: row.recipient,
+    type: row.type,
+    ...openBody(row, vault, appId),
+    attempts: row.attempts,
+    expiresAt: row.expires_at,
+    createdAt: row.created_at,
+  };
+}
+
+/** Final result of a message. `reason` comes from a bounded set and contains no personal data. */
+export interface MessageResult {
+  state: 'sent' | 'kept' | 'failed';
+  reason: string | null;
+}
+
+/** Writes the final result. Returns false when the message had ended already. */
+export async function settleMessage(
+  tx: Handle,
+  appId: string,
+  id: number,
+  { state, reason }: MessageResult,
+): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `UPDATE outbox SET state = $3, reason = $4, attempts = attempts + ($3 <> 'kept')::int, settled_at = now()
+      WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
+    [appId, id, state, reason],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Counts a try that will be repeated. Returns false when the message had ended already. */
+export async function countTry(tx: Handle, appId: string, id: number, reason: string): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `UPDATE outbox SET attempts = attempts + 1, reason = $3
+      WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
+    [appId, id, reason],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Deletes messages from before `before`. Returns their number. */
+export async function deleteOldMessages(db: Handle, before: Date, limit: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `WITH old AS MATERIALIZED (
+       SELECT app_id, id FROM outbox WHERE created_at < $1 ORDER BY created_at LIMIT $2)
+     DELETE FROM outbox o USING old WHERE o.app_id = old.app_id AND o.id = old.id`,
+    [before, limit],
+  );
+  return rowCount ?? 0;
+}
+
+/** States of a message: `kept` found no provider. */
+export const messageStates = ['waiting', 'sent', 'kept', 'failed'] as const;
+export type MessageState = (typeof messageStates)[number];
+
+/** Message of the outbox with the state of its delivery, without its text. */
+export interface ListedMessage {
+  id: number;
+  kind: OutboxMessage['kind'];
+  to: string;
+  type: string;
+  state: MessageState;
+  attempts: number;
+  /** Short reason of the last failed try; holds no personal data. */
+  reason: string | null;
+  createdAt: Date;
+  expiresAt: Date;
+}
+
+const columns = `id, kind, recipient AS "to", type, state, attempts, reason, created_at AS "createdAt",
+  expires_at AS "expiresAt"`;
+
+export interface OutboxPageFilter {
+  kind?: OutboxMessage['kind'] | undefined;
+  to?: string | undefined;
+  state?: MessageState | undefined;
+}
+
+/** Lists a page of messages of an app, newest first; with a vault their bodies too. */
+export async function listOutboxPage(
+  db: Handle,
+  appId: string,
+  { kind, to, state }: OutboxPageFilter,
+  { before, limit }: { before: number | null; limit: number },
+): Promise<(ListedMessage & { body: Buffer })[]> {
+  const { rows } = await db.query<ListedMessage & { body: Buffer }>(
+    `SELECT ${columns}, body FROM outbox
+      WHERE app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR recipient = $3)
+        AND ($4::text IS NULL OR state = $4) AND ($5::bigint IS NULL OR id < $5)
+      ORDER BY id DESC LIMIT $6`,
+    [appId, kind ?? null, to ?? null, state ?? null, before, limit],
+  );
+  return rows;
+}
+
+/** Decrypts the text of a listed message. Throws `SealError`. */
+export function openListed(
+  vault: Vault,
+  appId: string,
+  { kind, to, type, body }: Pick<ListedMessage, 'kind' | 'to' | 'type'> & { body: Buffer },
+): Pick<OutboxMessage, 'text' | 'code' | 'link'> {
+  const { text, code, link } = openBody({ kind, recipient: to, type, body }, vault, appId);
+  return { text, code, link };
+}
+
+/** Locks a message for a change. Undefined if it does not exist. */
+export async function lockMessage(
+  tx: Handle,
+  appId: string,
+  id: number,
+): Promise<(ListedMessage & { body: Buffer }) | undefined> {
+  const { rows } = await tx.query<ListedMessage & { body: Buffer }>(
+    `SELECT ${columns}, body FROM outbox WHERE app_id = $1 AND id = $2 FOR UPDATE`,
+    [appId, id],
+  );
+  return rows[0];
+}
+
+/** Makes a locked message wait again, until `expiresAt`. */
+export async function reopenMessage(
+  tx: Handle,
+  appId: string,
+  { id, expiresAt }: { id: number; expiresAt: Date },
+): Promise<void> {
+  await tx.query(
+    `UPDATE outbox SET state = 'waiting', attempts = 0, reason = NULL, settled_at = NULL, expires_at = $3
+      WHERE app_id = $1 AND id = $2`,
+    [appId, id, expiresAt],
+  );
+}
+
+/** State of an app's SMS: counted messages, and countries that are suspended. */
+export interface SmsState {
+  /** Messages of the window of a day that `since` began; null without one. */
+  day: { used: number; since: Date } | null;
+  freeUsed: number;
+  suspended: { prefix: string; openedAt: Date; openUntil: Date }[];
+  /** Codes of the last hour by country. */
+  conversion: { prefix: string; sent: number; used: number }[];
+}
+
+/** Countries that a report names. */
+const maxCountries = 100;
+
+/** Reads the budgets and breakers of an app. */
+export async function readSmsState(
+  db: Handle,
+  appId: string,
+  { now, hourAgo }: { now: Date; hourAgo: Date },
+): Promise<SmsState> {
+  const budgets = await db.query<{ scope: string; n: number; since: Date }>(
+    `SELECT scope, n, since FROM send_budget WHERE app_id = $1 AND scope IN ('app', 'free') AND key = ''`,
+    [appId],
+  );
+  const suspended = await db.query<SmsState['suspended'][number]>(
+    `SELECT prefix, opened_at AS "openedAt", open_until AS "openUntil" FROM sms_breaker
+      WHERE app_id = $1 AND open_until > $2 ORDER BY prefix LIMIT $3`,
+    [appId, now, maxCountries],
+  );
+  const conversion = await db.query<SmsState['conversion'][number]>(
+    `SELECT prefix, sum(sent)::bigint AS sent, sum(used)::bigint AS used FROM sms_conversion
+      WHERE app_id = $1 AND bucket > $2 GROUP BY prefix ORDER BY 2 DESC, prefix LIMIT $3`,
+    [appId, hourAgo, maxCountries],
+  );
+  const day = budgets.rows.find(({ scope }) => scope === 'app');
+  return {
+    day: day ? { used: day.n, since: day.since } : null,
+    freeUsed: budgets.rows.find(({ scope }) => scope === 'free')?.n ?? 0,
+    suspended: suspended.rows,
+    conversion: conversion.rows,
+  };
+}
+
+/** Selection among the messages that were not sent. */
+export interface UnsentFilter {
+  kind?: OutboxMessage['kind'] | undefined;
+  state: 'failed' | 'kept';
+  reason?: string | undefined;
+  from?: Date | undefined;
+  to?: Date | undefined;
+}
+
+/** Locks a page of unsent messages, oldest first, without those that another transaction has locked. */
+export async function lockUnsent(
+  tx: Handle,
+  appId: string,
+  { kind, state, reason, from, to }: UnsentFilter,
+  page: { after: number; limit: number },
+): Promise<(ListedMessage & { body: Buffer })[]> {
+  const { rows } = await tx.query<ListedMessage & { body: Buffer }>(
+    `SELECT ${columns}, body FROM outbox
+      WHERE app_id = $1 AND state = $2 AND ($3::text IS NULL OR kind = $3) AND ($4::text IS NULL OR reason = $4)
+        AND ($5::timestamptz IS NULL OR created_at >= $5) AND ($6::timestamptz IS NULL OR created_at < $6) AND id > $7
+      ORDER BY id LIMIT $8 FOR UPDATE SKIP LOCKED`,
+    [appId, state, kind ?? null, reason ?? null, from ?? null, to ?? null, page.after, page.limit],
+  );
+  return rows;
+}
+
+/** Makes locked messages wait again; each until `expiresAt` where its own time is over. */
+export async function reopenMessages(
+  tx: Handle,
+  appId: string,
+  ids: readonly number[],
+  { now, expiresAt }: { now: Date; expiresAt: Date },
+): Promise<void> {
+  await tx.query(
+    `UPDATE outbox SET state = 'waiting', attempts = 0, reason = NULL, settled_at = NULL,
+            expires_at = CASE WHEN expires_at <= $3 THEN $4 ELSE expires_at END
+      WHERE app_id = $1 AND id = ANY($2::bigint[])`,
+    [appId, `{${ids.join(',')}}`, now, expiresAt],
+  );
+}

@@ -1,0 +1,171 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { z } from 'zod';
+import type { Clock } from '../../clock.ts';
+import type { Vault } from '../../crypto.ts';
+import type { Metrics } from '../../metrics.ts';
+import type { Logger } from '../../process/logging.ts';
+import { packageVersion } from '../../process/version.ts';
+import type { Handle } from '../pool.ts';
+
+/** Kinds of processes of a service. */
+export const processKinds = ['api', 'dispatcher'] as const;
+
+/** Running process, as it registered itself. */
+export interface SeenProcess {
+  id: string;
+  kind: (typeof processKinds)[number];
+  host: string;
+  pid: number;
+  version: string;
+  /** Threads that send; 1 for an api process. */
+  threads: number;
+  /** Connections of clients and devices, or of a dispatcher to gateways. */
+  connections: number;
+  startedAt: Date;
+  seenAt: Date;
+}
+
+const processReport = z.object({
+  /** Clock of the process when it wrote the row, in epoch milliseconds. */
+  nowMs: z.number(),
+  /** Files that it may open; null where the system does not say it. */
+  maxFiles: z.number().nullable(),
+  /** Seconds since the last success of each background duty. */
+  duties: z.record(z.string(), z.number()),
+  /** Ids of its keys of CARILLON_SECRET, the first key first; absent in older versions. */
+  secretKeys: z.array(z.string()).optional(),
+});
+
+/** What a process says about itself for `carillon doctor`. */
+export type ProcessReport = z.infer<typeof processReport>;
+
+/** Writes the row of a process by the clock of the database, and deletes the rows of processes that have ended. */
+export async function renewProcess(
+  db: Handle,
+  process: Omit<SeenProcess, 'startedAt' | 'seenAt'> & { report?: ProcessReport },
+  goneAfterMs: number,
+): Promise<void> {
+  const { id, kind, host, pid, version, threads, connections, report } = process;
+  await db.query(
+    `WITH gone AS (
+       DELETE FROM process_seen WHERE seen_at < now() - $8 * interval '1 millisecond' AND id <> $1)
+     INSERT INTO process_seen (id, kind, host, pid, version, threads, connections, facts, started_at, seen_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $9, now(), now())
+     ON CONFLICT (id) DO UPDATE
+        SET threads = excluded.threads, connections = excluded.connections, facts = excluded.facts,
+            seen_at = excluded.seen_at`,
+    [id, kind, host, pid, version, threads, connections, goneAfterMs, report ? JSON.stringify(report) : null],
+  );
+}
+
+/** Deletes the row of a process that stops. */
+export async function forgetProcess(db: Handle, id: string): Promise<void> {
+  await db.query('DELETE FROM process_seen WHERE id = $1', [id]);
+}
+
+/** Processes that a list names. */
+const maxListed = 1000;
+
+/** Lists the processes that renewed their rows lately, by kind and host. */
+export async function listProcesses(db: Handle, goneAfterMs: number): Promise<SeenProcess[]> {
+  const { rows } = await db.query<SeenProcess>(
+    `SELECT id, kind, host, pid, version, threads, connections, started_at AS "startedAt", seen_at AS "seenAt"
+       FROM process_seen WHERE seen_at >= now() - $1 * interval '1 millisecond'
+      ORDER BY kind, host, started_at, id LIMIT ${maxListed}`,
+    [goneAfterMs],
+  );
+  return rows;
+}
+
+/** Report of a running process, with its clock and the time since it was written. */
+export interface ReportedProcess extends Pick<SeenProcess, 'id' | 'kind' | 'host' | 'pid' | 'connections'> {
+  report: ProcessReport;
+  /** By how much its clock is ahead of the clock of the database, in milliseconds. */
+  clockAheadMs: number;
+  ageSeconds: number;
+}
+
+/** Lists the reports of the running processes; processes of older versions write none. */
+export async function listReports(db: Handle, goneAfterMs: number): Promise<ReportedProcess[]> {
+  const { rows } = await db.query<Omit<ReportedProcess, 'report'> & { facts: unknown }>(
+    `SELECT id, kind, host, pid, connections, facts, extract(epoch FROM now() - seen_at)::float8 AS "ageSeconds",
+            (facts ->> 'nowMs')::float8 - extract(epoch FROM seen_at)::float8 * 1000 AS "clockAheadMs"
+       FROM process_seen WHERE seen_at >= now() - $1 * interval '1 millisecond' AND facts IS NOT NULL
+      ORDER BY kind, host, started_at, id LIMIT ${maxListed}`,
+    [goneAfterMs],
+  );
+  return rows.flatMap(({ facts, ...row }) => {
+    const report = processReport.safeParse(facts);
+    return report.success ? [{ ...row, report: report.data }] : [];
+  });
+}
+
+/** Interval in which a process renews its row. */
+const renewMs = 5000;
+/** Age after which a process counts as gone: it missed several renewals. */
+export const processGoneMs = 20_000;
+
+/** Facts of a process that change. */
+export type ProcessFacts = Pick<SeenProcess, 'threads' | 'connections'> & { report?: ProcessReport };
+
+/** Keeps the row of this process in the register of running processes (protocol/admin-api.md#processes). */
+export class ProcessRegister {
+  readonly #db: Handle;
+  readonly #log: Logger;
+  readonly #facts: () => ProcessFacts | Promise<ProcessFacts>;
+  readonly #process: Omit<SeenProcess, 'startedAt' | 'seenAt' | 'threads' | 'connections'>;
+  #timer: NodeJS.Timeout | undefined;
+  #renewal: Promise<void> = Promise.resolve();
+  #isClosed = false;
+
+  constructor(
+    db: Handle,
+    {
+      kind,
+      log,
+      facts,
+    }: { kind: SeenProcess['kind']; log: Logger; facts: () => ProcessFacts | Promise<ProcessFacts> },
+  ) {
+    this.#db = db;
+    this.#log = log;
+    this.#facts = facts;
+    const { pid } = process;
+    this.#process = { id: randomUUID(), kind, host: hostname(), pid, version: packageVersion() };
+  }
+
+  /** Writes the row, and renews it until `close`. Never rejects: without a database the next renewal tries again. */
+  start(): Promise<void> {
+    this.#renewal = this.#renew();
+    return this.#renewal;
+  }
+
+  /** Deletes the row, unless the database is away. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#renewal;
+    await forgetProcess(this.#db, this.#process.id).catch(() => undefined);
+  }
+
+  async #renew(): Promise<void> {
+    try {
+      await renewProcess(this.#db, { ...this.#process, ...(await this.#facts()) }, processGoneMs);
+    } catch (error) {
+      this.#log.debug({ err: error }, 'could not renew the row of this process');
+    }
+    if (this.#isClosed) return;
+    this.#timer = setTimeout(() => {
+      this.#renewal = this.#renew();
+    }, renewMs).unref();
+  }
+}
+
+/** Returns what this process says about itself in the register of processes. */
+export async function reportProcess(metrics: Metrics, clock: Clock, vault: Vault): Promise<ProcessReport> {
+  const nowMs = clock.now();
+  const maxFiles = (await metrics.registry.getSingleMetric('process_max_fds')?.get())?.values[0]?.value;
+  const { values } = await metrics.dutyLastSuccess.get();
+  const ages = values.map(({ labels, value }) => [String(labels.duty), nowMs / 1000 - value]);
+  return { nowMs, maxFiles: maxFiles ?? null, duties: Object.fromEntries(ages), secretKeys: vault.keyIds };
+}

@@ -1,0 +1,445 @@
+import { readable, type Vault } from '../../crypto.ts';
+import {
+  type CanaryCounts,
+  judgeCanary,
+  type RollbackReason,
+  type RotationState,
+} from '../../domain/apps/canary.ts';
+import { sealContexts } from '../../domain/apps/seal-contexts.ts';
+import type { Database, Handle } from '../pool.ts';
+import { insertAudit } from './console.ts';
+
+/** Push profile with decrypted credentials. The connector validates their shape. */
+export interface StoredProfile {
+  connector: string;
+  name: string;
+  credentials: unknown;
+  /** Changes with every upload of the profile, so that connections with older credentials are closed. */
+  updatedAt: Date;
+  /** Second version that is tried on some batches; absent without a canary. */
+  canary?: { credentials: unknown; stagedAt: Date };
+}
+
+export interface ProfileEntry {
+  connector: string;
+  name: string;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+interface ProfileRow {
+  connector: string;
+  name: string;
+  credentials: Buffer;
+  created_at: Date;
+  updated_at: Date;
+}
+
+const toEntry = (row: ProfileRow): ProfileEntry => ({
+  connector: row.connector,
+  name: row.name,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+});
+
+/**
+ * Stores a profile; replaces one with the same name. Returns undefined for an unknown app. Locks the app's row, so that
+ * the app is not deleted concurrently.
+ */
+export async function putProfile(
+  db: Handle,
+  vault: Vault,
+  profile: { appId: string; connector: string; name: string; credentials: unknown },
+): Promise<ProfileEntry | undefined> {
+  const { appId, connector, name } = profile;
+  const { rows } = await db.query<ProfileRow>(
+    `INSERT INTO push_profile (app_id, connector, name, credentials)
+     SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1 FOR KEY SHARE
+     ON CONFLICT (app_id, connector, name)
+     DO UPDATE SET credentials = excluded.credentials, updated_at = excluded.updated_at
+     RETURNING *`,
+    [appId, connector, name, vault.seal(profile.credentials, sealContexts.profile(appId, connector, name))],
+  );
+  return rows.map(toEntry)[0];
+}
+
+export async function listProfiles(db: Handle, appId: string): Promise<ProfileEntry[]> {
+  const { rows } = await db.query<ProfileRow>(
+    'SELECT * FROM push_profile WHERE app_id = $1 ORDER BY connector, name',
+    [appId],
+  );
+  return rows.map(toEntry);
+}
+
+/** Profile of any app, without its credentials. */
+export interface ProfileVersion {
+  appId: string;
+  connector: string;
+  name: string;
+  updatedAt: Date;
+}
+
+/** Lists the profiles of all apps, at most `limit`; decrypts nothing. */
+export async function listProfileVersions(db: Handle, limit: number): Promise<ProfileVersion[]> {
+  const { rows } = await db.query<ProfileVersion>(
+    `SELECT app_id AS "appId", connector, name, updated_at AS "updatedAt" FROM push_profile
+      ORDER BY app_id, connector, name LIMIT $1`,
+    [limit],
+  );
+  return rows;
+}
+
+interface SendingRow extends ProfileRow {
+  candidate: Buffer | null;
+  staged_at: Date | null;
+}
+
+/** Lists the profiles of an app with their credentials, for sending. */
+export async function openProfiles(db: Handle, vault: Vault, appId: string): Promise<StoredProfile[]> {
+  const { rows } = await db.query<SendingRow>(
+    `SELECT p.*, r.candidate, r.staged_at FROM push_profile p
+       LEFT JOIN profile_rotation r ON r.app_id = p.app_id AND r.connector = p.connector AND r.name = p.name AND r.state = 'canary'
+      WHERE p.app_id = $1 ORDER BY p.connector, p.name`,
+    [appId],
+  );
+  return rows.map((row) => ({
+    ...canaryOf(row, vault, appId),
+    connector: row.connector,
+    name: row.name,
+    credentials: vault.open(row.credentials, sealContexts.profile(appId, row.connector, row.name)),
+    updatedAt: row.updated_at,
+  }));
+}
+
+/** Returns the candidate of a profile. One that no key decrypts is not tried: the current version sends. */
+function canaryOf(row: SendingRow, vault: Vault, appId: string): Pick<StoredProfile, 'canary'> {
+  const { candidate, staged_at: stagedAt } = row;
+  if (!candidate || !stagedAt) return {};
+  const context = sealContexts.profile(appId, row.connector, row.name);
+  return readable(() => ({ canary: { credentials: vault.open(candidate, context), stagedAt } })) ?? {};
+}
+
+interface RotationOf {
+  /** State of its last rotation; null if it was never rotated. */
+  rotation: RotationState | null;
+}
+
+/** Finds a profile with its credentials. Throws `SealError` when they cannot be decrypted. */
+export async function openProfile(
+  db: Handle,
+  vault: Vault,
+  profile: { appId: string; connector: string; name: string },
+): Promise<(StoredProfile & Pick<ProfileEntry, 'createdAt'> & RotationOf) | undefined> {
+  const { appId, connector, name } = profile;
+  const { rows } = await db.query<ProfileRow & RotationOf>(
+    `SELECT p.*, (SELECT r.state FROM profile_rotation r
+                   WHERE r.app_id = p.app_id AND r.connector = p.connector AND r.name = p.name) AS rotation
+       FROM push_profile p WHERE p.app_id = $1 AND p.connector = $2 AND p.name = $3`,
+    [appId, connector, name],
+  );
+  return rows.map((row) => ({
+    connector: row.connector,
+    name: row.name,
+    credentials: vault.open(row.credentials, sealContexts.profile(appId, row.connector, row.name)),
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    rotation: row.rotation,
+  }))[0];
+}
+
+export async function deleteProfile(
+  db: Handle,
+  appId: string,
+  connector: string,
+  name: string,
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'DELETE FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3',
+    [appId, connector, name],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Profile that a rotation belongs to. */
+export interface RotatedProfile {
+  appId: string;
+  connector: string;
+  name: string;
+}
+
+/** Last rotation of the credentials of a profile. */
+export interface ProfileRotation extends RotatedProfile, CanaryCounts {
+  state: RotationState;
+  stagedAt: Date;
+  changedAt: Date;
+  reason: string | null;
+  detail: string | null;
+  batchesSeen: number;
+  /** Whether the replaced credentials are kept, so that a promotion can be rolled back. */
+  hasPrevious: boolean;
+}
+
+const columns = `app_id AS "appId", connector, name, state, staged_at AS "stagedAt", changed_at AS "changedAt", reason, detail,
+  batches_seen AS "batchesSeen", batches, asked, accepted, refused, worse, previous IS NOT NULL AS "hasPrevious"`;
+const ofProfile = 'app_id = $1 AND connector = $2 AND name = $3';
+const keyOf = ({ appId, connector, name }: RotatedProfile) => [appId, connector, name];
+
+/** Stores a candidate in place of an earlier one. Returns undefined if the profile does not exist. */
+export async function stageCandidate(
+  tx: Handle,
+  vault: Vault,
+  profile: RotatedProfile & { credentials: unknown },
+): Promise<ProfileRotation | undefined> {
+  const { appId, connector, name, credentials } = profile;
+  const sealed = vault.seal(credentials, sealContexts.profile(appId, connector, name));
+  await touchProfile(tx, profile);
+  const { rows } = await tx.query<ProfileRotation>(
+    `INSERT INTO profile_rotation AS r (app_id, connector, name, state, candidate, staged_at, changed_at)
+     SELECT app_id, connector, name, 'staged', $4, statement_timestamp(), statement_timestamp() FROM push_profile WHERE ${ofProfile}
+     ON CONFLICT (app_id, connector, name) DO UPDATE
+        SET state = 'staged', candidate = excluded.candidate, previous = NULL, staged_at = excluded.staged_at,
+            changed_at = excluded.changed_at, reason = NULL, detail = NULL, batches_seen = 0, batches = 0, asked = 0,
+            accepted = 0, refused = 0, worse = 0
+     RETURNING ${columns}`,
+    [...keyOf(profile), sealed],
+  );
+  return rows[0];
+}
+
+export async function findRotation(
+  db: Handle,
+  profile: RotatedProfile,
+): Promise<ProfileRotation | undefined> {
+  const { rows } = await db.query<ProfileRotation>(
+    `SELECT ${columns} FROM profile_rotation WHERE ${ofProfile}`,
+    keyOf(profile),
+  );
+  return rows[0];
+}
+
+/** As `findRotation`, and locks it for the transaction. */
+export async function lockRotation(
+  tx: Handle,
+  profile: RotatedProfile,
+): Promise<ProfileRotation | undefined> {
+  // The profile first, as every change of it does: a concurrent upload or deletion waits, and not the other way round.
+  await touchProfile(tx, profile);
+  const { rows } = await tx.query<ProfileRotation>(
+    `SELECT ${columns} FROM profile_rotation WHERE ${ofProfile} FOR UPDATE`,
+    keyOf(profile),
+  );
+  return rows[0];
+}
+
+/** Writes the result of the check of the candidate that was staged at `stagedAt`; undefined if another replaced it. */
+export async function saveCheck(
+  tx: Handle,
+  profile: RotatedProfile,
+  {
+    stagedAt,
+    reason,
+    detail,
+    to,
+  }: Pick<ProfileRotation, 'stagedAt' | 'reason' | 'detail'> & { to: RotationState },
+): Promise<ProfileRotation | undefined> {
+  await touchProfile(tx, profile);
+  const { rows } = await tx.query<ProfileRotation>(
+    `UPDATE profile_rotation SET state = $5, reason = $6, detail = $7, changed_at = statement_timestamp()
+      WHERE ${ofProfile} AND staged_at = $4 AND state = 'staged' RETURNING ${columns}`,
+    [...keyOf(profile), stagedAt, to, reason, detail],
+  );
+  return rows[0];
+}
+
+/** Makes the candidate of a locked rotation the current version, and keeps the replaced one. */
+export async function promoteCandidate(tx: Handle, profile: RotatedProfile): Promise<void> {
+  await tx.query(
+    `WITH old AS (SELECT credentials FROM push_profile WHERE ${ofProfile}),
+          new AS (SELECT candidate FROM profile_rotation WHERE ${ofProfile}),
+          changed AS (UPDATE push_profile SET credentials = new.candidate, updated_at = statement_timestamp() FROM new WHERE ${ofProfile})
+     UPDATE profile_rotation SET state = 'promoted', candidate = NULL, previous = old.credentials, reason = NULL, detail = NULL,
+            changed_at = statement_timestamp()
+       FROM old WHERE ${ofProfile}`,
+    keyOf(profile),
+  );
+}
+
+/** Ends a locked rotation: drops its candidate, and after a promotion makes the kept version the current one again. */
+export async function rollBackCandidate(
+  tx: Handle,
+  profile: RotatedProfile,
+  { reason, detail = null }: { reason: RollbackReason; detail?: string | null },
+): Promise<void> {
+  await tx.query(
+    `WITH kept AS (SELECT previous FROM profile_rotation WHERE ${ofProfile} AND state = 'promoted' AND previous IS NOT NULL),
+          changed AS (UPDATE push_profile SET credentials = kept.previous, updated_at = statement_timestamp() FROM kept WHERE ${ofProfile})
+     UPDATE profile_rotation SET state = 'rolled_back', candidate = NULL, previous = NULL, reason = $4, detail = $5,
+            changed_at = statement_timestamp()
+      WHERE ${ofProfile}`,
+    [...keyOf(profile), reason, detail],
+  );
+}
+
+/** Ends an open rotation of a profile that is uploaded again, and forgets the version before. */
+export async function endRotation(tx: Handle, profile: RotatedProfile): Promise<void> {
+  await tx.query(
+    `UPDATE profile_rotation
+        SET state = CASE WHEN state = 'promoted' THEN state ELSE 'rolled_back' END,
+            reason = CASE WHEN state IN ('promoted', 'rolled_back') THEN reason ELSE 'replaced' END,
+            candidate = NULL, previous = NULL, changed_at = statement_timestamp()
+      WHERE ${ofProfile}`,
+    keyOf(profile),
+  );
+}
+
+/**
+ * Counts the next `count` batches of a profile during a canary. Returns the number of batches before them; undefined if
+ * the canary has ended.
+ */
+export async function claimBatches(
+  db: Handle,
+  profile: RotatedProfile,
+  count: number,
+): Promise<number | undefined> {
+  const { rows } = await db.query<{ before: number }>(
+    `UPDATE profile_rotation SET batches_seen = batches_seen + $4 WHERE ${ofProfile} AND state = 'canary'
+     RETURNING batches_seen - $4 AS before`,
+    [...keyOf(profile), count],
+  );
+  return rows[0]?.before;
+}
+
+/** Adds the answers of a batch to a locked canary, and returns it; undefined if that has ended or began later. */
+export async function addCanaryCounts(
+  tx: Handle,
+  profile: RotatedProfile,
+  { batches, asked, accepted, refused, worse, stagedAt }: CanaryCounts & { stagedAt: Date },
+): Promise<ProfileRotation | undefined> {
+  const { rows } = await tx.query<ProfileRotation>(
+    `UPDATE profile_rotation
+        SET batches = batches + $5, asked = asked + $6, accepted = accepted + $7, refused = refused + $8, worse = worse + $9
+      WHERE ${ofProfile} AND state = 'canary' AND staged_at = $4 RETURNING ${columns}`,
+    [...keyOf(profile), stagedAt, batches, asked, accepted, refused, worse],
+  );
+  return rows[0];
+}
+
+/** Lists canaries by their beginning, for the decisions that depend on their age. */
+export async function listCanaries(db: Handle, limit: number): Promise<ProfileRotation[]> {
+  const { rows } = await db.query<ProfileRotation>(
+    `SELECT ${columns} FROM profile_rotation WHERE state = 'canary' ORDER BY changed_at LIMIT $1`,
+    [limit],
+  );
+  return rows;
+}
+
+/** Lists rotations that changed since `after`, and all open ones, the newest first. */
+export async function listRotations(db: Handle, after: Date, limit: number): Promise<ProfileRotation[]> {
+  const { rows } = await db.query<ProfileRotation>(
+    `SELECT ${columns} FROM profile_rotation
+      WHERE state IN ('staged', 'checked', 'canary') OR changed_at > $1 ORDER BY changed_at DESC LIMIT $2`,
+    [after, limit],
+  );
+  return rows;
+}
+
+/** Forgets credentials that promotions replaced before `before`. Returns their number. */
+export async function forgetPrevious(db: Handle, before: Date): Promise<number> {
+  const { rowCount } = await db.query(
+    `UPDATE profile_rotation SET previous = NULL WHERE previous IS NOT NULL AND changed_at < $1`,
+    [before],
+  );
+  return rowCount ?? 0;
+}
+
+/** Changes the version of a profile without changing it: caches read its rotation with it, and only then. */
+async function touchProfile(tx: Handle, profile: RotatedProfile): Promise<void> {
+  await tx.query(`UPDATE push_profile SET updated_at = updated_at WHERE ${ofProfile}`, keyOf(profile));
+}
+
+/** Notice that the credentials of a profile end. */
+export interface CredentialNotice {
+  appId: string;
+  connector: string;
+  profile: string;
+  endsAt: Date;
+  /** Step: the number of days before the end from which on it is told. */
+  days: number;
+}
+
+/** Notes that a step is told. Returns false if it was told before, or if the profile was deleted. */
+export async function noteNotice(
+  tx: Handle,
+  { appId, connector, profile, endsAt, days }: CredentialNotice,
+): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `INSERT INTO credential_notice AS n (app_id, connector, name, ends_at, days)
+     SELECT app_id, connector, name, $4, $5 FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3
+     ON CONFLICT (app_id, connector, name) DO UPDATE SET ends_at = excluded.ends_at, days = excluded.days
+      WHERE n.ends_at <> excluded.ends_at OR n.days > excluded.days`,
+    [appId, connector, profile, endsAt, days],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Name of the actor of a decision in the audit. */
+const actorName = 'carillon (canary)';
+
+/** Answers of one batch to a candidate. */
+export interface CanaryAnswers extends Omit<CanaryCounts, 'batches'> {
+  /** The first answer that was not an acceptance, for the operator; holds no token. */
+  detail: string | null;
+}
+
+/**
+ * Adds the answers of a batch to the canary that was staged at `stagedAt`, and promotes or rolls it back if they suffice.
+ * Returns the state that was decided; undefined without a decision.
+ */
+export function recordCanary(
+  db: Pick<Database, 'transaction'>,
+  profile: RotatedProfile & { stagedAt: Date },
+  { detail, ...answers }: CanaryAnswers & { nowMs: number },
+): Promise<RotationState | undefined> {
+  return db.transaction(async (tx) => {
+    await lockRotation(tx, profile);
+    const { stagedAt } = profile;
+    const rotation = await addCanaryCounts(tx, profile, { ...answers, batches: 1, stagedAt });
+    return rotation && settle(tx, rotation, { nowMs: answers.nowMs, detail });
+  });
+}
+
+/** Decides on a canary by its age; undefined without a decision. */
+export function reviewCanary(
+  db: Pick<Database, 'transaction'>,
+  profile: RotatedProfile,
+  nowMs: number,
+): Promise<RotationState | undefined> {
+  return db.transaction(async (tx) => {
+    const rotation = await lockRotation(tx, profile);
+    if (rotation?.state !== 'canary') return undefined;
+    return settle(tx, rotation, { nowMs, detail: null });
+  });
+}
+
+/** Promotes or rolls back a locked canary if its counts or its age say so, with an entry in the audit. */
+async function settle(
+  tx: Handle,
+  rotation: ProfileRotation,
+  { nowMs, detail }: { nowMs: number; detail: string | null },
+): Promise<RotationState | undefined> {
+  const verdict = judgeCanary(rotation, nowMs - rotation.changedAt.getTime());
+  if (!verdict) return undefined;
+  const isPromoted = verdict.to === 'promoted';
+  if (isPromoted) await promoteCandidate(tx, rotation);
+  else await rollBackCandidate(tx, rotation, { reason: verdict.reason, detail });
+  const { appId, connector, name, asked, accepted, refused, worse } = rotation;
+  const reason = isPromoted ? null : verdict.reason;
+  await insertAudit(tx, {
+    ...{ appId, actorName, actorRole: 'operator', tokenId: null, address: '', requestId: '' },
+    action: isPromoted ? 'profile.promote' : 'profile.rollback',
+    target: `${connector}/${name}`,
+    before: { state: 'canary' },
+    after: { state: verdict.to, reason, asked, accepted, refused, worse },
+  });
+  return (await findRotation(tx, rotation))?.state;
+}

@@ -1,0 +1,246 @@
+import type { ConnectorId } from '../../domain/labels.ts';
+import type { Handle } from '../pool.ts';
+import { forEachApp } from '../sharding.ts';
+import { lockFreeze } from './apps.ts';
+
+/** NOTIFY topic of interrupted pushes; the payload is the internal id. */
+export const pushTopic = 'carillon_push';
+
+/** Tells all dispatchers, once `tx` commits, to interrupt the batches of a push. */
+export async function notifyPushChanged(tx: Handle, id: number): Promise<void> {
+  await tx.query('SELECT pg_notify($1, $2)', [pushTopic, String(id)]);
+}
+
+/** Moves a queued or sending push to `paused`. Returns false for other states. */
+export async function markPushPaused(tx: Handle, appId: string, id: number): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `UPDATE notification SET state = 'paused', updated_at = now()
+      WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending', 'paused')`,
+    [appId, id],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Moves a paused push back to `sending`. Returns false if it is finished or scheduled. */
+export async function markPushResumed(tx: Handle, appId: string, id: number): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `UPDATE notification SET state = CASE WHEN state = 'paused' THEN 'sending' ELSE state END, updated_at = now()
+      WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending', 'paused')`,
+    [appId, id],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+const expiredPauses = `
+  SELECT app_id, id FROM notification WHERE state = 'paused' AND expires_at <= $1
+   ORDER BY expires_at, app_id, id LIMIT $2`;
+
+const resumeExpired = `
+  WITH e AS MATERIALIZED (
+    SELECT id FROM notification
+     WHERE app_id = $1 AND id = ANY($2::bigint[]) AND state = 'paused' AND expires_at <= $3
+     ORDER BY expires_at FOR UPDATE SKIP LOCKED)
+  UPDATE notification n SET state = 'sending', updated_at = now() FROM e WHERE n.app_id = $1 AND n.id = e.id
+  RETURNING n.id`;
+
+/** Resumes paused pushes that have expired, so that their recipients are counted. */
+export async function markExpiredResumed(
+  tx: Handle,
+  now: Date,
+  limit: number,
+): Promise<{ appId: string; id: number }[]> {
+  return forEachApp(tx, { text: expiredPauses, values: [now, limit] }, async (appId, ids) => {
+    const { rows } = await tx.query<{ id: number }>(resumeExpired, [appId, ids, now]);
+    return rows.map(({ id }) => ({ appId, id }));
+  });
+}
+
+/**
+ * Returns whether an unfinished push has to wait: it is paused, or its app or the service is frozen.
+ * That stays so until `tx` ends.
+ */
+export async function lockWaiting(
+  tx: Handle,
+  { appId, pushId }: { appId: string; pushId: number },
+  lock: 'SHARE' | 'NO KEY UPDATE',
+): Promise<boolean> {
+  const { rows } = await tx.query<{ isPaused: boolean }>(
+    `SELECT state = 'paused' AS "isPaused" FROM notification
+      WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending', 'paused') FOR ${lock}`,
+    [appId, pushId],
+  );
+  const [push] = rows;
+  return push !== undefined && (push.isPaused || (await lockFreeze(tx, appId)));
+}
+
+/** Marks a batch as held: it has no job until its push continues. Voids its slot. */
+export async function markBatchHeld(
+  tx: Handle,
+  { appId, batchId }: { appId: string; batchId: number },
+): Promise<void> {
+  await tx.query(
+    `UPDATE push_batch SET is_held = true, has_job = true, slot_at = NULL, slot_ms = NULL, slot_epoch = NULL
+      WHERE app_id = $1 AND id = $2`,
+    [appId, batchId],
+  );
+}
+
+/** Marks the planning of a push as held: it has no job until the push continues. */
+export async function markPlanningHeld(
+  tx: Handle,
+  { appId, pushId }: { appId: string; pushId: number },
+): Promise<void> {
+  await tx.query('UPDATE notification SET is_plan_held = true WHERE app_id = $1 AND id = $2', [
+    appId,
+    pushId,
+  ]);
+}
+
+/** Takes up to `limit` held batches of pushes of an app; each needs a job. */
+export async function takeHeldBatches(
+  tx: Handle,
+  appId: string,
+  pushIds: readonly number[],
+  limit: number,
+): Promise<{ id: number; pushId: number; connector: ConnectorId }[]> {
+  const { rows } = await tx.query<{ id: number; pushId: number; connector: ConnectorId }>(
+    // A CTE, not IN (…): a plan may run a subquery several times, each with the limit.
+    `WITH held AS MATERIALIZED (
+       SELECT id FROM push_batch WHERE app_id = $1 AND push_id = ANY ($2::bigint[]) AND NOT is_settled AND is_held
+        ORDER BY id LIMIT $3 FOR UPDATE)
+     UPDATE push_batch b SET is_held = false FROM held
+      WHERE b.app_id = $1 AND b.id = held.id RETURNING b.id, b.push_id AS "pushId", b.connector`,
+    [appId, pushIds, limit],
+  );
+  return rows.sort((one, other) => one.id - other.id);
+}
+
+/** Takes the held planning of pushes of an app; returns the pushes, each of which needs a job. */
+export async function takeHeldPlanning(
+  tx: Handle,
+  appId: string,
+  pushIds: readonly number[],
+): Promise<number[]> {
+  const { rows } = await tx.query<{ id: number }>(
+    `UPDATE notification SET is_plan_held = false
+      WHERE app_id = $1 AND id = ANY ($2::bigint[]) AND is_plan_held RETURNING id`,
+    [appId, pushIds],
+  );
+  return rows.map(({ id }) => id).sort((one, other) => one - other);
+}
+
+/** Finds up to `limit` pushes with held work that are not paused, except those of `frozen` apps, the oldest first. */
+export async function findHeldPushes(
+  db: Handle,
+  frozen: readonly string[],
+  limit: number,
+): Promise<{ appId: string; id: number }[]> {
+  const { rows } = await db.query<{ appId: string; id: number }>(
+    `SELECT n.app_id AS "appId", n.id FROM notification n
+      WHERE n.state IN ('queued', 'sending') AND n.app_id <> ALL ($1)
+        AND (n.is_plan_held OR EXISTS (SELECT FROM push_batch b
+                                        WHERE b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled AND b.is_held))
+      ORDER BY n.id LIMIT $2`,
+    [frozen, limit],
+  );
+  return rows;
+}
+
+/** A push that waits for planning, is being sent, or was cancelled while it was sent. */
+export interface OpenPush {
+  appId: string;
+  id: number;
+}
+
+/** Work of a push that is not paused: a batch, or its planning (and its batches without jobs of their own). */
+export interface OpenWork {
+  appId: string;
+  pushId: number;
+  /** Null: the planning of the push. */
+  batchId: number | null;
+  connector: ConnectorId | null;
+  /** Start of a retry. */
+  notBefore: Date | null;
+  /** It was held and has to continue; all other work needs a job. */
+  isHeld: boolean;
+  /** Planning that has begun. */
+  isContinued: boolean;
+  /** Changes with every progress. */
+  mark: string;
+}
+
+/** States in which open recipients of a push are sent to or counted. */
+const working = `'queued', 'sending', 'cancelled'`;
+/** Most batches of one reading. */
+const maxBatches = 20_000;
+
+/** Lists the pushes with open work, the oldest first. A paused or scheduled push needs no job. */
+export async function listOpenPushes(
+  tx: Handle,
+  { afterId, limit }: { afterId: number; limit: number },
+): Promise<OpenPush[]> {
+  const ofState = (state: string) =>
+    `(SELECT app_id, id FROM notification WHERE state = ${state} AND id > $1 ORDER BY id LIMIT $2)`;
+  const { rows } = await tx.query<OpenPush>(
+    `SELECT app_id AS "appId", id FROM (${ofState("'queued'")} UNION ALL ${ofState("'sending'")}
+      UNION ALL ${ofState("'cancelled' AND devices > 0")}) AS open ORDER BY id LIMIT $2`,
+    [afterId, limit],
+  );
+  return rows;
+}
+
+/**
+ * Reads the open work of pushes. Planning needs a job until its end, and after it while batches of a
+ * small push have no jobs of their own.
+ */
+export async function readOpenWork(tx: Handle, pushes: readonly OpenPush[]): Promise<OpenWork[]> {
+  if (pushes.length === 0) return [];
+  const keys = [pushes.map(({ appId }) => appId), pushes.map(({ id }) => id)];
+  const { rows: plans } = await tx.query<OpenWork>(
+    `WITH open AS MATERIALIZED (
+       SELECT n.app_id, n.id, n.state, n.is_planned, n.is_plan_held, n.planned_through,
+              bool_or(n.devices <= 1000 AND NOT b.has_job) AS is_inline,
+              string_agg(md5(coalesce(b.settled, '')), '' ORDER BY b.id) FILTER (WHERE n.devices <= 1000) AS digest
+         FROM unnest($1::text[], $2::bigint[]) AS o (app_id, id) JOIN notification n USING (app_id, id)
+         LEFT JOIN push_batch b ON b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled
+        WHERE n.state IN (${working})
+        GROUP BY n.app_id, n.id)
+     SELECT app_id AS "appId", id AS "pushId", NULL AS "batchId", NULL AS connector, NULL AS "notBefore",
+            is_plan_held AS "isHeld", NOT is_planned AND planned_through > 0 AS "isContinued",
+            planned_through || ' ' || coalesce(digest, '') AS mark
+       FROM open WHERE is_plan_held OR (NOT is_planned AND state <> 'cancelled') OR is_inline ORDER BY id`,
+    keys,
+  );
+  const { rows: batches } = await tx.query<OpenWork>(
+    `SELECT b.app_id AS "appId", b.push_id AS "pushId", b.id AS "batchId", b.connector, b.not_before AS "notBefore",
+            b.is_held AS "isHeld", false AS "isContinued", md5(coalesce(b.settled, '')) AS mark
+       FROM unnest($1::text[], $2::bigint[]) AS o (app_id, id) JOIN notification n USING (app_id, id)
+       JOIN push_batch b ON b.app_id = n.app_id AND b.push_id = n.id
+      WHERE n.state IN (${working}) AND NOT b.is_settled AND b.has_job
+      ORDER BY b.id LIMIT ${maxBatches}`,
+    keys,
+  );
+  return [...plans, ...batches];
+}
+
+/**
+ * Locks the rows of work until `tx` ends, and returns the work: a transaction that settles, holds or
+ * postpones it changes its row first. Omits rows that another transaction has locked, since their
+ * work goes on.
+ */
+export async function lockOpenWork(tx: Handle, work: readonly OpenWork[]): Promise<OpenWork[]> {
+  const locked: OpenWork[] = [];
+  for (const table of ['notification', 'push_batch'] as const) {
+    const ofTable = work.filter(({ batchId }) => (batchId === null) === (table === 'notification'));
+    // A statement for each app: a sharded database locks no rows of several.
+    for (const [appId, ofApp] of Map.groupBy(ofTable, (item) => item.appId)) {
+      const { rows } = await tx.query<{ id: number }>(
+        `SELECT id FROM ${table} WHERE app_id = $1 AND id = ANY ($2::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED`,
+        [appId, ofApp.map(({ pushId, batchId }) => batchId ?? pushId)],
+      );
+      const ids = new Set(rows.map(({ id }) => id));
+      locked.push(...ofApp.filter(({ pushId, batchId }) => ids.has(batchId ?? pushId)));
+    }
+  }
+  return locked;
+}

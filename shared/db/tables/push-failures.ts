@@ -1,0 +1,366 @@
+import type { JsonObject } from '../../domain/json.ts';
+import type { ConnectorId } from '../../domain/labels.ts';
+import type { Outcome } from '../../domain/outcome.ts';
+import type { Handle } from '../pool.ts';
+import { prepare } from '../prepared.ts';
+import type { SqlCondition } from './audience.ts';
+
+/** Recipient that a push did not reach, or that its gateway rejected. */
+export interface FailureRow {
+  /** Internal key of the installation, also the position in the list. */
+  installation: number;
+  /** Public id of the installation; null where it was not kept. */
+  objectId: string | null;
+  connector: ConnectorId;
+  outcome: Outcome;
+  status: number;
+  reason: string;
+  at: Date;
+}
+
+export interface FailureFilter {
+  connector?: string | undefined;
+  outcome?: string | undefined;
+  reason?: string | undefined;
+}
+
+interface PushKey {
+  appId: string;
+  id: number;
+}
+
+/** Lists the failures of a push in the order of its installations. */
+export async function listFailurePage(
+  db: Handle,
+  { appId, id }: PushKey,
+  { connector, outcome, reason }: FailureFilter,
+  page: { after: number | null; limit: number },
+): Promise<FailureRow[]> {
+  const { rows } = await db.query<FailureRow>(
+    `SELECT installation, object_id AS "objectId", connector, outcome, status, reason, created_at AS at
+       FROM push_failure
+      WHERE app_id = $1 AND push_id = $2 AND ($3::text IS NULL OR connector = $3)
+        AND ($4::text IS NULL OR outcome = $4) AND ($5::text IS NULL OR reason = $5)
+        AND ($6::bigint IS NULL OR installation > $6)
+      ORDER BY installation LIMIT $7`,
+    [appId, id, connector ?? null, outcome ?? null, reason ?? null, page.after, page.limit],
+  );
+  return rows;
+}
+
+/** Failures with one cause. */
+export interface FailureGroup {
+  connector: ConnectorId;
+  outcome: Outcome;
+  status: number;
+  reason: string;
+  n: number;
+}
+
+/** Counts the failures of a push by cause, the most frequent first. */
+export async function summarizeFailures(
+  db: Handle,
+  { appId, id }: PushKey,
+  limit: number,
+): Promise<FailureGroup[]> {
+  const { rows } = await db.query<FailureGroup>(
+    `SELECT connector, outcome, status, reason, count(*) AS n FROM push_failure
+      WHERE app_id = $1 AND push_id = $2 GROUP BY connector, outcome, status, reason
+      ORDER BY n DESC, connector, outcome, reason, status LIMIT $3`,
+    [appId, id, limit],
+  );
+  return rows;
+}
+
+/** Recipients that were settled within one step of a timeline. */
+export interface TimelineSlot {
+  connector: ConnectorId;
+  slot: number;
+  sent: number;
+  other: number;
+}
+
+/** Returns when the first and the last batch of a push were settled; undefined before the first. */
+export async function readSettledSpan(
+  db: Handle,
+  { appId, id }: PushKey,
+): Promise<{ first: Date; last: Date } | undefined> {
+  const { rows } = await db.query<{ first: Date | null; last: Date | null }>(
+    'SELECT min(settled_at) AS first, max(settled_at) AS last FROM push_batch WHERE app_id = $1 AND push_id = $2',
+    [appId, id],
+  );
+  const { first = null, last = null } = rows[0] ?? {};
+  return first && last ? { first, last } : undefined;
+}
+
+/** Adds up the settled recipients of a push by connector and step. */
+export async function readTimeline(
+  db: Handle,
+  { appId, id }: PushKey,
+  { from, stepMs }: { from: Date; stepMs: number },
+): Promise<TimelineSlot[]> {
+  const { rows } = await db.query<TimelineSlot>(
+    `SELECT b.connector, floor(extract(epoch FROM b.settled_at - $3::timestamptz) * 1000 / $4)::int AS slot,
+            sum(t.value::bigint) FILTER (WHERE t.key = 'sent')::bigint AS sent,
+            sum(t.value::bigint) FILTER (WHERE t.key <> 'sent')::bigint AS other
+       FROM push_batch b, jsonb_each_text(b.totals) AS t
+      WHERE b.app_id = $1 AND b.push_id = $2 AND b.totals IS NOT NULL AND b.settled_at >= $3
+      GROUP BY b.connector, slot`,
+    [appId, id, from, stepMs],
+  );
+  return rows;
+}
+
+/** What failures of a batch need of it. `unanswered`: requests to its recipients that got no answer. */
+export interface FailedBatch {
+  appId: string;
+  pushId: number;
+  connector: string;
+  profile: string;
+  unanswered: number;
+}
+
+/** Failure of one recipient. Holds ids, never a token. */
+export interface RecipientFailure {
+  installation: number;
+  outcome: Outcome;
+  status: number;
+  reason: string;
+  /** The installation's `updated_at` in epoch ms if the gateway reported its token invalid, else null. */
+  invalidAsOfMs: number | null;
+  /** Of an invalid token: whether the answer proves its end, and its form (`AttemptResult`). */
+  isProof?: boolean;
+  form?: string | undefined;
+}
+
+/** Failures of one batch. */
+export interface BatchFailures {
+  batch: FailedBatch;
+  failures: readonly RecipientFailure[];
+}
+
+/** Writes failures; a recipient of a push has one. */
+export async function insertFailures(tx: Handle, list: readonly BatchFailures[]): Promise<void> {
+  const rows = list.flatMap(({ batch, failures }) => failures.map((failure) => toColumns(batch, failure)));
+  if (rows.length > 0)
+    await tx.query(`${insertFailuresSql(1)} ON CONFLICT DO NOTHING`, [JSON.stringify(rows)]);
+}
+
+/** Returns `INSERT INTO push_failure SELECT … FROM`; `$place` is the JSON list of `failuresText`. */
+export const insertFailuresSql = (
+  place: number,
+): string => `INSERT INTO push_failure (app_id, push_id, connector, installation, object_id, outcome, status,
+                               reason, dead_as_of, is_unsure, profile, is_proof, form)
+     SELECT f.app_id, f.push_id, f.connector, f.installation,
+            (SELECT i.object_id FROM installation i WHERE i.app_id = f.app_id AND i.id = f.installation),
+            f.outcome, f.status, f.reason, to_timestamp(f.dead_ms / 1000.0), f.is_unsure, f.profile, f.is_proof, f.form
+       FROM json_to_recordset($${place}) AS f (
+         app_id text, push_id bigint, connector text, installation bigint, outcome text, status int, reason text,
+         dead_ms float8, is_unsure boolean, profile text, is_proof boolean, form text)`;
+
+/** Returns the parameter with the failures of a batch. */
+export const failuresText = (batch: FailedBatch, failures: readonly RecipientFailure[]): string =>
+  JSON.stringify(failures.map((failure) => toColumns(batch, failure)));
+
+const toColumns = (batch: FailedBatch, failure: RecipientFailure) => ({
+  app_id: batch.appId,
+  push_id: batch.pushId,
+  connector: batch.connector,
+  profile: batch.profile,
+  is_unsure: batch.unanswered > 0,
+  installation: failure.installation,
+  outcome: failure.outcome,
+  status: failure.status,
+  reason: failure.reason,
+  dead_ms: failure.invalidAsOfMs,
+  is_proof: failure.isProof || null,
+  form: failure.form,
+});
+
+/** Returns whether a failure meets a condition over `push_failure`. */
+export async function hasFailure(db: Handle, { text, values }: SqlCondition): Promise<boolean> {
+  const { rowCount } = await db.query(`SELECT FROM push_failure WHERE ${text} LIMIT 1`, values);
+  return (rowCount ?? 0) > 0;
+}
+
+/** Failures with one cause: all of them, and those that a redrive leaves out. */
+export interface RedrivableCause {
+  connector: ConnectorId;
+  outcome: Outcome;
+  status: number;
+  reason: string;
+  n: number;
+  /** Failures that a redrive has taken over. */
+  redriven: number;
+  /** Failures of recipients that may have the message. */
+  unsure: number;
+}
+
+export interface RedrivableCounts {
+  /** The most frequent causes. */
+  causes: RedrivableCause[];
+  n: number;
+  redriven: number;
+  unsure: number;
+}
+
+/** Counts selected failures, by cause and in all. The conditions are SQL over `push_failure` with the values of `selected`. */
+export async function countRedrivable(
+  tx: Handle,
+  selected: SqlCondition,
+  { taken, unsure, limit }: { taken: string; unsure: string; limit: number },
+): Promise<RedrivableCounts> {
+  const { rows } = await tx.query<RedrivableCause & { all: number; allRedriven: number; allUnsure: number }>(
+    `SELECT *, sum(n) OVER ()::bigint AS "all", sum(redriven) OVER ()::bigint AS "allRedriven",
+            sum(unsure) OVER ()::bigint AS "allUnsure"
+       FROM (SELECT connector, outcome, status, reason, count(*) AS n, count(*) FILTER (WHERE ${taken}) AS redriven,
+                    count(*) FILTER (WHERE NOT (${taken}) AND ${unsure}) AS unsure
+               FROM push_failure WHERE ${selected.text} GROUP BY connector, outcome, status, reason) AS cause
+      ORDER BY n DESC, connector, outcome, reason, status LIMIT ${limit}`,
+    selected.values,
+  );
+  const causes = rows.map(({ connector, outcome, status, reason, n, redriven, unsure }) => ({
+    connector,
+    outcome,
+    status,
+    reason,
+    n,
+    redriven,
+    unsure,
+  }));
+  const [first] = rows;
+  return { causes, n: first?.all ?? 0, redriven: first?.allRedriven ?? 0, unsure: first?.allUnsure ?? 0 };
+}
+
+/** Push with recipients that it did not reach. */
+export interface UndeliveredPush {
+  id: number;
+  objectId: string;
+  state: string;
+  /** `data` of the push. */
+  msg: JsonObject;
+  pushTime: Date;
+  finishedAt: Date | null;
+  failed: number;
+  expired: number;
+  capped: number;
+  redriven: number;
+}
+
+const countOf = (outcome: string): string =>
+  `(SELECT coalesce(sum((counts ->> '${outcome}')::bigint), 0)::bigint
+      FROM jsonb_each(totals) AS t (connector, counts) WHERE $2::text IS NULL OR t.connector = $2)`;
+
+/** Selection among the pushes of an app: finished from `from` on, accepted before `to`. */
+export interface UndeliveredFilter {
+  connector?: string | undefined;
+  reason?: string | undefined;
+  from?: Date | undefined;
+  to?: Date | undefined;
+}
+
+/** Lists finished pushes with recipients that failed, expired or were capped, newest first. */
+export async function listUndelivered(
+  db: Handle,
+  appId: string,
+  { connector, reason, from, to }: UndeliveredFilter,
+  page: { before: number | null; limit: number },
+): Promise<UndeliveredPush[]> {
+  const { rows } = await db.query<UndeliveredPush>(
+    `SELECT id, "objectId", state, msg, "pushTime", "finishedAt", failed, expired, capped, redriven FROM (
+       SELECT app_id, id, object_id AS "objectId", state, request -> 'data' AS msg, push_time AS "pushTime",
+              finished_at AS "finishedAt", redriven,
+              ${countOf('failed')} AS failed, ${countOf('expired')} AS expired, ${countOf('capped')} AS capped
+         FROM notification
+        WHERE app_id = $1 AND totals IS NOT NULL AND state IN ('done', 'failed')
+          AND ($4::timestamptz IS NULL OR finished_at >= $4) AND ($5::timestamptz IS NULL OR created_at < $5)
+          AND ($6::bigint IS NULL OR id < $6)) AS push
+      WHERE failed + expired + capped > 0
+        AND ($3::text IS NULL OR EXISTS (
+              SELECT FROM push_failure f WHERE f.app_id = push.app_id AND f.push_id = push.id AND f.reason = $3
+                 AND f.outcome IN ('failed', 'expired', 'capped') AND ($2::text IS NULL OR f.connector = $2)))
+      ORDER BY id DESC LIMIT $7`,
+    [appId, connector ?? null, reason ?? null, from ?? null, to ?? null, page.before, page.limit],
+  );
+  return rows;
+}
+
+/** Locks in the order of ids, so that two redrives do not wait for each other. */
+const claimStatement = prepare(
+  `WITH own AS MATERIALIZED (
+     SELECT installation FROM push_failure
+      WHERE app_id = $1 AND push_id = $2 AND installation = ANY($4::bigint[]) AND redriven_by IS NULL
+      ORDER BY installation FOR UPDATE),
+   claimed AS (
+     UPDATE push_failure f SET redriven_by = $3 FROM own
+      WHERE f.app_id = $1 AND f.push_id = $2 AND f.installation = own.installation
+     RETURNING f.installation),
+   counted AS (
+     UPDATE notification SET redriven = redriven + (SELECT count(*) FROM claimed) WHERE app_id = $1 AND id = $2)
+   SELECT installation FROM claimed`,
+);
+
+/**
+ * Gives failures of a push to a redrive (`id`), each to one redrive only, and counts them on the record of the push. Returns
+ * the installations that it got.
+ */
+export async function claimFailures(
+  tx: Handle,
+  { appId, id, failedId }: PushKey & { failedId: number },
+  installations: readonly number[],
+): Promise<number[]> {
+  const values = [appId, failedId, id, `{${installations.join(',')}}`];
+  const { rows } = await tx.query<{ installation: number }>(claimStatement, values);
+  return rows.map(({ installation }) => installation);
+}
+
+/** Push that sends to recipients of a locked one again. */
+export interface RivalPush {
+  objectId: string;
+  /** False: it was sent by a process of the version before, which notes no recipients. */
+  isRedrive: boolean;
+}
+
+/**
+ * Locks a push until `tx` ends. Returns a push other than `objectId` that prevents a redrive: one that is not planned yet,
+ * so that its recipients are not known, or one of the version before.
+ */
+export async function lockForRedrive(
+  tx: Handle,
+  { appId, id }: PushKey,
+  objectId: string,
+): Promise<RivalPush | undefined> {
+  await tx.query('SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR UPDATE', [appId, id]);
+  const { rows } = await tx.query<RivalPush>(
+    `SELECT object_id AS "objectId", redrive_of IS NOT NULL AS "isRedrive" FROM notification
+      WHERE app_id = $1 AND object_id <> $3
+        AND ((redrive_of = $2 AND NOT is_planned AND state IN ('scheduled', 'queued', 'sending', 'paused'))
+          OR (redrive_of IS NULL
+              AND object_id = (SELECT resent_as FROM notification WHERE app_id = $1 AND id = $2)))
+      LIMIT 1`,
+    [appId, id, objectId],
+  );
+  return rows[0];
+}
+
+/** Notes the newest redrive of a push, so that a process of the version before does not send it again. */
+export async function noteRedrive(tx: Handle, { appId, id }: PushKey, objectId: string): Promise<void> {
+  await tx.query('UPDATE notification SET resent_as = $3 WHERE app_id = $1 AND id = $2', [
+    appId,
+    id,
+    objectId,
+  ]);
+}
+
+/** Redrives of one push that a record names. */
+const maxRedrives = 100;
+
+/** Lists the redrives of a push, newest first. */
+export async function listRedrives(db: Handle, { appId, id }: PushKey): Promise<string[]> {
+  const { rows } = await db.query<{ objectId: string }>(
+    `SELECT object_id AS "objectId" FROM notification WHERE app_id = $1 AND redrive_of = $2
+      ORDER BY id DESC LIMIT ${maxRedrives}`,
+    [appId, id],
+  );
+  return rows.map(({ objectId }) => objectId);
+}

@@ -1,0 +1,421 @@
+import type { ConnectorId } from '../../domain/labels.ts';
+import { addTotals, sumTotals } from '../../domain/outcome.ts';
+import type { ConnectorTotals, PushState } from '../../domain/pushes/record.ts';
+import { RecipientStates } from '../../domain/recipient-states.ts';
+import type { Handle } from '../pool.ts';
+import { prepare } from '../prepared.ts';
+import { AppStatement } from '../sharding.ts';
+import { type BatchKey, batchKeyValues } from './batches.ts';
+import {
+  openCountSql,
+  rateColumns,
+  type Slot,
+  type SlotRow,
+  sizeSql,
+  slotColumns,
+  toSlot,
+} from './gateway-limits.ts';
+import { keyValues, type PushKey } from './pushes.ts';
+import type { Grant } from './usage.ts';
+
+/** Names the app of a table in a condition, where one server has to be known (`AppStatement`). */
+type AndApp = (table: string) => string;
+
+/** Subquery for `{connector: {outcome: n}}`, summed over the settled batches of a push. */
+const totalsOf = (
+  app: string,
+  push: string,
+  andApp: AndApp,
+): string => `SELECT coalesce(jsonb_object_agg(connector, counts), '{}')
+            FROM (SELECT connector, jsonb_object_agg(outcome, n) AS counts
+                    FROM (SELECT b.connector, t.key AS outcome, sum(t.value::bigint) AS n
+                            FROM push_batch b, jsonb_each_text(b.totals) t
+                           WHERE b.app_id = ${app} AND b.push_id = ${push}${andApp('b')} AND b.totals IS NOT NULL
+                           GROUP BY b.connector, t.key) by_outcome
+                   GROUP BY connector) by_connector`;
+
+/** Subquery for the repeats of all batches of a push. */
+const repeatsOf = (app: string, push: string, andApp: AndApp): string =>
+  `SELECT coalesce(sum(b.repeats), 0) FROM push_batch b WHERE b.app_id = ${app} AND b.push_id = ${push}${andApp('b')}`;
+
+/** Subquery for one line of failure reasons, the most frequent first; null without failures. */
+const summaryOfFailures = (
+  andApp: AndApp,
+): string => `SELECT string_agg(format('%s: %s (%s)', connector, reason, n), '; ' ORDER BY n DESC, reason)
+            FROM (SELECT f.connector, f.reason, count(*) AS n FROM push_failure f
+                   WHERE f.app_id = n.app_id AND f.push_id = n.id${andApp('f')} AND f.outcome <> 'sent'
+                   GROUP BY f.connector, f.reason ORDER BY n DESC LIMIT 5) reasons`;
+
+const anyApp: AndApp = () => '';
+const totalsOfBatches = totalsOf('$1', '$2', anyApp);
+const repeatsOfBatches = repeatsOf('$1', '$2', anyApp);
+
+const advanceStatement = prepare(
+  `UPDATE notification
+      SET state = 'sending', planned_through = $4, devices = devices + $5, is_planned = $6, updated_at = now()
+    WHERE app_id = $1 AND id = $2 AND planned_through = $3 AND NOT is_planned AND state IN ('queued', 'sending')`,
+);
+
+/** Step of planning: from one mark to the next, over so many devices. */
+export interface PlanningStep {
+  from: number;
+  through: number;
+  devices: number;
+  isLast: boolean;
+}
+
+/**
+ * Moves the cursor of planning; the first step moves the push to `sending`. Returns false if another planner has moved
+ * it, or the push was paused or cancelled. The caller must then roll the step back.
+ */
+export async function advancePlanning(
+  tx: Handle,
+  push: { appId: string; id: number },
+  { from, through, devices, isLast }: PlanningStep,
+): Promise<boolean> {
+  const values = [push.appId, push.id, from, through, devices, isLast];
+  const { rowCount } = await tx.query(advanceStatement, values);
+  return (rowCount ?? 0) > 0;
+}
+
+/** A push whose targets are all planned by one step. */
+export interface WholePlan extends PushKey {
+  through: number;
+  devices: number;
+}
+
+/** Skips pushes that another transaction has locked, so that one push does not delay the others. */
+const wholeStatement = new AppStatement(
+  5,
+  (andApp) => `WITH free AS MATERIALIZED (
+     SELECT n.app_id, n.id FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id) JOIN notification n USING (app_id, id)
+      WHERE true${andApp('n')} ORDER BY n.app_id, n.id FOR UPDATE OF n SKIP LOCKED)
+   UPDATE notification n
+      SET state = 'sending', planned_through = k.through, devices = n.devices + k.devices, is_planned = true,
+          updated_at = now()
+     FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::int[]) AS k (app_id, id, through, devices)
+     JOIN free USING (app_id, id)
+    WHERE n.app_id = k.app_id AND n.id = k.id${andApp('n')} AND n.planned_through = 0 AND NOT n.is_planned
+      AND n.state IN ('queued', 'sending')
+   RETURNING n.id`,
+  { isPrepared: true },
+);
+
+/** As `advancePlanning`, from the first to the last target of many pushes. Returns false for a locked push, too. */
+export async function planWholePushes(tx: Handle, pushes: readonly WholePlan[]): Promise<boolean[]> {
+  const done = await wholeStatement.run<{ id: number }, WholePlan>(tx, pushes, (part) => [
+    ...keyValues(part),
+    part.map(({ through }) => through),
+    part.map(({ devices }) => devices),
+  ]);
+  const planned = new Set(done.flatMap(({ found }) => found).map(({ id }) => id));
+  return pushes.map(({ id }) => planned.has(id));
+}
+
+/** Fails a push that cannot be sent at all: sets its error text and the totals of all devices. */
+export async function failPush(
+  tx: Handle,
+  push: { appId: string; id: number },
+  end: { message: string; totals: ConnectorTotals; devices: number },
+): Promise<void> {
+  await tx.query(
+    `UPDATE notification
+        SET state = 'failed', error = $3, totals = $4, devices = $5, is_planned = true, updated_at = now(),
+            finished_at = now()
+      WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') AND NOT is_planned`,
+    [push.appId, push.id, end.message, end.totals, end.devices],
+  );
+}
+
+const countOpenStatement = prepare(
+  `SELECT count(*) AS n FROM notification WHERE state = 'sending' AND app_id = $1`,
+);
+
+/** Counts the pushes of an app in state `sending`. */
+export async function countOpenPushes(db: Handle, appId: string): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(countOpenStatement, [appId]);
+  return rows[0]?.n ?? 0;
+}
+
+/** Time at which the first batch of a push was sent. */
+export interface FirstSendTime extends PushKey {
+  at: Date;
+}
+
+const firstSendStatement = new AppStatement(
+  4,
+  (andApp) => `UPDATE notification n SET first_sent_at = k.at
+     FROM unnest($1::text[], $2::bigint[], $3::timestamptz[]) AS k (app_id, id, at)
+    WHERE n.app_id = k.app_id AND n.id = k.id AND n.first_sent_at IS NULL${andApp('n')} RETURNING n.id`,
+  { isPrepared: true },
+);
+
+/** Saves the times of the first sends of pushes. Returns true for each push that had no time. */
+export async function markFirstSends(db: Handle, times: readonly FirstSendTime[]): Promise<boolean[]> {
+  const done = await firstSendStatement.run<{ id: number }, FirstSendTime>(db, times, (part) => [
+    ...keyValues(part),
+    part.map(({ at }) => at),
+  ]);
+  const marked = new Set(done.flatMap(({ found }) => found).map(({ id }) => id));
+  return times.map(({ id }) => marked.has(id));
+}
+
+/** Records that a profile cannot send this push: later batches of it are counted without being sent. */
+export async function recordProfileError(
+  tx: Handle,
+  push: { appId: string; id: number },
+  profile: string,
+  message: string,
+): Promise<void> {
+  await tx.query(
+    `UPDATE notification SET halts = halts || jsonb_build_object($3::text, $4::text), updated_at = now()
+      WHERE app_id = $1 AND id = $2`,
+    [push.appId, push.id, profile, message],
+  );
+}
+
+const closeStatement = new AppStatement(
+  3,
+  (andApp) => `UPDATE notification n
+      SET state = 'done', finished_at = now(), updated_at = now(),
+          totals = (${totalsOf('n.app_id', 'n.id', andApp)}),
+          repeats = (${repeatsOf('n.app_id', 'n.id', andApp)}),
+          error = (${summaryOfFailures(andApp)})
+     FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
+    WHERE n.app_id = k.app_id AND n.id = k.id AND n.state IN ('sending', 'paused') AND n.is_planned${andApp('n')}
+      AND NOT EXISTS (SELECT 1 FROM push_batch b
+                       WHERE b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled${andApp('b')})
+    RETURNING n.id, n.created_at AS "createdAt", n.push_time AS "pushTime", n.totals`,
+  { isPrepared: true },
+);
+
+export interface ClosedPush {
+  createdAt: Date;
+  pushTime: Date;
+  totals: ConnectorTotals;
+}
+
+/**
+ * Closes the pushes whose planning is done and whose batches are all settled: `done`, with their totals. The state is
+ * derived from the batches (develop/architecture.md#batches), so calling this too early or twice does nothing. Undefined
+ * for a push that was not closed.
+ */
+export async function closeSettled(
+  db: Handle,
+  keys: readonly PushKey[],
+): Promise<(ClosedPush | undefined)[]> {
+  const done = await closeStatement.run<ClosedPush & { id: number }, PushKey>(db, keys, keyValues);
+  const closed = new Map(done.flatMap(({ found }) => found).map(({ id, ...push }) => [id, push]));
+  return keys.map(({ id }) => closed.get(id));
+}
+
+/** Returns settled pushes that are still open, after a crash between the last batch and the closing. */
+export async function findSettledPushes(db: Handle, limit: number): Promise<{ appId: string; id: number }[]> {
+  const { rows } = await db.query<{ app_id: string; id: number }>(
+    `SELECT n.app_id, n.id FROM notification n
+      WHERE n.state IN ('sending', 'paused') AND n.is_planned
+        AND NOT EXISTS (SELECT 1 FROM push_batch b
+                         WHERE b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled)
+      ORDER BY n.id LIMIT $1`,
+    [limit],
+  );
+  return rows.map((row) => ({ appId: row.app_id, id: row.id }));
+}
+
+/** Returns the totals of an open push from its settled batches. */
+export async function readTotals(db: Handle, appId: string, id: number): Promise<ConnectorTotals> {
+  const { rows } = await db.query<{ totals: ConnectorTotals | null }>(
+    `SELECT (${totalsOfBatches}) AS totals`,
+    [appId, id],
+  );
+  return rows[0]?.totals ?? {};
+}
+
+/** Limit of in-flight batches that one call reads, 1 kB each; dispatchers have some dozens at a time. */
+const bytesReadOf = 256;
+
+/** Recipients of an open push by connector: those that have ended, and those that have not. */
+export interface Progress {
+  totals: ConnectorTotals;
+  /** Recipients that are sent to again after an unanswered request. */
+  repeats: number;
+  open: Partial<Record<ConnectorId, number>>;
+}
+
+/**
+ * Returns the progress of an open push from its settled batches and the checkpoints of those in flight. One statement, so
+ * that a batch settled during the call is not counted twice. Beyond `bytesReadOf` batches in flight, the others count
+ * once they are settled.
+ */
+export async function readProgress(db: Handle, appId: string, id: number): Promise<Progress> {
+  const { rows } = await db.query<
+    | { totals: ConnectorTotals; connector: null; size: number }
+    | { totals: null; connector: ConnectorId; size: number; settled: null }
+    | { totals: null; connector: ConnectorId; size: null; settled: Buffer; moved: number[] | null }
+  >(
+    `SELECT (${totalsOfBatches}) AS totals, NULL AS connector,
+            (${repeatsOfBatches})::int AS size, NULL::bytea AS settled, NULL::int[] AS moved
+      UNION ALL
+     (SELECT NULL, b.connector, sum(b.size)::int, NULL, NULL FROM push_batch b
+       WHERE b.app_id = $1 AND b.push_id = $2 AND NOT b.is_settled AND b.size IS NOT NULL GROUP BY b.connector)
+      UNION ALL
+     (SELECT NULL, b.connector, NULL, b.settled, b.moved FROM push_batch b
+       WHERE b.app_id = $1 AND b.push_id = $2 AND NOT b.is_settled AND b.settled IS NOT NULL
+       ORDER BY b.id LIMIT ${bytesReadOf})`,
+    [appId, id],
+  );
+  const totals: ConnectorTotals = {};
+  const open: Progress['open'] = {};
+  let repeats = 0;
+  for (const row of rows) {
+    if (row.connector === null) {
+      Object.assign(totals, row.totals);
+      repeats = row.size;
+    } else if (row.settled === null) open[row.connector] = row.size;
+    else {
+      const ended = RecipientStates.ofRow(row, row.settled.length).totals();
+      totals[row.connector] = addTotals(totals[row.connector] ?? {}, ended);
+      // Those that moved to a batch of retries are counted there.
+      const gone = sumTotals(ended) + (row.moved?.length ?? 0);
+      open[row.connector] = Math.max(0, (open[row.connector] ?? 0) - gone);
+    }
+  }
+  return { totals, open, repeats };
+}
+
+/** Counts the recipients of an open push that are sent to again after an unanswered request. */
+export async function readRepeats(db: Handle, appId: string, id: number): Promise<number> {
+  const { rows } = await db.query<{ repeats: number }>(`SELECT (${repeatsOfBatches}) AS repeats`, [
+    appId,
+    id,
+  ]);
+  return rows[0]?.repeats ?? 0;
+}
+
+/** State of a batch and its push for the main thread; a worker thread loads the recipients. */
+export interface BatchSnapshot {
+  connector: ConnectorId;
+  profile: string;
+  isSettled: boolean;
+  attempt: number;
+  /** Tries that reached the gateway, and the reason of the last failure. */
+  tries: number;
+  lastReason: string | null;
+  /** Unanswered requests to its recipients so far. */
+  unanswered: number;
+  /** Earliest time to send, in ms from now (0 or less: due) and by the database's clock. */
+  notBefore: { inMs: number; at: Date } | null;
+  state: PushState;
+  expiresAt: Date;
+  /** Expiry of its own, where it is not that of its push; `expiresAt` is the one that counts. */
+  ownExpiry: Date | null;
+  /** Translation that its recipients get; null: `data` as it is. */
+  language: string | null;
+  /** Quiet hours of its recipients (`quietRule`), and the end that they waited for; null for none. */
+  quiet: string | null;
+  quietUntil: Date | null;
+  createdAt: Date;
+  pushTime: Date;
+  firstSentAt: Date | null;
+  profileErrors: Record<string, string>;
+  /** Grant of the daily cap; null before the reservation. */
+  grant: Grant | null;
+  /** Whether its push has flow control, and the slot reserved by it. */
+  isPaced: boolean;
+  /** Whether its recipients get texts of their own, as a rule one in each request. */
+  isPersonal: boolean;
+  slot: Slot | null;
+  /** Slot reserved by the rate of its gateway. */
+  rateSlot: Slot | null;
+  /** Number of all recipients, and of the open ones. */
+  size: number;
+  open: number;
+}
+
+interface SnapshotRow extends SlotRow {
+  id: number;
+  connector: ConnectorId;
+  profile: string;
+  is_settled: boolean;
+  attempt: number;
+  tries: number;
+  last_reason: string | null;
+  unanswered: number;
+  not_before: Date | null;
+  wait_ms: number | null;
+  state: PushState;
+  expires_at: Date;
+  own_expiry: Date | null;
+  language: string | null;
+  quiet: string | null;
+  quiet_until: Date | null;
+  created_at: Date;
+  push_time: Date;
+  first_sent_at: Date | null;
+  halts: Record<string, string>;
+  granted: number | null;
+  size: number;
+  open: number;
+  is_paced: boolean;
+  is_personal: boolean;
+  rate_at: Date | null;
+  rate_ms: number | null;
+  rate_in_ms: number | null;
+}
+
+const snapshotStatement = new AppStatement(
+  3,
+  (
+    andApp,
+  ) => `SELECT b.id, b.connector, b.profile, b.is_settled, b.attempt, b.tries, b.last_reason, b.unanswered,
+          b.not_before,
+          (extract(epoch FROM b.not_before - clock_timestamp()) * 1000)::float8 AS wait_ms, n.state, n.expires_at,
+          b.expires_at AS own_expiry, b.language, b.quiet, b.quiet_until,
+          n.created_at, n.push_time, n.first_sent_at, n.halts,
+          b.granted, ${sizeSql('b')} AS size, ${openCountSql('b')} AS open,
+          n.request ->> 'flowControl' IS NOT NULL AS is_paced,
+          n.request ? 'variables' AS is_personal, ${slotColumns}, ${rateColumns}
+     FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
+     JOIN push_batch b ON b.app_id = k.app_id AND b.id = k.id
+     JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
+    WHERE true${andApp('b')}${andApp('n')}`,
+  { isPrepared: true },
+);
+
+/** Reads the states of batches and their pushes; undefined for a batch that was deleted. */
+export async function readBatchSnapshots(
+  db: Handle,
+  keys: readonly BatchKey[],
+): Promise<(BatchSnapshot | undefined)[]> {
+  const done = await snapshotStatement.run<SnapshotRow, BatchKey>(db, keys, batchKeyValues);
+  const found = new Map(done.flatMap((part) => part.found).map((row) => [row.id, toSnapshot(row)]));
+  return keys.map(({ batchId }) => found.get(batchId));
+}
+
+const toSnapshot = (row: SnapshotRow): BatchSnapshot => ({
+  connector: row.connector,
+  profile: row.profile,
+  isSettled: row.is_settled,
+  attempt: row.attempt,
+  tries: row.tries,
+  lastReason: row.last_reason,
+  unanswered: row.unanswered,
+  notBefore: row.not_before && { inMs: row.wait_ms ?? 0, at: row.not_before },
+  state: row.state,
+  expiresAt: row.own_expiry ?? row.expires_at,
+  ownExpiry: row.own_expiry,
+  language: row.language,
+  quiet: row.quiet,
+  quietUntil: row.quiet_until,
+  createdAt: row.created_at,
+  pushTime: row.push_time,
+  firstSentAt: row.first_sent_at,
+  profileErrors: row.halts,
+  grant: row.granted === null ? null : { granted: row.granted, size: row.size },
+  isPaced: row.is_paced,
+  isPersonal: row.is_personal,
+  slot: toSlot(row),
+  rateSlot: toSlot({ slot_at: row.rate_at, slot_ms: row.rate_ms, slot_in_ms: row.rate_in_ms }),
+  size: row.size,
+  open: row.open,
+});

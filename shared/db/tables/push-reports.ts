@@ -1,0 +1,442 @@
+import { namesOfToken } from '../../domain/installations/identity.ts';
+import type { DeviceTraits } from '../../domain/installations/installation.ts';
+import { type Outcome, outcomeOfCode, retriedCode } from '../../domain/outcome.ts';
+import type { ConnectorTotals, Push, PushState } from '../../domain/pushes/record.ts';
+import type { Handle } from '../pool.ts';
+import { prepare } from '../prepared.ts';
+import { localeExpression, type SqlCondition, traitColumns } from './audience.ts';
+import { holds } from './channel-messages.ts';
+import type { BatchSnapshot } from './push-progress.ts';
+import { type PushRow, toPush } from './pushes.ts';
+
+/** Filters of the operator's list of pushes. */
+export interface PushFilter {
+  states?: readonly PushState[] | undefined;
+  /** `from-service` of the record. */
+  source?: string | undefined;
+  /** Recurring push that they were made from. */
+  recurring?: number | undefined;
+  /** Part of the content in any case, or an id. */
+  text?: string | undefined;
+  from?: Date | undefined;
+  to?: Date | undefined;
+}
+
+/**
+ * Time between the call of a push and its row, and by which clocks of processes differ, at most. Ids follow the times of
+ * acceptance but for this.
+ */
+const disorder = "interval '15 minutes'";
+
+/** Listed device ids are not read: a push may have thousands. */
+const columns = `app_id, id, object_id, notification_id, state, error,
+  jsonb_set(request, '{target,deviceIds}', '[]', false) AS request, from_service, created_by, created_token, push_time, expires_at,
+  planned_through, is_planned, devices, totals, acked, repeats, displaced, halts, redriven, quiet_waits, created_at, updated_at,
+  first_sent_at, finished_at`;
+
+/**
+ * A range of times is also one of ids, which bounds the scan of the primary key: with the time alone a list that ends days
+ * ago would read all newer pushes first. The bounds come from the index of `created_at`.
+ */
+const conditions = `app_id = $1 AND ($2::text[] IS NULL OR state = ANY($2)) AND ($3::text IS NULL OR from_service = $3)
+  AND ($4::text IS NULL OR object_id = $4 OR notification_id = $4
+       OR position(lower($5) IN lower(request ->> 'data')) > 0)
+  AND ($6::timestamptz IS NULL OR created_at >= $6 AND id > coalesce((
+        SELECT id FROM notification WHERE created_at < $6 - ${disorder} ORDER BY created_at DESC LIMIT 1), 0))
+  AND ($7::timestamptz IS NULL OR created_at < $7 AND id < coalesce((
+        SELECT id FROM notification WHERE created_at >= $7 + ${disorder} ORDER BY created_at LIMIT 1), 9223372036854775807))
+  AND ($8::bigint IS NULL OR recurring_id = $8)`;
+
+const valuesOf = (appId: string, { states, source, text, from, to, recurring }: PushFilter): unknown[] => [
+  appId,
+  states ?? null,
+  source ?? null,
+  text ?? null,
+  // The content is stored as JSON text.
+  text === undefined ? null : JSON.stringify(text).slice(1, -1),
+  from ?? null,
+  to ?? null,
+  recurring ?? null,
+];
+
+/** Lists pushes of an app, cancelled ones included, the newest first. */
+export async function listPushPage(
+  db: Handle,
+  appId: string,
+  filter: PushFilter,
+  page: { before: number | null; limit: number },
+): Promise<Push[]> {
+  const { rows } = await db.query<PushRow>(
+    `SELECT ${columns} FROM notification WHERE ${conditions} AND ($9::bigint IS NULL OR id < $9)
+      ORDER BY id DESC LIMIT $10`,
+    [...valuesOf(appId, filter), page.before, page.limit],
+  );
+  return rows.map(toPush);
+}
+
+/** Counts the pushes that match, up to `most`. */
+export async function countPushPage(
+  db: Handle,
+  appId: string,
+  filter: PushFilter,
+  most: number,
+): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `SELECT count(*) AS n FROM (SELECT 1 FROM notification WHERE ${conditions} LIMIT $9) AS found`,
+    [...valuesOf(appId, filter), most],
+  );
+  return rows[0]?.n ?? 0;
+}
+
+/** Lists pushes that are not done, the newest first; `apps` null for all apps. */
+export async function listRunning(
+  db: Handle,
+  apps: readonly string[] | null,
+  limit: number,
+): Promise<Push[]> {
+  const { rows } = await db.query<PushRow>(
+    `SELECT ${columns} FROM notification
+      WHERE state IN ('queued', 'sending', 'paused') AND ($1::text[] IS NULL OR app_id = ANY($1))
+      ORDER BY id DESC LIMIT $2`,
+    [apps, limit],
+  );
+  return rows.map(toPush);
+}
+
+/** Counts the scheduled pushes of several apps; null for all. */
+export async function countScheduledOf(db: Handle, apps: readonly string[] | null): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    'SELECT count(*) AS n FROM scheduled_push WHERE $1::text[] IS NULL OR app_id = ANY($1)',
+    [apps],
+  );
+  return rows[0]?.n ?? 0;
+}
+
+/** Lists pushes that wait for an approval, the newest first; `apps` null for all apps. */
+export async function listWaitingForApproval(
+  db: Handle,
+  apps: readonly string[] | null,
+  limit: number,
+): Promise<Push[]> {
+  const { rows } = await db.query<PushRow>(
+    `SELECT ${columns} FROM notification
+      WHERE state = 'paused' AND ($1::text[] IS NULL OR app_id = ANY($1))
+        AND EXISTS (SELECT FROM push_approval a WHERE a.app_id = notification.app_id
+                       AND a.push_id = notification.id AND a.above IS NOT NULL AND a.given_at IS NULL)
+      ORDER BY id DESC LIMIT $2`,
+    [apps, limit],
+  );
+  return rows.map(toPush);
+}
+
+/** Totals of a push; null while it is open and after a cancellation, when its batches have them. */
+export interface RecentTotals {
+  appId: string;
+  id: number;
+  totals: ConnectorTotals | null;
+  /** Acknowledgements of the own channel. */
+  acked: number;
+}
+
+/** Returns the totals of pushes that were accepted since a time, of the newest `limit` pushes. */
+export async function readRecentTotals(
+  db: Handle,
+  apps: readonly string[] | null,
+  { since, limit }: { since: Date; limit: number },
+): Promise<RecentTotals[]> {
+  const { rows } = await db.query<RecentTotals>(
+    `SELECT app_id AS "appId", id, totals, acked FROM notification
+      WHERE created_at >= $2 AND ($1::text[] IS NULL OR app_id = ANY($1)) AND state <> 'scheduled'
+      ORDER BY created_at DESC LIMIT $3`,
+    [apps, since, limit],
+  );
+  return rows;
+}
+
+/** Returns the usage of several apps on a day in UTC, null for all apps. */
+export async function readUsageOf(
+  db: Handle,
+  apps: readonly string[] | null,
+  day: string,
+): Promise<{ calls: number; peakCallsPerMinute: number; recipients: number }> {
+  const { rows } = await db.query<{ calls: number; peak: number; recipients: number }>(
+    `SELECT coalesce(sum(calls), 0)::bigint AS calls, coalesce(max(peak_calls_per_minute), 0) AS peak,
+            coalesce(sum(recipients), 0)::bigint AS recipients
+       FROM usage_day WHERE day = $2::date AND ($1::text[] IS NULL OR app_id = ANY($1))`,
+    [apps, day],
+  );
+  const [row] = rows;
+  return { calls: row?.calls ?? 0, peakCallsPerMinute: row?.peak ?? 0, recipients: row?.recipients ?? 0 };
+}
+
+/** Tells what an app has: whether a first push is possible, and was ever sent. */
+export async function readSetup(
+  db: Handle,
+  appId: string,
+): Promise<{ hasProfile: boolean; hasDevice: boolean; hasPush: boolean }> {
+  const { rows } = await db.query<{ hasProfile: boolean; hasDevice: boolean; hasPush: boolean }>(
+    `SELECT EXISTS (SELECT FROM push_profile WHERE app_id = $1) AS "hasProfile",
+            EXISTS (SELECT FROM installation WHERE app_id = $1) AS "hasDevice",
+            EXISTS (SELECT FROM notification WHERE app_id = $1)
+              OR EXISTS (SELECT FROM usage_day WHERE app_id = $1 AND recipients > 0) AS "hasPush"`,
+    [appId],
+  );
+  return rows[0] ?? { hasProfile: false, hasDevice: false, hasPush: false };
+}
+
+interface PushKey {
+  appId: string;
+  id: number;
+}
+
+/** Locales of one audience that are told apart: clients choose them. Devices of further ones count as without a locale. */
+const maxLocales = 2000;
+
+/** Devices with the same `locale`; null for those without one, or with one of too many. */
+export interface LocaleGroup {
+  locale: string | null;
+  devices: number;
+}
+
+/** Counts devices by their locale, the most frequent first. */
+export async function countLocales(tx: Handle, condition: SqlCondition): Promise<LocaleGroup[]> {
+  const { rows } = await tx.query<LocaleGroup & { total: number }>(
+    `SELECT ${localeExpression} AS locale, count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
+       FROM installation WHERE ${condition.text}
+      GROUP BY 1 ORDER BY devices DESC, 1 LIMIT ${maxLocales}`,
+    condition.values,
+  );
+  const groups = rows.map(({ locale, devices }) => ({ locale, devices }));
+  const others = (rows[0]?.total ?? 0) - groups.reduce((sum, { devices }) => sum + devices, 0);
+  return others > 0 ? [...groups, { locale: null, devices: others }] : groups;
+}
+
+/** Recipients by a key of the push: language or variable. */
+type Counts = Readonly<Record<string, { devices: number; fallback: number }>>;
+
+const addStatement = (column: 'languages' | 'variables') =>
+  prepare(
+    `UPDATE notification n
+        SET ${column} = (
+          SELECT jsonb_object_agg(l.key, l.counts)
+            FROM (SELECT a.key, jsonb_build_object('devices', sum((a.value ->> 'devices')::bigint),
+                                                   'fallback', sum((a.value ->> 'fallback')::bigint)) AS counts
+                    FROM (SELECT * FROM jsonb_each(coalesce(n.${column}, '{}'))
+                          UNION ALL SELECT * FROM jsonb_each($3::jsonb)) AS a
+                   GROUP BY a.key) AS l)
+      WHERE n.app_id = $1 AND n.id = $2`,
+  );
+const addStatements = { languages: addStatement('languages'), variables: addStatement('variables') };
+
+/** Adds the recipients of a page to those of a push, in the transaction that writes their batches. */
+export async function addCounts(
+  tx: Handle,
+  { appId, id }: PushKey,
+  column: keyof typeof addStatements,
+  counts: Counts,
+): Promise<void> {
+  if (Object.keys(counts).length === 0) return;
+  await tx.query(addStatements[column], [appId, id, JSON.stringify(counts)]);
+}
+
+/** Reads the recipients of pushes by language or variable, as far as they are planned, by push id. */
+export async function readCounts(
+  db: Handle,
+  appId: string,
+  { column, ids }: { column: keyof typeof addStatements; ids: readonly number[] },
+): Promise<Map<number, Counts>> {
+  const { rows } = await db.query<{ id: number; counts: Counts }>(
+    `SELECT id, ${column} AS counts FROM notification
+      WHERE app_id = $1 AND id = ANY($2::bigint[]) AND ${column} IS NOT NULL`,
+    [appId, ids],
+  );
+  return new Map(rows.map(({ id, counts }) => [id, counts]));
+}
+
+/** Adds recipients that wait for the end of their quiet hours to those of a push. */
+export async function addQuietWaits(
+  tx: Handle,
+  { appId, id }: { appId: string; id: number },
+  recipients: number,
+): Promise<void> {
+  if (recipients === 0) return;
+  await tx.query(
+    'UPDATE notification SET quiet_waits = coalesce(quiet_waits, 0) + $3 WHERE app_id = $1 AND id = $2',
+    [appId, id, recipients],
+  );
+}
+
+/** A batch that waits, as it was read, and until when. */
+interface QuietWait {
+  appId: string;
+  pushId: number;
+  batchId: number;
+  stored: Pick<BatchSnapshot, 'quietUntil' | 'open'>;
+  until: Date;
+}
+
+/** Notes that a batch waits for the end of quiet hours; its recipients are counted the first time. */
+export async function recordQuietWait(
+  tx: Handle,
+  { appId, pushId, batchId, stored, until }: QuietWait,
+): Promise<void> {
+  const { rowCount } = await tx.query(
+    `UPDATE push_batch SET quiet_until = $3
+      WHERE app_id = $1 AND id = $2 AND NOT is_settled AND quiet_until IS NOT DISTINCT FROM $4`,
+    [appId, batchId, until, stored.quietUntil],
+  );
+  if (rowCount === 1 && stored.quietUntil === null)
+    await addQuietWaits(tx, { appId, id: pushId }, stored.open);
+}
+
+/** Device of a push trace. */
+export interface TracedDevice extends DeviceTraits {
+  id: number;
+  object_id: string;
+  valid: boolean;
+  time_zone: string | null;
+  locale: string | null;
+  created_at: Date;
+  updated_at: Date;
+}
+
+/** Finds a device by its objectId, else its installationId or device token. */
+export async function findDevice(db: Handle, appId: string, name: string): Promise<TracedDevice | undefined> {
+  const { rows } = await db.query<TracedDevice>(
+    `SELECT id, object_id, valid, time_zone, ${localeExpression} AS locale, created_at, updated_at, ${traitColumns}
+       FROM installation WHERE app_id = $1 AND (object_id = $2 OR installation_id = $2 OR device_token = ANY($3))
+      ORDER BY object_id = $2 DESC, (installation_id = $2) IS TRUE DESC LIMIT 1`,
+    [appId, name, namesOfToken(name)],
+  );
+  return rows[0];
+}
+
+/**
+ * Tests each of the conditions (SQL of the query compiler) on an installation; NULL counts as false.
+ * Undefined if the installation is deleted.
+ */
+export async function testConditions(
+  db: Handle,
+  id: number,
+  { conditions, values }: { conditions: string[]; values: unknown[] },
+): Promise<boolean[] | undefined> {
+  const tests = conditions.map((condition) => `(${condition}) IS TRUE`);
+  const { rows } = await db.query<{ holds: boolean[] }>(
+    `SELECT ARRAY[${tests.join(', ')}]::boolean[] AS holds FROM installation
+      WHERE app_id = $1 AND id = $${values.length + 1}`,
+    [...values, id],
+  );
+  return rows[0]?.holds;
+}
+
+/** Batch of a device, with the device's outcome. */
+export interface TracedBatch {
+  id: number;
+  connector: string;
+  profile: string;
+  /** Translation that its recipients get; null: `data` as it is. */
+  language: string | null;
+  /** Quiet hours of its recipients (`quietRule`), and the end that they waited for; null for none. */
+  quiet: string | null;
+  quietUntil: Date | null;
+  attempt: number;
+  /** Unanswered requests to its recipients before this batch. */
+  unanswered: number;
+  /** Reason of the failure before this batch. */
+  lastReason: string | null;
+  isSettled: boolean;
+  settledAt: Date | null;
+  /** Null while it is open. */
+  outcome: Outcome | null;
+}
+
+interface BatchRow {
+  id: number;
+  connector: string;
+  profile: string;
+  language: string | null;
+  quiet: string | null;
+  quiet_until: Date | null;
+  attempt: number;
+  unanswered: number;
+  last_reason: string | null;
+  is_settled: boolean;
+  settled_at: Date | null;
+  code: number | null;
+}
+
+/**
+ * Finds the newest batch of a push that holds an installation; a retry is a batch of its own. Reads all batches of the
+ * push without an index: a batch holds 1000 ids at most.
+ */
+export async function findBatchOfDevice(
+  db: Handle,
+  push: { appId: string; id: number },
+  installation: number,
+): Promise<TracedBatch | undefined> {
+  const { rows } = await db.query<BatchRow>(
+    `SELECT id, connector, profile, language, quiet, quiet_until, attempt, unanswered, last_reason, is_settled, settled_at,
+            get_byte(settled, array_position(recipients, $3::bigint) - 1) AS code
+       FROM push_batch WHERE app_id = $1 AND push_id = $2 AND recipients @> ARRAY[$3::bigint]
+      ORDER BY attempt DESC, id DESC LIMIT 1`,
+    [push.appId, push.id, installation],
+  );
+  return rows.map(
+    (row): TracedBatch => ({
+      id: row.id,
+      connector: row.connector,
+      profile: row.profile,
+      language: row.language,
+      quiet: row.quiet,
+      quietUntil: row.quiet_until,
+      attempt: row.attempt,
+      unanswered: row.unanswered,
+      lastReason: row.last_reason,
+      isSettled: row.is_settled,
+      settledAt: row.settled_at,
+      outcome: row.code === null || row.code === retriedCode ? null : (outcomeOfCode(row.code) ?? null),
+    }),
+  )[0];
+}
+
+export interface TracedFailure {
+  installation: number;
+  objectId: string;
+  connector: string;
+  outcome: Outcome;
+  status: number;
+  reason: string;
+  createdAt: Date;
+}
+
+/** Finds the failure of a device; by its public id also if the device was deleted for it. */
+export async function findFailure(
+  db: Handle,
+  push: { appId: string; id: number },
+  device: { id: number } | { objectId: string },
+): Promise<TracedFailure | undefined> {
+  const [column, value] =
+    'id' in device ? (['installation', device.id] as const) : (['object_id', device.objectId] as const);
+  const { rows } = await db.query<TracedFailure>(
+    `SELECT installation, coalesce(object_id, '') AS "objectId", connector, outcome, status, reason,
+            created_at AS "createdAt"
+       FROM push_failure WHERE app_id = $1 AND push_id = $2 AND ${column} = $3 LIMIT 1`,
+    [push.appId, push.id, value],
+  );
+  return rows[0];
+}
+
+/** Returns whether a message of a push is pending for a device of the channel; the acknowledgement deletes it. */
+export async function hasPendingMessage(
+  db: Handle,
+  push: { appId: string; id: number },
+  installation: number,
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `SELECT FROM channel_inbox WHERE app_id = $1 AND installation = $2 AND push_id = $3
+     UNION ALL
+     SELECT FROM channel_group g WHERE g.app_id = $1 AND g.push_id = $3 AND ${holds('$2::bigint')}`,
+    [push.appId, installation, push.id],
+  );
+  return (rowCount ?? 0) > 0;
+}

@@ -1,0 +1,454 @@
+import type { KeptTokens } from '../../domain/pushes/invalid-tokens.ts';
+import type { PushOrder } from '../../domain/pushes/push.ts';
+import type { ConnectorTotals, Push, PushCreator, PushState } from '../../domain/pushes/record.ts';
+import type { Database, Handle } from '../pool.ts';
+import { prepare } from '../prepared.ts';
+import { type AppRow, AppStatement, forEachApp } from '../sharding.ts';
+import type { RowCondition } from './selection.ts';
+
+/** Row of the table `notification`, which holds pushes. */
+export interface PushRow {
+  app_id: string;
+  id: number;
+  object_id: string;
+  notification_id: string;
+  state: PushState;
+  error: string | null;
+  request: PushOrder;
+  from_service: string;
+  /** Absent where a statement does not read it. */
+  created_by?: string | null;
+  created_token?: number | null;
+  quiet_waits?: number | null;
+  kept_tokens?: KeptTokens[] | null;
+  push_time: Date;
+  expires_at: Date;
+  planned_through: number;
+  is_planned: boolean;
+  devices: number;
+  totals: ConnectorTotals | null;
+  acked: number;
+  repeats: number;
+  displaced: number;
+  halts: Record<string, string>;
+  redriven: number;
+  created_at: Date;
+  updated_at: Date;
+  first_sent_at: Date | null;
+  finished_at: Date | null;
+}
+
+export function toPush(row: PushRow): Push {
+  return {
+    appId: row.app_id,
+    id: row.id,
+    objectId: row.object_id,
+    notificationId: row.notification_id,
+    state: row.state,
+    error: row.error,
+    pushOrder: row.request,
+    fromService: row.from_service,
+    createdBy: row.created_by ?? null,
+    createdToken: row.created_token ?? null,
+    pushTime: row.push_time,
+    expiresAt: row.expires_at,
+    plannedThrough: row.planned_through,
+    isPlanned: row.is_planned,
+    devices: row.devices,
+    totals: row.totals,
+    acked: row.acked,
+    repeats: row.repeats,
+    displaced: row.displaced,
+    profileErrors: row.halts,
+    redriven: row.redriven,
+    quietWaits: row.quiet_waits ?? 0,
+    keptTokens: row.kept_tokens ?? [],
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    firstSentAt: row.first_sent_at,
+    finishedAt: row.finished_at,
+  };
+}
+
+export interface NewPush {
+  appId: string;
+  objectId: string;
+  notificationId: string;
+  state: 'scheduled' | 'queued';
+  pushOrder: PushOrder;
+  pushTime: Date;
+  expiresAt: Date;
+  createdAt: Date;
+  /** Caller of the admin API; absent for a push of the app itself. */
+  sender?: PushCreator | undefined;
+  /** Span of the call, as `traceparent`; absent without tracing. */
+  traceParent?: string | undefined;
+}
+
+/** Inserts pushes from one parameter, a JSON list of `toRowText`. */
+const insertStatement =
+  prepare(`INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at,
+                             created_at, updated_at, from_service, created_by, created_token, trace_parent, redrive_of, recurring_id)
+   SELECT app_id, object_id, notification_id, state, request, request ->> 'prod', to_timestamp(push_ms / 1000.0),
+          to_timestamp(expires_ms / 1000.0), to_timestamp(created_ms / 1000.0), to_timestamp(created_ms / 1000.0),
+          coalesce(from_service, 'push'), created_by, created_token, trace_parent,
+          (request #>> '{redrive,pushId}')::bigint, (request #>> '{recurring,id}')::bigint
+     FROM json_to_recordset($1::json) AS p (
+       app_id text, object_id text, notification_id text, state text, request jsonb,
+       push_ms float8, expires_ms float8, created_ms float8, from_service text, created_by text, created_token bigint,
+       trace_parent text)
+   RETURNING app_id, id, object_id`);
+
+/** Inserts pushes of any apps. Returns their internal ids in the same order. */
+export async function insertPushes(tx: Handle, pushes: readonly NewPush[]): Promise<number[]> {
+  const { rows } = await tx.query<{ app_id: string; id: number; object_id: string }>(insertStatement, [
+    `[${pushes.map(toRowText).join(',')}]`,
+  ]);
+  const ids = new Map(rows.map((row) => [`${row.app_id} ${row.object_id}`, row.id]));
+  return pushes.map(({ appId, objectId }) => {
+    const id = ids.get(`${appId} ${objectId}`);
+    if (id === undefined) throw new Error('the database returned no row of a push');
+    return id;
+  });
+}
+
+const toRowText = (push: NewPush): string =>
+  JSON.stringify({
+    app_id: push.appId,
+    object_id: push.objectId,
+    notification_id: push.notificationId,
+    state: push.state,
+    request: push.pushOrder,
+    push_ms: push.pushTime.getTime(),
+    expires_ms: push.expiresAt.getTime(),
+    created_ms: push.createdAt.getTime(),
+    ...(push.traceParent === undefined ? {} : { trace_parent: push.traceParent }),
+    ...(push.sender
+      ? { from_service: sourceOf(push), created_by: push.sender.name, created_token: push.sender.tokenId }
+      : {}),
+  });
+
+const sourceOf = ({ pushOrder }: NewPush): string => (pushOrder.recurring ? 'recurring' : 'console');
+
+/** Columns of a `PushRow`. */
+export const pushColumns = `app_id, id, object_id, notification_id, state, error, request, from_service, push_time, expires_at,
+          planned_through, is_planned, devices, totals, acked, repeats, displaced, halts, redriven, created_at,
+          updated_at, first_sent_at, finished_at`;
+
+/** Key of a push. */
+export interface PushKey {
+  appId: string;
+  id: number;
+}
+
+const findStatement = new AppStatement(
+  3,
+  (andApp) => `SELECT ${pushColumns} FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
+     JOIN notification n USING (app_id, id) WHERE true${andApp('n')}`,
+  { isPrepared: true },
+);
+
+/** Reads pushes; undefined for a push that was deleted. */
+export async function findPushes(db: Handle, keys: readonly PushKey[]): Promise<(Push | undefined)[]> {
+  const done = await findStatement.run<PushRow, PushKey>(db, keys, keyValues);
+  const found = new Map(done.flatMap((part) => part.found).map((row) => [row.id, toPush(row)]));
+  return keys.map(({ id }) => found.get(id));
+}
+
+/** Returns keys as two parameters. */
+export const keyValues = (keys: readonly PushKey[]): unknown[] => [
+  keys.map(({ appId }) => appId),
+  keys.map(({ id }) => id),
+];
+
+export async function findPush(db: Handle, appId: string, id: number): Promise<Push | undefined> {
+  return (await findPushes(db, [{ appId, id }]))[0];
+}
+
+const findTraceStatement = prepare(
+  'SELECT object_id, trace_parent FROM notification WHERE app_id = $1 AND id = $2',
+);
+
+/** Finds the `traceparent` of the call that sent a push, and the push's objectId. */
+export async function findTrace(
+  db: Handle,
+  appId: string,
+  id: number,
+): Promise<{ objectId: string; traceParent: string | null } | undefined> {
+  const { rows } = await db.query<{ object_id: string; trace_parent: string | null }>(findTraceStatement, [
+    appId,
+    id,
+  ]);
+  return rows.map((row) => ({ objectId: row.object_id, traceParent: row.trace_parent }))[0];
+}
+
+/**
+ * Finds a push by its objectId, else the newest with this custom `notification_id`
+ * (protocol/push-records.md#look-up-a-record).
+ */
+export async function findPushByPublicId(
+  db: Handle,
+  appId: string,
+  publicId: string,
+): Promise<Push | undefined> {
+  const { rows } = await db.query<PushRow>(
+    `SELECT * FROM notification WHERE app_id = $1 AND (object_id = $2 OR notification_id = $2)
+      ORDER BY object_id = $2 DESC, state = 'cancelled', id DESC LIMIT 1`,
+    [appId, publicId],
+  );
+  return rows.map(toPush)[0];
+}
+
+/** Limit of pushes that share one custom `notification_id`; enough for any campaign. */
+const maxGroup = 1000;
+
+/** Lists the pushes that share a custom `notification_id`, newest first, without cancelled ones. */
+export async function listPushGroup(db: Handle, appId: string, notificationId: string): Promise<Push[]> {
+  const { rows } = await db.query<PushRow>(
+    `SELECT * FROM notification WHERE app_id = $1 AND notification_id = $2 AND state <> 'cancelled'
+      ORDER BY id DESC LIMIT ${maxGroup}`,
+    [appId, notificationId],
+  );
+  return rows.map(toPush);
+}
+
+export interface PushPage {
+  limit: number;
+  skip: number;
+  oldestFirst: boolean;
+  /** Which records; all when absent. */
+  filter?: RowCondition | undefined;
+}
+
+export async function listPushes(db: Handle, appId: string, page: PushPage): Promise<Push[]> {
+  const { condition, values } = page.filter ?? everyRecord(appId);
+  const { rows } = await db.query<PushRow>(
+    `SELECT * FROM notification WHERE app_id = $1 AND state <> 'cancelled' AND ${condition}
+      ORDER BY id ${page.oldestFirst ? 'ASC' : 'DESC'} LIMIT $${values.length + 1} OFFSET $${values.length + 2}`,
+    [...values, page.limit, page.skip],
+  );
+  return rows.map(toPush);
+}
+
+const everyRecord = (appId: string): RowCondition => ({ condition: 'true', values: [appId] });
+
+export async function countPushes(db: Handle, appId: string, filter?: RowCondition): Promise<number> {
+  const { condition, values } = filter ?? everyRecord(appId);
+  const { rows } = await db.query<{ n: number }>(
+    `SELECT count(*) AS n FROM notification WHERE app_id = $1 AND state <> 'cancelled' AND ${condition}`,
+    values,
+  );
+  return rows[0]?.n ?? 0;
+}
+
+/**
+ * Moves an unfinished push to `cancelled`, which stops all further sends. Returns false if it was finished
+ * (protocol/push-records.md#state-changes).
+ */
+export async function markPushCancelled(tx: Handle, appId: string, id: number): Promise<boolean> {
+  // Lock order of the scheduler: the entry first.
+  await tx.query('DELETE FROM scheduled_push WHERE app_id = $1 AND push_id = $2', [appId, id]);
+  const { rowCount } = await tx.query(
+    `UPDATE notification SET state = 'cancelled', updated_at = now(), finished_at = now()
+      WHERE app_id = $1 AND id = $2 AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
+    [appId, id],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Use of a `req_id` by a push. */
+export interface RequestClaim {
+  appId: string;
+  reqId: string;
+  objectId: string;
+  acceptedAt: Date;
+}
+
+interface ClaimRow {
+  app_id: string;
+  req_id: string;
+  object_id: string;
+  accepted_at: Date;
+}
+
+const toClaim = (row: ClaimRow): RequestClaim => ({
+  appId: row.app_id,
+  reqId: row.req_id,
+  objectId: row.object_id,
+  acceptedAt: row.accepted_at,
+});
+
+const input = `unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[])
+  AS c (app_id, req_id, object_id, accepted_at)`;
+
+/**
+ * Claims the `req_id` of each push, and returns the claims of other pushes that used one of them less than `windowMs`
+ * before (protocol/push.md#repeated-requests: five minutes). No two of `claims` have the same id. A concurrent claim waits
+ * until the first transaction ends; rows are locked in one order, so that two transactions cannot deadlock. The window is part
+ * of the text, because a sharded database takes no parameter in this clause, and only functions that are immutable.
+ */
+export async function claimRequestIds(
+  tx: Handle,
+  claims: readonly RequestClaim[],
+  windowMs: number,
+): Promise<RequestClaim[]> {
+  const values = [
+    claims.map(({ appId }) => appId),
+    claims.map(({ reqId }) => reqId),
+    claims.map(({ objectId }) => objectId),
+    claims.map(({ acceptedAt }) => acceptedAt),
+  ];
+  const { rows: claimed } = await tx.query(
+    `INSERT INTO request_ledger AS l (app_id, req_id, object_id, accepted_at)
+     SELECT app_id, req_id, object_id, accepted_at FROM ${input} ORDER BY app_id, req_id
+     ON CONFLICT (app_id, req_id) DO UPDATE SET object_id = excluded.object_id, accepted_at = excluded.accepted_at
+      WHERE excluded.accepted_at - l.accepted_at > interval '${Math.round(windowMs)} ms'
+     RETURNING 1`,
+    values,
+  );
+  // A sharded database counts a row without RETURNING also where its condition left it as it was.
+  if (claimed.length === claims.length) return [];
+  const { rows } = await tx.query<ClaimRow>(
+    `SELECT l.app_id, l.req_id, l.object_id, l.accepted_at
+       FROM ${input} JOIN request_ledger l USING (app_id, req_id) WHERE l.object_id <> c.object_id`,
+    values,
+  );
+  return rows.map(toClaim);
+}
+
+/** Finds the push that used a `req_id` less than `windowMs` ago. */
+export async function findRequestId(
+  db: Handle,
+  { appId, reqId }: Pick<RequestClaim, 'appId' | 'reqId'>,
+  windowMs: number,
+): Promise<RequestClaim | undefined> {
+  const { rows } = await db.query<ClaimRow>(
+    `SELECT app_id, req_id, object_id, accepted_at FROM request_ledger
+      WHERE app_id = $1 AND req_id = $2 AND accepted_at >= now() - $3 * interval '1 ms'`,
+    [appId, reqId, windowMs],
+  );
+  return rows.map(toClaim)[0];
+}
+
+/** Deletes request ids whose window is over; returns their number. */
+export async function deleteOldRequestIds(db: Handle, before: Date): Promise<number> {
+  const { rowCount } = await db.query('DELETE FROM request_ledger WHERE accepted_at < $1', [before]);
+  return rowCount ?? 0;
+}
+
+/** Rows of one table that one pass deletes: 0.1 s of work, also where a push has millions. */
+const rowsOfPass = 10_000;
+
+/** Tables with rows of a push, and what names a row beside the push. */
+const children = [
+  { table: 'push_batch', key: 'id' },
+  { table: 'push_failure', key: 'installation' },
+  { table: 'failure_count', key: 'n' },
+  { table: 'push_receipt', key: 'connector, block' },
+  { table: 'push_receipt_total', key: 'connector, slot' },
+];
+
+const isOld = `created_at < $1 AND state IN ('done', 'failed', 'cancelled') AND finished_at < $1`;
+const oldPushes = `SELECT app_id, id FROM notification WHERE ${isOld} ORDER BY created_at LIMIT $2`;
+const lockOldPushes = `
+  SELECT app_id, id FROM notification
+   WHERE ${isOld} AND app_id = $2 AND id = ANY($3::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED`;
+
+const childStatements = children.map(
+  ({ table, key }) => `
+    WITH part AS MATERIALIZED (
+      SELECT c.app_id, c.push_id, ${qualified('c', key)}
+        FROM unnest($1::text[], $2::bigint[]) AS p (app_id, id)
+        JOIN ${table} c ON c.app_id = p.app_id AND c.push_id = p.id LIMIT ${rowsOfPass})
+    DELETE FROM ${table} c USING part
+     WHERE c.app_id = part.app_id AND c.push_id = part.push_id
+       AND (${qualified('c', key)}) = (${qualified('part', key)})`,
+);
+
+function qualified(table: string, key: string): string {
+  return key
+    .split(', ')
+    .map((name) => `${table}.${name}`)
+    .join(', ');
+}
+
+/**
+ * Deletes finished pushes older than the retention (protocol/push-records.md#retention: seven days) with all rows of theirs.
+ * A pass is bounded in rows, not in pushes: a push with millions of failures takes many, and its record goes with the last.
+ * Returns the number of pushes; `limit`, if a further pass has rows to delete.
+ */
+export function deleteOldPushes(db: Database, before: Date, limit: number): Promise<number> {
+  return db.transaction(async (tx) => {
+    const rows = await forEachApp(tx, { text: oldPushes, values: [before, limit] }, async (appId, ids) => {
+      const locked = await tx.query<AppRow>(lockOldPushes, [before, appId, ids]);
+      return locked.rows;
+    });
+    if (rows.length === 0) return 0;
+    const pushes = [rows.map((row) => row.app_id), rows.map(({ id }) => id)];
+    if (await deleteChildren(tx, pushes)) return limit;
+    await tx.query(
+      `DELETE FROM notification n USING unnest($1::text[], $2::bigint[]) AS p (app_id, id)
+        WHERE n.app_id = p.app_id AND n.id = p.id`,
+      pushes,
+    );
+    return rows.length;
+  });
+}
+
+/** Deletes rows of the pushes. Returns whether more may be left. */
+async function deleteChildren(tx: Handle, pushes: unknown[]): Promise<boolean> {
+  let isMore = false;
+  for (const statement of childStatements) {
+    const { rowCount } = await tx.query(statement, pushes);
+    if ((rowCount ?? 0) >= rowsOfPass) isMore = true;
+  }
+  return isMore;
+}
+
+/** Notes how many recipients a finished push did not reach, for the bound of its app. */
+export async function noteFailureCount(
+  db: Handle,
+  push: { appId: string; id: number },
+  n: number,
+): Promise<void> {
+  await db.query(
+    'INSERT INTO failure_count (app_id, push_id, n) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING',
+    [push.appId, push.id, n],
+  );
+}
+
+/** The oldest push with failures beyond the bound of its app. */
+const surplusPush = `
+  SELECT app_id, push_id
+    FROM (SELECT app_id, push_id, sum(n) OVER (PARTITION BY app_id ORDER BY push_id DESC) - $1 AS beyond FROM failure_count) AS kept
+   WHERE beyond > 0 ORDER BY push_id LIMIT 1`;
+
+/** Reads how many again with the row locked; no rows while another dispatcher deletes them. */
+const surplusStatement = `
+  WITH held AS MATERIALIZED (
+    SELECT n FROM failure_count WHERE app_id = $1 AND push_id = $2 FOR UPDATE SKIP LOCKED),
+  surplus AS MATERIALIZED (
+    SELECT least(held.n, held.n + newer.n - $3, $4)::bigint AS n
+      FROM held, (SELECT coalesce(sum(n), 0) AS n FROM failure_count WHERE app_id = $1 AND push_id > $2) AS newer),
+  part AS MATERIALIZED (
+    SELECT installation FROM push_failure WHERE app_id = $1 AND push_id = $2 LIMIT (SELECT greatest(n, 0) FROM surplus)),
+  deleted AS (
+    DELETE FROM push_failure f USING part
+     WHERE f.app_id = $1 AND f.push_id = $2 AND f.installation = part.installation)
+  UPDATE failure_count c SET n = c.n - s.n FROM surplus s WHERE c.app_id = $1 AND c.push_id = $2 AND s.n > 0
+  RETURNING s.n`;
+
+/**
+ * Deletes failures beyond the `most` newest ones of an app, those of its oldest push first, at most `rows` in one pass. Counts the pushes
+ * that `noteFailureCount` has. Returns the number of failures.
+ */
+export async function deleteSurplusFailures(
+  db: Handle,
+  { most, rows: limit = rowsOfPass }: { most: number; rows?: number },
+): Promise<number> {
+  const { rows: pushes } = await db.query<{ app_id: string; push_id: number }>(surplusPush, [most]);
+  const [push] = pushes;
+  if (!push) return 0;
+  const { rows } = await db.query<{ n: number }>(surplusStatement, [push.app_id, push.push_id, most, limit]);
+  return rows[0]?.n ?? 0;
+}

@@ -1,0 +1,301 @@
+import type { ConnectorId } from '../../domain/labels.ts';
+import type { ReceiptTotals } from '../../domain/pushes/receipts.ts';
+import type { Handle } from '../pool.ts';
+
+/** App and connector of a callback's receipts. */
+export interface ReceiptSource {
+  appId: string;
+  connector: ConnectorId;
+}
+
+/** Delivery receipt of a device; `isClicked`: the message was opened. */
+export interface DeviceReceipt {
+  pushId: number;
+  installation: number;
+  isClicked: boolean;
+}
+
+/** Push that receipts refer to. */
+export interface ReceiptPush {
+  id: number;
+  objectId: string;
+  /** Start of sending: an installation updated since then has a newer token. */
+  sentAt: Date;
+}
+
+/** Finds pushes by public ids and protects them from deletion until `tx` ends. */
+export async function lockPushes(
+  tx: Handle,
+  appId: string,
+  objectIds: readonly string[],
+): Promise<ReceiptPush[]> {
+  const { rows } = await tx.query<ReceiptPush>(
+    `SELECT id, object_id AS "objectId", coalesce(first_sent_at, push_time) AS "sentAt" FROM notification
+      WHERE app_id = $1 AND object_id = ANY ($2) ORDER BY id FOR KEY SHARE`,
+    [appId, objectIds],
+  );
+  return rows;
+}
+
+/** Finds the installation of each registration id; of several with the same id, the oldest. */
+export async function findByRegistrationIds(
+  db: Handle,
+  { appId, connector }: ReceiptSource,
+  registrationIds: readonly string[],
+): Promise<Map<string, number>> {
+  const { rows } = await db.query<{ registration_id: string; id: number }>(
+    `SELECT registration_id, min(id) AS id FROM installation
+      WHERE app_id = $1 AND registration_id = ANY ($2) AND vendor = $3 GROUP BY registration_id`,
+    [appId, registrationIds, connector],
+  );
+  return new Map(rows.map((row) => [row.registration_id, row.id]));
+}
+
+const marks = 'unnest($3::bigint[], $4::bigint[], $5::boolean[]) AS m (push_id, installation, is_clicked)';
+
+/**
+ * Sets the bits of devices and returns how many were not set before, by push. Locks blocks in a fixed order. Needs a
+ * transaction, with `addReceiptTotals` after it.
+ */
+export async function markReceipts(
+  tx: Handle,
+  { appId, connector }: ReceiptSource,
+  told: readonly DeviceReceipt[],
+): Promise<Map<number, ReceiptTotals>> {
+  const values = [
+    appId,
+    connector,
+    told.map((mark) => mark.pushId),
+    told.map((mark) => mark.installation),
+    told.map((mark) => mark.isClicked),
+  ];
+  await tx.query(
+    `INSERT INTO push_receipt (app_id, push_id, connector, block)
+     SELECT DISTINCT $1, m.push_id, $2, m.installation / 512 FROM ${marks}
+      ORDER BY m.push_id, m.installation / 512 ON CONFLICT DO NOTHING`,
+    values,
+  );
+  await tx.query(
+    `SELECT FROM push_receipt
+      WHERE app_id = $1 AND connector = $2
+        AND (push_id, block) IN (SELECT m.push_id, m.installation / 512 FROM ${marks})
+      ORDER BY push_id, block FOR UPDATE`,
+    values,
+  );
+  // The blocks are locked, so `before` matches what `changed` updates.
+  const { rows } = await tx.query<{ pushId: number } & ReceiptTotals>(
+    `WITH told AS (
+       SELECT m.push_id, m.installation / 512 AS block,
+              bit_or(set_bit(0::bit(512), (m.installation % 512)::int, 1)) AS delivered,
+              bit_or(set_bit(0::bit(512), (m.installation % 512)::int, m.is_clicked::int)) AS clicked
+         FROM ${marks} GROUP BY m.push_id, m.installation / 512),
+     before AS MATERIALIZED (
+       SELECT r.push_id, r.block, r.delivered, r.clicked FROM push_receipt r JOIN told USING (push_id, block)
+        WHERE r.app_id = $1 AND r.connector = $2),
+     changed AS (
+       UPDATE push_receipt r SET delivered = r.delivered | told.delivered, clicked = r.clicked | told.clicked
+         FROM told JOIN before USING (push_id, block)
+        WHERE r.app_id = $1 AND r.connector = $2 AND r.push_id = told.push_id AND r.block = told.block
+          AND (before.delivered | told.delivered <> before.delivered OR before.clicked | told.clicked <> before.clicked)
+       RETURNING r.push_id, bit_count(r.delivered) - bit_count(before.delivered) AS delivered,
+                 bit_count(r.clicked) - bit_count(before.clicked) AS clicked)
+     SELECT push_id AS "pushId", sum(delivered)::bigint AS delivered, sum(clicked)::bigint AS clicked
+       FROM changed GROUP BY push_id ORDER BY push_id`,
+    values,
+  );
+  return new Map(rows.map(({ pushId, delivered, clicked }) => [pushId, { delivered, clicked }]));
+}
+
+/** Counter slots, so that concurrent calls rarely update the same row. */
+const slots = 16;
+
+/** Adds newly counted receipts to the totals of the pushes. */
+export async function addReceiptTotals(
+  tx: Handle,
+  { appId, connector }: ReceiptSource,
+  added: ReadonlyMap<number, ReceiptTotals>,
+): Promise<void> {
+  const entries = [...added].sort(([a], [b]) => a - b);
+  if (entries.length === 0) return;
+  await tx.query(
+    `INSERT INTO push_receipt_total AS t (app_id, push_id, connector, slot, delivered, clicked)
+     SELECT $1, m.push_id, $2, $3, m.delivered, m.clicked
+       FROM unnest($4::bigint[], $5::bigint[], $6::bigint[]) AS m (push_id, delivered, clicked)
+     ON CONFLICT (app_id, push_id, connector, slot)
+     DO UPDATE SET delivered = t.delivered + excluded.delivered, clicked = t.clicked + excluded.clicked`,
+    [
+      appId,
+      connector,
+      Math.floor(Math.random() * slots),
+      entries.map(([pushId]) => pushId),
+      entries.map(([, totals]) => totals.delivered),
+      entries.map(([, totals]) => totals.clicked),
+    ],
+  );
+}
+
+/** Returns the receipts of pushes over all connectors; a push without receipts is absent. */
+export async function readReceipts(
+  db: Handle,
+  appId: string,
+  pushIds: readonly number[],
+): Promise<Map<number, ReceiptTotals>> {
+  const { rows } = await db.query<{ pushId: number } & ReceiptTotals>(
+    `SELECT push_id AS "pushId", sum(delivered)::bigint AS delivered, sum(clicked)::bigint AS clicked
+       FROM push_receipt_total WHERE app_id = $1 AND push_id = ANY ($2::bigint[]) GROUP BY push_id`,
+    [appId, pushIds],
+  );
+  return new Map(rows.map(({ pushId, delivered, clicked }) => [pushId, { delivered, clicked }]));
+}
+
+/** Call of a gateway that was refused, without its content. */
+export interface FailedReceipt {
+  id: number;
+  connector: ConnectorId;
+  /** Status that the gateway got, and why. */
+  status: number;
+  reason: string;
+  /** Size of the body. */
+  bytes: number;
+  at: Date;
+}
+
+/** Content of a refused call, encrypted. */
+export interface SealedCall {
+  /** Hex text that is the same for the same call. */
+  digest: string;
+  call: Buffer;
+}
+
+/** Keeps a refused call, unless it is kept already or the app has `most`. Returns whether it is kept. */
+export async function keepFailedReceipt(
+  db: Handle,
+  appId: string,
+  failed: Pick<FailedReceipt, 'connector' | 'status' | 'reason' | 'bytes'> & SealedCall,
+  most: number,
+): Promise<boolean> {
+  const { connector, digest, status, reason, bytes, call } = failed;
+  const { rowCount } = await db.query(
+    `INSERT INTO failed_receipt (app_id, connector, digest, status, reason, bytes, call)
+     SELECT $1, $2, $3, $4, $5, $6, $7
+      WHERE (SELECT count(*) FROM (SELECT FROM failed_receipt WHERE app_id = $1 LIMIT $8) AS kept) < $8
+     ON CONFLICT (app_id, connector, digest) DO UPDATE SET status = excluded.status, reason = excluded.reason`,
+    [appId, connector, digest, status, reason, bytes, call, most],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+const columns = 'id, connector, status, reason, bytes, created_at AS at';
+
+/** Lists refused calls of an app, newest first. */
+export async function listFailedReceipts(
+  db: Handle,
+  appId: string,
+  connector: string | undefined,
+  page: { before: number | null; limit: number },
+): Promise<FailedReceipt[]> {
+  const { rows } = await db.query<FailedReceipt>(
+    `SELECT ${columns} FROM failed_receipt
+      WHERE app_id = $1 AND ($2::text IS NULL OR connector = $2) AND ($3::bigint IS NULL OR id < $3)
+      ORDER BY id DESC LIMIT $4`,
+    [appId, connector ?? null, page.before, page.limit],
+  );
+  return rows;
+}
+
+/** Reads a page of refused calls with their content, oldest first. */
+export async function readFailedReceipts(
+  db: Handle,
+  appId: string,
+  connector: string | undefined,
+  page: { after: number; limit: number },
+): Promise<(FailedReceipt & SealedCall)[]> {
+  const { rows } = await db.query<FailedReceipt & SealedCall>(
+    `SELECT ${columns}, digest, call FROM failed_receipt
+      WHERE app_id = $1 AND ($2::text IS NULL OR connector = $2) AND id > $3 ORDER BY id LIMIT $4`,
+    [appId, connector ?? null, page.after, page.limit],
+  );
+  return rows;
+}
+
+/** Deletes refused calls that were processed. */
+export async function deleteFailedReceipts(tx: Handle, appId: string, ids: readonly number[]): Promise<void> {
+  await tx.query('DELETE FROM failed_receipt WHERE app_id = $1 AND id = ANY($2::bigint[])', [
+    appId,
+    `{${ids.join(',')}}`,
+  ]);
+}
+
+/** Deletes refused calls from before `before`, at most `limit`. Returns their number. */
+export async function deleteOldFailedReceipts(db: Handle, before: Date, limit: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `WITH old AS MATERIALIZED (
+       SELECT app_id, id FROM failed_receipt WHERE created_at < $1 ORDER BY created_at LIMIT $2)
+     DELETE FROM failed_receipt r USING old WHERE r.app_id = old.app_id AND r.id = old.id`,
+    [before, limit],
+  );
+  return rowCount ?? 0;
+}
+
+/** A gateway's id of a message (or of one request's messages), and its number of devices. */
+export interface GatewayMessage {
+  messageId: string;
+  devices: number;
+}
+
+/** Messages of one batch. */
+export interface BatchMessages {
+  batch: { appId: string; pushId: number; batchId: number; connector: string };
+  messages: readonly GatewayMessage[];
+}
+
+/** Saves the message ids of batches, for questions to the gateway's support. */
+export async function insertGatewayMessages(tx: Handle, list: readonly BatchMessages[]): Promise<void> {
+  const rows = list.flatMap(({ batch, messages }) => messages.map((message) => ({ ...batch, ...message })));
+  if (rows.length === 0) return;
+  await tx.query(
+    `INSERT INTO gateway_message (app_id, push_id, batch_id, connector, message_id, devices)
+     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::int[])`,
+    [
+      rows.map(({ appId }) => appId),
+      rows.map(({ pushId }) => pushId),
+      rows.map(({ batchId }) => batchId),
+      rows.map(({ connector }) => connector),
+      rows.map(({ messageId }) => messageId),
+      rows.map(({ devices }) => devices),
+    ],
+  );
+}
+
+/** Message of a gateway in the list of a push. */
+export interface ListedGatewayMessage extends GatewayMessage {
+  /** Position in the list. */
+  id: number;
+  connector: ConnectorId;
+  at: Date;
+}
+
+/** Lists message ids of a push, oldest first. */
+export async function listGatewayMessages(
+  db: Handle,
+  push: { appId: string; id: number },
+  page: { after: number | null; limit: number },
+): Promise<ListedGatewayMessage[]> {
+  const { rows } = await db.query<ListedGatewayMessage>(
+    `SELECT id, connector, message_id AS "messageId", devices, created_at AS at FROM gateway_message
+      WHERE app_id = $1 AND push_id = $2 AND ($3::bigint IS NULL OR id > $3) ORDER BY id LIMIT $4`,
+    [push.appId, push.id, page.after, page.limit],
+  );
+  return rows;
+}
+
+/** Deletes rows older than `before`; returns their number. */
+export async function deleteOldGatewayMessages(db: Handle, before: Date, limit: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `WITH old AS MATERIALIZED (
+       SELECT app_id, id FROM gateway_message WHERE created_at < $1 ORDER BY created_at LIMIT $2)
+     DELETE FROM gateway_message m USING old WHERE m.app_id = old.app_id AND m.id = old.id`,
+    [before, limit],
+  );
+  return rowCount ?? 0;
+}

@@ -1,0 +1,608 @@
+import type { JsonObject } from '../../domain/json.ts';
+import type { PushOrder } from '../../domain/pushes/push.ts';
+import type { Push, PushCreator } from '../../domain/pushes/record.ts';
+import type { Recurrence } from '../../domain/pushes/recurrence.ts';
+import type { ScheduledPush } from '../../domain/pushes/schedule.ts';
+import type { Handle } from '../pool.ts';
+import { prepare } from '../prepared.ts';
+import { forEachApp } from '../sharding.ts';
+import type { SqlCondition } from './audience.ts';
+import { type PushRow, toPush } from './pushes.ts';
+
+/** What a caller decides of a recurring push. */
+export interface RecurringTerms extends Recurrence {
+  name: string;
+  isEnabled: boolean;
+  /** Body of the push, as the caller wrote it. */
+  body: JsonObject;
+  /** Checked order that each start copies. */
+  pushOrder: PushOrder;
+  notificationId: string | null;
+  /** Lifetime of each push; null for the default. */
+  lifeSeconds: number | null;
+}
+
+/** A recurring push, as stored in the table `recurring_push`. */
+export interface RecurringPush extends RecurringTerms {
+  appId: string;
+  id: number;
+  /** Next start; null while disabled, and after the last one. */
+  nextAt: Date | null;
+  /** Times up to this one are not caught up: their pushes may have been sent before a restore. */
+  skipBefore: Date | null;
+  /** Time that the last push was made for, and its objectId. */
+  lastAt: Date | null;
+  lastPush: string | null;
+  starts: number;
+  missed: number;
+  heldBack: number;
+  createdBy: string;
+  createdToken: number | null;
+  createdAt: Date;
+  changedBy: string;
+  changedToken: number | null;
+  changedAt: Date;
+}
+
+const recurringColumns = `app_id AS "appId", id, name, expression, time_zone AS "timeZone", starts_at AS "startsAt", ends_at AS "endsAt",
+  is_enabled AS "isEnabled", body, request AS "pushOrder", notification_id AS "notificationId", life_seconds AS "lifeSeconds",
+  next_at AS "nextAt", skip_before AS "skipBefore", last_at AS "lastAt", last_push AS "lastPush", starts, missed,
+  held_back AS "heldBack", created_by AS "createdBy", created_token AS "createdToken", created_at AS "createdAt",
+  changed_by AS "changedBy", changed_token AS "changedToken", changed_at AS "changedAt"`;
+
+/** Lists recurring pushes of an app, the newest first. */
+export async function listRecurring(
+  db: Handle,
+  appId: string,
+  { before, limit }: { before: number | null; limit: number },
+): Promise<RecurringPush[]> {
+  const { rows } = await db.query<RecurringPush>(
+    `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND ($2::bigint IS NULL OR id < $2)
+      ORDER BY id DESC LIMIT $3`,
+    [appId, before, limit],
+  );
+  return rows;
+}
+
+export async function findRecurring(
+  db: Handle,
+  appId: string,
+  id: number,
+): Promise<RecurringPush | undefined> {
+  const { rows } = await db.query<RecurringPush>(
+    `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND id = $2`,
+    [appId, id],
+  );
+  return rows[0];
+}
+
+/** Finds a recurring push and locks it until `tx` ends; a dispatcher passes it over in this time. */
+export async function lockRecurring(
+  tx: Handle,
+  appId: string,
+  id: number,
+): Promise<RecurringPush | undefined> {
+  const { rows } = await tx.query<RecurringPush>(
+    `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND id = $2 FOR UPDATE`,
+    [appId, id],
+  );
+  return rows[0];
+}
+
+/**
+ * Locks the recurring pushes of an app against others until `tx` ends. Returns their number and whether the name is taken,
+ * both without `exceptId`; undefined without such an app.
+ */
+export async function lockRecurringNames(
+  tx: Handle,
+  appId: string,
+  { name, exceptId }: { name: string; exceptId: number | null },
+): Promise<{ count: number; isTaken: boolean } | undefined> {
+  const locked = await tx.query('SELECT 1 FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
+  if ((locked.rowCount ?? 0) === 0) return undefined;
+  const { rows } = await tx.query<{ count: number; isTaken: boolean }>(
+    `SELECT count(*) AS count, coalesce(bool_or(name = $2), false) AS "isTaken"
+       FROM recurring_push WHERE app_id = $1 AND id IS DISTINCT FROM $3`,
+    [appId, name, exceptId],
+  );
+  return rows[0];
+}
+
+const valuesOf = (terms: RecurringTerms, nextAt: Date | null, { name, tokenId }: PushCreator): unknown[] => [
+  terms.name,
+  terms.expression,
+  terms.timeZone,
+  terms.startsAt,
+  terms.endsAt,
+  terms.isEnabled,
+  JSON.stringify(terms.body),
+  JSON.stringify(terms.pushOrder),
+  terms.notificationId,
+  terms.lifeSeconds,
+  nextAt,
+  name,
+  tokenId,
+];
+
+export async function insertRecurring(
+  tx: Handle,
+  appId: string,
+  { nextAt, by, ...terms }: RecurringTerms & { nextAt: Date | null; by: PushCreator },
+): Promise<RecurringPush> {
+  const { rows } = await tx.query<RecurringPush>(
+    `INSERT INTO recurring_push (app_id, name, expression, time_zone, starts_at, ends_at, is_enabled, body, request,
+                                 notification_id, life_seconds, next_at, created_by, created_token, changed_by, changed_token)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9::jsonb, $10, $11, $12, $13, $14, $13, $14) RETURNING ${recurringColumns}`,
+    [appId, ...valuesOf(terms, nextAt, by)],
+  );
+  const [row] = rows;
+  if (!row) throw new Error('the database returned no recurring push');
+  return row;
+}
+
+/** Changes a locked recurring push; its counts stay. Times before the change are not caught up. */
+export async function updateRecurring(
+  tx: Handle,
+  { appId, id }: Pick<RecurringPush, 'appId' | 'id'>,
+  { nextAt, by, ...terms }: RecurringTerms & { nextAt: Date | null; by: PushCreator },
+): Promise<RecurringPush> {
+  const { rows } = await tx.query<RecurringPush>(
+    `UPDATE recurring_push SET name = $2, expression = $3, time_zone = $4, starts_at = $5, ends_at = $6, is_enabled = $7,
+            body = $8::jsonb, request = $9::jsonb, notification_id = $10, life_seconds = $11, next_at = $12, changed_by = $13,
+            changed_token = $14, changed_at = now()
+      WHERE app_id = $1 AND id = $15 RETURNING ${recurringColumns}`,
+    [appId, ...valuesOf(terms, nextAt, by), id],
+  );
+  const [row] = rows;
+  if (!row) throw new Error('the database returned no recurring push');
+  return row;
+}
+
+export async function deleteRecurring(tx: Handle, appId: string, id: number): Promise<void> {
+  await tx.query('DELETE FROM recurring_push WHERE app_id = $1 AND id = $2', [appId, id]);
+}
+
+/** Lists recurring pushes that are due by the database's clock, without a lock. */
+export async function listDueRecurring(db: Handle, limit: number): Promise<{ appId: string; id: number }[]> {
+  const { rows } = await db.query<{ appId: string; id: number }>(
+    `SELECT app_id AS "appId", id FROM recurring_push WHERE next_at <= now() ORDER BY next_at LIMIT $1`,
+    [limit],
+  );
+  return rows;
+}
+
+/** Locks a recurring push that is still due; undefined where another process has it or had it. `now`: the database's time. */
+export async function lockDueRecurring(
+  tx: Handle,
+  appId: string,
+  id: number,
+): Promise<(RecurringPush & { nextAt: Date; now: Date }) | undefined> {
+  const { rows } = await tx.query<RecurringPush & { nextAt: Date; now: Date }>(
+    `SELECT ${recurringColumns}, now()::timestamptz(3) AS now FROM recurring_push
+      WHERE app_id = $1 AND id = $2 AND next_at <= now() FOR UPDATE SKIP LOCKED`,
+    [appId, id],
+  );
+  return rows[0];
+}
+
+/** Counts the pushes of a recurring push that have not ended. */
+export async function countOpenStarts(db: Handle, appId: string, id: number): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `SELECT count(*) AS n FROM notification
+      WHERE app_id = $1 AND recurring_id = $2 AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
+    [appId, id],
+  );
+  return rows[0]?.n ?? 0;
+}
+
+/** Counts of a pass over a recurring push, and its last push. */
+export interface StartsNoted {
+  /** Next start by the times; undefined where it stays. */
+  nextAt?: Date | null;
+  /** Time and objectId of the push that was made. */
+  made?: { at: Date; objectId: string } | undefined;
+  missed?: number;
+  heldBack?: number;
+}
+
+/** Notes what was made of a locked recurring push. */
+export async function noteStarts(
+  tx: Handle,
+  { appId, id }: Pick<RecurringPush, 'appId' | 'id'>,
+  { nextAt, made, missed = 0, heldBack = 0 }: StartsNoted,
+): Promise<void> {
+  await tx.query(
+    `UPDATE recurring_push SET next_at = CASE WHEN $3 THEN $4::timestamptz ELSE next_at END,
+            last_at = coalesce($5, last_at), last_push = coalesce($6, last_push), starts = starts + $7,
+            missed = missed + $8, held_back = held_back + $9
+      WHERE app_id = $1 AND id = $2`,
+    [
+      appId,
+      id,
+      nextAt !== undefined,
+      nextAt ?? null,
+      made?.at ?? null,
+      made?.objectId ?? null,
+      made ? 1 : 0,
+      missed,
+      heldBack,
+    ],
+  );
+}
+
+/**
+ * Counts the pending scheduled pushes of an app and blocks further ones until `tx` ends, so that the limit is exact
+ * under concurrent calls (protocol/push.md#scheduled-pushes).
+ */
+export async function countScheduledLocked(tx: Handle, appId: string): Promise<number> {
+  await tx.query('SELECT 1 FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
+  const { rows } = await tx.query<{ n: number }>(
+    'SELECT count(*) AS n FROM scheduled_push WHERE app_id = $1',
+    [appId],
+  );
+  return rows[0]?.n ?? 0;
+}
+
+/** Inserts the entry of a scheduled push; the call that cancels it uses the entry's integer id. */
+export async function insertScheduledPush(
+  tx: Handle,
+  appId: string,
+  pushId: number,
+  pushTime: Date,
+): Promise<void> {
+  await tx.query('INSERT INTO scheduled_push (app_id, push_id, push_time) VALUES ($1, $2, $3)', [
+    appId,
+    pushId,
+    pushTime,
+  ]);
+}
+
+/** Lists the pending entries of an app by id; the plan limits their number. */
+export async function listScheduled(db: Handle, appId: string): Promise<ScheduledPush[]> {
+  const { rows } = await db.query<PushRow & { entry_id: number }>(
+    `SELECT n.*, s.id AS entry_id
+       FROM scheduled_push s JOIN notification n ON n.app_id = s.app_id AND n.id = s.push_id
+      WHERE s.app_id = $1 AND n.state = 'scheduled' ORDER BY s.id`,
+    [appId],
+  );
+  return rows.map((row) => ({ id: row.entry_id, push: toPush(row) }));
+}
+
+const entries = `SELECT n.*, s.id AS entry_id
+   FROM scheduled_push s JOIN notification n ON n.app_id = s.app_id AND n.id = s.push_id
+  WHERE s.app_id = $1 AND n.state = 'scheduled'`;
+
+const toEntry = (row: PushRow & { entry_id: number }): ScheduledPush => ({
+  id: row.entry_id,
+  push: toPush(row),
+});
+
+/** Lists pending entries of an app, the next one first, from the one behind `after` on. */
+export async function listScheduledPage(
+  db: Handle,
+  appId: string,
+  { after, limit }: { after: { pushTime: Date; id: number } | null; limit: number },
+): Promise<ScheduledPush[]> {
+  const { rows } = await db.query<PushRow & { entry_id: number }>(
+    `${entries} AND ($2::timestamptz IS NULL OR (s.push_time, s.id) > ($2, $3::bigint))
+      ORDER BY s.push_time, s.id LIMIT $4`,
+    [appId, after?.pushTime ?? null, after?.id ?? null, limit],
+  );
+  return rows.map(toEntry);
+}
+
+/** Finds a pending entry, and locks it until the transaction ends. */
+export async function lockScheduled(
+  tx: Handle,
+  appId: string,
+  entryId: number,
+): Promise<ScheduledPush | undefined> {
+  // Lock order of the scheduler: the entry first.
+  await tx.query('SELECT 1 FROM scheduled_push WHERE app_id = $1 AND id = $2 FOR UPDATE', [appId, entryId]);
+  const { rows } = await tx.query<PushRow & { entry_id: number }>(`${entries} AND s.id = $2`, [
+    appId,
+    entryId,
+  ]);
+  return rows.map(toEntry)[0];
+}
+
+/** Moves a locked entry to another time. */
+export async function moveScheduled(
+  tx: Handle,
+  { id, push }: ScheduledPush,
+  { pushTime, expiresAt }: Pick<Push, 'pushTime' | 'expiresAt'>,
+): Promise<void> {
+  await tx.query('UPDATE scheduled_push SET push_time = $3 WHERE app_id = $1 AND id = $2', [
+    push.appId,
+    id,
+    pushTime,
+  ]);
+  await tx.query(
+    'UPDATE notification SET push_time = $3, expires_at = $4, updated_at = now() WHERE app_id = $1 AND id = $2',
+    [push.appId, push.id, pushTime, expiresAt],
+  );
+}
+
+/**
+ * Cancels a pending entry. Returns false without one. The transaction that deletes the entry decides between cancelled
+ * and sent; a concurrent scheduler waits for it.
+ */
+export async function cancelScheduled(tx: Handle, appId: string, entryId: number): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `WITH entry AS (DELETE FROM scheduled_push WHERE app_id = $1 AND id = $2 RETURNING push_id)
+     UPDATE notification n SET state = 'cancelled', updated_at = now(), finished_at = now()
+       FROM entry WHERE n.app_id = $1 AND n.id = entry.push_id AND n.state = 'scheduled'`,
+    [appId, entryId],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+const dueEntries =
+  'SELECT app_id, id FROM scheduled_push WHERE push_time <= now() ORDER BY push_time, app_id, id LIMIT $1';
+
+const takeEntries = `
+  WITH due AS MATERIALIZED (
+    SELECT id FROM scheduled_push WHERE app_id = $1 AND id = ANY($2::bigint[]) AND push_time <= now()
+     ORDER BY push_time FOR UPDATE SKIP LOCKED),
+  entry AS (DELETE FROM scheduled_push s USING due WHERE s.app_id = $1 AND s.id = due.id RETURNING s.push_id)
+  UPDATE notification n SET state = 'queued', updated_at = now()
+    FROM entry WHERE n.app_id = $1 AND n.id = entry.push_id AND n.state = 'scheduled'
+  RETURNING n.id`;
+
+const toNext = prepare(
+  'SELECT extract(epoch FROM min(push_time) - clock_timestamp())::float8 * 1000 AS ms FROM scheduled_push',
+);
+
+/** Returns the milliseconds until the next entry is due by the database's clock; Infinity without entries. */
+export async function msToNextPush(db: Handle): Promise<number> {
+  const { rows } = await db.query<{ ms: number | null }>(toNext);
+  return rows[0]?.ms ?? Number.POSITIVE_INFINITY;
+}
+
+/** Deletes entries that are due by the database's clock, and returns their pushes, now `queued`. */
+export async function takeDuePushes(tx: Handle, limit: number): Promise<{ appId: string; pushId: number }[]> {
+  return forEachApp(tx, { text: dueEntries, values: [limit] }, async (appId, ids) => {
+    const { rows } = await tx.query<{ id: number }>(takeEntries, [appId, ids]);
+    return rows.map(({ id }) => ({ appId, pushId: id }));
+  });
+}
+
+/** Key of a push. */
+interface PushKey {
+  appId: string;
+  id: number;
+}
+
+/** Approval of a push to many devices; it waits while `givenAt` is null. */
+export interface Approval {
+  /** Devices above which the app wants an approval; null for a push that was approved before it was planned. */
+  above: number | null;
+  /** First of two operators who approve a push by an app's own keys. */
+  firstBy: string | null;
+  firstAt: Date | null;
+  givenBy: string | null;
+  givenAt: Date | null;
+}
+
+const approvalColumns = `above, first_by AS "firstBy", first_at AS "firstAt", given_by AS "givenBy", given_at AS "givenAt"`;
+
+/** Finds the approval of a push; undefined if none was asked or given. */
+export async function findApproval(db: Handle, { appId, id }: PushKey): Promise<Approval | undefined> {
+  const { rows } = await db.query<Approval>(
+    `SELECT ${approvalColumns} FROM push_approval WHERE app_id = $1 AND push_id = $2`,
+    [appId, id],
+  );
+  return rows[0];
+}
+
+/**
+ * Pauses a push whose planning begins, with its planning parked, until it is approved. Returns false, and changes nothing, if
+ * it was approved or stopped in this time.
+ */
+export async function askForApproval(tx: Handle, { appId, id }: PushKey, above: number): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `WITH asked AS (
+       INSERT INTO push_approval AS a (app_id, push_id, above) VALUES ($1, $2, $3)
+       ON CONFLICT (app_id, push_id) DO UPDATE SET above = excluded.above WHERE a.given_at IS NULL
+       RETURNING 1)
+     UPDATE notification SET state = 'paused', is_plan_held = true, updated_at = now() FROM asked
+      WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') AND planned_through = 0 AND NOT is_planned`,
+    [appId, id, above],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/**
+ * Locks a push that is not done, and returns its approval; undefined if it is done or cancelled.
+ */
+export async function lockForApproval(
+  tx: Handle,
+  { appId, id }: PushKey,
+): Promise<{ isPaused: boolean; approval: Approval | undefined } | undefined> {
+  const { rows } = await tx.query<{ isPaused: boolean }>(
+    `SELECT state = 'paused' AS "isPaused" FROM notification WHERE app_id = $1 AND id = $2
+        AND state IN ('scheduled', 'queued', 'sending', 'paused') FOR UPDATE`,
+    [appId, id],
+  );
+  const [push] = rows;
+  return push && { ...push, approval: await findApproval(tx, { appId, id }) };
+}
+
+/** Notes the first of two operators who approve a locked push. */
+export async function noteFirstApproval(tx: Handle, { appId, id }: PushKey, by: string): Promise<void> {
+  await tx.query(
+    `INSERT INTO push_approval AS a (app_id, push_id, first_by, first_at) VALUES ($1, $2, $3, now())
+     ON CONFLICT (app_id, push_id) DO UPDATE SET first_by = excluded.first_by, first_at = excluded.first_at`,
+    [appId, id, by],
+  );
+}
+
+/**
+ * Approves a locked push, and resumes it if it waited for that. Returns `resumed`, or `noted` for
+ * one that is not planned yet.
+ */
+export async function giveApproval(
+  tx: Handle,
+  { appId, id }: PushKey,
+  { by, isPaused }: { by: string; isPaused: boolean },
+): Promise<'resumed' | 'noted'> {
+  const { rows } = await tx.query<{ above: number | null }>(
+    `INSERT INTO push_approval AS a (app_id, push_id, given_by, given_at) VALUES ($1, $2, $3, now())
+     ON CONFLICT (app_id, push_id) DO UPDATE SET given_by = excluded.given_by, given_at = excluded.given_at
+     RETURNING above`,
+    [appId, id, by],
+  );
+  if (rows[0]?.above === null || !isPaused) return 'noted';
+  await tx.query(
+    `UPDATE notification SET state = 'sending', updated_at = now() WHERE app_id = $1 AND id = $2`,
+    [appId, id],
+  );
+  return 'resumed';
+}
+
+/** Pushes of an app that wait for their approval. */
+export interface WaitingApprovals {
+  appId: string;
+  pushes: number;
+  /** When the first of them began to wait. */
+  since: Date;
+}
+
+/** Lists apps with pushes that wait for an approval, the one that waits longest first. */
+export async function listWaitingApprovals(db: Handle, limit: number): Promise<WaitingApprovals[]> {
+  const { rows } = await db.query<WaitingApprovals>(
+    `SELECT a.app_id AS "appId", count(*) AS pushes, min(a.asked_at) AS since
+       FROM push_approval a JOIN notification n ON n.app_id = a.app_id AND n.id = a.push_id
+      WHERE a.above IS NOT NULL AND a.given_at IS NULL AND n.state = 'paused' GROUP BY a.app_id ORDER BY since LIMIT $1`,
+    [limit],
+  );
+  return rows;
+}
+
+/** Returns those of these pushes of an app that wait for their approval. */
+export async function findWaitingForApproval(
+  db: Handle,
+  appId: string,
+  ids: readonly number[],
+): Promise<Set<number>> {
+  if (ids.length === 0) return new Set();
+  const { rows } = await db.query<{ id: number }>(
+    `SELECT push_id AS id FROM push_approval
+      WHERE app_id = $1 AND push_id = ANY($2::bigint[]) AND above IS NOT NULL AND given_at IS NULL`,
+    [appId, ids],
+  );
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** Zones of one audience that are told apart: clients choose the names. Devices of further ones count as without a zone. */
+const maxZones = 1000;
+
+/** Devices with the same `timeZone`; null for those without one, or with one of too many. */
+export interface ZoneGroup {
+  zone: string | null;
+  devices: number;
+}
+
+/** Counts devices by their time zone, the most frequent first. */
+export async function countZones(tx: Handle, condition: SqlCondition): Promise<ZoneGroup[]> {
+  const { rows } = await tx.query<ZoneGroup & { total: number }>(
+    `SELECT time_zone AS zone, count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
+       FROM installation WHERE ${condition.text}
+      GROUP BY time_zone ORDER BY devices DESC, zone LIMIT ${maxZones}`,
+    condition.values,
+  );
+  const groups = rows.map(({ zone, devices }) => ({ zone, devices }));
+  const others = (rows[0]?.total ?? 0) - groups.reduce((sum, { devices }) => sum + devices, 0);
+  return others > 0 ? [...groups, { zone: null, devices: others }] : groups;
+}
+
+/** How far a push at local time is: the start in work, and the one before it. Null before the first one. */
+export interface LocalProgress {
+  after: Date | null;
+  at: Date | null;
+}
+
+/** Reads the starts of a push at local time, and the database's clock in epoch milliseconds. */
+export async function readLocalProgress(
+  db: Handle,
+  { appId, id }: PushKey,
+): Promise<LocalProgress & { nowMs: number }> {
+  const { rows } = await db.query<LocalProgress & { nowMs: number }>(
+    `SELECT local_after AS after, local_at AS at, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "nowMs"
+       FROM notification WHERE app_id = $1 AND id = $2`,
+    [appId, id],
+  );
+  const [row] = rows;
+  if (!row) throw new Error('the push was deleted');
+  return row;
+}
+
+/** One step of planning a start. */
+export interface LocalStep {
+  from: number;
+  through: number;
+  devices: number;
+  /** The start in work as it is stored, and its time. */
+  storedAt: Date | null;
+  at: Date;
+  /** It ends the start. */
+  isLast: boolean;
+  /** The next start; null with the last step of the last one. */
+  next: Date | null;
+}
+
+const advanceStatement = prepare(
+  `UPDATE notification
+      SET state = 'sending', planned_through = CASE WHEN $7 THEN 0 ELSE $4 END, devices = devices + $5,
+          is_planned = $7 AND $9::timestamptz IS NULL,
+          local_after = CASE WHEN $7 THEN $8::timestamptz ELSE local_after END,
+          local_at = CASE WHEN $7 THEN $9::timestamptz ELSE local_at END,
+          push_time = CASE WHEN $7 AND devices + $5 = 0 THEN greatest(push_time, $9::timestamptz) ELSE push_time END,
+          updated_at = now()
+    WHERE app_id = $1 AND id = $2 AND planned_through = $3 AND NOT is_planned AND state IN ('queued', 'sending')
+      AND local_at IS NOT DISTINCT FROM $6::timestamptz`,
+);
+
+/**
+ * Advances the planning of a push at local time: as `advancePlanning`, and behind the last page of a start to the next one.
+ * `push_time` follows as long as no device was found.
+ */
+export async function advanceLocalPlanning(
+  tx: Handle,
+  { appId, id }: PushKey,
+  { from, through, devices, storedAt, isLast, at, next }: LocalStep,
+): Promise<boolean> {
+  const values = [appId, id, from, through, devices, storedAt, isLast, at, next];
+  const { rowCount } = await tx.query(advanceStatement, values);
+  return (rowCount ?? 0) > 0;
+}
+
+/** Returns those of some installations, in the order of ids, that batches of a push have already. */
+export async function findPlanned(
+  tx: Handle,
+  { appId, id }: PushKey,
+  installations: readonly number[],
+): Promise<number[]> {
+  const { rows } = await tx.query<{ id: number }>(
+    `SELECT DISTINCT r.id FROM push_batch b CROSS JOIN LATERAL unnest(b.recipients) AS r (id)
+      WHERE b.app_id = $1 AND b.push_id = $2 AND r.id = ANY($3::bigint[])
+        AND b.recipients[1] <= $5 AND b.recipients[cardinality(b.recipients)] >= $4`,
+    [appId, id, `{${installations.join(',')}}`, installations[0] ?? 0, installations.at(-1) ?? 0],
+  );
+  return rows.map((row) => row.id);
+}
+
+/** Lists up to `limit` pushes of an app that are scheduled before a time, the next one first, and counts all of them. */
+export async function listScheduledBefore(
+  db: Handle,
+  appId: string,
+  { until, limit }: { until: Date; limit: number },
+): Promise<{ pushes: Push[]; count: number }> {
+  const { rows } = await db.query<PushRow & { total: number }>(
+    `SELECT n.*, (count(*) OVER ())::bigint AS total
+       FROM scheduled_push s JOIN notification n ON n.app_id = s.app_id AND n.id = s.push_id
+      WHERE s.app_id = $1 AND n.state = 'scheduled' AND s.push_time < $2 ORDER BY s.push_time, s.id LIMIT $3`,
+    [appId, until, limit],
+  );
+  return { pushes: rows.map(toPush), count: rows[0]?.total ?? 0 };
+}

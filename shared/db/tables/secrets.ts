@@ -1,0 +1,398 @@
+import { z } from 'zod';
+import { readable, sha256, type Vault } from '../../crypto.ts';
+import { sealContexts } from '../../domain/apps/seal-contexts.ts';
+import type { AuthData } from '../../domain/users/auth-data.ts';
+import { resealedMembers } from '../../domain/users/auth-tokens.ts';
+import { sealedSession, sessionTokens } from '../../domain/users/session-tokens.ts';
+import type { Database, Handle } from '../pool.ts';
+import { listProcesses, listReports, processGoneMs, type SeenProcess } from './processes.ts';
+
+/** Encrypted value of a row, and the row's key and further columns as text. */
+export interface SealedRow {
+  appId: string;
+  /** Columns of `key` and `context`, by name. */
+  columns: Readonly<Record<string, string>>;
+  /** Value of the column: `\x…` for bytes, else JSON. */
+  value: string;
+}
+
+/** Column with values that are encrypted under CARILLON_SECRET. Every table of one has the column `app_id`. */
+export interface SealedPlace {
+  table: string;
+  column: string;
+  type: 'bytea' | 'jsonb';
+  /** Columns of the primary key after `app_id`, with their types. */
+  key: Readonly<Record<string, 'text' | 'bigint' | 'bytea'>>;
+  /** Further columns that the context needs. */
+  context: readonly string[];
+  /** SQL: ids of the keys that the values of a row are encrypted under, as an array of texts. */
+  keyIds: string;
+  /** SQL: value to store, from `t` (the row) and `n.renewed` (what `reseal` returned, as the column's type). */
+  stored: string;
+  /** Encrypts a value under the first key; returns it in the form of `value`, undefined if no key decrypts it. */
+  reseal(vault: Vault, row: SealedRow): string | undefined;
+}
+
+const bytesOf = (value: string): Buffer => Buffer.from(value.slice(2), 'hex');
+const textOf = (bytes: Buffer): string => `\\x${bytes.toString('hex')}`;
+
+/** Decrypts and encrypts; undefined if no key decrypts the value. */
+function renewed(vault: Vault, value: string, context: string): string | undefined {
+  return readable(() => textOf(vault.seal(vault.open(bytesOf(value), context), context)));
+}
+
+/** Describes a column of bytes that holds one encrypted value: version, key id (4 bytes), and the rest. */
+function bytesPlace(
+  place: Pick<SealedPlace, 'table' | 'column' | 'key'> & { context?: readonly string[] },
+  contextOf: (row: SealedRow) => string,
+): SealedPlace {
+  return {
+    context: [],
+    ...place,
+    type: 'bytea',
+    keyIds: `ARRAY[encode(substring(t.${place.column} FROM 2 FOR 4), 'hex')]`,
+    stored: 'n.renewed',
+    reseal: (vault, row) => renewed(vault, row.value, contextOf(row)),
+  };
+}
+
+const column = ({ columns }: SealedRow, name: string): string => columns[name] ?? '';
+
+const sessions: SealedPlace = {
+  table: 'app_user',
+  column: 'session_nonce',
+  type: 'bytea',
+  key: { id: 'bigint' },
+  context: ['object_id', 'session_hash'],
+  keyIds: `ARRAY[encode(substring(t.session_nonce FROM CASE WHEN length(t.session_nonce) = 16 THEN 1 ELSE 2 END FOR 4), 'hex')]`,
+  stored: 'n.renewed',
+  reseal: resealSession,
+};
+
+/** Encrypts the token of a session, so that it does not depend on the key that it was derived with. */
+function resealSession(vault: Vault, row: SealedRow): string | undefined {
+  const [objectId, nonce] = [column(row, 'object_id'), bytesOf(row.value)];
+  const hash = bytesOf(column(row, 'session_hash'));
+  const tokens = readable(() => sessionTokens(vault, row.appId, objectId, nonce)) ?? [];
+  const token = tokens.find((one) => sha256(one).equals(hash));
+  return token === undefined ? undefined : textOf(sealedSession(vault, row.appId, objectId, token));
+}
+
+const platforms: SealedPlace = {
+  table: 'app_user',
+  column: 'auth_data',
+  type: 'jsonb',
+  key: { id: 'bigint' },
+  context: [],
+  // Bytes 2 to 5 are within the first 8 characters of the base64 text.
+  keyIds: `ARRAY(SELECT encode(substring(decode(left(e.value ->> '_sealed', 8), 'base64') FROM 2 FOR 4), 'hex')
+                   FROM jsonb_each(t.auth_data) AS e WHERE e.value ->> '_sealed' ~ '^[A-Za-z0-9+/]{8}')`,
+  // Changes the encrypted members only: a number of another member keeps all its digits.
+  stored: `(SELECT jsonb_object_agg(e.key, CASE WHEN n.renewed ? e.key
+                     THEN e.value || jsonb_build_object('_sealed', n.renewed -> e.key) ELSE e.value END)
+              FROM jsonb_each(t.auth_data) AS e)`,
+  reseal(vault, { appId, value }) {
+    const authData: AuthData = JSON.parse(value);
+    const members = resealedMembers(vault, appId, authData);
+    return Object.keys(members).length > 0 ? JSON.stringify(members) : undefined;
+  },
+};
+
+/**
+ * All columns with encrypted values. A column of bytes that is neither here nor among the digests that
+ * `test/shared/db/sealed-places.test.ts` names fails that test.
+ */
+export const sealedPlaces: readonly SealedPlace[] = [
+  bytesPlace({ table: 'app', column: 'secrets', key: {} }, ({ appId }) => sealContexts.app(appId)),
+  bytesPlace(
+    { table: 'push_profile', column: 'credentials', key: { connector: 'text', name: 'text' } },
+    (row) => sealContexts.profile(row.appId, column(row, 'connector'), column(row, 'name')),
+  ),
+  ...['candidate', 'previous'].map((name) =>
+    bytesPlace({ table: 'profile_rotation', column: name, key: { connector: 'text', name: 'text' } }, (row) =>
+      sealContexts.profile(row.appId, column(row, 'connector'), column(row, 'name')),
+    ),
+  ),
+  bytesPlace(
+    { table: 'gateway_token', column: 'value', key: { connector: 'text', credential: 'bytea' } },
+    (row) => sealContexts.gatewayToken(row.appId, column(row, 'connector')),
+  ),
+  bytesPlace(
+    { table: 'outbox', column: 'body', key: { id: 'bigint' }, context: ['kind', 'recipient', 'type'] },
+    (row) =>
+      sealContexts.message({
+        appId: row.appId,
+        kind: column(row, 'kind'),
+        to: column(row, 'recipient'),
+        type: column(row, 'type'),
+      }),
+  ),
+  bytesPlace(
+    { table: 'failed_receipt', column: 'call', key: { id: 'bigint' }, context: ['connector', 'digest'] },
+    (row) => sealContexts.receipt(row.appId, column(row, 'connector'), column(row, 'digest')),
+  ),
+  bytesPlace({ table: 'captcha', column: 'answer', key: { token: 'text' } }, (row) =>
+    sealContexts.captcha(row.appId, column(row, 'token')),
+  ),
+  sessions,
+  platforms,
+];
+
+/** Returns the name of a place: `<table>.<column>`. */
+export const nameOf = ({ table, column: name }: SealedPlace): string => `${table}.${name}`;
+
+/** Name of the group of values whose key is not among CARILLON_SECRET, or not known yet (sessions of older versions). */
+export const otherKey = 'other';
+
+export const sealedCounts = z.record(z.string(), z.record(z.string(), z.number()));
+/** Numbers of values by place (`<table>.<column>`) and id of the key. */
+export type SealedCounts = z.infer<typeof sealedCounts>;
+
+/** Counts the encrypted values of all apps by place and key, by their first bytes. Reads every row once. */
+export async function countSealedValues(db: Handle, keyIds: readonly string[]): Promise<SealedCounts> {
+  const counts: SealedCounts = {};
+  for (const place of sealedPlaces) {
+    const { rows } = await db.query<{ key: string; values: number }>(
+      `SELECT CASE WHEN k.id = ANY($1) THEN k.id ELSE '${otherKey}' END AS key, count(*) AS values
+         FROM ${place.table} t, unnest(${place.keyIds}) AS k (id)
+        WHERE t.${place.column} IS NOT NULL AND k.id IS NOT NULL GROUP BY 1`,
+      [keyIds],
+    );
+    counts[nameOf(place)] = Object.fromEntries(rows.map(({ key, values }) => [key, values]));
+  }
+  return counts;
+}
+
+/** Limit of one statement that counts for a caller who waits. */
+const waitingMs = 8000;
+
+/** As `countSealedValues`, for a caller who waits. Throws PostgreSQL's error of a statement over its time limit. */
+export const countSealedSoon = (
+  db: Pick<Database, 'transaction'>,
+  keyIds: readonly string[],
+): Promise<SealedCounts> =>
+  db.transaction((tx) => countSealedValues(tx, keyIds), { statementTimeoutMs: waitingMs });
+
+/**
+ * Returns the number of values by place that are under another key than the first; `unreadable` are those that no key
+ * decrypts, which do not count.
+ */
+export function oldValues(
+  counts: SealedCounts,
+  first: string,
+  unreadable: Readonly<Record<string, number>> = {},
+): Record<string, number> {
+  const numbers = Object.entries(counts).map(([place, byKey]): [string, number] => {
+    const { [first]: _current, [otherKey]: other = 0, ...old } = byKey;
+    return [place, Math.max(0, sum(Object.values(old)) + other - (unreadable[place] ?? 0))];
+  });
+  return Object.fromEntries(numbers);
+}
+
+export const sum = (numbers: readonly number[]): number =>
+  numbers.reduce((total, number) => total + number, 0);
+
+/** Process whose CARILLON_SECRET differs in a way that matters. */
+export interface KeyMismatch extends Pick<SeenProcess, 'kind' | 'host' | 'pid'> {
+  /** `cannotRead`: it lacks the first key; `encryptsOtherwise`: another key is its first one; `unknown`: an older version. */
+  problem: 'cannotRead' | 'encryptsOtherwise' | 'unknown';
+}
+
+/** Lists the running processes that do not encrypt under the key `first`. */
+export async function listKeyMismatches(db: Handle, first: string): Promise<KeyMismatch[]> {
+  const reports = await listReports(db, processGoneMs);
+  const keysOf = new Map(reports.map(({ id, report }) => [id, report.secretKeys]));
+  return (await listProcesses(db, processGoneMs)).flatMap(({ id, kind, host, pid }) => {
+    const keys = keysOf.get(id);
+    if (keys?.[0] === first) return [];
+    const problem = keys?.includes(first) ? 'encryptsOtherwise' : keys ? 'cannotRead' : 'unknown';
+    return [{ kind, host, pid, problem }];
+  });
+}
+
+/** Values of the key's columns after `app_id`, as text; undefined for the beginning. */
+export type Position = string[] | undefined;
+
+/** Page of rows of one app. */
+export interface SealedPage {
+  /** Rows with a value that is not under the first key. */
+  old: SealedRow[];
+  /** Key of the last row; undefined after the end. */
+  last: Position;
+}
+
+/** Reads up to `limit` rows of an app after a position, and the values among them that are not under the key `first`. */
+export async function readSealedPage(
+  db: Handle,
+  place: SealedPlace,
+  { appId, after, first, limit }: { appId: string; after: Position; first: string; limit: number },
+): Promise<SealedPage> {
+  const key = Object.entries(place.key);
+  const names = key.map(([name]) => name);
+  const columns = [...names, ...place.context];
+  const later = key.map(([, type], i) => `$${i + 4}::text::${type}`);
+  const from = after && names.length > 0 ? `AND (${listOf(names, 't.')}) > (${later.join(', ')})` : '';
+  const { rows } = await db.query<{ columns: Record<string, string>; value: string | null }>(
+    `SELECT ${pairsOf(columns)} AS columns,
+            CASE WHEN EXISTS (SELECT FROM unnest(${place.keyIds}) AS k (id) WHERE k.id <> $2)
+                 THEN t.${place.column}::text END AS value
+       FROM ${place.table} t WHERE t.app_id = $1 ${from}
+      ORDER BY ${listOf(['app_id', ...names], 't.')} LIMIT $3`,
+    [appId, first, limit, ...(from === '' ? [] : (after ?? []))],
+  );
+  const old = rows.flatMap(({ columns: found, value }) =>
+    value === null ? [] : [{ appId, columns: found, value }],
+  );
+  const end = rows.length < limit ? undefined : rows.at(-1)?.columns;
+  return { old, last: end && names.map((name) => end[name] ?? '') };
+}
+
+/**
+ * Encrypts values under the first key, each only if it is still the one that was read. Skips rows that another transaction
+ * holds. Returns how many changed, and how many no key decrypts.
+ */
+export async function resealRows(
+  db: Handle,
+  vault: Vault,
+  place: SealedPlace,
+  rows: readonly SealedRow[],
+): Promise<{ changed: number; unreadable: number }> {
+  const renewed = rows.flatMap((row) => {
+    const value = place.reseal(vault, row);
+    return value === undefined ? [] : [{ row, value }];
+  });
+  const unreadable = rows.length - renewed.length;
+  const appId = renewed[0]?.row.appId;
+  if (appId === undefined) return { changed: 0, unreadable };
+  const key = Object.entries(place.key);
+  const names = key.map(([name]) => name);
+  const { rowCount } = await db.query(resealStatement(place), [
+    appId,
+    renewed.map(({ row }) => row.value),
+    renewed.map(({ value }) => value),
+    ...names.map((name) => renewed.map(({ row }) => row.columns[name] ?? '')),
+  ]);
+  return { changed: rowCount ?? 0, unreadable };
+}
+
+/** Returns the statement that stores renewed values: it locks in the order of the key, and never waits for a lock. */
+function resealStatement({ table, column, type, key, stored }: SealedPlace): string {
+  const names = Object.keys(key);
+  const types = Object.values(key);
+  const lists = ['$2::text[]', '$3::text[]', ...names.map((_, i) => `$${i + 4}::text[]`)];
+  const same = (left: string, right: string) =>
+    names.map((name) => `AND ${left}.${name} = ${right}.${name}`).join(' ');
+  const typed = names.map((name, i) => `, g.${name}::${types[i]} AS ${name}`).join('');
+  return `
+    WITH n AS MATERIALIZED (
+      SELECT g.value::${type} AS value, g.renewed::${type} AS renewed${typed}
+        FROM unnest(${lists.join(', ')}) AS g (value, renewed${names.map((name) => `, ${name}`).join('')})),
+    locked AS MATERIALIZED (
+      SELECT n.* FROM n, ${table} t WHERE t.app_id = $1 AND t.${column} = n.value ${same('t', 'n')}
+       ORDER BY ${listOf(['app_id', ...names], 't.')} FOR NO KEY UPDATE OF t SKIP LOCKED)
+    UPDATE ${table} t SET ${column} = ${stored} FROM locked n
+     WHERE t.app_id = $1 AND t.${column} = n.value ${same('t', 'n')}`;
+}
+
+const listOf = (names: readonly string[], prefix: string): string =>
+  names.map((name) => prefix + name).join(', ');
+
+const pairsOf = (names: readonly string[]): string =>
+  `jsonb_build_object(${names.map((name) => `'${name}', t.${name}::text`).join(', ')})`;
+
+/** Rotation of CARILLON_SECRET to a first key. */
+export interface SecretRotation {
+  keyId: string;
+  requestedAt: Date;
+  finishedAt: Date | null;
+  /** Passes over all values; 0 before the first. */
+  pass: number;
+  /** App whose values are read; null at the beginning of a pass. */
+  appId: string | null;
+  /** Index in `sealedPlaces`. */
+  place: number;
+  /** Key of the row after which to go on. */
+  position: string[] | null;
+  /** Values under other keys at the beginning. */
+  expected: number;
+  changed: number;
+  /** Values of the last pass that no key decrypts, by place. */
+  unreadable: Record<string, number>;
+  counts: SealedCounts | null;
+  countedAt: Date | null;
+}
+
+const stored = z.object({
+  position: z.array(z.string()).nullable(),
+  unreadable: z.record(z.string(), z.number()),
+  counts: sealedCounts.nullable(),
+});
+
+const columns = `key_id AS "keyId", requested_at AS "requestedAt", finished_at AS "finishedAt", pass, app_id AS "appId",
+  place, position, expected, changed, unreadable, counts, counted_at AS "countedAt"`;
+
+const toRotation = (row: SecretRotation): SecretRotation => ({ ...row, ...stored.parse(row) });
+
+/** Finds the rotation to a first key. */
+export async function findSecretRotation(db: Handle, keyId: string): Promise<SecretRotation | undefined> {
+  const { rows } = await db.query<SecretRotation>(
+    `SELECT ${columns} FROM secret_rotation WHERE key_id = $1`,
+    [keyId],
+  );
+  return rows.map(toRotation)[0];
+}
+
+/** Requests a rotation. Changes nothing if it runs. Returns whether it begins. Forgets rotations to other keys. */
+export async function requestSecretRotation(tx: Handle, keyId: string): Promise<boolean> {
+  await tx.query('DELETE FROM secret_rotation WHERE key_id <> $1', [keyId]);
+  const { rowCount } = await tx.query(
+    `INSERT INTO secret_rotation AS r (key_id, requested_at) VALUES ($1, clock_timestamp())
+     ON CONFLICT (key_id) DO UPDATE
+        SET requested_at = excluded.requested_at, finished_at = NULL, pass = 0, app_id = NULL, place = 0, position = NULL,
+            expected = 0, changed = 0, unreadable = '{}', counts = NULL, counted_at = NULL
+      WHERE r.finished_at IS NOT NULL`,
+    [keyId],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/**
+ * Locks the rotation to a first key for the transaction, if it was requested and has not finished; undefined while another
+ * process holds it.
+ */
+export async function lockSecretRotation(tx: Handle, keyId: string): Promise<SecretRotation | undefined> {
+  const { rows } = await tx.query<SecretRotation>(
+    `SELECT ${columns} FROM secret_rotation WHERE key_id = $1 AND finished_at IS NULL FOR UPDATE SKIP LOCKED`,
+    [keyId],
+  );
+  return rows.map(toRotation)[0];
+}
+
+/** Writes the state of a locked rotation; `isFinished` ends it, `isCounted` says that `counts` are new. */
+export async function saveSecretRotation(
+  tx: Handle,
+  rotation: SecretRotation,
+  { isFinished = false, isCounted = false } = {},
+): Promise<void> {
+  const { keyId, pass, appId, place, position, expected, changed, unreadable, counts } = rotation;
+  await tx.query(
+    `UPDATE secret_rotation
+        SET pass = $2, app_id = $3, place = $4, position = $5, expected = $6, changed = $7, unreadable = $8, counts = $9,
+            counted_at = CASE WHEN $10 THEN clock_timestamp() ELSE counted_at END,
+            finished_at = CASE WHEN $11 THEN clock_timestamp() END
+      WHERE key_id = $1`,
+    [
+      ...[keyId, pass, appId, place, position && JSON.stringify(position), expected, changed],
+      ...[JSON.stringify(unreadable), counts && JSON.stringify(counts), isCounted, isFinished],
+    ],
+  );
+}
+
+/** Returns the id of the next app in the order of ids. */
+export async function nextAppId(db: Handle, after: string | null): Promise<string | undefined> {
+  const { rows } = await db.query<{ app_id: string }>(
+    'SELECT app_id FROM app WHERE app_id > $1 ORDER BY app_id LIMIT 1',
+    [after ?? ''],
+  );
+  return rows[0]?.app_id;
+}

@@ -1,0 +1,197 @@
+import type { Usage } from '../../domain/apps/usage.ts';
+import type { Database, Handle } from '../pool.ts';
+import { prepare } from '../prepared.ts';
+import { AppStatement, isSharded } from '../sharding.ts';
+import { batchKeyValues } from './batches.ts';
+
+/** Today in UTC, by the clock of the database, which all processes share. */
+export const today = `(now() AT TIME ZONE 'UTC')::date`;
+
+/** Number of a batch's recipients within the daily cap. */
+export interface Grant {
+  granted: number;
+  size: number;
+}
+
+/** A batch to charge, and the daily cap of its app. */
+export interface ChargedBatch {
+  appId: string;
+  batchId: number;
+  cap: number;
+}
+
+/** Rows of `usage_day` are locked in the order of apps, so that two such statements do not deadlock. */
+const grantStatement = new AppStatement(
+  4,
+  (andApp) => `WITH batch AS MATERIALIZED (
+     SELECT b.app_id, b.id, coalesce(b.size, cardinality(b.recipients)) AS size, k.cap
+       FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS k (app_id, id, cap)
+       JOIN push_batch b ON b.app_id = k.app_id AND b.id = k.id
+      WHERE b.granted IS NULL AND NOT b.is_settled${andApp('b')} ORDER BY b.app_id, b.id FOR UPDATE OF b),
+   wanted AS MATERIALIZED (SELECT app_id, sum(size)::bigint AS size, min(cap) AS cap FROM batch GROUP BY app_id),
+   used AS (
+     INSERT INTO usage_day AS u (app_id, day, recipients, last_grant)
+     SELECT app_id, ${today}, least(size, cap), least(size, cap) FROM wanted ORDER BY app_id
+     ON CONFLICT (app_id, day) DO UPDATE
+        SET (recipients, last_grant) =
+            (SELECT u.recipients + g.granted, g.granted
+               FROM (SELECT greatest(0, least(w.size, w.cap - u.recipients)) AS granted
+                       FROM wanted w WHERE w.app_id = u.app_id) AS g)
+     RETURNING app_id, last_grant),
+   share AS (
+     SELECT b.app_id, b.id, b.size,
+            greatest(0, least(b.size, u.last_grant - (sum(b.size) OVER (PARTITION BY b.app_id ORDER BY b.id) - b.size)))::int
+              AS granted
+       FROM batch b JOIN used u USING (app_id))
+   UPDATE push_batch b SET granted = s.granted
+     FROM share s WHERE b.app_id = s.app_id AND b.id = s.id${andApp('b')}
+   RETURNING b.id, b.granted, s.size`,
+  { isPrepared: true },
+);
+
+/**
+ * Charges the recipients of batches to the daily caps of their apps and saves the grants on the batches: of each batch
+ * min(n, cap − used), the oldest first. One statement reads and charges, so that any number of dispatchers stays within
+ * the cap (protocol/delivery.md#promise-6). Undefined for a batch that has a grant already, from an earlier take or a
+ * late worker.
+ */
+export async function grantRecipients(
+  db: Handle,
+  batches: readonly ChargedBatch[],
+): Promise<(Grant | undefined)[]> {
+  const done = await grantStatement.run<Grant & { id: number }, ChargedBatch>(db, batches, (part) => [
+    ...batchKeyValues(part),
+    part.map(({ cap }) => cap),
+  ]);
+  const grants = new Map(done.flatMap(({ found }) => found).map(({ id, ...grant }) => [id, grant]));
+  return batches.map(({ batchId }) => grants.get(batchId));
+}
+
+/** Reads the usage of an app on a day (`YYYY-MM-DD`, UTC); zeros without any. */
+export async function readUsage(db: Handle, appId: string, day: string): Promise<Usage> {
+  const { rows } = await db.query<Usage>(
+    `SELECT calls, peak_calls_per_minute AS "peakCallsPerMinute", recipients
+       FROM usage_day WHERE app_id = $1 AND day = $2::date`,
+    [appId, day],
+  );
+  return rows[0] ?? { calls: 0, peakCallsPerMinute: 0, recipients: 0 };
+}
+
+/** Deletes days before `before`. Returns the number of rows. */
+export async function deleteOldUsage(db: Handle, before: Date, limit: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `WITH old AS MATERIALIZED (
+       SELECT app_id, day FROM usage_day WHERE day < ($1::timestamptz AT TIME ZONE 'UTC')::date
+        ORDER BY day LIMIT $2)
+     DELETE FROM usage_day u USING old WHERE u.app_id = old.app_id AND u.day = old.day`,
+    [before, limit],
+  );
+  return rowCount ?? 0;
+}
+
+/**
+ * Lists the usage of an app from one day to another (`YYYY-MM-DD`, UTC, both included), oldest first; days without any
+ * are missing.
+ */
+export async function listUsage(
+  db: Handle,
+  appId: string,
+  { from, to }: { from: string; to: string },
+): Promise<(Usage & { day: string })[]> {
+  const { rows } = await db.query<Usage & { day: string }>(
+    `SELECT day::text AS day, calls, peak_calls_per_minute AS "peakCallsPerMinute", recipients
+       FROM usage_day WHERE app_id = $1 AND day BETWEEN $2::date AND $3::date ORDER BY day`,
+    [appId, from, to],
+  );
+  return rows;
+}
+
+/** Calls of one app that are counted together. */
+export interface CountedCalls {
+  appId: string;
+  calls: number;
+  /** Calls of the app that one window may have. */
+  perWindow: number;
+}
+
+/** Calls of an app in its current window. */
+export interface CallWindow {
+  /** Calls so far, the counted ones included. */
+  calls: number;
+  /** Time until the window ends. */
+  msLeft: number;
+}
+
+/** How calls are counted. */
+export interface CountTerms {
+  windowMs: number;
+  /** Whether the calls within the rate count for the usage of the day; not if they are refused for another reason. */
+  isUsage: boolean;
+  /** Time limit of waiting for a row that another transaction changes; 0 for the time limit of a statement. */
+  lockTimeoutMs: number;
+}
+
+const count = prepare(
+  `WITH asked AS MATERIALIZED (
+     SELECT c.app_id, c.calls, c.per_window, 'push:' || c.app_id AS key, terms.now_ms
+       FROM unnest($1::text[], $2::int[], $3::int[]) AS c (app_id, calls, per_window),
+            (SELECT (extract(epoch FROM now()) * 1000)::bigint AS now_ms, set_config('synchronous_commit', 'off', true),
+                    set_config('lock_timeout', $6, true)) AS terms
+      ORDER BY c.app_id),
+   taken AS (
+     INSERT INTO rate_limit AS r (key, points, expire)
+     SELECT key, calls, now_ms + $4::bigint FROM asked
+     ON CONFLICT (key) DO UPDATE
+        SET points = CASE WHEN r.expire > excluded.expire - $4::bigint THEN r.points ELSE 0 END + excluded.points,
+            expire = CASE WHEN r.expire > excluded.expire - $4::bigint THEN r.expire ELSE excluded.expire END
+     RETURNING key, points, expire),
+   used AS (
+     INSERT INTO usage_day AS u (app_id, day, calls, peak_calls_per_minute)
+     SELECT app_id, (now() AT TIME ZONE 'UTC')::date, least(calls, per_window - points + calls), least(points, per_window)
+       FROM asked JOIN taken USING (key) WHERE $5::boolean AND points - calls < per_window ORDER BY app_id
+     ON CONFLICT (app_id, day) DO UPDATE
+        SET calls = u.calls + excluded.calls,
+            peak_calls_per_minute = greatest(u.peak_calls_per_minute, excluded.peak_calls_per_minute))
+   SELECT app_id, points, expire - now_ms AS ms_left FROM asked JOIN taken USING (key)`,
+);
+
+/**
+ * Counts push calls of different apps for their rates and for the usage of the day, whose peak is the largest count of one
+ * window (protocol/push.md#call-rate). A window begins with the first call after the one before. Commits asynchronously: a
+ * crash of the database loses a fraction of a second of counts. Returns the windows by app. Locks rows in the order of app
+ * ids, so that two processes cannot deadlock.
+ */
+export async function countCalls(
+  db: Database,
+  apps: readonly CountedCalls[],
+  terms: CountTerms,
+): Promise<Map<string, CallWindow>> {
+  const { lockTimeoutMs } = terms;
+  if (lockTimeoutMs === 0 || !(await isSharded(db))) return countBy(db, apps, terms);
+  // The workers get the time limit of a lock only from the transaction.
+  return db.transaction((tx) => countBy(tx, apps, terms), { lockTimeoutMs });
+}
+
+async function countBy(
+  db: Handle,
+  apps: readonly CountedCalls[],
+  { windowMs, isUsage, lockTimeoutMs }: CountTerms,
+): Promise<Map<string, CallWindow>> {
+  const { rows } = await db.query<{ app_id: string; points: number; ms_left: number }>(count, [
+    apps.map(({ appId }) => appId),
+    apps.map(({ calls }) => calls),
+    apps.map(({ perWindow }) => perWindow),
+    windowMs,
+    isUsage,
+    `${lockTimeoutMs}ms`,
+  ]);
+  return new Map(rows.map((row) => [row.app_id, { calls: row.points, msLeft: row.ms_left }]));
+}
+
+/** Makes the window of an app end `windowMs` from now, because it has passed its rate. */
+export async function extendCallWindow(db: Handle, appId: string, windowMs: number): Promise<void> {
+  await db.query(
+    `UPDATE rate_limit SET expire = (extract(epoch FROM now()) * 1000)::bigint + $2::bigint WHERE key = 'push:' || $1`,
+    [appId, windowMs],
+  );
+}

@@ -1,0 +1,371 @@
+import type { JsonObject } from '../../domain/json.ts';
+import type { Acl } from '../../domain/objects/acl.ts';
+import type { AuthData, Identity } from '../../domain/users/auth-data.ts';
+import { type Sealer, sealedAuthData } from '../../domain/users/auth-tokens.ts';
+import type { SessionSecret, User, UserDraft } from '../../domain/users/user.ts';
+import type { CopyValue } from '../copy.ts';
+import type { Database, Handle } from '../pool.ts';
+import { PreparedStatements, prepare } from '../prepared.ts';
+import { type AppRow, forEachApp } from '../sharding.ts';
+import { type Selection, selectByIds, selectRows } from './selection.ts';
+
+interface UserRow {
+  id: number;
+  object_id: string;
+  username: string;
+  email: string | null;
+  email_verified: boolean | null;
+  mobile_phone_number: string | null;
+  mobile_phone_verified: boolean;
+  auth_data: AuthData | null;
+  acl: Acl | null;
+  fields: JsonObject;
+  password_hash: string | null;
+  session_nonce: Buffer;
+  session_hash: Buffer;
+  created_at: Date;
+  updated_at: Date;
+}
+
+const jsonOrNull = (value: object | null): string | null => (value === null ? null : JSON.stringify(value));
+
+/** Client-writable columns, with the value that a draft has for each. */
+const valueByColumn: Readonly<Record<string, (draft: UserDraft) => CopyValue>> = {
+  username: (draft) => draft.username,
+  email: (draft) => draft.email,
+  email_verified: (draft) => draft.emailVerified,
+  mobile_phone_number: (draft) => draft.mobilePhoneNumber,
+  mobile_phone_verified: (draft) => draft.mobilePhoneVerified,
+  auth_data: (draft) => jsonOrNull(draft.authData),
+  acl: (draft) => jsonOrNull(draft.acl),
+  fields: (draft) => JSON.stringify(draft.fields),
+};
+export const userDraftColumns = Object.keys(valueByColumn);
+const draftReaders = Object.values(valueByColumn);
+
+/** Returns the values of a draft in the order of `userDraftColumns`. */
+export const userDraftValues = (draft: UserDraft): CopyValue[] => draftReaders.map((read) => read(draft));
+
+const secretColumns = ['password_hash', 'session_nonce', 'session_hash'];
+
+const readColumns = [
+  'id',
+  'object_id',
+  ...userDraftColumns,
+  ...secretColumns,
+  'created_at',
+  'updated_at',
+].join(', ');
+
+function toUser(row: UserRow): User {
+  return {
+    id: row.id,
+    objectId: row.object_id,
+    username: row.username,
+    email: row.email,
+    emailVerified: row.email_verified,
+    mobilePhoneNumber: row.mobile_phone_number,
+    mobilePhoneVerified: row.mobile_phone_verified,
+    authData: row.auth_data,
+    acl: row.acl,
+    fields: row.fields,
+    passwordHash: row.password_hash,
+    session: { nonce: row.session_nonce, hash: row.session_hash },
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}
+
+/** Columns of the keys of a user. Each has a unique index. */
+const keyColumns = {
+  id: 'id',
+  objectId: 'object_id',
+  username: 'username',
+  email: 'email',
+  mobilePhoneNumber: 'mobile_phone_number',
+  sessionHash: 'session_hash',
+} as const;
+
+export type UserKey = {
+  [K in keyof typeof keyColumns]: Record<K, string | number | Buffer>;
+}[keyof typeof keyColumns];
+
+const byKey = new PreparedStatements();
+
+/** Finds a user by a key. With `isLocked`, locks the row until the transaction ends. */
+export async function findUser(
+  db: Handle,
+  appId: string,
+  { key, isLocked = false }: { key: UserKey; isLocked?: boolean },
+): Promise<User | undefined> {
+  const [[name, value] = ['', '']] = Object.entries(key);
+  const column = Object.entries(keyColumns).find(([known]) => known === name)?.[1];
+  if (!column) throw new Error('not a key of users');
+  const { rows } = await db.query<UserRow>(
+    byKey.of(
+      `SELECT ${readColumns} FROM app_user WHERE app_id = $1 AND ${column} = $2${isLocked ? ' FOR UPDATE' : ''}`,
+    ),
+    [appId, value],
+  );
+  return rows.map(toUser)[0];
+}
+
+/** Finds users by their public ids, in no order. Throws as `selectByIds`. */
+export async function findUsers(
+  db: Handle,
+  appId: string,
+  wanted: { objectIds: string[]; maxBytes: number },
+): Promise<User[]> {
+  const from = { table: 'app_user', columns: readColumns } as const;
+  return (await selectByIds<UserRow>(db, from, { appId, ...wanted })).map(toUser);
+}
+
+const sessionOwner = prepare('SELECT id, object_id FROM app_user WHERE app_id = $1 AND session_hash = $2');
+
+/** Finds the ids of the user of a session token, which most calls need. */
+export async function findSessionOwner(
+  db: Handle,
+  appId: string,
+  hash: Buffer,
+): Promise<{ id: number; objectId: string } | undefined> {
+  const { rows } = await db.query<{ id: number; object_id: string }>(sessionOwner, [appId, hash]);
+  return rows.map((row) => ({ id: row.id, objectId: row.object_id }))[0];
+}
+
+/** User to insert. */
+export interface NewUser {
+  objectId: string;
+  draft: UserDraft;
+  passwordHash: string | null;
+  session: SessionSecret;
+  now: Date;
+}
+
+/** Inserts a user with an encrypted `authData`. Fails on a unique index for a taken name, address or number. */
+export async function insertUser(tx: Handle, appId: string, user: NewUser): Promise<User> {
+  const { rows } = await tx.query<UserRow>(
+    `INSERT INTO app_user (app_id, object_id, password_hash, session_nonce, session_hash, created_at, updated_at,
+                           auth_sealed, auth_sealed_whole, ${userDraftColumns.join(', ')})
+     VALUES ($1, $2, $3, $4, $5, $6, $6, true, true, ${userDraftColumns.map((_, i) => `$${i + 7}`).join(', ')})
+     RETURNING ${readColumns}`,
+    [
+      appId,
+      user.objectId,
+      user.passwordHash,
+      user.session.nonce,
+      user.session.hash,
+      user.now,
+      ...userDraftValues(user.draft),
+    ],
+  );
+  return requireRow(rows);
+}
+
+function requireRow(rows: UserRow[]): User {
+  const [user] = rows.map(toUser);
+  if (!user) throw new Error('a locked user is gone');
+  return user;
+}
+
+/** Updates a locked user, with an encrypted `authData`. Fails as `insertUser`. */
+export async function updateUser(
+  tx: Handle,
+  appId: string,
+  { id, draft, now }: { id: number; draft: UserDraft; now: Date },
+): Promise<User> {
+  const { rows } = await tx.query<UserRow>(
+    `UPDATE app_user SET updated_at = $3, auth_sealed = true, auth_sealed_whole = true,
+            ${userDraftColumns.map((name, i) => `${name} = $${i + 4}`).join(', ')}
+      WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
+    [appId, id, now, ...userDraftValues(draft)],
+  );
+  return requireRow(rows);
+}
+
+/** Sets or removes the password of a locked user. */
+export async function setPassword(
+  tx: Handle,
+  appId: string,
+  { id, hash, now }: { id: number; hash: string | null; now: Date },
+): Promise<User> {
+  const { rows } = await tx.query<UserRow>(
+    `UPDATE app_user SET password_hash = $3, updated_at = $4 WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
+    [appId, id, hash, now],
+  );
+  return requireRow(rows);
+}
+
+/** Replaces a hash with a stronger one of the same password, unless the password has changed since. */
+export async function replaceHash(
+  db: Handle,
+  appId: string,
+  { id, from, to }: { id: number; from: string; to: string },
+): Promise<void> {
+  await db.query(
+    'UPDATE app_user SET password_hash = $4 WHERE app_id = $1 AND id = $2 AND password_hash = $3',
+    [appId, id, from, to],
+  );
+}
+
+/**
+ * Replaces the session of a user. With `from`, only if that is still the current session; otherwise returns undefined.
+ * With `now`, sets `updated_at`.
+ */
+export async function replaceSession(
+  db: Handle,
+  appId: string,
+  { id, to, from, now }: { id: number; to: SessionSecret; from?: Buffer; now?: Date },
+): Promise<User | undefined> {
+  const { rows } = await db.query<UserRow>(
+    `UPDATE app_user SET session_nonce = $3, session_hash = $4, updated_at = coalesce($6, updated_at)
+      WHERE app_id = $1 AND id = $2 AND ($5::bytea IS NULL OR session_hash = $5) RETURNING ${readColumns}`,
+    [appId, id, to.nonce, to.hash, from ?? null, now ?? null],
+  );
+  return rows.map(toUser)[0];
+}
+
+export async function deleteUser(tx: Handle, appId: string, id: number): Promise<void> {
+  await tx.query('DELETE FROM app_user WHERE app_id = $1 AND id = $2', [appId, id]);
+}
+
+export async function selectUsers(tx: Handle, selection: Selection): Promise<User[]> {
+  const from = { table: 'app_user', columns: readColumns } as const;
+  return (await selectRows<UserRow>(tx, from, selection)).map(toUser);
+}
+
+const columnsOf = (identities: Identity[]): [string[], string[]] => [
+  identities.map(({ platform }) => platform),
+  identities.map(({ uid }) => uid),
+];
+
+/** Finds the ids of the users of these third-party accounts, each once. */
+export async function findUsersOfIdentities(
+  db: Handle,
+  appId: string,
+  identities: Identity[],
+): Promise<number[]> {
+  if (identities.length === 0) return [];
+  const { rows } = await db.query<{ user_id: number }>(
+    `SELECT DISTINCT user_id FROM user_identity
+       JOIN unnest($2::text[], $3::text[]) AS wanted (platform, uid) USING (platform, uid)
+      WHERE app_id = $1`,
+    [appId, ...columnsOf(identities)],
+  );
+  return rows.map((row) => row.user_id);
+}
+
+/**
+ * Replaces the third-party accounts of a locked user. Returns those that belong to another user. Inserts in index order
+ * and before deleting, so that concurrent calls do not deadlock: a delete waits for no lock.
+ */
+export async function setIdentities(
+  tx: Handle,
+  appId: string,
+  { userId, identities }: { userId: number; identities: Identity[] },
+): Promise<Identity[]> {
+  const values = [appId, userId, ...columnsOf(identities)];
+  const taken = identities.length === 0 ? [] : await addIdentities(tx, values);
+  await tx.query(
+    `DELETE FROM user_identity
+      WHERE app_id = $1 AND user_id = $2
+        AND (platform, uid) NOT IN (SELECT * FROM unnest($3::text[], $4::text[]))`,
+    values,
+  );
+  return taken;
+}
+
+async function addIdentities(tx: Handle, values: unknown[]): Promise<Identity[]> {
+  await tx.query(
+    `INSERT INTO user_identity (app_id, user_id, platform, uid)
+     SELECT $1, $2, platform, uid FROM unnest($3::text[], $4::text[]) AS wanted (platform, uid)
+      ORDER BY platform, uid
+     ON CONFLICT DO NOTHING`,
+    values,
+  );
+  const { rows } = await tx.query<Identity>(
+    `SELECT platform, uid FROM user_identity
+       JOIN unnest($3::text[], $4::text[]) AS wanted (platform, uid) USING (platform, uid)
+      WHERE app_id = $1 AND user_id <> $2`,
+    values,
+  );
+  return rows;
+}
+
+/** Returns those of the identities that a user has. */
+export async function heldIdentities(
+  tx: Handle,
+  appId: string,
+  { userId, identities }: { userId: number; identities: Identity[] },
+): Promise<Identity[]> {
+  if (identities.length === 0) return [];
+  const { rows } = await tx.query<Identity>(
+    `SELECT platform, uid FROM user_identity
+       JOIN unnest($3::text[], $4::text[]) AS wanted (platform, uid) USING (platform, uid)
+      WHERE app_id = $1 AND user_id = $2`,
+    [appId, userId, ...columnsOf(identities)],
+  );
+  return rows;
+}
+
+/**
+ * Takes UnionIDs from users whose entries of them all have `main_account: false`. Returns whether
+ * there was one.
+ */
+export async function releaseOtherAccounts(tx: Handle, appId: string, unions: Identity[]): Promise<boolean> {
+  if (unions.length === 0) return false;
+  const { rowCount } = await tx.query(
+    `DELETE FROM user_identity i USING app_user u, unnest($2::text[], $3::text[]) AS wanted (platform, uid)
+      WHERE i.app_id = $1 AND i.platform = wanted.platform AND i.uid = wanted.uid
+        AND u.app_id = $1 AND u.id = i.user_id AND NOT EXISTS (
+          SELECT 1 FROM jsonb_each(u.auth_data) AS e
+           WHERE e.value ->> 'unionid' = i.uid AND i.platform = '_' || (e.value ->> 'platform') || '_unionid'
+             AND coalesce(e.value ->> 'main_account', 'true') = 'true')`,
+    [appId, ...columnsOf(unions)],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+const maxPlatformsRead = 1000;
+
+/** Lists the platforms of an app's users, at most a thousand. Reads one index entry per platform. */
+export async function listPlatforms(db: Handle, appId: string): Promise<string[]> {
+  const { rows } = await db.query<{ platform: string | null }>(
+    `WITH RECURSIVE known AS (
+       SELECT min(platform) AS platform FROM user_identity WHERE app_id = $1
+       UNION ALL
+       SELECT (SELECT min(platform) FROM user_identity WHERE app_id = $1 AND platform > known.platform)
+         FROM known WHERE known.platform IS NOT NULL)
+     SELECT platform FROM known LIMIT $2`,
+    [appId, maxPlatformsRead],
+  );
+  return rows.flatMap(({ platform }) => platform ?? []);
+}
+
+const isUnsealed = 'NOT auth_sealed_whole AND auth_data IS NOT NULL';
+const unsealed = `SELECT app_id, id FROM app_user WHERE ${isUnsealed} ORDER BY app_id, id LIMIT $1`;
+const lockUnsealed = `
+  SELECT app_id, id, auth_data FROM app_user
+   WHERE ${isUnsealed} AND app_id = $1 AND id = ANY($2::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED`;
+
+/**
+ * Encrypts the platform secrets of up to `limit` users whose rows are from a version that stored
+ * some as plain text. Returns the number of rows read. Skips users that are locked by another
+ * transaction.
+ */
+export function sealAuthDataOfOldRows(db: Database, sealer: Sealer, limit: number): Promise<number> {
+  return db.transaction(async (tx) => {
+    const rows = await forEachApp(tx, { text: unsealed, values: [limit] }, async (appId, ids) => {
+      const locked = await tx.query<AppRow & { auth_data: AuthData }>(lockUnsealed, [appId, ids]);
+      return locked.rows;
+    });
+    if (rows.length === 0) return 0;
+    const sealed = rows.map((row) => JSON.stringify(sealedAuthData(sealer, row.app_id, row.auth_data)));
+    await tx.query(
+      `UPDATE app_user u SET auth_data = s.auth_data, auth_sealed = true, auth_sealed_whole = true
+         FROM unnest($1::text[], $2::bigint[], $3::jsonb[]) AS s (app_id, id, auth_data)
+        WHERE u.app_id = s.app_id AND u.id = s.id`,
+      [rows.map((row) => row.app_id), rows.map(({ id }) => id), sealed],
+    );
+    return rows.length;
+  });
+}
