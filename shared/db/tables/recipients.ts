@@ -1,4 +1,3 @@
-
 import { type Handle, parseIdList } from '../pool.ts';
 import { PreparedStatements } from '../prepared.ts';
 import { AppStatement } from '../sharding.ts';
