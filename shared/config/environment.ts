@@ -105,7 +105,7 @@ export const processVariables = z.object({
   DATABASE_CONNECTIONS_SAVES: connections(1, 2, 'saves of installations in groups'),
   DATABASE_CONNECTIONS_QUERIES: connections(2, 8, 'conditions, lists and scans'),
   DATABASE_CONNECTIONS_DISPATCHER: connections(4, 10, 'recording of a dispatcher'),
-  DATABASE_CONNECTIONS_SMALL: connections(2, 4, 'pushes to one device'),
+  DATABASE_CONNECTIONS_SMALL: connections(2, 4, 'statements that pushes share'),
   DATABASE_CONNECTIONS_SCANS: connections(2, 18, 'planning of a dispatcher'),
   DATABASE_CONNECTIONS_THREAD: connections(2, 4, 'each thread of a dispatcher'),
   CARILLON_ADMIN_TOKEN: token.describe('Bearer token of the admin API, at least 16 characters.'),
