@@ -32,3 +32,12 @@ export class PreparedStatements {
     return statement;
   }
 }
+
+/** Returns columns of a table under the names of members: `push.object_id AS "objectId"`. */
+export const membersOf = (table: string, columns: readonly string[]): string =>
+  columns
+    .map((column) => {
+      const member = column.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+      return `${table}.${column} AS "${member}"`;
+    })
+    .join(', ');

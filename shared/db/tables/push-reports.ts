@@ -7,7 +7,7 @@ import { prepare } from '../prepared.ts';
 import { localeExpression, type SqlCondition, traitColumns } from './audience.ts';
 import { holds } from './channel-messages.ts';
 import type { BatchSnapshot } from './push-progress.ts';
-import { type PushRow, toPush } from './pushes.ts';
+import { listedPushColumns } from './pushes.ts';
 
 /** Filters of the operator's list of pushes. */
 export interface PushFilter {
@@ -27,12 +27,6 @@ export interface PushFilter {
  * acceptance but for this.
  */
 const disorder = "interval '15 minutes'";
-
-/** Listed device ids are not read: a push may have thousands. */
-const columns = `app_id, id, object_id, notification_id, state, error,
-  jsonb_set(request, '{target,deviceIds}', '[]', false) AS request, from_service, created_by, created_token, push_time, expires_at,
-  planned_through, is_planned, devices, totals, acked, repeats, displaced, halts, redriven, quiet_waits, created_at, updated_at,
-  first_sent_at, finished_at`;
 
 /**
  * A range of times is also one of ids, which bounds the scan of the primary key: with the time alone a list that ends days
@@ -66,12 +60,12 @@ export async function listPushPage(
   filter: PushFilter,
   page: { before: number | null; limit: number },
 ): Promise<Push[]> {
-  const { rows } = await db.query<PushRow>(
-    `SELECT ${columns} FROM notification WHERE ${conditions} AND ($9::bigint IS NULL OR id < $9)
+  const { rows } = await db.query<Push>(
+    `SELECT ${listedPushColumns} FROM notification n WHERE ${conditions} AND ($9::bigint IS NULL OR id < $9)
       ORDER BY id DESC LIMIT $10`,
     [...valuesOf(appId, filter), page.before, page.limit],
   );
-  return rows.map(toPush);
+  return rows;
 }
 
 /** Counts the pushes that match, up to `most`. */
@@ -94,13 +88,13 @@ export async function listRunning(
   apps: readonly string[] | null,
   limit: number,
 ): Promise<Push[]> {
-  const { rows } = await db.query<PushRow>(
-    `SELECT ${columns} FROM notification
+  const { rows } = await db.query<Push>(
+    `SELECT ${listedPushColumns} FROM notification n
       WHERE state IN ('queued', 'sending', 'paused') AND ($1::text[] IS NULL OR app_id = ANY($1))
       ORDER BY id DESC LIMIT $2`,
     [apps, limit],
   );
-  return rows.map(toPush);
+  return rows;
 }
 
 /** Counts the scheduled pushes of several apps; null for all. */
@@ -118,15 +112,15 @@ export async function listWaitingForApproval(
   apps: readonly string[] | null,
   limit: number,
 ): Promise<Push[]> {
-  const { rows } = await db.query<PushRow>(
-    `SELECT ${columns} FROM notification
+  const { rows } = await db.query<Push>(
+    `SELECT ${listedPushColumns} FROM notification n
       WHERE state = 'paused' AND ($1::text[] IS NULL OR app_id = ANY($1))
-        AND EXISTS (SELECT FROM push_approval a WHERE a.app_id = notification.app_id
-                       AND a.push_id = notification.id AND a.above IS NOT NULL AND a.given_at IS NULL)
+        AND EXISTS (SELECT FROM push_approval a WHERE a.app_id = n.app_id
+                       AND a.push_id = n.id AND a.above IS NOT NULL AND a.given_at IS NULL)
       ORDER BY id DESC LIMIT $2`,
     [apps, limit],
   );
-  return rows.map(toPush);
+  return rows;
 }
 
 /** Totals of a push; null while it is open and after a cancellation, when its batches have them. */

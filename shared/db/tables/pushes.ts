@@ -1,74 +1,9 @@
-import type { KeptTokens } from '../../domain/pushes/invalid-tokens.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';
-import type { ConnectorTotals, Push, PushCreator, PushState } from '../../domain/pushes/record.ts';
+import type { Push, PushCreator } from '../../domain/pushes/record.ts';
 import type { Database, Handle } from '../pool.ts';
-import { prepare } from '../prepared.ts';
+import { membersOf, prepare } from '../prepared.ts';
 import { type AppRow, AppStatement, forEachApp } from '../sharding.ts';
 import type { RowCondition } from './selection.ts';
-
-/** Row of the table `notification`, which holds pushes. */
-export interface PushRow {
-  app_id: string;
-  id: number;
-  object_id: string;
-  notification_id: string;
-  state: PushState;
-  error: string | null;
-  request: PushOrder;
-  from_service: string;
-  /** Absent where a statement does not read it. */
-  created_by?: string | null;
-  created_token?: number | null;
-  quiet_waits?: number | null;
-  kept_tokens?: KeptTokens[] | null;
-  push_time: Date;
-  expires_at: Date;
-  planned_through: number;
-  is_planned: boolean;
-  devices: number;
-  totals: ConnectorTotals | null;
-  acked: number;
-  repeats: number;
-  displaced: number;
-  halts: Record<string, string>;
-  redriven: number;
-  created_at: Date;
-  updated_at: Date;
-  first_sent_at: Date | null;
-  finished_at: Date | null;
-}
-
-export function toPush(row: PushRow): Push {
-  return {
-    appId: row.app_id,
-    id: row.id,
-    objectId: row.object_id,
-    notificationId: row.notification_id,
-    state: row.state,
-    error: row.error,
-    pushOrder: row.request,
-    fromService: row.from_service,
-    createdBy: row.created_by ?? null,
-    createdToken: row.created_token ?? null,
-    pushTime: row.push_time,
-    expiresAt: row.expires_at,
-    plannedThrough: row.planned_through,
-    isPlanned: row.is_planned,
-    devices: row.devices,
-    totals: row.totals,
-    acked: row.acked,
-    repeats: row.repeats,
-    displaced: row.displaced,
-    profileErrors: row.halts,
-    redriven: row.redriven,
-    quietWaits: row.quiet_waits ?? 0,
-    keptTokens: row.kept_tokens ?? [],
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    firstSentAt: row.first_sent_at,
-    finishedAt: row.finished_at,
-  };
-}
 
 export interface NewPush {
   appId: string;
@@ -130,10 +65,28 @@ const toRowText = (push: NewPush): string =>
 
 const sourceOf = ({ pushOrder }: NewPush): string => (pushOrder.recurring ? 'recurring' : 'console');
 
-/** Columns of a `PushRow`. */
-export const pushColumns = `app_id, id, object_id, notification_id, state, error, request, from_service, push_time, expires_at,
-          planned_through, is_planned, devices, totals, acked, repeats, displaced, halts, redriven, created_at,
-          updated_at, first_sent_at, finished_at`;
+const everywhere = [
+  ...['app_id', 'id', 'object_id', 'notification_id', 'state', 'error', 'from_service', 'push_time'],
+  ...['expires_at', 'planned_through', 'is_planned', 'devices', 'totals', 'acked', 'repeats', 'displaced'],
+  ...['redriven', 'created_at', 'updated_at', 'first_sent_at', 'finished_at'],
+];
+
+/** Columns of a `Push` that all statements on `notification n` read. */
+const basicColumns = `${membersOf('n', everywhere)}, n.halts AS "profileErrors"`;
+const senderColumns = `n.created_by AS "createdBy", n.created_token AS "createdToken",
+  coalesce(n.quiet_waits, 0) AS "quietWaits"`;
+
+/** All columns of a `Push`. */
+export const pushColumns = `${basicColumns}, ${senderColumns}, n.request AS "pushOrder",
+  coalesce(n.kept_tokens, '[]') AS "keptTokens"`;
+
+/** Columns of a `Push` in a list. The listed device ids are not read: a push may have thousands. */
+export const listedPushColumns = `${basicColumns}, ${senderColumns},
+  jsonb_set(n.request, '{target,deviceIds}', '[]', false) AS "pushOrder", '[]'::jsonb AS "keptTokens"`;
+
+/** Columns of a `Push` that a dispatcher needs. */
+const deliveryColumns = `${basicColumns}, n.request AS "pushOrder", NULL::text AS "createdBy",
+  NULL::bigint AS "createdToken", 0 AS "quietWaits", '[]'::jsonb AS "keptTokens"`;
 
 /** Key of a push. */
 export interface PushKey {
@@ -143,15 +96,15 @@ export interface PushKey {
 
 const findStatement = new AppStatement(
   3,
-  (andApp) => `SELECT ${pushColumns} FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
+  (andApp) => `SELECT ${deliveryColumns} FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
      JOIN notification n USING (app_id, id) WHERE true${andApp('n')}`,
   { isPrepared: true },
 );
 
 /** Reads pushes; undefined for a push that was deleted. */
 export async function findPushes(db: Handle, keys: readonly PushKey[]): Promise<(Push | undefined)[]> {
-  const done = await findStatement.run<PushRow, PushKey>(db, keys, keyValues);
-  const found = new Map(done.flatMap((part) => part.found).map((row) => [row.id, toPush(row)]));
+  const done = await findStatement.run<Push, PushKey>(db, keys, keyValues);
+  const found = new Map(done.flatMap((part) => part.found).map((push) => [push.id, push]));
   return keys.map(({ id }) => found.get(id));
 }
 
@@ -166,7 +119,7 @@ export async function findPush(db: Handle, appId: string, id: number): Promise<P
 }
 
 const findTraceStatement = prepare(
-  'SELECT object_id, trace_parent FROM notification WHERE app_id = $1 AND id = $2',
+  'SELECT object_id AS "objectId", trace_parent AS "traceParent" FROM notification WHERE app_id = $1 AND id = $2',
 );
 
 /** Finds the `traceparent` of the call that sent a push, and the push's objectId. */
@@ -175,11 +128,11 @@ export async function findTrace(
   appId: string,
   id: number,
 ): Promise<{ objectId: string; traceParent: string | null } | undefined> {
-  const { rows } = await db.query<{ object_id: string; trace_parent: string | null }>(findTraceStatement, [
+  const { rows } = await db.query<{ objectId: string; traceParent: string | null }>(findTraceStatement, [
     appId,
     id,
   ]);
-  return rows.map((row) => ({ objectId: row.object_id, traceParent: row.trace_parent }))[0];
+  return rows[0];
 }
 
 /**
@@ -191,12 +144,12 @@ export async function findPushByPublicId(
   appId: string,
   publicId: string,
 ): Promise<Push | undefined> {
-  const { rows } = await db.query<PushRow>(
-    `SELECT * FROM notification WHERE app_id = $1 AND (object_id = $2 OR notification_id = $2)
+  const { rows } = await db.query<Push>(
+    `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND (object_id = $2 OR notification_id = $2)
       ORDER BY object_id = $2 DESC, state = 'cancelled', id DESC LIMIT 1`,
     [appId, publicId],
   );
-  return rows.map(toPush)[0];
+  return rows[0];
 }
 
 /** Limit of pushes that share one custom `notification_id`; enough for any campaign. */
@@ -204,12 +157,12 @@ const maxGroup = 1000;
 
 /** Lists the pushes that share a custom `notification_id`, newest first, without cancelled ones. */
 export async function listPushGroup(db: Handle, appId: string, notificationId: string): Promise<Push[]> {
-  const { rows } = await db.query<PushRow>(
-    `SELECT * FROM notification WHERE app_id = $1 AND notification_id = $2 AND state <> 'cancelled'
+  const { rows } = await db.query<Push>(
+    `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND notification_id = $2 AND state <> 'cancelled'
       ORDER BY id DESC LIMIT ${maxGroup}`,
     [appId, notificationId],
   );
-  return rows.map(toPush);
+  return rows;
 }
 
 export interface PushPage {
@@ -222,12 +175,12 @@ export interface PushPage {
 
 export async function listPushes(db: Handle, appId: string, page: PushPage): Promise<Push[]> {
   const { condition, values } = page.filter ?? everyRecord(appId);
-  const { rows } = await db.query<PushRow>(
-    `SELECT * FROM notification WHERE app_id = $1 AND state <> 'cancelled' AND ${condition}
+  const { rows } = await db.query<Push>(
+    `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND state <> 'cancelled' AND ${condition}
       ORDER BY id ${page.oldestFirst ? 'ASC' : 'DESC'} LIMIT $${values.length + 1} OFFSET $${values.length + 2}`,
     [...values, page.limit, page.skip],
   );
-  return rows.map(toPush);
+  return rows;
 }
 
 const everyRecord = (appId: string): RowCondition => ({ condition: 'true', values: [appId] });
@@ -264,19 +217,7 @@ export interface RequestClaim {
   acceptedAt: Date;
 }
 
-interface ClaimRow {
-  app_id: string;
-  req_id: string;
-  object_id: string;
-  accepted_at: Date;
-}
-
-const toClaim = (row: ClaimRow): RequestClaim => ({
-  appId: row.app_id,
-  reqId: row.req_id,
-  objectId: row.object_id,
-  acceptedAt: row.accepted_at,
-});
+const claimColumns = membersOf('l', ['app_id', 'req_id', 'object_id', 'accepted_at']);
 
 const input = `unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[])
   AS c (app_id, req_id, object_id, accepted_at)`;
@@ -308,12 +249,12 @@ export async function claimRequestIds(
   );
   // A sharded database counts a row without RETURNING also where its condition left it as it was.
   if (claimed.length === claims.length) return [];
-  const { rows } = await tx.query<ClaimRow>(
-    `SELECT l.app_id, l.req_id, l.object_id, l.accepted_at
+  const { rows } = await tx.query<RequestClaim>(
+    `SELECT ${claimColumns}
        FROM ${input} JOIN request_ledger l USING (app_id, req_id) WHERE l.object_id <> c.object_id`,
     values,
   );
-  return rows.map(toClaim);
+  return rows;
 }
 
 /** Finds the push that used a `req_id` less than `windowMs` ago. */
@@ -322,12 +263,12 @@ export async function findRequestId(
   { appId, reqId }: Pick<RequestClaim, 'appId' | 'reqId'>,
   windowMs: number,
 ): Promise<RequestClaim | undefined> {
-  const { rows } = await db.query<ClaimRow>(
-    `SELECT app_id, req_id, object_id, accepted_at FROM request_ledger
+  const { rows } = await db.query<RequestClaim>(
+    `SELECT ${claimColumns} FROM request_ledger l
       WHERE app_id = $1 AND req_id = $2 AND accepted_at >= now() - $3 * interval '1 ms'`,
     [appId, reqId, windowMs],
   );
-  return rows.map(toClaim)[0];
+  return rows[0];
 }
 
 /** Deletes request ids whose window is over; returns their number. */

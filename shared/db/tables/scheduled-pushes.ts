@@ -7,7 +7,7 @@ import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
 import { forEachApp } from '../sharding.ts';
 import type { SqlCondition } from './audience.ts';
-import { type PushRow, toPush } from './pushes.ts';
+import { pushColumns } from './pushes.ts';
 
 /** What a caller decides of a recurring push. */
 export interface RecurringTerms extends Recurrence {
@@ -259,23 +259,18 @@ export async function insertScheduledPush(
 
 /** Lists the pending entries of an app by id; the plan limits their number. */
 export async function listScheduled(db: Handle, appId: string): Promise<ScheduledPush[]> {
-  const { rows } = await db.query<PushRow & { entry_id: number }>(
-    `SELECT n.*, s.id AS entry_id
-       FROM scheduled_push s JOIN notification n ON n.app_id = s.app_id AND n.id = s.push_id
-      WHERE s.app_id = $1 AND n.state = 'scheduled' ORDER BY s.id`,
-    [appId],
-  );
-  return rows.map((row) => ({ id: row.entry_id, push: toPush(row) }));
+  const { rows } = await db.query<EntryRow>(`${entries} ORDER BY s.id`, [appId]);
+  return rows.map(toEntry);
 }
 
-const entries = `SELECT n.*, s.id AS entry_id
+/** Push with the id of its entry. */
+type EntryRow = Push & { entryId: number };
+
+const entries = `SELECT ${pushColumns}, s.id AS "entryId"
    FROM scheduled_push s JOIN notification n ON n.app_id = s.app_id AND n.id = s.push_id
   WHERE s.app_id = $1 AND n.state = 'scheduled'`;
 
-const toEntry = (row: PushRow & { entry_id: number }): ScheduledPush => ({
-  id: row.entry_id,
-  push: toPush(row),
-});
+const toEntry = ({ entryId: id, ...push }: EntryRow): ScheduledPush => ({ id, push });
 
 /** Lists pending entries of an app, the next one first, from the one behind `after` on. */
 export async function listScheduledPage(
@@ -283,7 +278,7 @@ export async function listScheduledPage(
   appId: string,
   { after, limit }: { after: { pushTime: Date; id: number } | null; limit: number },
 ): Promise<ScheduledPush[]> {
-  const { rows } = await db.query<PushRow & { entry_id: number }>(
+  const { rows } = await db.query<EntryRow>(
     `${entries} AND ($2::timestamptz IS NULL OR (s.push_time, s.id) > ($2, $3::bigint))
       ORDER BY s.push_time, s.id LIMIT $4`,
     [appId, after?.pushTime ?? null, after?.id ?? null, limit],
@@ -299,10 +294,7 @@ export async function lockScheduled(
 ): Promise<ScheduledPush | undefined> {
   // Lock order of the scheduler: the entry first.
   await tx.query('SELECT 1 FROM scheduled_push WHERE app_id = $1 AND id = $2 FOR UPDATE', [appId, entryId]);
-  const { rows } = await tx.query<PushRow & { entry_id: number }>(`${entries} AND s.id = $2`, [
-    appId,
-    entryId,
-  ]);
+  const { rows } = await tx.query<EntryRow>(`${entries} AND s.id = $2`, [appId, entryId]);
   return rows.map(toEntry)[0];
 }
 
@@ -598,11 +590,11 @@ export async function listScheduledBefore(
   appId: string,
   { until, limit }: { until: Date; limit: number },
 ): Promise<{ pushes: Push[]; count: number }> {
-  const { rows } = await db.query<PushRow & { total: number }>(
-    `SELECT n.*, (count(*) OVER ())::bigint AS total
+  const { rows } = await db.query<Push & { total: number }>(
+    `SELECT ${pushColumns}, (count(*) OVER ())::bigint AS total
        FROM scheduled_push s JOIN notification n ON n.app_id = s.app_id AND n.id = s.push_id
       WHERE s.app_id = $1 AND n.state = 'scheduled' AND s.push_time < $2 ORDER BY s.push_time, s.id LIMIT $3`,
     [appId, until, limit],
   );
-  return { pushes: rows.map(toPush), count: rows[0]?.total ?? 0 };
+  return { pushes: rows.map(({ total: _, ...push }) => push), count: rows[0]?.total ?? 0 };
 }

@@ -1,5 +1,6 @@
 import { dayMs, hourMs } from '../../clock.ts';
 import type { Handle } from '../pool.ts';
+import { membersOf } from '../prepared.ts';
 
 /** Key of a captcha. */
 export interface CaptchaId {
@@ -126,19 +127,7 @@ export async function insertLink(
   );
 }
 
-interface LinkRow {
-  app_id: string;
-  purpose: LinkPurpose;
-  user_id: number;
-  email: string;
-}
-
-const toLink = (row: LinkRow): Link => ({
-  appId: row.app_id,
-  purpose: row.purpose,
-  userId: row.user_id,
-  email: row.email,
-});
+const linkColumns = membersOf('link_token', ['app_id', 'purpose', 'user_id', 'email']);
 
 /** Finds the link of a token. Does not spend it. */
 export async function findLink(
@@ -146,12 +135,12 @@ export async function findLink(
   purpose: LinkPurpose,
   { digest, now }: { digest: Buffer; now: Date },
 ): Promise<Link | undefined> {
-  const { rows } = await db.query<LinkRow>(
-    `SELECT app_id, purpose, user_id, email FROM link_token
+  const { rows } = await db.query<Link>(
+    `SELECT ${linkColumns} FROM link_token
       WHERE digest = $1 AND purpose = $2 AND expires_at > $3`,
     [digest, purpose, now],
   );
-  return rows.map(toLink)[0];
+  return rows[0];
 }
 
 /** Spends a token; of concurrent calls one gets the link. */
@@ -160,12 +149,12 @@ export async function spendLink(
   purpose: LinkPurpose,
   { digest, now }: { digest: Buffer; now: Date },
 ): Promise<Link | undefined> {
-  const { rows } = await tx.query<LinkRow>(
+  const { rows } = await tx.query<Link>(
     `DELETE FROM link_token WHERE digest = $1 AND purpose = $2 AND expires_at > $3
-     RETURNING app_id, purpose, user_id, email`,
+     RETURNING ${linkColumns}`,
     [digest, purpose, now],
   );
-  return rows.map(toLink)[0];
+  return rows[0];
 }
 
 /** Deletes a user's links of a purpose. */

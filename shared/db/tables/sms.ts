@@ -1,6 +1,7 @@
 import { dayMs, hourMs } from '../../clock.ts';
 import type { SendKind, TemplateType } from '../../domain/messages/sms.ts';
 import type { Handle } from '../pool.ts';
+import { membersOf } from '../prepared.ts';
 
 export interface SmsSignature {
   name: string;
@@ -9,19 +10,7 @@ export interface SmsSignature {
   updatedAt: Date;
 }
 
-interface SignatureRow {
-  name: string;
-  is_approved: boolean;
-  created_at: Date;
-  updated_at: Date;
-}
-
-const toSignature = (row: SignatureRow): SmsSignature => ({
-  name: row.name,
-  isApproved: row.is_approved,
-  createdAt: row.created_at,
-  updatedAt: row.updated_at,
-});
+const signatureColumns = membersOf('s', ['name', 'is_approved', 'created_at', 'updated_at']);
 
 /** Writes a signature; an approved one stays approved. Returns undefined for an unknown app. */
 export async function putSignature(
@@ -29,21 +18,21 @@ export async function putSignature(
   appId: string,
   name: string,
 ): Promise<SmsSignature | undefined> {
-  const { rows } = await db.query<SignatureRow>(
-    `INSERT INTO sms_signature (app_id, name) SELECT app_id, $2 FROM app WHERE app_id = $1
-     ON CONFLICT (app_id, name) DO UPDATE SET updated_at = excluded.updated_at RETURNING *`,
+  const { rows } = await db.query<SmsSignature>(
+    `INSERT INTO sms_signature AS s (app_id, name) SELECT app_id, $2 FROM app WHERE app_id = $1
+     ON CONFLICT (app_id, name) DO UPDATE SET updated_at = excluded.updated_at RETURNING ${signatureColumns}`,
     [appId, name],
   );
-  return rows.map(toSignature)[0];
+  return rows[0];
 }
 
 /** Lists signatures, oldest first. */
 export async function listSignatures(db: Handle, appId: string): Promise<SmsSignature[]> {
-  const { rows } = await db.query<SignatureRow>(
-    'SELECT * FROM sms_signature WHERE app_id = $1 ORDER BY created_at, name',
+  const { rows } = await db.query<SmsSignature>(
+    `SELECT ${signatureColumns} FROM sms_signature s WHERE app_id = $1 ORDER BY created_at, name`,
     [appId],
   );
-  return rows.map(toSignature);
+  return rows;
 }
 
 export async function findSignature(
@@ -51,11 +40,11 @@ export async function findSignature(
   appId: string,
   name: string,
 ): Promise<SmsSignature | undefined> {
-  const { rows } = await db.query<SignatureRow>(
-    'SELECT * FROM sms_signature WHERE app_id = $1 AND name = $2',
+  const { rows } = await db.query<SmsSignature>(
+    `SELECT ${signatureColumns} FROM sms_signature s WHERE app_id = $1 AND name = $2`,
     [appId, name],
   );
-  return rows.map(toSignature)[0];
+  return rows[0];
 }
 
 /** Finds the default among the approved signatures: `ownName`, else the oldest. */
@@ -77,12 +66,12 @@ export async function approveSignature(
   appId: string,
   name: string,
 ): Promise<SmsSignature | undefined> {
-  const { rows } = await db.query<SignatureRow>(
-    `UPDATE sms_signature SET is_approved = true, updated_at = now()
-      WHERE app_id = $1 AND name = $2 RETURNING *`,
+  const { rows } = await db.query<SmsSignature>(
+    `UPDATE sms_signature AS s SET is_approved = true, updated_at = now()
+      WHERE app_id = $1 AND name = $2 RETURNING ${signatureColumns}`,
     [appId, name],
   );
-  return rows.map(toSignature)[0];
+  return rows[0];
 }
 
 export async function deleteSignature(db: Handle, appId: string, name: string): Promise<boolean> {
