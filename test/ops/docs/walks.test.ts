@@ -1,0 +1,19 @@
+import { readFile, stat } from 'node:fs/promises';
+import { expect, test } from 'vitest';
+
+const root = new URL('../../../', import.meta.url);
+
+/** Most files of each walk of docs/develop/walks.md, in their order. */
+const most = [35, 10, 24];
+
+test('the walks through the code name files that exist, and are short', async () => {
+  const page = await readFile(new URL('docs/develop/walks.md', root), 'utf8');
+  const walks = page.split(/^## /m).slice(1);
+  expect(walks).toHaveLength(most.length);
+  for (const [i, walk] of walks.entries()) {
+    const files = [...walk.matchAll(/^\| `([\w./-]+)` \|/gm)].map(([, file = '']) => file);
+    expect(files.length).toBeGreaterThan(0);
+    expect(files.length).toBeLessThanOrEqual(most[i] ?? 0);
+    for (const file of files) expect((await stat(new URL(file, root))).isFile(), file).toBe(true);
+  }
+});
