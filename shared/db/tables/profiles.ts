@@ -7,6 +7,7 @@ import {
 } from '../../domain/apps/canary.ts';
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import type { Database, Handle } from '../pool.ts';
+import { membersOf } from '../prepared.ts';
 import { insertAudit } from './console.ts';
 
 /** Push profile with decrypted credentials. The connector validates their shape. */
@@ -27,20 +28,7 @@ export interface ProfileEntry {
   updatedAt: Date;
 }
 
-interface ProfileRow {
-  connector: string;
-  name: string;
-  credentials: Buffer;
-  created_at: Date;
-  updated_at: Date;
-}
-
-const toEntry = (row: ProfileRow): ProfileEntry => ({
-  connector: row.connector,
-  name: row.name,
-  createdAt: row.created_at,
-  updatedAt: row.updated_at,
-});
+const entryColumns = membersOf('p', ['connector', 'name', 'created_at', 'updated_at']);
 
 /**
  * Stores a profile; replaces one with the same name. Returns undefined for an unknown app. Locks the app's row, so that
@@ -52,23 +40,23 @@ export async function putProfile(
   profile: { appId: string; connector: string; name: string; credentials: unknown },
 ): Promise<ProfileEntry | undefined> {
   const { appId, connector, name } = profile;
-  const { rows } = await db.query<ProfileRow>(
-    `INSERT INTO push_profile (app_id, connector, name, credentials)
+  const { rows } = await db.query<ProfileEntry>(
+    `INSERT INTO push_profile AS p (app_id, connector, name, credentials)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1 FOR KEY SHARE
      ON CONFLICT (app_id, connector, name)
      DO UPDATE SET credentials = excluded.credentials, updated_at = excluded.updated_at
-     RETURNING *`,
+     RETURNING ${entryColumns}`,
     [appId, connector, name, vault.seal(profile.credentials, sealContexts.profile(appId, connector, name))],
   );
-  return rows.map(toEntry)[0];
+  return rows[0];
 }
 
 export async function listProfiles(db: Handle, appId: string): Promise<ProfileEntry[]> {
-  const { rows } = await db.query<ProfileRow>(
-    'SELECT * FROM push_profile WHERE app_id = $1 ORDER BY connector, name',
+  const { rows } = await db.query<ProfileEntry>(
+    `SELECT ${entryColumns} FROM push_profile p WHERE app_id = $1 ORDER BY connector, name`,
     [appId],
   );
-  return rows.map(toEntry);
+  return rows;
 }
 
 /** Profile of any app, without its credentials. */
@@ -89,15 +77,16 @@ export async function listProfileVersions(db: Handle, limit: number): Promise<Pr
   return rows;
 }
 
-interface SendingRow extends ProfileRow {
+interface SendingRow extends ProfileEntry {
+  credentials: Buffer;
   candidate: Buffer | null;
-  staged_at: Date | null;
+  stagedAt: Date | null;
 }
 
 /** Lists the profiles of an app with their credentials, for sending. */
 export async function openProfiles(db: Handle, vault: Vault, appId: string): Promise<StoredProfile[]> {
   const { rows } = await db.query<SendingRow>(
-    `SELECT p.*, r.candidate, r.staged_at FROM push_profile p
+    `SELECT ${entryColumns}, p.credentials, r.candidate, r.staged_at AS "stagedAt" FROM push_profile p
        LEFT JOIN profile_rotation r ON r.app_id = p.app_id AND r.connector = p.connector AND r.name = p.name AND r.state = 'canary'
       WHERE p.app_id = $1 ORDER BY p.connector, p.name`,
     [appId],
@@ -107,13 +96,13 @@ export async function openProfiles(db: Handle, vault: Vault, appId: string): Pro
     connector: row.connector,
     name: row.name,
     credentials: vault.open(row.credentials, sealContexts.profile(appId, row.connector, row.name)),
-    updatedAt: row.updated_at,
+    updatedAt: row.updatedAt,
   }));
 }
 
 /** Returns the candidate of a profile. One that no key decrypts is not tried: the current version sends. */
 function canaryOf(row: SendingRow, vault: Vault, appId: string): Pick<StoredProfile, 'canary'> {
-  const { candidate, staged_at: stagedAt } = row;
+  const { candidate, stagedAt } = row;
   if (!candidate || !stagedAt) return {};
   const context = sealContexts.profile(appId, row.connector, row.name);
   return readable(() => ({ canary: { credentials: vault.open(candidate, context), stagedAt } })) ?? {};
@@ -131,19 +120,15 @@ export async function openProfile(
   profile: { appId: string; connector: string; name: string },
 ): Promise<(StoredProfile & Pick<ProfileEntry, 'createdAt'> & RotationOf) | undefined> {
   const { appId, connector, name } = profile;
-  const { rows } = await db.query<ProfileRow & RotationOf>(
-    `SELECT p.*, (SELECT r.state FROM profile_rotation r
+  const { rows } = await db.query<ProfileEntry & RotationOf & { credentials: Buffer }>(
+    `SELECT ${entryColumns}, p.credentials, (SELECT r.state FROM profile_rotation r
                    WHERE r.app_id = p.app_id AND r.connector = p.connector AND r.name = p.name) AS rotation
        FROM push_profile p WHERE p.app_id = $1 AND p.connector = $2 AND p.name = $3`,
     [appId, connector, name],
   );
   return rows.map((row) => ({
-    connector: row.connector,
-    name: row.name,
-    credentials: vault.open(row.credentials, sealContexts.profile(appId, row.connector, row.name)),
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    rotation: row.rotation,
+    ...row,
+    credentials: vault.open(row.credentials, sealContexts.profile(appId, connector, name)),
   }))[0];
 }
 
