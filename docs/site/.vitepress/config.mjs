@@ -45,10 +45,12 @@ const reference = [
 ];
 
 const development = [
+  { text: 'Walks through the code', link: '/develop/walks' },
   { text: 'Architecture', link: '/develop/architecture' },
   { text: 'Decisions', link: '/develop/decisions' },
   { text: 'Recipes', link: '/develop/recipes' },
   { text: 'Testing and benchmarks', link: '/develop/testing' },
+  { text: 'Mechanisms for speed', link: '/develop/speed' },
   { text: 'Glossary', link: '/glossary' },
 ];
 
