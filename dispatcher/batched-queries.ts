@@ -59,12 +59,6 @@ const concurrency = 1;
 
 /** Connections that stay open without pushes. */
 export const idleBatchedConnections = 2;
-/**
- * Settings of the connections. Each statement is planned for its items, because PostgreSQL would
- * keep a plan that it made for empty tables. Parsing is done once.
- */
-export const batchedSettings = { plan_cache_mode: 'force_custom_plan', jit: 'off' };
-
 /** A failed batch of items runs again item by item, unless the database is unavailable. */
 function batched<T, R>(
   run: (items: T[]) => Promise<R[]>,
@@ -84,7 +78,7 @@ function batched<T, R>(
  * cost more than the push. A push that is alone waits for nothing.
  */
 export class BatchedQueries {
-  /** Its connections, with `batchedSettings`. */
+  /** Its connections, with the settings of `onePlanSettings`. */
   readonly database: Database;
   readonly #pushes: Batcher<PushKey, Push | undefined>;
   readonly #devices: Batcher<PointLookup, PointDevice | undefined>;

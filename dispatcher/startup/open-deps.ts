@@ -4,6 +4,7 @@ import type { Config } from '../../shared/config/config.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { AppCache } from '../../shared/db/app-cache.ts';
 import { Database } from '../../shared/db/pool.ts';
+import { onePlanSettings } from '../../shared/db/sharding.ts';
 import { createMetrics } from '../../shared/metrics.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
 import type { Logger } from '../../shared/process/logging.ts';
@@ -11,7 +12,7 @@ import { packageVersion } from '../../shared/process/version.ts';
 import { ParkedJobs } from '../../shared/queue/consumer.ts';
 import { startWaitingForGateway } from '../../shared/queue/push-jobs.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
-import { BatchedQueries, batchedSettings, idleBatchedConnections } from '../batched-queries.ts';
+import { BatchedQueries, idleBatchedConnections } from '../batched-queries.ts';
 import { Breakers } from '../breakers/breakers.ts';
 import { Freezes } from '../delivery/freezes.ts';
 import { PushCache } from '../delivery/push-cache.ts';
@@ -71,7 +72,7 @@ export async function openDeps(
     pushCache: new PushCache(),
     audienceSizes: new AudienceSizes(),
     scans,
-    queries: new BatchedQueries({ db: openBatchedDatabase(config, log, stack), queue, log }),
+    queries: new BatchedQueries({ db: await openBatchedDatabase(db, { config, log, stack }), queue, log }),
     singles: new ParkedJobs(singlesAtOnce),
     clock,
     log,
@@ -105,14 +106,18 @@ function openReadDatabase(config: Config, log: Logger, stack: ClosingStack): Dat
 /**
  * Opens a pool of its own for batched queries, since its connections have settings for their plans.
  */
-function openBatchedDatabase(config: Config, log: Logger, stack: ClosingStack): Database {
+async function openBatchedDatabase(
+  db: Database,
+  { config, log, stack }: { config: Config; log: Logger; stack: ClosingStack },
+): Promise<Database> {
+  const settings = await onePlanSettings(db);
   const batchedDb = new Database({
     url: config.databaseUrl,
     applicationName: 'carillon dispatcher (batched)',
     maxConnections: config.connections.small,
     minConnections: idleBatchedConnections,
     pooler: config.pooler,
-    settings: batchedSettings,
+    settings,
     onError: (error) => log.warn({ err: error }, 'database connection lost'),
   });
   stack.add('batched queries', () => batchedDb.close());

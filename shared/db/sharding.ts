@@ -2,6 +2,7 @@
  * A database whose tables Citus shards by `app_id` (operate/distributed.md): whether it is one, the
  * statements that have another form there, and where its tables are.
  */
+import type { ServerSettings } from './limits/pooler.ts';
 import type { Handle } from './pool.ts';
 import { type PreparedStatement, prepare } from './prepared.ts';
 
@@ -245,4 +246,22 @@ export async function forEachApp<T>(
   for (const [appId, ofApp] of Map.groupBy(rows, (row) => row.app_id))
     done.push(...(await work(appId, `{${ofApp.map(({ id }) => id).join()}}`)));
   return done;
+}
+
+/** A plan that is made once, and that finds rows by an index however few rows the tables have then. */
+const onePlan = {
+  plan_cache_mode: 'force_generic_plan',
+  enable_seqscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+  jit: 'off',
+};
+
+/**
+ * Returns the settings of connections for statements over lists of keys: planning such a statement
+ * for each execution would cost as much as executing it. On a sharded database Citus refuses a plan
+ * that is made for all values.
+ */
+export async function onePlanSettings(db: Handle): Promise<ServerSettings> {
+  return (await isSharded(db)) ? { plan_cache_mode: 'force_custom_plan', jit: 'off' } : onePlan;
 }

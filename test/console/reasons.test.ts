@@ -8,7 +8,7 @@ import { patterns, sentences } from '../../shared/domain/admin/reasons/patterns.
 import { reasonTexts } from '../../shared/domain/admin/reasons/texts.ts';
 
 const root = join(import.meta.dirname, '../..');
-const sources = ['connectors', 'dispatcher', 'shared/http', 'api/services/operator/gateways']
+const sources = ['connectors', 'dispatcher', 'shared/rules', 'shared/http', 'api/services/operator/gateways']
   .flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))

@@ -20,7 +20,7 @@ export const repeatWindowMs = 5 * 60_000;
 /** Pushes of one transaction, and limits of the pushes that wait for theirs. */
 const batchLimits = { size: 100, maxWaiting: 1000, maxWaitMs: 5000 };
 /** Transactions at the same time. Those without request ids wait for no lock, and commits with a NOTIFY take turns anyway. */
-const plainConcurrency = 1;
+const plainConcurrency = 2;
 const claimingConcurrency = 2;
 /** Lane of the batches, which belong to no app: app ids have no blanks. */
 const batchLane = 'accepted pushes';
