@@ -18,8 +18,8 @@ interface Versioned<V> {
 }
 
 /**
- * Cache of apps and their profiles, at most half a second old. A value that is older is kept if its version is unchanged:
- * reading, decrypting and checking it again costs many times the question.
+ * Cache of apps and their profiles, at most half a second old. A value that is older is kept if its
+ * version is unchanged: reading, decrypting and checking it again costs many times the question.
  */
 export class AppCache {
   readonly #db: Handle;
@@ -66,7 +66,10 @@ export class AppCache {
   }
 }
 
-/** Returns the kept value of an app if it has this version, else reads it; an unknown app is not kept. */
+/**
+ * Returns the kept value of an app if it has this version, else reads it; an unknown app is not
+ * kept.
+ */
 async function keep<V>(
   kept: TtlCache<string, Versioned<V>>,
   { appId, version, read }: { appId: string; version: string | undefined; read: () => Promise<V> },
@@ -74,7 +77,8 @@ async function keep<V>(
   const known = kept.get(appId);
   if (known && known.version === version) return known.value;
   kept.delete(appId);
-  // The value may be newer than the version: then the next question finds another version, and reads it once more.
+  // The value may be newer than the version: then the next question finds another version, and
+  // reads it once more.
   const value = await read();
   if (version !== undefined) kept.set(appId, { version, value });
   return value;

@@ -43,16 +43,16 @@ export async function partByApp<T extends OfApp>(db: Handle, rows: readonly T[])
 const skipsLocked = / FOR (NO KEY )?UPDATE( OF \w+)? SKIP LOCKED/;
 
 /**
- * Returns a statement that skips locked rows. A sharded database cannot lock rows of several apps in
- * a subquery: there the statement waits for locked rows.
+ * Returns a statement that skips locked rows. A sharded database cannot lock rows of several apps
+ * in a subquery: there the statement waits for locked rows.
  */
 export async function sweepText(db: Handle, text: string): Promise<string> {
   return (await isSharded(db)) ? text.replace(skipsLocked, '') : text;
 }
 
 /**
- * Statement over rows of several apps. On a sharded database it runs once for each app. Its conditions
- * then name the app, so that one server runs the whole statement.
+ * Statement over rows of several apps. On a sharded database it runs once for each app. Its
+ * conditions then name the app, so that one server runs the whole statement.
  */
 export class AppStatement {
   readonly #ofAll: PreparedStatement | string;
@@ -95,8 +95,8 @@ export class AppStatement {
 const everywhere = ['channel_node', 'restoration'];
 
 /**
- * Where the rows of a table are on a sharded database: the rows of an app together on one server, all
- * rows on every server, or all rows on the coordinator.
+ * Where the rows of a table are on a sharded database: the rows of an app together on one server,
+ * all rows on every server, or all rows on the coordinator.
  */
 export type Placement = 'byApp' | 'everywhere' | 'coordinator';
 
@@ -190,7 +190,9 @@ export function placingStatements({ tables, keys }: Distribution): string[] {
 const shardStatement = (name: string) =>
   `SELECT create_distributed_table('${name}', 'app_id', colocate_with => '${name === 'app' ? 'none' : 'app'}')`;
 
-/** Places the tables. Returns the statements that it ran. Needs a transaction without a time limit. */
+/**
+ * Places the tables. Returns the statements that it ran. Needs a transaction without a time limit.
+ */
 export async function placeTables(tx: Handle): Promise<string[]> {
   await tx.query(`SELECT set_config('citus.multi_shard_modify_mode', 'sequential', true)`);
   const statements = placingStatements(await readDistribution(tx));
@@ -232,9 +234,10 @@ export interface AppRow {
 }
 
 /**
- * Runs `work` for each app of the found rows, with the ids of its rows; the statements of `work` lock and change them. A
- * statement that locks names one app: a database that is sharded by app_id locks no rows of several. `find` locks none, so the
- * statements of `work` test its condition again.
+ * Runs `work` for each app of the found rows, with the ids of its rows; the statements of `work`
+ * lock and change them. A statement that locks names one app: a database that is sharded by app_id
+ * locks no rows of several. `find` locks none, so the statements of `work` test its condition
+ * again.
  */
 export async function forEachApp<T>(
   tx: Handle,
@@ -248,7 +251,9 @@ export async function forEachApp<T>(
   return done;
 }
 
-/** A plan that is made once, and that finds rows by an index however few rows the tables have then. */
+/**
+ * A plan that is made once, and that finds rows by an index however few rows the tables have then.
+ */
 const onePlan = {
   plan_cache_mode: 'force_generic_plan',
   enable_seqscan: 'off',

@@ -1,6 +1,9 @@
 import pg from 'pg';
 
-/** Name of a constraint in the message of a sharded database: Citus passes on no name, and appends the number of the shard to it. */
+/**
+ * Name of a constraint in the message of a sharded database: Citus passes on no name, and appends
+ * the number of the shard to it.
+ */
 const constraintOfShard = /"(\w+)_\d{6,}"/;
 
 /** Returns the unique constraint that made a statement fail, if any. */
@@ -10,8 +13,8 @@ export function violatedConstraint(error: unknown): string | undefined {
 }
 
 /**
- * Returns whether COPY to a table of a sharded database failed: Citus passes on the message of the worker, and this code in place of
- * its own.
+ * Returns whether COPY to a table of a sharded database failed: Citus passes on the message of the
+ * worker, and this code in place of its own.
  */
 export function isFailedCopyToWorker(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === 'XX000';

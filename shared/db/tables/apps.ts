@@ -303,7 +303,10 @@ export async function deleteApp(tx: Handle, appId: string): Promise<boolean> {
   return true;
 }
 
-/** Versions of an app's row and of its profiles: equal ones mean that nothing was written in between. */
+/**
+ * Versions of an app's row and of its profiles: equal ones mean that nothing was written in
+ * between.
+ */
 export interface AppVersions {
   app: string;
   profiles: string;
@@ -316,7 +319,9 @@ const versionsText = (condition: string): string =>
      FROM app a WHERE a.app_id ${condition}`;
 
 const severalStatement = prepare(versionsText('= ANY($1::text[])'));
-/** For one app: the plan for a list depends on its length, so that PostgreSQL would plan each time. */
+/**
+ * For one app: the plan for a list depends on its length, so that PostgreSQL would plan each time.
+ */
 const oneStatement = prepare(versionsText('= $1'));
 
 /** Reads the versions of apps, in their order; undefined for an unknown one. Decrypts nothing. */
@@ -340,7 +345,10 @@ export interface DeclaringHost {
   url: string;
 }
 
-/** Saves the hooks that a host declares. Replaces those that the app's host of this stage declared before. */
+/**
+ * Saves the hooks that a host declares. Replaces those that the app's host of this stage declared
+ * before.
+ */
 export async function keepDeclaredHooks(
   db: Handle,
   { appId, stage, url }: DeclaringHost,
@@ -392,8 +400,8 @@ export async function listFreezes(db: Handle): Promise<Freeze[]> {
 }
 
 /**
- * Freezes an app, or the whole service (null), and tells all dispatchers once `tx` commits; a freeze that exists gets the new
- * reason. Returns undefined if the app does not exist.
+ * Freezes an app, or the whole service (null), and tells all dispatchers once `tx` commits; a
+ * freeze that exists gets the new reason. Returns undefined if the app does not exist.
  */
 export async function insertFreeze(
   tx: Handle,
@@ -413,8 +421,8 @@ export async function insertFreeze(
 }
 
 /**
- * Ends a freeze and tells all dispatchers once `tx` commits. Its row stays until all held pushes have
- * their jobs again. Returns it; undefined if there is no such freeze.
+ * Ends a freeze and tells all dispatchers once `tx` commits. Its row stays until all held pushes
+ * have their jobs again. Returns it; undefined if there is no such freeze.
  */
 export async function releaseFreeze(tx: Handle, appId: string | null): Promise<Freeze | undefined> {
   const { rows } = await tx.query<Freeze>(
@@ -442,8 +450,8 @@ export async function hasEndedFreeze(db: Handle): Promise<boolean> {
 }
 
 /**
- * Locks the freezes that have ended until `tx` ends, and returns their scopes: the app, or '' for the
- * service. Omits those that another dispatcher has locked.
+ * Locks the freezes that have ended until `tx` ends, and returns their scopes: the app, or '' for
+ * the service. Omits those that another dispatcher has locked.
  */
 export async function lockEndedFreezes(tx: Handle): Promise<string[]> {
   const { rows } = await tx.query<{ scope: string }>(

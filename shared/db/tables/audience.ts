@@ -13,7 +13,10 @@ import type { Handle } from '../pool.ts';
 import { PreparedStatements } from '../prepared.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
 
-/** Expressions of the members of `DeviceTraits`. FCM has two labels: the stored spelling selects one. */
+/**
+ * Expressions of the members of `DeviceTraits`. FCM has two labels: the stored spelling selects
+ * one.
+ */
 const expressions = {
   device_type: 'device_type',
   vendor: `CASE WHEN vendor = 'vendor_g' AND lower(vendor_name) = 'fcm' THEN 'fcm' ELSE vendor END`,
@@ -34,8 +37,8 @@ export const traitColumns = Object.entries(expressions)
 export const traitExpressions = Object.values(expressions).join(', ');
 
 /**
- * Expressions as one text, PostgreSQL's text form of a row: one column reads several times as fast as eight, and the
- * text can be a map key.
+ * Expressions as one text, PostgreSQL's text form of a row: one column reads several times as fast
+ * as eight, and the text can be a map key.
  */
 export const traitsText = `ROW(${traitExpressions})::text`;
 
@@ -52,7 +55,10 @@ export const zoneExpression = `left(time_zone, ${maxZoneLength + 1})`;
 export const zonedTraitsText = `ROW(${traitExpressions}, NULL, ${zoneExpression})::text`;
 export const zonedLocalizedTraitsText = `ROW(${traitExpressions}, ${localeExpression}, ${zoneExpression})::text`;
 
-/** Fields of a row's text form: empty is NULL; a quoted one doubles its quotes and backslashes (PostgreSQL, 8.16.6). */
+/**
+ * Fields of a row's text form: empty is NULL; a quoted one doubles its quotes and backslashes
+ * (PostgreSQL, 8.16.6).
+ */
 const rowField = /[,(](?:"((?:[^"\\]|""|\\.)*)"|([^,()"\\]*))/gs;
 
 const fieldsOf = (text: string): (string | null)[] =>
@@ -87,8 +93,8 @@ export function parseTraits(text: string): DeviceTraits {
 }
 
 /**
- * Condition over `installation` as SQL of the query compiler, never a client's text. The functions below serve the dry
- * run of a push, inside a READ ONLY transaction.
+ * Condition over `installation` as SQL of the query compiler, never a client's text. The functions
+ * below serve the dry run of a push, inside a READ ONLY transaction.
  */
 export interface SqlCondition {
   text: string;
@@ -103,7 +109,10 @@ export interface DeviceGroup extends DeviceTraits {
 /** Limit of groups in memory: clients choose profiles and topics. */
 export const maxGroups = 20_000;
 
-/** Returns the largest groups, and the number of devices in all groups; of `most` devices at most, in any order. */
+/**
+ * Returns the largest groups, and the number of devices in all groups; of `most` devices at most,
+ * in any order.
+ */
 export async function countAudience(
   tx: Handle,
   condition: SqlCondition,
@@ -120,8 +129,8 @@ export async function countAudience(
 }
 
 /**
- * Counts for each of several conditions the devices of an app (`$1`) that fail it alone: so many more there would be
- * without it. Reads all devices of the app, each condition once.
+ * Counts for each of several conditions the devices of an app (`$1`) that fail it alone: so many
+ * more there would be without it. Reads all devices of the app, each condition once.
  */
 export async function countUnmet(tx: Handle, conditions: string[], values: unknown[]): Promise<number[]> {
   const tests = conditions.map((condition, i) => `(${condition}) IS TRUE AS c${i}`);
@@ -175,14 +184,19 @@ export interface PlanNode {
   steps: PlanNode[];
 }
 
-/** Part of a plan that a coordinator shows in place of its own: how the server plans it that has the rows of the app. */
+/**
+ * Part of a plan that a coordinator shows in place of its own: how the server plans it that has the
+ * rows of the app.
+ */
 const remotePlan = z
   .object({
     Job: z.object({ Tasks: z.array(z.object({ 'Remote Plan': z.lazy(() => z.array(plans)) })) }),
   })
   .transform(({ Job }) => Job.Tasks[0]?.['Remote Plan'][0]?.[0]?.Plan);
 
-/** Returns the name of a table or an index; on its server it has the number of its part behind it. */
+/**
+ * Returns the name of a table or an index; on its server it has the number of its part behind it.
+ */
 const withoutShard = (name: string | undefined): string | undefined => name?.replace(/_\d{6,}$/, '');
 
 const planNode: z.ZodType<PlanNode> = z
@@ -222,12 +236,16 @@ export async function explainStatement(tx: Handle, statement: SqlCondition): Pro
   return first.Plan;
 }
 
-/** Indexes that contain every row of an app. A scan of such an index with a filter reads the whole app. */
+/**
+ * Indexes that contain every row of an app. A scan of such an index with a filter reads the whole
+ * app.
+ */
 export const wholeAppIndexes: ReadonlySet<string> = new Set(['installation_pkey']);
 
 /**
- * Returns the rows that a scan without a condition reads, by the statistics of the database: the rows of
- * the app if its index contains whole apps or the database is sharded, otherwise those of the table.
+ * Returns the rows that a scan without a condition reads, by the statistics of the database: the
+ * rows of the app if its index contains whole apps or the database is sharded, otherwise those of
+ * the table.
  */
 export async function estimateRows(tx: Handle, appId: string, scan: PlanNode): Promise<number> {
   const isOfApp = wholeAppIndexes.has(scan.index ?? '') || (await isSharded(tx));
@@ -265,7 +283,10 @@ export interface DeviceKind {
   vendor: string | null;
 }
 
-/** `min` makes the planner use the index on the types: for EXISTS it may prefer a scan that ends at the first row. */
+/**
+ * `min` makes the planner use the index on the types: for EXISTS it may prefer a scan that ends at
+ * the first row.
+ */
 const existing = new AppStatement(
   4,
   (
@@ -279,7 +300,10 @@ const existing = new AppStatement(
   { isPrepared: true },
 );
 
-/** Tells for each kind whether there is a device of it, with one index look-up, whatever the number of devices. */
+/**
+ * Tells for each kind whether there is a device of it, with one index look-up, whatever the number
+ * of devices.
+ */
 export async function haveDevices(db: Handle, kinds: readonly DeviceKind[]): Promise<boolean[]> {
   const parts = await existing.run<{ place: number }, DeviceKind>(db, kinds, (part) => [
     part.map(({ appId }) => appId),
@@ -302,7 +326,10 @@ export interface PointTarget {
   names: readonly string[];
 }
 
-/** Point target of one push, and since when its installation must have been active (`activeCondition`). */
+/**
+ * Point target of one push, and since when its installation must have been active
+ * (`activeCondition`).
+ */
 export interface PointLookup extends PointTarget {
   appId: string;
   activeSince: Date;
@@ -344,7 +371,10 @@ const pointStatements = {
   device_token: pointStatement('device_token'),
 } satisfies Record<UniqueColumn, AppStatement>;
 
-/** Finds the installations of many pushes in one statement for each column; undefined for a push without one. */
+/**
+ * Finds the installations of many pushes in one statement for each column; undefined for a push
+ * without one.
+ */
 export async function findPointDevices(
   db: Handle,
   lookups: readonly PointLookup[],
@@ -373,7 +403,10 @@ const valuesOf = (lookups: readonly NamedLookup[]): unknown[] => [
 const trimmed = (text: string): string =>
   String.raw`nullif(btrim(left(btrim(${text}, E' \t\r\n'), ${maxValueChars}), E' \t\r\n'), '')`;
 
-/** Returns the value of a field as a text; NULL for none, an empty one, and one that is a list or an object. */
+/**
+ * Returns the value of a field as a text; NULL for none, an empty one, and one that is a list or an
+ * object.
+ */
 function valueSql(field: string, paths: (path: string[]) => string): string {
   const column = shownColumns.get(field);
   if (column !== undefined) return trimmed(`${column}::text`);
@@ -407,7 +440,10 @@ export async function readFieldValues(
   return new Map(rows.map(({ id, found }) => [id, found]));
 }
 
-/** Counts the devices that meet a condition, and those of them that get the default of each variable. */
+/**
+ * Counts the devices that meet a condition, and those of them that get the default of each
+ * variable.
+ */
 export async function countFallbacks(
   db: Handle,
   condition: SqlCondition,
@@ -454,7 +490,9 @@ export interface SampledField {
   values: { value: Json; share: number }[];
 }
 
-/** Built-in members of which values are suggested. Those with ids are not: each device has its own. */
+/**
+ * Built-in members of which values are suggested. Those with ids are not: each device has its own.
+ */
 const columns = `'deviceType', device_type, 'vendor', vendor_name, 'deviceProfile', device_profile, 'timeZone', time_zone,
   'apnsTopic', topic, 'apnsTeamId', team_id, 'channels', CASE WHEN cardinality(channels) > 0 THEN to_jsonb(channels) END,
   'badge', badge, 'valid', valid`;
@@ -463,7 +501,10 @@ const sample = `sample AS MATERIALIZED (
     SELECT fields || jsonb_strip_nulls(jsonb_build_object(${columns})) AS members
       FROM installation WHERE app_id = $1 ORDER BY id DESC LIMIT ${maxSampled})`;
 
-/** Lists the members of the newest installations whose name begins with `prefix`, the most frequent first. */
+/**
+ * Lists the members of the newest installations whose name begins with `prefix`, the most frequent
+ * first.
+ */
 export async function sampleFields(db: Handle, appId: string, prefix: string): Promise<SampledField[]> {
   const { rows } = await db.query<SampledField>(
     `WITH ${sample},
@@ -491,7 +532,9 @@ export async function sampleFields(db: Handle, appId: string, prefix: string): P
   return rows;
 }
 
-/** Lists the channels of the newest installations that begin with `prefix`, the most frequent first. */
+/**
+ * Lists the channels of the newest installations that begin with `prefix`, the most frequent first.
+ */
 export async function sampleChannels(
   db: Handle,
   appId: string,
@@ -510,7 +553,9 @@ export async function sampleChannels(
 
 /** What the tables of the device channel and of receipts know of a device. */
 export interface DeviceState {
-  /** When it logged in to the device channel, and at which process; null while it is not connected. */
+  /**
+   * When it logged in to the device channel, and at which process; null while it is not connected.
+   */
   onlineSince: Date | null;
   node: string | null;
   /** Messages that wait for it, up to the limit of the query. */
@@ -586,7 +631,10 @@ export interface DayOfArrivals {
   registered: number;
 }
 
-/** Returns the days since a time on which devices called last, the oldest first; of at most `maxCounted` devices. */
+/**
+ * Returns the days since a time on which devices called last, the oldest first; of at most
+ * `maxCounted` devices.
+ */
 export async function listArrivalDays(tx: Handle, appId: string, since: Date): Promise<DayOfArrivals[]> {
   const { rows } = await tx.query<DayOfArrivals>(
     `SELECT to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, count(imported_at) AS moved,

@@ -120,7 +120,10 @@ export interface PushBatches {
   batches: readonly NewBatch[];
 }
 
-/** Writes batches of pushes in one statement; returns the ids of each push in the order of its batches. */
+/**
+ * Writes batches of pushes in one statement; returns the ids of each push in the order of its
+ * batches.
+ */
 export async function insertBatchesOf(tx: Handle, pushes: readonly PushBatches[]): Promise<number[][]> {
   const all = pushes.flatMap(({ appId, pushId, batches }) =>
     batches.map((batch) => ({ app_id: appId, push_id: pushId, ...toColumns(batch) })),
@@ -289,8 +292,8 @@ const settleStatement = new AppStatement(
 );
 
 /**
- * Settles batches. Returns false for a batch that was settled before, or of which more recipients have moved than
- * `retriedCount`, the number that `states` includes: its result does not count.
+ * Settles batches. Returns false for a batch that was settled before, or of which more recipients
+ * have moved than `retriedCount`, the number that `states` includes: its result does not count.
  */
 export async function settleBatches(tx: Handle, batches: readonly SettledBatch[]): Promise<boolean[]> {
   const done = await settleStatement.run<{ id: number }, SettledBatch>(tx, batches, (part) => [

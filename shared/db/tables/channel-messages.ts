@@ -12,9 +12,10 @@ import {
 } from './channel-groups.ts';
 
 /**
- * Message of a push for devices of our own channel. It is stored before delivery, kept until it expires, and deleted
- * from the inbox of a device by its acknowledgement (protocol/channel.md#delivery-on-the-channel). A device has at most
- * one message of a push, so the message id on the wire is the push id, the same at every delivery.
+ * Message of a push for devices of our own channel. It is stored before delivery, kept until it
+ * expires, and deleted from the inbox of a device by its acknowledgement
+ * (protocol/channel.md#delivery-on-the-channel). A device has at most one message of a push, so the
+ * message id on the wire is the push id, the same at every delivery.
  */
 export interface MessageToEnqueue {
   appId: string;
@@ -42,14 +43,18 @@ export interface GroupNotification {
   groupId: number;
 }
 
-/** NOTIFY topic that wakes the api processes; the payload is an `InboxNotification` or a `GroupNotification` in JSON. */
+/**
+ * NOTIFY topic that wakes the api processes; the payload is an `InboxNotification` or a
+ * `GroupNotification` in JSON.
+ */
 export const inboxTopic = 'carillon_inbox';
 
 const enqueueTries = 3;
 
 /**
- * Takes ids sorted and without repeats, so that the usual case needs no sort and no set operation: all devices are new and
- * connected, and the lists of the deposit and of the group are the one that was passed.
+ * Takes ids sorted and without repeats, so that the usual case needs no sort and no set operation:
+ * all devices are new and connected, and the lists of the deposit and of the group are the one that
+ * was passed.
  */
 const enqueueStatement = prepare(`
   WITH known AS (
@@ -104,10 +109,10 @@ const enqueueStatement = prepare(`
     FROM span s LEFT JOIN grouped g ON true`);
 
 /**
- * Stores a message for installations and wakes the api processes, in one statement: all or nothing. Connected devices
- * get one group together, the others an inbox row each.
- * Skips installations that ever got a message of this push, acknowledged or not, so that the call can be repeated
- * after any failure. Returns the number of devices that it is new for.
+ * Stores a message for installations and wakes the api processes, in one statement: all or nothing.
+ * Connected devices get one group together, the others an inbox row each. Skips installations that
+ * ever got a message of this push, acknowledged or not, so that the call can be repeated after any
+ * failure. Returns the number of devices that it is new for.
  */
 export async function enqueueMessage(db: Database, message: MessageToEnqueue): Promise<number> {
   const { appId, pushId, expiresAt } = message;
@@ -152,10 +157,10 @@ async function unlessStored(work: () => Promise<number | undefined>): Promise<nu
 }
 
 /**
- * Deletes acknowledged messages from groups and inboxes and adds their number to the push records (`lcSuccesses`,
- * protocol/push-records.md#successes), in any state of the record. Counts what was pending, so a repeated
- * acknowledgement counts once. An acknowledgement whose group is unknown, or does not hold the device, is looked for in the
- * inbox first and then in all groups.
+ * Deletes acknowledged messages from groups and inboxes and adds their number to the push records
+ * (`lcSuccesses`, protocol/push-records.md#successes), in any state of the record. Counts what was
+ * pending, so a repeated acknowledgement counts once. An acknowledgement whose group is unknown, or
+ * does not hold the device, is looked for in the inbox first and then in all groups.
  */
 export async function acknowledgeMessages(db: Handle, acknowledgements: Acknowledgement[]): Promise<number> {
   const grouped = acknowledgements.filter(isOfGroup);
@@ -207,10 +212,16 @@ async function acknowledgeInboxes(db: Handle, acknowledgements: Acknowledgement[
   return parts.reduce((sum, { found }) => sum + (found[0]?.acked ?? 0), 0);
 }
 
-/** Grace period: `enqueueMessage` in progress at the expiry must still find its message. Statements end much sooner. */
+/**
+ * Grace period: `enqueueMessage` in progress at the expiry must still find its message. Statements
+ * end much sooner.
+ */
 const graceMs = 10 * 60_000;
 
-/** Joined with a CTE instead of IN (…): a plan may run the subquery of IN several times, each with its own limit. */
+/**
+ * Joined with a CTE instead of IN (…): a plan may run the subquery of IN several times, each with
+ * its own limit.
+ */
 const expiredStatements = [
   `WITH old AS MATERIALIZED (
      SELECT i.app_id, i.id FROM channel_message m
@@ -230,9 +241,10 @@ const expiredStatements = [
 ];
 
 /**
- * Deletes messages that expired at least ten minutes ago, with their inbox rows, groups and recipient lists: at most `limit`
- * rows. Returns their number; fewer than `limit` means that none is left. `count` gets the number of messages that devices did
- * not acknowledge, one for each device.
+ * Deletes messages that expired at least ten minutes ago, with their inbox rows, groups and
+ * recipient lists: at most `limit` rows. Returns their number; fewer than `limit` means that none
+ * is left. `count` gets the number of messages that devices did not acknowledge, one for each
+ * device.
  */
 export async function deleteExpiredMessages(
   db: Handle,
@@ -253,8 +265,8 @@ export async function deleteExpiredMessages(
 }
 
 /**
- * Sends notifications when `tx` commits, for statements on a sharded database: the coordinator sends them. A server of
- * the app would do it in a statement over tables, and nobody listens there.
+ * Sends notifications when `tx` commits, for statements on a sharded database: the coordinator
+ * sends them. A server of the app would do it in a statement over tables, and nobody listens there.
  */
 export async function notify(tx: Handle, topic: string, payloads: object[]): Promise<void> {
   if (payloads.length === 0) return;
@@ -264,7 +276,8 @@ export async function notify(tx: Handle, topic: string, payloads: object[]): Pro
   ]);
 }
 
-// On a sharded database (operate/distributed.md): a transaction of one app with a statement for each step.
+// On a sharded database (operate/distributed.md): a transaction of one app with a statement for
+// each step.
 
 /** Message for installations of an app, `ids` sorted and without repeats. */
 interface ShardedMessage {
@@ -300,7 +313,10 @@ const insertInboxes = `
 
 const listText = (ids: readonly number[]) => `{${ids.join()}}`;
 
-/** Stores a message as `enqueueMessage` does, in a transaction. Returns undefined if a concurrent call stores it. */
+/**
+ * Stores a message as `enqueueMessage` does, in a transaction. Returns undefined if a concurrent
+ * call stores it.
+ */
 export function enqueueSharded(
   db: Database,
   topic: string,
@@ -369,8 +385,8 @@ async function addInboxes(
 }
 
 /**
- * Limit of the inbox of a device (protocol/channel.md#channel-limits): a device that stays away takes no more room, and gets
- * the newest messages when it returns.
+ * Limit of the inbox of a device (protocol/channel.md#channel-limits): a device that stays away
+ * takes no more room, and gets the newest messages when it returns.
  */
 export const maxPendingMessages = 100;
 
@@ -404,7 +420,10 @@ const crowdedStatement = `
    UNION ALL
   SELECT app_id, installation, false FROM last WHERE (SELECT count(*) FROM page) = $3`;
 
-/** Reads up to `rows` inbox rows from a place on, and returns the inboxes among them that are over their limit. */
+/**
+ * Reads up to `rows` inbox rows from a place on, and returns the inboxes among them that are over
+ * their limit.
+ */
 export async function findCrowdedInboxes(
   db: Handle,
   { appId, installation }: InboxPlace,
@@ -425,7 +444,10 @@ export async function findCrowdedInboxes(
   return { installations, next };
 }
 
-/** Locks rows in the order of acknowledgements, to avoid deadlocks; a row that is locked is being acknowledged. */
+/**
+ * Locks rows in the order of acknowledgements, to avoid deadlocks; a row that is locked is being
+ * acknowledged.
+ */
 const displaceStatement = prepare(`
   WITH crowded AS MATERIALIZED (
     SELECT installation, count(*) - ${maxPendingMessages} AS excess FROM channel_inbox
@@ -452,8 +474,8 @@ const displaceStatement = prepare(`
   SELECT count(*) AS displaced FROM deleted`);
 
 /**
- * Deletes the oldest messages of inboxes with more than `maxPendingMessages`, and adds their number to the push records.
- * Returns the number.
+ * Deletes the oldest messages of inboxes with more than `maxPendingMessages`, and adds their number
+ * to the push records. Returns the number.
  */
 export async function displaceOldest(db: Handle, appId: string, installations: number[]): Promise<number> {
   const { rows } = await db.query<{ displaced: number }>(displaceStatement, [
@@ -479,7 +501,10 @@ export interface InboxMessage extends DeviceMessage {
   groupId: number | undefined;
 }
 
-/** Condition: group `g` holds an installation. The range is compared first, since few groups need their list read. */
+/**
+ * Condition: group `g` holds an installation. The range is compared first, since few groups need
+ * their list read.
+ */
 export const holds = (installation: string) =>
   `${installation} BETWEEN g.lowest AND g.highest AND ${installation} = ANY (g.pending)`;
 
@@ -494,8 +519,9 @@ function toMessage(row: MessageRow): DeviceMessage {
 }
 
 /**
- * Reads a page of the pending messages of an installation, oldest first. `except` lists the pushes already sent to it.
- * Excluding them, instead of reading after the last position, also finds messages whose transactions committed late.
+ * Reads a page of the pending messages of an installation, oldest first. `except` lists the pushes
+ * already sent to it. Excluding them, instead of reading after the last position, also finds
+ * messages whose transactions committed late.
  */
 export async function readInbox(
   db: Handle,
@@ -538,7 +564,10 @@ const pendingStatement = new AppStatement(
                     WHERE g.app_id = d.app_id AND ${holds('d.installation')}${andApp('g')})`,
 );
 
-/** Returns for each device whether it has pending messages; expired ones count until they are deleted. */
+/**
+ * Returns for each device whether it has pending messages; expired ones count until they are
+ * deleted.
+ */
 export async function findPendingStates(
   db: Handle,
   devices: { appId: string; installation: number }[],
@@ -563,9 +592,9 @@ export interface NodePage {
 }
 
 /**
- * Reads up to `limit` inbox rows of a notification and returns those of devices connected to this node. The lateral
- * subquery keeps the planner from joining whole tables, which it does with stale statistics and which takes a second
- * instead of milliseconds.
+ * Reads up to `limit` inbox rows of a notification and returns those of devices connected to this
+ * node. The lateral subquery keeps the planner from joining whole tables, which it does with stale
+ * statistics and which takes a second instead of milliseconds.
  */
 export async function messagesForNode(
   db: Handle,
@@ -613,7 +642,10 @@ export async function findMessages(
   return new Map(rows.map((row) => [row.id, toMessage(row)]));
 }
 
-/** Returns the devices of this node that have messages in their inboxes, with their number, 1000 at most. */
+/**
+ * Returns the devices of this node that have messages in their inboxes, with their number, 1000 at
+ * most.
+ */
 export async function devicesWithMessages(
   db: Handle,
   nodeId: string,

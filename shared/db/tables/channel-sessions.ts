@@ -4,8 +4,8 @@ import { AppStatement, isSharded, partByApp } from '../sharding.ts';
 import { holds, notify } from './channel-messages.ts';
 
 /**
- * Session of a connected device. Session ids of an installation grow with every login, at any process: of two
- * sessions the one with the lower id is closed.
+ * Session of a connected device. Session ids of an installation grow with every login, at any
+ * process: of two sessions the one with the lower id is closed.
  */
 export interface DeviceSession {
   appId: string;
@@ -19,7 +19,10 @@ export interface NewDeviceSession extends DeviceSession {
   newestPosition: number;
 }
 
-/** NOTIFY topic of takeovers, logins that end another session; the payload is a `DeviceSession` in JSON. */
+/**
+ * NOTIFY topic of takeovers, logins that end another session; the payload is a `DeviceSession` in
+ * JSON.
+ */
 export const sessionTopic = 'carillon_session';
 
 /** Device, as its login command names it. */
@@ -197,7 +200,8 @@ export async function sessionsWithoutInstallation(db: Handle, nodeId: string): P
   return rows;
 }
 
-// On a sharded database (operate/distributed.md): a transaction of one app with a statement for each step.
+// On a sharded database (operate/distributed.md): a transaction of one app with a statement for
+// each step.
 
 const findDevices = `
   SELECT a.n, i.id, i.updated_at < $3 AS "isOld"

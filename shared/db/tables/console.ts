@@ -6,7 +6,10 @@ import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Handle } from '../pool.ts';
 import { switchOn } from './apps.ts';
 
-/** Session of the console with the permissions of its token; `tokenId` is null for CARILLON_ADMIN_TOKEN. */
+/**
+ * Session of the console with the permissions of its token; `tokenId` is null for
+ * CARILLON_ADMIN_TOKEN.
+ */
 export interface ConsoleSession {
   id: number;
   tokenId: number | null;
@@ -74,7 +77,10 @@ export async function insertSession(tx: Handle, session: NewSession): Promise<nu
   return rows[0]?.id ?? 0;
 }
 
-/** Finds a valid session by the digest of its cookie. `marks` are those of the current CARILLON_ADMIN_TOKEN. */
+/**
+ * Finds a valid session by the digest of its cookie. `marks` are those of the current
+ * CARILLON_ADMIN_TOKEN.
+ */
 export async function findSession(
   db: Handle,
   digest: Buffer,
@@ -154,7 +160,10 @@ export async function insertLoginCode(
   );
 }
 
-/** Uses up a login code; of concurrent calls one gets it. Undefined for an unknown, used or expired one. */
+/**
+ * Uses up a login code; of concurrent calls one gets it. Undefined for an unknown, used or expired
+ * one.
+ */
 export async function spendLoginCode(
   tx: Handle,
   digest: Buffer,
@@ -242,7 +251,10 @@ export async function countTokens(db: Handle): Promise<number> {
   return rows[0]?.n ?? 0;
 }
 
-/** Deletes a token with its sessions and login codes, and returns it. Needs a transaction with the audit. */
+/**
+ * Deletes a token with its sessions and login codes, and returns it. Needs a transaction with the
+ * audit.
+ */
 export async function deleteToken(tx: Handle, id: number): Promise<ConsoleToken | undefined> {
   const { rows } = await tx.query<ConsoleToken>(
     `DELETE FROM console_token WHERE id = $1 RETURNING ${tokenColumns}`,
@@ -251,7 +263,10 @@ export async function deleteToken(tx: Handle, id: number): Promise<ConsoleToken 
   return rows[0];
 }
 
-/** Counts tokens of the admin API: valid ones, those of them that end within 30 days, and expired ones. */
+/**
+ * Counts tokens of the admin API: valid ones, those of them that end within 30 days, and expired
+ * ones.
+ */
 export async function countTokenStates(
   db: Handle,
 ): Promise<{ valid: number; ending: number; expired: number }> {
@@ -303,8 +318,8 @@ export async function findSavedItem(
 }
 
 /**
- * Locks the items of an app until `tx` ends, and counts those of a kind beside the named one, so that their limit is exact.
- * Undefined without such an app.
+ * Locks the items of an app until `tx` ends, and counts those of a kind beside the named one, so
+ * that their limit is exact. Undefined without such an app.
  */
 export async function countOtherItems(
   tx: Handle,
@@ -494,7 +509,8 @@ const cut = (value: Json): JsonObject => ({
 });
 
 /**
- * Writes a change by a command that has the database and no token, such as `restore`. The actor has its name: `carillon restore`.
+ * Writes a change by a command that has the database and no token, such as `restore`. The actor has
+ * its name: `carillon restore`.
  */
 export function insertCommand(
   tx: Handle,
@@ -543,7 +559,10 @@ export async function deleteOldAudit(db: Handle, before: Date, limit: number): P
   return rowCount ?? 0;
 }
 
-/** Writes an import into the audit of its app. The person at the command line has the database, so no token. */
+/**
+ * Writes an import into the audit of its app. The person at the command line has the database, so
+ * no token.
+ */
 export const recordImport = (db: Handle, appId: string, report: ImportReport): Promise<void> =>
   insertCommand(db, { command: 'import', appId, action: importAction, target: appId, after: report });
 

@@ -1,9 +1,15 @@
 import type { Handle } from '../pool.ts';
 
-/** SQL expression for the number of recipients of `push_batch` under an alias; rows of older versions have no `size`. */
+/**
+ * SQL expression for the number of recipients of `push_batch` under an alias; rows of older
+ * versions have no `size`.
+ */
 export const sizeSql = (alias: string): string => `coalesce(${alias}.size, cardinality(${alias}.recipients))`;
 
-/** SQL expression for the number of open recipients of `push_batch` under an alias; only a retaken batch has closed ones. */
+/**
+ * SQL expression for the number of open recipients of `push_batch` under an alias; only a retaken
+ * batch has closed ones.
+ */
 export const openCountSql = (alias: string): string =>
   `CASE WHEN ${alias}.settled IS NULL THEN ${sizeSql(alias)}
         ELSE (SELECT count(*)::int FROM generate_series(0, length(${alias}.settled) - 1) AS i
@@ -24,7 +30,10 @@ export interface SlotRow {
   slot_ms: number | null;
 }
 
-/** Columns of a `SlotRow` from `push_batch b` and `notification n`; nulls if the pace has changed since. */
+/**
+ * Columns of a `SlotRow` from `push_batch b` and `notification n`; nulls if the pace has changed
+ * since.
+ */
 export const slotColumns = `CASE WHEN b.slot_epoch = n.pace_epoch OR b.slot_at < n.pace_epoch_at
        THEN b.slot_at END AS slot_at,
   (extract(epoch FROM b.slot_at - clock_timestamp()) * 1000)::float8 AS slot_in_ms, b.slot_ms`;
@@ -42,15 +51,19 @@ export const paceShare = 0.97;
 
 /** Minimum of flow control (protocol/push.md#flow-control). */
 const minRate = 1000;
-/** Returns the seconds of a time since the epoch by functions that Citus lets an UPDATE call with columns: immutable ones. */
+/**
+ * Returns the seconds of a time since the epoch by functions that Citus lets an UPDATE call with
+ * columns: immutable ones.
+ */
 const epochOf = (time: string): string => `extract(epoch FROM ${time} - to_timestamp(0))::float8`;
 
 const rate = `(${paceShare} * greatest(${minRate}, (n.request ->> 'flowControl')::float8))`;
 
 /**
- * Reserves the next slot of a push for the open recipients of a batch. The rate holds over all dispatchers, because each
- * slot starts at the end of the last one (protocol/delivery.md#promise-5). A slot starts `leadMs` from now at the
- * earliest, the first one of a push `firstLeadMs`. Undefined if the batch is settled or the push has no flow control.
+ * Reserves the next slot of a push for the open recipients of a batch. The rate holds over all
+ * dispatchers, because each slot starts at the end of the last one
+ * (protocol/delivery.md#promise-5). A slot starts `leadMs` from now at the earliest, the first one
+ * of a push `firstLeadMs`. Undefined if the batch is settled or the push has no flow control.
  */
 export async function reserveSlot(
   db: Handle,
@@ -81,13 +94,15 @@ export async function reserveSlot(
   return rows.map(toSlot)[0] ?? undefined;
 }
 
-/** Slots within this time keep their pace after a change: their batches are already in the threads. */
+/**
+ * Slots within this time keep their pace after a change: their batches are already in the threads.
+ */
 const heldSeconds = 1;
 
 /**
  * Changes the flow control of an unfinished push; null removes it. Slots that start within a second
- * stay, later ones are void: their batches reserve again when they are fetched (`startVoidSlots`). Returns
- * false for a push that is finished.
+ * stay, later ones are void: their batches reserve again when they are fetched (`startVoidSlots`).
+ * Returns false for a push that is finished.
  */
 export async function changePace(
   tx: Handle,
@@ -191,8 +206,8 @@ export interface TestBatch {
 }
 
 /**
- * Reserves devices of a test push for a batch and returns their number; a retaken batch keeps its reservation. Limits
- * the pushes per app and day, and the devices per push. Needs a transaction.
+ * Reserves devices of a test push for a batch and returns their number; a retaken batch keeps its
+ * reservation. Limits the pushes per app and day, and the devices per push. Needs a transaction.
  */
 export async function grantTest(
   tx: Handle,
@@ -272,9 +287,10 @@ const leadMs = 100;
 const epochMs = (column: string) => `(extract(epoch FROM ${column}) * 1000)::float8`;
 
 /**
- * Reserves a slot for a batch, so that all dispatchers together keep to a profile's rate: each reservation starts at the
- * end of the one before. After a pause as long as the ramp (at least a second) the ramp restarts. Saves the slot on the
- * batch, which keeps it when it is retaken. Needs a transaction.
+ * Reserves a slot for a batch, so that all dispatchers together keep to a profile's rate: each
+ * reservation starts at the end of the one before. After a pause as long as the ramp (at least a
+ * second) the ramp restarts. Saves the slot on the batch, which keeps it when it is retaken. Needs
+ * a transaction.
  */
 export async function reserveRate(
   tx: Handle,
@@ -312,8 +328,8 @@ export async function reserveRate(
 }
 
 /**
- * Locks the row of a profile until the end of the transaction. Commits asynchronously, because all batches wait for this
- * row; a crash of the database loses a moment's reservations.
+ * Locks the row of a profile until the end of the transaction. Commits asynchronously, because all
+ * batches wait for this row; a crash of the database loses a moment's reservations.
  */
 async function lockRate(tx: Handle, key: ProfileKey): Promise<RateRow> {
   const known = await readRate(tx, key);
@@ -339,13 +355,19 @@ async function readRate(tx: Handle, { appId, connector, profile }: ProfileKey): 
   return rows[0];
 }
 
-/** Returns the units allowed until a time after the start of the ramp: the burst, and the area under the rate. */
+/**
+ * Returns the units allowed until a time after the start of the ramp: the burst, and the area under
+ * the rate.
+ */
 export function allowedUnits({ perSecond, burst, rampMs }: RateLimit, ms: number): number {
   if (ms < rampMs) return burst + (perSecond * ms * ms) / (2 * rampMs) / 1000;
   return burst + (perSecond * (ms - rampMs / 2)) / 1000;
 }
 
-/** Returns the milliseconds after the start of the ramp until so many units are allowed: the inverse of `allowedUnits`. */
+/**
+ * Returns the milliseconds after the start of the ramp until so many units are allowed: the inverse
+ * of `allowedUnits`.
+ */
 export function msUntilAllowed({ perSecond, burst, rampMs }: RateLimit, units: number): number {
   if (units <= burst) return 0;
   const ramped = (units - burst) * 1000;

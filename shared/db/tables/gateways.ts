@@ -39,8 +39,8 @@ export async function readBreakerOverrides(
 }
 
 /**
- * Overrides a breaker, or removes the override (null), and notifies all dispatchers once `tx` commits. Returns false if
- * the app has no such profile.
+ * Overrides a breaker, or removes the override (null), and notifies all dispatchers once `tx`
+ * commits. Returns false if the app has no such profile.
  */
 export async function overrideBreaker(
   tx: Handle,
@@ -82,7 +82,8 @@ interface ViewRow {
 
 /**
  * Lists one breaker per profile over all dispatchers: the override, else the worst of their states
- * (protocol/admin-api.md#breakers). A breaker that never opened is closed since its profile was created.
+ * (protocol/admin-api.md#breakers). A breaker that never opened is closed since its profile was
+ * created.
  */
 export async function listBreakers(
   db: Handle,
@@ -151,8 +152,8 @@ export async function findTroubledElsewhere(db: Handle, dispatcher: string): Pro
 }
 
 /**
- * Returns whether the gateway has answered another dispatcher since a time: its breaker closed after a successful probe,
- * or was closed all the time.
+ * Returns whether the gateway has answered another dispatcher since a time: its breaker closed
+ * after a successful probe, or was closed all the time.
  */
 export async function hasAnsweredElsewhere(
   db: Handle,
@@ -274,7 +275,10 @@ export interface GatewayToken {
   isReplacement: boolean;
 }
 
-/** Key of a token: `credential` is any text that identifies the credentials; it is stored as a keyed digest. */
+/**
+ * Key of a token: `credential` is any text that identifies the credentials; it is stored as a keyed
+ * digest.
+ */
 export interface TokenKey {
   appId: string;
   connector: string;
@@ -317,7 +321,10 @@ export async function readGatewayToken(
   );
 }
 
-/** Claims the renewal of a token for `leaseMs`. Returns false while another process holds it, or if the app is deleted. */
+/**
+ * Claims the renewal of a token for `leaseMs`. Returns false while another process holds it, or if
+ * the app is deleted.
+ */
 export async function claimGatewayToken(
   db: Handle,
   vault: Vault,

@@ -17,7 +17,10 @@ export interface Unwritten {
   isThere: boolean;
   /** The row exists, but the file has a later update of it. */
   isNewer: boolean;
-  /** Public ids of the conflicting rows, by the name of the unique member; empty when the row exists. */
+  /**
+   * Public ids of the conflicting rows, by the name of the unique member; empty when the row
+   * exists.
+   */
   holders: Record<string, string>;
   /** Another reason, for the report. */
   message?: string;
@@ -154,7 +157,9 @@ export class InstallationEncoder {
 
 const hashFactor = 31;
 
-/** Returns a hash of 32 bits, of all characters: it needs no memory of its own, as a long text does. */
+/**
+ * Returns a hash of 32 bits, of all characters: it needs no memory of its own, as a long text does.
+ */
 function hashOf(text: string): number {
   let hash = 0;
   for (let i = 0; i < text.length; i += 1) hash = (Math.imul(hash, hashFactor) + text.charCodeAt(i)) | 0;
@@ -162,8 +167,9 @@ function hashOf(text: string): number {
 }
 
 /**
- * Writes a batch of new installations with one statement, which is its own transaction. Returns false, and writes nothing,
- * when another row has a unique value of one of them, or a sharded database does not tell why it refused them.
+ * Writes a batch of new installations with one statement, which is its own transaction. Returns
+ * false, and writes nothing, when another row has a unique value of one of them, or a sharded
+ * database does not tell why it refused them.
  */
 export async function writeNewInstallations(
   connection: Handle,
@@ -192,8 +198,8 @@ export interface InstallationBatch {
 }
 
 /**
- * Writes the new rows of a batch in line order and returns the others; existing rows stay unchanged. The object ids of a
- * batch must be distinct. With `isDry`, only reads the table.
+ * Writes the new rows of a batch in line order and returns the others; existing rows stay
+ * unchanged. The object ids of a batch must be distinct. With `isDry`, only reads the table.
  */
 export async function mergeInstallations(
   tx: Handle,
@@ -287,9 +293,9 @@ export async function openRoleStage(connection: Handle): Promise<void> {
 }
 
 /**
- * Writes the new roles of a batch in line order and returns the others; existing roles stay unchanged. The object ids of
- * a batch must be distinct. With `isDry`, only reads the table.
- * Throws `TooManyRoles`.
+ * Writes the new roles of a batch in line order and returns the others; existing roles stay
+ * unchanged. The object ids of a batch must be distinct. With `isDry`, only reads the table. Throws
+ * `TooManyRoles`.
  */
 export async function mergeRoles(
   tx: Handle,
@@ -367,8 +373,8 @@ interface MembershipRow {
 }
 
 /**
- * Writes the new memberships of a batch and returns the others, with a message for those of an unknown role or member.
- * With `isDry`, only reads the tables.
+ * Writes the new memberships of a batch and returns the others, with a message for those of an
+ * unknown role or member. With `isDry`, only reads the tables.
  */
 export async function mergeMemberships(tx: Handle, appId: string, batch: MembershipBatch): Promise<Merged> {
   const { relation, rows: staged, isDry } = batch;
@@ -415,8 +421,8 @@ function writeSql(relation: RelationName): string {
 }
 
 /**
- * Does a dry run, which also finds roles and members of this run. Two statements: a sharded database joins no temporary table to one
- * that Citus has sharded.
+ * Does a dry run, which also finds roles and members of this run. Two statements: a sharded
+ * database joins no temporary table to one that Citus has sharded.
  */
 async function tryMemberships(
   tx: Handle,
@@ -483,7 +489,10 @@ export interface StagedUser {
   draft: UserDraft;
   passwordHash: string | null;
   session: SessionSecret;
-  /** Third-party accounts, which conflict when another user has them, and UnionIDs, which stay with their present user. */
+  /**
+   * Third-party accounts, which conflict when another user has them, and UnionIDs, which stay with
+   * their present user.
+   */
   identities: { own: Identity[]; claims: Identity[] };
   createdAt: string;
   updatedAt: string;
@@ -532,8 +541,9 @@ export async function openUserStage(connection: Handle): Promise<void> {
 }
 
 /**
- * Writes the new users of a batch in line order, with their third-party accounts, and returns the others; existing users
- * stay unchanged. The object ids of a batch must be distinct. With `isDry`, only reads the tables.
+ * Writes the new users of a batch in line order, with their third-party accounts, and returns the
+ * others; existing users stay unchanged. The object ids of a batch must be distinct. With `isDry`,
+ * only reads the tables.
  */
 export async function mergeUsers(
   tx: Handle,
@@ -580,7 +590,10 @@ function copyValues(user: StagedUser): CopyValue[] {
   ];
 }
 
-/** Inserts the staged users that are not written yet, except those whose name, address or number is taken. */
+/**
+ * Inserts the staged users that are not written yet, except those whose name, address or number is
+ * taken.
+ */
 async function insertUsers(tx: Handle, appId: string, { users }: Targets): Promise<void> {
   await tx.query(
     `WITH written AS (
@@ -595,7 +608,10 @@ async function insertUsers(tx: Handle, appId: string, { users }: Targets): Promi
 const identitiesIn = (column: 'own' | 'claims') =>
   `${userStage} s CROSS JOIN jsonb_to_recordset(s.${column}) AS x (platform text, uid text)`;
 
-/** Returns the join with the user who has the account `x`. LIMIT 1 prevents a plan that reads all users for one batch. */
+/**
+ * Returns the join with the user who has the account `x`. LIMIT 1 prevents a plan that reads all
+ * users for one batch.
+ */
 const holderIn = ({ users, identities }: Targets) =>
   `CROSS JOIN LATERAL (
      SELECT t.id, t.object_id FROM ${identities} i JOIN ${users} t ON t.app_id = i.app_id AND t.id = i.user_id
@@ -611,7 +627,10 @@ interface Conflict {
   holder: string;
 }
 
-/** Inserts the third-party accounts of written users. Returns the users whose accounts belong to another user. */
+/**
+ * Inserts the third-party accounts of written users. Returns the users whose accounts belong to
+ * another user.
+ */
 async function insertIdentities(tx: Handle, appId: string, targets: Targets): Promise<Conflict[]> {
   await tx.query(
     `INSERT INTO ${targets.identities} (app_id, user_id, platform, uid)
@@ -630,8 +649,9 @@ async function insertIdentities(tx: Handle, appId: string, targets: Targets): Pr
 }
 
 /**
- * Deletes the users with conflicts. A user whose conflict is with another deleted one is tried again; the others are
- * unwritten. The first conflict in line order is always with a user who stays, so the caller's loop ends.
+ * Deletes the users with conflicts. A user whose conflict is with another deleted one is tried
+ * again; the others are unwritten. The first conflict in line order is always with a user who
+ * stays, so the caller's loop ends.
  */
 async function removeConflicts(
   tx: Handle,

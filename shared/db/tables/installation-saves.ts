@@ -16,9 +16,9 @@ import {
 } from './installations.ts';
 
 /**
- * Settings of the connections for saves. The plan of a statement is made once and finds each row by an
- * index, even while the table has few rows. The lock timeout is short, because saves of several apps
- * wait together.
+ * Settings of the connections for saves. The plan of a statement is made once and finds each row by
+ * an index, even while the table has few rows. The lock timeout is short, because saves of several
+ * apps wait together.
  */
 export const saveSettings = {
   lock_timeout: '100ms',
@@ -33,8 +33,8 @@ export const saveSettings = {
 };
 
 /**
- * Returns the settings of the connections for saves to a database. On a sharded database Citus chooses
- * the server by the values of a statement, and refuses a plan that is made for all values.
+ * Returns the settings of the connections for saves to a database. On a sharded database Citus
+ * chooses the server by the values of a statement, and refuses a plan that is made for all values.
  */
 export async function saveSettingsOf(db: Handle): Promise<ServerSettings> {
   return (await isSharded(db)) ? { lock_timeout: saveSettings.lock_timeout, jit: 'off' } : saveSettings;
@@ -233,8 +233,8 @@ export interface WrittenGroup {
 }
 
 /**
- * Writes a group in one transaction. On a sharded database the inserts are one transaction,
- * and so are the updates of each app. Leaves out an insert whose unique ids another installation holds,
+ * Writes a group in one transaction. On a sharded database the inserts are one transaction, and so
+ * are the updates of each app. Leaves out an insert whose unique ids another installation holds,
  * and an update whose row is locked or has changed since its version.
  */
 export async function writeInstallationGroup(
@@ -302,8 +302,8 @@ const jsonTypes: Readonly<Record<string, string>> = {
 };
 
 /**
- * Takes the rows as JSON, which needs no casts: Citus refuses a cast that depends on settings here. The
- * `ctid` of a row is unknown here, because it is a place on one server.
+ * Takes the rows as JSON, which needs no casts: Citus refuses a cast that depends on settings here.
+ * The `ctid` of a row is unknown here, because it is a place on one server.
  */
 const shardedUpdateText = `
   UPDATE installation i SET updated_at = $1, ${draftColumns.map((name) => `${name} = g.${name}`).join(', ')}

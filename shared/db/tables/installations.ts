@@ -159,7 +159,10 @@ async function selectOfDevice(db: Handle, appId: string, ids: DeviceIds, tail = 
   return (await db.query<VersionRow>(statement, [appId, ...given.map(({ value }) => value)])).rows;
 }
 
-/** Finds the installations that match one of the ids, each with the version of its row, in the order of their keys. */
+/**
+ * Finds the installations that match one of the ids, each with the version of its row, in the order
+ * of their keys.
+ */
 export async function findInstallationsOfDevice(
   db: Handle,
   appId: string,
@@ -170,8 +173,8 @@ export async function findInstallationsOfDevice(
 }
 
 /**
- * Locks the installations that match one of the ids, in the order of their keys. A concurrent change may leave one among
- * them that no longer matches.
+ * Locks the installations that match one of the ids, in the order of their keys. A concurrent
+ * change may leave one among them that no longer matches.
  */
 export async function lockInstallationsOfDevice(
   tx: Handle,
@@ -187,7 +190,10 @@ const insertOne = prepare(
    ON CONFLICT DO NOTHING RETURNING ${readColumns}`,
 );
 
-/** Inserts an installation; undefined if another one, even a concurrent one, holds one of the unique ids. */
+/**
+ * Inserts an installation; undefined if another one, even a concurrent one, holds one of the unique
+ * ids.
+ */
 export async function insertInstallation(
   db: Handle,
   appId: string,
@@ -225,7 +231,10 @@ export async function updateInstallation(
   return installation;
 }
 
-/** As `updateInstallation`, without a lock: undefined if the row has changed since this version was read. */
+/**
+ * As `updateInstallation`, without a lock: undefined if the row has changed since this version was
+ * read.
+ */
 export async function updateInstallationVersion(
   db: Handle,
   appId: string,
@@ -492,8 +501,9 @@ interface BatchKey {
 }
 
 /**
- * Condition for the recipients of a batch. Rows are locked in the order of the scan, as a rule that of their ids; a lock in a
- * fixed order before the update would cost half as much again, so that a rare deadlock is repeated instead.
+ * Condition for the recipients of a batch. Rows are locked in the order of the scan, as a rule that
+ * of their ids; a lock in a fixed order before the update would cost half as much again, so that a
+ * rare deadlock is repeated instead.
  */
 const ofBatch = (recipients: string) =>
   `i.app_id = $1 AND i.id = ANY((SELECT recipients FROM ${recipients})::bigint[])`;
@@ -501,8 +511,8 @@ const ofBatch = (recipients: string) =>
 const largestBadge = 2 ** 31 - 1;
 
 /**
- * Counts in one statement, so that either all of it is stored or nothing. Each update must fit into its page (migration
- * 0031).
+ * Counts in one statement, so that either all of it is stored or nothing. Each update must fit into
+ * its page (migration 0031).
  */
 const incrementStatement = prepare(
   `WITH held AS MATERIALIZED (
@@ -524,12 +534,14 @@ const countedStatement = prepare(
 );
 
 /**
- * Increments the badge of every recipient of a batch, once even if the batch is retaken, and returns the numbers in the
- * order of its recipients, null for a deleted one (protocol/apns.md#badge: a retry sends the same number).
+ * Increments the badge of every recipient of a batch, once even if the batch is retaken, and
+ * returns the numbers in the order of its recipients, null for a deleted one
+ * (protocol/apns.md#badge: a retry sends the same number).
  */
 export async function incrementBadges(db: Handle, { appId, id }: BatchKey): Promise<(number | null)[]> {
   const counted = await repeatDeadlocked(() => readBadges(db, incrementStatement, { appId, id }));
-  // Undefined if another take has counted. A second statement sees what that take committed after the first one began.
+  // Undefined if another take has counted. A second statement sees what that take committed after
+  // the first one began.
   const badges = counted ?? (await readBadges(db, countedStatement, { appId, id }));
   if (!badges) throw new Error('the batch was deleted');
   return badges;
@@ -549,7 +561,10 @@ const setStatement = prepare(
     WHERE ${ofBatch('push_batch WHERE app_id = $1 AND id = $2')} AND i.badge IS DISTINCT FROM $3`,
 );
 
-/** Saves the badge that a push sets for the recipients of a batch, so that a later `Increment` continues from it. */
+/**
+ * Saves the badge that a push sets for the recipients of a batch, so that a later `Increment`
+ * continues from it.
+ */
 export async function setBadges(db: Handle, { appId, id }: BatchKey, badge: number): Promise<void> {
   await repeatDeadlocked(() => db.query(setStatement, [appId, id, badge]));
 }
@@ -655,13 +670,16 @@ interface IdleWalk {
   before: Date;
   limit: number;
   now: Date;
-  /** Start of the next walk after one of several pages; one of a single page begins again with the next call. */
+  /**
+   * Start of the next walk after one of several pages; one of a single page begins again with the
+   * next call.
+   */
   nextAt: Date;
 }
 
 /**
- * Makes the next page of an app's walk, unless another process does so now or the next walk is later. Returns the number of
- * deleted installations; `limit` if a further page follows.
+ * Makes the next page of an app's walk, unless another process does so now or the next walk is
+ * later. Returns the number of deleted installations; `limit` if a further page follows.
  */
 export function continueIdleWalk(db: Database, walk: IdleWalk): Promise<number> {
   const { appId, before, limit, now, nextAt } = walk;

@@ -209,8 +209,9 @@ export interface InvalidTokenNotice {
 }
 
 /**
- * Records invalid tokens of receipts for installations that were not updated since. A suspicion becomes certain when
- * another push reports the same for an installation that was not updated in between.
+ * Records invalid tokens of receipts for installations that were not updated since. A suspicion
+ * becomes certain when another push reports the same for an installation that was not updated in
+ * between.
  */
 export async function recordInvalidTokens(
   tx: Handle,
@@ -258,9 +259,9 @@ export async function clearInvalidTokens(
 /**
  * Deletes the installations with certain reports of these pushes, if they were not updated since
  * and the push reached some device of the connector (protocol/delivery.md#promise-7). In a push to
- * many it must have reached at least the number that is reported: receipts come one after the other, and may
- * never come for some devices, so their share is unknown. Keeps the public ids in the push's
- * failures.
+ * many it must have reached at least the number that is reported: receipts come one after the
+ * other, and may never come for some devices, so their share is unknown. Keeps the public ids in
+ * the push's failures.
  */
 export async function deleteReportedInvalid(
   tx: Handle,

@@ -15,7 +15,10 @@ export interface StoredProfile {
   connector: string;
   name: string;
   credentials: unknown;
-  /** Changes with every upload of the profile, so that connections with older credentials are closed. */
+  /**
+   * Changes with every upload of the profile, so that connections with older credentials are
+   * closed.
+   */
   updatedAt: Date;
   /** Second version that is tried on some batches; absent without a canary. */
   canary?: { credentials: unknown; stagedAt: Date };
@@ -31,8 +34,8 @@ export interface ProfileEntry {
 const entryColumns = membersOf('p', ['connector', 'name', 'created_at', 'updated_at']);
 
 /**
- * Stores a profile; replaces one with the same name. Returns undefined for an unknown app. Locks the app's row, so that
- * the app is not deleted concurrently.
+ * Stores a profile; replaces one with the same name. Returns undefined for an unknown app. Locks
+ * the app's row, so that the app is not deleted concurrently.
  */
 export async function putProfile(
   db: Handle,
@@ -100,7 +103,10 @@ export async function openProfiles(db: Handle, vault: Vault, appId: string): Pro
   }));
 }
 
-/** Returns the candidate of a profile. One that no key decrypts is not tried: the current version sends. */
+/**
+ * Returns the candidate of a profile. One that no key decrypts is not tried: the current version
+ * sends.
+ */
 function canaryOf(row: SendingRow, vault: Vault, appId: string): Pick<StoredProfile, 'canary'> {
   const { candidate, stagedAt } = row;
   if (!candidate || !stagedAt) return {};
@@ -169,7 +175,9 @@ const columns = `app_id AS "appId", connector, name, state, staged_at AS "staged
 const ofProfile = 'app_id = $1 AND connector = $2 AND name = $3';
 const keyOf = ({ appId, connector, name }: RotatedProfile) => [appId, connector, name];
 
-/** Stores a candidate in place of an earlier one. Returns undefined if the profile does not exist. */
+/**
+ * Stores a candidate in place of an earlier one. Returns undefined if the profile does not exist.
+ */
 export async function stageCandidate(
   tx: Handle,
   vault: Vault,
@@ -207,7 +215,8 @@ export async function lockRotation(
   tx: Handle,
   profile: RotatedProfile,
 ): Promise<ProfileRotation | undefined> {
-  // The profile first, as every change of it does: a concurrent upload or deletion waits, and not the other way round.
+  // The profile first, as every change of it does: a concurrent upload or deletion waits, and not
+  // the other way round.
   await touchProfile(tx, profile);
   const { rows } = await tx.query<ProfileRotation>(
     `SELECT ${columns} FROM profile_rotation WHERE ${ofProfile} FOR UPDATE`,
@@ -216,7 +225,10 @@ export async function lockRotation(
   return rows[0];
 }
 
-/** Writes the result of the check of the candidate that was staged at `stagedAt`; undefined if another replaced it. */
+/**
+ * Writes the result of the check of the candidate that was staged at `stagedAt`; undefined if
+ * another replaced it.
+ */
 export async function saveCheck(
   tx: Handle,
   profile: RotatedProfile,
@@ -249,7 +261,10 @@ export async function promoteCandidate(tx: Handle, profile: RotatedProfile): Pro
   );
 }
 
-/** Ends a locked rotation: drops its candidate, and after a promotion makes the kept version the current one again. */
+/**
+ * Ends a locked rotation: drops its candidate, and after a promotion makes the kept version the
+ * current one again.
+ */
 export async function rollBackCandidate(
   tx: Handle,
   profile: RotatedProfile,
@@ -278,8 +293,8 @@ export async function endRotation(tx: Handle, profile: RotatedProfile): Promise<
 }
 
 /**
- * Counts the next `count` batches of a profile during a canary. Returns the number of batches before them; undefined if
- * the canary has ended.
+ * Counts the next `count` batches of a profile during a canary. Returns the number of batches
+ * before them; undefined if the canary has ended.
  */
 export async function claimBatches(
   db: Handle,
@@ -294,7 +309,10 @@ export async function claimBatches(
   return rows[0]?.before;
 }
 
-/** Adds the answers of a batch to a locked canary, and returns it; undefined if that has ended or began later. */
+/**
+ * Adds the answers of a batch to a locked canary, and returns it; undefined if that has ended or
+ * began later.
+ */
 export async function addCanaryCounts(
   tx: Handle,
   profile: RotatedProfile,
@@ -337,7 +355,10 @@ export async function forgetPrevious(db: Handle, before: Date): Promise<number> 
   return rowCount ?? 0;
 }
 
-/** Changes the version of a profile without changing it: caches read its rotation with it, and only then. */
+/**
+ * Changes the version of a profile without changing it: caches read its rotation with it, and only
+ * then.
+ */
 async function touchProfile(tx: Handle, profile: RotatedProfile): Promise<void> {
   await tx.query(`UPDATE push_profile SET updated_at = updated_at WHERE ${ofProfile}`, keyOf(profile));
 }
@@ -352,7 +373,9 @@ export interface CredentialNotice {
   days: number;
 }
 
-/** Notes that a step is told. Returns false if it was told before, or if the profile was deleted. */
+/**
+ * Notes that a step is told. Returns false if it was told before, or if the profile was deleted.
+ */
 export async function noteNotice(
   tx: Handle,
   { appId, connector, profile, endsAt, days }: CredentialNotice,
@@ -377,8 +400,8 @@ export interface CanaryAnswers extends Omit<CanaryCounts, 'batches'> {
 }
 
 /**
- * Adds the answers of a batch to the canary that was staged at `stagedAt`, and promotes or rolls it back if they suffice.
- * Returns the state that was decided; undefined without a decision.
+ * Adds the answers of a batch to the canary that was staged at `stagedAt`, and promotes or rolls it
+ * back if they suffice. Returns the state that was decided; undefined without a decision.
  */
 export function recordCanary(
   db: Pick<Database, 'transaction'>,
@@ -406,7 +429,10 @@ export function reviewCanary(
   });
 }
 
-/** Promotes or rolls back a locked canary if its counts or its age say so, with an entry in the audit. */
+/**
+ * Promotes or rolls back a locked canary if its counts or its age say so, with an entry in the
+ * audit.
+ */
 async function settle(
   tx: Handle,
   rotation: ProfileRotation,

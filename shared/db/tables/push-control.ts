@@ -56,8 +56,8 @@ export async function markExpiredResumed(
 }
 
 /**
- * Returns whether an unfinished push has to wait: it is paused, or its app or the service is frozen.
- * That stays so until `tx` ends.
+ * Returns whether an unfinished push has to wait: it is paused, or its app or the service is
+ * frozen. That stays so until `tx` ends.
  */
 export async function lockWaiting(
   tx: Handle,
@@ -129,7 +129,10 @@ export async function takeHeldPlanning(
   return rows.map(({ id }) => id).sort((one, other) => one - other);
 }
 
-/** Finds up to `limit` pushes with held work that are not paused, except those of `frozen` apps, the oldest first. */
+/**
+ * Finds up to `limit` pushes with held work that are not paused, except those of `frozen` apps, the
+ * oldest first.
+ */
 export async function findHeldPushes(
   db: Handle,
   frozen: readonly string[],
@@ -152,7 +155,10 @@ export interface OpenPush {
   id: number;
 }
 
-/** Work of a push that is not paused: a batch, or its planning (and its batches without jobs of their own). */
+/**
+ * Work of a push that is not paused: a batch, or its planning (and its batches without jobs of
+ * their own).
+ */
 export interface OpenWork {
   appId: string;
   pushId: number;
@@ -190,8 +196,8 @@ export async function listOpenPushes(
 }
 
 /**
- * Reads the open work of pushes. Planning needs a job until its end, and after it while batches of a
- * small push have no jobs of their own.
+ * Reads the open work of pushes. Planning needs a job until its end, and after it while batches of
+ * a small push have no jobs of their own.
  */
 export async function readOpenWork(tx: Handle, pushes: readonly OpenPush[]): Promise<OpenWork[]> {
   if (pushes.length === 0) return [];
@@ -224,9 +230,9 @@ export async function readOpenWork(tx: Handle, pushes: readonly OpenPush[]): Pro
 }
 
 /**
- * Locks the rows of work until `tx` ends, and returns the work: a transaction that settles, holds or
- * postpones it changes its row first. Omits rows that another transaction has locked, since their
- * work goes on.
+ * Locks the rows of work until `tx` ends, and returns the work: a transaction that settles, holds
+ * or postpones it changes its row first. Omits rows that another transaction has locked, since
+ * their work goes on.
  */
 export async function lockOpenWork(tx: Handle, work: readonly OpenWork[]): Promise<OpenWork[]> {
   const locked: OpenWork[] = [];

@@ -111,7 +111,9 @@ export async function readTimeline(
   return rows;
 }
 
-/** What failures of a batch need of it. `unanswered`: requests to its recipients that got no answer. */
+/**
+ * What failures of a batch need of it. `unanswered`: requests to its recipients that got no answer.
+ */
 export interface FailedBatch {
   appId: string;
   pushId: number;
@@ -126,7 +128,10 @@ export interface RecipientFailure {
   outcome: Outcome;
   status: number;
   reason: string;
-  /** The installation's `updated_at` in epoch ms if the gateway reported its token invalid, else null. */
+  /**
+   * The installation's `updated_at` in epoch ms if the gateway reported its token invalid, else
+   * null.
+   */
   invalidAsOfMs: number | null;
   /** Of an invalid token: whether the answer proves its end, and its form (`AttemptResult`). */
   isProof?: boolean;
@@ -146,7 +151,9 @@ export async function insertFailures(tx: Handle, list: readonly BatchFailures[])
     await tx.query(`${insertFailuresSql(1)} ON CONFLICT DO NOTHING`, [JSON.stringify(rows)]);
 }
 
-/** Returns `INSERT INTO push_failure SELECT … FROM`; `$place` is the JSON list of `failuresText`. */
+/**
+ * Returns `INSERT INTO push_failure SELECT … FROM`; `$place` is the JSON list of `failuresText`.
+ */
 export const insertFailuresSql = (
   place: number,
 ): string => `INSERT INTO push_failure (app_id, push_id, connector, installation, object_id, outcome, status,
@@ -204,7 +211,10 @@ export interface RedrivableCounts {
   unsure: number;
 }
 
-/** Counts selected failures, by cause and in all. The conditions are SQL over `push_failure` with the values of `selected`. */
+/**
+ * Counts selected failures, by cause and in all. The conditions are SQL over `push_failure` with
+ * the values of `selected`.
+ */
 export async function countRedrivable(
   tx: Handle,
   selected: SqlCondition,
@@ -301,8 +311,8 @@ const claimStatement = prepare(
 );
 
 /**
- * Gives failures of a push to a redrive (`id`), each to one redrive only, and counts them on the record of the push. Returns
- * the installations that it got.
+ * Gives failures of a push to a redrive (`id`), each to one redrive only, and counts them on the
+ * record of the push. Returns the installations that it got.
  */
 export async function claimFailures(
   tx: Handle,
@@ -322,8 +332,8 @@ export interface RivalPush {
 }
 
 /**
- * Locks a push until `tx` ends. Returns a push other than `objectId` that prevents a redrive: one that is not planned yet,
- * so that its recipients are not known, or one of the version before.
+ * Locks a push until `tx` ends. Returns a push other than `objectId` that prevents a redrive: one
+ * that is not planned yet, so that its recipients are not known, or one of the version before.
  */
 export async function lockForRedrive(
   tx: Handle,
@@ -343,7 +353,10 @@ export async function lockForRedrive(
   return rows[0];
 }
 
-/** Notes the newest redrive of a push, so that a process of the version before does not send it again. */
+/**
+ * Notes the newest redrive of a push, so that a process of the version before does not send it
+ * again.
+ */
 export async function noteRedrive(tx: Handle, { appId, id }: PushKey, objectId: string): Promise<void> {
   await tx.query('UPDATE notification SET resent_as = $3 WHERE app_id = $1 AND id = $2', [
     appId,

@@ -65,8 +65,9 @@ export interface PlanningStep {
 }
 
 /**
- * Moves the cursor of planning; the first step moves the push to `sending`. Returns false if another planner has moved
- * it, or the push was paused or cancelled. The caller must then roll the step back.
+ * Moves the cursor of planning; the first step moves the push to `sending`. Returns false if
+ * another planner has moved it, or the push was paused or cancelled. The caller must then roll the
+ * step back.
  */
 export async function advancePlanning(
   tx: Handle,
@@ -101,7 +102,10 @@ const wholeStatement = new AppStatement(
   { isPrepared: true },
 );
 
-/** As `advancePlanning`, from the first to the last target of many pushes. Returns false for a locked push, too. */
+/**
+ * As `advancePlanning`, from the first to the last target of many pushes. Returns false for a
+ * locked push, too.
+ */
 export async function planWholePushes(tx: Handle, pushes: readonly WholePlan[]): Promise<boolean[]> {
   const done = await wholeStatement.run<{ id: number }, WholePlan>(tx, pushes, (part) => [
     ...keyValues(part),
@@ -160,7 +164,9 @@ export async function markFirstSends(db: Handle, times: readonly FirstSendTime[]
   return times.map(({ id }) => marked.has(id));
 }
 
-/** Records that a profile cannot send this push: later batches of it are counted without being sent. */
+/**
+ * Records that a profile cannot send this push: later batches of it are counted without being sent.
+ */
 export async function recordProfileError(
   tx: Handle,
   push: { appId: string; id: number },
@@ -196,9 +202,9 @@ export interface ClosedPush {
 }
 
 /**
- * Closes the pushes whose planning is done and whose batches are all settled: `done`, with their totals. The state is
- * derived from the batches (develop/architecture.md#batches), so calling this too early or twice does nothing. Undefined
- * for a push that was not closed.
+ * Closes the pushes whose planning is done and whose batches are all settled: `done`, with their
+ * totals. The state is derived from the batches (develop/architecture.md#batches), so calling this
+ * too early or twice does nothing. Undefined for a push that was not closed.
  */
 export async function closeSettled(
   db: Handle,
@@ -209,7 +215,9 @@ export async function closeSettled(
   return keys.map(({ id }) => closed.get(id));
 }
 
-/** Returns settled pushes that are still open, after a crash between the last batch and the closing. */
+/**
+ * Returns settled pushes that are still open, after a crash between the last batch and the closing.
+ */
 export async function findSettledPushes(db: Handle, limit: number): Promise<{ appId: string; id: number }[]> {
   const { rows } = await db.query<{ app_id: string; id: number }>(
     `SELECT n.app_id, n.id FROM notification n
@@ -231,7 +239,10 @@ export async function readTotals(db: Handle, appId: string, id: number): Promise
   return rows[0]?.totals ?? {};
 }
 
-/** Limit of in-flight batches that one call reads, 1 kB each; dispatchers have some dozens at a time. */
+/**
+ * Limit of in-flight batches that one call reads, 1 kB each; dispatchers have some dozens at a
+ * time.
+ */
 const bytesReadOf = 256;
 
 /** Recipients of an open push by connector: those that have ended, and those that have not. */
@@ -243,9 +254,9 @@ export interface Progress {
 }
 
 /**
- * Returns the progress of an open push from its settled batches and the checkpoints of those in flight. One statement, so
- * that a batch settled during the call is not counted twice. Beyond `bytesReadOf` batches in flight, the others count
- * once they are settled.
+ * Returns the progress of an open push from its settled batches and the checkpoints of those in
+ * flight. One statement, so that a batch settled during the call is not counted twice. Beyond
+ * `bytesReadOf` batches in flight, the others count once they are settled.
  */
 export async function readProgress(db: Handle, appId: string, id: number): Promise<Progress> {
   const { rows } = await db.query<
@@ -311,7 +322,9 @@ export interface BatchSnapshot {
   ownExpiry: Date | null;
   /** Translation that its recipients get; null: `data` as it is. */
   language: string | null;
-  /** Quiet hours of its recipients (`quietRule`), and the end that they waited for; null for none. */
+  /**
+   * Quiet hours of its recipients (`quietRule`), and the end that they waited for; null for none.
+   */
   quiet: string | null;
   quietUntil: Date | null;
   createdAt: Date;

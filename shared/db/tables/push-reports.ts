@@ -23,14 +23,15 @@ export interface PushFilter {
 }
 
 /**
- * Time between the call of a push and its row, and by which clocks of processes differ, at most. Ids follow the times of
- * acceptance but for this.
+ * Time between the call of a push and its row, and by which clocks of processes differ, at most.
+ * Ids follow the times of acceptance but for this.
  */
 const disorder = "interval '15 minutes'";
 
 /**
- * A range of times is also one of ids, which bounds the scan of the primary key: with the time alone a list that ends days
- * ago would read all newer pushes first. The bounds come from the index of `created_at`.
+ * A range of times is also one of ids, which bounds the scan of the primary key: with the time
+ * alone a list that ends days ago would read all newer pushes first. The bounds come from the index
+ * of `created_at`.
  */
 const conditions = `app_id = $1 AND ($2::text[] IS NULL OR state = ANY($2)) AND ($3::text IS NULL OR from_service = $3)
   AND ($4::text IS NULL OR object_id = $4 OR notification_id = $4
@@ -183,7 +184,10 @@ interface PushKey {
   id: number;
 }
 
-/** Locales of one audience that are told apart: clients choose them. Devices of further ones count as without a locale. */
+/**
+ * Locales of one audience that are told apart: clients choose them. Devices of further ones count
+ * as without a locale.
+ */
 const maxLocales = 2000;
 
 /** Devices with the same `locale`; null for those without one, or with one of too many. */
@@ -222,7 +226,9 @@ const addStatement = (column: 'languages' | 'variables') =>
   );
 const addStatements = { languages: addStatement('languages'), variables: addStatement('variables') };
 
-/** Adds the recipients of a page to those of a push, in the transaction that writes their batches. */
+/**
+ * Adds the recipients of a page to those of a push, in the transaction that writes their batches.
+ */
 export async function addCounts(
   tx: Handle,
   { appId, id }: PushKey,
@@ -233,7 +239,9 @@ export async function addCounts(
   await tx.query(addStatements[column], [appId, id, JSON.stringify(counts)]);
 }
 
-/** Reads the recipients of pushes by language or variable, as far as they are planned, by push id. */
+/**
+ * Reads the recipients of pushes by language or variable, as far as they are planned, by push id.
+ */
 export async function readCounts(
   db: Handle,
   appId: string,
@@ -269,7 +277,9 @@ interface QuietWait {
   until: Date;
 }
 
-/** Notes that a batch waits for the end of quiet hours; its recipients are counted the first time. */
+/**
+ * Notes that a batch waits for the end of quiet hours; its recipients are counted the first time.
+ */
 export async function recordQuietWait(
   tx: Handle,
   { appId, pushId, batchId, stored, until }: QuietWait,
@@ -306,8 +316,8 @@ export async function findDevice(db: Handle, appId: string, name: string): Promi
 }
 
 /**
- * Tests each of the conditions (SQL of the query compiler) on an installation; NULL counts as false.
- * Undefined if the installation is deleted.
+ * Tests each of the conditions (SQL of the query compiler) on an installation; NULL counts as
+ * false. Undefined if the installation is deleted.
  */
 export async function testConditions(
   db: Handle,
@@ -330,7 +340,9 @@ export interface TracedBatch {
   profile: string;
   /** Translation that its recipients get; null: `data` as it is. */
   language: string | null;
-  /** Quiet hours of its recipients (`quietRule`), and the end that they waited for; null for none. */
+  /**
+   * Quiet hours of its recipients (`quietRule`), and the end that they waited for; null for none.
+   */
   quiet: string | null;
   quietUntil: Date | null;
   attempt: number;
@@ -360,8 +372,8 @@ interface BatchRow {
 }
 
 /**
- * Finds the newest batch of a push that holds an installation; a retry is a batch of its own. Reads all batches of the
- * push without an index: a batch holds 1000 ids at most.
+ * Finds the newest batch of a push that holds an installation; a retry is a batch of its own. Reads
+ * all batches of the push without an index: a batch holds 1000 ids at most.
  */
 export async function findBatchOfDevice(
   db: Handle,
@@ -420,7 +432,10 @@ export async function findFailure(
   return rows[0];
 }
 
-/** Returns whether a message of a push is pending for a device of the channel; the acknowledgement deletes it. */
+/**
+ * Returns whether a message of a push is pending for a device of the channel; the acknowledgement
+ * deletes it.
+ */
 export async function hasPendingMessage(
   db: Handle,
   push: { appId: string; id: number },

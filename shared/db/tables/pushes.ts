@@ -195,8 +195,8 @@ export async function countPushes(db: Handle, appId: string, filter?: RowConditi
 }
 
 /**
- * Moves an unfinished push to `cancelled`, which stops all further sends. Returns false if it was finished
- * (protocol/push-records.md#state-changes).
+ * Moves an unfinished push to `cancelled`, which stops all further sends. Returns false if it was
+ * finished (protocol/push-records.md#state-changes).
  */
 export async function markPushCancelled(tx: Handle, appId: string, id: number): Promise<boolean> {
   // Lock order of the scheduler: the entry first.
@@ -223,10 +223,12 @@ const input = `unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[])
   AS c (app_id, req_id, object_id, accepted_at)`;
 
 /**
- * Claims the `req_id` of each push, and returns the claims of other pushes that used one of them less than `windowMs`
- * before (protocol/push.md#repeated-requests: five minutes). No two of `claims` have the same id. A concurrent claim waits
- * until the first transaction ends; rows are locked in one order, so that two transactions cannot deadlock. The window is part
- * of the text, because a sharded database takes no parameter in this clause, and only functions that are immutable.
+ * Claims the `req_id` of each push, and returns the claims of other pushes that used one of them
+ * less than `windowMs` before (protocol/push.md#repeated-requests: five minutes). No two of
+ * `claims` have the same id. A concurrent claim waits until the first transaction ends; rows are
+ * locked in one order, so that two transactions cannot deadlock. The window is part of the text,
+ * because a sharded database takes no parameter in this clause, and only functions that are
+ * immutable.
  */
 export async function claimRequestIds(
   tx: Handle,
@@ -314,9 +316,10 @@ function qualified(table: string, key: string): string {
 }
 
 /**
- * Deletes finished pushes older than the retention (protocol/push-records.md#retention: seven days) with all rows of theirs.
- * A pass is bounded in rows, not in pushes: a push with millions of failures takes many, and its record goes with the last.
- * Returns the number of pushes; `limit`, if a further pass has rows to delete.
+ * Deletes finished pushes older than the retention (protocol/push-records.md#retention: seven days)
+ * with all their rows. A pass is bounded in rows, not in pushes: a push with millions of
+ * failures takes many, and its record goes with the last. Returns the number of pushes; `limit`, if
+ * a further pass has rows to delete.
  */
 export function deleteOldPushes(db: Database, before: Date, limit: number): Promise<number> {
   return db.transaction(async (tx) => {
@@ -380,8 +383,9 @@ const surplusStatement = `
   RETURNING s.n`;
 
 /**
- * Deletes failures beyond the `most` newest ones of an app, those of its oldest push first, at most `rows` in one pass. Counts the pushes
- * that `noteFailureCount` has. Returns the number of failures.
+ * Deletes failures beyond the `most` newest ones of an app, those of its oldest push first, at most
+ * `rows` in one pass. Counts the pushes that `noteFailureCount` has. Returns the number of
+ * failures.
  */
 export async function deleteSurplusFailures(
   db: Handle,

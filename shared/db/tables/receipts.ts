@@ -167,7 +167,10 @@ export interface SealedCall {
   call: Buffer;
 }
 
-/** Keeps a refused call, unless it is kept already or the app has `most`. Returns whether it is kept. */
+/**
+ * Keeps a refused call, unless it is kept already or the app has `most`. Returns whether it is
+ * kept.
+ */
 export async function keepFailedReceipt(
   db: Handle,
   appId: string,

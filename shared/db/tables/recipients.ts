@@ -14,7 +14,10 @@ const tokenColumns = {
 
 export type TokenField = keyof typeof tokenColumns;
 
-/** Installations that are alike but for id and token; the lists have one entry for each, in the same order. */
+/**
+ * Installations that are alike but for id and token; the lists have one entry for each, in the same
+ * order.
+ */
 export interface RecipientGroup {
   deviceType: string;
   vendor: string | null;
@@ -42,8 +45,9 @@ interface GroupRow {
 const tokenSeparator = '\n';
 
 /**
- * Loads the recipients of batches; those that were deleted since planning are missing, and all of a batch that was
- * deleted. One row for each group instead of one for each installation costs a fifth of the CPU time on this side.
+ * Loads the recipients of batches; those that were deleted since planning are missing, and all of a
+ * batch that was deleted. One row for each group instead of one for each installation costs a fifth
+ * of the CPU time on this side.
  */
 export async function loadRecipients(
   db: Handle,
@@ -79,7 +83,8 @@ async function readGroups(
 }
 
 /**
- * Prepared: without that, PostgreSQL plans each time for all the ids, which takes as long as reading the rows.
+ * Prepared: without that, PostgreSQL plans each time for all the ids, which takes as long as
+ * reading the rows.
  */
 const groupsStatement = (tokens: string): AppStatement =>
   new AppStatement(
@@ -127,8 +132,8 @@ export const savedAtMs = ({ savedAt }: RecipientGroup, place: number): number =>
 const deviceDayStatements = new PreparedStatements();
 
 /**
- * Sorted, so that two pushes to the same devices do not wait for each other. The cap is part of the text: Citus passes no
- * parameters to the conflict clause of rows that it has selected.
+ * Sorted, so that two pushes to the same devices do not wait for each other. The cap is part of the
+ * text: Citus passes no parameters to the conflict clause of rows that it has selected.
  */
 const chargeText = (cap: number): string =>
   `INSERT INTO device_day AS d (day, app_id, installation, pushes)
@@ -137,8 +142,8 @@ const chargeText = (cap: number): string =>
    RETURNING installation`;
 
 /**
- * Counts a push for each of these installations that had fewer than `cap` pushes today; returns those. One statement reads and
- * counts, so that any number of dispatchers stays within the cap.
+ * Counts a push for each of these installations that had fewer than `cap` pushes today; returns
+ * those. One statement reads and counts, so that any number of dispatchers stays within the cap.
  */
 export async function chargeDevices(
   tx: Handle,

@@ -162,8 +162,9 @@ export async function hasAnyRole(db: Handle, appId: string): Promise<boolean> {
 }
 
 /**
- * Finds the names of a user's roles, the nearest first: roles with the user in `users`, and roles with one of those in
- * `roles`, up to `maxRoleDepth` levels. Visits each role once, so a cycle ends.
+ * Finds the names of a user's roles, the nearest first: roles with the user in `users`, and roles
+ * with one of those in `roles`, up to `maxRoleDepth` levels. Visits each role once, so a cycle
+ * ends.
  */
 export async function findRolesOfUser(db: Handle, appId: string, userId: number): Promise<string[]> {
   const { rows } = await db.query<{ name: string }>(

@@ -76,7 +76,9 @@ export async function findRecurring(
   return rows[0];
 }
 
-/** Finds a recurring push and locks it until `tx` ends; a dispatcher passes it over in this time. */
+/**
+ * Finds a recurring push and locks it until `tx` ends; a dispatcher passes it over in this time.
+ */
 export async function lockRecurring(
   tx: Handle,
   appId: string,
@@ -90,8 +92,8 @@ export async function lockRecurring(
 }
 
 /**
- * Locks the recurring pushes of an app against others until `tx` ends. Returns their number and whether the name is taken,
- * both without `exceptId`; undefined without such an app.
+ * Locks the recurring pushes of an app against others until `tx` ends. Returns their number and
+ * whether the name is taken, both without `exceptId`; undefined without such an app.
  */
 export async function lockRecurringNames(
   tx: Handle,
@@ -171,7 +173,10 @@ export async function listDueRecurring(db: Handle, limit: number): Promise<{ app
   return rows;
 }
 
-/** Locks a recurring push that is still due; undefined where another process has it or had it. `now`: the database's time. */
+/**
+ * Locks a recurring push that is still due; undefined where another process has it or had it.
+ * `now`: the database's time.
+ */
 export async function lockDueRecurring(
   tx: Handle,
   appId: string,
@@ -231,8 +236,8 @@ export async function noteStarts(
 }
 
 /**
- * Counts the pending scheduled pushes of an app and blocks further ones until `tx` ends, so that the limit is exact
- * under concurrent calls (protocol/push.md#scheduled-pushes).
+ * Counts the pending scheduled pushes of an app and blocks further ones until `tx` ends, so that
+ * the limit is exact under concurrent calls (protocol/push.md#scheduled-pushes).
  */
 export async function countScheduledLocked(tx: Handle, appId: string): Promise<number> {
   await tx.query('SELECT 1 FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
@@ -316,8 +321,8 @@ export async function moveScheduled(
 }
 
 /**
- * Cancels a pending entry. Returns false without one. The transaction that deletes the entry decides between cancelled
- * and sent; a concurrent scheduler waits for it.
+ * Cancels a pending entry. Returns false without one. The transaction that deletes the entry
+ * decides between cancelled and sent; a concurrent scheduler waits for it.
  */
 export async function cancelScheduled(tx: Handle, appId: string, entryId: number): Promise<boolean> {
   const { rowCount } = await tx.query(
@@ -345,7 +350,10 @@ const toNext = prepare(
   'SELECT extract(epoch FROM min(push_time) - clock_timestamp())::float8 * 1000 AS ms FROM scheduled_push',
 );
 
-/** Returns the milliseconds until the next entry is due by the database's clock; Infinity without entries. */
+/**
+ * Returns the milliseconds until the next entry is due by the database's clock; Infinity without
+ * entries.
+ */
 export async function msToNextPush(db: Handle): Promise<number> {
   const { rows } = await db.query<{ ms: number | null }>(toNext);
   return rows[0]?.ms ?? Number.POSITIVE_INFINITY;
@@ -367,7 +375,10 @@ interface PushKey {
 
 /** Approval of a push to many devices; it waits while `givenAt` is null. */
 export interface Approval {
-  /** Devices above which the app wants an approval; null for a push that was approved before it was planned. */
+  /**
+   * Devices above which the app wants an approval; null for a push that was approved before it was
+   * planned.
+   */
   above: number | null;
   /** First of two operators who approve a push by an app's own keys. */
   firstBy: string | null;
@@ -388,8 +399,8 @@ export async function findApproval(db: Handle, { appId, id }: PushKey): Promise<
 }
 
 /**
- * Pauses a push whose planning begins, with its planning parked, until it is approved. Returns false, and changes nothing, if
- * it was approved or stopped in this time.
+ * Pauses a push whose planning begins, with its planning parked, until it is approved. Returns
+ * false, and changes nothing, if it was approved or stopped in this time.
  */
 export async function askForApproval(tx: Handle, { appId, id }: PushKey, above: number): Promise<boolean> {
   const { rowCount } = await tx.query(
@@ -486,7 +497,10 @@ export async function findWaitingForApproval(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Zones of one audience that are told apart: clients choose the names. Devices of further ones count as without a zone. */
+/**
+ * Zones of one audience that are told apart: clients choose the names. Devices of further ones
+ * count as without a zone.
+ */
 const maxZones = 1000;
 
 /** Devices with the same `timeZone`; null for those without one, or with one of too many. */
@@ -508,7 +522,10 @@ export async function countZones(tx: Handle, condition: SqlCondition): Promise<Z
   return others > 0 ? [...groups, { zone: null, devices: others }] : groups;
 }
 
-/** How far a push at local time is: the start in work, and the one before it. Null before the first one. */
+/**
+ * How far a push at local time is: the start in work, and the one before it. Null before the first
+ * one.
+ */
 export interface LocalProgress {
   after: Date | null;
   at: Date | null;
@@ -556,8 +573,8 @@ const advanceStatement = prepare(
 );
 
 /**
- * Advances the planning of a push at local time: as `advancePlanning`, and behind the last page of a start to the next one.
- * `push_time` follows as long as no device was found.
+ * Advances the planning of a push at local time: as `advancePlanning`, and behind the last page of
+ * a start to the next one. `push_time` follows as long as no device was found.
  */
 export async function advanceLocalPlanning(
   tx: Handle,
@@ -569,7 +586,9 @@ export async function advanceLocalPlanning(
   return (rowCount ?? 0) > 0;
 }
 
-/** Returns those of some installations, in the order of ids, that batches of a push have already. */
+/**
+ * Returns those of some installations, in the order of ids, that batches of a push have already.
+ */
 export async function findPlanned(
   tx: Handle,
   { appId, id }: PushKey,
@@ -584,7 +603,10 @@ export async function findPlanned(
   return rows.map((row) => row.id);
 }
 
-/** Lists up to `limit` pushes of an app that are scheduled before a time, the next one first, and counts all of them. */
+/**
+ * Lists up to `limit` pushes of an app that are scheduled before a time, the next one first, and
+ * counts all of them.
+ */
 export async function listScheduledBefore(
   db: Handle,
   appId: string,

@@ -16,7 +16,10 @@ export interface SealedRow {
   value: string;
 }
 
-/** Column with values that are encrypted under CARILLON_SECRET. Every table of one has the column `app_id`. */
+/**
+ * Column with values that are encrypted under CARILLON_SECRET. Every table of one has the column
+ * `app_id`.
+ */
 export interface SealedPlace {
   table: string;
   column: string;
@@ -27,9 +30,15 @@ export interface SealedPlace {
   context: readonly string[];
   /** SQL: ids of the keys that the values of a row are encrypted under, as an array of texts. */
   keyIds: string;
-  /** SQL: value to store, from `t` (the row) and `n.renewed` (what `reseal` returned, as the column's type). */
+  /**
+   * SQL: value to store, from `t` (the row) and `n.renewed` (what `reseal` returned, as the
+   * column's type).
+   */
   stored: string;
-  /** Encrypts a value under the first key; returns it in the form of `value`, undefined if no key decrypts it. */
+  /**
+   * Encrypts a value under the first key; returns it in the form of `value`, undefined if no key
+   * decrypts it.
+   */
   reseal(vault: Vault, row: SealedRow): string | undefined;
 }
 
@@ -41,7 +50,10 @@ function renewed(vault: Vault, value: string, context: string): string | undefin
   return readable(() => textOf(vault.seal(vault.open(bytesOf(value), context), context)));
 }
 
-/** Describes a column of bytes that holds one encrypted value: version, key id (4 bytes), and the rest. */
+/**
+ * Describes a column of bytes that holds one encrypted value: version, key id (4 bytes), and the
+ * rest.
+ */
 function bytesPlace(
   place: Pick<SealedPlace, 'table' | 'column' | 'key'> & { context?: readonly string[] },
   contextOf: (row: SealedRow) => string,
@@ -69,7 +81,9 @@ const sessions: SealedPlace = {
   reseal: resealSession,
 };
 
-/** Encrypts the token of a session, so that it does not depend on the key that it was derived with. */
+/**
+ * Encrypts the token of a session, so that it does not depend on the key that it was derived with.
+ */
 function resealSession(vault: Vault, row: SealedRow): string | undefined {
   const [objectId, nonce] = [column(row, 'object_id'), bytesOf(row.value)];
   const hash = bytesOf(column(row, 'session_hash'));
@@ -99,8 +113,8 @@ const platforms: SealedPlace = {
 };
 
 /**
- * All columns with encrypted values. A column of bytes that is neither here nor among the digests that
- * `test/shared/db/sealed-places.test.ts` names fails that test.
+ * All columns with encrypted values. A column of bytes that is neither here nor among the digests
+ * that `test/shared/db/sealed-places.test.ts` names fails that test.
  */
 export const sealedPlaces: readonly SealedPlace[] = [
   bytesPlace({ table: 'app', column: 'secrets', key: {} }, ({ appId }) => sealContexts.app(appId)),
@@ -141,14 +155,20 @@ export const sealedPlaces: readonly SealedPlace[] = [
 /** Returns the name of a place: `<table>.<column>`. */
 export const nameOf = ({ table, column: name }: SealedPlace): string => `${table}.${name}`;
 
-/** Name of the group of values whose key is not among CARILLON_SECRET, or not known yet (sessions of older versions). */
+/**
+ * Name of the group of values whose key is not among CARILLON_SECRET, or not known yet (sessions of
+ * older versions).
+ */
 export const otherKey = 'other';
 
 export const sealedCounts = z.record(z.string(), z.record(z.string(), z.number()));
 /** Numbers of values by place (`<table>.<column>`) and id of the key. */
 export type SealedCounts = z.infer<typeof sealedCounts>;
 
-/** Counts the encrypted values of all apps by place and key, by their first bytes. Reads every row once. */
+/**
+ * Counts the encrypted values of all apps by place and key, by their first bytes. Reads every row
+ * once.
+ */
 export async function countSealedValues(db: Handle, keyIds: readonly string[]): Promise<SealedCounts> {
   const counts: SealedCounts = {};
   for (const place of sealedPlaces) {
@@ -166,7 +186,10 @@ export async function countSealedValues(db: Handle, keyIds: readonly string[]): 
 /** Limit of one statement that counts for a caller who waits. */
 const waitingMs = 8000;
 
-/** As `countSealedValues`, for a caller who waits. Throws PostgreSQL's error of a statement over its time limit. */
+/**
+ * As `countSealedValues`, for a caller who waits. Throws PostgreSQL's error of a statement over its
+ * time limit.
+ */
 export const countSealedSoon = (
   db: Pick<Database, 'transaction'>,
   keyIds: readonly string[],
@@ -174,8 +197,8 @@ export const countSealedSoon = (
   db.transaction((tx) => countSealedValues(tx, keyIds), { statementTimeoutMs: waitingMs });
 
 /**
- * Returns the number of values by place that are under another key than the first; `unreadable` are those that no key
- * decrypts, which do not count.
+ * Returns the number of values by place that are under another key than the first; `unreadable` are
+ * those that no key decrypts, which do not count.
  */
 export function oldValues(
   counts: SealedCounts,
@@ -194,7 +217,10 @@ export const sum = (numbers: readonly number[]): number =>
 
 /** Process whose CARILLON_SECRET differs in a way that matters. */
 export interface KeyMismatch extends Pick<SeenProcess, 'kind' | 'host' | 'pid'> {
-  /** `cannotRead`: it lacks the first key; `encryptsOtherwise`: another key is its first one; `unknown`: an older version. */
+  /**
+   * `cannotRead`: it lacks the first key; `encryptsOtherwise`: another key is its first one;
+   * `unknown`: an older version.
+   */
   problem: 'cannotRead' | 'encryptsOtherwise' | 'unknown';
 }
 
@@ -221,7 +247,10 @@ export interface SealedPage {
   last: Position;
 }
 
-/** Reads up to `limit` rows of an app after a position, and the values among them that are not under the key `first`. */
+/**
+ * Reads up to `limit` rows of an app after a position, and the values among them that are not under
+ * the key `first`.
+ */
 export async function readSealedPage(
   db: Handle,
   place: SealedPlace,
@@ -248,8 +277,8 @@ export async function readSealedPage(
 }
 
 /**
- * Encrypts values under the first key, each only if it is still the one that was read. Skips rows that another transaction
- * holds. Returns how many changed, and how many no key decrypts.
+ * Encrypts values under the first key, each only if it is still the one that was read. Skips rows
+ * that another transaction holds. Returns how many changed, and how many no key decrypts.
  */
 export async function resealRows(
   db: Handle,
@@ -275,7 +304,10 @@ export async function resealRows(
   return { changed: rowCount ?? 0, unreadable };
 }
 
-/** Returns the statement that stores renewed values: it locks in the order of the key, and never waits for a lock. */
+/**
+ * Returns the statement that stores renewed values: it locks in the order of the key, and never
+ * waits for a lock.
+ */
 function resealStatement({ table, column, type, key, stored }: SealedPlace): string {
   const names = Object.keys(key);
   const types = Object.values(key);
@@ -342,7 +374,10 @@ export async function findSecretRotation(db: Handle, keyId: string): Promise<Sec
   return rows.map(toRotation)[0];
 }
 
-/** Requests a rotation. Changes nothing if it runs. Returns whether it begins. Forgets rotations to other keys. */
+/**
+ * Requests a rotation. Changes nothing if it runs. Returns whether it begins. Forgets rotations to
+ * other keys.
+ */
 export async function requestSecretRotation(tx: Handle, keyId: string): Promise<boolean> {
   await tx.query('DELETE FROM secret_rotation WHERE key_id <> $1', [keyId]);
   const { rowCount } = await tx.query(
@@ -357,8 +392,8 @@ export async function requestSecretRotation(tx: Handle, keyId: string): Promise<
 }
 
 /**
- * Locks the rotation to a first key for the transaction, if it was requested and has not finished; undefined while another
- * process holds it.
+ * Locks the rotation to a first key for the transaction, if it was requested and has not finished;
+ * undefined while another process holds it.
  */
 export async function lockSecretRotation(tx: Handle, keyId: string): Promise<SecretRotation | undefined> {
   const { rows } = await tx.query<SecretRotation>(
@@ -368,7 +403,10 @@ export async function lockSecretRotation(tx: Handle, keyId: string): Promise<Sec
   return rows.map(toRotation)[0];
 }
 
-/** Writes the state of a locked rotation; `isFinished` ends it, `isCounted` says that `counts` are new. */
+/**
+ * Writes the state of a locked rotation; `isFinished` ends it, `isCounted` says that `counts` are
+ * new.
+ */
 export async function saveSecretRotation(
   tx: Handle,
   rotation: SecretRotation,

@@ -50,7 +50,10 @@ export async function findCaptchaAnswer(
   return rows[0]?.answer;
 }
 
-/** Counts one try and returns the encrypted answer; undefined for an expired or solved captcha, or without tries left. */
+/**
+ * Counts one try and returns the encrypted answer; undefined for an expired or solved captcha, or
+ * without tries left.
+ */
 export async function countCaptchaAttempt(
   db: Handle,
   { appId, token }: CaptchaId,
@@ -65,7 +68,10 @@ export async function countCaptchaAttempt(
   return rows[0]?.answer;
 }
 
-/** Marks a captcha as solved. Its validate token is valid until `expiresAt`. Returns false when it was solved already. */
+/**
+ * Marks a captcha as solved. Its validate token is valid until `expiresAt`. Returns false when it
+ * was solved already.
+ */
 export async function solveCaptcha(
   db: Handle,
   { appId, token }: CaptchaId,
@@ -200,9 +206,10 @@ export async function isLoginLocked(
 }
 
 /**
- * Counts a failure in one statement, so that concurrent calls are all counted. Returns whether the identifier is locked
- * now. Counts nothing while it is locked: the lock ends one window after the failure that caused it. The times of failures are
- * in order, so that `width_bucket` is the number of those before the window; a sharded database takes no subquery here.
+ * Counts a failure in one statement, so that concurrent calls are all counted. Returns whether the
+ * identifier is locked now. Counts nothing while it is locked: the lock ends one window after the
+ * failure that caused it. The times of failures are in order, so that `width_bucket` is the number
+ * of those before the window; a sharded database takes no subquery here.
  */
 export async function countLoginFailure(
   db: Handle,
@@ -243,7 +250,10 @@ export async function deleteOldLoginLocks(db: Handle, before: Date, limit: numbe
   return rowCount ?? 0;
 }
 
-/** Returns the failures of an identifier since `since`, and the end of its lock; null without a lock. */
+/**
+ * Returns the failures of an identifier since `since`, and the end of its lock; null without a
+ * lock.
+ */
 export async function readLoginLock(
   db: Handle,
   appId: string,
@@ -273,8 +283,9 @@ export interface SignUpUse {
 export const signUpWindows = { usersMs: hourMs, bytesMs: dayMs } as const;
 
 /**
- * Counts one new user and its bytes for a network address. Returns the new counts. Other calls for the address wait until
- * `tx` ends. The caller rolls `tx` back when a count is too high, which undoes the count.
+ * Counts one new user and its bytes for a network address. Returns the new counts. Other calls for
+ * the address wait until `tx` ends. The caller rolls `tx` back when a count is too high, which
+ * undoes the count.
  */
 export async function countSignUp(
   tx: Handle,
@@ -297,7 +308,10 @@ export async function countSignUp(
   return { users: of('signUps'), bytes: of('signUpBytes') };
 }
 
-/** Key of a code: a number has one per purpose, or one per purpose and account if only that account may use it. */
+/**
+ * Key of a code: a number has one per purpose, or one per purpose and account if only that account
+ * may use it.
+ */
 export interface CodeKey {
   appId: string;
   purpose: string;
@@ -338,8 +352,9 @@ export async function putCode(tx: Handle, code: NewCode): Promise<void> {
 }
 
 /**
- * Counts one try and returns the digest to compare with. Counting before the comparison prevents concurrent guesses from
- * exceeding the limit. Returns undefined without a code, or when it has expired or has no tries left.
+ * Counts one try and returns the digest to compare with. Counting before the comparison prevents
+ * concurrent guesses from exceeding the limit. Returns undefined without a code, or when it has
+ * expired or has no tries left.
  */
 export async function countAttempt(
   db: Handle,
@@ -388,7 +403,10 @@ export async function deleteExpiredCodes(db: Handle, now: Date, limit: number): 
   return rowCount ?? 0;
 }
 
-/** Selects the newest codes for a purpose that one network address requested and that any caller may use. */
+/**
+ * Selects the newest codes for a purpose that one network address requested and that any caller may
+ * use.
+ */
 export async function selectCodesRequestedFrom(
   db: Handle,
   { appId, purpose, askedFrom }: Pick<NewCode, 'appId' | 'purpose' | 'askedFrom'>,

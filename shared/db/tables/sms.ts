@@ -210,7 +210,9 @@ export interface Conversion {
   openUntil: Date | null;
 }
 
-/** Reads the codes sent and used since `from`, or since the breaker last closed if that is later. */
+/**
+ * Reads the codes sent and used since `from`, or since the breaker last closed if that is later.
+ */
 export async function readConversion(
   db: Handle,
   { appId, prefix }: Prefix,
@@ -257,7 +259,9 @@ export async function deleteOldConversions(db: Handle, before: Date): Promise<vo
   await db.query('DELETE FROM sms_breaker WHERE open_until < $1', [before]);
 }
 
-/** Limit on a count. `key` identifies the counted item within its scope, such as a network address. */
+/**
+ * Limit on a count. `key` identifies the counted item within its scope, such as a network address.
+ */
 export interface Budget {
   appId: string;
   scope: 'address' | 'block' | 'app' | 'free' | 'mail' | 'mailAddress' | 'codeAlone';
@@ -269,8 +273,8 @@ export interface Budget {
 }
 
 /**
- * Counts one against a budget, in one statement. Returns false, and counts nothing, when it is used up. Other calls for the
- * same key wait until `tx` ends.
+ * Counts one against a budget, in one statement. Returns false, and counts nothing, when it is used
+ * up. Other calls for the same key wait until `tx` ends.
  */
 export async function takeBudget(tx: Handle, budget: Budget, now: Date): Promise<boolean> {
   const { appId, scope, key, limit, windowMs } = budget;
@@ -297,8 +301,9 @@ export interface NumberHistory {
 }
 
 /**
- * Reads the messages to a number in the last day. Locks the number until `tx` ends, so the caller may decide on the result
- * and insert a message. Voice calls share a limit whatever their signature.
+ * Reads the messages to a number in the last day. Locks the number until `tx` ends, so the caller
+ * may decide on the result and insert a message. Voice calls share a limit whatever their
+ * signature.
  */
 export async function readNumberHistory(
   tx: Handle,
@@ -337,8 +342,8 @@ export async function insertSend(
 }
 
 /**
- * Charges the app's balance (option `smsBalance`, else `defaultBalance`). Returns false, and charges nothing, when it is too
- * low.
+ * Charges the app's balance (option `smsBalance`, else `defaultBalance`). Returns false, and
+ * charges nothing, when it is too low.
  */
 export async function chargeBalance(
   tx: Handle,

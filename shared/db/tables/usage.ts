@@ -20,7 +20,9 @@ export interface ChargedBatch {
   cap: number;
 }
 
-/** Rows of `usage_day` are locked in the order of apps, so that two such statements do not deadlock. */
+/**
+ * Rows of `usage_day` are locked in the order of apps, so that two such statements do not deadlock.
+ */
 const grantStatement = new AppStatement(
   4,
   (andApp) => `WITH batch AS MATERIALIZED (
@@ -50,10 +52,10 @@ const grantStatement = new AppStatement(
 );
 
 /**
- * Charges the recipients of batches to the daily caps of their apps and saves the grants on the batches: of each batch
- * min(n, cap − used), the oldest first. One statement reads and charges, so that any number of dispatchers stays within
- * the cap (protocol/delivery.md#promise-6). Undefined for a batch that has a grant already, from an earlier take or a
- * late worker.
+ * Charges the recipients of batches to the daily caps of their apps and saves the grants on the
+ * batches: of each batch min(n, cap − used), the oldest first. One statement reads and charges, so
+ * that any number of dispatchers stays within the cap (protocol/delivery.md#promise-6). Undefined
+ * for a batch that has a grant already, from an earlier take or a late worker.
  */
 export async function grantRecipients(
   db: Handle,
@@ -90,8 +92,8 @@ export async function deleteOldUsage(db: Handle, before: Date, limit: number): P
 }
 
 /**
- * Lists the usage of an app from one day to another (`YYYY-MM-DD`, UTC, both included), oldest first; days without any
- * are missing.
+ * Lists the usage of an app from one day to another (`YYYY-MM-DD`, UTC, both included), oldest
+ * first; days without any are missing.
  */
 export async function listUsage(
   db: Handle,
@@ -125,9 +127,15 @@ export interface CallWindow {
 /** How calls are counted. */
 export interface CountTerms {
   windowMs: number;
-  /** Whether the calls within the rate count for the usage of the day; not if they are refused for another reason. */
+  /**
+   * Whether the calls within the rate count for the usage of the day; not if they are refused for
+   * another reason.
+   */
   isUsage: boolean;
-  /** Time limit of waiting for a row that another transaction changes; 0 for the time limit of a statement. */
+  /**
+   * Time limit of waiting for a row that another transaction changes; 0 for the time limit of a
+   * statement.
+   */
   lockTimeoutMs: number;
 }
 
@@ -156,10 +164,11 @@ const count = prepare(
 );
 
 /**
- * Counts push calls of different apps for their rates and for the usage of the day, whose peak is the largest count of one
- * window (protocol/push.md#call-rate). A window begins with the first call after the one before. Commits asynchronously: a
- * crash of the database loses a fraction of a second of counts. Returns the windows by app. Locks rows in the order of app
- * ids, so that two processes cannot deadlock.
+ * Counts push calls of different apps for their rates and for the usage of the day, whose peak is
+ * the largest count of one window (protocol/push.md#call-rate). A window begins with the first call
+ * after the one before. Commits asynchronously: a crash of the database loses a fraction of a
+ * second of counts. Returns the windows by app. Locks rows in the order of app ids, so that two
+ * processes cannot deadlock.
  */
 export async function countCalls(
   db: Database,

@@ -141,7 +141,10 @@ export interface NewUser {
   now: Date;
 }
 
-/** Inserts a user with an encrypted `authData`. Fails on a unique index for a taken name, address or number. */
+/**
+ * Inserts a user with an encrypted `authData`. Fails on a unique index for a taken name, address or
+ * number.
+ */
 export async function insertUser(tx: Handle, appId: string, user: NewUser): Promise<User> {
   const { rows } = await tx.query<UserRow>(
     `INSERT INTO app_user (app_id, object_id, password_hash, session_nonce, session_hash, created_at, updated_at,
@@ -195,7 +198,9 @@ export async function setPassword(
   return requireRow(rows);
 }
 
-/** Replaces a hash with a stronger one of the same password, unless the password has changed since. */
+/**
+ * Replaces a hash with a stronger one of the same password, unless the password has changed since.
+ */
 export async function replaceHash(
   db: Handle,
   appId: string,
@@ -208,8 +213,8 @@ export async function replaceHash(
 }
 
 /**
- * Replaces the session of a user. With `from`, only if that is still the current session; otherwise returns undefined.
- * With `now`, sets `updated_at`.
+ * Replaces the session of a user. With `from`, only if that is still the current session; otherwise
+ * returns undefined. With `now`, sets `updated_at`.
  */
 export async function replaceSession(
   db: Handle,
@@ -255,8 +260,9 @@ export async function findUsersOfIdentities(
 }
 
 /**
- * Replaces the third-party accounts of a locked user. Returns those that belong to another user. Inserts in index order
- * and before deleting, so that concurrent calls do not deadlock: a delete waits for no lock.
+ * Replaces the third-party accounts of a locked user. Returns those that belong to another user.
+ * Inserts in index order and before deleting, so that concurrent calls do not deadlock: a delete
+ * waits for no lock.
  */
 export async function setIdentities(
   tx: Handle,
@@ -327,7 +333,9 @@ export async function releaseOtherAccounts(tx: Handle, appId: string, unions: Id
 
 const maxPlatformsRead = 1000;
 
-/** Lists the platforms of an app's users, at most a thousand. Reads one index entry per platform. */
+/**
+ * Lists the platforms of an app's users, at most a thousand. Reads one index entry per platform.
+ */
 export async function listPlatforms(db: Handle, appId: string): Promise<string[]> {
   const { rows } = await db.query<{ platform: string | null }>(
     `WITH RECURSIVE known AS (

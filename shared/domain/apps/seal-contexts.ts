@@ -7,8 +7,9 @@ interface MessageContext {
 }
 
 /**
- * Contexts that encrypted values are bound to, one per kind of value: a value copied to another row does not decrypt. Each
- * kind has an entry in `sealedPlaces` (shared/db/tables/secrets.ts), which `carillon secret rotate` walks.
+ * Contexts that encrypted values are bound to, one per kind of value: a value copied to another row
+ * does not decrypt. Each kind has an entry in `sealedPlaces` (shared/db/tables/secrets.ts), which
+ * `carillon secret rotate` walks.
  */
 export const sealContexts = {
   app: (appId: string) => `app ${appId}`,

@@ -8,7 +8,7 @@ import type { BodyReservation } from './budget.ts';
 /** A body of 20 MB at 8 Mbit/s. Slower senders hold memory that others could use. */
 export const defaultBodyMs = 20_000;
 
-/** koa-body reads no body of another method, and without this option none of DELETE. */
+/** koa-body reads no body of another method; without this option it skips that of DELETE. */
 const bodyMethods = [Method.POST, Method.PUT, Method.PATCH, Method.DELETE];
 
 type Unpacker = Transform & { headers: Record<string, string> };
