@@ -35,7 +35,7 @@ export interface CallbackPath {
 const maxReceipts = 20_000;
 /**
  * Receipts of waiting calls that share a transaction: some gateways send one receipt per call.
- * Transactions that run at the same time. Receipts of one app and connector that may wait.
+ * Batches that run at the same time. Receipts of one app that may wait.
  */
 const batchLimits = { size: 2000, concurrency: 4, maxWaiting: 100_000 };
 /** Longest registration id that is stored. */
@@ -50,18 +50,17 @@ interface CallReceipts {
   receipts: Receipt[];
 }
 
-const keyOf = ({ connector, appId }: ReceiptSource): string => `${connector} ${appId}`;
-
 /** Counts delivery receipts of gateways on the push record, and deletes installations with invalid tokens. */
 export class ReceiptService {
   readonly #deps: ApiDeps;
-  readonly #batcher: Batcher<CallReceipts>;
+  /** Resolves with the error of a call, if it failed. */
+  readonly #batcher: Batcher<CallReceipts, unknown>;
 
   constructor(deps: ApiDeps) {
     this.#deps = deps;
     this.#batcher = new Batcher({
       ...batchLimits,
-      fairBy: ({ source }) => keyOf(source),
+      fairBy: ({ source }) => source.appId,
       isApart: () => true,
       weightOf: ({ receipts }) => receipts.length,
       run: (calls) => this.#write(calls),
@@ -119,20 +118,31 @@ export class ReceiptService {
   async #writeInTurn(source: ReceiptSource, receipts: Receipt[]): Promise<void> {
     if (receipts.length === 0) return;
     try {
-      await this.#batcher.run({ source, receipts });
+      const failure = await this.#batcher.run({ source, receipts });
+      if (failure !== undefined) throw failure;
     } catch (error) {
       if (!(error instanceof QueueFull)) throw error;
       throw new Refusal('tooManyRequests', { retryAfterSeconds: 1 });
     }
   }
 
-  /**
-   * Writes the receipts of calls with one source. Repeats a transaction that PostgreSQL ended
-   * because of a deadlock; it was rolled back.
-   */
-  async #write(calls: CallReceipts[]): Promise<undefined[]> {
+  /** Writes each source in a transaction of its own. Returns the error of each call, if it failed. */
+  async #write(calls: CallReceipts[]): Promise<unknown[]> {
+    const failures = new Map<CallReceipts, unknown>();
+    for (const ofSource of Map.groupBy(calls, ({ source }) => source.connector).values()) {
+      try {
+        await this.#writeSource(ofSource);
+      } catch (error) {
+        for (const call of ofSource) failures.set(call, error);
+      }
+    }
+    return calls.map((call) => failures.get(call));
+  }
+
+  /** Repeats a transaction that PostgreSQL ended because of a deadlock; it was rolled back. */
+  async #writeSource(calls: CallReceipts[]): Promise<void> {
     const [first] = calls;
-    if (!first) return [];
+    if (!first) return;
     const receipts = calls.flatMap((call) => call.receipts);
     try {
       await this.#writeOnce(first.source, receipts);
@@ -140,7 +150,6 @@ export class ReceiptService {
       if (!isDeadlock(error)) throw error;
       await this.#writeOnce(first.source, receipts);
     }
-    return [];
   }
 
   #writeOnce(source: ReceiptSource, receipts: Receipt[]): Promise<void> {
