@@ -6,7 +6,6 @@ import {
   type ProfileAnswers,
 } from '../../domain/pushes/invalid-tokens.ts';
 import type { Handle } from '../pool.ts';
-import type { RecipientFailure } from './push-failures.ts';
 import type { ReceiptSource } from './receipts.ts';
 
 /** Installations that one statement deletes. */
@@ -129,19 +128,6 @@ export async function deleteInvalidPage(
   );
   const { last = null, size = 0, deleted = 0 } = rows[0] ?? {};
   return { last: size < pageSize ? null : last, deleted };
-}
-
-/**
- * Deletes the installation of a push to one device if the answer proves the end of its token,
- * unless it was saved since: such a push has no other answers to compare.
- */
-export async function deleteProven(db: Handle, appId: string, failure: RecipientFailure): Promise<void> {
-  if (!failure.isProof || failure.invalidAsOfMs === null) return;
-  await db.query(
-    `DELETE FROM installation WHERE app_id = $1 AND id = $2
-        AND updated_at = to_timestamp($3::float8 / 1000.0)::timestamptz(3)`,
-    [appId, failure.installation, failure.invalidAsOfMs],
-  );
 }
 
 /**
