@@ -64,7 +64,7 @@ export interface WrittenPage {
  */
 export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Promise<WrittenPage> {
   const { push } = plan;
-  deps.closer.expectBatches(push.id);
+  deps.closer.forgetSettled(push.id);
   const through = step.page.lastId || step.mark;
   const whole = await writeWhole(deps, plan, { ...step, through });
   if (whole) return { through, batchIds: whole };

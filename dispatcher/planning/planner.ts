@@ -87,15 +87,22 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
   if (!push || !app || !(push.state === 'queued' || push.state === 'sending')) return undefined;
   deps.pushCache.add(push);
   const router = new Router(app, profiles, push);
-  const nowMs = deps.clock.now();
-  const all = rulesOf({ app, push, router, nowMs });
+  const { clock } = deps;
+  // Read again for each page: a scan may take longer than quiet hours.
+  const ruled = {
+    ...{ app, push, router },
+    get nowMs() {
+      return clock.now();
+    },
+  };
+  const all = rulesOf(ruled);
   const target = all.some(appliesToOne) ? undefined : pointTarget(appId, push.pushOrder);
   const rules = target ? [] : all;
   return {
     ...{ push, app, router, rules, job },
     routes: batchRoutes(router, rules),
     priorities: new FairPriorities(appId),
-    lookup: target && { ...target, appId, activeSince: activeSince(app, nowMs) },
+    lookup: target && { ...target, appId, activeSince: activeSince(app, clock.now()) },
   };
 }
 
@@ -254,7 +261,7 @@ async function deliverInline(
   try {
     if ((await Promise.all(open.map(deliver))).includes('again')) return 'again';
     await closePush(deps, job.data, job);
-    deps.closer.markClosed(pushId);
+    deps.closer.forgetSettled(pushId);
     return 'done';
   } finally {
     if (deps.closer.end(pushId)) await closePush(deps, job.data);

@@ -24,15 +24,13 @@ export class PushCloser {
     if (entry) entry.isSettled = true;
   }
 
-  /** Notes that batches are about to be written, which end later: those that ended before do not end the push. */
-  expectBatches(pushId: number): void {
+  /**
+   * Notes that the batches that were settled so far give no cause to close the push: others are about
+   * to be written, which end later, or a statement has just tried to close it.
+   */
+  forgetSettled(pushId: number): void {
     const entry = this.#entries.get(pushId);
     if (entry) entry.isSettled = false;
-  }
-
-  /** Notes that the push was just closed, or tried to be. */
-  markClosed(pushId: number): void {
-    this.expectBatches(pushId);
   }
 
   /** Ends the work on a batch or the planning, however it ended. Returns true when the push may be closed. */
