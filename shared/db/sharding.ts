@@ -89,6 +89,16 @@ export class AppStatement {
     }
     return done;
   }
+
+  /** As `run`, of a statement that returns an id with each row. Returns the rows by their ids. */
+  async rowsById<R extends { id: number }, T extends OfApp>(
+    db: Handle,
+    rows: readonly T[],
+    values: (part: T[]) => unknown[],
+  ): Promise<Map<number, R>> {
+    const done = await this.run<R, T>(db, rows, values);
+    return new Map(done.flatMap(({ found }) => found).map((row) => [row.id, row]));
+  }
 }
 
 /** Small tables that every server holds completely, because rows of an app refer to them. */

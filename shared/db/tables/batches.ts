@@ -194,9 +194,11 @@ const findStatement = new AppStatement(
 
 /** Reads batches; undefined for a batch that was deleted. */
 export async function findBatches(db: Handle, keys: readonly BatchKey[]): Promise<(Batch | undefined)[]> {
-  const done = await findStatement.run<BatchRow, BatchKey>(db, keys, batchKeyValues);
-  const found = new Map(done.flatMap((part) => part.found).map((row) => [row.id, toBatch(row)]));
-  return keys.map(({ batchId }) => found.get(batchId));
+  const found = await findStatement.rowsById<BatchRow, BatchKey>(db, keys, batchKeyValues);
+  return keys.map(({ batchId }) => {
+    const row = found.get(batchId);
+    return row && toBatch(row);
+  });
 }
 
 export async function findBatch(db: Handle, appId: string, batchId: number): Promise<Batch | undefined> {
@@ -296,10 +298,9 @@ const settleStatement = new AppStatement(
  * have moved than `retriedCount`, the number that `states` includes: its result does not count.
  */
 export async function settleBatches(tx: Handle, batches: readonly SettledBatch[]): Promise<boolean[]> {
-  const done = await settleStatement.run<{ id: number }, SettledBatch>(tx, batches, (part) => [
+  const settled = await settleStatement.rowsById(tx, batches, (part) => [
     JSON.stringify(part.map(toResultColumns)),
   ]);
-  const settled = new Set(done.flatMap(({ found }) => found).map(({ id }) => id));
   return batches.map(({ id }) => settled.has(id));
 }
 

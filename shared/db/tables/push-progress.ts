@@ -107,12 +107,11 @@ const wholeStatement = new AppStatement(
  * locked push, too.
  */
 export async function planWholePushes(tx: Handle, pushes: readonly WholePlan[]): Promise<boolean[]> {
-  const done = await wholeStatement.run<{ id: number }, WholePlan>(tx, pushes, (part) => [
+  const planned = await wholeStatement.rowsById(tx, pushes, (part) => [
     ...keyValues(part),
     part.map(({ through }) => through),
     part.map(({ devices }) => devices),
   ]);
-  const planned = new Set(done.flatMap(({ found }) => found).map(({ id }) => id));
   return pushes.map(({ id }) => planned.has(id));
 }
 
@@ -156,11 +155,10 @@ const firstSendStatement = new AppStatement(
 
 /** Saves the times of the first sends of pushes. Returns true for each push that had no time. */
 export async function markFirstSends(db: Handle, times: readonly FirstSendTime[]): Promise<boolean[]> {
-  const done = await firstSendStatement.run<{ id: number }, FirstSendTime>(db, times, (part) => [
+  const marked = await firstSendStatement.rowsById(db, times, (part) => [
     ...keyValues(part),
     part.map(({ at }) => at),
   ]);
-  const marked = new Set(done.flatMap(({ found }) => found).map(({ id }) => id));
   return times.map(({ id }) => marked.has(id));
 }
 
@@ -210,8 +208,7 @@ export async function closeSettled(
   db: Handle,
   keys: readonly PushKey[],
 ): Promise<(ClosedPush | undefined)[]> {
-  const done = await closeStatement.run<ClosedPush & { id: number }, PushKey>(db, keys, keyValues);
-  const closed = new Map(done.flatMap(({ found }) => found).map(({ id, ...push }) => [id, push]));
+  const closed = await closeStatement.rowsById<ClosedPush & { id: number }, PushKey>(db, keys, keyValues);
   return keys.map(({ id }) => closed.get(id));
 }
 
@@ -400,9 +397,11 @@ export async function readBatchSnapshots(
   db: Handle,
   keys: readonly BatchKey[],
 ): Promise<(BatchSnapshot | undefined)[]> {
-  const done = await snapshotStatement.run<SnapshotRow, BatchKey>(db, keys, batchKeyValues);
-  const found = new Map(done.flatMap((part) => part.found).map((row) => [row.id, toSnapshot(row)]));
-  return keys.map(({ batchId }) => found.get(batchId));
+  const found = await snapshotStatement.rowsById<SnapshotRow, BatchKey>(db, keys, batchKeyValues);
+  return keys.map(({ batchId }) => {
+    const row = found.get(batchId);
+    return row && toSnapshot(row);
+  });
 }
 
 const toSnapshot = (row: SnapshotRow): BatchSnapshot => ({

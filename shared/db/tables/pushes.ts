@@ -103,8 +103,7 @@ const findStatement = new AppStatement(
 
 /** Reads pushes; undefined for a push that was deleted. */
 export async function findPushes(db: Handle, keys: readonly PushKey[]): Promise<(Push | undefined)[]> {
-  const done = await findStatement.run<Push, PushKey>(db, keys, keyValues);
-  const found = new Map(done.flatMap((part) => part.found).map((push) => [push.id, push]));
+  const found = await findStatement.rowsById<Push, PushKey>(db, keys, keyValues);
   return keys.map(({ id }) => found.get(id));
 }
 

@@ -61,12 +61,14 @@ export async function grantRecipients(
   db: Handle,
   batches: readonly ChargedBatch[],
 ): Promise<(Grant | undefined)[]> {
-  const done = await grantStatement.run<Grant & { id: number }, ChargedBatch>(db, batches, (part) => [
+  const grants = await grantStatement.rowsById<Grant & { id: number }, ChargedBatch>(db, batches, (part) => [
     ...batchKeyValues(part),
     part.map(({ cap }) => cap),
   ]);
-  const grants = new Map(done.flatMap(({ found }) => found).map(({ id, ...grant }) => [id, grant]));
-  return batches.map(({ batchId }) => grants.get(batchId));
+  return batches.map(({ batchId }) => {
+    const row = grants.get(batchId);
+    return row && { granted: row.granted, size: row.size };
+  });
 }
 
 /** Reads the usage of an app on a day (`YYYY-MM-DD`, UTC); zeros without any. */
