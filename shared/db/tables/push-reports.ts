@@ -83,20 +83,26 @@ export async function countPushPage(
   return rows[0]?.n ?? 0;
 }
 
-/** Lists pushes that are not done, the newest first; `apps` null for all apps. */
-export async function listRunning(
-  db: Handle,
-  apps: readonly string[] | null,
-  limit: number,
-): Promise<Push[]> {
-  const { rows } = await db.query<Push>(
-    `SELECT ${listedPushColumns} FROM notification n
-      WHERE state IN ('queued', 'sending', 'paused') AND ($1::text[] IS NULL OR app_id = ANY($1))
-      ORDER BY id DESC LIMIT $2`,
-    [apps, limit],
-  );
-  return rows;
-}
+/** Lists pushes that meet a condition of ours, the newest first; `apps` null for all apps. */
+const listOpen =
+  (condition: string) =>
+  async (db: Handle, apps: readonly string[] | null, limit: number): Promise<Push[]> => {
+    const { rows } = await db.query<Push>(
+      `SELECT ${listedPushColumns} FROM notification n
+        WHERE ${condition} AND ($1::text[] IS NULL OR app_id = ANY($1)) ORDER BY id DESC LIMIT $2`,
+      [apps, limit],
+    );
+    return rows;
+  };
+
+/** Lists pushes that are not done, as `listOpen`. */
+export const listRunning = listOpen(`state IN ('queued', 'sending', 'paused')`);
+
+/** Lists pushes that wait for an approval, as `listOpen`. */
+export const listWaitingForApproval = listOpen(
+  `state = 'paused' AND EXISTS (SELECT FROM push_approval a WHERE a.app_id = n.app_id
+                                   AND a.push_id = n.id AND a.above IS NOT NULL AND a.given_at IS NULL)`,
+);
 
 /** Counts the scheduled pushes of several apps; null for all. */
 export async function countScheduledOf(db: Handle, apps: readonly string[] | null): Promise<number> {
@@ -105,23 +111,6 @@ export async function countScheduledOf(db: Handle, apps: readonly string[] | nul
     [apps],
   );
   return rows[0]?.n ?? 0;
-}
-
-/** Lists pushes that wait for an approval, the newest first; `apps` null for all apps. */
-export async function listWaitingForApproval(
-  db: Handle,
-  apps: readonly string[] | null,
-  limit: number,
-): Promise<Push[]> {
-  const { rows } = await db.query<Push>(
-    `SELECT ${listedPushColumns} FROM notification n
-      WHERE state = 'paused' AND ($1::text[] IS NULL OR app_id = ANY($1))
-        AND EXISTS (SELECT FROM push_approval a WHERE a.app_id = n.app_id
-                       AND a.push_id = n.id AND a.above IS NOT NULL AND a.given_at IS NULL)
-      ORDER BY id DESC LIMIT $2`,
-    [apps, limit],
-  );
-  return rows;
 }
 
 /** Totals of a push; null while it is open and after a cancellation, when its batches have them. */
