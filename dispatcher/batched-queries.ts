@@ -59,6 +59,7 @@ const concurrency = 1;
 
 /** Connections that stay open without pushes. */
 export const idleBatchedConnections = 2;
+
 /** A failed batch of items runs again item by item, unless the database is unavailable. */
 function batched<T, R>(
   run: (items: T[]) => Promise<R[]>,
@@ -75,7 +76,8 @@ function batched<T, R>(
 /**
  * The statements of planning, delivery and recording. Pushes and batches that need the same
  * statement at the same time share it: most pushes go to one device, and a statement for each would
- * cost more than the push. A push that is alone waits for nothing.
+ * cost more than the push. A push that is alone waits for nothing. As many items wait at most as jobs
+ * are in work (`limits.ts`).
  */
 export class BatchedQueries {
   /** Its connections, with the settings of `onePlanSettings`. */

@@ -187,7 +187,7 @@ class OfferNode {
   }
 }
 
-/** Devices that are offered messages in one turn of the event loop. */
+/** Devices that are offered messages in one tick. */
 const devicesPerTurn = 256;
 
 /**

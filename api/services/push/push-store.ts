@@ -19,7 +19,10 @@ export const repeatWindowMs = 5 * 60_000;
 
 /** Pushes of one transaction, and limits of the pushes that wait for theirs. */
 const batchLimits = { size: 100, maxWaiting: 1000, maxWaitMs: 5000 };
-/** Transactions at the same time. Those without request ids wait for no lock, and commits with a NOTIFY take turns anyway. */
+/**
+ * Transactions at the same time. Those without request ids wait for no lock; while one commits, the
+ * next one is written.
+ */
 const plainConcurrency = 2;
 const claimingConcurrency = 2;
 /** Lane of the batches, which belong to no app: app ids have no blanks. */
