@@ -1,4 +1,4 @@
-import type { PgBoss } from 'pg-boss';
+import { PgBoss } from 'pg-boss';
 import { connectionUrl } from '../config/database-url.ts';
 import type { Handle } from '../db/pool.ts';
 import {
@@ -25,12 +25,8 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
   return [...ran, ...queues];
 }
 
-/** Opens pg-boss. Loaded when it is needed: the command line imports this file for each command. */
-async function openBoss(options: ConstructorParameters<typeof PgBoss>[0] & object): Promise<PgBoss> {
-  const boss = new (await import('pg-boss')).PgBoss({
-    ...{ schema: 'pgboss', schedule: false, supervise: false },
-    ...options,
-  });
+function openBoss(options: ConstructorParameters<typeof PgBoss>[0] & object): PgBoss {
+  const boss = new PgBoss({ schema: 'pgboss', schedule: false, supervise: false, ...options });
   boss.on('error', () => undefined);
   return boss;
 }
@@ -38,7 +34,7 @@ async function openBoss(options: ConstructorParameters<typeof PgBoss>[0] & objec
 async function migrateQueues(databaseUrl: string, options: MigrateOptions): Promise<string[]> {
   if ((await pendingQueues(databaseUrl)).length === 0) return [];
   const { lockTimeoutMs } = { ...defaultPatience, ...options };
-  const boss = await openBoss({
+  const boss = openBoss({
     connectionString: connectionUrl(databaseUrl),
     max: 2,
     options: `-c lock_timeout=${lockTimeoutMs}`,
@@ -68,7 +64,7 @@ export interface QueueSchema {
 
 /** Reads what a database has of the queue; undefined without pg-boss's tables. */
 export async function readQueueSchema(db: Pick<Handle, 'query'>): Promise<QueueSchema | undefined> {
-  const boss = await openBoss({ db: { executeSql: (text, values) => db.query(text, values) } });
+  const boss = openBoss({ db: { executeSql: (text, values) => db.query(text, values) } });
   if (!(await boss.isInstalled())) return undefined;
   const [version, queues] = [await boss.schemaVersion(), await boss.getQueues()];
   return { version: version ?? 0, names: queues.map(({ name }) => name) };
