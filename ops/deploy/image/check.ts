@@ -97,7 +97,9 @@ async function untilReady(podman: Podman, { name, port }: Started): Promise<void
 async function checkCompiled(podman: Podman, { kind, name }: Started): Promise<void> {
   const log = await podman.run('logs', name);
   const modules = log.split('reading cache from').slice(1);
-  const compiled = modules.filter((told) => !told.includes('success, size=') || told.includes('was rejected'));
+  const compiled = modules.filter(
+    (told) => !told.includes('success, size=') || told.includes('was rejected'),
+  );
   const text = `a starting ${kind} takes all of its ${modules.length} modules from the compile cache of the image`;
   demand(modules.length > 0 && compiled.length === 0, [text, ...compiled.map(firstLine)].join('\n'));
 }
