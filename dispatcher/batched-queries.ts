@@ -14,6 +14,7 @@ import { type BatchFailures, insertFailures } from '../shared/db/tables/push-fai
 import {
   type BatchSnapshot,
   type ClosedPush,
+  type ClosingPush,
   closeSettled,
   type FirstSendTime,
   markFirstSends,
@@ -42,11 +43,21 @@ export interface BatchResult {
   messages: BatchMessages;
   /** Absent for a batch that the planning job delivers. */
   job?: { kind: JobKind<DeliverJob>; job: Job<DeliverJob> } | undefined;
+  /** The push to close with the result; absent if it has other batches. */
+  end?: PushEnd | undefined;
 }
 
 /** A push to close, with the planning job that ends then. */
-export interface PushEnd extends PushKey {
+export interface PushEnd extends ClosingPush {
   job?: Job<PlanJob> | undefined;
+}
+
+/** How a result was recorded. */
+export interface Recorded {
+  /** False, and nothing was changed, if the result does not count (`settleBatches`). */
+  isSettled: boolean;
+  /** The push, if the result has closed it. */
+  closed: ClosedPush | undefined;
 }
 
 /** Most items of one statement, and most failures. */
@@ -88,7 +99,7 @@ export class BatchedQueries {
   readonly #snapshots: Batcher<BatchKey, BatchSnapshot | undefined>;
   readonly #grants: Batcher<ChargedBatch, Grant | undefined>;
   readonly #firstSends: Batcher<FirstSendTime, boolean>;
-  readonly #results: Batcher<BatchResult, boolean>;
+  readonly #results: Batcher<BatchResult, Recorded>;
   readonly #ends: Batcher<PushEnd, ClosedPush | undefined>;
 
   constructor({ db, queue, log }: { db: Database; queue: JobQueue; log: Logger }) {
@@ -148,10 +159,10 @@ export class BatchedQueries {
   }
 
   /**
-   * Settles a batch, writes its failures and message ids, and ends its job, in one transaction.
-   * Returns false, and changes nothing, if the result does not count (`settleBatches`).
+   * Settles a batch, writes its failures and message ids, ends its job, and closes its push if it is
+   * the only batch, in one transaction.
    */
-  record(result: BatchResult): Promise<boolean> {
+  record(result: BatchResult): Promise<Recorded> {
     return this.#results.run(result);
   }
 
@@ -180,7 +191,7 @@ async function planWhole(tx: Handle, pushes: WholePush[]): Promise<(number[] | u
   return pushes.map(({ id }) => byPush.get(id));
 }
 
-async function record(tx: Handle, queue: JobQueue, results: BatchResult[]): Promise<boolean[]> {
+async function record(tx: Handle, queue: JobQueue, results: BatchResult[]): Promise<Recorded[]> {
   const settled = await settleBatches(
     tx,
     results.map(({ batch }) => batch),
@@ -202,10 +213,18 @@ async function record(tx: Handle, queue: JobQueue, results: BatchResult[]): Prom
         ofQueue.map(({ job }) => job),
         tx,
       );
-  return settled;
+  const ends = ours.filter((result) => result.end !== undefined);
+  const closed = await end(
+    tx,
+    queue,
+    ends.flatMap((result) => result.end ?? []),
+  );
+  const closedBy = new Map(ends.map((result, i) => [result, closed[i]]));
+  return results.map((result, i) => ({ isSettled: settled[i] === true, closed: closedBy.get(result) }));
 }
 
 async function end(tx: Handle, queue: JobQueue, ends: PushEnd[]): Promise<(ClosedPush | undefined)[]> {
+  if (ends.length === 0) return [];
   const closed = await closeSettled(tx, ends);
   await queue.endAll(
     planJob,

@@ -1,15 +1,14 @@
-import type { BatchSnapshot } from '../../shared/db/tables/push-progress.ts';
-import { pushBeganAtMs } from '../../shared/domain/pushes/record.ts';
 import type { JobEnd, Permit } from '../../shared/queue/consumer.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { GatewayPermit } from '../breakers/gateway-queue.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { type BatchInWork, type BatchJob, loadBatch } from '../recording/batch-in-work.ts';
+import { type BatchInWork, type BatchJob, loadBatch, type OnlyBatch } from '../recording/batch-in-work.ts';
 import { closePush } from '../recording/closing.ts';
 import { recordResult, type SentBatch } from '../recording/recorder.ts';
 import { recordPostponed, recordUnsent } from '../recording/unsent.ts';
 import type { Lane } from '../sending/pool.ts';
 import type { KnownPush, SendSlot } from '../sending/task.ts';
+import { FirstSend } from './first-send.ts';
 import { decide, type GateDecision, reserve } from './gates.ts';
 import { holdBatch } from './holding.ts';
 import { traceGateway, tracePush } from './tracing.ts';
@@ -22,6 +21,7 @@ export interface DeliverContext {
   permit?: Permit;
   /** Its own job; absent for a batch of a push to few, which the planning job delivers. */
   job?: BatchJob;
+  only?: OnlyBatch | undefined;
 }
 
 /** End of one round of a batch: that of its job, or `changed`: one more round. */
@@ -61,7 +61,7 @@ async function deliverOnce(
 ): Promise<RoundEnd> {
   // Before the state of the push is read: a later pause or cancellation changes the counter.
   const interruptCount = deps.pool.interruptCount(ids.pushId);
-  const batch = await loadBatch(deps, ids, context.job);
+  const batch = await loadBatch(deps, ids, context);
   if (!batch) return 'done';
   const decision = await decide(deps, batch);
   if (decision.kind !== 'send') return recordDecision(deps, batch, decision);
@@ -110,10 +110,13 @@ async function sendAndRecord(
     const permit = await deps.breakers.acquire({ connector, appId, profile }, context.permit);
     if (permit.kind === 'wait')
       return recordDecision(deps, batch, { kind: 'postpone', afterMs: permit.afterMs });
-    const firstSend = saveFirstSend(deps, batch);
-    const sent = await traceGateway(connector, () => send(deps, batch, { ...context, permit }));
-    await firstSend;
-    if (await recordResult(deps, batch, sent)) {
+    const firstSend = new FirstSend(deps, batch);
+    const sent = await firstSend.during(
+      traceGateway(connector, () => send(deps, batch, { ...context, permit })),
+    );
+    const isSettled = await recordResult(deps, batch, sent);
+    await firstSend.end();
+    if (isSettled) {
       deps.closer.markSettled(pushId);
       return 'done';
     }
@@ -150,44 +153,4 @@ async function send(
     throw error;
   });
   return { result, isCounted: await permit.release(result) };
-}
-
-/**
- * What the first send of a push waited for: its beginning, the end of the waits of its batch, and
- * that of its job.
- */
-interface Waits {
-  began: Pick<BatchSnapshot, 'createdAt' | 'pushTime'>;
-  batch: Pick<BatchSnapshot, 'notBefore' | 'quietUntil'>;
-  job: Pick<DeliverJob, 'waitedUntilMs'>;
-}
-
-/**
- * Returns how long the service took for a first send, in ms: from the beginning of the push or, if
- * it is later, from the end of the last wait that somebody asked for. An operator would else be
- * woken for the quiet hours of a push.
- */
-export function firstSendMs(at: Date, { began, batch, job }: Waits): number {
-  const { notBefore, quietUntil } = batch;
-  const ends = [notBefore?.at.getTime(), quietUntil?.getTime(), job.waitedUntilMs].map((ms) => ms ?? 0);
-  return Math.max(0, at.getTime() - Math.max(pushBeganAtMs(began), ...ends));
-}
-
-/**
- * Saves the time of the first send of a push, beside the sending, which it does not delay. Does
- * nothing for a push that has one. Never rejects: the batch is on its way, and the next one saves
- * its own time.
- */
-export async function saveFirstSend(deps: DispatcherDeps, { ids, stored }: BatchInWork): Promise<void> {
-  if (stored.firstSentAt) return;
-  const at = new Date(deps.clock.now());
-  try {
-    if (!(await deps.queries.markFirstSend({ appId: ids.appId, id: ids.pushId, at }))) return;
-  } catch (error) {
-    deps.log.warn({ err: error, push: ids.pushId }, 'could not save the time of the first send');
-    return;
-  }
-  deps.metrics.pushFirstSendSeconds.observe(
-    firstSendMs(at, { began: stored, batch: stored, job: ids }) / 1000,
-  );
 }

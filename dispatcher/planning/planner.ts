@@ -254,13 +254,14 @@ async function deliverInline(
 ): Promise<JobEnd> {
   const { appId, pushId, waitedUntilMs } = job.data;
   const open = batchIds ?? (await findBatchesWithoutJob(deps.db, appId, pushId));
+  const only = open.length === 1 ? { job, isEnded: false, firstSentAt: null } : undefined;
   const deliver = (batchId: number) =>
-    deliverBatch(deps, { appId, pushId, batchId, waitedUntilMs }, { signal, permit });
+    deliverBatch(deps, { appId, pushId, batchId, waitedUntilMs }, { signal, permit, only });
   // The push is closed once, together with the end of the job.
   deps.closer.begin(pushId);
   try {
     if ((await Promise.all(open.map(deliver))).includes('again')) return 'again';
-    await closePush(deps, job.data, job);
+    if (!only?.isEnded) await closePush(deps, job.data, job);
     deps.closer.forgetSettled(pushId);
     return 'done';
   } finally {

@@ -1,6 +1,6 @@
 import type { Handle } from '../../shared/db/pool.ts';
 import type { BatchSnapshot } from '../../shared/db/tables/push-progress.ts';
-import type { DeliverJob, JobKind } from '../../shared/queue/jobs.ts';
+import type { DeliverJob, JobKind, PlanJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
@@ -10,21 +10,31 @@ export interface BatchJob {
   job: Job<DeliverJob>;
 }
 
+/** The planning job that delivers the only batch of its push. */
+export interface OnlyBatch {
+  job: Job<PlanJob>;
+  /** Whether the result of the batch has closed the push and ended the job. */
+  isEnded: boolean;
+  /** Time of the first send of the push, until it is saved. */
+  firstSentAt: Date | null;
+}
+
 /** A batch in work: its ids, its stored state, and its job; a batch of a push to few has none of its own. */
 export interface BatchInWork {
   ids: DeliverJob;
   stored: BatchSnapshot;
   job?: BatchJob | undefined;
+  only?: OnlyBatch | undefined;
 }
 
 /** Loads a batch; undefined when it is settled or deleted: then its job is ended. */
 export async function loadBatch(
   deps: DispatcherDeps,
   ids: DeliverJob,
-  job: BatchJob | undefined,
+  { job, only }: Pick<BatchInWork, 'job' | 'only'>,
 ): Promise<BatchInWork | undefined> {
   const stored = await deps.queries.readSnapshot(ids);
-  if (stored && !stored.isSettled) return { ids, stored, job };
+  if (stored && !stored.isSettled) return { ids, stored, job, only };
   await endJob(deps, deps.db, { job });
   return undefined;
 }

@@ -1,5 +1,5 @@
 import { deleteInvalid, noteKeptTokens, readInvalidAnswers } from '../../shared/db/tables/invalid-tokens.ts';
-import { findSettledPushes } from '../../shared/db/tables/push-progress.ts';
+import { type ClosedPush, findSettledPushes } from '../../shared/db/tables/push-progress.ts';
 import { noteFailureCount } from '../../shared/db/tables/pushes.ts';
 import { sumTotals } from '../../shared/domain/outcome.ts';
 import { deletableOf, type KeptTokens, keptOf } from '../../shared/domain/pushes/invalid-tokens.ts';
@@ -11,17 +11,27 @@ import type { DispatcherDeps } from '../deps.ts';
 /** Failures from which a push counts towards the bound of its app: those of smaller ones are as few as their records. */
 const countedFrom = 100;
 
+type ClosingDeps = Pick<DispatcherDeps, 'db' | 'queries' | 'clock' | 'metrics' | 'log'>;
+
 /**
  * Closes a push if all its batches are settled; called after the last one in work (`PushCloser`). Also deletes the
  * installations with invalid tokens. `job`: the planning job of the push, which ends then.
  */
 export async function closePush(
-  deps: Pick<DispatcherDeps, 'db' | 'queries' | 'clock' | 'metrics' | 'log'>,
-  { appId, pushId }: { appId: string; pushId: number },
+  deps: ClosingDeps,
+  ids: { appId: string; pushId: number },
   job?: Job<PlanJob>,
 ): Promise<void> {
-  const closed = await deps.queries.end({ appId, id: pushId, job });
-  if (!closed) return;
+  const closed = await deps.queries.end({ appId: ids.appId, id: ids.pushId, job });
+  if (closed) await finishClosed(deps, ids, closed);
+}
+
+/** Counts a push that was closed, and deletes the installations with invalid tokens. */
+export async function finishClosed(
+  deps: ClosingDeps,
+  { appId, pushId }: { appId: string; pushId: number },
+  closed: ClosedPush,
+): Promise<void> {
   const tookMs = Math.max(0, deps.clock.now() - pushBeganAtMs(closed));
   deps.metrics.pushCompleteSeconds.observe(tookMs / 1000);
   const outcomes = allTotals(closed.totals);
@@ -55,9 +65,7 @@ async function deleteInvalidTokens(
 const closedAtOnce = 100;
 
 /** Closes the pushes that a crash left open between their last batch and the closing; returns how many. */
-export async function closeSettledPushes(
-  deps: Pick<DispatcherDeps, 'db' | 'queries' | 'clock' | 'metrics' | 'log'>,
-): Promise<number> {
+export async function closeSettledPushes(deps: ClosingDeps): Promise<number> {
   const found = await findSettledPushes(deps.db, closedAtOnce);
   for (const { appId, id } of found) await closePush(deps, { appId, pushId: id });
   return found.length;

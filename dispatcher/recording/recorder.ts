@@ -12,7 +12,7 @@ import {
   settleBatches,
 } from '../../shared/db/tables/batches.ts';
 import { insertFailures } from '../../shared/db/tables/push-failures.ts';
-import { recordProfileError } from '../../shared/db/tables/push-progress.ts';
+import { type ClosedPush, recordProfileError } from '../../shared/db/tables/push-progress.ts';
 import { insertGatewayMessages } from '../../shared/db/tables/receipts.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import { type OutcomeTotals, outcomes } from '../../shared/domain/outcome.ts';
@@ -21,6 +21,7 @@ import { recordThroughOutage } from '../batched-queries.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { DeliverResult, RetryGroup } from '../sending/task.ts';
 import { type BatchInWork, endJob } from './batch-in-work.ts';
+import { finishClosed } from './closing.ts';
 
 /** A batch that was sent: its result, and whether its tries count towards their limit. */
 export interface SentBatch {
@@ -49,6 +50,8 @@ export async function recordResult(
 interface Settlement {
   result: DeliverResult;
   totals: OutcomeTotals;
+  /** The push, if the result has closed it. */
+  closed?: ClosedPush | undefined;
 }
 
 /**
@@ -68,6 +71,7 @@ export async function recordSettled(
     countRepeats(deps, connector, settlement.result.retries);
   }
   countGatewayUsage(deps, appId, { result: sent.result, recipients: settlement?.totals.sent ?? 0 });
+  if (settlement?.closed) await finishClosed(deps, batch.ids, settlement.closed);
 }
 
 /**
@@ -75,14 +79,18 @@ export async function recordSettled(
  * batch, and where the result does not count as it is.
  */
 async function settleAlone(
-  { queries }: DispatcherDeps,
+  deps: DispatcherDeps,
   batch: BatchInWork,
   { result }: SentBatch,
 ): Promise<Settlement | undefined> {
   if (result.retries.length > 0 || result.profileError !== null) return undefined;
   const settled = resultOf(batch.ids, result);
-  const isSettled = await queries.record({ batch: settled, ...detailsOf(batch, result), job: batch.job });
-  return isSettled ? { result, totals: settled.totals } : undefined;
+  const { ids, job, only } = batch;
+  const end = only && { appId: ids.appId, id: ids.pushId, job: only.job, firstSentAt: only.firstSentAt };
+  const recorded = await deps.queries.record({ batch: settled, ...detailsOf(batch, result), job, end });
+  if (!recorded.isSettled) return undefined;
+  if (only) only.isEnded = true;
+  return { result, totals: settled.totals, closed: recorded.closed };
 }
 
 /** Settles a batch in a transaction of its own. */

@@ -179,19 +179,25 @@ export async function recordProfileError(
 }
 
 const closeStatement = new AppStatement(
-  3,
+  4,
   (andApp) => `UPDATE notification n
       SET state = 'done', finished_at = now(), updated_at = now(),
+          first_sent_at = coalesce(n.first_sent_at, k.first_sent_at),
           totals = (${totalsOf('n.app_id', 'n.id', andApp)}),
           repeats = (${repeatsOf('n.app_id', 'n.id', andApp)}),
           error = (${summaryOfFailures(andApp)})
-     FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
+     FROM unnest($1::text[], $2::bigint[], $3::timestamptz[]) AS k (app_id, id, first_sent_at)
     WHERE n.app_id = k.app_id AND n.id = k.id AND n.state IN ('sending', 'paused') AND n.is_planned${andApp('n')}
       AND NOT EXISTS (SELECT 1 FROM push_batch b
                        WHERE b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled${andApp('b')})
     RETURNING n.id, n.created_at AS "createdAt", n.push_time AS "pushTime", n.totals`,
   { isPrepared: true },
 );
+
+/** A push to close, with the time of its first send if that is not saved yet. */
+export interface ClosingPush extends PushKey {
+  firstSentAt?: Date | null | undefined;
+}
 
 export interface ClosedPush {
   createdAt: Date;
@@ -206,10 +212,14 @@ export interface ClosedPush {
  */
 export async function closeSettled(
   db: Handle,
-  keys: readonly PushKey[],
+  pushes: readonly ClosingPush[],
 ): Promise<(ClosedPush | undefined)[]> {
-  const closed = await closeStatement.rowsById<ClosedPush & { id: number }, PushKey>(db, keys, keyValues);
-  return keys.map(({ id }) => closed.get(id));
+  const closed = await closeStatement.rowsById<ClosedPush & { id: number }, ClosingPush>(
+    db,
+    pushes,
+    (part) => [...keyValues(part), part.map(({ firstSentAt }) => firstSentAt ?? null)],
+  );
+  return pushes.map(({ id }) => closed.get(id));
 }
 
 /**

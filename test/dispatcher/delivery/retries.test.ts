@@ -26,8 +26,8 @@ async function retryBatch(app: App): Promise<Record<string, unknown>> {
   const find = async () => {
     const { rows } = await service.db.query(
       `SELECT b.attempt, b.tries, b.last_reason, cardinality(b.recipients) AS size,
-              extract(epoch FROM j.start_after - b.created_at)::float8 * 1000 AS wait_ms
-         FROM push_batch b JOIN pgboss.job j ON j.data ->> 'batchId' = b.id::text AND j.data ->> 'appId' = b.app_id
+              extract(epoch FROM b.not_before - b.created_at)::float8 * 1000 AS wait_ms
+         FROM push_batch b
         WHERE b.app_id = $1 AND b.attempt = 1`,
       [app.appId],
     );
