@@ -1,4 +1,7 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
 import type { Handle } from './pool.ts';
 
 /** Value of a row: objects as JSON text, times as ISO 8601. */
@@ -10,7 +13,7 @@ export interface CopyTarget {
   columns: readonly string[];
 }
 
-/** Size of one protocol message, which `pg` copies in memory. */
+/** Size of the buffers that rows share. */
 const chunkBytes = 256 * 1024;
 
 /**
@@ -62,8 +65,8 @@ export class RowEncoder {
 }
 
 /**
- * Writes rows through COPY, several times as fast as INSERT. Sends all rows before the database responds, so the caller limits
- * their number. Needs a single connection or a transaction, not a pool; without a transaction it is one by itself.
+ * Writes rows through COPY, several times as fast as INSERT. Needs a single connection or a
+ * transaction, not a pool; without a transaction it is one by itself.
  */
 export async function copyIn(
   tx: Handle,
@@ -71,54 +74,8 @@ export async function copyIn(
   rows: readonly CopyRow[],
 ): Promise<void> {
   if (!(tx instanceof pg.Client)) throw new Error('COPY needs one connection');
-  const chunks = chunksOf(rows);
-  await new Promise<void>((resolve, reject) => {
-    tx.query(new CopyIn(`COPY ${table} (${columns.join(', ')}) FROM STDIN`, { chunks, resolve, reject }));
-  });
-}
-
-/** Methods of `pg` in copy mode, missing from its types. */
-interface CopyConnection {
-  sendCopyFromChunk(chunk: Buffer): void;
-  endCopyFrom(): void;
-}
-
-interface CopyJob {
-  chunks: Iterable<Buffer>;
-  resolve(): void;
-  reject(error: Error): void;
-}
-
-/** Statement in the form that `pg` runs: it calls these methods by name. */
-class CopyIn implements pg.Submittable {
-  readonly #text: string;
-  readonly #job: CopyJob;
-
-  constructor(text: string, job: CopyJob) {
-    this.#text = text;
-    this.#job = job;
-  }
-
-  submit(connection: pg.Connection): void {
-    connection.query(this.#text);
-  }
-
-  handleCopyInResponse(connection: CopyConnection): void {
-    for (const chunk of this.#job.chunks) connection.sendCopyFromChunk(chunk);
-    connection.endCopyFrom();
-  }
-
-  handleCommandComplete(): void {
-    // `handleReadyForQuery` marks the end of the statement.
-  }
-
-  handleError(error: Error): void {
-    this.#job.reject(error);
-  }
-
-  handleReadyForQuery(): void {
-    this.#job.resolve();
-  }
+  const copy = tx.query(copyFrom(`COPY ${table} (${columns.join(', ')}) FROM STDIN`));
+  await pipeline(Readable.from(chunksOf(rows)), copy);
 }
 
 /** Joins neighbours. */
