@@ -52,6 +52,8 @@ const unstable: Readonly<Record<string, Json>> = {
   ...{ calls: 42, 'fees.calls': 0, peakCallsPerMinute: 12 },
   ...{ 'results.used': 5, 'results.requests': 5 },
   plan: ['Index Scan using installation_pkey on installation (rows=1 cost=2.3)'],
+  // The sandbox made its certificates before the run.
+  notAfter: '2037-02-26T08:00:00.000Z',
   cursor: 'eyJpZCI6MTIzNDV9',
   address: '203.0.113.10',
 };
