@@ -1,4 +1,3 @@
-import { sleep } from '../../shared/clock.ts';
 import type { BatchSnapshot } from '../../shared/db/tables/push-progress.ts';
 import { pushBeganAtMs } from '../../shared/domain/pushes/record.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
@@ -44,12 +43,18 @@ export class FirstSend {
 
   /** Waits for the sending, and for the time to be saved if that has begun. */
   async during<T>(sending: Promise<T>): Promise<T> {
-    const ended = new AbortController();
-    const saved = this.#batch.only ? this.#saveIfSlow(ended.signal) : this.#save();
+    const { only } = this.#batch;
+    if (only) only.firstSentAt = this.#at;
+    let saved = only ? undefined : this.#save();
+    const saveSlow = () => {
+      saved = this.#save();
+      if (only) only.firstSentAt = null;
+    };
+    const timer = only && this.#at ? setTimeout(saveSlow, slowMs) : undefined;
     try {
       return await sending;
     } finally {
-      ended.abort();
+      clearTimeout(timer);
       await saved;
     }
   }
@@ -61,13 +66,6 @@ export class FirstSend {
     if (only.isEnded) this.#observe(only.firstSentAt);
     else await this.#save();
     only.firstSentAt = null;
-  }
-
-  async #saveIfSlow(ended: AbortSignal): Promise<void> {
-    if (!this.#at) return;
-    await sleep(slowMs, ended);
-    if (!ended.aborted) await this.#save();
-    else if (this.#batch.only) this.#batch.only.firstSentAt = this.#at;
   }
 
   /** Never rejects: the batch is on its way, and the next one saves its own time. */
